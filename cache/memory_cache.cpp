@@ -1,0 +1,1 @@
+#include "headrace/cache/memory_cache.h"

@@ -1,0 +1,59 @@
+// The only door to the operating system's files. Everything above reads and writes through here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace headrace {
+
+// A file opened for reading by position. Thread-safe: reads carry their own offset.
+// Every failure is a DataError that names the path and the offset.
+class File {
+ public:
+  // Throws kNotFound when missing, kIo when not readable, kInvalidArgument for a directory.
+  static File open(const std::filesystem::path& path);
+
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  ~File();
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+  // Size in bytes when it was opened.
+  std::uint64_t size() const noexcept { return size_; }
+
+  // Fills `into` from `offset`; a short file is a DataError (kDataCorrupt), never stale bytes.
+  void read_exact(std::uint64_t offset, std::span<std::byte> into) const;
+  // Reads at most into.size() bytes; returns how many, 0 at the end.
+  std::size_t read_some(std::uint64_t offset, std::span<std::byte> into) const;
+
+ private:
+  File(std::filesystem::path path, int descriptor, std::uint64_t size);
+  void close() noexcept;
+
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+// The whole file; `limit` guards against reading something absurd (kOutOfMemory beyond it).
+std::vector<std::byte> read_whole_file(const std::filesystem::path& path,
+                                       std::uint64_t limit = std::uint64_t{1} << 32);
+
+// Replaces `path` by `bytes`, whole or not at all: temporary file, fsync, rename, fsync of the folder.
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
+void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+// The names in a folder, sorted bytewise. Throws DataError when it cannot be read.
+struct DirectoryEntry {
+  std::filesystem::path path;
+  bool is_directory = false;
+  std::uint64_t size = 0;
+};
+std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
+
+}  // namespace headrace

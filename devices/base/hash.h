@@ -1,0 +1,46 @@
+// Two hashes: SHA-256 for identities shown to people, XXH3 for fingerprints and checksums.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace headrace {
+
+// Incremental SHA-256 (OpenSSL). Not thread-safe; reusable after finish().
+class Sha256 {
+ public:
+  using Digest = std::array<std::uint8_t, 32>;
+
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
+
+  Sha256& update(std::span<const std::byte> bytes);
+  Sha256& update(std::string_view text);
+  // The value as eight little-endian bytes, on any machine.
+  Sha256& update(std::uint64_t value);
+
+  // The digest of everything so far; starts anew afterwards.
+  Digest finish();
+  // finish() as 64 lower-case hexadecimal digits.
+  std::string finish_hex();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// XXH3-64 of the bytes, chained on `seed`.
+std::uint64_t xxh3(std::span<const std::byte> bytes, std::uint64_t seed = 0) noexcept;
+std::uint64_t xxh3(std::string_view text, std::uint64_t seed = 0) noexcept;
+
+// 16 lower-case hexadecimal digits.
+std::string to_hex(std::uint64_t value);
+
+}  // namespace headrace

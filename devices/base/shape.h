@@ -1,0 +1,48 @@
+// Extents of a tensor, outermost first. At most kMaxRank of them, kept inline: no allocation.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace headrace {
+
+class Shape {
+ public:
+  static constexpr int kMaxRank = 6;
+  // An extent that differs from record to record (an undecoded image's height, say).
+  static constexpr std::int64_t kDynamic = -1;
+
+  Shape() = default;  // rank 0: a scalar, one element
+  Shape(std::initializer_list<std::int64_t> extents);
+  explicit Shape(std::span<const std::int64_t> extents);
+
+  int rank() const noexcept { return rank_; }
+  std::int64_t operator[](int axis) const noexcept { return extents_[static_cast<std::size_t>(axis)]; }
+  std::span<const std::int64_t> extents() const noexcept {
+    return {extents_.data(), static_cast<std::size_t>(rank_)};
+  }
+  std::int64_t back() const noexcept { return extents_[static_cast<std::size_t>(rank_ - 1)]; }
+
+  // Product of the extents; 1 for a scalar. Undefined where is_dynamic().
+  std::int64_t elements() const noexcept;
+  bool is_dynamic() const noexcept;
+
+  // This shape with `extent` put before it: {H, W, C} and N give {N, H, W, C}.
+  Shape with_front(std::int64_t extent) const;
+  // This shape without its first extent.
+  Shape without_front() const;
+
+  bool operator==(const Shape& other) const noexcept;
+
+  // "(512, 32, 32, 3)"; a dynamic extent prints as "?".
+  std::string to_string() const;
+
+ private:
+  std::array<std::int64_t, kMaxRank> extents_{};
+  int rank_ = 0;
+};
+
+}  // namespace headrace

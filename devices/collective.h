@@ -1,0 +1,34 @@
+// Sums and copies over the replicas of a group, in stream order.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "headrace/devices/device_group.h"
+#include "headrace/devices/tensor.h"
+
+namespace headrace {
+
+// Every replica must make the same calls in the same order, each on its own stream; calls may be captured.
+// Thread-safe over replicas. The result bits depend on the group's size and the data, never on timing.
+class Collective {
+ public:
+  virtual ~Collective() = default;
+
+  virtual int size() const noexcept = 0;
+
+  // Every replica's `tensor` (f32) becomes the sum over replicas, added as one fixed pairwise tree:
+  // ((0+1)+(2+3))+... The same bits on every replica.
+  virtual void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) = 0;
+  // Every replica's `tensor` becomes a copy of the root's, bit for bit.
+  virtual void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) = 0;
+
+  // Releases every replica that waits in a collective, now and later, with DeviceError(kCancelled).
+  // For a replica that failed, so that the others do not wait for it for ever.
+  virtual void abort(const std::string& reason) noexcept = 0;
+};
+
+// The collective for this group: in-process and in one fixed order for CPU devices and logical replicas.
+std::unique_ptr<Collective> create_collective(DeviceGroup& devices);
+
+}  // namespace headrace

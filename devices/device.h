@@ -1,0 +1,51 @@
+// One place that holds memory and runs streams: a CPU replica or a GPU.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "headrace/devices/buffer.h"
+#include "headrace/devices/event.h"
+#include "headrace/devices/stream.h"
+
+namespace headrace {
+
+class Kernels;
+
+enum class DeviceKind { kCpu, kCuda };
+
+struct DeviceInfo {
+  std::string name;         // "cpu:0", "cuda:1": unique within a group
+  DeviceKind kind = DeviceKind::kCpu;
+  int ordinal = 0;          // the backend's number of the physical device
+  std::string description;  // "Intel Xeon, 2 cores, AVX-512", "NVIDIA H100 80GB HBM3, sm_90"
+  std::uint64_t memory_bytes = 0;
+  // True when the host reads and writes device memory in place: a batch needs no copy.
+  bool host_memory = true;
+};
+
+// Bytes now held by live buffers of this device. Both are 0 after everything was released.
+struct MemoryUse {
+  std::uint64_t device_bytes = 0;
+  std::uint64_t pinned_bytes = 0;
+};
+
+// Thread-safe. Outlives its streams, events and buffers.
+class Device : public BufferOwner {
+ public:
+  virtual const DeviceInfo& info() const noexcept = 0;
+  virtual MemoryUse memory_use() const noexcept = 0;
+
+  virtual std::unique_ptr<Stream> create_stream() = 0;
+  virtual std::unique_ptr<Event> create_event() = 0;
+
+  // Uninitialised, aligned to at least 64 bytes. Throws DeviceError(kOutOfMemory) with sizes.
+  virtual Buffer allocate(std::size_t bytes) = 0;
+  virtual Buffer allocate_pinned(std::size_t bytes) = 0;
+
+  // The device's mathematics, or nullptr where this build has none for it (input stage only).
+  virtual Kernels* kernels() noexcept = 0;
+};
+
+}  // namespace headrace

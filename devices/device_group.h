@@ -1,0 +1,27 @@
+// The devices of one strategy, one a replica, in replica order.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/device.h"
+
+namespace headrace {
+
+// Move-only owner. Outlives everything made from it: loaders, strategies, buffers.
+class DeviceGroup {
+ public:
+  explicit DeviceGroup(std::vector<std::unique_ptr<Device>> devices) : devices_(std::move(devices)) {}
+
+  int size() const noexcept { return static_cast<int>(devices_.size()); }
+  Device& operator[](int replica) const { return *devices_.at(static_cast<std::size_t>(replica)); }
+
+  // "cpu:0, cpu:1"
+  std::string to_string() const;
+
+ private:
+  std::vector<std::unique_ptr<Device>> devices_;
+};
+
+}  // namespace headrace

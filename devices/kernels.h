@@ -1,0 +1,155 @@
+// The mathematics a trainer needs, submitted to a stream. One implementation a device; the CPU's is the
+// oracle of every other.
+//
+// Conventions, for every function:
+//  - Activations are channels-last: images are (N, H, W, C), dense layers act on (rows, features).
+//  - All tensors are f32 unless said otherwise, contiguous, in this device's memory. Outputs are overwritten
+//    unless the name says accumulate. No aliasing unless said.
+//  - A call checks shapes at once (ConfigError) and only submits; results exist in stream order. The views'
+//    memory must live until then. Calls may be captured; what a pointer points to is read at each launch.
+//  - `rows` is a pointer to device memory holding how many leading rows of the batch are real examples; the
+//    rows after it are padding and must not influence any result that is shared between rows.
+//  - Results are the same bits for the same inputs whatever else the machine does.
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/devices/stream.h"
+#include "headrace/devices/tensor.h"
+
+namespace headrace {
+
+enum class Activation { kNone, kRelu, kGelu, kSilu };  // kGelu is the exact one, x * Phi(x)
+
+// f32 everywhere, or products in bf16 with f32 sums (inputs rounded, results f32) where that is faster.
+enum class Precision { kF32, kBF16 };
+
+struct ConvOptions {
+  int stride = 1;
+  int pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  Precision precision = Precision::kF32;
+};
+
+struct PoolOptions {
+  int window = 2;
+  int stride = 2;
+};
+
+// What changes from step to step, in device memory, written before each launch of a captured step.
+struct StepScalars {
+  std::int64_t rows = 0;            // real examples in this replica's batch
+  float inverse_global_rows = 0;    // 1 / real examples over all replicas; 0 for an empty global batch
+  float learning_rate = 0;
+  float beta1_correction = 1;       // 1 / (1 - beta1^t)
+  float beta2_correction = 1;       // 1 / (1 - beta2^t)
+  std::uint64_t step = 0;           // global step, keys dropout
+  std::uint64_t first_row = 0;      // this replica's first row within the global batch, keys dropout
+};
+
+// Exact sums over examples, in device memory. Losses are summed in double.
+struct MetricSums {
+  double loss = 0;
+  std::int64_t correct = 0;
+  std::int64_t examples = 0;
+};
+
+struct AdamOptions {
+  float beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-7F;
+  float weight_decay = 0;  // decoupled (AdamW); 0 is plain Adam
+};
+
+struct SgdOptions {
+  float momentum = 0;
+  float weight_decay = 0;  // added to the gradient, as Keras and PyTorch do
+  bool nesterov = false;
+};
+
+class Kernels {
+ public:
+  virtual ~Kernels() = default;
+
+  // True when Precision::kBF16 is faster than kF32 here (AMX on a CPU, tensor cores on a GPU).
+  virtual bool prefers_bf16() const noexcept = 0;
+
+  // --- dense: x (M, K), weights (N, K), bias (N) or undefined, y (M, N) ---
+  // y = activation(x weights' + bias)
+  virtual void dense_forward(Stream&, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                             const TensorView& y, Activation, Precision) = 0;
+  // dx = dy weights
+  virtual void dense_backward_data(Stream&, const TensorView& dy, const TensorView& weights,
+                                   const TensorView& dx, Precision) = 0;
+  // dweights = dy' x; dbias = sum of dy's rows (skipped when undefined)
+  virtual void dense_backward_weights(Stream&, const TensorView& x, const TensorView& dy,
+                                      const TensorView& dweights, const TensorView& dbias, Precision) = 0;
+
+  // --- convolution: x (N, H, W, C), weights (O, KH, KW, C), bias (O) or undefined, y (N, H', W', O) ---
+  virtual void conv_forward(Stream&, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                            const TensorView& y, const ConvOptions&, Activation) = 0;
+  virtual void conv_backward_data(Stream&, const TensorView& dy, const TensorView& weights,
+                                  const TensorView& dx, const ConvOptions&) = 0;
+  virtual void conv_backward_weights(Stream&, const TensorView& x, const TensorView& dy,
+                                     const TensorView& dweights, const TensorView& dbias,
+                                     const ConvOptions&) = 0;
+
+  // --- elementwise ---
+  virtual void activation_forward(Stream&, Activation, const TensorView& x, const TensorView& y) = 0;
+  // dx = dy * f'(x). For kRelu `x` may be the forward result. dx may be dy.
+  virtual void activation_backward(Stream&, Activation, const TensorView& x, const TensorView& dy,
+                                   const TensorView& dx) = 0;
+  virtual void add(Stream&, const TensorView& a, const TensorView& b, const TensorView& sum) = 0;  // sum may be a
+  virtual void accumulate(Stream&, const TensorView& x, const TensorView& into) = 0;  // into += x
+  // y = x * scale[c] + shift[c] over the last axis; x may be u8 or f32.
+  virtual void scale_shift(Stream&, const TensorView& x, const TensorView& scale, const TensorView& shift,
+                           const TensorView& y) = 0;
+  // Keeps each element with probability 1 - rate, scaled by 1 / (1 - rate). The mask is a Philox function of
+  // (seed, scalars->step, layer, global row, element in row): it does not depend on the replica count.
+  // Backward is the same call on dy. x may be y.
+  virtual void dropout(Stream&, const TensorView& x, float rate, std::uint64_t seed, int layer,
+                       const StepScalars* scalars, const TensorView& y) = 0;
+
+  // --- pooling, window and stride equal in both axes, no padding, floor ---
+  // `argmax` (u8, y's shape) receives the winner's position in the window, first one on ties.
+  virtual void max_pool_forward(Stream&, const TensorView& x, const TensorView& y, const TensorView& argmax,
+                                const PoolOptions&) = 0;
+  virtual void max_pool_backward(Stream&, const TensorView& dy, const TensorView& argmax, const TensorView& dx,
+                                 const PoolOptions&) = 0;
+  // x (N, H, W, C) -> y (N, C)
+  virtual void global_average_pool_forward(Stream&, const TensorView& x, const TensorView& y) = 0;
+  virtual void global_average_pool_backward(Stream&, const TensorView& dy, const TensorView& dx) = 0;
+
+  // --- batch normalisation over all axes but the last; statistics over the real rows only ---
+  struct BatchNorm {
+    TensorView gamma, beta;                  // (C); gamma undefined: scale fixed at 1
+    TensorView running_mean, running_var;    // (C)
+    TensorView saved_mean, saved_inv_std;    // (C), training only: from forward to backward
+    float epsilon = 1e-3F;
+    float momentum = 0.99F;                  // running = momentum * running + (1 - momentum) * batch
+  };
+  // Normalises with the batch's statistics (biased variance), updates the running ones (unbiased variance).
+  // With no real rows the statistics stay as they are.
+  virtual void batch_norm_train(Stream&, const TensorView& x, const BatchNorm&, const StepScalars* scalars,
+                                const TensorView& y) = 0;
+  virtual void batch_norm_infer(Stream&, const TensorView& x, const BatchNorm&, const TensorView& y) = 0;
+  // dgamma is skipped when undefined. dx may be dy.
+  virtual void batch_norm_backward(Stream&, const TensorView& x, const TensorView& dy, const BatchNorm&,
+                                   const StepScalars* scalars, const TensorView& dgamma,
+                                   const TensorView& dbeta, const TensorView& dx) = 0;
+
+  // --- loss: logits (M, K), labels i64 (M) in [0, K) ---
+  // dlogits = (softmax - target) * inverse_global_rows for real rows, 0 for padding (skipped when undefined).
+  // Adds loss, correct (argmax, first on ties) and examples of the real rows to *sums. A label out of range
+  // makes the loss NaN and its gradient 0: the caller sees it and names it.
+  virtual void softmax_cross_entropy(Stream&, const TensorView& logits, const TensorView& labels,
+                                     float label_smoothing, const StepScalars* scalars,
+                                     const TensorView& dlogits, MetricSums* sums) = 0;
+  virtual void softmax(Stream&, const TensorView& logits, const TensorView& probabilities) = 0;
+
+  // --- optimizers, over a whole arena of parameters at once ---
+  virtual void adam(Stream&, const TensorView& parameters, const TensorView& gradients,
+                    const TensorView& first_moment, const TensorView& second_moment, const AdamOptions&,
+                    const StepScalars* scalars) = 0;
+  virtual void sgd(Stream&, const TensorView& parameters, const TensorView& gradients,
+                   const TensorView& velocity, const SgdOptions&, const StepScalars* scalars) = 0;
+};
+
+}  // namespace headrace

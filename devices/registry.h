@@ -1,0 +1,33 @@
+// The table of backends, and the way from a device spec to devices.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headrace/devices/backend.h"
+#include "headrace/devices/device_group.h"
+
+namespace headrace {
+
+// All backends that could be loaded, the CPU first. The CUDA module (libheadrace_cuda.so) is looked for in
+// $HEADRACE_CUDA_MODULE, beside the program, and in ../lib from there; it is opened on first use.
+const std::vector<const Backend*>& backends();
+
+// Why a known backend is not in backends(), one finding each (empty when all are loaded).
+std::vector<Finding> missing_backends();
+
+// Opens the devices a spec names, one a replica:
+//   "auto"        every CUDA device that can do what `need` asks, else one CPU replica
+//   "cpu", "cpu:4"        1, 4 CPU replicas
+//   "cuda", "cuda:0,2"    all, or these GPUs
+//   "cuda:0x4"            4 logical replicas on GPU 0
+// The environment variable HEADRACE_DEVICES overrides "auto". Throws ConfigError for a malformed, unknown
+// or duplicate device: it names it and lists what there is. "tpu", "rocm" ... are answered as unsupported.
+enum class DeviceNeed {
+  kMemory,   // hold batches: the input engine in front of somebody else's trainer
+  kKernels,  // compute: Headrace's own trainer
+};
+DeviceGroup open_devices(std::string_view spec = "auto", DeviceNeed need = DeviceNeed::kKernels);
+
+}  // namespace headrace

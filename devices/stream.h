@@ -1,0 +1,46 @@
+// An in-order queue of work on one device. The same meaning on every backend:
+//  - submitting never waits for the work (it may wait for room in the queue);
+//  - work of one stream runs in the order of submission, work of two streams in any order unless an
+//    event orders it;
+//  - an error in the work surfaces at the next synchronize(); later work of that stream is skipped.
+// A stream may be used by one host thread at a time. Everything it refers to must live until it is done.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "headrace/devices/captured_work.h"
+#include "headrace/devices/event.h"
+
+namespace headrace {
+
+class Device;
+
+class Stream {
+ public:
+  virtual ~Stream() = default;  // waits for submitted work; errors not yet reported are dropped
+
+  virtual Device& device() const noexcept = 0;
+
+  // Blocks the host until everything submitted is done; throws the first error of that work, once.
+  virtual void synchronize() = 0;
+
+  // Marks this point of the stream.
+  virtual void record(Event& event) = 0;
+  // Work submitted after this starts only when `event`'s last record is complete. Does not block the host.
+  virtual void wait(const Event& event) = 0;
+
+  // Copies between any two places this device reaches (device, pinned, pageable host memory).
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void fill(void* to, unsigned char value, std::size_t bytes) = 0;
+  // Calls a host function in stream order. It must not submit work or block on this device.
+  virtual void call(std::function<void()> function) = 0;
+
+  // Between these two, submissions are recorded instead of run. synchronize() is an error in between.
+  virtual void begin_capture() = 0;
+  virtual std::unique_ptr<CapturedWork> end_capture() = 0;
+  virtual void launch(CapturedWork& work) = 0;
+};
+
+}  // namespace headrace

@@ -1,0 +1,71 @@
+// One replica's share of a global batch, in that replica's device memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "headrace/devices/event.h"
+#include "headrace/devices/stream.h"
+#include "headrace/devices/tensor.h"
+#include "headrace/pipeline/field.h"
+
+namespace headrace {
+
+// Where a batch stands in the stream.
+struct BatchPosition {
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;           // within the epoch
+  std::uint64_t sequence = 0;       // over all epochs
+  std::int64_t global_examples = 0; // real examples over all replicas
+  std::int64_t first_row = 0;       // real examples in the replicas before this one
+  bool last_of_epoch = false;
+};
+
+// What gives a batch's slot back. Implemented by the loader.
+class BatchLease {
+ public:
+  virtual ~BatchLease() = default;
+  // The slot may be refilled once `consumer` has passed this point (nullptr: at once).
+  virtual void release(Stream* consumer) noexcept = 0;
+};
+
+// Move-only. Its memory is valid until release or destruction. Give it back soon: a held batch is a slot that
+// cannot be refilled. Destruction without release() is release(nullptr).
+class Batch {
+ public:
+  Batch(BatchPosition position, std::int64_t examples, const Fields* fields, std::span<const TensorView> tensors,
+        std::span<const std::uint64_t> records, const Event* ready, std::unique_ptr<BatchLease> lease);
+  Batch(Batch&&) noexcept = default;
+  Batch& operator=(Batch&&) noexcept = default;
+  ~Batch();
+
+  const BatchPosition& position() const noexcept { return position_; }
+  // Real examples of this replica: the leading rows of every tensor. The remaining rows up to the tensors'
+  // first extent are padding of unspecified but finite content. May be 0.
+  std::int64_t examples() const noexcept { return examples_; }
+  // Shape (rows, ...), the same for every batch of a loader.
+  const TensorView& tensor(const std::string& field) const;  // ConfigError listing the fields
+  std::span<const TensorView> tensors() const noexcept { return tensors_; }
+  const Fields& fields() const noexcept { return *fields_; }
+  // Source record of each real example.
+  std::span<const std::uint64_t> records() const noexcept { return records_; }
+
+  // Complete when the tensors may be read. Streams wait(ready()), hosts ready().wait().
+  const Event& ready() const noexcept { return *ready_; }
+
+  // Hands the slot back in `consumer`'s order: refilled only after the work submitted to it so far is done.
+  void release(Stream& consumer) noexcept;
+
+ private:
+  BatchPosition position_;
+  std::int64_t examples_ = 0;
+  const Fields* fields_ = nullptr;
+  std::span<const TensorView> tensors_;
+  std::span<const std::uint64_t> records_;
+  const Event* ready_ = nullptr;
+  std::unique_ptr<BatchLease> lease_;
+};
+
+}  // namespace headrace

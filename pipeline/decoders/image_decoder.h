@@ -1,0 +1,56 @@
+// Encoded images to RGB pixels. One decoder a thread: it keeps its handles and buffers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace headrace {
+
+struct ImageSize {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  bool operator==(const ImageSize&) const = default;
+};
+
+// A rectangle of pixels within an image.
+struct ImageWindow {
+  std::int64_t top = 0;
+  std::int64_t left = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+};
+
+// Not thread-safe. JPEG through libjpeg-turbo, PNG through libpng, told apart by their first bytes.
+// Every malformed or truncated input is an Error(kDataCorrupt) with the library's own words, and never stale
+// or partly filled pixels passed off as good: warnings of the JPEG library about corrupt data are errors too.
+class ImageDecoder {
+ public:
+  ImageDecoder();
+  ~ImageDecoder();
+  ImageDecoder(ImageDecoder&&) noexcept;
+  ImageDecoder& operator=(ImageDecoder&&) noexcept;
+
+  // Reads the header only. Rejects images above 2^28 pixels.
+  ImageSize read_size(std::span<const std::byte> encoded);
+
+  // The whole image as u8 RGB, row-major (H, W, 3); grey is replicated, CMYK converted, alpha dropped.
+  // `rgb` holds exactly H * W * 3 bytes.
+  void decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb);
+
+  // Only the pixels of `window`, equal to decode() and then cropping; much of the work outside is skipped.
+  // `rgb` holds exactly window.height * window.width * 3 bytes.
+  void decode_window(std::span<const std::byte> encoded, const ImageWindow& window,
+                     std::span<std::uint8_t> rgb);
+
+  // Names and versions of the libraries behind the pixels: part of every cache key and stream fingerprint.
+  static std::string identity();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headrace

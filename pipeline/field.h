@@ -1,0 +1,34 @@
+// What one named field of a record, sample or batch holds.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/dtype.h"
+#include "headrace/devices/base/shape.h"
+
+namespace headrace {
+
+enum class Encoding {
+  kRaw,    // elements of `dtype`, in `shape`
+  kImage,  // the bytes of a JPEG or PNG file; decoded to u8 (H, W, 3)
+};
+
+struct Field {
+  std::string name;  // "image", "label"
+  DType dtype = DType::kF32;
+  Shape shape;       // of one record; a dynamic extent differs from record to record
+  Encoding encoding = Encoding::kRaw;
+
+  bool operator==(const Field&) const = default;
+};
+
+// At most this many fields a record: they are kept inline on the hot path.
+inline constexpr std::size_t kMaxFields = 4;
+
+using Fields = std::vector<Field>;
+
+// Position of the field with this name; ConfigError listing the names there are.
+std::size_t find_field(const Fields& fields, const std::string& name);
+
+}  // namespace headrace

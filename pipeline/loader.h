@@ -1,0 +1,60 @@
+// A running plan: threads, batch slots and position. Gives each replica its share of every global batch, in
+// order, already in that replica's device memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "headrace/devices/device_group.h"
+#include "headrace/pipeline/batch.h"
+#include "headrace/pipeline/dataset.h"
+#include "headrace/pipeline/loader_state.h"
+#include "headrace/pipeline/stats.h"
+
+namespace headrace {
+
+struct LoaderOptions {
+  std::uint64_t seed = 0;        // of everything random in the plan
+  std::uint64_t epochs = 1;
+  int threads = 0;               // compute threads of the engine's own arena; 0: one a processor
+  int reader_threads = 4;        // blocking reads, used by sources that are not resident
+  int prefetch = -1;             // batches ahead; -1: as the plan says, 2 where it says nothing
+  std::optional<LoaderState> start;  // continue from here; ConfigError when it belongs to another stream
+  double stall_timeout_seconds = 120;  // next() fails, naming the stage waited for, after this long; 0: never
+};
+
+// next() may be called by one thread a replica at a time; replicas are independent but for this: a replica
+// cannot run ahead of another by more than the prefetch depth. Everything else is thread-safe.
+// The stream of batches depends on the plan, the seed and nothing else: not on threads, replicas, prefetch.
+class Loader {
+ public:
+  // `devices` must outlive the loader; the loader must outlive its batches.
+  Loader(const Dataset& dataset, DeviceGroup& devices, LoaderOptions options = {});
+  ~Loader();  // stops within a second from any state
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  // The next batch of this replica; nothing at the end of the last epoch. Blocks until it is assembled.
+  // Throws the error of the batch it would have been, in order; after stop() Error(kCancelled).
+  std::optional<Batch> next(int replica = 0);
+
+  // Rows of a replica's tensors: the local batch, ceil(global / replicas).
+  std::int64_t local_rows() const noexcept;
+  std::uint64_t steps_per_epoch() const noexcept;
+  const Fields& fields() const noexcept;
+  int threads() const noexcept;
+
+  // After the last batch that every replica took; what was only prefetched does not count.
+  LoaderState state() const;
+  LoaderStats stats() const;
+
+  // Wakes every waiting next() and ends the engine's work. Idempotent.
+  void stop() noexcept;
+
+ private:
+  class Engine;
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,109 @@
+// What is done to one sample's image between decode and batch. Operations are plain values that describe;
+// the planner compiles them. Random ones draw from Philox(seed, epoch, record, position in the plan).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "headrace/devices/base/rng.h"
+#include "headrace/devices/base/shape.h"
+#include "headrace/pipeline/field.h"
+
+namespace headrace {
+
+enum class Padding { kZero, kReflect };
+enum class ImageLayout { kChannelsLast, kChannelsFirst };
+
+// Pads by `pad` on each side and crops a random `size` x `size` window.
+struct PadCrop {
+  int size = 32;
+  int pad = 4;
+  Padding padding = Padding::kZero;
+};
+// Mirrors left-right with this probability.
+struct Flip {
+  float probability = 0.5F;
+};
+// (x / 255 - mean[c]) / std[c] for u8, (x - mean[c]) / std[c] for f32; result f32.
+// One entry for all channels, or one a channel.
+struct Normalize {
+  std::vector<float> mean;
+  std::vector<float> std;
+};
+// Changes the element type; u8 -> f32 keeps the value (no scaling), f32 -> u8 rounds and saturates.
+struct Cast {
+  DType to = DType::kF32;
+};
+// (H, W, C) <-> (C, H, W).
+struct ToLayout {
+  ImageLayout to = ImageLayout::kChannelsFirst;
+};
+// Any shape to one axis.
+struct FlattenSample {};
+// A window of random area and aspect ratio, resized (antialiased triangle filter) to size x size.
+struct RandomResizedCrop {
+  int size = 224;
+  float min_area = 0.08F, max_area = 1.0F;
+  float min_ratio = 3.0F / 4, max_ratio = 4.0F / 3;
+};
+// Shorter side to `size` (antialiased triangle filter), aspect kept.
+struct Resize {
+  int size = 256;
+};
+struct CenterCrop {
+  int size = 224;
+};
+// The caller's own function on the named field: reads `in`, fills `out`. Must be pure: same input and random
+// numbers, same output. `version` is part of every fingerprint: change it with the function.
+struct UserMap {
+  std::string name;
+  std::uint32_t version = 1;
+  std::string field = "image";
+  Field output;  // dtype and shape of the result; the name is kept
+  std::function<void(std::span<const std::byte> in, const Shape& in_shape, std::span<std::byte> out, Philox& random)>
+      function;
+};
+
+using Operation = std::variant<PadCrop, Flip, Normalize, Cast, ToLayout, FlattenSample, RandomResizedCrop,
+                               Resize, CenterCrop, UserMap>;
+
+// A chain, applied left to right: pad_crop(32, 4) | flip() | normalize(mean, std).
+class Operations {
+ public:
+  Operations(Operation operation) : list_{std::move(operation)} {}  // NOLINT: implicit by design
+
+  const std::vector<Operation>& list() const noexcept { return list_; }
+
+  friend Operations operator|(Operations left, const Operations& right) {
+    left.list_.insert(left.list_.end(), right.list_.begin(), right.list_.end());
+    return left;
+  }
+
+ private:
+  std::vector<Operation> list_;
+};
+
+Operations pad_crop(int size, int pad, Padding padding = Padding::kZero);
+Operations flip(float probability = 0.5F);
+Operations normalize(std::vector<float> mean, std::vector<float> std);
+Operations cast(DType to);
+Operations to_layout(ImageLayout layout);
+Operations flatten();
+Operations random_resized_crop(RandomResizedCrop options = {});
+Operations resize(int size);
+Operations center_crop(int size);
+Operations user_map(UserMap map);
+
+// Whether the result depends on random numbers (such an operation is never cached).
+bool is_random(const Operation& operation);
+// "pad_crop(32, pad=4, zero)": name and parameters, for explain() and as fingerprint material.
+std::string describe(const Operation& operation);
+// The field after the operation; ConfigError when it cannot be applied to such a field.
+Field apply_to_field(const Operation& operation, const Field& field);
+
+}  // namespace headrace

@@ -1,0 +1,41 @@
+// Where records come from: a numbered collection that any thread may read in any order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "headrace/pipeline/record.h"
+
+namespace headrace {
+
+struct SourceInfo {
+  std::string name;            // for people: a path, or what the caller called it
+  std::uint64_t records = 0;
+  Fields fields;               // the same for every record
+  std::vector<std::string> classes;  // class names by label, where the format has them
+  // Changes when the data does: names, sizes, order, or the content where it is in memory anyway.
+  std::uint64_t fingerprint = 0;
+  // True when all bytes are in memory: read() never blocks and never uses its scratch.
+  bool resident = false;
+};
+
+// Immutable after construction and thread-safe.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  virtual const SourceInfo& info() const noexcept = 0;
+
+  // Record `index` < info().records. May block on a file where the source is not resident; then the bytes
+  // are in `scratch`, which is reused from call to call. Throws DataError with record and offset.
+  virtual RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const = 0;
+
+  // For messages and the quarantine: the file or archive member of a record, "train/cat/0007.jpg".
+  virtual std::string describe(std::uint64_t index) const = 0;
+};
+
+using SourcePtr = std::shared_ptr<const Source>;
+
+}  // namespace headrace

@@ -1,0 +1,14 @@
+// Where tests find the real data sets, if this machine has them.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace headrace::test {
+
+// The file or folder `name` ("mnist", "cifar10-jpeg.tar.zst") under $HEADRACE_DATA, else under ../shared/data
+// beside the source tree; nothing where it does not exist: such a test skips, saying so.
+std::optional<std::filesystem::path> shared_data(const std::string& name);
+
+}  // namespace headrace::test
