@@ -1,1 +1,186 @@
 #include "headrace/cache/memory_cache.h"
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/hash.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::uint64_t kSlabBytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t kAlignment = 16;
+constexpr std::size_t kCacheLine = 64;
+constexpr std::size_t kTallies = 32;
+
+// One record: `bytes` is nullptr, claimed() while a thread is storing, then final. `size` is written before.
+struct Entry {
+  std::atomic<const std::byte*> bytes{nullptr};
+  std::size_t size = 0;
+};
+
+const std::byte* claimed() noexcept {
+  static constexpr std::byte kMark{};
+  return &kMark;
+}
+
+struct Table {
+  std::uint64_t fingerprint;
+  std::uint64_t records;
+  std::unique_ptr<Entry[]> entries;
+};
+
+// Hits and misses of some of the threads, on a cache line of their own.
+struct alignas(kCacheLine) Tally {
+  std::atomic<std::uint64_t> hits{0};
+  std::atomic<std::uint64_t> misses{0};
+};
+
+std::size_t tally_of_this_thread() noexcept {
+  static std::atomic<std::size_t> threads{0};
+  thread_local const std::size_t index = threads.fetch_add(1, std::memory_order_relaxed) % kTallies;
+  return index;
+}
+
+// Memory that is given out and never taken back: a slab at a time, so that small records cost no allocation each.
+class SlabStorage {
+ public:
+  // Thread-safe. Throws std::bad_alloc.
+  std::byte* allocate(std::uint64_t size) {
+    const std::uint64_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
+    const std::scoped_lock lock(mutex_);
+    if (rounded > kSlabBytes / 8) return add_slab(rounded);
+    if (rounded > left_) {
+      next_ = add_slab(kSlabBytes);
+      left_ = kSlabBytes;
+    }
+    left_ -= rounded;
+    return std::exchange(next_, next_ + rounded);
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* slab) const noexcept { ::operator delete[](slab, std::align_val_t{kCacheLine}); }
+  };
+
+  using Slab = std::unique_ptr<std::byte, Free>;
+
+  std::byte* add_slab(std::uint64_t size) {
+    Slab slab(static_cast<std::byte*>(::operator new[](size, std::align_val_t{kCacheLine})));
+    slabs_.push_back(std::move(slab));
+    return slabs_.back().get();
+  }
+
+  std::mutex mutex_;  // protects all below; held for some instructions a record stored, never while reading
+  std::vector<Slab> slabs_;
+  std::byte* next_ = nullptr;
+  std::uint64_t left_ = 0;
+};
+
+}  // namespace
+
+struct MemoryCache::State {
+  explicit State(std::uint64_t budget_bytes) : budget(budget_bytes) {}
+
+  // Takes `size` bytes of the budget, or says that they are not there.
+  bool reserve(std::uint64_t size) noexcept {
+    std::uint64_t used = bytes.load(std::memory_order_relaxed);
+    do {
+      if (budget != 0 && (size > budget || used > budget - size)) return false;
+    } while (!bytes.compare_exchange_weak(used, used + size, std::memory_order_relaxed));
+    return true;
+  }
+
+  // A copy within the budget; nullptr when it does not fit or the machine has no memory left.
+  const std::byte* store(std::span<const std::byte> from) noexcept {
+    if (!reserve(from.size())) return nullptr;
+    try {
+      std::byte* copy = storage.allocate(from.size());
+      std::memcpy(copy, from.data(), from.size());
+      return copy;
+    } catch (const std::bad_alloc&) {
+      bytes.fetch_sub(from.size(), std::memory_order_relaxed);
+      return nullptr;
+    }
+  }
+
+  const std::uint64_t budget;
+  std::mutex binding;
+  std::unique_ptr<Table> owned;                // protected by binding
+  std::atomic<const Table*> table{nullptr};    // owned, once it is complete
+  SlabStorage storage;
+  std::atomic<std::uint64_t> bytes{0};
+  std::atomic<std::uint64_t> records{0};
+  std::atomic<std::uint64_t> refused{0};
+  std::array<Tally, kTallies> tallies;
+};
+
+MemoryCache::MemoryCache(std::uint64_t budget_bytes) : state_(std::make_unique<State>(budget_bytes)) {}
+MemoryCache::~MemoryCache() = default;
+
+void MemoryCache::bind(std::uint64_t fingerprint, std::uint64_t records) {
+  const std::scoped_lock lock(state_->binding);
+  if (state_->owned != nullptr) {
+    if (state_->owned->fingerprint == fingerprint && state_->owned->records == records) return;
+    throw ConfigError("this memory cache belongs to another stream (" + to_hex(state_->owned->fingerprint) + " with " +
+                          std::to_string(state_->owned->records) + " records, asked for " + to_hex(fingerprint) +
+                          " with " + std::to_string(records) + ")",
+                      "give each stream of samples a cache of its own: .cache(memory())");
+  }
+  state_->owned = std::make_unique<Table>(
+      Table{.fingerprint = fingerprint, .records = records, .entries = std::make_unique<Entry[]>(records)});
+  state_->table.store(state_->owned.get(), std::memory_order_release);
+}
+
+std::span<const std::byte> MemoryCache::find(std::uint64_t record) noexcept {
+  Tally& tally = state_->tallies[tally_of_this_thread()];
+  const Table* table = state_->table.load(std::memory_order_acquire);
+  if (table != nullptr && record < table->records) {
+    const Entry& entry = table->entries[record];
+    const std::byte* bytes = entry.bytes.load(std::memory_order_acquire);
+    if (bytes != nullptr && bytes != claimed()) {
+      tally.hits.fetch_add(1, std::memory_order_relaxed);
+      return {bytes, entry.size};
+    }
+  }
+  tally.misses.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+bool MemoryCache::insert(std::uint64_t record, std::span<const std::byte> bytes) {
+  const Table* table = state_->table.load(std::memory_order_acquire);
+  HEADRACE_CHECK(table != nullptr, "a memory cache is bound before it is filled");
+  HEADRACE_CHECK(record < table->records, "no such record in this memory cache");
+  HEADRACE_CHECK(!bytes.empty(), "an empty record cannot be told from a missing one");
+  Entry& entry = table->entries[record];
+  const std::byte* expected = nullptr;
+  if (!entry.bytes.compare_exchange_strong(expected, claimed(), std::memory_order_acquire)) {
+    return expected != claimed();
+  }
+  const std::byte* copy = state_->store(bytes);
+  entry.size = bytes.size();
+  entry.bytes.store(copy, std::memory_order_release);
+  (copy != nullptr ? state_->records : state_->refused).fetch_add(1, std::memory_order_relaxed);
+  return copy != nullptr;
+}
+
+CacheCounters MemoryCache::counters() const noexcept {
+  CacheCounters counters{.records = state_->records.load(std::memory_order_relaxed),
+                         .bytes = state_->bytes.load(std::memory_order_relaxed),
+                         .refused = state_->refused.load(std::memory_order_relaxed)};
+  for (const Tally& tally : state_->tallies) {
+    counters.hits += tally.hits.load(std::memory_order_relaxed);
+    counters.misses += tally.misses.load(std::memory_order_relaxed);
+  }
+  return counters;
+}
+
+}  // namespace headrace

@@ -1,6 +1,7 @@
 // The table of backends, and the way from a device spec to devices.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,5 +30,7 @@ enum class DeviceNeed {
   kKernels,  // compute: Headrace's own trainer
 };
 DeviceGroup open_devices(std::string_view spec = "auto", DeviceNeed need = DeviceNeed::kKernels);
+// The same over another table than backends().
+DeviceGroup open_devices(std::string_view spec, DeviceNeed need, std::span<const Backend* const> table);
 
 }  // namespace headrace

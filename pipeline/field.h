@@ -1,6 +1,7 @@
 // What one named field of a record, sample or batch holds.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 

@@ -99,7 +99,8 @@ Operations resize(int size);
 Operations center_crop(int size);
 Operations user_map(UserMap map);
 
-// Whether the result depends on random numbers (such an operation is never cached).
+// Whether the result depends on random numbers: such an operation cannot stand before cache(). A user map
+// counts as not random; one before cache() that draws a number nevertheless fails the run.
 bool is_random(const Operation& operation);
 // "pad_crop(32, pad=4, zero)": name and parameters, for explain() and as fingerprint material.
 std::string describe(const Operation& operation);

@@ -1,1 +1,44 @@
-int main() { return 0; }
+// The `headrace` command: parses, dispatches, turns errors into one clear line and an exit status.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tools/commands.h"
+
+namespace {
+
+constexpr int kRunFailed = 1;
+constexpr int kWrongUsage = 2;
+
+int report(const headrace::Error& error) {
+  std::fprintf(stderr, "headrace: %s\n", error.message().c_str());
+  if (!error.hint().empty()) std::fprintf(stderr, "  hint: %s\n", error.hint().c_str());
+  return dynamic_cast<const headrace::ConfigError*>(&error) != nullptr ? kWrongUsage : kRunFailed;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App program("Headrace: an input engine and mirrored trainer that keep every device busy", "headrace");
+  program.require_subcommand(1);
+  program.set_version_flag("--version", HEADRACE_VERSION);
+  headrace::tools::add_train_command(program);
+  headrace::tools::add_digest_command(program);
+  headrace::tools::add_ledger_command(program);
+  headrace::tools::add_bench_command(program);
+  headrace::tools::add_explain_command(program);
+  headrace::tools::add_doctor_command(program);
+  try {
+    program.parse(argc, argv);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    const int status = program.exit(error);
+    return status == 0 ? 0 : kWrongUsage;
+  } catch (const headrace::Error& error) {
+    return report(error);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "headrace: %s\n", error.what());
+    return kRunFailed;
+  }
+}

@@ -48,7 +48,12 @@ std::vector<std::byte> read_whole_file(const std::filesystem::path& path,
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
-// The names in a folder, sorted bytewise. Throws DataError when it cannot be read.
+// What lies at a path, links followed. Anything that cannot be looked at is kMissing.
+enum class PathKind { kMissing, kFile, kDirectory, kOther };
+PathKind path_kind(const std::filesystem::path& path);
+
+// The names in a folder without "." and "..", sorted bytewise; links are followed, a dangling one is an entry of
+// size 0. Throws DataError when the folder cannot be read.
 struct DirectoryEntry {
   std::filesystem::path path;
   bool is_directory = false;

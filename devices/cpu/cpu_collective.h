@@ -1,0 +1,52 @@
+// Sums and copies among CPU replicas of one process. Private to the CPU backend.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/collective.h"
+#include "headrace/devices/cpu/cpu_barrier.h"
+
+namespace headrace {
+
+// The replicas' streams meet; then each one sums its own slice of the vector over all replicas, in place, and
+// writes it to all. A replica whose stream failed before reaching a call aborts the group by itself.
+// Makes its state once; a call allocates only what submitting to a stream does.
+class CpuCollective final : public Collective {
+ public:
+  explicit CpuCollective(DeviceGroup& devices);
+
+  int size() const noexcept override { return devices_.size(); }
+  void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override;
+  void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override;
+  void abort(const std::string& reason) noexcept override { barrier_.cancel(reason); }
+
+ private:
+  static constexpr int kNoRoot = -1;  // all-reduce
+
+  // What a replica brings to a call.
+  struct alignas(64) Call {
+    std::byte* data = nullptr;
+    std::size_t bytes = 0;
+    int root = kNoRoot;
+  };
+
+  void submit(int replica, const Call& call, Stream& stream);
+  void meet(int replica, const Call& call);
+  void wait(int replica);
+  void reduce_slice(int replica);
+  bool calls_agree() const noexcept;
+
+  DeviceGroup& devices_;
+  CpuBarrier barrier_;
+  std::vector<Call> calls_;      // each written by its replica, read by all between two meetings
+  std::vector<float*> vectors_;  // scratch: one row of size() pointers a replica
+};
+
+// Adds the `vectors`, each of `count` elements, as one pairwise tree ((0+1)+(2+3))+... and leaves the sum in
+// all of them.
+void sum_in_place(std::span<float* const> vectors, std::size_t count) noexcept;
+
+}  // namespace headrace

@@ -1,0 +1,87 @@
+#include "headrace/devices/cpu/cpu_device.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/cpu/cpu_event.h"
+#include "headrace/devices/cpu/cpu_features.h"
+#include "headrace/devices/cpu/cpu_kernels.h"
+#include "headrace/devices/cpu/cpu_stream.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+std::string vector_unit() {
+  if (has_amx_bf16()) return "AVX-512 and AMX";
+  if (has_avx512()) return "AVX-512";
+  return has_avx2() ? "AVX2" : "no AVX2";
+}
+
+// Null when there is no memory. Large blocks are made of huge pages where the system allows it.
+void* allocate_aligned(std::size_t bytes) noexcept {
+  const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : kAlignment;
+  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  if (rounded < bytes) return nullptr;  // wrapped around
+  void* data = std::aligned_alloc(alignment, rounded);
+  if (data != nullptr && alignment == kHugePage) madvise(data, rounded, MADV_HUGEPAGE);
+  return data;
+}
+
+}  // namespace
+
+__attribute__((weak)) std::unique_ptr<Kernels> create_cpu_kernels(CpuDevice&) { return nullptr; }
+
+DeviceInfo describe_cpu(std::string name) {
+  return {.name = std::move(name),
+          .kind = DeviceKind::kCpu,
+          .ordinal = 0,
+          .description = fmt::format("{}, {} cores, {}", cpu_model(), cpu_cores(), vector_unit()),
+          .memory_bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                          static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)),
+          .host_memory = true};
+}
+
+CpuDevice::CpuDevice(std::string name, int threads)
+    : info_(describe_cpu(std::move(name))), threads_(threads), kernels_(create_cpu_kernels(*this)) {}
+
+CpuDevice::~CpuDevice() = default;
+
+MemoryUse CpuDevice::memory_use() const noexcept {
+  return {.device_bytes = device_bytes_.load(), .pinned_bytes = pinned_bytes_.load()};
+}
+
+std::unique_ptr<Stream> CpuDevice::create_stream() { return std::make_unique<CpuStream>(*this, threads_); }
+
+std::unique_ptr<Event> CpuDevice::create_event() { return std::make_unique<CpuEvent>(); }
+
+void CpuDevice::release(void* data, std::size_t bytes, MemoryPlace place) noexcept {
+  std::free(data);
+  counter(place) -= bytes;
+}
+
+Buffer CpuDevice::allocate(std::size_t bytes, MemoryPlace place) {
+  if (bytes == 0) return {};
+  void* data = allocate_aligned(bytes);
+  if (data == nullptr) {
+    throw DeviceError(ErrorCode::kOutOfMemory,
+                      fmt::format("cannot allocate {} bytes; {} are in use, the machine has {}", bytes,
+                                  device_bytes_ + pinned_bytes_, info_.memory_bytes),
+                      info_.name, "a smaller batch or fewer batches in flight need less");
+  }
+  counter(place) += bytes;
+  return {*this, data, bytes, place};
+}
+
+std::atomic<std::uint64_t>& CpuDevice::counter(MemoryPlace place) noexcept {
+  return place == MemoryPlace::kPinned ? pinned_bytes_ : device_bytes_;
+}
+
+}  // namespace headrace

@@ -1,0 +1,47 @@
+// One CPU replica: ordinary memory, worker threads as streams. Private to the CPU backend.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "headrace/devices/device.h"
+#include "headrace/devices/kernels.h"
+
+namespace headrace {
+
+class CpuDevice final : public Device {
+ public:
+  // Mathematics submitted to one of its streams may use `threads` OpenMP threads. One is best where there are
+  // several replicas, or an input pipeline beside a single one.
+  explicit CpuDevice(std::string name, int threads = 1);
+  ~CpuDevice() override;
+
+  const DeviceInfo& info() const noexcept override { return info_; }
+  MemoryUse memory_use() const noexcept override;
+  int threads() const noexcept { return threads_; }
+
+  std::unique_ptr<Stream> create_stream() override;
+  std::unique_ptr<Event> create_event() override;
+  Buffer allocate(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kDevice); }
+  Buffer allocate_pinned(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kPinned); }
+  Kernels* kernels() noexcept override { return kernels_.get(); }
+
+  void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override;
+
+ private:
+  Buffer allocate(std::size_t bytes, MemoryPlace place);
+  std::atomic<std::uint64_t>& counter(MemoryPlace place) noexcept;
+
+  DeviceInfo info_;
+  int threads_;
+  std::atomic<std::uint64_t> device_bytes_{0};
+  std::atomic<std::uint64_t> pinned_bytes_{0};
+  std::unique_ptr<Kernels> kernels_;
+};
+
+// What is known of the CPU without opening it: the info of a replica called `name`.
+DeviceInfo describe_cpu(std::string name);
+
+}  // namespace headrace

@@ -1,0 +1,17 @@
+// What this processor and its operating system allow, asked once at run time.
+#pragma once
+
+#include <string>
+
+namespace headrace {
+
+bool has_avx2() noexcept;      // AVX2 and FMA
+bool has_avx512() noexcept;    // F, BW, DQ and VL
+bool has_amx_bf16() noexcept;  // and the kernel lets this process use its tiles
+
+// "Intel(R) Xeon(R) Processor @ 2.80GHz"
+std::string cpu_model();
+// Cores this process may run on; at least 1.
+int cpu_cores() noexcept;
+
+}  // namespace headrace

@@ -1,0 +1,170 @@
+#include "headrace/pipeline/engine/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/hash.h"
+#include "headrace/pipeline/decoders/image_decoder.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::size_t kMaxOperations = 65535;
+
+// Reads the stages one after another.
+class Planner {
+ public:
+  StreamPlan plan(const std::vector<Stage>& stages) {
+    for (const Stage& stage : stages) {
+      want_before_batch(stage);
+      std::visit(*this, stage);
+    }
+    want_fixed_fields();
+    return std::move(plan_);
+  }
+
+  void operator()(const SourceStage& stage) {
+    plan_.source = stage.source;
+    plan_.fields = stage.source->info().fields;
+    if (plan_.fields.empty() || plan_.fields.size() > kMaxFields) {
+      throw ConfigError(fmt::format("source {} has {} fields; 1 to {} are possible", stage.source->info().name,
+                                    plan_.fields.size(), kMaxFields));
+    }
+    for (const Field& field : plan_.fields) {
+      if (field.encoding == Encoding::kRaw && field.shape.is_dynamic()) {
+        throw ConfigError(fmt::format("source {}: raw field '{}' has no fixed shape", stage.source->info().name,
+                                      field.name));
+      }
+    }
+  }
+
+  void operator()(const DecodeStage& stage) {
+    bool found = false;
+    for (Field& field : plan_.fields) {
+      if (field.encoding != Encoding::kImage) continue;
+      field = Field{.name = field.name, .dtype = DType::kU8, .shape = {Shape::kDynamic, Shape::kDynamic, 3}};
+      found = true;
+    }
+    if (!found) throw ConfigError("decode(): no field is an encoded image", "remove .decode(), or decode only once");
+    plan_.sample_stages.emplace_back(stage);
+  }
+
+  void operator()(const MapStage& stage) {
+    for (const Operation& operation : stage.operations) {
+      if (operations_ == kMaxOperations) throw ConfigError("a plan has at most 65535 operations");
+      const auto* user = std::get_if<UserMap>(&operation);
+      Field& field = plan_.fields[find_field(plan_.fields, user != nullptr ? user->field : "image")];
+      field = apply_to_field(operation, field);
+      plan_.sample_stages.emplace_back(
+          PlannedOperation{.operation = operation, .number = static_cast<std::uint16_t>(operations_++)});
+    }
+  }
+
+  void operator()(const CacheStage& stage) {
+    if (plan_.cache != nullptr) throw ConfigError("a plan has at most one cache()");
+    for (const SampleStage& earlier : plan_.sample_stages) {
+      const auto* planned = std::get_if<PlannedOperation>(&earlier);
+      if (planned == nullptr || !is_random(planned->operation)) continue;
+      throw ConfigError(fmt::format("cache() after {}: its result changes from epoch to epoch",
+                                    describe(planned->operation)),
+                        "put .cache() before random operations");
+    }
+    plan_.cache = stage.cache;
+    plan_.cached_stages = plan_.sample_stages.size();
+  }
+
+  void operator()(const BatchStage& stage) { plan_.batch = stage.options; }
+  void operator()(const PrefetchStage& stage) { plan_.prefetch = stage.batches; }
+
+  template <typename IndexStage>
+  void operator()(const IndexStage& stage) {
+    plan_.index_stages.emplace_back(stage);
+  }
+
+ private:
+  void want_before_batch(const Stage& stage) const {
+    const bool prefetch = std::holds_alternative<PrefetchStage>(stage);
+    if (plan_.batch && !prefetch) {
+      throw ConfigError(fmt::format("{} stands after batch()", describe(stage)),
+                        "put .batch() last, only .prefetch() may follow it");
+    }
+    if (!plan_.batch && prefetch) {
+      throw ConfigError("prefetch() counts batches and there are none yet", "put .prefetch() after .batch()");
+    }
+  }
+
+  void want_fixed_fields() const {
+    if (!plan_.batch) return;
+    for (const Field& field : plan_.fields) {
+      if (field.encoding == Encoding::kImage) {
+        throw ConfigError(fmt::format("batch(): field '{}' is still encoded", field.name),
+                          "call .decode() and crop or resize to one size");
+      }
+      if (field.shape.is_dynamic()) {
+        throw ConfigError(fmt::format("batch(): the size of field '{}' {} differs from record to record", field.name,
+                                      field.shape.to_string()),
+                          "add random_resized_crop(), center_crop() or pad_crop()");
+      }
+    }
+  }
+
+  StreamPlan plan_;
+  std::size_t operations_ = 0;
+};
+
+std::string describe_sample_stage(const SampleStage& stage) {
+  const auto* planned = std::get_if<PlannedOperation>(&stage);
+  return planned != nullptr ? describe(planned->operation) : "decode()";
+}
+
+std::uint64_t hash_sample_stages(const StreamPlan& plan, std::size_t count, std::uint64_t seed) {
+  std::uint64_t hash = mix_seed(seed, plan.source->info().fingerprint);
+  for (std::size_t i = 0; i < count; ++i) {
+    const SampleStage& stage = plan.sample_stages[i];
+    hash = xxh3(describe_sample_stage(stage), hash);
+    if (std::holds_alternative<DecodeStage>(stage)) hash = xxh3(ImageDecoder::identity(), hash);
+  }
+  return hash;
+}
+
+}  // namespace
+
+IndexMap StreamPlan::index_map(std::uint64_t seed) const {
+  return IndexMap(source->info().records, index_stages, seed);
+}
+
+std::uint64_t StreamPlan::steps_per_epoch(std::uint64_t records) const {
+  const auto global = static_cast<std::uint64_t>(batch->global);
+  return batch->remainder == Remainder::kDrop ? records / global : records / global + (records % global != 0);
+}
+
+std::uint64_t StreamPlan::cache_fingerprint() const { return hash_sample_stages(*this, cached_stages, 1); }
+
+std::uint64_t StreamPlan::fingerprint() const {
+  std::uint64_t hash = hash_sample_stages(*this, sample_stages.size(), 2);
+  for (const Stage& stage : index_stages) hash = xxh3(describe(stage), hash);
+  return batch ? xxh3(describe(Stage{BatchStage{*batch}}), hash) : hash;
+}
+
+StreamPlan make_stream_plan(const PlanPtr& plan) { return Planner().plan(stages_of(plan)); }
+
+std::string explain_plan(const StreamPlan& plan) {
+  std::string text = describe(Stage{SourceStage{plan.source}}) + "\n";
+  for (const Stage& stage : plan.index_stages) text += describe(stage) + "  [on indices]\n";
+  for (std::size_t i = 0; i <= plan.sample_stages.size(); ++i) {
+    if (plan.cache != nullptr && i == plan.cached_stages) text += describe(Stage{CacheStage{plan.cache}}) + "\n";
+    if (i < plan.sample_stages.size()) text += describe_sample_stage(plan.sample_stages[i]) + "\n";
+  }
+  for (const Field& field : plan.fields) {
+    text += fmt::format("  -> {} {} {}\n", field.name, to_string(field.dtype), field.shape.to_string());
+  }
+  if (plan.batch) {
+    text += describe(Stage{BatchStage{*plan.batch}}) + "\n";
+    text += describe(Stage{PrefetchStage{plan.prefetch}}) + "\n";
+  }
+  return text;
+}
+
+}  // namespace headrace

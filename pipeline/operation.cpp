@@ -1,0 +1,212 @@
+#include "headrace/pipeline/operation.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/stages/image_shape.h"
+
+namespace headrace {
+namespace {
+
+[[noreturn]] void refuse(const std::string& operation, const Field& field, const std::string& why,
+                         const std::string& hint = {}) {
+  throw ConfigError(fmt::format("{} cannot be applied to field '{}' of {} {}: {}", operation, field.name,
+                                to_string(field.dtype), field.shape.to_string(), why),
+                    hint);
+}
+
+void want_decoded(const std::string& operation, const Field& field) {
+  if (field.encoding == Encoding::kImage) {
+    refuse(operation, field, "it is still encoded", "call .decode() before .map()");
+  }
+}
+
+void want_channels_last(const std::string& operation, const Field& field) {
+  want_decoded(operation, field);
+  if (field.shape.rank() != 3) refuse(operation, field, "an image of shape (H, W, C) is needed");
+  if (layout_of(field.shape) != ImageLayout::kChannelsLast) {
+    refuse(operation, field, "the channels come first", "put to_layout(kChannelsFirst) last in the chain");
+  }
+}
+
+void want_type(const std::string& operation, const Field& field, std::initializer_list<DType> types) {
+  if (std::find(types.begin(), types.end(), field.dtype) != types.end()) return;
+  refuse(operation, field, types.size() == 1 ? "uint8 is needed" : "uint8 or float32 is needed");
+}
+
+void want_size(const std::string& operation, const Field& field, int size) {
+  if (size < 1) refuse(operation, field, fmt::format("size {} is not positive", size));
+}
+
+// What apply_to_field does for each operation; `field` is the input and becomes the result.
+struct Apply {
+  Field field;
+  const std::string& name;
+
+  void square(int size) { field.shape = Shape{size, size, field.shape[2]}; }
+
+  void operator()(const PadCrop& options) {
+    want_channels_last(name, field);
+    want_type(name, field, {DType::kU8, DType::kF32});
+    want_size(name, field, options.size);
+    if (options.pad < 0) refuse(name, field, "the padding is negative");
+    for (int axis = 0; axis < 2; ++axis) {
+      const std::int64_t extent = field.shape[axis];
+      if (extent == Shape::kDynamic) continue;
+      if (extent + 2 * options.pad < options.size) refuse(name, field, "the padded image is smaller than the crop");
+      if (options.padding == Padding::kReflect && options.pad >= extent) {
+        refuse(name, field, "reflection needs a padding smaller than the image");
+      }
+    }
+    square(options.size);
+  }
+  void operator()(const Flip& options) {
+    want_channels_last(name, field);
+    want_type(name, field, {DType::kU8, DType::kF32});
+    if (!(options.probability >= 0 && options.probability <= 1)) {
+      refuse(name, field, "the probability is not within 0 and 1");
+    }
+  }
+  void operator()(const Normalize& options) {
+    want_decoded(name, field);
+    want_type(name, field, {DType::kU8, DType::kF32});
+    const std::size_t count = options.mean.size();
+    if (count == 0 || count != options.std.size()) {
+      refuse(name, field, fmt::format("{} means and {} standard deviations", count, options.std.size()));
+    }
+    if (std::find(options.std.begin(), options.std.end(), 0.0F) != options.std.end()) {
+      refuse(name, field, "a standard deviation is 0");
+    }
+    if (count > 1 && static_cast<std::int64_t>(count) != channels_of(field.shape)) {
+      refuse(name, field, fmt::format("{} means for {} channels", count, channels_of(field.shape)));
+    }
+    field.dtype = DType::kF32;
+  }
+  void operator()(const Cast& options) {
+    want_decoded(name, field);
+    want_type(name, field, {DType::kU8, DType::kF32});
+    if (options.to != DType::kU8 && options.to != DType::kF32) {
+      refuse(name, field, fmt::format("{} is not offered, only uint8 and float32", to_string(options.to)));
+    }
+    field.dtype = options.to;
+  }
+  void operator()(const ToLayout& options) {
+    want_decoded(name, field);
+    want_type(name, field, {DType::kU8, DType::kF32});
+    if (field.shape.rank() != 3) refuse(name, field, "an image of three axes is needed");
+    const Shape& from = field.shape;
+    if (layout_of(from) == options.to) return;
+    field.shape = options.to == ImageLayout::kChannelsFirst ? Shape{from[2], from[0], from[1]}
+                                                            : Shape{from[1], from[2], from[0]};
+  }
+  void operator()(const FlattenSample&) {
+    want_decoded(name, field);
+    if (field.shape.is_dynamic()) {
+      refuse(name, field, "its size differs from record to record", "crop or resize it first");
+    }
+    field.shape = Shape{field.shape.elements()};
+  }
+  void operator()(const RandomResizedCrop& options) {
+    want_channels_last(name, field);
+    want_type(name, field, {DType::kU8});
+    want_size(name, field, options.size);
+    if (!(options.min_area > 0 && options.min_area <= options.max_area && options.max_area <= 1)) {
+      refuse(name, field, "areas must satisfy 0 < min_area <= max_area <= 1");
+    }
+    if (!(options.min_ratio > 0 && options.min_ratio <= options.max_ratio)) {
+      refuse(name, field, "ratios must satisfy 0 < min_ratio <= max_ratio");
+    }
+    square(options.size);
+  }
+  void operator()(const Resize& options) {
+    want_channels_last(name, field);
+    want_type(name, field, {DType::kU8});
+    want_size(name, field, options.size);
+    if (field.shape.is_dynamic()) {
+      field.shape = Shape{Shape::kDynamic, Shape::kDynamic, field.shape[2]};
+    } else {
+      const auto [height, width] = shorter_side_to(options.size, field.shape[0], field.shape[1]);
+      field.shape = Shape{height, width, field.shape[2]};
+    }
+  }
+  void operator()(const CenterCrop& options) {
+    want_channels_last(name, field);
+    want_type(name, field, {DType::kU8, DType::kF32});
+    want_size(name, field, options.size);
+    for (int axis = 0; axis < 2; ++axis) {
+      const std::int64_t extent = field.shape[axis];
+      if (extent != Shape::kDynamic && extent < options.size) {
+        refuse(name, field, "the image is smaller than the crop", "resize() it first");
+      }
+    }
+    square(options.size);
+  }
+  void operator()(const UserMap& map) {
+    if (!map.function) refuse(name, field, "it has no function");
+    if (map.output.shape.is_dynamic() || map.output.encoding != Encoding::kRaw) {
+      refuse(name, field, "its output must have a fixed shape and raw elements");
+    }
+    field = Field{.name = field.name, .dtype = map.output.dtype, .shape = map.output.shape};
+  }
+};
+
+struct Describe {
+  std::string operator()(const PadCrop& o) const {
+    return fmt::format("pad_crop({}, pad={}, {})", o.size, o.pad, o.padding == Padding::kZero ? "zero" : "reflect");
+  }
+  std::string operator()(const Flip& o) const { return fmt::format("flip({})", o.probability); }
+  std::string operator()(const Normalize& o) const {
+    return fmt::format("normalize(mean=[{}], std=[{}])", fmt::join(o.mean, ", "), fmt::join(o.std, ", "));
+  }
+  std::string operator()(const Cast& o) const { return fmt::format("cast({})", to_string(o.to)); }
+  std::string operator()(const ToLayout& o) const {
+    return fmt::format("to_layout({})", o.to == ImageLayout::kChannelsFirst ? "CHW" : "HWC");
+  }
+  std::string operator()(const FlattenSample&) const { return "flatten()"; }
+  std::string operator()(const RandomResizedCrop& o) const {
+    return fmt::format("random_resized_crop({}, area={}-{}, ratio={}-{})", o.size, o.min_area, o.max_area,
+                       o.min_ratio, o.max_ratio);
+  }
+  std::string operator()(const Resize& o) const { return fmt::format("resize({})", o.size); }
+  std::string operator()(const CenterCrop& o) const { return fmt::format("center_crop({})", o.size); }
+  std::string operator()(const UserMap& o) const {
+    return fmt::format("user_map('{}', version={}, field={}, output={} {})", o.name, o.version, o.field,
+                       to_string(o.output.dtype), o.output.shape.to_string());
+  }
+};
+
+}  // namespace
+
+Operations pad_crop(int size, int pad, Padding padding) {
+  return Operation{PadCrop{.size = size, .pad = pad, .padding = padding}};
+}
+Operations flip(float probability) { return Operation{Flip{.probability = probability}}; }
+Operations normalize(std::vector<float> mean, std::vector<float> std) {
+  return Operation{Normalize{.mean = std::move(mean), .std = std::move(std)}};
+}
+Operations cast(DType to) { return Operation{Cast{.to = to}}; }
+Operations to_layout(ImageLayout layout) { return Operation{ToLayout{.to = layout}}; }
+Operations flatten() { return Operation{FlattenSample{}}; }
+Operations random_resized_crop(RandomResizedCrop options) { return Operation{options}; }
+Operations resize(int size) { return Operation{Resize{.size = size}}; }
+Operations center_crop(int size) { return Operation{CenterCrop{.size = size}}; }
+Operations user_map(UserMap map) { return Operation{std::move(map)}; }
+
+bool is_random(const Operation& operation) {
+  return std::holds_alternative<PadCrop>(operation) || std::holds_alternative<Flip>(operation) ||
+         std::holds_alternative<RandomResizedCrop>(operation);
+}
+
+std::string describe(const Operation& operation) { return std::visit(Describe{}, operation); }
+
+Field apply_to_field(const Operation& operation, const Field& field) {
+  const std::string name = describe(operation);
+  Apply apply{.field = field, .name = name};
+  std::visit(apply, operation);
+  return apply.field;
+}
+
+}  // namespace headrace

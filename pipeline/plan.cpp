@@ -1,0 +1,52 @@
+#include "headrace/pipeline/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace headrace {
+namespace {
+
+struct Describe {
+  std::string operator()(const SourceStage& stage) const {
+    const SourceInfo& info = stage.source->info();
+    return fmt::format("source({}, {} records{})", info.name, info.records, info.resident ? ", in memory" : "");
+  }
+  std::string operator()(const DecodeStage&) const { return "decode()"; }
+  std::string operator()(const MapStage& stage) const {
+    std::string text;
+    for (const Operation& operation : stage.operations) {
+      text += (text.empty() ? "" : " | ") + describe(operation);
+    }
+    return text;
+  }
+  std::string operator()(const ShuffleStage& stage) const {
+    return fmt::format("shuffle(seed={}{})", stage.options.seed,
+                       stage.options.each_epoch_anew ? "" : ", the same every epoch");
+  }
+  std::string operator()(const RepeatStage& stage) const { return fmt::format("repeat({})", stage.times); }
+  std::string operator()(const TakeStage& stage) const { return fmt::format("take({})", stage.count); }
+  std::string operator()(const SkipStage& stage) const { return fmt::format("skip({})", stage.count); }
+  std::string operator()(const ShardStage& stage) const {
+    return fmt::format("shard({} of {})", stage.index, stage.count);
+  }
+  std::string operator()(const CacheStage&) const { return "cache(memory)"; }
+  std::string operator()(const BatchStage& stage) const {
+    return fmt::format("batch({}{})", stage.options.global,
+                       stage.options.remainder == Remainder::kDrop ? ", drop remainder" : "");
+  }
+  std::string operator()(const PrefetchStage& stage) const { return fmt::format("prefetch({})", stage.batches); }
+};
+
+}  // namespace
+
+std::vector<Stage> stages_of(const PlanPtr& plan) {
+  std::vector<Stage> stages;
+  for (const PlanNode* node = plan.get(); node != nullptr; node = node->before.get()) stages.push_back(node->stage);
+  std::reverse(stages.begin(), stages.end());
+  return stages;
+}
+
+std::string describe(const Stage& stage) { return std::visit(Describe{}, stage); }
+
+}  // namespace headrace

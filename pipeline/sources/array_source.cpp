@@ -1,0 +1,68 @@
+#include "headrace/pipeline/sources/array_source.h"
+
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/sources/fingerprint.h"
+#include "headrace/pipeline/sources/no_such_record.h"
+
+namespace headrace {
+namespace {
+
+std::size_t bytes_of_one(const std::string& name, const Field& field) {
+  if (field.encoding != Encoding::kRaw || field.shape.is_dynamic()) {
+    throw ConfigError(name + ": field '" + field.name + "' has records of different sizes, shape " +
+                          field.shape.to_string(),
+                      "arrays in memory hold raw elements of one fixed shape");
+  }
+  return static_cast<std::size_t>(field.shape.elements()) * size_of(field.dtype);
+}
+
+void check_size(const std::string& name, std::uint64_t records, const Array& array, std::size_t one) {
+  // Divided, not multiplied: a huge record count must not wrap around.
+  const bool fits = one == 0 ? array.bytes.empty() : array.bytes.size() / one == records && array.bytes.size() % one == 0;
+  if (fits) return;
+  throw ConfigError(name + ": field '" + array.field.name + "' has " + std::to_string(array.bytes.size()) +
+                        " bytes, not " + std::to_string(records) + " records of " + std::to_string(one),
+                    "every array holds one entry a record, back to back");
+}
+
+}  // namespace
+
+ArraySource::ArraySource(std::string name, std::uint64_t records, std::vector<Array> arrays,
+                         std::vector<std::string> classes)
+    : arrays_(std::move(arrays)) {
+  if (arrays_.empty() || arrays_.size() > kMaxFields) {
+    throw ConfigError(name + ": has " + std::to_string(arrays_.size()) + " fields",
+                      "a source has 1 to " + std::to_string(kMaxFields));
+  }
+  Fingerprint fingerprint("array 1");
+  fingerprint.add(records);
+  for (const Array& array : arrays_) {
+    record_bytes_.push_back(bytes_of_one(name, array.field));
+    check_size(name, records, array, record_bytes_.back());
+    fingerprint.add(array.field).add(array.bytes);
+    info_.fields.push_back(array.field);
+  }
+  for (const std::string& name_of_class : classes) fingerprint.add(name_of_class);
+  info_.name = std::move(name);
+  info_.records = records;
+  info_.classes = std::move(classes);
+  info_.fingerprint = fingerprint.value();
+  info_.resident = true;
+}
+
+RecordView ArraySource::read(std::uint64_t index, std::vector<std::byte>& /*scratch*/) const {
+  if (index >= info_.records) throw no_such_record(info_, index);
+  RecordView view;
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    view.fields[i] = std::span(arrays_[i].bytes).subspan(index * record_bytes_[i], record_bytes_[i]);
+  }
+  return view;
+}
+
+std::string ArraySource::describe(std::uint64_t index) const {
+  return info_.name + "[" + std::to_string(index) + "]";
+}
+
+}  // namespace headrace

@@ -1,0 +1,29 @@
+// Records that are equal slices of arrays in memory: behind in_memory, IDX and CIFAR binaries.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "headrace/pipeline/source.h"
+#include "headrace/pipeline/sources.h"
+
+namespace headrace {
+
+class ArraySource final : public Source {
+ public:
+  // ConfigError where an array's size is not `records` times its field's.
+  ArraySource(std::string name, std::uint64_t records, std::vector<Array> arrays,
+              std::vector<std::string> classes = {});
+
+  const SourceInfo& info() const noexcept override { return info_; }
+  RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  std::string describe(std::uint64_t index) const override;  // "name[17]"
+
+ private:
+  std::vector<Array> arrays_;
+  std::vector<std::size_t> record_bytes_;  // by array
+  SourceInfo info_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,89 @@
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/image_table.h"
+#include "headrace/pipeline/sources/no_such_record.h"
+
+namespace headrace {
+namespace {
+
+constexpr int kDeepest = 6;  // folders below the one named: deeper than any layout, shallow enough for a loop of links
+
+struct Listing {
+  std::vector<std::string> paths;  // relative, '/' between names
+  std::vector<std::uint64_t> sizes;
+};
+
+void list_below(const std::filesystem::path& folder, const std::string& prefix, int depth, Listing& listing) {
+  for (const DirectoryEntry& entry : list_directory(folder)) {
+    std::string path = prefix + entry.path.filename().string();
+    if (entry.is_directory) {
+      if (depth < kDeepest) list_below(entry.path, path + "/", depth + 1, listing);
+    } else {
+      listing.paths.push_back(std::move(path));
+      listing.sizes.push_back(entry.size);
+    }
+  }
+}
+
+// Images as files: listed once, opened at each read.
+class ImageFolder final : public Source {
+ public:
+  ImageFolder(const std::filesystem::path& folder, const Listing& listing, const ImageLayout& layout)
+      : folder_(folder), table_(layout, listing.paths) {
+    Fingerprint fingerprint("image folder 1");
+    table_.add_to(fingerprint);
+    sizes_.reserve(layout.records.size());
+    for (const ImageLayout::Record& record : layout.records) {
+      sizes_.push_back(listing.sizes[record.path]);
+      fingerprint.add(sizes_.back());
+    }
+    info_ = table_.info(folder.string(), fingerprint);
+  }
+
+  const SourceInfo& info() const noexcept override { return info_; }
+
+  RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override {
+    if (index >= info_.records) throw no_such_record(info_, index);
+    try {
+      const File file = File::open(folder_ / table_.name(index));
+      if (file.size() != sizes_[index]) throw changed(index, file.size());
+      if (scratch.size() < file.size()) scratch.resize(file.size());
+      const std::span<std::byte> bytes = std::span(scratch).first(file.size());
+      file.read_exact(0, bytes);
+      return {.fields = {bytes, table_.label(index)}};
+    } catch (const DataError& error) {
+      if (error.location().record != DataLocation::kUnknown) throw;
+      throw DataError(error.code(), "cannot read " + describe(index),
+                      {.source = info_.name, .record = index, .offset = error.location().offset}, error.message());
+    }
+  }
+
+  std::string describe(std::uint64_t index) const override { return std::string(table_.name(index)); }
+
+ private:
+  DataError changed(std::uint64_t index, std::uint64_t size) const {
+    return DataError(ErrorCode::kDataCorrupt,
+                     describe(index) + " has " + std::to_string(size) + " bytes, and had " +
+                         std::to_string(sizes_[index]) + " when the folder was opened",
+                     {.source = info_.name, .record = index}, "files must not change while they are read");
+  }
+
+  std::filesystem::path folder_;
+  ImageTable table_;
+  std::vector<std::uint64_t> sizes_;
+  SourceInfo info_;
+};
+
+}  // namespace
+
+SourcePtr image_folder(const std::filesystem::path& folder, Split split) {
+  Listing listing;
+  list_below(folder, "", 0, listing);
+  const ImageLayout layout = lay_out_images(listing.paths, split, folder.string());
+  return std::make_shared<ImageFolder>(folder, listing, layout);
+}
+
+}  // namespace headrace

@@ -1,0 +1,41 @@
+// Names and labels of the images of one source, few bytes a record.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headrace/pipeline/source.h"
+#include "headrace/pipeline/sources/fingerprint.h"
+#include "headrace/pipeline/sources/image_layout.h"
+
+namespace headrace {
+
+class ImageTable {
+ public:
+  // Copies what it needs; `layout` refers to `paths`.
+  ImageTable(const ImageLayout& layout, const std::vector<std::string>& paths);
+
+  std::size_t size() const noexcept { return labels_.size(); }
+  std::string_view name(std::size_t index) const noexcept;
+  // The label as eight bytes of the table's own.
+  std::span<const std::byte> label(std::size_t index) const noexcept;
+
+  // Mixes names, labels and classes into a source's fingerprint.
+  void add_to(Fingerprint& fingerprint) const;
+
+  // What is the same for every source of images: fields, classes, count.
+  SourceInfo info(std::string name, const Fingerprint& fingerprint) const;
+
+ private:
+  std::vector<std::string> classes_;
+  std::vector<std::int64_t> label_values_;  // 0, 1, 2 ...: what label() points to
+  std::vector<std::uint32_t> labels_;
+  std::vector<std::uint64_t> name_ends_;
+  std::string names_;  // all of them, back to back
+};
+
+}  // namespace headrace

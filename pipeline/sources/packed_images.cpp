@@ -1,0 +1,106 @@
+#include "headrace/pipeline/sources/packed_images.h"
+
+#include <memory>
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/sources/byte_input.h"
+#include "headrace/pipeline/sources/no_such_record.h"
+#include "headrace/pipeline/sources/tar_members.h"
+
+namespace headrace {
+
+struct PackedImages::Unpacked {
+  std::vector<ByteSlabs> slabs;
+  std::vector<std::span<const std::byte>> images;
+  ImageTable table;
+};
+
+namespace {
+
+struct Member {
+  std::span<const std::byte> bytes;
+  bool of_other_split = false;
+};
+
+struct Members {
+  ByteSlabs wanted;
+  ByteSlabs other;  // most likely not asked for: kept apart, so that it can be dropped
+  std::vector<std::string> paths;
+  std::vector<Member> list;  // beside paths
+};
+
+std::span<std::byte> allocate(ByteSlabs& slabs, std::uint64_t size, std::uint64_t& used, std::uint64_t limit,
+                              const std::string& archive) {
+  try {
+    if (size <= limit - used) {
+      used += size;
+      return slabs.allocate(static_cast<std::size_t>(size));
+    }
+  } catch (const std::bad_alloc&) {
+    // reported below like the limit: the way out is the same
+  }
+  throw DataError(ErrorCode::kOutOfMemory,
+                  "its images do not fit into " + std::to_string(limit >> 20) + " MiB of memory", {.source = archive},
+                  "unpack it to a plain .tar, which is read from the disk, or raise memory_limit");
+}
+
+Members read_members(const std::filesystem::path& archive, const ArchiveOptions& options) {
+  const std::unique_ptr<ByteInput> input = open_input(archive);
+  TarReader reader(*input);
+  Members members;
+  std::uint64_t used = 0;
+  while (std::optional<TarMember> found = next_file(reader, input->name())) {
+    Member member{.bytes = {}, .of_other_split = seems_of_other_split(found->path, options.split)};
+    if (is_image_path(found->path)) {
+      ByteSlabs& slabs = member.of_other_split ? members.other : members.wanted;
+      const std::span<std::byte> bytes = allocate(slabs, found->size, used, options.memory_limit, input->name());
+      reader.read(bytes);
+      member.bytes = bytes;
+    }
+    members.list.push_back(member);
+    members.paths.push_back(std::move(found->path));
+  }
+  // To the end of the compressed data: only there are its checksums.
+  std::vector<std::byte> rest(std::size_t{64} << 10);
+  while (input->read(rest) > 0) continue;
+  return members;
+}
+
+}  // namespace
+
+PackedImages::Unpacked PackedImages::unpack(const std::filesystem::path& archive, const ArchiveOptions& options) {
+  Members members = read_members(archive, options);
+  const ImageLayout layout = lay_out_images(members.paths, options.split, archive.string());
+  Unpacked unpacked{.slabs = {}, .images = {}, .table = ImageTable(layout, members.paths)};
+  unpacked.images.reserve(layout.records.size());
+  bool other_is_wanted = false;
+  for (const ImageLayout::Record& record : layout.records) {
+    unpacked.images.push_back(members.list[record.path].bytes);
+    other_is_wanted = other_is_wanted || members.list[record.path].of_other_split;
+  }
+  unpacked.slabs.push_back(std::move(members.wanted));
+  if (other_is_wanted) unpacked.slabs.push_back(std::move(members.other));
+  return unpacked;
+}
+
+PackedImages::PackedImages(const std::filesystem::path& archive, const ArchiveOptions& options)
+    : PackedImages(archive, unpack(archive, options)) {}
+
+PackedImages::PackedImages(const std::filesystem::path& archive, Unpacked unpacked)
+    : slabs_(std::move(unpacked.slabs)), images_(std::move(unpacked.images)), table_(std::move(unpacked.table)) {
+  Fingerprint fingerprint("packed images 1");
+  table_.add_to(fingerprint);
+  for (const std::span<const std::byte> image : images_) fingerprint.add(image);
+  info_ = table_.info(archive.string(), fingerprint);
+  info_.resident = true;
+}
+
+RecordView PackedImages::read(std::uint64_t index, std::vector<std::byte>& /*scratch*/) const {
+  if (index >= info_.records) throw no_such_record(info_, index);
+  return {.fields = {images_[index], table_.label(index)}};
+}
+
+std::string PackedImages::describe(std::uint64_t index) const { return std::string(table_.name(index)); }
+
+}  // namespace headrace

@@ -1,0 +1,34 @@
+// Images inside a compressed tar archive: unpacked into memory when opened.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "headrace/pipeline/source.h"
+#include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/byte_slabs.h"
+#include "headrace/pipeline/sources/image_table.h"
+
+namespace headrace {
+
+class PackedImages final : public Source {
+ public:
+  PackedImages(const std::filesystem::path& archive, const ArchiveOptions& options);
+
+  const SourceInfo& info() const noexcept override { return info_; }
+  RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  std::string describe(std::uint64_t index) const override;
+
+ private:
+  struct Unpacked;
+  static Unpacked unpack(const std::filesystem::path& archive, const ArchiveOptions& options);
+  PackedImages(const std::filesystem::path& archive, Unpacked unpacked);
+
+  std::vector<ByteSlabs> slabs_;
+  std::vector<std::span<const std::byte>> images_;  // into slabs_
+  ImageTable table_;
+  SourceInfo info_;
+};
+
+}  // namespace headrace

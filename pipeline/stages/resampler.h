@@ -1,0 +1,35 @@
+// Resizes u8 images with an antialiased triangle filter (Pillow's BILINEAR: the support grows with the
+// reduction). Sums in f32, one rounding at the end: within one level of exact arithmetic.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "headrace/pipeline/decoders/image_decoder.h"
+
+namespace headrace {
+
+// Which input pixels make an output pixel of one axis.
+struct ResampleAxis {
+  std::int64_t taps = 0;              // weights an output pixel; unused ones are 0 and still inside the input
+  std::vector<std::int32_t> first;    // one an output pixel
+  std::vector<float> weights;         // taps an output pixel
+
+  void plan(std::int64_t input, std::int64_t output);
+};
+
+// Not thread-safe: keeps its tables and row buffers.
+class Resampler {
+ public:
+  // `from` is (input.height, input.width, channels) without gaps, `to` the same of output.
+  void resize(const std::uint8_t* from, const ImageSize& input, std::uint8_t* to, const ImageSize& output,
+              std::int64_t channels);
+
+ private:
+  ResampleAxis rows_;
+  ResampleAxis columns_;
+  std::vector<float> row_;     // one output row before the horizontal pass, and room to read past its end
+  std::vector<float> result_;  // one output row
+};
+
+}  // namespace headrace

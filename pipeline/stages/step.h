@@ -1,0 +1,74 @@
+// What flows between the steps of a compiled chain of operations, and what a step may use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "headrace/devices/base/rng.h"
+#include "headrace/devices/base/shape.h"
+#include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/pipeline/stages/resampler.h"
+
+namespace headrace {
+
+// One field of one record on its way. The element type is known to the step that reads it.
+struct FieldView {
+  std::span<const std::byte> bytes;
+  Shape shape;  // an encoded image: (bytes)
+};
+
+// An image of `stride` bytes a row with borders around it; the borders hold zeros or reflected pixels.
+struct Canvas {
+  std::vector<std::byte> bytes;
+  std::int64_t height = 0, width = 0, pixel_bytes = 0, pad = 0;  // of the image whose borders it has
+};
+
+// A thread's own working memory. Buffers grow to the largest sample seen and stay.
+struct Scratch {
+  ImageDecoder decoder;
+  Resampler resampler;
+  Canvas canvas;
+  std::vector<std::byte> decoded;             // inside one step
+  std::vector<std::byte> results[2];          // between steps, by turns
+  std::uint64_t decode_ns = 0;                // spent in `decoder` since last reset
+};
+
+// Told what a thread is about to do where that may take long; the watchdog reads it.
+class Probe {
+ public:
+  virtual ~Probe() = default;
+  // Around a call into a function that is not ours and may never return. leave_foreign() may throw to end
+  // the thread: nobody waits for it any more.
+  virtual void enter_foreign(const char* what) = 0;
+  virtual void leave_foreign() = 0;
+};
+
+struct StepContext {
+  std::uint64_t seed = 0;
+  std::uint64_t pass = 0;
+  std::uint64_t record = 0;
+  Scratch* scratch = nullptr;
+  Probe* probe = nullptr;
+
+  Philox random(std::uint16_t operation) const noexcept {
+    return Philox({.seed = seed, .epoch = static_cast<std::uint32_t>(pass), .record = record, .operation = operation});
+  }
+};
+
+// Where a step puts its result: a row of the batch, whose size is fixed, or a buffer that grows.
+class StepOutput {
+ public:
+  explicit StepOutput(std::span<std::byte> row) : row_(row) {}
+  explicit StepOutput(std::vector<std::byte>& buffer) : buffer_(&buffer) {}
+
+  // Room for a result of exactly this size; Error(kInternal) where the row has another.
+  std::span<std::byte> take(std::size_t bytes);
+
+ private:
+  std::span<std::byte> row_;
+  std::vector<std::byte>* buffer_ = nullptr;
+};
+
+}  // namespace headrace

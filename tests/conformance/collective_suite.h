@@ -1,0 +1,279 @@
+// What every Collective must do. Beside it stands an oracle of a few lines: the pairwise tree of the contract.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/rng.h"
+#include "headrace/devices/collective.h"
+#include "headrace/tests/conformance/device_fixture.h"
+#include "headrace/tests/support/gate.h"
+
+namespace headrace::test {
+
+// A group of replicas, each with a stream and a vector in its device's memory.
+class Replicas {
+ public:
+  Replicas(DeviceGroup devices, std::size_t count)
+      : devices_(std::move(devices)), collective_(create_collective(devices_)), count_(count) {
+    for (int r = 0; r < size(); ++r) {
+      streams_.push_back(devices_[r].create_stream());
+      buffers_.push_back(devices_[r].allocate(count * sizeof(float)));
+      values_.emplace_back(count);
+    }
+  }
+
+  int size() const { return devices_.size(); }
+  Device& device(int replica) const { return devices_[replica]; }
+  Collective& collective() const { return *collective_; }
+  // What upload() brings to this replica.
+  std::vector<float>& values(int replica) { return values_[static_cast<std::size_t>(replica)]; }
+  TensorView view(int replica) const {
+    return buffers_[static_cast<std::size_t>(replica)].view({static_cast<std::int64_t>(count_)}, DType::kF32);
+  }
+  Stream& stream(int replica) const { return *streams_[static_cast<std::size_t>(replica)]; }
+
+  // Signs and magnitudes over 2^24, so that another order of addition gives other bits.
+  void randomize(std::uint64_t seed) {
+    for (int r = 0; r < size(); ++r) {
+      Philox random({.seed = seed, .epoch = 0, .record = static_cast<std::uint64_t>(r), .operation = 0});
+      for (float& value : values(r)) {
+        value = (random.uniform() - 0.5F) * static_cast<float>(1U << random.below(24));
+      }
+    }
+  }
+
+  void upload() {
+    each([](Replicas& all, int r) {
+      all.stream(r).copy(all.view(r).data, all.values(r).data(), all.count_ * sizeof(float));
+    });
+  }
+  void all_reduce() {
+    each([](Replicas& all, int r) { all.collective().all_reduce_sum(r, all.view(r), all.stream(r)); });
+  }
+
+  void each(const std::function<void(Replicas&, int)>& act) {
+    for (int r = 0; r < size(); ++r) act(*this, r);
+  }
+
+  std::vector<float> download(int replica) {
+    std::vector<float> result(count_);
+    stream(replica).copy(result.data(), view(replica).data, count_ * sizeof(float));
+    stream(replica).synchronize();
+    return result;
+  }
+
+  // ((0+1)+(2+3))+...: neighbours are added, an odd one out moves up.
+  float tree_sum(std::size_t element) const {
+    std::vector<float> level;
+    for (const auto& vector : values_) level.push_back(vector[element]);
+    while (level.size() > 1) {
+      std::vector<float> next;
+      for (std::size_t i = 0; i + 1 < level.size(); i += 2) next.push_back(level[i] + level[i + 1]);
+      if (level.size() % 2 == 1) next.push_back(level.back());
+      level = std::move(next);
+    }
+    return level[0];
+  }
+
+  std::vector<float> tree_sums() const {
+    std::vector<float> sums(count_);
+    for (std::size_t i = 0; i < count_; ++i) sums[i] = tree_sum(i);
+    return sums;
+  }
+
+ private:
+  DeviceGroup devices_;
+  std::unique_ptr<Collective> collective_;
+  std::size_t count_;
+  std::vector<std::vector<float>> values_;
+  std::vector<Buffer> buffers_;
+  std::vector<std::unique_ptr<Stream>> streams_;  // last: they end before what their work refers to
+};
+
+// The code and message of the stream's error; kInternal and "" where there is none.
+inline std::pair<ErrorCode, std::string> error_of(Stream& stream) {
+  try {
+    stream.synchronize();
+  } catch (const Error& error) {
+    return {error.code(), error.message()};
+  } catch (const std::exception& error) {
+    return {ErrorCode::kDevice, error.what()};
+  }
+  return {ErrorCode::kInternal, ""};
+}
+
+template <typename Target>
+class CollectiveSuite : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = Target::absent(); !why.empty()) GTEST_SKIP() << why;
+  }
+};
+TYPED_TEST_SUITE_P(CollectiveSuite);
+
+TYPED_TEST_P(CollectiveSuite, SumsAreTheTreesSumsOnEveryReplica) {
+  for (int size = 1; size <= 8; ++size) {
+    for (const std::size_t count : {1, 2, 15, 16, 17, 127, 1023, 1025, 8195, 100'003}) {
+      Replicas replicas(TypeParam::open(size), count);
+      replicas.randomize(count);
+      replicas.upload();
+      replicas.all_reduce();
+      const std::vector<float> wanted = replicas.tree_sums();
+      for (int r = 0; r < size; ++r) {
+        ASSERT_EQ(replicas.download(r), wanted) << "replica " << r << " of " << size << ", " << count << " elements";
+      }
+    }
+  }
+}
+
+TYPED_TEST_P(CollectiveSuite, ViewsMayBeginAnywhere) {
+  Replicas replicas(TypeParam::open(3), 1000);
+  replicas.randomize(1);
+  replicas.upload();
+  replicas.each([](Replicas& all, int r) {
+    TensorView part = all.view(r);
+    part.data = part.as<float>() + 3;
+    part.shape = {500};
+    all.collective().all_reduce_sum(r, part, all.stream(r));
+  });
+  for (int r = 0; r < 3; ++r) {
+    std::vector<float> wanted = replicas.values(r);
+    for (std::size_t i = 3; i < 503; ++i) wanted[i] = replicas.tree_sum(i);
+    EXPECT_EQ(replicas.download(r), wanted) << r;
+  }
+}
+
+TYPED_TEST_P(CollectiveSuite, BroadcastCopiesTheRootsBits) {
+  for (int root = 0; root < 3; ++root) {
+    Replicas replicas(TypeParam::open(3), 1001);
+    replicas.randomize(5);
+    replicas.upload();
+    replicas.each([root](Replicas& all, int r) { all.collective().broadcast(r, root, all.view(r), all.stream(r)); });
+    for (int r = 0; r < 3; ++r) {
+      EXPECT_EQ(replicas.download(r), replicas.values(root)) << r << " from " << root;
+    }
+  }
+}
+
+TYPED_TEST_P(CollectiveSuite, CapturedCallsRunAtEveryLaunch) {
+  Replicas replicas(TypeParam::open(4), 777);
+  std::vector<std::unique_ptr<CapturedWork>> work;
+  replicas.each([&](Replicas& all, int r) {
+    all.stream(r).begin_capture();
+    all.collective().all_reduce_sum(r, all.view(r), all.stream(r));
+    all.collective().broadcast(r, 2, all.view(r), all.stream(r));
+    work.push_back(all.stream(r).end_capture());
+  });
+  for (std::uint64_t launch = 0; launch < 3; ++launch) {
+    replicas.randomize(launch);
+    replicas.upload();
+    replicas.each([&](Replicas& all, int r) { all.stream(r).launch(*work[static_cast<std::size_t>(r)]); });
+    for (int r = 0; r < 4; ++r) EXPECT_EQ(replicas.download(r), replicas.tree_sums()) << r;
+  }
+}
+
+TYPED_TEST_P(CollectiveSuite, AbortReleasesThoseWhoWaitAndThoseWhoCome) {
+  Replicas replicas(TypeParam::open(3), 10);
+  replicas.randomize(0);
+  replicas.upload();
+  for (int r = 0; r < 2; ++r) replicas.collective().all_reduce_sum(r, replicas.view(r), replicas.stream(r));
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  replicas.collective().abort("replica 2 caught fire");
+  for (int r = 0; r < 2; ++r) {
+    const auto [code, message] = error_of(replicas.stream(r));
+    EXPECT_EQ(code, ErrorCode::kCancelled);
+    EXPECT_THAT(message, ::testing::HasSubstr("replica 2 caught fire"));
+  }
+  replicas.collective().abort("later reasons do not count");
+  replicas.collective().all_reduce_sum(2, replicas.view(2), replicas.stream(2));
+  const auto [code, message] = error_of(replicas.stream(2));
+  EXPECT_EQ(code, ErrorCode::kCancelled);
+  EXPECT_THAT(message, ::testing::HasSubstr("replica 2 caught fire"));
+}
+
+TYPED_TEST_P(CollectiveSuite, AReplicaThatFailedBeforeDoesNotHoldUpTheOthers) {
+  Replicas replicas(TypeParam::open(3), 10);
+  replicas.stream(1).call([] { throw std::runtime_error("no more"); });
+  replicas.all_reduce();
+  for (const int r : {0, 2}) {
+    const auto [code, message] = error_of(replicas.stream(r));
+    EXPECT_EQ(code, ErrorCode::kCancelled) << r;
+    EXPECT_THAT(message, ::testing::HasSubstr(replicas.device(1).info().name + " failed")) << r;
+  }
+  EXPECT_EQ(error_of(replicas.stream(1)).second, "no more");
+}
+
+TYPED_TEST_P(CollectiveSuite, ReplicasThatDisagreeAllGetAnError) {
+  Replicas replicas(TypeParam::open(2), 10);
+  TensorView shorter = replicas.view(1);
+  shorter.shape = {9};
+  replicas.collective().all_reduce_sum(0, replicas.view(0), replicas.stream(0));
+  replicas.collective().all_reduce_sum(1, shorter, replicas.stream(1));
+  for (int r = 0; r < 2; ++r) EXPECT_EQ(error_of(replicas.stream(r)).first, ErrorCode::kInvalidArgument) << r;
+  replicas.upload();
+  replicas.all_reduce();
+  for (int r = 0; r < 2; ++r) EXPECT_EQ(error_of(replicas.stream(r)).second, "") << "after the report all is well";
+}
+
+TYPED_TEST_P(CollectiveSuite, WhatCannotBeIsRefusedAtOnce) {
+  Replicas replicas(TypeParam::open(2), 10);
+  TensorView integers = replicas.view(0);
+  integers.dtype = DType::kI32;
+  EXPECT_THROW(replicas.collective().all_reduce_sum(0, integers, replicas.stream(0)), ConfigError);
+  EXPECT_THROW(replicas.collective().all_reduce_sum(0, replicas.view(0), replicas.stream(1)), ConfigError);
+  EXPECT_THROW(replicas.collective().broadcast(0, 2, replicas.view(0), replicas.stream(0)), ConfigError);
+}
+
+TYPED_TEST_P(CollectiveSuite, TwoGroupsOverTheSameDevicesDoNotMeet) {
+  Replicas gradients(TypeParam::open(2), 5000);
+  Replicas metrics(TypeParam::open(2), 3);
+  gradients.randomize(1);
+  metrics.randomize(2);
+  gradients.upload();
+  metrics.upload();
+  gradients.collective().all_reduce_sum(0, gradients.view(0), gradients.stream(0));
+  metrics.all_reduce();
+  EXPECT_EQ(metrics.download(1), metrics.tree_sums());
+  gradients.collective().all_reduce_sum(1, gradients.view(1), gradients.stream(1));
+  EXPECT_EQ(gradients.download(0), gradients.tree_sums());
+}
+
+TYPED_TEST_P(CollectiveSuite, TenThousandRoundsStayExact) {
+  Replicas replicas(TypeParam::open(2), 40);
+  for (int r = 0; r < 2; ++r) replicas.values(r).assign(40, 1.0F);
+  replicas.upload();
+  for (int round = 1; round <= 10'000; ++round) {
+    replicas.all_reduce();
+    if (round % 100 != 0) continue;  // doubled a hundred times: start again from one
+    for (int r = 0; r < 2; ++r) ASSERT_EQ(replicas.download(r), std::vector<float>(40, 0x1p100F)) << round;
+    replicas.upload();
+  }
+}
+
+TYPED_TEST_P(CollectiveSuite, MoreReplicasThanCoresGetThere) {
+  Replicas replicas(TypeParam::open(8), 300);
+  for (std::uint64_t round = 0; round < 300; ++round) {
+    replicas.randomize(round);
+    replicas.upload();
+    replicas.all_reduce();
+    const auto wanted = replicas.tree_sums();
+    for (int r = 0; r < 8; ++r) ASSERT_EQ(replicas.download(r), wanted) << round;
+  }
+}
+
+REGISTER_TYPED_TEST_SUITE_P(CollectiveSuite, SumsAreTheTreesSumsOnEveryReplica, ViewsMayBeginAnywhere,
+                            BroadcastCopiesTheRootsBits, CapturedCallsRunAtEveryLaunch,
+                            AbortReleasesThoseWhoWaitAndThoseWhoCome,
+                            AReplicaThatFailedBeforeDoesNotHoldUpTheOthers, ReplicasThatDisagreeAllGetAnError,
+                            WhatCannotBeIsRefusedAtOnce, TwoGroupsOverTheSameDevicesDoNotMeet,
+                            TenThousandRoundsStayExact, MoreReplicasThanCoresGetThere);
+
+}  // namespace headrace::test

@@ -1,0 +1,25 @@
+// The CPU backend against the suites of the devices' interfaces.
+#include <fmt/format.h>
+
+#include "headrace/devices/registry.h"
+#include "headrace/tests/conformance/collective_suite.h"
+#include "headrace/tests/conformance/device_suite.h"
+#include "headrace/tests/conformance/stream_suite.h"
+
+namespace headrace::test {
+namespace {
+
+struct Cpu {
+  static std::string absent() { return {}; }
+  static DeviceGroup open(int replicas) {
+    return open_devices(fmt::format("cpu:{}", replicas), DeviceNeed::kMemory);
+  }
+};
+
+}  // namespace
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, DeviceSuite, Cpu);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, StreamSuite, Cpu);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, CollectiveSuite, Cpu);
+
+}  // namespace headrace::test

@@ -1,0 +1,31 @@
+// The CUDA backend against the same suites, two logical replicas on the first GPU. Skips where there is none.
+#include <fmt/format.h>
+
+#include "headrace/devices/registry.h"
+#include "headrace/tests/conformance/device_suite.h"
+#include "headrace/tests/conformance/stream_suite.h"
+
+namespace headrace::test {
+namespace {
+
+struct Cuda {
+  static std::string absent() {
+    for (const Finding& missing : missing_backends()) {
+      if (missing.name == "CUDA module") return "no CUDA module: " + missing.hint;
+    }
+    for (const Backend* backend : backends()) {
+      if (backend->name() == "cuda" && backend->list().empty()) return "the CUDA module finds no GPU";
+    }
+    return {};
+  }
+  static DeviceGroup open(int replicas) {
+    return open_devices(fmt::format("cuda:0x{}", replicas), DeviceNeed::kMemory);
+  }
+};
+
+}  // namespace
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, DeviceSuite, Cuda);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, StreamSuite, Cuda);
+
+}  // namespace headrace::test

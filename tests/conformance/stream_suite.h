@@ -1,0 +1,325 @@
+// What every Stream and Event must do.
+//
+// Host functions of a GPU's streams share one thread: a test blocks in one of them at most, and looks at
+// events, not at other host functions, while it does.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/conformance/device_fixture.h"
+#include "headrace/tests/support/gate.h"
+
+namespace headrace::test {
+
+template <typename Target>
+class StreamSuite : public DeviceFixture<Target> {
+ protected:
+  void SetUp() override {
+    DeviceFixture<Target>::SetUp();
+    if (this->IsSkipped()) return;
+    a_ = this->device().create_stream();
+    b_ = this->device().create_stream();
+  }
+
+  static void fail_with(Stream& stream, const char* message) {
+    stream.call([message] { throw std::runtime_error(message); });
+  }
+
+  static std::string error_of(Stream& stream) {
+    try {
+      stream.synchronize();
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  std::unique_ptr<Stream> a_, b_;
+};
+TYPED_TEST_SUITE_P(StreamSuite);
+
+TYPED_TEST_P(StreamSuite, WorkRunsInTheOrderOfSubmission) {
+  std::vector<int> seen;
+  std::vector<int> wanted(3000);
+  std::iota(wanted.begin(), wanted.end(), 0);
+  for (const int i : wanted) this->a_->call([&seen, i] { seen.push_back(i); });
+  this->a_->synchronize();
+  EXPECT_EQ(seen, wanted);
+}
+
+TYPED_TEST_P(StreamSuite, SubmittingBeyondTheQueueLosesNothing) {
+  Gate gate;
+  std::atomic<int> count = 0;
+  this->a_->call(gate.blocker());
+  std::thread opener([&] {
+    this->linger();
+    gate.open();
+  });
+  for (int i = 0; i < 5000; ++i) this->a_->call([&] { ++count; });
+  opener.join();
+  this->a_->synchronize();
+  EXPECT_EQ(count, 5000);
+}
+
+TYPED_TEST_P(StreamSuite, CopiesReachDevicePinnedAndPageableMemory) {
+  constexpr std::size_t kBytes = 100'003;
+  std::vector<unsigned char> host(kBytes);
+  std::iota(host.begin(), host.end(), static_cast<unsigned char>(0));
+  const Buffer pinned = this->device().allocate_pinned(kBytes);
+  const Buffer one = this->device().allocate(kBytes);
+  const Buffer two = this->device().allocate(kBytes);
+  this->a_->copy(pinned.data(), host.data(), kBytes);
+  this->a_->copy(one.data(), pinned.data(), kBytes);
+  this->a_->copy(two.data(), one.data(), kBytes);
+  EXPECT_EQ(this->template download<unsigned char>(*this->a_, two), host);
+  this->a_->fill(two.data(), 0xA5, kBytes - 1);
+  const auto filled = this->template download<unsigned char>(*this->a_, two);
+  EXPECT_EQ(filled[0], 0xA5);
+  EXPECT_EQ(filled[kBytes - 2], 0xA5);
+  EXPECT_EQ(filled[kBytes - 1], host[kBytes - 1]);
+}
+
+TYPED_TEST_P(StreamSuite, ZeroBytesAreNoWork) {
+  this->a_->copy(nullptr, nullptr, 0);
+  this->a_->fill(nullptr, 1, 0);
+  EXPECT_NO_THROW(this->a_->synchronize());
+}
+
+TYPED_TEST_P(StreamSuite, AnEventNeverRecordedIsComplete) {
+  const auto event = this->device().create_event();
+  EXPECT_TRUE(event->ready());
+  event->wait();
+  this->a_->wait(*event);
+  EXPECT_NO_THROW(this->a_->synchronize());
+}
+
+TYPED_TEST_P(StreamSuite, AnEventHoldsBackAnotherStreamUntilItsWorkIsDone) {
+  const auto first = this->device().create_event();
+  const auto second = this->device().create_event();
+  const Buffer data = this->device().allocate(4);
+  Gate gate;
+  this->a_->call(gate.blocker());
+  this->a_->fill(data.data(), 7, 4);
+  this->a_->record(*first);
+  this->b_->wait(*first);
+  this->b_->record(*second);
+  this->linger();
+  EXPECT_FALSE(first->ready());
+  EXPECT_FALSE(second->ready());
+  gate.open();
+  second->wait();
+  EXPECT_TRUE(first->ready());
+  EXPECT_EQ(this->template download<unsigned char>(*this->b_, data), std::vector<unsigned char>(4, 7));
+}
+
+TYPED_TEST_P(StreamSuite, AnEventAlreadyCompleteHoldsNothingBack) {
+  const auto event = this->device().create_event();
+  this->a_->record(*event);
+  event->wait();
+  Gate gate;
+  this->a_->call(gate.blocker());
+  const auto later = this->device().create_event();
+  this->b_->wait(*event);
+  this->b_->record(*later);
+  EXPECT_TRUE(this->eventually(*later));
+}
+
+TYPED_TEST_P(StreamSuite, RecordingAgainDoesNotMoveAWaitAlreadySubmitted) {
+  const auto event = this->device().create_event();
+  const auto passed = this->device().create_event();
+  this->a_->record(*event);
+  this->b_->wait(*event);
+  this->b_->record(*passed);
+  Gate gate;
+  this->a_->call(gate.blocker());
+  this->a_->record(*event);
+  EXPECT_TRUE(this->eventually(*passed));
+  EXPECT_FALSE(event->ready());
+}
+
+TYPED_TEST_P(StreamSuite, ALaterRecordElsewhereDoesNotReleaseAWaitForTheFormerOne) {
+  const auto c = this->device().create_stream();
+  const auto event = this->device().create_event();
+  const auto passed = this->device().create_event();
+  Gate gate;
+  this->a_->call(gate.blocker());
+  this->a_->record(*event);
+  this->b_->wait(*event);
+  this->b_->record(*passed);
+  c->record(*event);
+  EXPECT_TRUE(this->eventually(*event));
+  this->linger();
+  EXPECT_FALSE(passed->ready());
+  gate.open();
+  EXPECT_TRUE(this->eventually(*passed));
+}
+
+TYPED_TEST_P(StreamSuite, CapturedWorkDoesTheSameAtEveryLaunch) {
+  const Buffer from = this->device().allocate(64);
+  const Buffer to = this->device().allocate(64);
+  int calls = 0;
+  this->a_->begin_capture();
+  this->a_->copy(to.data(), from.data(), 64);
+  this->a_->fill(to.data(), 9, 16);
+  this->a_->call([&] { ++calls; });
+  const auto work = this->a_->end_capture();
+  this->a_->synchronize();
+  EXPECT_EQ(calls, 0) << "capturing ran the work";
+
+  for (unsigned char value = 1; value <= 3; ++value) {
+    this->a_->fill(from.data(), value, 64);  // what the pointers point to changes between launches
+    this->a_->launch(*work);
+    std::vector<unsigned char> wanted(64, value);
+    std::fill_n(wanted.begin(), 16, static_cast<unsigned char>(9));
+    EXPECT_EQ(this->template download<unsigned char>(*this->a_, to), wanted);
+    EXPECT_EQ(calls, value);
+  }
+}
+
+TYPED_TEST_P(StreamSuite, CapturedWorkMayBeLaunchedOnAnotherStream) {
+  int calls = 0;
+  this->a_->begin_capture();
+  this->a_->call([&] { ++calls; });
+  const auto work = this->a_->end_capture();
+  this->b_->launch(*work);
+  this->b_->launch(*work);
+  this->b_->synchronize();
+  EXPECT_EQ(calls, 2);
+}
+
+TYPED_TEST_P(StreamSuite, CapturedEventsStandForTheirLaunch) {
+  const auto start = this->device().create_event();
+  const auto done = this->device().create_event();
+  this->b_->begin_capture();
+  this->b_->wait(*start);
+  this->b_->record(*done);
+  const auto work = this->b_->end_capture();
+  EXPECT_TRUE(done->ready()) << "capturing recorded the event";
+
+  for (int launch = 0; launch < 3; ++launch) {
+    Gate gate;
+    this->a_->call(gate.blocker());
+    this->a_->record(*start);
+    this->b_->launch(*work);
+    this->linger();
+    EXPECT_FALSE(done->ready()) << launch;
+    gate.open();
+    EXPECT_TRUE(this->eventually(*done)) << launch;
+  }
+}
+
+TYPED_TEST_P(StreamSuite, CapturesAreNotNested) {
+  EXPECT_THROW(this->a_->end_capture(), DeviceError);
+  this->a_->begin_capture();
+  const auto work = this->a_->end_capture();
+  this->a_->begin_capture();
+  EXPECT_THROW(this->a_->begin_capture(), DeviceError);
+  EXPECT_THROW(this->a_->launch(*work), DeviceError);
+  EXPECT_THROW(this->a_->synchronize(), DeviceError);
+  this->a_->end_capture();
+  EXPECT_NO_THROW(this->a_->synchronize());
+}
+
+TYPED_TEST_P(StreamSuite, AnErrorSurfacesOnce) {
+  this->fail_with(*this->a_, "first");
+  this->fail_with(*this->a_, "second");
+  EXPECT_THAT(this->error_of(*this->a_), ::testing::HasSubstr("first"));
+  EXPECT_EQ(this->error_of(*this->a_), "");
+}
+
+TYPED_TEST_P(StreamSuite, WorkAfterAnErrorIsSkippedUntilItWasReported) {
+  int ran = 0;
+  this->fail_with(*this->a_, "broken");
+  for (int i = 0; i < 10; ++i) this->a_->call([&] { ++ran; });
+  EXPECT_EQ(this->error_of(*this->a_), "broken");
+  EXPECT_EQ(ran, 0);
+  this->a_->call([&] { ++ran; });
+  EXPECT_EQ(this->error_of(*this->a_), "");
+  EXPECT_EQ(ran, 1);
+}
+
+TYPED_TEST_P(StreamSuite, NobodyHangsOnAnEventOfAFailedStream) {
+  const auto event = this->device().create_event();
+  int ran = 0;
+  this->fail_with(*this->a_, "broken");
+  this->a_->record(*event);
+  this->b_->wait(*event);
+  this->b_->call([&] { ++ran; });
+  EXPECT_EQ(this->error_of(*this->b_), "") << "an error belongs to its own stream";
+  EXPECT_EQ(ran, 1);
+  EXPECT_TRUE(this->eventually(*event));
+  EXPECT_EQ(this->error_of(*this->a_), "broken");
+}
+
+TYPED_TEST_P(StreamSuite, AnErrorWithinALaunchSkipsItsRestButReachesItsEvents) {
+  const auto event = this->device().create_event();
+  bool fails = true;
+  int ran = 0;
+  this->a_->begin_capture();
+  this->a_->call([&] {
+    if (fails) throw std::runtime_error("in the launch");
+  });
+  this->a_->call([&] { ++ran; });
+  this->a_->record(*event);
+  const auto work = this->a_->end_capture();
+  this->a_->launch(*work);
+  this->a_->launch(*work);
+  EXPECT_TRUE(this->eventually(*event));
+  EXPECT_EQ(this->error_of(*this->a_), "in the launch");
+  EXPECT_EQ(ran, 0);
+  fails = false;
+  this->a_->launch(*work);
+  EXPECT_EQ(this->error_of(*this->a_), "");
+  EXPECT_EQ(ran, 1);
+}
+
+TYPED_TEST_P(StreamSuite, DestroyingAStreamWaitsForItsWork) {
+  std::atomic<int> ran = 0;
+  {
+    const auto stream = this->device().create_stream();
+    for (int i = 0; i < 100; ++i) stream->call([&] { ++ran; });
+    this->fail_with(*stream, "never reported");
+  }
+  EXPECT_EQ(ran, 100);
+}
+
+TYPED_TEST_P(StreamSuite, TenThousandHandoversKeepTheOrder) {
+  const auto there = this->device().create_event();
+  const auto back = this->device().create_event();
+  int counter = 0;  // touched by both streams: the events are all that orders them
+  bool in_order = true;
+  for (int i = 0; i < 5000; ++i) {
+    this->a_->wait(*back);
+    this->a_->call([&, i] { in_order = in_order && counter++ == 2 * i; });
+    this->a_->record(*there);
+    this->b_->wait(*there);
+    this->b_->call([&, i] { in_order = in_order && counter++ == 2 * i + 1; });
+    this->b_->record(*back);
+  }
+  this->a_->synchronize();
+  this->b_->synchronize();
+  EXPECT_TRUE(in_order);
+  EXPECT_EQ(counter, 10'000);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(StreamSuite, WorkRunsInTheOrderOfSubmission, SubmittingBeyondTheQueueLosesNothing,
+                            CopiesReachDevicePinnedAndPageableMemory, ZeroBytesAreNoWork,
+                            AnEventNeverRecordedIsComplete, AnEventHoldsBackAnotherStreamUntilItsWorkIsDone,
+                            AnEventAlreadyCompleteHoldsNothingBack,
+                            RecordingAgainDoesNotMoveAWaitAlreadySubmitted,
+                            ALaterRecordElsewhereDoesNotReleaseAWaitForTheFormerOne,
+                            CapturedWorkDoesTheSameAtEveryLaunch, CapturedWorkMayBeLaunchedOnAnotherStream,
+                            CapturedEventsStandForTheirLaunch, CapturesAreNotNested, AnErrorSurfacesOnce,
+                            WorkAfterAnErrorIsSkippedUntilItWasReported, NobodyHangsOnAnEventOfAFailedStream,
+                            AnErrorWithinALaunchSkipsItsRestButReachesItsEvents,
+                            DestroyingAStreamWaitsForItsWork, TenThousandHandoversKeepTheOrder);
+
+}  // namespace headrace::test

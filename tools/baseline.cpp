@@ -1,0 +1,137 @@
+#include "headrace/tools/baseline.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/tools/bare_jpeg.h"
+
+namespace headrace::tools {
+namespace {
+
+constexpr int kSide = 32;
+constexpr int kPlane = kSide * kSide;
+constexpr std::size_t kPixels = std::size_t{kPlane} * 3;
+constexpr int kPad = 4;
+
+// Runs `work(thread, keep_going)` -> images done, on every thread; images a second of all together.
+double rate_of(int threads, double seconds,
+               const std::function<std::uint64_t(int, const std::function<bool()>&)>& work) {
+  std::atomic<std::uint64_t> images{0};
+  std::vector<std::exception_ptr> failures(static_cast<std::size_t>(threads));
+  std::vector<std::thread> pool;
+  const Stopwatch clock;
+  for (int thread = 0; thread < threads; ++thread) {
+    pool.emplace_back([&, thread] {
+      try {
+        images += work(thread, [&] { return clock.seconds() < seconds; });
+      } catch (...) {
+        failures[static_cast<std::size_t>(thread)] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : pool) thread.join();
+  const double elapsed = clock.seconds();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return static_cast<double>(images) / elapsed;
+}
+
+std::vector<std::uint8_t> decoded_images(const Source& source) {
+  const bool encoded = source.info().fields.front().encoding == Encoding::kImage;
+  std::vector<std::uint8_t> images(source.info().records * kPixels);
+  std::vector<std::byte> scratch;
+  BareJpeg jpeg;
+  for (std::uint64_t record = 0; record < source.info().records; ++record) {
+    const auto bytes = source.read(record, scratch).fields.front();
+    const auto pixels = encoded ? jpeg.decode(bytes)
+                                : std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+    if (pixels.size() != kPixels) throw ConfigError(source.describe(record) + " is not a 32x32 RGB image");
+    std::ranges::copy(pixels, images.begin() + static_cast<std::ptrdiff_t>(record * kPixels));
+  }
+  return images;
+}
+
+// One image: crop at (top, left) of the zero-padded picture, mirrored or not, normalised, channels first.
+void augment(const std::uint8_t* image, int top, int left, bool mirrored, const float (&scale)[3],
+             const float (&shift)[3], float* out) {
+  const int first = std::max(0, -left);
+  const int last = std::min(kSide, kSide - left);
+  for (int y = 0; y < kSide; ++y) {
+    const int from = y + top;
+    for (int channel = 0; channel < 3; ++channel) {
+      float* row = out + channel * kPlane + y * kSide;
+      std::fill(row, row + kSide, shift[channel]);
+      if (from < 0 || from >= kSide) continue;
+      const std::uint8_t* pixels = image + (from * kSide + left) * 3 + channel;
+      if (mirrored) {
+        for (int x = first; x < last; ++x) row[kSide - 1 - x] = static_cast<float>(pixels[x * 3]) * scale[channel] + shift[channel];
+      } else {
+        for (int x = first; x < last; ++x) row[x] = static_cast<float>(pixels[x * 3]) * scale[channel] + shift[channel];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+double jpeg_decode_rate(const Source& source, int threads, double seconds) {
+  const std::uint64_t records = source.info().records;
+  return rate_of(threads, seconds, [&](int thread, const auto& keep_going) {
+    BareJpeg jpeg;
+    std::vector<std::byte> scratch;
+    std::uint64_t done = 0;
+    for (std::uint64_t at = static_cast<std::uint64_t>(thread); keep_going(); at += static_cast<std::uint64_t>(threads)) {
+      jpeg.decode(source.read(at % records, scratch).fields.front());
+      ++done;
+    }
+    return done;
+  });
+}
+
+double fused_cifar_rate(const Source& source, int threads, double seconds, int batch) {
+  static constexpr float kScale[3] = {1 / (255 * 0.2470F), 1 / (255 * 0.2435F), 1 / (255 * 0.2616F)};
+  static constexpr float kShift[3] = {-0.4914F / 0.2470F, -0.4822F / 0.2435F, -0.4465F / 0.2616F};
+  const std::vector<std::uint8_t> images = decoded_images(source);
+  std::vector<std::uint32_t> order(source.info().records);
+  std::iota(order.begin(), order.end(), 0U);
+  std::shuffle(order.begin(), order.end(), std::mt19937(0));
+  return rate_of(threads, seconds, [&](int thread, const auto& keep_going) {
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    std::vector<float> out(static_cast<std::size_t>(batch) * kPixels);
+    std::size_t at = static_cast<std::size_t>(thread) * order.size() / static_cast<std::size_t>(threads);
+    std::uint64_t done = 0;
+    while (keep_going()) {
+      for (int row = 0; row < batch; ++row, at = (at + 1) % order.size()) {
+        const unsigned draw = static_cast<unsigned>(random()) >> 4;
+        augment(images.data() + order[at] * kPixels, static_cast<int>(draw % (2 * kPad + 1)) - kPad,
+                static_cast<int>(draw / 16 % (2 * kPad + 1)) - kPad, (draw >> 12 & 1) != 0, kScale, kShift,
+                out.data() + static_cast<std::size_t>(row) * kPixels);
+      }
+      done += static_cast<std::uint64_t>(batch);
+    }
+    return done;
+  });
+}
+
+std::string baseline_name(const std::string& pipeline) {
+  if (pipeline.starts_with("jpeg-")) return "bare libjpeg-turbo, whole images to RGB";
+  if (pipeline == "cifar-train") return "one fused loop over decoded images";
+  return {};
+}
+
+double baseline_rate(const std::string& pipeline, const Source& source, int threads, double seconds) {
+  if (pipeline.starts_with("jpeg-")) return jpeg_decode_rate(source, threads, seconds);
+  if (pipeline == "cifar-train") return fused_cifar_rate(source, threads, seconds, 512);
+  throw ConfigError("pipeline " + pipeline + " has no baseline", "jpeg-* and cifar-train have one");
+}
+
+}  // namespace headrace::tools

@@ -1,0 +1,17 @@
+// The subcommands of `headrace`. Each adds itself to the program; its callback does the work and throws Error.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace headrace::tools {
+
+void add_train_command(CLI::App& program);
+void add_digest_command(CLI::App& program);
+void add_ledger_command(CLI::App& program);
+void add_bench_command(CLI::App& program);
+void add_explain_command(CLI::App& program);
+void add_doctor_command(CLI::App& program);
+
+}  // namespace headrace::tools

@@ -1,0 +1,34 @@
+#include "headrace/tools/common_options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/dataset.h"
+
+namespace headrace::tools {
+
+void CommonOptions::add_to(CLI::App& command) {
+  command.add_option("--data", data, "a folder, archive or file; what it holds is recognised by content");
+  command.add_option("--devices", devices, "auto, cpu:N, cuda:0,1 or cuda:0xN: one replica each")
+      ->capture_default_str();
+  command.add_option("--global-batch", global_batch, "examples in a batch over all replicas")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--epochs", epochs, "passes over the data")->check(CLI::PositiveNumber);
+  command.add_option("--seed", seed, "of everything random")->capture_default_str();
+  command.add_option("--threads", threads, "compute threads of the input engine; 0: one a processor")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--prefetch", prefetch, "batches ready ahead of the consumer")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024));
+  command.add_option("--cache", cache, "none or memory: keep decoded samples")->capture_default_str();
+  command.add_option("--json", json, "results as JSON lines into this file, - for standard output");
+}
+
+std::shared_ptr<MemoryCache> CommonOptions::open_cache() const {
+  if (cache == "none") return nullptr;
+  if (cache == "memory") return memory();
+  throw ConfigError("--cache " + cache + " is not understood", "this version has none and memory");
+}
+
+}  // namespace headrace::tools

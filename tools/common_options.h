@@ -1,0 +1,34 @@
+// The options that several subcommands share, and what they mean.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "headrace/cache/memory_cache.h"
+
+namespace CLI {
+class App;
+}
+
+namespace headrace::tools {
+
+struct CommonOptions {
+  std::filesystem::path data;
+  std::string devices = "auto";
+  std::int64_t global_batch = 0;  // 0: as the recipe or pipeline says
+  std::uint64_t epochs = 0;       // 0: as the recipe says, 1 for a pipeline
+  std::uint64_t seed = 0;
+  int threads = 0;                // 0: one a processor
+  int prefetch = 2;
+  std::string cache = "none";
+  std::string json;               // a file, "-" for standard output, empty for none
+
+  void add_to(CLI::App& command);
+
+  // Null for "none". ConfigError for anything but none and memory.
+  std::shared_ptr<MemoryCache> open_cache() const;
+};
+
+}  // namespace headrace::tools

@@ -1,0 +1,114 @@
+#include "headrace/tools/recipes.h"
+
+#include <array>
+#include <functional>
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/sources.h"
+#include "headrace/train/nets.h"
+
+namespace headrace::tools {
+namespace {
+
+constexpr std::int64_t kEvaluationBatch = 500;
+
+struct Halves {
+  SourcePtr train;
+  SourcePtr test;
+};
+
+Halves open_halves(const CommonOptions& options) {
+  if (options.data.empty()) throw ConfigError("no --data given", "name a folder or archive of images");
+  return {open_source(options.data, Split::kTrain), open_source(options.data, Split::kTest)};
+}
+
+std::int64_t batch_size(const CommonOptions& options, std::int64_t usual) {
+  return options.global_batch > 0 ? options.global_batch : usual;
+}
+
+Dataset batched(const Dataset& data, std::int64_t batch, const CommonOptions& options) {
+  return data.batch({.global = batch}).prefetch(options.prefetch);
+}
+
+void require_image(const std::string& recipe, const SourcePtr& source, const Shape& shape) {
+  const Field& image = source->info().fields.at(find_field(source->info().fields, "image"));
+  if (image.encoding == Encoding::kImage || image.shape == shape) return;  // a decoded size shows when decoded
+  throw ConfigError("recipe " + recipe + " wants images of shape " + shape.to_string() + "; " + source->info().name +
+                        " has " + image.shape.to_string(),
+                    "choose a recipe for this data");
+}
+
+// Images as they are stored, u8: the net scales them to [0, 1]. The last records of the training half validate.
+Recipe grey_recipe(const std::string& name, const CommonOptions& options, std::uint64_t held_out, std::int64_t batch,
+                   int epochs) {
+  const Halves halves = open_halves(options);
+  require_image(name, halves.train, {28, 28, 1});
+  const std::uint64_t records = halves.train->info().records;
+  if (records <= held_out) {
+    throw ConfigError("recipe " + name + " holds out " + std::to_string(held_out) + " images for validation; " +
+                      halves.train->info().name + " has only " + std::to_string(records));
+  }
+  const Dataset all = Dataset::from(halves.train);
+  return {.name = name,
+          .train = batched(all.take(records - held_out).shuffle(), batch_size(options, batch), options),
+          .validation = batched(all.skip(records - held_out), kEvaluationBatch, options),
+          .test = batched(Dataset::from(halves.test), kEvaluationBatch, options),
+          .net = named_net(name),
+          .optimizer = adam(1e-3F),
+          .epochs = epochs};
+}
+
+Recipe mnist_recipe(const CommonOptions& options) { return grey_recipe("mnist-mlp", options, 10'000, 32, 2); }
+
+Recipe fashion_recipe(const CommonOptions& options) { return grey_recipe("fashion-mnist", options, 5'000, 128, 3); }
+
+// Decoded once into memory, then augmented every epoch; every tenth training image validates.
+Recipe cifar_recipe(const CommonOptions& options) {
+  static constexpr std::uint64_t kHeldOut = 10;
+  const Halves halves = open_halves(options);
+  require_image("cifar10-cnn", halves.train, {32, 32, 3});
+  const auto decoded = [&](const SourcePtr& source) {
+    const bool encoded = source->info().fields.at(find_field(source->info().fields, "image")).encoding == Encoding::kImage;
+    if (!encoded) return Dataset::from(source);
+    const auto cache = options.cache == "auto" ? memory() : options.open_cache();
+    return cache == nullptr ? Dataset::from(source).decode() : Dataset::from(source).decode().cache(cache);
+  };
+  const std::vector<float> mean = {0.4914F, 0.4822F, 0.4465F};
+  const std::vector<float> std = {0.2470F, 0.2435F, 0.2616F};
+  const Dataset all = decoded(halves.train);
+  return {.name = "cifar10-cnn",
+          .train = batched(all.without_shard(kHeldOut, 0).shuffle().map(pad_crop(32, 4) | flip() | normalize(mean, std)),
+                           batch_size(options, 512), options),
+          .validation = batched(all.shard(kHeldOut, 0).map(normalize(mean, std)), kEvaluationBatch, options),
+          .test = batched(decoded(halves.test).map(normalize(mean, std)), kEvaluationBatch, options),
+          .net = named_net("cifar10-cnn"),
+          .optimizer = adam(2e-3F),
+          .epochs = 8};
+}
+
+using Maker = Recipe (*)(const CommonOptions&);
+constexpr std::array<std::pair<const char*, Maker>, 3> kRecipes = {{
+    {"mnist-mlp", mnist_recipe},
+    {"fashion-mnist", fashion_recipe},
+    {"cifar10-cnn", cifar_recipe},
+}};
+
+}  // namespace
+
+std::vector<std::string> recipe_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, maker] : kRecipes) names.emplace_back(name);
+  return names;
+}
+
+Recipe make_recipe(const std::string& name, const CommonOptions& options) {
+  std::string known;
+  for (const auto& [known_name, maker] : kRecipes) {
+    if (name == known_name) return maker(options);
+    known += (known.empty() ? "" : ", ") + std::string(known_name);
+  }
+  throw ConfigError("unknown recipe '" + name + "'", "there are: " + known);
+}
+
+}  // namespace headrace::tools

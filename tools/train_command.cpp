@@ -1,0 +1,156 @@
+// `headrace train`: a recipe from data to test accuracy.
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/devices/registry.h"
+#include "headrace/tools/commands.h"
+#include "headrace/tools/common_options.h"
+#include "headrace/tools/json_lines.h"
+#include "headrace/tools/recipes.h"
+#include "headrace/train/model.h"
+#include "headrace/train/strategy.h"
+
+namespace headrace::tools {
+namespace {
+
+struct TrainOptions {
+  CommonOptions common{.cache = "auto"};
+  std::string recipe;
+  std::uint64_t steps_per_epoch = 0;
+  std::uint64_t stop_after_steps = 0;
+  int accumulate = 1;
+  int verbose = 1;
+  std::string run_dir;
+};
+
+std::atomic<bool> interrupted{false};
+
+// The first Ctrl-C ends the run after the present step, the second at once.
+extern "C" void on_interrupt(int signal) {
+  interrupted = true;
+  std::signal(signal, SIG_DFL);
+}
+
+nlohmann::ordered_json epoch_line(const EpochReport& report) {
+  nlohmann::ordered_json line = {{"epoch", report.epoch + 1},
+                                 {"steps", report.steps},
+                                 {"seconds", report.seconds},
+                                 {"examples_per_second", report.examples_per_second},
+                                 {"input_stall_fraction", report.input_stall_fraction},
+                                 {"loss", report.loss},
+                                 {"accuracy", report.accuracy}};
+  if (report.val_loss) line["val_loss"] = *report.val_loss;
+  if (report.val_accuracy) line["val_accuracy"] = *report.val_accuracy;
+  return line;
+}
+
+// The lines of --json, and the same in the run's folder.
+class Results {
+ public:
+  explicit Results(const TrainOptions& options) : json_(options.common.json) {
+    if (options.run_dir.empty()) return;
+    std::error_code failed;
+    std::filesystem::create_directories(options.run_dir, failed);
+    if (failed) throw Error(ErrorCode::kIo, "cannot make " + options.run_dir + ": " + failed.message());
+    history_.emplace((std::filesystem::path(options.run_dir) / "history.jsonl").string());
+  }
+
+  void write(const nlohmann::ordered_json& line) {
+    json_.write(line);
+    if (history_) history_->write(line);
+  }
+  std::FILE* people() const { return json_.people(); }
+
+ private:
+  JsonLines json_;
+  std::optional<JsonLines> history_;
+};
+
+// Ends the fit once `limit` optimizer steps were made in all; 0 is no limit.
+Callback stop_after(std::uint64_t limit) {
+  return {.on_step = [limit](const StepReport& step, FitControl& control) {
+    if (limit > 0 && step.global_step >= limit) control.request_stop();
+  }};
+}
+
+FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Results& results) {
+  FitOptions fit;
+  fit.epochs = options.common.epochs > 0 ? static_cast<int>(options.common.epochs) : recipe.epochs;
+  fit.steps_per_epoch = options.steps_per_epoch;
+  fit.validation = recipe.validation;
+  fit.verbose = options.verbose;
+  fit.output = results.people();
+  fit.seed = options.common.seed;
+  fit.threads = options.common.threads;
+  fit.accumulate = options.accumulate;
+  fit.stop_after_steps = options.stop_after_steps;
+  fit.stop = &interrupted;
+  fit.callbacks.push_back({.on_epoch_end = [&results](const EpochReport& report, FitControl&) {
+    results.write(epoch_line(report));
+  }});
+  return fit;
+}
+
+void describe_run(const TrainOptions& options, const Recipe& recipe, const Model& model) {
+  if (options.run_dir.empty()) return;
+  const std::filesystem::path folder = options.run_dir;
+  write_file_atomically(folder / "model.txt", model.summary());
+  write_file_atomically(folder / "plan.txt", recipe.train.explain());
+}
+
+void train(const TrainOptions& options) {
+  Results results(options);
+  const Recipe recipe = make_recipe(options.recipe, options.common);
+  DeviceGroup devices = open_devices(options.common.devices);
+  Strategy strategy(devices, {.announce = Announce::kNo});
+  if (options.verbose > 0) std::fprintf(results.people(), "%s\n", strategy.to_string().c_str());
+
+  Model model = strategy.build(recipe.net, {.seed = options.common.seed, .fields = recipe.train.fields()});
+  model.compile({.optimizer = recipe.optimizer,
+                 .precision = devices[0].kernels()->prefers_bf16() ? Precision::kBF16 : Precision::kF32});
+  describe_run(options, recipe, model);
+
+  std::signal(SIGINT, on_interrupt);
+  model.fit(recipe.train, fit_options(options, recipe, results));
+  if (interrupted) throw Error(ErrorCode::kCancelled, "interrupted after step " + std::to_string(model.global_step()));
+
+  const Evaluation test = model.evaluate(recipe.test, {.threads = options.common.threads});
+  if (options.verbose > 0) {
+    std::fprintf(results.people(), "test: %lld examples - loss: %.4f - accuracy: %.4f\n",
+                 static_cast<long long>(test.examples), test.loss, test.accuracy);
+  }
+  results.write({{"final", true},
+                 {"test_loss", test.loss},
+                 {"test_accuracy", test.accuracy},
+                 {"weights_sha256", model.weights_sha256()},
+                 {"replicas", strategy.replicas()},
+                 {"devices", devices.to_string()},
+                 {"steps", model.global_step()}});
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& program) {
+  auto* command = program.add_subcommand("train", "train a recipe and evaluate it");
+  auto options = std::make_shared<TrainOptions>();
+  std::string names;
+  for (const std::string& name : recipe_names()) names += (names.empty() ? "" : ", ") + name;
+  command->add_option("--recipe", options->recipe, "one of " + names)->required();
+  options->common.add_to(*command);
+  command->add_option("--steps-per-epoch", options->steps_per_epoch, "optimizer steps an epoch; 0: one pass over the data");
+  command->add_option("--stop-after-steps", options->stop_after_steps, "end training after this many optimizer steps");
+  command->add_option("--accumulate", options->accumulate, "batches summed into one optimizer step")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--verbose", options->verbose, "0: nothing, 1: live bar, 2: a line an epoch")->check(CLI::Range(0, 2));
+  command->add_option("--run-dir", options->run_dir, "folder for history.jsonl, model.txt and plan.txt");
+  command->callback([options] { train(*options); });
+}
+
+}  // namespace headrace::tools

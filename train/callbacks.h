@@ -1,0 +1,59 @@
+// What a program wants to hear during a fit. All calls come from the thread that called fit().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+namespace headrace {
+
+class Model;
+
+struct StepReport {
+  int epoch = 0;                    // from 0
+  std::uint64_t step = 0;           // optimizer steps submitted this epoch
+  std::uint64_t steps = 0;          // in the whole epoch
+  std::uint64_t global_step = 0;    // over all fits of the model
+  double seconds = 0;               // since the epoch began
+  double loss = 0, accuracy = 0;    // means over the epoch so far (a few steps behind)
+  double examples_per_second = 0;
+  double input_stall_fraction = 0;
+  double remaining_seconds = 0;
+};
+
+struct EpochReport {
+  int epoch = 0;  // from 0
+  int epochs = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t global_step = 0;
+  double seconds = 0;              // with validation
+  double loss = 0, accuracy = 0;
+  std::optional<double> val_loss, val_accuracy;
+  double examples_per_second = 0;  // training alone
+  double input_stall_fraction = 0; // share of the training time in which the devices waited for input
+};
+
+// What a callback may do to the fit that called it.
+class FitControl {
+ public:
+  explicit FitControl(Model& model) : model_(&model) {}
+
+  Model& model() const noexcept { return *model_; }
+  // Ends the fit after the present step (on_step) or epoch (on_epoch_end).
+  void request_stop() noexcept { stop_ = true; }
+  bool stop_requested() const noexcept { return stop_; }
+
+ private:
+  Model* model_;
+  bool stop_ = false;
+};
+
+// Any of these may be empty. An exception from one ends the fit and reaches its caller.
+struct Callback {
+  std::function<void(FitControl&)> on_train_begin = {};
+  std::function<void(const StepReport&, FitControl&)> on_step = {};  // at most about ten times a second
+  std::function<void(const EpochReport&, FitControl&)> on_epoch_end = {};
+  std::function<void(FitControl&)> on_train_end = {};
+};
+
+}  // namespace headrace

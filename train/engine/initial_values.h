@@ -1,0 +1,14 @@
+// What a variable holds before the first step.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "headrace/train/layers/layer.h"
+
+namespace headrace {
+
+// A pure function of the arguments: `number` is the variable's position in the model.
+std::vector<float> initial_values(const VariableSpec& spec, std::uint64_t seed, std::uint64_t number);
+
+}  // namespace headrace

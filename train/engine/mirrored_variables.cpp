@@ -1,0 +1,109 @@
+#include "headrace/train/engine/mirrored_variables.h"
+
+#include <fmt/format.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/hash.h"
+#include "headrace/train/engine/initial_values.h"
+#include "headrace/train/strategy.h"
+
+namespace headrace {
+namespace {
+
+std::size_t arena_bytes(std::int64_t elements) { return static_cast<std::size_t>(elements) * sizeof(float); }
+
+TensorView arena(const Buffer& buffer, std::int64_t elements) {
+  return elements > 0 ? buffer.view(Shape{elements}, DType::kF32) : TensorView{};
+}
+
+void clear(Stream& stream, const Buffer& buffer) {
+  if (buffer) stream.fill(buffer.data(), 0, buffer.size());
+}
+
+}  // namespace
+
+MirroredVariables::MirroredVariables(Strategy& strategy, const VariableLayout& layout, std::uint64_t seed)
+    : strategy_(&strategy), layout_(&layout) {
+  for (int replica = 0; replica < strategy.replicas(); ++replica) {
+    Device& device = strategy.device(replica);
+    copies_.push_back({.parameters = device.allocate(arena_bytes(layout.trained_elements())),
+                       .state = device.allocate(arena_bytes(layout.state_elements()))});
+    clear(strategy.stream(replica), copies_.back().parameters);
+    clear(strategy.stream(replica), copies_.back().state);
+  }
+  std::vector<std::vector<float>> values;  // until the copies are done
+  for (const Variable& variable : layout.variables()) {
+    values.push_back(initial_values(variable.spec, seed, values.size()));
+    const TensorView place = view(variable, 0);
+    strategy.stream(0).copy(place.data, values.back().data(), place.bytes());
+  }
+  broadcast();
+}
+
+void MirroredVariables::broadcast() {
+  for (int replica = 0; replica < strategy_->replicas(); ++replica) {
+    for (const TensorView& whole : {parameters(replica), state(replica)}) {
+      if (whole.defined()) strategy_->collective().broadcast(replica, 0, whole, strategy_->stream(replica));
+    }
+  }
+  strategy_->synchronize();
+}
+
+TensorView MirroredVariables::parameters(int replica) const {
+  return arena(copies_.at(static_cast<std::size_t>(replica)).parameters, layout_->trained_elements());
+}
+
+TensorView MirroredVariables::state(int replica) const {
+  return arena(copies_.at(static_cast<std::size_t>(replica)).state, layout_->state_elements());
+}
+
+TensorView MirroredVariables::view(const Variable& variable, int replica) const {
+  const TensorView whole = variable.spec.role == VariableRole::kTrained ? parameters(replica) : state(replica);
+  return {whole.as<float>() + variable.offset, variable.spec.shape, DType::kF32};
+}
+
+std::vector<float> MirroredVariables::read(const Variable& variable, int replica) const {
+  const TensorView place = view(variable, replica);
+  std::vector<float> values(static_cast<std::size_t>(place.elements()));
+  strategy_->stream(replica).copy(values.data(), place.data, place.bytes());
+  strategy_->stream(replica).synchronize();
+  return values;
+}
+
+void MirroredVariables::write(const Variable& variable, std::span<const float> values) {
+  if (static_cast<std::int64_t>(values.size()) != variable.spec.shape.elements()) {
+    throw ConfigError(fmt::format("variable '{}' has shape {}: {} values do not fit", variable.name,
+                                  variable.spec.shape.to_string(), values.size()));
+  }
+  for (int replica = 0; replica < strategy_->replicas(); ++replica) {
+    const TensorView place = view(variable, replica);
+    strategy_->stream(replica).copy(place.data, values.data(), place.bytes());
+  }
+  strategy_->synchronize();
+}
+
+std::string MirroredVariables::sha256() const {
+  Sha256 hash;
+  for (const Variable& variable : layout_->variables()) {
+    hash.update(variable.name).update(static_cast<std::uint64_t>(variable.spec.shape.elements()));
+    hash.update(std::as_bytes(std::span(read(variable, 0))));
+  }
+  return hash.finish_hex();
+}
+
+void MirroredVariables::check() const {
+  for (const Variable& variable : layout_->variables()) {
+    const std::uint64_t first = xxh3(std::as_bytes(std::span(read(variable, 0))));
+    for (int replica = 1; replica < strategy_->replicas(); ++replica) {
+      const std::uint64_t other = xxh3(std::as_bytes(std::span(read(variable, replica))));
+      if (other == first) continue;
+      throw DeviceError(ErrorCode::kInternal,
+                        fmt::format("variable '{}' differs between replicas 0 and {} (hashes {} and {})",
+                                    variable.name, replica, to_hex(first), to_hex(other)),
+                        strategy_->device(replica).info().name,
+                        "something wrote to one replica's copy alone, or its memory is faulty");
+    }
+  }
+}
+
+}  // namespace headrace

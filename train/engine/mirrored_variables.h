@@ -1,0 +1,45 @@
+// One logical set of variables, a copy on each replica.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/buffer.h"
+#include "headrace/train/engine/variable_layout.h"
+
+namespace headrace {
+
+class Strategy;
+
+// All calls wait for the streams they use. One thread at a time.
+class MirroredVariables {
+ public:
+  // Fills the first replica's copy and broadcasts it.
+  MirroredVariables(Strategy& strategy, const VariableLayout& layout, std::uint64_t seed);
+
+  TensorView parameters(int replica) const;  // the whole arenas
+  TensorView state(int replica) const;
+  TensorView view(const Variable& variable, int replica) const;
+
+  std::vector<float> read(const Variable& variable, int replica) const;
+  void write(const Variable& variable, std::span<const float> values);
+
+  std::string sha256() const;
+  // DeviceError naming the first variable, in layer order, of which a replica's copy differs from the first's.
+  void check() const;
+
+ private:
+  struct Copy {
+    Buffer parameters, state;
+  };
+
+  void broadcast();
+
+  Strategy* strategy_;
+  const VariableLayout* layout_;
+  std::vector<Copy> copies_;
+};
+
+}  // namespace headrace

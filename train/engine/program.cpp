@@ -1,0 +1,176 @@
+#include "headrace/train/engine/program.h"
+
+namespace headrace {
+
+// The clock of the plan: layer i runs forward at time i and backward at time 2n - i; the loss is at time n.
+Program::Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options)
+    : graph_(&graph), layout_(&layout), options_(options), result_(graph.output()) {
+  const auto layers = static_cast<std::size_t>(graph.size());
+  epilogue_of_.assign(layers, -1);
+  producer_of_.assign(layers, -1);
+  values_.assign(layers, -1);
+  gradients_.assign(layers, -1);
+  saved_.resize(layers);
+  targets_.resize(layers);
+  wants_gradient_.assign(layers, false);
+  if (options.mode != Mode::kPredict && graph.layer(result_).traits(options.mode).only_last) {
+    result_ = graph.inputs(result_).front();
+  }
+  find_fusions();
+  plan_forward();
+  if (options.mode == Mode::kTrain) plan_backward();
+  memory_.place();
+}
+
+void Program::find_fusions() {
+  for (int id = 0; id <= result_; ++id) {
+    const std::optional<Activation> activation = graph_->layer(id).as_epilogue();
+    if (!activation) continue;
+    const int before = graph_->inputs(id).front();
+    const bool reads_input = graph_->layer(id).traits(options_.mode).backward_reads_input;
+    if (options_.mode == Mode::kTrain && reads_input) continue;
+    if (!graph_->layer(before).traits(options_.mode).takes_epilogue || graph_->consumers(before).size() != 1) continue;
+    epilogue_of_[static_cast<std::size_t>(before)] = id;
+    producer_of_[static_cast<std::size_t>(id)] = before;
+  }
+}
+
+void Program::plan_forward() {
+  const bool training = options_.mode == Mode::kTrain;
+  for (int id = 0; id <= result_; ++id) {
+    const Layer& layer = graph_->layer(id);
+    const LayerTraits traits = layer.traits(options_.mode);
+    const std::size_t bytes = static_cast<std::size_t>(layer.shape().with_front(options_.rows).elements()) * sizeof(float);
+    const bool shares = traits.view || fused(id);
+    // Inputs are written before the first layer runs.
+    const int born = layer.kind() == "input" ? 0 : id;
+    value_storage(id) = shares ? value_storage(graph_->inputs(id).front()) : memory_.add(bytes, born);
+    memory_.keep(value_storage(id), training && traits.backward_reads_output ? time_of_backward(id) : id);
+    for (const int input : graph_->inputs(id)) {
+      memory_.keep(value_storage(input), training && traits.backward_reads_input ? time_of_backward(id) : id);
+    }
+    for (const SavedSpec& spec : layer.saved(options_.rows)) {
+      const int storage = memory_.add(static_cast<std::size_t>(spec.shape.elements()) * size_of(spec.dtype), id);
+      memory_.keep(storage, training ? time_of_backward(id) : id);
+      saved_[static_cast<std::size_t>(id)].push_back(storage);
+    }
+  }
+  memory_.keep(value_storage(result_), 2 * graph_->size() + 1);  // read by the loss, or copied out afterwards
+}
+
+void Program::plan_backward() {
+  for (int id = 0; id <= result_; ++id) {
+    bool wanted = !graph_->layer(id).variables().empty();
+    for (const int input : graph_->inputs(id)) wanted = wanted || wants_gradient_[static_cast<std::size_t>(input)];
+    wants_gradient_[static_cast<std::size_t>(id)] = wanted;
+  }
+  const TensorView result{nullptr, graph_->layer(result_).shape().with_front(options_.rows), DType::kF32};
+  gradient_storage(result_) = memory_.add(result.bytes(), graph_->size());
+  for (int id = result_; id >= 0; --id) {
+    if (wants_gradient_[static_cast<std::size_t>(id)]) plan_backward_of(id);
+  }
+}
+
+void Program::plan_backward_of(int id) {
+  const int time = time_of_backward(id);
+  memory_.keep(gradient_storage(id), time);
+  bool in_place = graph_->layer(id).traits(options_.mode).backward_in_place;
+  for (const int input : graph_->inputs(id)) {
+    targets_[static_cast<std::size_t>(id)].push_back(target(id, input, in_place, time));
+    in_place = false;
+  }
+}
+
+Program::GradientTarget Program::target(int id, int input, bool in_place, int time) {
+  if (!wants_gradient_[static_cast<std::size_t>(input)]) return {};
+  const TensorView shaped{nullptr, graph_->layer(input).shape().with_front(options_.rows), DType::kF32};
+  const int written = in_place ? gradient_storage(id) : memory_.add(shaped.bytes(), time);
+  if (gradient_storage(input) < 0) {
+    gradient_storage(input) = written;
+    return {.storage = written};
+  }
+  memory_.keep(gradient_storage(input), time);
+  return {.storage = written, .add_to = gradient_storage(input)};
+}
+
+TensorView Program::place(const ProgramBinding& binding, int storage, const Shape& shape, DType dtype) const {
+  return {binding.workspace + memory_.offset(storage), shape, dtype};
+}
+
+TensorView Program::value(const ProgramBinding& binding, int id) const {
+  const Shape shape = graph_->layer(id).shape().with_front(options_.rows);
+  return place(binding, values_[static_cast<std::size_t>(id)], shape, DType::kF32);
+}
+
+TensorView Program::gradient_view(const ProgramBinding& binding, int id, int storage) const {
+  if (storage < 0) return {};
+  return place(binding, storage, graph_->layer(id).shape().with_front(options_.rows), DType::kF32);
+}
+
+TensorView Program::result_gradient(const ProgramBinding& binding) const {
+  return gradient_view(binding, result_, gradients_[static_cast<std::size_t>(result_)]);
+}
+
+LayerContext Program::context(const ProgramBinding& binding, int id) const {
+  LayerContext context{.stream = binding.stream,
+                       .kernels = binding.kernels,
+                       .mode = options_.mode,
+                       .precision = options_.precision,
+                       .seed = options_.seed,
+                       .id = id,
+                       .scalars = binding.scalars};
+  for (const int input : graph_->inputs(id)) context.inputs.push_back(value(binding, input));
+  context.output = value(binding, id);
+  const auto [first, end] = layout_->of_layer(id);
+  for (std::size_t i = first; i < end; ++i) {
+    const Variable& variable = layout_->variables()[i];
+    float* arena = variable.spec.role == VariableRole::kTrained ? binding.parameters : binding.state;
+    context.variables.push_back({arena + variable.offset, variable.spec.shape, DType::kF32});
+  }
+  std::size_t next = 0;
+  for (const SavedSpec& spec : graph_->layer(id).saved(options_.rows)) {
+    const int storage = saved_[static_cast<std::size_t>(id)][next++];
+    context.saved.push_back(place(binding, storage, spec.shape, spec.dtype));
+  }
+  return context;
+}
+
+void Program::forward(const ProgramBinding& binding) const {
+  for (int id = 0; id <= result_; ++id) {
+    const Layer& layer = graph_->layer(id);
+    if (fused(id) || layer.traits(options_.mode).view) continue;
+    LayerContext call = context(binding, id);
+    if (const int epilogue = epilogue_of_[static_cast<std::size_t>(id)]; epilogue >= 0) {
+      call.epilogue = *graph_->layer(epilogue).as_epilogue();
+    }
+    layer.forward(call);
+  }
+}
+
+void Program::backward(const ProgramBinding& binding, const std::function<void(std::int64_t)>& filled) const {
+  for (int id = result_; id >= 0; --id) {
+    if (!wants_gradient_[static_cast<std::size_t>(id)]) continue;
+    LayerContext call = context(binding, id);
+    call.output_gradient = gradient_view(binding, id, gradients_[static_cast<std::size_t>(id)]);
+    const auto& targets = targets_[static_cast<std::size_t>(id)];
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      call.input_gradients.push_back(gradient_view(binding, graph_->inputs(id)[i], targets[i].storage));
+    }
+    const auto [first, end] = layout_->of_layer(id);
+    for (std::size_t i = first; i < end; ++i) {
+      const Variable& variable = layout_->variables()[i];
+      const bool trained = variable.spec.role == VariableRole::kTrained;
+      call.variable_gradients.push_back(
+          trained ? TensorView{binding.gradients + variable.offset, variable.spec.shape, DType::kF32} : TensorView{});
+    }
+    graph_->layer(id).backward(call);
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      if (targets[i].add_to < 0) continue;
+      binding.kernels.accumulate(binding.stream, call.input_gradients[i],
+                                 gradient_view(binding, graph_->inputs(id)[i], targets[i].add_to));
+    }
+    if (end > first) filled(layout_->filled_after(id));
+  }
+}
+
+}  // namespace headrace

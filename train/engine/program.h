@@ -1,0 +1,91 @@
+// A net as the list of calls that one step makes, with a place in one block of memory for every tensor. Planned
+// once for a mode and a number of rows; the same for all replicas.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "headrace/train/engine/memory_plan.h"
+#include "headrace/train/engine/variable_layout.h"
+#include "headrace/train/graph.h"
+#include "headrace/train/layers/layer.h"
+
+namespace headrace {
+
+struct ProgramOptions {
+  Mode mode = Mode::kTrain;
+  std::int64_t rows = 1;  // of the batch, padding included
+  Precision precision = Precision::kF32;
+  std::uint64_t seed = 0;  // of dropout
+};
+
+// One replica's memory and where to submit.
+struct ProgramBinding {
+  Stream& stream;
+  Kernels& kernels;
+  std::byte* workspace = nullptr;  // workspace_bytes()
+  float* parameters = nullptr;     // arenas of the layout
+  float* state = nullptr;
+  float* gradients = nullptr;      // training only
+  const StepScalars* scalars = nullptr;
+};
+
+// Immutable. A ReLU right behind a convolution or dense layer that nothing else reads is applied by it; outside
+// training so is every other activation. A softmax at the end is left out where a loss follows.
+class Program {
+ public:
+  Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options);
+
+  const ProgramOptions& options() const noexcept { return options_; }
+  std::size_t workspace_bytes() const noexcept { return memory_.bytes(); }
+
+  // Where the batch's fields go, before forward().
+  TensorView value(const ProgramBinding& binding, int id) const;
+  // The logits; when predicting, the net's result.
+  TensorView result(const ProgramBinding& binding) const { return value(binding, result_); }
+  // Where the loss writes its gradient before backward().
+  TensorView result_gradient(const ProgramBinding& binding) const;
+
+  void forward(const ProgramBinding& binding) const;
+  // Calls `filled(n)` each time the gradient arena's elements [0, n) have become final.
+  void backward(const ProgramBinding& binding, const std::function<void(std::int64_t)>& filled) const;
+
+ private:
+  // Where one input's gradient is written, and where it is added to after that; -1: not.
+  struct GradientTarget {
+    int storage = -1;
+    int add_to = -1;
+  };
+
+  void find_fusions();
+  void plan_forward();
+  void plan_backward();
+  void plan_backward_of(int id);
+  GradientTarget target(int id, int input, bool in_place, int time);
+
+  int time_of_backward(int id) const noexcept { return 2 * graph_->size() - id; }
+  bool fused(int id) const { return producer_of_[static_cast<std::size_t>(id)] >= 0; }
+  bool skipped(int id) const { return fused(id) || id > result_; }
+  int& value_storage(int id) { return values_[static_cast<std::size_t>(id)]; }
+  int& gradient_storage(int id) { return gradients_[static_cast<std::size_t>(id)]; }
+  TensorView place(const ProgramBinding& binding, int storage, const Shape& shape, DType dtype) const;
+  TensorView gradient_view(const ProgramBinding& binding, int id, int storage) const;
+  LayerContext context(const ProgramBinding& binding, int id) const;
+
+  const Graph* graph_;
+  const VariableLayout* layout_;
+  ProgramOptions options_;
+  int result_;
+  MemoryPlan memory_;
+  std::vector<int> epilogue_of_;   // by layer: the activation it applies; -1
+  std::vector<int> producer_of_;   // by activation: the layer that applies it; -1
+  std::vector<int> values_;        // storage of each layer's result
+  std::vector<int> gradients_;     // storage of its gradient; -1: none is wanted
+  std::vector<std::vector<int>> saved_;
+  std::vector<std::vector<GradientTarget>> targets_;
+  std::vector<bool> wants_gradient_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,53 @@
+#include "headrace/train/engine/variable_layout.h"
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+std::int64_t take(std::int64_t& arena, std::int64_t elements) {
+  const std::int64_t offset = arena;
+  arena += (elements + VariableLayout::kAlignment - 1) / VariableLayout::kAlignment * VariableLayout::kAlignment;
+  return offset;
+}
+
+}  // namespace
+
+VariableLayout::VariableLayout(const Graph& graph) : filled_(static_cast<std::size_t>(graph.size())) {
+  for (int id = 0; id < graph.size(); ++id) {
+    const std::size_t first = variables_.size();
+    for (VariableSpec& spec : graph.layer(id).variables()) {
+      std::string name = graph.layer(id).name() + "/" + spec.name;
+      variables_.push_back({.name = std::move(name), .spec = std::move(spec)});
+    }
+    ranges_.emplace_back(first, variables_.size());
+  }
+  for (int id = graph.size() - 1; id >= 0; --id) {
+    const auto [first, end] = of_layer(id);
+    for (std::size_t i = first; i < end; ++i) {
+      const bool trained = variables_[i].spec.role == VariableRole::kTrained;
+      variables_[i].offset =
+          take(trained ? trained_elements_ : state_elements_, variables_[i].spec.shape.elements());
+    }
+    filled_[static_cast<std::size_t>(id)] = trained_elements_;
+  }
+}
+
+const Variable& VariableLayout::find(const std::string& name) const {
+  std::string names;
+  for (const Variable& variable : variables_) {
+    if (variable.name == name) return variable;
+    names += (names.empty() ? "" : ", ") + variable.name;
+  }
+  throw ConfigError("the model has no variable '" + name + "'", "it has " + names);
+}
+
+std::int64_t VariableLayout::parameter_count() const noexcept {
+  std::int64_t count = 0;
+  for (const Variable& variable : variables_) {
+    if (variable.spec.role == VariableRole::kTrained) count += variable.spec.shape.elements();
+  }
+  return count;
+}
+
+}  // namespace headrace

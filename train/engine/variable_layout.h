@@ -1,0 +1,46 @@
+// Which variables a net has, and where each lies in the arenas.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "headrace/train/graph.h"
+#include "headrace/train/layers/layer.h"
+
+namespace headrace {
+
+struct Variable {
+  std::string name;  // "conv_1/weights"
+  VariableSpec spec;
+  std::int64_t offset = 0;  // elements, in the arena of its role
+};
+
+// Trained variables lie in one arena, the last layer's first: the order in which the backward pass finishes their
+// gradients. State lies in another. Each variable begins on a cache line; the gaps stay 0.
+class VariableLayout {
+ public:
+  static constexpr std::int64_t kAlignment = 16;  // elements; arenas are multiples of it
+
+  explicit VariableLayout(const Graph& graph);
+
+  const std::vector<Variable>& variables() const noexcept { return variables_; }  // in layer order
+  // Those of one layer: [first, second) in variables().
+  std::pair<std::size_t, std::size_t> of_layer(int id) const { return ranges_.at(static_cast<std::size_t>(id)); }
+  const Variable& find(const std::string& name) const;  // ConfigError listing the names
+
+  std::int64_t trained_elements() const noexcept { return trained_elements_; }
+  std::int64_t state_elements() const noexcept { return state_elements_; }
+  std::int64_t parameter_count() const noexcept;  // without the gaps
+  // The gradient arena's elements that are final once the backward pass has done this layer.
+  std::int64_t filled_after(int id) const { return filled_.at(static_cast<std::size_t>(id)); }
+
+ private:
+  std::vector<Variable> variables_;
+  std::vector<std::pair<std::size_t, std::size_t>> ranges_;
+  std::vector<std::int64_t> filled_;
+  std::int64_t trained_elements_ = 0;
+  std::int64_t state_elements_ = 0;
+};
+
+}  // namespace headrace

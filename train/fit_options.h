@@ -1,0 +1,66 @@
+// How to run a model over data.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <vector>
+
+#include "headrace/pipeline/dataset.h"
+#include "headrace/train/callbacks.h"
+
+namespace headrace {
+
+enum class NanPolicy {
+  kStop,    // an Error that names the step; a label out of range is named with its record
+  kIgnore,
+};
+
+struct FitOptions {
+  int epochs = 1;
+  // Optimizer steps that make an epoch; 0: one pass over the data. Otherwise the data goes on from epoch to
+  // epoch where it stopped, and starts anew when it ends.
+  std::uint64_t steps_per_epoch = 0;
+  std::optional<Dataset> validation = std::nullopt;
+  std::vector<Callback> callbacks = {};
+  // 0: nothing. 1: a live bar on a terminal, else as 2. 2: a line an epoch.
+  int verbose = 1;
+  std::FILE* output = stdout;  // where verbose writes
+  std::uint64_t seed = 0;  // of the data's order and operations, and of dropout
+  int threads = 0;         // of the input engine; 0: one a processor
+  int prefetch = -1;       // batches ahead; -1: as the plan says
+  // Batches a step: their gradients are summed before one all-reduce and one update, as if they were one
+  // batch (the last step of a pass may have fewer).
+  int accumulate = 1;
+  // End the fit, cleanly, once the model has made this many optimizer steps in all; 0: no such limit.
+  std::uint64_t stop_after_steps = 0;
+  // Set by another thread or a signal handler: the fit ends after the present step.
+  const std::atomic<bool>* stop = nullptr;
+  NanPolicy nan = NanPolicy::kStop;
+  // Debugging: every this many steps compare the hashes of all replicas' variables; 0: never.
+  std::uint64_t mirror_check_every = 0;
+};
+
+struct EvaluateOptions {
+  std::uint64_t steps = 0;  // batches; 0: all
+  std::uint64_t seed = 0;
+  int threads = 0;
+  int prefetch = -1;
+};
+
+struct Evaluation {
+  double loss = 0;
+  double accuracy = 0;
+  std::int64_t examples = 0;
+  double seconds = 0;
+};
+
+// Results in the order in which the data set gives its records.
+struct Predictions {
+  Shape shape;                         // (examples, ...)
+  std::vector<float> values;
+  std::vector<std::uint64_t> records;  // source record of each example
+};
+
+}  // namespace headrace

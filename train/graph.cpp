@@ -1,0 +1,193 @@
+#include "headrace/train/graph.h"
+
+#include <algorithm>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/train/layers/activation_layer.h"
+#include "headrace/train/layers/add_layer.h"
+#include "headrace/train/layers/batch_norm_layer.h"
+#include "headrace/train/layers/conv_layer.h"
+#include "headrace/train/layers/dense_layer.h"
+#include "headrace/train/layers/dropout_layer.h"
+#include "headrace/train/layers/flatten_layer.h"
+#include "headrace/train/layers/global_average_pool_layer.h"
+#include "headrace/train/layers/input_layer.h"
+#include "headrace/train/layers/max_pool_layer.h"
+#include "headrace/train/layers/softmax_layer.h"
+
+namespace headrace {
+
+Graph::Graph(Fields known) : known_(std::move(known)) {}
+Graph::~Graph() = default;
+
+bool Graph::knows(const std::string& field) const {
+  return std::ranges::any_of(known_, [&](const Field& each) { return each.name == field; });
+}
+
+Node Graph::input(const std::string& field) {
+  if (known_.empty()) {
+    throw ConfigError("input '" + field + "' has no shape and the graph knows no data set",
+                      "give the shape, or build with {.fields = dataset.fields()}");
+  }
+  return input(field, known_[find_field(known_, field)].shape);
+}
+
+Node Graph::input(const std::string& field, const Shape& shape) {
+  if (shape.is_dynamic() || shape.elements() < 1) {
+    throw ConfigError("input '" + field + "' has the shape " + shape.to_string() + ", which is not fixed",
+                      "decode and resize or crop to one size before .batch()");
+  }
+  for (int id = 0; id < size(); ++id) {
+    if (layer(id).name() != field) continue;
+    if (layer(id).kind() == "input" && layer(id).shape() == shape) return {.graph = this, .id = id};
+    throw ConfigError("input '" + field + "' of shape " + shape.to_string() + " has the name of " +
+                      label(field, layer(id).kind()) + " of shape " + layer(id).shape().to_string());
+  }
+  return append(std::make_unique<InputLayer>(field, shape), {});
+}
+
+Node Graph::dense(Node x, int units, const DenseLayerOptions& options) {
+  const std::string name = unique_name(options.name, "dense");
+  const int from = require(x, name);
+  const Node y = append(std::make_unique<DenseLayer>(name, shape(x), units, options), {from});
+  return activation(y, options.activation, name);
+}
+
+Node Graph::conv(Node x, int filters, const ConvLayerOptions& options) {
+  const std::string name = unique_name(options.name, "conv");
+  const int from = require(x, name);
+  const Node y = append(std::make_unique<ConvLayer>(name, shape(x), filters, options), {from});
+  return activation(y, options.activation, name);
+}
+
+Node Graph::batch_norm(Node x, const BatchNormLayerOptions& options) {
+  const std::string name = unique_name(options.name, "batch_norm");
+  const int from = require(x, name);
+  return append(std::make_unique<BatchNormLayer>(name, shape(x), options), {from});
+}
+
+Node Graph::relu(Node x, const LayerOptions& options) {
+  return activation(x, Activation::kRelu, unique_name(options.name, "relu"));
+}
+
+Node Graph::gelu(Node x, const LayerOptions& options) {
+  return activation(x, Activation::kGelu, unique_name(options.name, "gelu"));
+}
+
+Node Graph::silu(Node x, const LayerOptions& options) {
+  return activation(x, Activation::kSilu, unique_name(options.name, "silu"));
+}
+
+Node Graph::softmax(Node x, const LayerOptions& options) {
+  const std::string name = unique_name(options.name, "softmax");
+  const int from = require(x, name);
+  return append(std::make_unique<SoftmaxLayer>(name, shape(x)), {from});
+}
+
+Node Graph::max_pool(Node x, int window, const PoolLayerOptions& options) {
+  const std::string name = unique_name(options.name, "max_pool");
+  const int from = require(x, name);
+  return append(std::make_unique<MaxPoolLayer>(name, shape(x), window, options), {from});
+}
+
+Node Graph::global_average_pool(Node x, const LayerOptions& options) {
+  const std::string name = unique_name(options.name, "global_average_pool");
+  const int from = require(x, name);
+  return append(std::make_unique<GlobalAveragePoolLayer>(name, shape(x)), {from});
+}
+
+Node Graph::flatten(Node x, const LayerOptions& options) {
+  const std::string name = unique_name(options.name, "flatten");
+  const int from = require(x, name);
+  return append(std::make_unique<FlattenLayer>(name, shape(x)), {from});
+}
+
+Node Graph::dropout(Node x, float rate, const LayerOptions& options) {
+  const std::string name = unique_name(options.name, "dropout");
+  const int from = require(x, name);
+  return append(std::make_unique<DropoutLayer>(name, shape(x), rate), {from});
+}
+
+Node Graph::add(Node a, Node b, const LayerOptions& options) {
+  const std::string name = unique_name(options.name, "add");
+  const int first = require(a, name);
+  const int second = require(b, name);
+  return append(std::make_unique<AddLayer>(name, shape(a), shape(b)), {first, second});
+}
+
+// An option of the layer `name` gives the activation a name of its own behind it.
+Node Graph::activation(Node x, Activation kind, const std::string& name) {
+  if (kind == Activation::kNone) return x;
+  const int from = require(x, name);
+  const bool behind = layer(from).name() == name;
+  auto made = std::make_unique<ActivationLayer>(name, shape(x), kind);
+  if (behind) made = std::make_unique<ActivationLayer>(name + "/" + made->kind(), shape(x), kind);
+  return append(std::move(made), {from});
+}
+
+Node Graph::append(std::unique_ptr<const Layer> layer, std::vector<int> inputs) {
+  if (output_ >= 0) {
+    throw ConfigError(label(layer->name(), layer->kind()) + " was added to a finished graph",
+                      "add all layers within the function given to Strategy::build()");
+  }
+  const int id = size();
+  for (const int input : inputs) nodes_[static_cast<std::size_t>(input)].consumers.push_back(id);
+  nodes_.push_back({.layer = std::move(layer), .inputs = std::move(inputs), .consumers = {}});
+  return {.graph = this, .id = id};
+}
+
+int Graph::require(Node x, const std::string& layer) const {
+  if (x.graph == this && x.id >= 0 && x.id < size()) return x.id;
+  throw ConfigError("layer '" + layer + "' was called on a node of another graph or of none",
+                    "use the nodes that this graph's own functions return");
+}
+
+std::string Graph::unique_name(const std::string& wanted, const std::string& kind) const {
+  const auto taken = [this](const std::string& name) {
+    return std::ranges::any_of(nodes_, [&](const Entry& entry) { return entry.layer->name() == name; });
+  };
+  if (!wanted.empty()) {
+    if (taken(wanted)) throw ConfigError("two layers have the name '" + wanted + "'", "names must differ");
+    return wanted;
+  }
+  std::string name = kind;
+  for (int number = 1; taken(name); ++number) name = kind + "_" + std::to_string(number);
+  return name;
+}
+
+void Graph::finish(Node output) {
+  if (output_ >= 0) throw ConfigError("the graph is finished already");
+  const int id = require(output, "(result)");
+  for (int i = 0; i < size(); ++i) {
+    const Layer& each = layer(i);
+    if (i != id && consumers(i).empty()) {
+      throw ConfigError(label(each.name(), each.kind()) + " leads nowhere: nothing uses its result",
+                        "the net's result is " + label(layer(id).name(), layer(id).kind()));
+    }
+    if (i == id && !consumers(i).empty()) {
+      throw ConfigError("the net's result, " + label(each.name(), each.kind()) + ", has layers behind it",
+                        "return the last layer");
+    }
+    if (i != id && each.traits(Mode::kTrain).only_last) {
+      throw ConfigError(label(each.name(), each.kind()) + " must be the last layer");
+    }
+  }
+  output_ = id;
+}
+
+const Shape& Graph::shape(Node node) const { return layer(require(node, "shape()")).shape(); }
+
+std::vector<LayerInfo> Graph::layers() const {
+  std::vector<LayerInfo> infos;
+  for (int id = 0; id < size(); ++id) {
+    const Layer& each = layer(id);
+    LayerInfo info{.name = each.name(), .kind = each.kind(), .shape = each.shape(), .inputs = inputs(id)};
+    for (const VariableSpec& spec : each.variables()) {
+      (spec.role == VariableRole::kTrained ? info.parameters : info.state) += spec.shape.elements();
+    }
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+}  // namespace headrace

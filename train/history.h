@@ -1,0 +1,26 @@
+// What a fit saw: one list a metric, one entry an epoch.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace headrace {
+
+// Names: "loss", "accuracy", "val_loss", "val_accuracy" (those that were asked for), "steps", "seconds" (the
+// whole epoch), "examples_per_second" (training alone), "input_stall_fraction".
+class History {
+ public:
+  // ConfigError listing the names there are.
+  const std::vector<double>& operator[](const std::string& name) const;
+  bool has(const std::string& name) const { return lists_.contains(name); }
+  const std::map<std::string, std::vector<double>>& lists() const noexcept { return lists_; }
+  std::size_t epochs() const;
+
+  void append(const std::string& name, double value) { lists_[name].push_back(value); }
+
+ private:
+  std::map<std::string, std::vector<double>> lists_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,56 @@
+// What can be said about a layer when it is added to a graph.
+#pragma once
+
+#include <string>
+
+#include "headrace/devices/kernels.h"
+
+namespace headrace {
+
+enum class ConvPadding {
+  kSame,   // output extent = ceil(input / stride); an odd pixel of padding goes below and to the right
+  kValid,  // no padding
+};
+
+// Of weights; biases start at 0.
+enum class Initializer {
+  kGlorotUniform,  // uniform in +-sqrt(6 / (fan_in + fan_out)), Keras's default
+  kHeUniform,      // uniform in +-sqrt(6 / fan_in), for deep ReLU nets
+};
+
+// An empty name becomes "<kind>", "<kind>_1", ... in every options struct below.
+struct ConvLayerOptions {
+  int kernel = 3;
+  int stride = 1;
+  ConvPadding padding = ConvPadding::kSame;
+  Activation activation = Activation::kNone;  // adds an activation layer, fused where that is possible
+  bool bias = true;
+  Initializer initializer = Initializer::kGlorotUniform;
+  std::string name = {};
+};
+
+struct DenseLayerOptions {
+  Activation activation = Activation::kNone;
+  bool bias = true;
+  Initializer initializer = Initializer::kGlorotUniform;
+  std::string name = {};
+};
+
+// Statistics are those of each replica's own rows; the running ones are averaged over replicas every step.
+struct BatchNormLayerOptions {
+  float momentum = 0.99F;  // running = momentum * running + (1 - momentum) * batch
+  float epsilon = 1e-3F;
+  bool scale = true;  // false: gamma fixed at 1
+  std::string name = {};
+};
+
+struct PoolLayerOptions {
+  int stride = 0;  // 0: the window
+  std::string name = {};
+};
+
+struct LayerOptions {
+  std::string name = {};
+};
+
+}  // namespace headrace

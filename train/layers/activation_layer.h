@@ -1,0 +1,23 @@
+// ReLU, GELU or SiLU, element by element.
+#pragma once
+
+#include "headrace/train/layers/layer.h"
+
+namespace headrace {
+
+class ActivationLayer final : public Layer {
+ public:
+  ActivationLayer(const std::string& name, const Shape& input, Activation activation)
+      : Layer(name, input), activation_(activation) {}
+
+  std::string kind() const override;
+  LayerTraits traits(Mode) const override;
+  std::optional<Activation> as_epilogue() const override { return activation_; }
+  void forward(LayerContext& context) const override;
+  void backward(LayerContext& context) const override;
+
+ private:
+  Activation activation_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,18 @@
+// The sum of two results of one shape: a residual connection.
+#pragma once
+
+#include "headrace/train/layers/layer.h"
+
+namespace headrace {
+
+class AddLayer final : public Layer {
+ public:
+  AddLayer(const std::string& name, const Shape& a, const Shape& b);
+
+  std::string kind() const override { return "add"; }
+  LayerTraits traits(Mode) const override { return {.backward_in_place = true}; }
+  void forward(LayerContext& context) const override;
+  void backward(LayerContext& context) const override;
+};
+
+}  // namespace headrace

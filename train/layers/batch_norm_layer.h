@@ -1,0 +1,25 @@
+// Batch normalisation over all axes but the last.
+#pragma once
+
+#include "headrace/train/layers/layer.h"
+
+namespace headrace {
+
+class BatchNormLayer final : public Layer {
+ public:
+  BatchNormLayer(const std::string& name, const Shape& input, const BatchNormLayerOptions& options);
+
+  std::string kind() const override { return "batch_norm"; }
+  std::vector<VariableSpec> variables() const override;
+  std::vector<SavedSpec> saved(std::int64_t rows) const override;
+  LayerTraits traits(Mode) const override { return {.backward_in_place = true, .backward_reads_input = true}; }
+  void forward(LayerContext& context) const override;
+  void backward(LayerContext& context) const override;
+
+ private:
+  Kernels::BatchNorm bind(const LayerContext& context) const;
+
+  BatchNormLayerOptions options_;
+};
+
+}  // namespace headrace

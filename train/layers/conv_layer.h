@@ -1,0 +1,25 @@
+// Two-dimensional convolution over (H, W, C).
+#pragma once
+
+#include "headrace/train/layers/layer.h"
+
+namespace headrace {
+
+class ConvLayer final : public Layer {
+ public:
+  ConvLayer(const std::string& name, const Shape& input, int filters, const ConvLayerOptions& options);
+
+  std::string kind() const override { return "conv"; }
+  std::vector<VariableSpec> variables() const override;
+  LayerTraits traits(Mode) const override { return {.backward_reads_input = true, .takes_epilogue = true}; }
+  void forward(LayerContext& context) const override;
+  void backward(LayerContext& context) const override;
+
+ private:
+  ConvOptions geometry(Precision precision) const;
+
+  Shape input_;
+  ConvLayerOptions options_;
+};
+
+}  // namespace headrace

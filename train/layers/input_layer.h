@@ -1,0 +1,17 @@
+// A field of the batch, placed into the step's memory before the step starts.
+#pragma once
+
+#include "headrace/train/layers/layer.h"
+
+namespace headrace {
+
+class InputLayer final : public Layer {
+ public:
+  using Layer::Layer;
+
+  std::string kind() const override { return "input"; }
+  void forward(LayerContext&) const override {}
+  void backward(LayerContext&) const override {}
+};
+
+}  // namespace headrace

@@ -1,0 +1,97 @@
+// One kind of layer: what it needs, and what it submits. Layers are const; everything that changes is in the
+// context, so one object serves all replicas.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/kernels.h"
+#include "headrace/train/layer_options.h"
+
+namespace headrace {
+
+enum class Mode { kTrain, kEvaluate, kPredict };
+
+enum class VariableRole { kTrained, kState };
+
+enum class Fill { kZeros, kOnes, kGlorotUniform, kHeUniform };
+
+struct VariableSpec {
+  std::string name;  // within the layer: "weights"
+  Shape shape;
+  VariableRole role = VariableRole::kTrained;
+  Fill fill = Fill::kZeros;
+  std::int64_t fan_in = 1, fan_out = 1;
+};
+
+// Memory that a step keeps from forward to backward.
+struct SavedSpec {
+  Shape shape;
+  DType dtype = DType::kF32;
+};
+
+struct LayerTraits {
+  bool view = false;                  // the output is the input under another shape: nothing to compute
+  bool backward_in_place = false;     // the first input's gradient may overwrite the output's
+  bool backward_reads_input = false;
+  bool backward_reads_output = false;
+  bool takes_epilogue = false;        // forward can apply an activation to its result
+  bool only_last = false;             // has no backward: must be the model's result, behind the logits
+};
+
+// One call's world. Views have the batch's rows as first extent.
+struct LayerContext {
+  Stream& stream;
+  Kernels& kernels;
+  Mode mode = Mode::kTrain;
+  Precision precision = Precision::kF32;
+  std::uint64_t seed = 0;
+  int id = 0;  // the layer's number in its graph
+  const StepScalars* scalars = nullptr;
+
+  std::vector<TensorView> inputs;
+  TensorView output;
+  std::vector<TensorView> variables;  // in the order of variables()
+  std::vector<TensorView> saved;      // in the order of saved()
+  Activation epilogue = Activation::kNone;
+
+  // Backward only.
+  TensorView output_gradient;
+  std::vector<TensorView> input_gradients;     // undefined: not wanted
+  std::vector<TensorView> variable_gradients;  // undefined for state
+};
+
+class Layer {
+ public:
+  Layer(std::string name, Shape shape) : name_(std::move(name)), shape_(shape) {}
+  virtual ~Layer() = default;
+
+  const std::string& name() const noexcept { return name_; }
+  const Shape& shape() const noexcept { return shape_; }  // of one example's result
+
+  virtual std::string kind() const = 0;
+  virtual std::vector<VariableSpec> variables() const { return {}; }
+  virtual std::vector<SavedSpec> saved(std::int64_t) const { return {}; }
+  virtual LayerTraits traits(Mode) const { return {}; }
+  // The activation that this layer is, where the layer before it might do it instead.
+  virtual std::optional<Activation> as_epilogue() const { return std::nullopt; }
+
+  virtual void forward(LayerContext& context) const = 0;
+  // From output_gradient to the input and variable gradients that are defined.
+  virtual void backward(LayerContext& context) const = 0;
+
+ private:
+  std::string name_;
+  Shape shape_;
+};
+
+// "layer 'conv_2' (conv)": how messages name a layer.
+std::string label(const std::string& name, const std::string& kind);
+Fill to_fill(Initializer initializer) noexcept;
+// The view as (rows, last extent).
+TensorView as_matrix(const TensorView& view);
+
+}  // namespace headrace

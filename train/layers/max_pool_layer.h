@@ -1,0 +1,21 @@
+// The largest element of each window.
+#pragma once
+
+#include "headrace/train/layers/layer.h"
+
+namespace headrace {
+
+class MaxPoolLayer final : public Layer {
+ public:
+  MaxPoolLayer(const std::string& name, const Shape& input, int window, const PoolLayerOptions& options);
+
+  std::string kind() const override { return "max_pool"; }
+  std::vector<SavedSpec> saved(std::int64_t rows) const override;
+  void forward(LayerContext& context) const override;
+  void backward(LayerContext& context) const override;
+
+ private:
+  PoolOptions geometry_;
+};
+
+}  // namespace headrace

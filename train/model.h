@@ -1,0 +1,77 @@
+// A net with its variables mirrored on every replica of a strategy: compile, fit, evaluate, predict.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headrace/train/fit_options.h"
+#include "headrace/train/graph.h"
+#include "headrace/train/history.h"
+#include "headrace/train/losses.h"
+#include "headrace/train/metrics.h"
+#include "headrace/train/optimizers.h"
+
+namespace headrace {
+
+class Strategy;
+class ModelState;
+
+struct CompileOptions {
+  Optimizer optimizer = adam();
+  Loss loss = sparse_categorical_crossentropy();
+  std::vector<Metric> metrics = {accuracy()};
+  Precision precision = Precision::kF32;
+};
+
+// Made by Strategy::build(), which must outlive it. Movable. One thread at a time.
+class Model {
+ public:
+  explicit Model(std::unique_ptr<ModelState> state);
+  ~Model();
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+
+  // Sets what to train for and resets the optimizer; the parameters stay. ConfigError where loss and net do not
+  // fit together.
+  void compile(const CompileOptions& options);
+
+  // Trains. Throws DataError of the input, DeviceError with replica and step, Error for a loss that is not a
+  // number; the model can then still be used. Not compiled, or data of another shape: ConfigError.
+  History fit(const Dataset& train, const FitOptions& options = {});
+  Evaluation evaluate(const Dataset& data, const EvaluateOptions& options = {});
+  // Needs no compile().
+  Predictions predict(const Dataset& data, const EvaluateOptions& options = {});
+
+  const Graph& graph() const noexcept;
+  Strategy& strategy() const noexcept;
+  std::int64_t parameter_count() const noexcept;  // trained
+  std::uint64_t global_step() const noexcept;     // optimizer steps since compile()
+  // A table of layers, shapes and parameters.
+  std::string summary() const;
+
+  // "conv/weights", "batch_norm/running_mean" ..., in layer order.
+  std::vector<std::string> variable_names() const;
+  Shape variable_shape(const std::string& name) const;
+  // One replica's copy; ConfigError for an unknown name.
+  std::vector<float> read_variable(const std::string& name, int replica = 0) const;
+  // Sets every replica's copy.
+  void write_variable(const std::string& name, std::span<const float> values);
+  // The variable's place in a replica's device memory, valid as long as the model.
+  TensorView variable(const std::string& name, int replica) const;
+
+  // Of all variables (parameters and state) in layer order; of replica 0.
+  std::string weights_sha256() const;
+  // Compares all replicas' copies; DeviceError naming the first variable that differs, and the replica.
+  void check_mirrored() const;
+
+  // For the trainer.
+  ModelState& state() const noexcept { return *state_; }
+
+ private:
+  std::unique_ptr<ModelState> state_;
+};
+
+}  // namespace headrace

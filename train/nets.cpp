@@ -1,0 +1,66 @@
+#include "headrace/train/nets.h"
+
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+// The data set's shape where the graph knows one.
+Node image(Graph& graph, const Shape& otherwise) {
+  return graph.knows("image") ? graph.input("image") : graph.input("image", otherwise);
+}
+
+Node conv_norm_relu(Graph& graph, Node x, int filters) {
+  return graph.relu(graph.batch_norm(graph.conv(x, filters, {.bias = false}), {.momentum = 0.9F}));
+}
+
+constexpr std::pair<const char*, Node (*)(Graph&)> kNets[] = {
+    {"mnist-mlp", mnist_mlp}, {"fashion-mnist", fashion_cnn}, {"cifar10-cnn", cifar10_cnn}};
+
+}  // namespace
+
+Node mnist_mlp(Graph& graph) {
+  Node x = graph.flatten(image(graph, {28, 28, 1}));
+  x = graph.dense(x, 256, {.activation = Activation::kRelu});
+  x = graph.dense(x, 256, {.activation = Activation::kRelu});
+  return graph.dense(x, 10);
+}
+
+Node fashion_cnn(Graph& graph) {
+  Node x = image(graph, {28, 28, 1});
+  x = graph.max_pool(graph.conv(x, 32, {.activation = Activation::kRelu}), 2);
+  x = graph.max_pool(graph.conv(x, 64, {.activation = Activation::kRelu}), 2);
+  x = graph.dropout(graph.flatten(x), 0.25F);
+  x = graph.dense(x, 128, {.activation = Activation::kRelu});
+  return graph.dense(x, 10);
+}
+
+Node cifar10_cnn(Graph& graph) {
+  Node x = image(graph, {32, 32, 3});
+  x = conv_norm_relu(graph, conv_norm_relu(graph, x, 32), 32);
+  x = graph.dropout(graph.max_pool(x, 2), 0.1F);
+  x = conv_norm_relu(graph, conv_norm_relu(graph, x, 64), 64);
+  x = graph.dropout(graph.max_pool(x, 2), 0.2F);
+  x = conv_norm_relu(graph, x, 128);
+  x = graph.dropout(graph.global_average_pool(graph.max_pool(x, 2)), 0.2F);
+  return graph.dense(x, 10);
+}
+
+Net named_net(const std::string& name) {
+  std::string names;
+  for (const auto& [known, net] : kNets) {
+    if (name == known) return net;
+    names += (names.empty() ? "" : ", ") + std::string(known);
+  }
+  throw ConfigError("there is no net '" + name + "'", "there are " + names);
+}
+
+std::vector<std::string> net_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : kNets) names.emplace_back(entry.first);
+  return names;
+}
+
+}  // namespace headrace

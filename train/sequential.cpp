@@ -1,0 +1,52 @@
+#include "headrace/train/sequential.h"
+
+namespace headrace {
+
+Sequential& Sequential::then(Step step) {
+  steps_.push_back(std::move(step));
+  return *this;
+}
+
+Sequential& Sequential::dense(int units, DenseLayerOptions options) {
+  return then([=](Graph& g, Node x) { return g.dense(x, units, options); });
+}
+Sequential& Sequential::conv(int filters, ConvLayerOptions options) {
+  return then([=](Graph& g, Node x) { return g.conv(x, filters, options); });
+}
+Sequential& Sequential::batch_norm(BatchNormLayerOptions options) {
+  return then([=](Graph& g, Node x) { return g.batch_norm(x, options); });
+}
+Sequential& Sequential::relu() {
+  return then([](Graph& g, Node x) { return g.relu(x); });
+}
+Sequential& Sequential::gelu() {
+  return then([](Graph& g, Node x) { return g.gelu(x); });
+}
+Sequential& Sequential::silu() {
+  return then([](Graph& g, Node x) { return g.silu(x); });
+}
+Sequential& Sequential::softmax() {
+  return then([](Graph& g, Node x) { return g.softmax(x); });
+}
+Sequential& Sequential::max_pool(int window, PoolLayerOptions options) {
+  return then([=](Graph& g, Node x) { return g.max_pool(x, window, options); });
+}
+Sequential& Sequential::global_average_pool() {
+  return then([](Graph& g, Node x) { return g.global_average_pool(x); });
+}
+Sequential& Sequential::flatten() {
+  return then([](Graph& g, Node x) { return g.flatten(x); });
+}
+Sequential& Sequential::dropout(float rate) {
+  return then([=](Graph& g, Node x) { return g.dropout(x, rate); });
+}
+
+Net Sequential::net(const std::string& input, std::optional<Shape> shape) const {
+  return [steps = steps_, input, shape](Graph& graph) {
+    Node x = shape ? graph.input(input, *shape) : graph.input(input);
+    for (const Step& step : steps) x = step(graph, x);
+    return x;
+  };
+}
+
+}  // namespace headrace

@@ -1,0 +1,39 @@
+// A net that is one chain of layers:
+//   Net net = Sequential().flatten().dense(256, {.activation = Activation::kRelu}).dense(10).net("image");
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headrace/train/graph.h"
+
+namespace headrace {
+
+// A value; copies share nothing.
+class Sequential {
+ public:
+  Sequential& dense(int units, DenseLayerOptions options = {});
+  Sequential& conv(int filters, ConvLayerOptions options = {});
+  Sequential& batch_norm(BatchNormLayerOptions options = {});
+  Sequential& relu();
+  Sequential& gelu();
+  Sequential& silu();
+  Sequential& softmax();
+  Sequential& max_pool(int window, PoolLayerOptions options = {});
+  Sequential& global_average_pool();
+  Sequential& flatten();
+  Sequential& dropout(float rate);
+
+  // The chain on the field `input`, whose shape is this one, or else the data set's.
+  Net net(const std::string& input, std::optional<Shape> shape = std::nullopt) const;
+
+ private:
+  using Step = std::function<Node(Graph&, Node)>;
+
+  Sequential& then(Step step);
+
+  std::vector<Step> steps_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,61 @@
+// Synchronous training with one mirrored copy of every variable on each device of a group.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/collective.h"
+#include "headrace/devices/device_group.h"
+#include "headrace/train/graph.h"
+#include "headrace/train/model.h"
+
+namespace headrace {
+
+enum class Announce { kYes, kNo };
+
+struct StrategyOptions {
+  // Print the strategy, its devices and "Number of devices: N".
+  Announce announce = Announce::kYes;
+};
+
+struct BuildOptions {
+  std::uint64_t seed = 0;  // of the initial parameters
+  Fields fields = {};      // of the data, for input() without a shape
+};
+
+// Owns a compute stream a replica and their collective. `devices` must outlive it, it must outlive its models.
+class Strategy {
+ public:
+  explicit Strategy(DeviceGroup& devices, const StrategyOptions& options = {});
+  ~Strategy();
+  Strategy(const Strategy&) = delete;
+  Strategy& operator=(const Strategy&) = delete;
+
+  // Builds the net once and gives every replica the same initial variables.
+  Model build(const Net& net, const BuildOptions& options = {});
+
+  int replicas() const noexcept { return devices_->size(); }
+  DeviceGroup& devices() const noexcept { return *devices_; }
+  Device& device(int replica) const { return (*devices_)[replica]; }
+  Stream& stream(int replica) const { return *streams_.at(static_cast<std::size_t>(replica)); }
+  Collective& collective() const noexcept { return *collectives_.back(); }
+
+  // Blocks until all streams are idle; throws the first replica's error.
+  void synchronize();
+
+  // After a failed step: drains the streams, drops their errors and opens a fresh collective. Trainers that were
+  // made before can no longer be used.
+  void recover();
+
+  // "MirroredStrategy over cpu:0, cpu:1\nNumber of devices: 2"
+  std::string to_string() const;
+
+ private:
+  DeviceGroup* devices_;
+  std::vector<std::unique_ptr<Collective>> collectives_;  // the last one is in use, earlier ones were aborted
+  std::vector<std::unique_ptr<Stream>> streams_;
+};
+
+}  // namespace headrace

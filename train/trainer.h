@@ -1,0 +1,71 @@
+// The synchronous step over all replicas: what fit() runs, and the pieces of a loop of one's own.
+//
+//   Loader loader(data, devices, {.epochs = 3});
+//   Trainer trainer(strategy, model, loader);
+//   while (trainer.step()) {}                       // or, the same in pieces:
+//   while (auto batches = trainer.take()) {
+//     trainer.gradients(std::move(*batches));       // forward, loss, backward on every replica
+//     trainer.all_reduce();                         // merge
+//     trainer.apply_gradients();                    // update
+//   }
+//   MetricSums sums = trainer.finish();
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "headrace/pipeline/loader.h"
+#include "headrace/train/fit_options.h"
+#include "headrace/train/metrics.h"
+#include "headrace/train/model.h"
+
+namespace headrace {
+
+struct TrainerOptions {
+  std::uint64_t seed = 0;  // of dropout
+  int accumulate = 1;      // batches a step()
+  int in_flight = 3;       // batches submitted ahead of the slowest replica
+  NanPolicy nan = NanPolicy::kStop;
+  std::uint64_t mirror_check_every = 0;
+};
+
+// One global batch: every replica's share, in replica order.
+using GlobalBatch = std::vector<Batch>;
+
+// One thread drives all replicas. A call submits and returns; it waits only while `in_flight` batches are
+// unfinished. Errors of submitted work surface in a later call, once, with replica and step.
+class Trainer {
+ public:
+  // ConfigError for a model of another strategy or not compiled, and for data that does not fit the net.
+  // Everything given must outlive the trainer.
+  Trainer(Strategy& strategy, Model& model, Loader& loader, const TrainerOptions& options = {});
+  ~Trainer();  // waits for what was submitted
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  // One update from the next `accumulate` batches (fewer at the end of a pass); false at the end of the data.
+  bool step();
+
+  // The step in pieces. gradients() overwrites the gradients.
+  std::optional<GlobalBatch> take();
+  void gradients(GlobalBatch batches);
+  void all_reduce();
+  void apply_gradients();
+
+  // Sums over the batches since the last reset, as far as they are known without waiting.
+  MetricSums progress() const noexcept;
+  // The same after waiting for everything submitted; checks it, too.
+  MetricSums finish();
+  void reset_metrics();
+
+  // Time in which the devices had nothing to do because the input was late (an upper bound).
+  std::uint64_t stall_ns() const noexcept;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace headrace
