@@ -11,6 +11,7 @@
 
 namespace headrace {
 
+class InputKernels;
 class Kernels;
 
 enum class DeviceKind { kCpu, kCuda };
@@ -46,6 +47,8 @@ class Device : public BufferOwner {
 
   // The device's mathematics, or nullptr where this build has none for it (input stage only).
   virtual Kernels* kernels() noexcept = 0;
+  // What the input stage may leave to the device, or nullptr where the host must do all of it.
+  virtual InputKernels* input_kernels() noexcept { return nullptr; }
 };
 
 }  // namespace headrace

@@ -28,7 +28,7 @@ struct EpochReport {
   std::uint64_t global_step = 0;
   double seconds = 0;              // with validation
   double loss = 0, accuracy = 0;
-  std::optional<double> val_loss, val_accuracy;
+  std::optional<double> val_loss = std::nullopt, val_accuracy = std::nullopt;
   double examples_per_second = 0;  // training alone
   double input_stall_fraction = 0; // share of the training time in which the devices waited for input
 };

@@ -17,7 +17,7 @@
 namespace headrace {
 
 class Strategy;
-class ModelState;
+struct ModelState;
 
 struct CompileOptions {
   Optimizer optimizer = adam();

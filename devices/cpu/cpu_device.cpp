@@ -1,7 +1,6 @@
 #include "headrace/devices/cpu/cpu_device.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -25,14 +24,12 @@ std::string vector_unit() {
   return has_avx2() ? "AVX2" : "no AVX2";
 }
 
-// Null when there is no memory. Large blocks are made of huge pages where the system allows it.
+// Null when there is no memory. Large blocks begin and end with a huge page: where the system hands those out
+// unasked, they are made of nothing else.
 void* allocate_aligned(std::size_t bytes) noexcept {
   const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : kAlignment;
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  if (rounded < bytes) return nullptr;  // wrapped around
-  void* data = std::aligned_alloc(alignment, rounded);
-  if (data != nullptr && alignment == kHugePage) madvise(data, rounded, MADV_HUGEPAGE);
-  return data;
+  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
 }
 
 }  // namespace
@@ -69,7 +66,8 @@ void CpuDevice::release(void* data, std::size_t bytes, MemoryPlace place) noexce
 
 Buffer CpuDevice::allocate(std::size_t bytes, MemoryPlace place) {
   if (bytes == 0) return {};
-  void* data = allocate_aligned(bytes);
+  // Linux would promise more than there is, and kill the process when it is used.
+  void* data = bytes <= info_.memory_bytes ? allocate_aligned(bytes) : nullptr;
   if (data == nullptr) {
     throw DeviceError(ErrorCode::kOutOfMemory,
                       fmt::format("cannot allocate {} bytes; {} are in use, the machine has {}", bytes,

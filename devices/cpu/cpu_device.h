@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "headrace/devices/cpu/cpu_input_kernels.h"
 #include "headrace/devices/device.h"
 #include "headrace/devices/kernels.h"
 
@@ -27,6 +28,7 @@ class CpuDevice final : public Device {
   Buffer allocate(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kDevice); }
   Buffer allocate_pinned(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kPinned); }
   Kernels* kernels() noexcept override { return kernels_.get(); }
+  InputKernels* input_kernels() noexcept override { return &input_kernels_; }
 
   void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override;
 
@@ -38,6 +40,7 @@ class CpuDevice final : public Device {
   int threads_;
   std::atomic<std::uint64_t> device_bytes_{0};
   std::atomic<std::uint64_t> pinned_bytes_{0};
+  CpuInputKernels input_kernels_;
   std::unique_ptr<Kernels> kernels_;
 };
 

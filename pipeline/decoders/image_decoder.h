@@ -7,21 +7,9 @@
 #include <span>
 #include <string>
 
+#include "headrace/pipeline/decoders/image_size.h"
+
 namespace headrace {
-
-struct ImageSize {
-  std::int64_t height = 0;
-  std::int64_t width = 0;
-  bool operator==(const ImageSize&) const = default;
-};
-
-// A rectangle of pixels within an image.
-struct ImageWindow {
-  std::int64_t top = 0;
-  std::int64_t left = 0;
-  std::int64_t height = 0;
-  std::int64_t width = 0;
-};
 
 // Not thread-safe. JPEG through libjpeg-turbo, PNG through libpng, told apart by their first bytes.
 // Every malformed or truncated input is an Error(kDataCorrupt) with the library's own words, and never stale

@@ -15,7 +15,7 @@ class Permutation {
  public:
   Permutation() = default;
   Permutation(std::uint64_t size, std::uint64_t key) noexcept : size_(size) {
-    const int bits = size > 1 ? std::bit_width(size - 1) : 0;
+    const int bits = size > 1 ? static_cast<int>(std::bit_width(size - 1)) : 0;
     low_bits_ = bits - bits / 2;
     low_mask_ = (std::uint64_t{1} << low_bits_) - 1;
     high_mask_ = (std::uint64_t{1} << (bits / 2)) - 1;

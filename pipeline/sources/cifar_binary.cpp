@@ -1,5 +1,6 @@
 #include "headrace/pipeline/sources/cifar_binary.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>

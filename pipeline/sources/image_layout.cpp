@@ -105,7 +105,7 @@ class Collection {
 
   ImageLayout by_split(std::size_t root, Split split) const {
     Members of_splits, wanted;
-    const std::string_view name = split == Split::kTrain ? "train" : has_split(root, "test") ? "test" : "val";
+    const std::string_view name = split == Split::kTrain ? "train" : has_split(root, "test") || !has_split(root, "val") ? "test" : "val";
     for (const std::size_t i : images_) {
       if (!is_split_name(name_at(paths_[i], root))) continue;  // say, an unlabelled/ beside them
       if (depth_of(paths_[i]) < root + 3) fail("'" + paths_[i] + "' lies in no class folder");

@@ -87,10 +87,13 @@ bool TarReader::read_header(Header& header) {
   data_left_ = padding_ = 0;
   header_offset_ = input_->position();
   const std::size_t count = input_->read(std::as_writable_bytes(std::span(header)));
+  if (count == 0 && header_offset_ == 0) fail("is empty, no tar archive");
   if (count == 0) fail("the archive ends without its end mark: it was cut off");
   if (count < header.size()) fail("the archive ends within a member's header: it was cut off");
   if (std::ranges::all_of(header, [](char byte) { return byte == 0; })) return false;
-  if (!checksum_holds(header)) fail("here should be a tar header, and is none");
+  if (!checksum_holds(header)) {
+    fail(header_offset_ == 0 ? "is no tar archive" : "here should be the header of an archive member, and is none");
+  }
   return true;
 }
 

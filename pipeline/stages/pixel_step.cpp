@@ -14,10 +14,11 @@ PixelStep::PixelStep(const Field& input)
       image_(input.shape.rank() == 3),
       from_layout_(layout_of(input.shape)),
       to_layout_(from_layout_),
-      channels_(channels_of(input.shape)) {}
+      channels_(image_ ? channels_of(input.shape) : 1) {}
 
 bool PixelStep::add_scale(const Normalize& options, const Field& field) {
   if (scale_ || (to_type_ == DType::kU8 && from_type_ == DType::kF32)) return false;
+  if (!image_ && options.mean.size() > 1) channels_ = static_cast<std::int64_t>(options.mean.size());
   const double unit = field.dtype == DType::kU8 ? 255.0 : 1.0;
   std::vector<float> scales, shifts;
   for (std::int64_t c = 0; c < channels_; ++c) {
@@ -45,7 +46,8 @@ bool PixelStep::add(const PlannedOperation& planned, const Field& field) {
     // After flatten() several means would be taken for channels that are no longer there.
     return !(flat_ && normalize->mean.size() > 1) && add_scale(*normalize, field);
   } else if (const auto* cast = std::get_if<Cast>(&operation)) {
-    if (to_type_ != from_type_ && to_type_ != cast->to && to_type_ == DType::kU8) return false;
+    const bool rounded = to_type_ == DType::kU8 && (scale_ || from_type_ == DType::kF32);
+    if (rounded && cast->to == DType::kF32) return false;
     to_type_ = cast->to;
   } else if (const auto* layout = std::get_if<ToLayout>(&operation)) {
     to_layout_ = layout->to;

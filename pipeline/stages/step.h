@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "headrace/devices/base/rng.h"
@@ -32,6 +33,8 @@ struct Scratch {
   Canvas canvas;
   std::vector<std::byte> decoded;             // inside one step
   std::vector<std::byte> results[2];          // between steps, by turns
+  std::vector<std::byte> sample;              // a sample on its way to the cache
+  std::vector<std::byte> read;                // for Source::read()
   std::uint64_t decode_ns = 0;                // spent in `decoder` since last reset
 };
 
@@ -39,9 +42,11 @@ struct Scratch {
 class Probe {
  public:
   virtual ~Probe() = default;
+  // The calling thread starts this step on this record. `step` lives as long as the probe.
+  virtual void begin(const std::string& step, std::uint64_t record) noexcept = 0;
   // Around a call into a function that is not ours and may never return. leave_foreign() may throw to end
   // the thread: nobody waits for it any more.
-  virtual void enter_foreign(const char* what) = 0;
+  virtual void enter_foreign() noexcept = 0;
   virtual void leave_foreign() = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include "headrace/devices/registry.h"
 #include "headrace/tests/conformance/device_suite.h"
+#include "headrace/tests/conformance/input_kernels_suite.h"
 #include "headrace/tests/conformance/stream_suite.h"
 
 namespace headrace::test {
@@ -27,5 +28,6 @@ struct Cuda {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, DeviceSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, StreamSuite, Cuda);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, InputKernelsSuite, Cuda);
 
 }  // namespace headrace::test

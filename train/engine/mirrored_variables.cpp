@@ -12,6 +12,8 @@ namespace {
 
 std::size_t arena_bytes(std::int64_t elements) { return static_cast<std::size_t>(elements) * sizeof(float); }
 
+std::uint64_t hash_of(const std::vector<float>& values) { return xxh3(std::as_bytes(std::span(values))); }
+
 TensorView arena(const Buffer& buffer, std::int64_t elements) {
   return elements > 0 ? buffer.view(Shape{elements}, DType::kF32) : TensorView{};
 }
@@ -86,16 +88,17 @@ std::string MirroredVariables::sha256() const {
   Sha256 hash;
   for (const Variable& variable : layout_->variables()) {
     hash.update(variable.name).update(static_cast<std::uint64_t>(variable.spec.shape.elements()));
-    hash.update(std::as_bytes(std::span(read(variable, 0))));
+    const std::vector<float> values = read(variable, 0);
+    hash.update(std::as_bytes(std::span(values)));
   }
   return hash.finish_hex();
 }
 
 void MirroredVariables::check() const {
   for (const Variable& variable : layout_->variables()) {
-    const std::uint64_t first = xxh3(std::as_bytes(std::span(read(variable, 0))));
+    const std::uint64_t first = hash_of(read(variable, 0));
     for (int replica = 1; replica < strategy_->replicas(); ++replica) {
-      const std::uint64_t other = xxh3(std::as_bytes(std::span(read(variable, replica))));
+      const std::uint64_t other = hash_of(read(variable, replica));
       if (other == first) continue;
       throw DeviceError(ErrorCode::kInternal,
                         fmt::format("variable '{}' differs between replicas 0 and {} (hashes {} and {})",

@@ -147,29 +147,37 @@ void Program::forward(const ProgramBinding& binding) const {
   }
 }
 
+void Program::add_gradients(const ProgramBinding& binding, int id, LayerContext& context) const {
+  context.output_gradient = gradient_view(binding, id, gradients_[static_cast<std::size_t>(id)]);
+  std::size_t next = 0;
+  for (const GradientTarget& target : targets_[static_cast<std::size_t>(id)]) {
+    context.input_gradients.push_back(gradient_view(binding, graph_->inputs(id)[next++], target.storage));
+  }
+  const auto [first, end] = layout_->of_layer(id);
+  for (std::size_t i = first; i < end; ++i) {
+    const Variable& variable = layout_->variables()[i];
+    TensorView gradient;
+    if (variable.spec.role == VariableRole::kTrained) {
+      gradient = {binding.gradients + variable.offset, variable.spec.shape, DType::kF32};
+    }
+    context.variable_gradients.push_back(gradient);
+  }
+}
+
 void Program::backward(const ProgramBinding& binding, const std::function<void(std::int64_t)>& filled) const {
   for (int id = result_; id >= 0; --id) {
     if (!wants_gradient_[static_cast<std::size_t>(id)]) continue;
     LayerContext call = context(binding, id);
-    call.output_gradient = gradient_view(binding, id, gradients_[static_cast<std::size_t>(id)]);
-    const auto& targets = targets_[static_cast<std::size_t>(id)];
-    for (std::size_t i = 0; i < targets.size(); ++i) {
-      call.input_gradients.push_back(gradient_view(binding, graph_->inputs(id)[i], targets[i].storage));
-    }
-    const auto [first, end] = layout_->of_layer(id);
-    for (std::size_t i = first; i < end; ++i) {
-      const Variable& variable = layout_->variables()[i];
-      const bool trained = variable.spec.role == VariableRole::kTrained;
-      call.variable_gradients.push_back(
-          trained ? TensorView{binding.gradients + variable.offset, variable.spec.shape, DType::kF32} : TensorView{});
-    }
+    add_gradients(binding, id, call);
     graph_->layer(id).backward(call);
-    for (std::size_t i = 0; i < targets.size(); ++i) {
-      if (targets[i].add_to < 0) continue;
+    std::size_t next = 0;
+    for (const GradientTarget& target : targets_[static_cast<std::size_t>(id)]) {
+      const std::size_t i = next++;
+      if (target.add_to < 0) continue;
       binding.kernels.accumulate(binding.stream, call.input_gradients[i],
-                                 gradient_view(binding, graph_->inputs(id)[i], targets[i].add_to));
+                                 gradient_view(binding, graph_->inputs(id)[i], target.add_to));
     }
-    if (end > first) filled(layout_->filled_after(id));
+    if (!call.variables.empty()) filled(layout_->filled_after(id));
   }
 }
 

@@ -67,12 +67,12 @@ class Program {
 
   int time_of_backward(int id) const noexcept { return 2 * graph_->size() - id; }
   bool fused(int id) const { return producer_of_[static_cast<std::size_t>(id)] >= 0; }
-  bool skipped(int id) const { return fused(id) || id > result_; }
   int& value_storage(int id) { return values_[static_cast<std::size_t>(id)]; }
   int& gradient_storage(int id) { return gradients_[static_cast<std::size_t>(id)]; }
   TensorView place(const ProgramBinding& binding, int storage, const Shape& shape, DType dtype) const;
   TensorView gradient_view(const ProgramBinding& binding, int id, int storage) const;
   LayerContext context(const ProgramBinding& binding, int id) const;
+  void add_gradients(const ProgramBinding& binding, int id, LayerContext& context) const;
 
   const Graph* graph_;
   const VariableLayout* layout_;

@@ -33,11 +33,12 @@ std::vector<SavedSpec> BatchNormLayer::saved(std::int64_t) const {
 }
 
 Kernels::BatchNorm BatchNormLayer::bind(const LayerContext& context) const {
-  Kernels::BatchNorm bound{.beta = context.variables[kBeta],
-                           .running_mean = context.variables[kRunningMean],
-                           .running_var = context.variables[kRunningVar],
-                           .epsilon = options_.epsilon,
-                           .momentum = options_.momentum};
+  Kernels::BatchNorm bound;
+  bound.beta = context.variables[kBeta];
+  bound.running_mean = context.variables[kRunningMean];
+  bound.running_var = context.variables[kRunningVar];
+  bound.epsilon = options_.epsilon;
+  bound.momentum = options_.momentum;
   if (options_.scale) bound.gamma = context.variables[kGamma];
   if (context.mode == Mode::kTrain) {
     bound.saved_mean = context.saved[0];

@@ -52,16 +52,16 @@ struct LayerContext {
   int id = 0;  // the layer's number in its graph
   const StepScalars* scalars = nullptr;
 
-  std::vector<TensorView> inputs;
-  TensorView output;
-  std::vector<TensorView> variables;  // in the order of variables()
-  std::vector<TensorView> saved;      // in the order of saved()
+  std::vector<TensorView> inputs = {};
+  TensorView output = {};
+  std::vector<TensorView> variables = {};  // in the order of variables()
+  std::vector<TensorView> saved = {};      // in the order of saved()
   Activation epilogue = Activation::kNone;
 
   // Backward only.
-  TensorView output_gradient;
-  std::vector<TensorView> input_gradients;     // undefined: not wanted
-  std::vector<TensorView> variable_gradients;  // undefined for state
+  TensorView output_gradient = {};
+  std::vector<TensorView> input_gradients = {};     // undefined: not wanted
+  std::vector<TensorView> variable_gradients = {};  // undefined for state
 };
 
 class Layer {

@@ -1,0 +1,50 @@
+#include "headrace/devices/cpu/column_sums.h"
+
+#include <algorithm>
+
+#include "headrace/devices/cpu/parallel.h"
+#include "headrace/devices/cpu/simd.h"
+
+namespace headrace::cpu {
+namespace {
+
+// So many columns at a time: the totals stay in registers and the first cache.
+constexpr std::int64_t kStrip = 64;
+
+HEADRACE_INLINE void add_block(const float* x, double* totals, std::int64_t rows, std::int64_t columns,
+                               std::int64_t width) {
+  float block[kStrip] = {};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float* from = x + row * columns;
+    for (std::int64_t c = 0; c < width; ++c) block[c] += from[c];
+  }
+  for (std::int64_t c = 0; c < width; ++c) totals[c] += static_cast<double>(block[c]);
+}
+
+HEADRACE_SIMD void sum_strip(const float* x, float* sums, std::int64_t rows, std::int64_t columns,
+                             std::int64_t width, float factor) {
+  double totals[kStrip] = {};
+  for (std::int64_t row = 0; row < rows; row += kSumBlock) {
+    const std::int64_t count = rows - row < kSumBlock ? rows - row : kSumBlock;
+    if (width == kStrip) {
+      add_block(x + row * columns, totals, count, columns, kStrip);
+    } else {
+      add_block(x + row * columns, totals, count, columns, width);
+    }
+  }
+  for (std::int64_t c = 0; c < width; ++c) sums[c] = static_cast<float>(totals[c] * static_cast<double>(factor));
+}
+
+}  // namespace
+
+void column_sums(const float* x, float* sums, std::int64_t rows, std::int64_t columns, float factor) {
+  const std::int64_t strips = (columns + kStrip - 1) / kStrip;
+  parallel_ranges(strips, row_grain(rows * kStrip), [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t strip = first; strip < last; ++strip) {
+      const std::int64_t column = strip * kStrip;
+      sum_strip(x + column, sums + column, rows, columns, std::min(kStrip, columns - column), factor);
+    }
+  });
+}
+
+}  // namespace headrace::cpu

@@ -1,0 +1,13 @@
+// The CPU's input kernels: the oracle of every other. Private to the CPU backend.
+#pragma once
+
+#include "headrace/devices/input_kernels.h"
+
+namespace headrace {
+
+class CpuInputKernels final : public InputKernels {
+ public:
+  void convert_pixels(Stream& stream, const PixelConversion& conversion) override;
+};
+
+}  // namespace headrace

@@ -1,0 +1,127 @@
+#include "headrace/devices/cpu/loss.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "headrace/devices/cpu/parallel.h"
+#include "headrace/devices/cpu/vector_math.h"
+#include "headrace/devices/cpu/workspace.h"
+
+namespace headrace::cpu {
+namespace {
+
+struct RowMaximum {
+  float value;
+  std::int64_t index;  // the first that has it
+};
+
+HEADRACE_INLINE RowMaximum row_maximum(const float* row, std::int64_t classes) {
+  RowMaximum maximum{row[0], 0};
+  for (std::int64_t k = 1; k < classes; ++k) {
+    if (row[k] > maximum.value) maximum = {row[k], k};
+  }
+  return maximum;
+}
+
+// exps[k] = e^(row[k] - maximum). Returns their sum, and the row's own sum in `total`. Both are added in kLanes
+// interleaved parts, the same ones whatever the vector width.
+HEADRACE_INLINE float exponentials(const float* row, float maximum, float* exps, std::int64_t classes,
+                                   float& total) {
+  constexpr std::int64_t kLanes = 16;
+  float exp_sums[kLanes] = {};
+  float sums[kLanes] = {};
+  std::int64_t k = 0;
+  for (; k + kLanes <= classes; k += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      const float e = fast_exp(row[k + lane] - maximum);
+      exps[k + lane] = e;
+      exp_sums[lane] += e;
+      sums[lane] += row[k + lane] - maximum;
+    }
+  }
+  for (std::int64_t lane = 0; k < classes; ++k, ++lane) {
+    const float e = fast_exp(row[k] - maximum);
+    exps[k] = e;
+    exp_sums[lane] += e;
+    sums[lane] += row[k] - maximum;
+  }
+  float exp_sum = 0;
+  total = 0;
+  for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+    exp_sum += exp_sums[lane];
+    total += sums[lane];
+  }
+  return exp_sum;
+}
+
+HEADRACE_SIMD void softmax_rows(const float* logits, float* probabilities, std::int64_t rows,
+                                std::int64_t classes) {
+  for (std::int64_t row = 0; row < rows; ++row, logits += classes, probabilities += classes) {
+    float total;
+    const float inverse =
+        1.0F / exponentials(logits, row_maximum(logits, classes).value, probabilities, classes, total);
+    for (std::int64_t k = 0; k < classes; ++k) probabilities[k] *= inverse;
+  }
+}
+
+// What a row's loss is made of: log of the sum of e^(z - max), sum of (z - max).
+struct RowSums {
+  float exp_sum;
+  float total;
+  RowMaximum maximum;
+};
+
+// Writes the row's gradient for a target of `smooth` everywhere (the label's share is taken off by the caller).
+HEADRACE_SIMD void loss_row(const float* logits, float* gradient, std::int64_t classes, float smooth, float factor,
+                            RowSums& sums) {
+  sums.maximum = row_maximum(logits, classes);
+  sums.exp_sum = exponentials(logits, sums.maximum.value, gradient, classes, sums.total);
+  const float inverse = 1.0F / sums.exp_sum;
+  for (std::int64_t k = 0; k < classes; ++k) gradient[k] = (gradient[k] * inverse - smooth) * factor;
+}
+
+}  // namespace
+
+void softmax_cross_entropy(const LossShape& shape, const float* logits, const std::int64_t* labels,
+                           float label_smoothing, const StepScalars& scalars, float* dlogits, MetricSums& sums) {
+  const std::int64_t classes = shape.classes;
+  const float smooth = label_smoothing / static_cast<float>(classes);
+  const auto bytes = static_cast<std::size_t>(classes) * sizeof(float);
+  auto* unwanted = reinterpret_cast<float*>(Workspace::of_this_thread().reserve(bytes));
+  double loss = 0;
+  std::int64_t correct = 0;
+  for (std::int64_t row = 0; row < scalars.rows; ++row, logits += classes) {
+    const std::int64_t label = labels[row];
+    const bool known = label >= 0 && label < classes;
+    float* gradient = dlogits != nullptr ? dlogits + row * classes : unwanted;
+    RowSums of;
+    loss_row(logits, gradient, classes, smooth, scalars.inverse_global_rows, of);
+    if (known) {
+      gradient[label] -= (1.0F - label_smoothing) * scalars.inverse_global_rows;
+    } else {
+      std::memset(gradient, 0, bytes);
+    }
+    correct += of.maximum.index == label;
+    const double target =
+        known ? static_cast<double>(1.0F - label_smoothing) * static_cast<double>(logits[label] - of.maximum.value)
+              : std::numeric_limits<double>::quiet_NaN();
+    loss += std::log(static_cast<double>(of.exp_sum)) - target -
+            static_cast<double>(smooth) * static_cast<double>(of.total);
+  }
+  if (dlogits != nullptr && shape.rows > scalars.rows) {
+    std::memset(dlogits + scalars.rows * classes, 0, static_cast<std::size_t>(shape.rows - scalars.rows) * bytes);
+  }
+  sums.loss += loss;
+  sums.correct += correct;
+  sums.examples += scalars.rows;
+}
+
+void softmax(const LossShape& shape, const float* logits, float* probabilities) {
+  const std::int64_t classes = shape.classes;
+  parallel_ranges(shape.rows, row_grain(classes), [=](std::int64_t begin, std::int64_t end) {
+    softmax_rows(logits + begin * classes, probabilities + begin * classes, end - begin, classes);
+  });
+}
+
+}  // namespace headrace::cpu

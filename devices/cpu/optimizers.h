@@ -1,0 +1,22 @@
+// One optimizer step over an arena of parameters. Private to the CPU backend.
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/devices/kernels.h"
+
+namespace headrace::cpu {
+
+struct ParameterArena {
+  float* parameters = nullptr;
+  const float* gradients = nullptr;
+  std::int64_t count = 0;
+};
+
+// Every parameter on its own: all of it is one pass over memory.
+void adam(const ParameterArena& arena, float* first_moment, float* second_moment, const AdamOptions& options,
+          const StepScalars& scalars);
+// `velocity` may be null where the momentum is 0.
+void sgd(const ParameterArena& arena, float* velocity, const SgdOptions& options, const StepScalars& scalars);
+
+}  // namespace headrace::cpu

@@ -1,0 +1,48 @@
+// Scratch memory of one stream's worker thread. Private to the CPU backend.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+namespace headrace {
+
+// Work of one stream runs in order on one thread, so all of it shares one block: what a kernel leaves there is
+// worth nothing to the next. It grows to the largest request and is freed with the thread.
+class Workspace {
+ public:
+  static constexpr std::size_t kAlignment = 64;
+
+  static Workspace& of_this_thread() noexcept {
+    thread_local Workspace workspace;
+    return workspace;
+  }
+
+  // At least `bytes`, aligned to 64. Valid until the next call from this thread.
+  std::byte* reserve(std::size_t bytes) {
+    if (bytes > bytes_) {
+      block_.reset();
+      bytes_ = 0;
+      const std::size_t rounded = align(bytes);
+      block_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
+      if (block_ == nullptr) throw std::bad_alloc();
+      bytes_ = rounded;
+    }
+    return block_.get();
+  }
+
+  static constexpr std::size_t align(std::size_t bytes) noexcept {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* block) const noexcept { std::free(block); }
+  };
+
+  std::unique_ptr<std::byte, Free> block_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace headrace

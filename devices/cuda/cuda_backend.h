@@ -1,0 +1,16 @@
+// NVIDIA's stack, as a module. Private to the CUDA backend.
+#pragma once
+
+#include "headrace/devices/backend.h"
+
+namespace headrace {
+
+class CudaBackend final : public Backend {
+ public:
+  std::string name() const override { return "cuda"; }
+  std::vector<DeviceInfo> list() const override;
+  std::unique_ptr<Device> open(int ordinal, const std::string& name) const override;
+  std::vector<Finding> diagnose() const override;
+};
+
+}  // namespace headrace

@@ -1,0 +1,77 @@
+#include "headrace/devices/cuda/cuda_device.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/cuda/cuda_check.h"
+#include "headrace/devices/cuda/cuda_event.h"
+#include "headrace/devices/cuda/cuda_stream.h"
+
+namespace headrace {
+
+CudaDevice::CudaDevice(DeviceInfo info, const std::string& name) : info_(std::move(info)) {
+  info_.name = name;
+  make_current();
+  CUDA_CHECK(cudaFree(nullptr), info_.name);  // creates the context here, not in the first step
+}
+
+MemoryUse CudaDevice::memory_use() const noexcept {
+  return {.device_bytes = device_bytes_.load(), .pinned_bytes = pinned_bytes_.load()};
+}
+
+std::unique_ptr<Stream> CudaDevice::create_stream() {
+  make_current();
+  return std::make_unique<CudaStream>(*this);
+}
+
+std::unique_ptr<Event> CudaDevice::create_event() {
+  make_current();
+  return std::make_unique<CudaEvent>(info_.name);
+}
+
+void CudaDevice::release(void* data, std::size_t bytes, MemoryPlace place) noexcept {
+  // A failure to free has no one to tell: the device is lost, and its streams say so.
+  if (place == MemoryPlace::kPinned) {
+    cudaFreeHost(data);
+  } else {
+    cudaFree(data);
+  }
+  counter(place) -= bytes;
+}
+
+void CudaDevice::make_current() const { CUDA_CHECK(cudaSetDevice(info_.ordinal), info_.name); }
+
+Buffer CudaDevice::allocate(std::size_t bytes, MemoryPlace place) {
+  if (bytes == 0) return {};
+  make_current();
+  void* data = nullptr;
+  const cudaError_t status = place == MemoryPlace::kPinned ? cudaHostAlloc(&data, bytes, cudaHostAllocPortable)
+                                                           : cudaMalloc(&data, bytes);
+  if (status == cudaErrorMemoryAllocation || status == cudaErrorInvalidValue) refuse_allocation(bytes, place);
+  CUDA_CHECK(status, info_.name);
+  counter(place) += bytes;
+  return {*this, data, bytes, place};
+}
+
+void CudaDevice::refuse_allocation(std::size_t bytes, MemoryPlace place) const {
+  cudaGetLastError();  // so that the next call does not report it again
+  std::size_t free = 0;
+  std::size_t total = 0;
+  cudaMemGetInfo(&free, &total);
+  const MemoryUse use = memory_use();
+  throw DeviceError(ErrorCode::kOutOfMemory,
+                    fmt::format("cannot allocate {} bytes of {} memory; this replica holds {} device and {} pinned "
+                                "bytes, the GPU has {} free of {}",
+                                bytes, place == MemoryPlace::kPinned ? "pinned" : "device", use.device_bytes,
+                                use.pinned_bytes, free, total),
+                    info_.name, "a smaller batch or fewer batches in flight need less");
+}
+
+std::atomic<std::uint64_t>& CudaDevice::counter(MemoryPlace place) noexcept {
+  return place == MemoryPlace::kPinned ? pinned_bytes_ : device_bytes_;
+}
+
+}  // namespace headrace

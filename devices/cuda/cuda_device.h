@@ -1,0 +1,45 @@
+// One replica on a GPU. Private to the CUDA backend.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "headrace/devices/cuda/cuda_input_kernels.h"
+#include "headrace/devices/device.h"
+
+namespace headrace {
+
+// Several logical replicas on one GPU share its context; each counts its own memory. Memory comes from
+// cudaMalloc and cudaHostAlloc: buffers are made at the start and reused, never inside a step.
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(DeviceInfo info, const std::string& name);
+
+  const DeviceInfo& info() const noexcept override { return info_; }
+  MemoryUse memory_use() const noexcept override;
+
+  std::unique_ptr<Stream> create_stream() override;
+  std::unique_ptr<Event> create_event() override;
+  Buffer allocate(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kDevice); }
+  Buffer allocate_pinned(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kPinned); }
+  // This build's module feeds batches; it has no mathematics to train with.
+  Kernels* kernels() noexcept override { return nullptr; }
+  InputKernels* input_kernels() noexcept override { return &input_kernels_; }
+
+  void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override;
+
+ private:
+  void make_current() const;
+  Buffer allocate(std::size_t bytes, MemoryPlace place);
+  [[noreturn]] void refuse_allocation(std::size_t bytes, MemoryPlace place) const;
+  std::atomic<std::uint64_t>& counter(MemoryPlace place) noexcept;
+
+  DeviceInfo info_;
+  CudaInputKernels input_kernels_;
+  std::atomic<std::uint64_t> device_bytes_{0};
+  std::atomic<std::uint64_t> pinned_bytes_{0};
+};
+
+}  // namespace headrace

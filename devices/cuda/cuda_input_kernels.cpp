@@ -1,0 +1,30 @@
+#include "headrace/devices/cuda/cuda_input_kernels.h"
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/cuda/cuda_check.h"
+#include "headrace/devices/cuda/cuda_stream.h"
+#include "headrace/devices/cuda/input_kernel.h"
+#include "headrace/devices/device.h"
+
+namespace headrace {
+
+void CudaInputKernels::convert_pixels(Stream& stream, const PixelConversion& conversion) {
+  check_pixel_conversion(conversion);
+  auto* mine = dynamic_cast<CudaStream*>(&stream);
+  const DeviceInfo& device = stream.device().info();
+  if (mine == nullptr) throw ConfigError(device.name + ": the stream is not one of a GPU");
+  if (mine->skips()) return;
+  const Shape& shape = conversion.pixels.shape;
+  CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);
+  CUDA_CHECK(launch_input_kernel({.in = conversion.pixels.as<const std::uint8_t>(),
+                                  .scale = conversion.scale.as<const float>(),
+                                  .shift = conversion.shift.as<const float>(),
+                                  .out = conversion.out.as<float>(),
+                                  .images = shape[0],
+                                  .pixels = shape[1] * shape[2],
+                                  .channels = static_cast<int>(shape[3])},
+                                 conversion.layout, mine->handle()),
+             device.name);
+}
+
+}  // namespace headrace

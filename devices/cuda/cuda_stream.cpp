@@ -1,0 +1,100 @@
+#include "headrace/devices/cuda/cuda_stream.h"
+
+#include <utility>
+
+#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/cuda/cuda_check.h"
+#include "headrace/devices/cuda/cuda_event.h"
+#include "headrace/devices/device.h"
+
+namespace headrace {
+
+CudaStream::CudaStream(Device& device) : device_(device) {
+  CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), name());
+}
+
+CudaStream::~CudaStream() {
+  if (capture_) {
+    cudaGraph_t unfinished = nullptr;
+    if (cudaStreamEndCapture(stream_, &unfinished) == cudaSuccess) cudaGraphDestroy(unfinished);
+  }
+  cudaStreamSynchronize(stream_);
+  cudaStreamDestroy(stream_);
+}
+
+void CudaStream::synchronize() {
+  if (capture_) refuse("synchronize() while the stream is capturing", "call end_capture() first");
+  const cudaError_t status = cudaStreamSynchronize(stream_);
+  host_calls_.collect();
+  if (const std::exception_ptr error = failure_.take()) std::rethrow_exception(error);
+  CUDA_CHECK(status, name());
+}
+
+void CudaStream::record(Event& event) {
+  auto* mine = dynamic_cast<CudaEvent*>(&event);
+  if (mine == nullptr) refuse("record() of an event of another kind of device", "use an event of this device");
+  const unsigned int flags = capture_ ? cudaEventRecordExternal : cudaEventRecordDefault;
+  CUDA_CHECK(cudaEventRecordWithFlags(mine->handle(), stream_, flags), name());
+}
+
+void CudaStream::wait(const Event& event) {
+  const auto* mine = dynamic_cast<const CudaEvent*>(&event);
+  if (mine == nullptr) {
+    refuse("wait() for an event of another kind of device", "wait for it on the host, with Event::wait()");
+  }
+  const unsigned int flags = capture_ ? cudaEventWaitExternal : cudaEventWaitDefault;
+  CUDA_CHECK(cudaStreamWaitEvent(stream_, mine->handle(), flags), name());
+}
+
+void CudaStream::copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0 || skips()) return;
+  CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), name());
+}
+
+void CudaStream::fill(void* to, unsigned char value, std::size_t bytes) {
+  if (bytes == 0 || skips()) return;
+  CUDA_CHECK(cudaMemsetAsync(to, value, bytes, stream_), name());
+}
+
+void CudaStream::call(std::function<void()> function) {
+  HEADRACE_CHECK(function != nullptr, "call() of an empty function");
+  if (skips()) return;
+  if (capture_) return capture_->host_calls.submit(std::move(function), capture_->failure, stream_, name());
+  host_calls_.collect();
+  host_calls_.submit(std::move(function), failure_slot_, stream_, name());
+}
+
+void CudaStream::begin_capture() {
+  if (capture_) refuse("begin_capture() while the stream is capturing", "captures do not nest");
+  // Thread-local: other threads of the process go on allocating meanwhile.
+  CUDA_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), name());
+  capture_ = std::make_unique<CudaCapturedWork>();
+}
+
+std::unique_ptr<CapturedWork> CudaStream::end_capture() {
+  if (!capture_) refuse("end_capture() without begin_capture()", {});
+  auto work = std::exchange(capture_, nullptr);
+  cudaGraph_t graph = nullptr;
+  CUDA_CHECK(cudaStreamEndCapture(stream_, &graph), name());
+  const cudaError_t status = cudaGraphInstantiate(&work->executable, graph, 0);
+  cudaGraphDestroy(graph);
+  CUDA_CHECK(status, name());
+  return work;
+}
+
+void CudaStream::launch(CapturedWork& work) {
+  if (capture_) refuse("launch() while the stream is capturing", "captures do not nest: launch it afterwards");
+  auto* mine = dynamic_cast<CudaCapturedWork*>(&work);
+  if (mine == nullptr) refuse("launch() of work captured by another kind of device", {});
+  mine->failure.store(&failure_, std::memory_order_release);
+  CUDA_CHECK(cudaGraphLaunch(mine->executable, stream_), name());
+}
+
+const std::string& CudaStream::name() const noexcept { return device_.info().name; }
+
+void CudaStream::refuse(const std::string& message, const std::string& hint) const {
+  throw DeviceError(ErrorCode::kInvalidArgument, message, name(), hint);
+}
+
+}  // namespace headrace

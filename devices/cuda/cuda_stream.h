@@ -1,0 +1,53 @@
+// A CUDA stream; captures become graphs. Private to the CUDA backend.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <string>
+
+#include "headrace/devices/cuda/cuda_captured_work.h"
+#include "headrace/devices/cuda/host_calls.h"
+#include "headrace/devices/stream.h"
+
+namespace headrace {
+
+// Two limits of CUDA show through: a copy from or to pageable memory may block the host, and after the error
+// of a host function only host functions and what is submitted later are skipped, not work already queued.
+class CudaStream final : public Stream {
+ public:
+  // On the current device.
+  explicit CudaStream(Device& device);
+  ~CudaStream() override;
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+
+  Device& device() const noexcept override { return device_; }
+
+  void synchronize() override;
+  void record(Event& event) override;
+  void wait(const Event& event) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  void fill(void* to, unsigned char value, std::size_t bytes) override;
+  void call(std::function<void()> function) override;
+  void begin_capture() override;
+  std::unique_ptr<CapturedWork> end_capture() override;
+  void launch(CapturedWork& work) override;
+
+  cudaStream_t handle() const noexcept { return stream_; }
+  // True when new work should not be submitted because earlier work failed.
+  bool skips() const noexcept { return capture_ == nullptr && failure_.failed(); }
+
+ private:
+  const std::string& name() const noexcept;
+  [[noreturn]] void refuse(const std::string& message, const std::string& hint) const;
+
+  Device& device_;
+  cudaStream_t stream_ = nullptr;
+  HostFailure failure_;
+  FailureSlot failure_slot_{&failure_};
+  HostCalls host_calls_;
+  std::unique_ptr<CudaCapturedWork> capture_;  // while capturing
+};
+
+}  // namespace headrace

@@ -1,0 +1,54 @@
+// Host functions in the order of a CUDA stream, and the exceptions they throw. Private to the CUDA backend.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace headrace {
+
+// The first exception of a stream's host functions. Thread-safe: CUDA calls them on a thread of its own.
+class HostFailure {
+ public:
+  bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
+  void keep(std::exception_ptr error) noexcept;
+  // The exception, null where there was none; afterwards there is none.
+  std::exception_ptr take() noexcept;
+
+ private:
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::exception_ptr error_;  // by mutex_
+};
+
+// Where a host function's exception goes; changes when captured work moves to another stream.
+using FailureSlot = std::atomic<HostFailure*>;
+
+// Owns functions from their submission until CUDA has called them (or will not any more).
+class HostCalls {
+ public:
+  // Submits `function` to `stream`. Skipped when its stream has failed by then.
+  void submit(std::function<void()> function, const FailureSlot& failure, cudaStream_t stream,
+              const std::string& device);
+  // Forgets the calls that are over. Not for those of a graph, which are called again.
+  void collect() noexcept;
+
+ private:
+  struct Call {
+    std::function<void()> function;
+    const FailureSlot* failure;
+    std::atomic<bool> over{false};
+  };
+
+  static void CUDART_CB run(void* call) noexcept;
+
+  std::deque<std::unique_ptr<Call>> calls_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,63 @@
+#include "headrace/pipeline/decoders/image_decoder.h"
+
+#include <algorithm>
+#include <array>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/decoders/jpeg_reader.h"
+#include "headrace/pipeline/decoders/png_reader.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::array<int, 3> kJpegStart = {0xFF, 0xD8, 0xFF};
+constexpr std::array<int, 8> kPngStart = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+
+template <std::size_t kSize>
+bool starts_with(std::span<const std::byte> bytes, const std::array<int, kSize>& start) {
+  return bytes.size() >= kSize && std::equal(start.begin(), start.end(), bytes.begin(), [](int want, std::byte is) {
+           return std::to_integer<int>(is) == want;
+         });
+}
+
+[[noreturn]] void fail(std::span<const std::byte> encoded) {
+  if (encoded.empty()) throw Error(ErrorCode::kDataCorrupt, "the image file is empty");
+  throw Error(ErrorCode::kDataCorrupt, "neither JPEG nor PNG by its first bytes", "other formats are not understood");
+}
+
+}  // namespace
+
+struct ImageDecoder::State {
+  JpegReader jpeg;
+  PngReader png;
+
+  // Hands the reader for these bytes to `use`.
+  template <typename Use>
+  auto with_reader(std::span<const std::byte> encoded, const Use& use) {
+    if (starts_with(encoded, kJpegStart)) return use(jpeg);
+    if (starts_with(encoded, kPngStart)) return use(png);
+    fail(encoded);
+  }
+};
+
+ImageDecoder::ImageDecoder() : state_(std::make_unique<State>()) {}
+ImageDecoder::~ImageDecoder() = default;
+ImageDecoder::ImageDecoder(ImageDecoder&&) noexcept = default;
+ImageDecoder& ImageDecoder::operator=(ImageDecoder&&) noexcept = default;
+
+ImageSize ImageDecoder::read_size(std::span<const std::byte> encoded) {
+  return state_->with_reader(encoded, [&](auto& reader) { return reader.read_size(encoded); });
+}
+
+void ImageDecoder::decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb) {
+  state_->with_reader(encoded, [&](auto& reader) { reader.decode(encoded, rgb); });
+}
+
+void ImageDecoder::decode_window(std::span<const std::byte> encoded, const ImageWindow& window,
+                                 std::span<std::uint8_t> rgb) {
+  state_->with_reader(encoded, [&](auto& reader) { reader.decode_window(encoded, window, rgb); });
+}
+
+std::string ImageDecoder::identity() { return JpegReader::identity() + "; " + PngReader::identity(); }
+
+}  // namespace headrace

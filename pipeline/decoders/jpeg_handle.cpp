@@ -1,0 +1,120 @@
+#include "headrace/pipeline/decoders/jpeg_handle.h"
+
+#include <jerror.h>
+
+#include <algorithm>
+
+namespace headrace {
+namespace {
+
+constexpr int kEndOfImage = 0xD9;
+constexpr JDIMENSION kRowsAtOnce = 8;
+
+// Warnings that leave every pixel as it was meant.
+bool is_harmless(const jpeg_error_mgr& errors) {
+  switch (errors.msg_code) {
+    case JWRN_ADOBE_XFORM:
+    case JWRN_JFIF_MAJOR:
+    case JWRN_BOGUS_ICC: return true;
+    // Bytes between the last block and the end mark: some cameras and editors leave them.
+    case JWRN_EXTRANEOUS_DATA: return errors.msg_parm.i[1] == kEndOfImage;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+JpegHandle::JpegHandle(std::span<const std::byte> encoded) noexcept : encoded_(encoded) {
+  info_.err = jpeg_std_error(&errors_);
+  info_.client_data = this;
+  errors_.error_exit = on_error;
+  errors_.emit_message = on_message;
+  errors_.output_message = ignore_output;
+  source_.init_source = ignore;
+  source_.fill_input_buffer = on_empty;
+  source_.skip_input_data = on_skip;
+  source_.resync_to_restart = jpeg_resync_to_restart;
+  source_.term_source = ignore;
+  source_.next_input_byte = reinterpret_cast<const JOCTET*>(encoded.data());
+  source_.bytes_in_buffer = encoded.size();
+}
+
+JpegHandle::~JpegHandle() { jpeg_destroy_decompress(&info_); }
+
+void JpegHandle::on_error(j_common_ptr info) {
+  JpegHandle& handle = of(info);
+  info->err->format_message(info, handle.words_);
+  std::longjmp(handle.jump_, 1);
+}
+
+void JpegHandle::on_message(j_common_ptr info, int level) {
+  if (level < 0 && !is_harmless(*info->err)) on_error(info);
+}
+
+boolean JpegHandle::on_empty(j_decompress_ptr info) {
+  info->err->msg_code = JERR_INPUT_EOF;
+  on_error(reinterpret_cast<j_common_ptr>(info));
+}
+
+void JpegHandle::on_skip(j_decompress_ptr info, long count) {
+  if (count <= 0) return;
+  jpeg_source_mgr& source = *info->src;
+  if (static_cast<std::size_t>(count) > source.bytes_in_buffer) ERREXIT(info, JERR_INPUT_EOF);
+  source.next_input_byte += count;
+  source.bytes_in_buffer -= static_cast<std::size_t>(count);
+}
+
+bool JpegHandle::out_of_memory() const noexcept { return errors_.msg_code == JERR_OUT_OF_MEMORY; }
+
+bool JpegHandle::read_header() noexcept {
+  if (setjmp(jump_) != 0) return false;
+  jpeg_create_decompress(&info_);
+  info_.src = &source_;
+  jpeg_read_header(&info_, TRUE);
+  const bool four = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
+  info_.out_color_space = four ? JCS_CMYK : JCS_RGB;
+  info_.dct_method = JDCT_ISLOW;
+  info_.do_fancy_upsampling = TRUE;
+  info_.do_block_smoothing = FALSE;  // it would make pixels depend on blocks outside a window
+  return true;
+}
+
+bool JpegHandle::start() noexcept {
+  if (setjmp(jump_) != 0) return false;
+  jpeg_start_decompress(&info_);
+  return true;
+}
+
+bool JpegHandle::crop(JDIMENSION& left, JDIMENSION& width) noexcept {
+  if (setjmp(jump_) != 0) return false;
+  jpeg_crop_scanline(&info_, &left, &width);
+  return true;
+}
+
+bool JpegHandle::skip(JDIMENSION rows) noexcept {
+  if (setjmp(jump_) != 0) return false;
+  if (rows > 0 && jpeg_skip_scanlines(&info_, rows) != rows) ERREXIT(&info_, JERR_INPUT_EOF);
+  return true;
+}
+
+bool JpegHandle::read_rows(std::uint8_t* out, std::size_t stride, JDIMENSION count) noexcept {
+  if (setjmp(jump_) != 0) return false;
+  JDIMENSION done = 0;
+  while (done < count) {
+    JSAMPROW rows[kRowsAtOnce];
+    const JDIMENSION wanted = std::min(count - done, kRowsAtOnce);
+    for (JDIMENSION i = 0; i < wanted; ++i) rows[i] = out + (done + i) * stride;
+    const JDIMENSION read = jpeg_read_scanlines(&info_, rows, wanted);
+    if (read == 0) ERREXIT(&info_, JERR_INPUT_EOF);
+    done += read;
+  }
+  return true;
+}
+
+bool JpegHandle::finish() noexcept {
+  if (setjmp(jump_) != 0) return false;
+  jpeg_finish_decompress(&info_);
+  return true;
+}
+
+}  // namespace headrace

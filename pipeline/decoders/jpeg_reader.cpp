@@ -1,0 +1,113 @@
+#include "headrace/pipeline/decoders/jpeg_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "headrace/pipeline/decoders/decode_request.h"
+#include "headrace/pipeline/decoders/jpeg_handle.h"
+
+namespace headrace {
+namespace {
+
+// The columns that are decoded so that those of the window come out exactly: libjpeg smooths chroma across
+// neighbours, and where a crop ends it takes the edge for the image's own.
+struct Columns {
+  JDIMENSION left = 0;
+  JDIMENSION width = 0;
+};
+
+void require(bool done, const JpegHandle& jpeg) {
+  if (done) return;
+  throw Error(jpeg.out_of_memory() ? ErrorCode::kOutOfMemory : ErrorCode::kDataCorrupt,
+              std::string("bad JPEG: ") + jpeg.words());
+}
+
+ImageSize open(JpegHandle& jpeg) {
+  require(jpeg.read_header(), jpeg);
+  const ImageSize size{.height = jpeg.info().image_height, .width = jpeg.info().image_width};
+  check_pixels(size.height, size.width);
+  return size;
+}
+
+bool is_cmyk(const JpegHandle& jpeg) { return jpeg.info().out_color_space == JCS_CMYK; }
+
+std::size_t row_bytes(const JpegHandle& jpeg) {
+  return std::size_t{jpeg.info().output_width} * static_cast<std::size_t>(jpeg.info().output_components);
+}
+
+// Ink to light. Adobe's files hold the inverse of the ink, all others the ink.
+void cmyk_to_rgb(const std::uint8_t* cmyk, std::size_t pixels, bool inverted, std::uint8_t* rgb) {
+  const unsigned flip = inverted ? 0 : 255;
+  for (std::size_t i = 0; i < pixels; ++i, cmyk += 4, rgb += 3) {
+    const unsigned light = cmyk[3] ^ flip;
+    for (int c = 0; c < 3; ++c) rgb[c] = static_cast<std::uint8_t>(((cmyk[c] ^ flip) * light + 127) / 255);
+  }
+}
+
+Columns columns_for(const JpegHandle& jpeg, const ImageWindow& window) {
+  const JDIMENSION image = jpeg.info().output_width;
+  const auto left = static_cast<JDIMENSION>(window.left), width = static_cast<JDIMENSION>(window.width);
+  const auto unit = static_cast<JDIMENSION>(jpeg.info().max_h_samp_factor * DCTSIZE);
+  Columns columns{.left = left == 0 ? 0 : (left - 1) / unit * unit};
+  // A crop of very few columns is upsampled in another way: never less than two units.
+  if (image - columns.left < 2 * unit) columns.left -= std::min(columns.left, unit);
+  const JDIMENSION right = std::max(left + width + 2, columns.left + 2 * unit);
+  columns.width = std::min(right, image) - columns.left;
+  return columns;
+}
+
+}  // namespace
+
+ImageSize JpegReader::read_size(std::span<const std::byte> encoded) {
+  JpegHandle jpeg(encoded);
+  return open(jpeg);
+}
+
+void JpegReader::decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb) {
+  JpegHandle jpeg(encoded);
+  const ImageSize size = open(jpeg);
+  check_window(size, {.height = size.height, .width = size.width}, rgb.size());
+  require(jpeg.start(), jpeg);
+  const std::size_t width = jpeg.info().output_width;
+  if (is_cmyk(jpeg)) {
+    line_.resize(std::max(line_.size(), row_bytes(jpeg)));
+    for (std::uint8_t* out = rgb.data(); out < rgb.data() + rgb.size(); out += width * 3) {
+      require(jpeg.read_rows(line_.data(), 0, 1), jpeg);
+      cmyk_to_rgb(line_.data(), width, jpeg.info().saw_Adobe_marker != 0, out);
+    }
+  } else {
+    require(jpeg.read_rows(rgb.data(), width * 3, jpeg.info().output_height), jpeg);
+  }
+  require(jpeg.finish(), jpeg);
+}
+
+void JpegReader::decode_window(std::span<const std::byte> encoded, const ImageWindow& window,
+                               std::span<std::uint8_t> rgb) {
+  JpegHandle jpeg(encoded);
+  check_window(open(jpeg), window, rgb.size());
+  require(jpeg.start(), jpeg);
+  Columns columns = columns_for(jpeg, window);
+  if (columns.width < jpeg.info().output_width) require(jpeg.crop(columns.left, columns.width), jpeg);
+  require(jpeg.skip(static_cast<JDIMENSION>(window.top)), jpeg);
+  line_.resize(std::max(line_.size(), row_bytes(jpeg)));
+  const auto components = static_cast<std::size_t>(jpeg.info().output_components);
+  const std::uint8_t* wanted = line_.data() + (static_cast<std::size_t>(window.left) - columns.left) * components;
+  const auto pixels = static_cast<std::size_t>(window.width);
+  for (std::uint8_t* out = rgb.data(); out < rgb.data() + rgb.size(); out += pixels * 3) {
+    require(jpeg.read_rows(line_.data(), 0, 1), jpeg);
+    if (is_cmyk(jpeg)) {
+      cmyk_to_rgb(wanted, pixels, jpeg.info().saw_Adobe_marker != 0, out);
+    } else {
+      std::memcpy(out, wanted, pixels * 3);
+    }
+  }
+}
+
+#define HEADRACE_TEXT_OF(value) #value
+#define HEADRACE_VALUE_TEXT(value) HEADRACE_TEXT_OF(value)
+
+std::string JpegReader::identity() {
+  return "libjpeg-turbo " HEADRACE_VALUE_TEXT(LIBJPEG_TURBO_VERSION) " islow fancy";
+}
+
+}  // namespace headrace

@@ -1,0 +1,99 @@
+// The assembler thread: begins batches in slots that came back, and sends finished ones to their devices.
+#include <thread>
+
+#include "headrace/pipeline/engine/stream_engine.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::chrono::microseconds kPoll{20};
+constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
+constexpr std::int64_t kMinBlock = 64, kMaxBlock = 1024;
+
+// Small samples are worked on many at a time, those that take long one at a time.
+std::int64_t rows_of_a_block(const Program& program, const BatchLayout& layout) {
+  if (program.is_slow()) return 1;
+  const auto fitting = static_cast<std::int64_t>(kBlockBytes / std::max<std::size_t>(1, layout.sample_bytes));
+  return std::clamp(fitting, kMinBlock, kMaxBlock);
+}
+
+}  // namespace
+
+bool StreamEngine::may_begin(std::uint64_t sequence) const {
+  return sequence < schedule_.batches() && slot_of(sequence).held == 0;
+}
+
+bool StreamEngine::may_copy(std::uint64_t sequence) const {
+  const Slot& slot = slot_of(sequence);
+  return slot.sequence == sequence && slot.assembled;
+}
+
+void StreamEngine::assemble() {
+  const bool copying = std::any_of(copy_streams_.begin(), copy_streams_.end(), [](const auto& s) { return s != nullptr; });
+  std::uint64_t next = first_;
+  std::uint64_t next_copy = first_;
+  while (next < schedule_.batches() || (copying && next_copy < schedule_.batches())) {
+    bool copy_first = false;
+    {
+      std::unique_lock lock(mutex_);
+      assembler_.wait(lock, [&] {
+        copy_first = copying && may_copy(next_copy);
+        return stopped_.load() || copy_first || may_begin(next);
+      });
+      if (stopped_.load()) return;
+    }
+    if (copy_first) {
+      copy(next_copy++);
+    } else {
+      wait_for_consumers(slot_of(next));
+      if (stopped_.load()) return;
+      begin(next++);
+    }
+  }
+}
+
+void StreamEngine::wait_for_consumers(const Slot& slot) {
+  for (const SlotShare& share : slot.shares) {
+    // In place: the consumer's stream must have passed. Copied: pinned memory is free once the copy is done, and
+    // the copy stream waits for the consumer's.
+    const Event& event = copies(share) ? *share.ready : *share.fence;
+    if (!copies(share) && !share.fenced) continue;
+    while (!event.ready() && !stopped_.load()) std::this_thread::sleep_for(kPoll);
+  }
+}
+
+void StreamEngine::begin(std::uint64_t sequence) {
+  Slot& slot = slot_of(sequence);
+  for (std::size_t r = 0; r < slot.shares.size(); ++r) {
+    if (copies(slot.shares[r]) && slot.shares[r].fenced) copy_streams_[r]->wait(*slot.shares[r].fence);
+  }
+  slot.begin(schedule_.position(sequence));
+  schedule_.locate(slot.position, slot.records, slot.passes);
+  slot.block_rows = rows_of_a_block(program_, layout_);
+  slot.pending.store(slot.position.global_examples);
+  {
+    const std::lock_guard lock(mutex_);
+    slot.sequence = sequence;
+    slot.assembled = false;
+    slot.held = layout_.replicas;
+  }
+  const bool in_memory = plan_.source->info().resident || program_.is_warm();
+  board_->publish(sequence, in_memory ? FetchedBy::kComputeThread : FetchedBy::kReader);
+}
+
+void StreamEngine::copy(std::uint64_t sequence) {
+  Slot& slot = slot_of(sequence);
+  try {
+    for (std::size_t r = 0; r < slot.shares.size(); ++r) {
+      SlotShare& share = slot.shares[r];
+      if (!copies(share)) continue;
+      copy_streams_[r]->copy(share.device.data(), share.host.data(), layout_.buffer_bytes);
+      copy_streams_[r]->record(*share.ready);
+    }
+  } catch (const std::exception& error) {
+    slot.fail(Failure::of_batch(error));
+  }
+  make_ready(slot);
+}
+
+}  // namespace headrace

@@ -1,0 +1,36 @@
+// Which examples make batch number n of the stream.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "headrace/pipeline/batch.h"
+#include "headrace/pipeline/engine/planner.h"
+
+namespace headrace {
+
+// One thread at a time.
+class Schedule {
+ public:
+  Schedule(const StreamPlan& plan, std::uint64_t seed, std::uint64_t epochs);
+  Schedule(const Schedule&) = delete;
+  Schedule& operator=(const Schedule&) = delete;
+
+  std::uint64_t steps_per_epoch() const noexcept { return steps_; }
+  // Batches of the whole run.
+  std::uint64_t batches() const noexcept { return steps_ * epochs_; }
+
+  // `sequence` < batches().
+  BatchPosition position(std::uint64_t sequence) const noexcept;
+  // Record and pass of each example of the batch, in order.
+  void locate(const BatchPosition& position, std::span<std::uint64_t> records, std::span<std::uint64_t> passes);
+
+ private:
+  IndexMap map_;
+  IndexCursor cursor_;
+  std::uint64_t global_;
+  std::uint64_t steps_;
+  std::uint64_t epochs_;
+};
+
+}  // namespace headrace

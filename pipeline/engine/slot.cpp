@@ -1,0 +1,61 @@
+#include "headrace/pipeline/engine/slot.h"
+
+#include <cstring>
+
+namespace headrace {
+
+Slot::Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout)
+    : layout_(&layout), fields_(fields.size()) {
+  for (int r = 0; r < layout.replicas; ++r) {
+    Device& device = devices[r];
+    const bool in_place = device.info().host_memory;
+    SlotShare share;
+    share.host = in_place ? device.allocate(layout.buffer_bytes) : device.allocate_pinned(layout.buffer_bytes);
+    if (!in_place) share.device = device.allocate(layout.buffer_bytes);
+    std::memset(share.host.data(), 0, layout.buffer_bytes);
+    share.ready = device.create_event();
+    share.fence = device.create_event();
+    const Buffer& batch = in_place ? share.host : share.device;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      share.tensors.push_back(
+          batch.view(fields[i].shape.with_front(layout.local_rows), fields[i].dtype, layout.offset[i]));
+    }
+    shares.push_back(std::move(share));
+  }
+}
+
+void Slot::begin(const BatchPosition& at) {
+  position = at;
+  records.resize(static_cast<std::size_t>(at.global_examples));
+  passes.resize(records.size());
+  failure.reset();
+  for (int r = 0; r < layout_->replicas; ++r) {
+    SlotShare& share = shares[static_cast<std::size_t>(r)];
+    share.first = layout_->first_of(at.global_examples, r);
+    share.rows = layout_->first_of(at.global_examples, r + 1) - share.first;
+    for (std::size_t i = 0; i < fields_ && share.rows < share.used_rows; ++i) {
+      const std::size_t bytes = layout_->row_bytes[i];
+      std::memset(share.host.data() + layout_->offset[i] + static_cast<std::size_t>(share.rows) * bytes, 0,
+                  static_cast<std::size_t>(share.used_rows - share.rows) * bytes);
+    }
+    share.used_rows = share.rows;
+    share.fenced = false;
+    share.released = false;
+  }
+}
+
+Program::Rows Slot::rows(int replica, std::int64_t local_row) const noexcept {
+  Program::Rows rows{};
+  std::byte* base = shares[static_cast<std::size_t>(replica)].host.data();
+  for (std::size_t i = 0; i < fields_; ++i) {
+    rows[i] = base + layout_->offset[i] + static_cast<std::size_t>(local_row) * layout_->row_bytes[i];
+  }
+  return rows;
+}
+
+void Slot::fail(Failure what) {
+  const std::lock_guard lock(failure_mutex_);
+  if (!failure || what.row < failure->row) failure = std::move(what);
+}
+
+}  // namespace headrace

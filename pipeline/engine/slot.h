@@ -1,0 +1,74 @@
+// A place in the ring that batches are assembled in: memory on every replica, allocated once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "headrace/devices/device_group.h"
+#include "headrace/pipeline/batch.h"
+#include "headrace/pipeline/engine/batch_layout.h"
+#include "headrace/pipeline/engine/failure.h"
+#include "headrace/pipeline/stages/program.h"
+
+namespace headrace {
+
+// What a slot holds for one replica.
+struct SlotShare {
+  Buffer host;                      // rows are written here: the batch itself, or pinned memory
+  Buffer device;                    // the batch where the host cannot write it in place; else empty
+  std::vector<TensorView> tensors;  // of the batch
+  std::unique_ptr<Event> ready;     // recorded by the copy; never recorded where there is none
+  std::unique_ptr<Event> fence;     // recorded by the consumer when it gives the batch back
+  bool fenced = false;              // since the last refill
+  bool released = true;
+  std::int64_t first = 0;           // of the examples, in the global batch
+  std::int64_t rows = 0;            // real examples
+  std::int64_t used_rows = 0;       // rows that are not known to be zero
+};
+
+class Slot {
+ public:
+  static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
+
+  Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout);
+
+  // Takes the next batch in: `records` and `passes` are filled in afterwards. Rows without an example
+  // become zero.
+  void begin(const BatchPosition& at);
+  Program::Rows rows(int replica, std::int64_t local_row) const noexcept;
+  // Remembers the failure of the smallest row. Thread-safe.
+  void fail(Failure failure);
+
+  BatchPosition position;
+  std::vector<std::uint64_t> records;  // of each example, in the order of the global batch
+  std::vector<std::uint64_t> passes;
+  std::vector<SlotShare> shares;       // one a replica
+
+  std::int64_t block_rows = 1;           // examples a task takes at once
+  std::atomic<std::int64_t> pending{0};  // examples not yet written
+  // By the work board's mutex.
+  std::int64_t row_count = 0;            // examples of the batch the board knows of
+  std::int64_t next_row = 0;             // given to a compute thread next
+  std::int64_t next_read = 0;            // given to a reader next
+
+  // 1 + the sequence that consumers may take; 0: none yet.
+  std::atomic<std::uint64_t> ready{0};
+  // By the engine's mutex.
+  std::uint64_t sequence = kNone;  // begun
+  bool assembled = false;          // written, perhaps not copied
+  int held = 0;                    // replicas that have not given it back
+
+  std::optional<Failure> failure;  // complete before `ready`
+
+ private:
+  const BatchLayout* layout_;
+  std::size_t fields_;
+  std::mutex failure_mutex_;
+};
+
+}  // namespace headrace

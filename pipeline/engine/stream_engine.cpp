@@ -1,0 +1,141 @@
+#include "headrace/pipeline/engine/stream_engine.h"
+
+#include <fmt/format.h>
+#include <tbb/info.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+// How long a stopped loader waits for a function that is not ours before it leaves its thread to it.
+constexpr std::chrono::milliseconds kGrace{400};
+
+StreamPlan checked_plan(const Dataset& dataset) {
+  StreamPlan plan = make_stream_plan(dataset.plan());
+  if (!plan.batch) throw ConfigError("the plan has no batches", "call .batch() before giving it to a Loader");
+  return plan;
+}
+
+LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, const DeviceGroup& devices) {
+  if (devices.size() < 1) throw ConfigError("a loader needs at least one device");
+  if (options.threads < 0) throw ConfigError(fmt::format("threads = {} is negative", options.threads));
+  if (options.reader_threads < 1) {
+    throw ConfigError(fmt::format("reader_threads = {}: at least one is needed", options.reader_threads));
+  }
+  if (options.prefetch < 0) options.prefetch = plan.prefetch;
+  if (options.threads == 0) options.threads = tbb::info::default_concurrency();
+  return options;
+}
+
+}  // namespace
+
+StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options)
+    : plan_(checked_plan(dataset)),
+      devices_(&devices),
+      options_(checked_options(options, plan_, devices)),
+      threads_(options_.threads),
+      fingerprint_(mix_seed(plan_.fingerprint(), options_.seed)),
+      schedule_(plan_, options_.seed, options_.epochs),
+      layout_(plan_.fields, plan_.batch->global, devices.size()),
+      program_(plan_),
+      process_(getpid()),
+      start_ns_(now_ns()),
+      consumers_(static_cast<std::size_t>(devices.size())),
+      arena_(threads_, static_cast<unsigned>(threads_)) {
+  if (options_.start) {
+    if (options_.start->fingerprint != fingerprint_) {
+      throw ConfigError("the loader state belongs to another stream: its plan, data or seed differ",
+                        "start anew, or restore with the plan, the data and the seed it was saved with");
+    }
+    first_ = options_.start->sequence;
+  }
+  for (Consumer& consumer : consumers_) consumer.taken.store(first_);
+  for (int i = 0; i <= options_.prefetch; ++i) {
+    slots_.push_back(std::make_unique<Slot>(devices, plan_.fields, layout_));
+  }
+  for (int r = 0; r < devices.size(); ++r) {
+    const bool copied = copies(slots_.front()->shares[static_cast<std::size_t>(r)]);
+    copy_streams_.push_back(copied ? devices[r].create_stream() : nullptr);
+  }
+  const auto fetches = static_cast<std::size_t>(2 * threads_ + options_.reader_threads);
+  board_ = std::make_unique<WorkBoard>(slots_, first_, fetches);
+}
+
+void StreamEngine::start() {
+  const auto self = shared_from_this();
+  try {
+    for (int i = 0; i < threads_; ++i) {
+      // The arena holds parallel algorithms that a user's function may run to this loader's threads.
+      workers_.emplace_back([self](ThreadState& state) { self->arena_.execute([&] { self->compute(state); }); });
+    }
+    if (!plan_.source->info().resident) {
+      for (int i = 0; i < options_.reader_threads; ++i) {
+        readers_.emplace_back([self](ThreadState& state) { self->read(state); });
+      }
+    }
+    assembler_thread_.emplace([self](ThreadState&) { self->assemble(); });
+  } catch (...) {
+    shut_down();
+    throw;
+  }
+}
+
+void StreamEngine::stop() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_.store(true);
+  }
+  ready_.notify_all();
+  assembler_.notify_all();
+  board_->stop();
+}
+
+void StreamEngine::shut_down() noexcept {
+  stop();
+  if (assembler_thread_) assembler_thread_->end(kGrace);
+  for (EngineThread& thread : readers_) thread.end(kGrace);
+  for (EngineThread& thread : workers_) thread.end(kGrace);
+  copy_streams_.clear();
+  slots_.clear();
+}
+
+bool StreamEngine::is_forked() const noexcept { return getpid() != process_; }
+
+LoaderState StreamEngine::state() const {
+  std::uint64_t sequence = consumers_.front().taken.load();
+  for (const Consumer& consumer : consumers_) sequence = std::min(sequence, consumer.taken.load());
+  return {.fingerprint = fingerprint_, .sequence = sequence};
+}
+
+LoaderStats StreamEngine::stats() const {
+  LoaderStats stats;
+  stats.batches = state().sequence - first_;
+  std::uint64_t ready = 0, asked = 0;
+  for (const Consumer& consumer : consumers_) {
+    stats.examples += consumer.examples.load();
+    stats.stall_ns = std::max(stats.stall_ns, consumer.stall_ns.load());
+    ready += consumer.ready_sum.load();
+    asked += consumer.asked.load();
+  }
+  stats.bytes = stats.examples * layout_.sample_bytes;
+  stats.ready_batches = asked == 0 ? 0 : static_cast<double>(ready) / static_cast<double>(asked);
+  const auto add = [&](const std::vector<EngineThread>& threads) {
+    for (const EngineThread& thread : threads) {
+      stats.read_ns += thread.state().read_ns.load();
+      stats.decode_ns += thread.state().decode_ns.load();
+      stats.operate_ns += thread.state().operate_ns.load();
+    }
+  };
+  add(workers_);
+  add(readers_);
+  stats.first_batch_ns = first_batch_ns_.load();
+  if (plan_.cache != nullptr) stats.cache = plan_.cache->counters();
+  return stats;
+}
+
+}  // namespace headrace

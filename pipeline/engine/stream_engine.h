@@ -1,0 +1,114 @@
+// A running plan. An assembler thread begins batches in a ring of slots, compute threads write their rows,
+// readers fetch what is not in memory, consumers take finished batches in order and give them back.
+#pragma once
+
+#include <tbb/task_arena.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headrace/pipeline/engine/engine_thread.h"
+#include "headrace/pipeline/engine/schedule.h"
+#include "headrace/pipeline/engine/work_board.h"
+#include "headrace/pipeline/loader.h"
+
+namespace headrace {
+
+// Shared by its threads: one that hangs in a foreign function keeps it alive, without the devices' memory.
+class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
+ public:
+  StreamEngine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options);
+
+  // Starts the threads; once, after construction.
+  void start();
+  // Ends or gives up the threads and frees the devices' memory. Nothing else may be called afterwards.
+  void shut_down() noexcept;
+
+  std::optional<Batch> next(int replica);
+  void stop() noexcept;
+  LoaderState state() const;
+  LoaderStats stats() const;
+
+  const BatchLayout& layout() const noexcept { return layout_; }
+  const Schedule& schedule() const noexcept { return schedule_; }
+  const Fields& fields() const noexcept { return plan_.fields; }
+  int threads() const noexcept { return threads_; }
+  // True in a process forked off after the start: there the threads do not exist.
+  bool is_forked() const noexcept;
+
+ private:
+  friend class SlotLease;
+  // One a replica; used by its consumer, read by others.
+  struct alignas(64) Consumer {
+    std::atomic<std::uint64_t> taken{0};  // sequence of the batch it takes next
+    std::atomic<std::uint64_t> examples{0}, stall_ns{0}, ready_sum{0}, asked{0};
+    std::string failed;                   // the error it was given, empty: none
+  };
+
+  Slot& slot_of(std::uint64_t sequence) const noexcept { return *slots_[sequence % slots_.size()]; }
+  bool copies(const SlotShare& share) const noexcept { return static_cast<bool>(share.device); }
+
+  // assembler.cpp: one thread.
+  void assemble();
+  bool may_begin(std::uint64_t sequence) const;
+  bool may_copy(std::uint64_t sequence) const;
+  void wait_for_consumers(const Slot& slot);
+  void begin(std::uint64_t sequence);
+  void copy(std::uint64_t sequence);
+
+  // workers.cpp: compute threads and readers.
+  void compute(ThreadState& state);
+  void run_rows(const Work& work, ThreadState& state, Scratch& scratch);
+  void run_fetched(FetchedRecord& fetched, ThreadState& state, Scratch& scratch);
+  template <typename Run>
+  void guard(Slot& slot, std::int64_t row, Run run);
+  RecordView read_record(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) const;
+  void read(ThreadState& state);
+  void wrote(Slot& slot, std::int64_t examples);
+  void make_ready(Slot& slot);
+
+  // consumer.cpp: next().
+  void refuse_fork() const;
+  void wait_until_ready(const Slot& slot, std::uint64_t sequence, int replica);
+  void release(Slot& slot, int replica, Stream* consumer) noexcept;
+
+  // watchdog.cpp
+  std::string whom_we_wait_for(const Slot& slot, std::uint64_t sequence, int replica) const;
+  std::string what_threads_do() const;
+
+  StreamPlan plan_;
+  DeviceGroup* devices_;
+  LoaderOptions options_;
+  int threads_;
+  std::uint64_t fingerprint_;
+  Schedule schedule_;
+  BatchLayout layout_;
+  Program program_;
+  std::uint64_t first_ = 0;  // sequence of the first batch
+  long process_;
+  std::uint64_t start_ns_;
+
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<std::unique_ptr<Stream>> copy_streams_;  // one a replica; null where nothing is copied
+  std::vector<Consumer> consumers_;
+  std::unique_ptr<WorkBoard> board_;
+  tbb::task_arena arena_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable ready_;      // for consumers
+  std::condition_variable assembler_;  // a slot came back, or was written
+  std::atomic<bool> stopped_{false};
+  std::atomic<std::uint64_t> first_batch_ns_{0};
+
+  std::vector<EngineThread> workers_;
+  std::vector<EngineThread> readers_;
+  std::optional<EngineThread> assembler_thread_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,110 @@
+#include "headrace/pipeline/engine/work_board.h"
+
+#include <algorithm>
+
+namespace headrace {
+
+WorkBoard::WorkBoard(std::vector<std::unique_ptr<Slot>>& slots, std::uint64_t first_sequence, std::size_t fetches)
+    : slots_(slots),
+      fetches_(fetches),
+      published_(first_sequence),
+      oldest_(first_sequence),
+      oldest_read_(first_sequence) {
+  for (FetchedRecord& fetch : fetches_) free_.push_back(&fetch);
+  full_.resize(fetches_.size());
+}
+
+void WorkBoard::publish(std::uint64_t sequence, FetchedBy fetched_by) {
+  {
+    const std::lock_guard lock(mutex_);
+    Slot& slot = *slots_[sequence % slots_.size()];
+    const auto examples = static_cast<std::int64_t>(slot.records.size());
+    const bool readers = fetched_by == FetchedBy::kReader;
+    slot.row_count = examples;
+    slot.next_row = readers ? examples : 0;
+    slot.next_read = readers ? 0 : examples;
+    published_ = sequence + 1;
+  }
+  work_.notify_all();
+  reads_.notify_all();
+}
+
+bool WorkBoard::claim(Work& work) {
+  // A slot that was refilled before `oldest_` passed it is found early, which does no harm.
+  for (; oldest_ < published_; ++oldest_) {
+    Slot& slot = *slots_[oldest_ % slots_.size()];
+    if (slot.next_row == slot.row_count) continue;
+    const std::int64_t count = std::min(slot.block_rows, slot.row_count - slot.next_row);
+    work = {.slot = &slot, .first = slot.next_row, .count = count};
+    slot.next_row += work.count;
+    return true;
+  }
+  return false;
+}
+
+bool WorkBoard::claim_read(FetchedRecord& fetch) {
+  for (; oldest_read_ < published_; ++oldest_read_) {
+    Slot& slot = *slots_[oldest_read_ % slots_.size()];
+    if (slot.next_read == slot.row_count) continue;
+    fetch.slot = &slot;
+    fetch.row = slot.next_read++;
+    return true;
+  }
+  return false;
+}
+
+bool WorkBoard::next_work(Work& work) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (stopped_) return false;
+    if (full_count_ > 0) {
+      work = {.fetched = full_[full_first_]};
+      full_first_ = (full_first_ + 1) % full_.size();
+      --full_count_;
+      return true;
+    }
+    if (claim(work)) return true;
+    work_.wait(lock);
+  }
+}
+
+bool WorkBoard::next_read(FetchedRecord*& fetch) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (stopped_) return false;
+    if (!free_.empty() && claim_read(*free_.back())) {
+      fetch = free_.back();
+      free_.pop_back();
+      return true;
+    }
+    reads_.wait(lock);
+  }
+}
+
+void WorkBoard::fetched(FetchedRecord* fetch) {
+  {
+    const std::lock_guard lock(mutex_);
+    full_[(full_first_ + full_count_) % full_.size()] = fetch;
+    ++full_count_;
+  }
+  work_.notify_one();
+}
+
+void WorkBoard::recycle(FetchedRecord* fetch) {
+  {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(fetch);
+  }
+  reads_.notify_one();
+}
+
+void WorkBoard::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  work_.notify_all();
+  reads_.notify_all();
+}
+
+}  // namespace headrace

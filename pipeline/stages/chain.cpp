@@ -1,0 +1,110 @@
+#include "headrace/pipeline/stages/chain.h"
+
+#include <cstring>
+#include <new>
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+bool concerns(const PlannedOperation& planned, const Field& field) {
+  const auto* user = std::get_if<UserMap>(&planned.operation);
+  return field.name == (user != nullptr ? user->field : "image");
+}
+
+}  // namespace
+
+Error name_step(const std::string& name, const std::exception& cause) {
+  if (const auto* error = dynamic_cast<const Error*>(&cause)) {
+    return Error(error->code(), name + ": " + error->message(), error->hint());
+  }
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&cause) != nullptr;
+  return Error(memory ? ErrorCode::kOutOfMemory : ErrorCode::kInvalidArgument, name + ": " + cause.what());
+}
+
+Chain::Chain(const Field& input, std::span<const SampleStage> stages, ChainPlace place) : output_(input) {
+  for (const SampleStage& stage : stages) {
+    if (const auto* planned = std::get_if<PlannedOperation>(&stage)) {
+      if (concerns(*planned, output_)) add(*planned, place);
+    } else if (output_.encoding == Encoding::kImage) {
+      output_ = Field{.name = output_.name, .dtype = DType::kU8, .shape = {Shape::kDynamic, Shape::kDynamic, 3}};
+      steps_.push_back({.step = DecodeStep{}, .name = "decode"});
+    }
+  }
+}
+
+void Chain::add(const PlannedOperation& planned, ChainPlace place) {
+  const Field before = output_;
+  output_ = apply_to_field(planned.operation, before);
+  const std::string name = describe(planned.operation);
+  if (const auto* crop = std::get_if<RandomResizedCrop>(&planned.operation)) {
+    RandomResizedCropStep step{.options = *crop, .number = planned.number};
+    if (!steps_.empty() && std::holds_alternative<DecodeStep>(steps_.back().step)) {
+      step.input = Encoding::kImage;
+      steps_.back() = {.step = step, .name = "decode and " + name};
+    } else {
+      steps_.push_back({.step = step, .name = name});
+    }
+  } else if (const auto* resize = std::get_if<Resize>(&planned.operation)) {
+    steps_.push_back({.step = ResizeStep{*resize}, .name = name});
+  } else if (const auto* user = std::get_if<UserMap>(&planned.operation)) {
+    steps_.push_back({.step = UserStep{.map = *user, .number = planned.number,
+                                       .cached = place == ChainPlace::kBeforeCache},
+                      .name = "map user_map '" + user->name + "'"});
+  } else {
+    auto* pass = steps_.empty() ? nullptr : std::get_if<PixelStep>(&steps_.back().step);
+    if (pass != nullptr && pass->add(planned, before)) {
+      steps_.back().name += " | " + name;
+      return;
+    }
+    PixelStep fresh(before);
+    fresh.add(planned, before);
+    steps_.push_back({.step = std::move(fresh), .name = name});
+  }
+}
+
+bool Chain::is_slow() const noexcept {
+  for (const NamedStep& named : steps_) {
+    if (!std::holds_alternative<PixelStep>(named.step)) return true;
+  }
+  return false;
+}
+
+FieldView Chain::run_step(std::size_t index, const FieldView& in, const StepContext& context,
+                          StepOutput output) const {
+  const NamedStep& named = steps_[index];
+  try {
+    if (const auto* pass = std::get_if<PixelStep>(&named.step)) return pass->run(in, context, output);
+    context.probe->begin(named.name, context.record);
+    return std::visit([&](const auto& step) { return step.run(in, context, output); }, named.step);
+  } catch (const std::exception& error) {
+    throw name_step(named.name, error);
+  }
+}
+
+void Chain::run_into(const FieldView& in, const StepContext& context, std::span<std::byte> row) const {
+  if (steps_.empty()) {
+    if (in.bytes.size() != row.size()) {
+      throw Error(ErrorCode::kDataCorrupt, "field '" + output_.name + "' has " + std::to_string(in.bytes.size()) +
+                                               " bytes instead of " + std::to_string(row.size()));
+    }
+    std::memcpy(row.data(), in.bytes.data(), row.size());
+    return;
+  }
+  FieldView value = in;
+  for (std::size_t i = 0; i + 1 < steps_.size(); ++i) {
+    value = run_step(i, value, context, StepOutput(context.scratch->results[i % 2]));
+  }
+  run_step(steps_.size() - 1, value, context, StepOutput(row));
+}
+
+FieldView Chain::run(const FieldView& in, const StepContext& context) const {
+  FieldView value = in;
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    value = run_step(i, value, context, StepOutput(context.scratch->results[i % 2]));
+  }
+  return value;
+}
+
+}  // namespace headrace

@@ -1,0 +1,53 @@
+// The operations on one field, compiled: what runs for each record.
+#pragma once
+
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "headrace/pipeline/engine/planner.h"
+#include "headrace/pipeline/stages/pixel_step.h"
+#include "headrace/pipeline/stages/sample_steps.h"
+
+namespace headrace {
+
+// What the stages before and after a cache do to one field.
+enum class ChainPlace { kBeforeCache, kAfterCache };
+
+// Const and shared by all threads; a thread brings its Scratch in the context.
+class Chain {
+ public:
+  // Compiles those of `stages` that concern `input`; output() is the field afterwards.
+  Chain(const Field& input, std::span<const SampleStage> stages, ChainPlace place);
+
+  const Field& output() const noexcept { return output_; }
+  // A sample takes long enough to be worth a task of its own: it is decoded, resampled or the user's.
+  bool is_slow() const noexcept;
+
+  // Into `row`, which has exactly the result's size.
+  void run_into(const FieldView& in, const StepContext& context, std::span<std::byte> row) const;
+  // Into memory of the scratch (valid until the next run), or `in` itself where there is nothing to do.
+  FieldView run(const FieldView& in, const StepContext& context) const;
+
+  // What the step that failed or hangs is called; `step` counts from 0.
+  const std::string& step_name(std::size_t step) const { return steps_.at(step).name; }
+
+ private:
+  using AnyStep = std::variant<DecodeStep, RandomResizedCropStep, ResizeStep, UserStep, PixelStep>;
+  struct NamedStep {
+    AnyStep step;
+    std::string name;
+  };
+
+  void add(const PlannedOperation& planned, ChainPlace place);
+  FieldView run_step(std::size_t index, const FieldView& in, const StepContext& context, StepOutput output) const;
+
+  Field output_;
+  std::vector<NamedStep> steps_;
+};
+
+// An error of a step, with the step's name in front of its message. Keeps the code of an Error.
+Error name_step(const std::string& name, const std::exception& cause);
+
+}  // namespace headrace

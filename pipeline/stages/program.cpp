@@ -1,0 +1,64 @@
+#include "headrace/pipeline/stages/program.h"
+
+#include "headrace/pipeline/stages/cached_sample.h"
+
+namespace headrace {
+
+Program::Program(const StreamPlan& plan) : cache_(plan.cache), records_(plan.source->info().records) {
+  const std::span<const SampleStage> stages(plan.sample_stages);
+  for (const Field& input : plan.source->info().fields) {
+    FieldChains field{.source_shape = input.shape, .encoded = input.encoding == Encoding::kImage};
+    Field between = input;
+    if (cache_ != nullptr) {
+      field.before =
+          std::make_unique<Chain>(input, stages.first(plan.cached_stages), ChainPlace::kBeforeCache);
+      between = field.before->output();
+      slow_ = slow_ || field.before->is_slow();
+    }
+    field.after = std::make_unique<Chain>(between, stages.subspan(plan.cached_stages), ChainPlace::kAfterCache);
+    const Field& output = field.after->output();
+    field.row_bytes = static_cast<std::size_t>(output.shape.elements()) * size_of(output.dtype);
+    slow_ = slow_ || field.after->is_slow();
+    fields_.push_back(std::move(field));
+  }
+  if (cache_ != nullptr) cache_->bind(plan.cache_fingerprint(), records_);
+}
+
+bool Program::is_warm() const noexcept { return cache_ != nullptr && cache_->counters().records == records_; }
+
+std::span<const std::byte> Program::find_cached(std::uint64_t record) const noexcept {
+  return cache_ != nullptr ? cache_->find(record) : std::span<const std::byte>{};
+}
+
+FieldView Program::source_view(const FieldChains& field, std::span<const std::byte> bytes) const noexcept {
+  if (!field.encoded) return {.bytes = bytes, .shape = field.source_shape};
+  return {.bytes = bytes, .shape = Shape{static_cast<std::int64_t>(bytes.size())}};
+}
+
+void Program::run_cached(std::span<const std::byte> sample, const StepContext& context, const Rows& rows) const {
+  CachedSampleReader reader(sample);
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    fields_[i].after->run_into(reader.next(), context, {rows[i], fields_[i].row_bytes});
+  }
+}
+
+void Program::run_record(const RecordView& record, const StepContext& context, const Rows& rows) const {
+  if (cache_ == nullptr) {
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      const FieldChains& field = fields_[i];
+      field.after->run_into(source_view(field, record.fields[i]), context, {rows[i], field.row_bytes});
+    }
+    return;
+  }
+  std::vector<std::byte>& sample = context.scratch->sample;
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    const FieldChains& field = fields_[i];
+    used = append_field(sample, used, field.before->run(source_view(field, record.fields[i]), context));
+  }
+  const std::span<const std::byte> whole = std::span(sample).first(used);
+  cache_->insert(context.record, whole);
+  run_cached(whole, context, rows);
+}
+
+}  // namespace headrace

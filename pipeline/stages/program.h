@@ -1,0 +1,51 @@
+// All a plan does to one record, compiled: from the source's bytes or the cache's to the rows of a batch.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "headrace/pipeline/record.h"
+#include "headrace/pipeline/stages/chain.h"
+
+namespace headrace {
+
+// Const but for the cache, which is thread-safe; shared by all threads.
+class Program {
+ public:
+  // Where each field of a sample goes in its batch.
+  using Rows = std::array<std::byte*, kMaxFields>;
+
+  // Binds the plan's cache, if it has one.
+  explicit Program(const StreamPlan& plan);
+
+  // Whether a sample deserves a task of its own.
+  bool is_slow() const noexcept { return slow_; }
+  // True when every record is in the cache: the source need not be read.
+  bool is_warm() const noexcept;
+
+  // The cached sample of a record; empty where there is none. Counts a hit or a miss.
+  std::span<const std::byte> find_cached(std::uint64_t record) const noexcept;
+  void run_cached(std::span<const std::byte> sample, const StepContext& context, const Rows& rows) const;
+  // Also puts the sample into the cache.
+  void run_record(const RecordView& record, const StepContext& context, const Rows& rows) const;
+
+ private:
+  struct FieldChains {
+    std::unique_ptr<Chain> before;  // of the cache; null where there is none
+    std::unique_ptr<Chain> after;
+    Shape source_shape;
+    bool encoded = false;
+    std::size_t row_bytes = 0;
+  };
+
+  FieldView source_view(const FieldChains& field, std::span<const std::byte> bytes) const noexcept;
+
+  std::vector<FieldChains> fields_;
+  std::shared_ptr<MemoryCache> cache_;
+  std::uint64_t records_ = 0;
+  bool slow_ = false;
+};
+
+}  // namespace headrace

@@ -1,0 +1,110 @@
+#include "headrace/pipeline/stages/sample_steps.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/stages/image_shape.h"
+#include "headrace/pipeline/stages/random_window.h"
+
+namespace headrace {
+namespace {
+
+std::span<std::uint8_t> as_u8(std::span<std::byte> bytes) {
+  return {reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+const std::uint8_t* as_u8(const std::byte* bytes) { return reinterpret_cast<const std::uint8_t*>(bytes); }
+
+std::span<std::byte> grown(std::vector<std::byte>& buffer, std::int64_t bytes) {
+  const auto size = static_cast<std::size_t>(bytes);
+  if (buffer.size() < size) buffer.resize(size);
+  return std::span(buffer).first(size);
+}
+
+// The window of an image of u8 pixels, packed into the scratch's `decoded`.
+std::span<const std::byte> packed_window(const FieldView& in, const ImageWindow& window, Scratch& scratch) {
+  const std::int64_t channels = in.shape[2];
+  const std::int64_t row = window.width * channels;
+  const std::span<std::byte> packed = grown(scratch.decoded, window.height * row);
+  for (std::int64_t y = 0; y < window.height; ++y) {
+    const std::int64_t at = ((window.top + y) * in.shape[1] + window.left) * channels;
+    std::memcpy(packed.data() + y * row, in.bytes.data() + at, static_cast<std::size_t>(row));
+  }
+  return packed;
+}
+
+std::span<const std::byte> decoded_window(const FieldView& in, const ImageWindow& window, Scratch& scratch) {
+  const Stopwatch watch;
+  const std::span<std::byte> pixels = grown(scratch.decoded, window.height * window.width * 3);
+  scratch.decoder.decode_window(in.bytes, window, as_u8(pixels));
+  scratch.decode_ns += watch.nanoseconds();
+  return pixels;
+}
+
+}  // namespace
+
+FieldView DecodeStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
+  const Stopwatch watch;
+  Scratch& scratch = *context.scratch;
+  const ImageSize size = scratch.decoder.read_size(in.bytes);
+  const std::span<std::byte> out = output.take(static_cast<std::size_t>(size.height * size.width * 3));
+  scratch.decoder.decode(in.bytes, as_u8(out));
+  scratch.decode_ns += watch.nanoseconds();
+  return {.bytes = out, .shape = {size.height, size.width, 3}};
+}
+
+FieldView RandomResizedCropStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
+  Scratch& scratch = *context.scratch;
+  const bool encoded = input == Encoding::kImage;
+  const ImageSize size =
+      encoded ? scratch.decoder.read_size(in.bytes) : ImageSize{.height = in.shape[0], .width = in.shape[1]};
+  const std::int64_t channels = encoded ? 3 : in.shape[2];
+  Philox random = context.random(number);
+  const ImageWindow window = draw_window(options, size, random);
+  const std::span<const std::byte> pixels =
+      encoded ? decoded_window(in, window, scratch) : packed_window(in, window, scratch);
+  const ImageSize result{.height = options.size, .width = options.size};
+  const std::span<std::byte> out = output.take(static_cast<std::size_t>(result.height * result.width * channels));
+  scratch.resampler.resize(as_u8(pixels.data()), {.height = window.height, .width = window.width},
+                           as_u8(out).data(), result, channels);
+  return {.bytes = out, .shape = {result.height, result.width, channels}};
+}
+
+FieldView ResizeStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
+  const ImageSize size{.height = in.shape[0], .width = in.shape[1]};
+  const auto [height, width] = shorter_side_to(options.size, size.height, size.width);
+  const std::int64_t channels = in.shape[2];
+  const std::span<std::byte> out = output.take(static_cast<std::size_t>(height * width * channels));
+  context.scratch->resampler.resize(as_u8(in.bytes.data()), size, as_u8(out).data(),
+                                    {.height = height, .width = width}, channels);
+  return {.bytes = out, .shape = {height, width, channels}};
+}
+
+FieldView UserStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
+  const auto bytes = static_cast<std::size_t>(map.output.shape.elements()) * size_of(map.output.dtype);
+  const std::span<std::byte> result = grown(context.scratch->decoded, static_cast<std::int64_t>(bytes));
+  Philox random = context.random(number);
+  context.probe->enter_foreign();
+  try {
+    map.function(in.bytes, in.shape, result, random);
+  } catch (const std::exception&) {
+    context.probe->leave_foreign();
+    throw;
+  } catch (...) {
+    context.probe->leave_foreign();
+    throw Error(ErrorCode::kInvalidArgument, "threw something that is no std::exception");
+  }
+  context.probe->leave_foreign();
+  if (cached && random.next_u32() != context.random(number).next_u32()) {
+    throw ConfigError(fmt::format("user_map '{}' before cache() drew random numbers", map.name),
+                      "put .cache() before random operations");
+  }
+  const std::span<std::byte> out = output.take(bytes);
+  std::memcpy(out.data(), result.data(), bytes);
+  return {.bytes = out, .shape = map.output.shape};
+}
+
+}  // namespace headrace

@@ -1,0 +1,137 @@
+// What every device's InputKernels must do, bit for bit.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/rng.h"
+#include "headrace/devices/input_kernels.h"
+#include "headrace/tests/conformance/device_fixture.h"
+
+namespace headrace::test {
+
+template <typename Target>
+class InputKernelsSuite : public DeviceFixture<Target> {
+ protected:
+  // A batch of random bytes on the device, and room for the result.
+  struct Images {
+    std::int64_t n, h, w, c;
+    std::vector<std::uint8_t> bytes;
+    std::vector<float> scale, shift;
+    Buffer pixels, scale_buffer, shift_buffer, out;
+
+    Shape shape() const { return {n, h, w, c}; }
+
+    PixelConversion conversion(ImageLayout layout) const {
+      return {.pixels = pixels.view(shape(), DType::kU8),
+              .scale = scale_buffer.view({c}, DType::kF32),
+              .shift = shift_buffer.view({c}, DType::kF32),
+              .out = out.view(layout == ImageLayout::kNhwc ? shape() : Shape{n, c, h, w}, DType::kF32),
+              .layout = layout};
+    }
+
+    float wanted(std::int64_t image, std::int64_t pixel, std::int64_t channel) const {
+      const volatile float product = static_cast<float>(bytes[index((image * h * w + pixel) * c + channel)]) *
+                                     scale[index(channel)];  // volatile: rounded by itself
+      return product + shift[index(channel)];
+    }
+
+    static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+  };
+
+  Images make(Stream& stream, const Shape& shape) {
+    Images images{.n = shape[0], .h = shape[1], .w = shape[2], .c = shape[3], .bytes = {}, .scale = {}, .shift = {},
+                  .pixels = {}, .scale_buffer = {}, .shift_buffer = {}, .out = {}};
+    Philox random(RandomKey{.seed = static_cast<std::uint64_t>(shape.elements())});
+    for (std::int64_t i = 0; i < shape.elements(); ++i) {
+      images.bytes.push_back(static_cast<std::uint8_t>(random.below(256)));
+    }
+    for (std::int64_t i = 0; i < images.c; ++i) {
+      images.scale.push_back(random.uniform() / 100);
+      images.shift.push_back(random.uniform() * -3);
+    }
+    images.pixels = upload(stream, images.bytes);
+    images.scale_buffer = upload(stream, images.scale);
+    images.shift_buffer = upload(stream, images.shift);
+    images.out = this->device().allocate(images.bytes.size() * sizeof(float));
+    return images;
+  }
+
+  template <typename T>
+  Buffer upload(Stream& stream, const std::vector<T>& values) {
+    Buffer buffer = this->device().allocate(values.size() * sizeof(T));
+    stream.copy(buffer.data(), values.data(), values.size() * sizeof(T));
+    stream.synchronize();
+    return buffer;
+  }
+};
+TYPED_TEST_SUITE_P(InputKernelsSuite);
+
+TYPED_TEST_P(InputKernelsSuite, ConvertsEveryPixelInBothLayouts) {
+  const auto stream = this->device().create_stream();
+  InputKernels* kernels = this->device().input_kernels();
+  ASSERT_NE(kernels, nullptr);
+  for (const Shape& shape : {Shape{1, 1, 1, 1}, Shape{2, 28, 28, 1}, Shape{3, 5, 7, 3}, Shape{16, 32, 32, 3},
+                             Shape{2, 9, 4, 4}, Shape{1, 224, 224, 3}}) {
+    const auto images = this->make(*stream, shape);
+    const std::int64_t pixels = images.h * images.w;
+    for (const ImageLayout layout : {ImageLayout::kNhwc, ImageLayout::kNchw}) {
+      kernels->convert_pixels(*stream, images.conversion(layout));
+      const std::vector<float> result = this->template download<float>(*stream, images.out);
+      for (std::int64_t i = 0; i < shape.elements(); ++i) {
+        const std::int64_t image = i / (pixels * images.c);
+        const std::int64_t rest = i % (pixels * images.c);
+        const bool nhwc = layout == ImageLayout::kNhwc;
+        const std::int64_t pixel = nhwc ? rest / images.c : rest % pixels;
+        const std::int64_t channel = nhwc ? rest % images.c : rest / pixels;
+        ASSERT_EQ(result[static_cast<std::size_t>(i)], images.wanted(image, pixel, channel))
+            << shape.to_string() << (nhwc ? " NHWC " : " NCHW ") << i;
+      }
+    }
+  }
+}
+
+TYPED_TEST_P(InputKernelsSuite, RunsInStreamOrderAndInCaptures) {
+  const auto stream = this->device().create_stream();
+  const auto images = this->make(*stream, {2, 4, 4, 3});
+  stream->begin_capture();
+  stream->fill(images.pixels.data(), 10, images.pixels.size());
+  this->device().input_kernels()->convert_pixels(*stream, images.conversion(ImageLayout::kNhwc));
+  const auto work = stream->end_capture();
+  stream->launch(*work);
+  const std::vector<float> result = this->template download<float>(*stream, images.out);
+  EXPECT_NEAR(result[4], 10 * images.scale[1] + images.shift[1], 1e-5F);
+}
+
+TYPED_TEST_P(InputKernelsSuite, RefusesWhatDoesNotFit) {
+  const auto stream = this->device().create_stream();
+  const auto images = this->make(*stream, {2, 4, 5, 3});
+  const PixelConversion good = images.conversion(ImageLayout::kNchw);
+  const auto refused = [&](PixelConversion bad) {
+    EXPECT_THROW(this->device().input_kernels()->convert_pixels(*stream, bad), ConfigError);
+  };
+  PixelConversion bad = good;
+  bad.layout = ImageLayout::kNhwc;
+  refused(bad);
+  bad = good;
+  bad.pixels.dtype = DType::kF32;
+  refused(bad);
+  bad = good;
+  bad.pixels.shape = {2, 4, 15};
+  refused(bad);
+  bad = good;
+  bad.out.dtype = DType::kF16;
+  refused(bad);
+  bad = good;
+  bad.scale.shape = {4};
+  refused(bad);
+  EXPECT_NO_THROW(stream->synchronize());
+}
+
+REGISTER_TYPED_TEST_SUITE_P(InputKernelsSuite, ConvertsEveryPixelInBothLayouts, RunsInStreamOrderAndInCaptures,
+                            RefusesWhatDoesNotFit);
+
+}  // namespace headrace::test

@@ -1,0 +1,90 @@
+#include "headrace/devices/base/rng.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+namespace headrace {
+namespace {
+
+using Block = Philox::Block;
+
+// The known answers published with Random123 for philox4x32-10.
+TEST(Philox, GivesTheKnownAnswers) {
+  EXPECT_EQ(Philox::round10({0, 0, 0, 0}, {0, 0}), (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(Philox::round10({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}),
+            (Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(Philox::round10({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
+            (Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+Block first_block(const RandomKey& key) {
+  Philox random(key);
+  Block block{};
+  for (auto& word : block) word = random.next_u32();
+  return block;
+}
+
+TEST(Philox, LaysTheKeyOutInTheCounter) {
+  const RandomKey key{.seed = 0x299f31d0a4093822, .epoch = 5, .record = 0x0000abcd12345678, .operation = 0x0102};
+  EXPECT_EQ(first_block(key), Philox::round10({0, 0x12345678, 0xabcd0102, 5}, {0xa4093822, 0x299f31d0}));
+}
+
+TEST(Philox, EveryPartOfTheKeyMatters) {
+  const RandomKey base{.seed = 1, .epoch = 2, .record = 3, .operation = 4};
+  std::set<Block> blocks{first_block(base)};
+  for (int bit = 0; bit < 64; ++bit) {
+    RandomKey other = base;
+    other.seed ^= std::uint64_t{1} << bit;
+    blocks.insert(first_block(other));
+    other = base;
+    other.record ^= std::uint64_t{1} << (bit % 48);
+    blocks.insert(first_block(other));
+    other = base;
+    other.epoch ^= 1U << (bit % 32);
+    blocks.insert(first_block(other));
+    other = base;
+    other.operation = static_cast<std::uint16_t>(other.operation ^ (1U << (bit % 16)));
+    blocks.insert(first_block(other));
+  }
+  EXPECT_EQ(blocks.size(), 1U + 64 + 48 + 32 + 16);
+}
+
+TEST(Philox, GoesOnToTheNextBlock) {
+  Philox random(RandomKey{.seed = 9});
+  for (int i = 0; i < 4; ++i) random.next_u32();
+  const Block second = Philox::round10({1, 0, 0, 0}, {9, 0});
+  for (const std::uint32_t wanted : second) EXPECT_EQ(random.next_u32(), wanted);
+}
+
+TEST(Philox, UniformStaysBelowOneAndHasItsMean) {
+  Philox random(RandomKey{.seed = 3});
+  double sum = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    const float value = random.uniform();
+    ASSERT_GE(value, 0.0F);
+    ASSERT_LT(value, 1.0F);
+    sum += value;
+  }
+  EXPECT_NEAR(sum / 100'000, 0.5, 0.005);  // 5 standard deviations
+}
+
+TEST(Philox, BelowReachesEveryValueAboutEquallyOften) {
+  Philox random(RandomKey{.seed = 4});
+  std::vector<int> counts(10);
+  for (int i = 0; i < 100'000; ++i) ++counts.at(random.below(10));
+  for (const int count : counts) EXPECT_NEAR(count, 10'000, 500);
+  EXPECT_EQ(random.below(1), 0U);
+}
+
+TEST(MixSeed, DependsOnBothAndOnTheirOrder) {
+  std::set<std::uint64_t> seeds;
+  for (std::uint64_t a = 0; a < 100; ++a) {
+    for (std::uint64_t b = 0; b < 100; ++b) seeds.insert(mix_seed(a, b));
+  }
+  EXPECT_EQ(seeds.size(), 10'000U);
+}
+
+}  // namespace
+}  // namespace headrace

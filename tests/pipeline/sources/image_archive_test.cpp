@@ -1,0 +1,222 @@
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/byte_input.h"
+#include "headrace/tests/pipeline/sources/file_source_suite.h"
+#include "headrace/tests/pipeline/sources/image_fixture.h"
+#include "headrace/tests/support/data.h"
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Bytes pack(const Bytes& tar, Packing packing) {
+  return packing == Packing::kGzip ? gzip(tar) : packing == Packing::kZstd ? zstd(tar) : tar;
+}
+
+template <Packing kPacking>
+struct ArchiveMaker {
+  static constexpr std::uint64_t kRecords = kTrainImages;
+  static constexpr bool kResident = kPacking != Packing::kPlain;
+
+  ArchiveMaker() { write(); }
+  std::filesystem::path root() const { return folder_ / "images"; }
+  std::vector<std::filesystem::path> files() const { return {root()}; }
+  SourcePtr open() const { return open_at(root()); }
+  SourcePtr open_at(const std::filesystem::path& path) const { return image_archive(path); }
+  void change() {
+    images_["train/dog/2.jpg"].push_back(std::byte{0});
+    write();
+  }
+
+ private:
+  void write() { folder_.write("images", pack(pack_images(images_).finish(), kPacking)); }
+
+  TempFolder folder_;
+  std::map<std::string, Bytes> images_ = make_image_files();
+};
+
+using PlainMaker = ArchiveMaker<Packing::kPlain>;
+using GzipMaker = ArchiveMaker<Packing::kGzip>;
+using ZstdMaker = ArchiveMaker<Packing::kZstd>;
+using Makers = ::testing::Types<PlainMaker, GzipMaker, ZstdMaker>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Archive, SourceSuite, Makers);
+INSTANTIATE_TYPED_TEST_SUITE_P(Archive, FileSourceSuite, Makers);
+
+std::int64_t label_of(const Source& source, std::uint64_t index) {
+  std::vector<std::byte> scratch;
+  std::int64_t label = -1;
+  std::memcpy(&label, source.read(index, scratch).fields[1].data(), sizeof(label));
+  return label;
+}
+
+class ImageArchiveTest : public ::testing::TestWithParam<Packing> {
+ protected:
+  std::filesystem::path write(const Bytes& tar) const { return folder_.write("a.tar", pack(tar, GetParam())); }
+
+  TempFolder folder_;
+};
+INSTANTIATE_TEST_SUITE_P(All, ImageArchiveTest, ::testing::Values(Packing::kPlain, Packing::kGzip, Packing::kZstd),
+                         [](const auto& info) {
+                           return info.param == Packing::kPlain ? "plain" : info.param == Packing::kGzip ? "gzip" : "zstd";
+                         });
+
+TEST_P(ImageArchiveTest, GivesTheFilesInTheOrderOfTheirPaths) {
+  const auto files = make_image_files();
+  const auto path = write(pack_images(files).finish());
+  for (const Split split : {Split::kTrain, Split::kTest}) {
+    const SourcePtr source = image_archive(path, {.split = split});
+    EXPECT_THAT(source->info().classes, ElementsAre("cat", "dog", "emu"));
+    EXPECT_EQ(source->info().fields[0].encoding, Encoding::kImage);
+    ASSERT_EQ(source->info().records, split == Split::kTrain ? kTrainImages : kTestImages);
+    std::vector<std::byte> scratch;
+    for (std::uint64_t i = 0; i < source->info().records; ++i) {
+      EXPECT_EQ(to_bytes(source->read(i, scratch).fields[0]), files.at(source->describe(i)));
+      EXPECT_EQ(label_of(*source, i), static_cast<std::int64_t>(i / (source->info().records / 3)));
+      if (i > 0) { EXPECT_LT(source->describe(i - 1), source->describe(i)); }
+    }
+  }
+}
+
+TEST_P(ImageArchiveTest, DoesNotDependOnTheOrderOfPacking) {
+  const auto files = make_image_files();
+  TarBuilder forwards;
+  for (const auto& [name, bytes] : files) forwards.add(name, bytes);
+  const std::uint64_t one = image_archive(write(pack_images(files).finish()))->info().fingerprint;
+  EXPECT_EQ(image_archive(write(forwards.finish()))->info().fingerprint, one);
+}
+
+TEST_P(ImageArchiveTest, AClassMayBeCalledTest) {
+  const Bytes image = encode_jpeg(make_picture(8, 8, 3, 1));
+  const SourcePtr source = image_archive(write(TarBuilder().add("test/1.jpg", image).add("aim/1.jpg", image).finish()));
+  EXPECT_THAT(source->info().classes, ElementsAre("aim", "test"));
+  std::vector<std::byte> scratch;
+  EXPECT_EQ(to_bytes(source->read(1, scratch).fields[0]), image);
+}
+
+TEST_P(ImageArchiveTest, KeepsAnEmptyFileAsARecord) {
+  const SourcePtr source = image_archive(write(TarBuilder().add("a/1.jpg", {}).add("a/2.jpg", to_bytes("x")).finish()));
+  std::vector<std::byte> scratch;
+  EXPECT_TRUE(source->read(0, scratch).fields[0].empty());
+  EXPECT_EQ(source->read(1, scratch).fields[0].size(), 1U);
+}
+
+TEST_P(ImageArchiveTest, EveryTruncationIsAnErrorWithItsPlace) {
+  const Bytes packed = pack(TarBuilder().add("a/1.jpg", to_bytes("hello")).add("b/1.jpg", to_bytes("world")).finish(),
+                            GetParam());
+  // The last block of zeros of a plain archive is no loss.
+  const std::size_t end = GetParam() == Packing::kPlain ? packed.size() - 1024 : packed.size();
+  for (std::size_t size = 0; size < end; ++size) {
+    const auto path = folder_.write("a.tar", std::span(packed).first(size));
+    try {
+      image_archive(path);
+      ADD_FAILURE() << "no error at " << size << " of " << packed.size();
+    } catch (const DataError& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
+      EXPECT_EQ(error.location().source, path.string());
+      EXPECT_LE(error.location().offset, size);
+    }
+  }
+}
+
+TEST_P(ImageArchiveTest, EveryFlippedByteOfTheContainerIsFoundOrHarmless) {
+  if (GetParam() == Packing::kPlain) GTEST_SKIP() << "its members carry no checksum; headers are tested with the reader";
+  Bytes image(3000);
+  for (std::size_t i = 0; i < image.size(); ++i) image[i] = static_cast<std::byte>(i * i >> 3);
+  const Bytes packed = pack(TarBuilder().add("a/1.jpg", image).finish(), GetParam());
+  std::size_t found = 0, unnoticed = 0;
+  for (std::size_t at = 0; at < packed.size(); ++at) {
+    Bytes damaged = packed;
+    damaged[at] ^= std::byte{0x10};
+    std::vector<std::byte> scratch;
+    try {
+      const SourcePtr source = image_archive(folder_.write("a.tar", damaged));
+      if (to_bytes(source->read(0, scratch).fields[0]) != image) ++unnoticed;
+    } catch (const DataError&) {
+      ++found;
+    }
+  }
+  EXPECT_GT(found, packed.size() / 2);
+  if (GetParam() == Packing::kGzip) { EXPECT_EQ(unnoticed, 0U) << "gzip always has a checksum"; }
+}
+
+TEST_P(ImageArchiveTest, RefusesLinksToImages) {
+  const auto path = write(TarBuilder().add("a/1.jpg", to_bytes("x")).add_link("a/2.jpg").add_link("notes").finish());
+  try {
+    image_archive(path);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+    EXPECT_THAT(error.what(), HasSubstr("a/2.jpg"));
+  }
+}
+
+TEST_P(ImageArchiveTest, SaysWhatItFoundInsteadOfImages) {
+  const auto path = write(TarBuilder().add("a/notes.txt", to_bytes("x")).finish());
+  try {
+    image_archive(path);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("a/notes.txt"));
+  }
+}
+
+TEST(PackedArchiveTest, KeepsToItsMemoryLimit) {
+  TempFolder folder;
+  const Bytes image(1000, std::byte{1});
+  const auto path = folder.write("a.tar.zst", zstd(TarBuilder().add("a/1.jpg", image).add("a/2.jpg", image).finish()));
+  EXPECT_EQ(image_archive(path, {.memory_limit = 2000})->info().records, 2U);
+  try {
+    image_archive(path, {.memory_limit = 1999});
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
+    EXPECT_THAT(error.hint(), HasSubstr("plain .tar"));
+  }
+}
+
+TEST(PackedArchiveTest, ReadsCifar10) {
+  const auto path = shared_data("cifar10-jpeg.tar.zst");
+  if (!path) GTEST_SKIP() << "no CIFAR-10 here: set HEADRACE_DATA";
+  const Stopwatch watch;
+  const SourcePtr train = image_archive(*path), test = image_archive(*path, {.split = Split::kTest});
+  RecordProperty("open_both_seconds", std::to_string(watch.seconds()));
+  EXPECT_EQ(train->info().records, 50000U);
+  EXPECT_EQ(test->info().records, 10000U);
+  EXPECT_EQ(train->info().classes.size(), 10U);
+  EXPECT_EQ(train->info().classes, test->info().classes);
+  ImageDecoder decoder;
+  std::vector<std::byte> scratch;
+  std::vector<std::uint8_t> pixels(32 * 32 * 3);
+  for (std::uint64_t i = 0; i < 50000; i += 997) {
+    EXPECT_EQ(label_of(*train, i), static_cast<std::int64_t>(i / 5000));
+    decoder.decode(train->read(i, scratch).fields[0], pixels);
+  }
+}
+
+TEST(TarImagesTest, ReadsTheImagenetSample) {
+  const auto path = shared_data("imagenet-sample-700.tar");
+  if (!path) GTEST_SKIP() << "no ImageNet sample here: set HEADRACE_DATA";
+  const SourcePtr source = image_archive(*path);
+  ASSERT_EQ(source->info().records, 700U);
+  EXPECT_EQ(source->info().classes.size(), 700U);
+  EXPECT_FALSE(source->info().resident);
+  EXPECT_THROW(image_archive(*path, {.split = Split::kTest}), ConfigError);
+  ImageDecoder decoder;
+  std::vector<std::byte> scratch;
+  for (std::uint64_t i = 0; i < 700; ++i) {
+    EXPECT_EQ(label_of(*source, i), static_cast<std::int64_t>(i));
+    EXPECT_EQ(source->describe(i).find(source->info().classes[i] + "_"), 0U);
+    EXPECT_GT(decoder.read_size(source->read(i, scratch).fields[0]).width, 50);
+  }
+}
+
+}  // namespace
+}  // namespace headrace::test

@@ -1,0 +1,148 @@
+#include "headrace/pipeline/sources/tar_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/sources/file_input.h"
+#include "headrace/tests/support/archives.h"
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace::test {
+namespace {
+
+struct Member {
+  std::string path;
+  TarMember::Kind kind;
+  Bytes bytes;
+  bool operator==(const Member&) const = default;
+};
+
+// All members, their data read; every second time it is passed over and read by its offset instead.
+std::vector<Member> read_members(const std::filesystem::path& path) {
+  FileInput input(path);
+  TarReader reader(input);
+  const File file = File::open(path);
+  std::vector<Member> members;
+  while (std::optional<TarMember> member = reader.next()) {
+    Bytes bytes(member->size);
+    if (members.size() % 2 == 0) {
+      reader.read(bytes);
+    } else {
+      file.read_exact(member->offset, bytes);
+    }
+    members.push_back({.path = member->path, .kind = member->kind, .bytes = bytes});
+  }
+  return members;
+}
+
+constexpr auto kFile = TarMember::Kind::kFile;
+
+TEST(TarReaderTest, ListsMembersWithTheirBytes) {
+  TempFolder folder;
+  const Bytes large(100'000, std::byte{7});
+  const auto path = folder.write("a.tar", TarBuilder()
+                                              .add_folder("dir/")
+                                              .add("./dir/a", to_bytes("hello"))
+                                              .add("empty", {})
+                                              .add_link("link")
+                                              .add("large", large)
+                                              .finish());
+  const std::vector<Member> expected = {{"dir/", TarMember::Kind::kOther, {}},
+                                        {"dir/a", kFile, to_bytes("hello")},
+                                        {"empty", kFile, {}},
+                                        {"link", TarMember::Kind::kLink, {}},
+                                        {"large", kFile, large}};
+  EXPECT_EQ(read_members(path), expected);
+}
+
+TEST(TarReaderTest, UnderstandsExtendedHeaders) {
+  TempFolder folder;
+  const std::string name = std::string(150, 'x') + "/" + std::string(120, 'y') + ".jpg";
+  const auto path = folder.write("a.tar", TarBuilder()
+                                              .add_with_gnu_name(name, to_bytes("gnu"))
+                                              .add_with_pax(name, to_bytes("pax"))
+                                              .add("plain", to_bytes("after"))
+                                              .finish());
+  const std::vector<Member> expected = {
+      {name, kFile, to_bytes("gnu")}, {name, kFile, to_bytes("pax")}, {"plain", kFile, to_bytes("after")}};
+  EXPECT_EQ(read_members(path), expected);
+}
+
+TEST(TarReaderTest, UnderstandsThePrefixOfUstarAndBinarySizes) {
+  TempFolder folder;
+  Bytes bytes = TarBuilder().add("name", to_bytes("data")).finish();
+  std::memcpy(bytes.data() + 345, "some/prefix", 11);
+  const unsigned char size[12] = {0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4};
+  std::memcpy(bytes.data() + 124, size, sizeof(size));
+  fix_tar_checksum(bytes);
+  const auto path = folder.write("a.tar", bytes);
+  EXPECT_EQ(read_members(path), (std::vector<Member>{{"some/prefix/name", kFile, to_bytes("data")}}));
+}
+
+TEST(TarReaderTest, EveryTruncationIsAnErrorWithItsOffset) {
+  TempFolder folder;
+  const Bytes whole =
+      TarBuilder().add("a", to_bytes("hello")).add_with_pax("b", to_bytes("world")).add("c", Bytes(600)).unfinished();
+  for (std::size_t size = 0; size <= whole.size(); ++size) {
+    const auto path = folder.write("a.tar", std::span(whole).first(size));
+    try {
+      read_members(path);
+      ADD_FAILURE() << "no error at " << size;
+    } catch (const DataError& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
+      EXPECT_LE(error.location().offset, size);
+    }
+  }
+}
+
+TEST(TarReaderTest, EveryFlippedBitOfAHeaderIsFound) {
+  TempFolder folder;
+  const Bytes whole = TarBuilder().add("a/1.jpg", to_bytes("hello")).finish();
+  for (std::size_t bit = 0; bit < 512 * 8; ++bit) {
+    Bytes damaged = whole;
+    damaged[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+    const auto path = folder.write("a.tar", damaged);
+    try {
+      // The terminators of the checksum itself may change.
+      EXPECT_EQ(read_members(path), (std::vector<Member>{{"a/1.jpg", kFile, to_bytes("hello")}})) << "bit " << bit;
+      EXPECT_TRUE(bit / 8 >= 148 && bit / 8 < 156) << "bit " << bit;
+    } catch (const DataError& error) {
+      EXPECT_EQ(error.location().offset, 0U);
+    }
+  }
+}
+
+TEST(TarReaderTest, NeverBelievesASize) {
+  TempFolder folder;
+  for (const char* size : {"77777777777", "00000010000", "zz", "-1"}) {
+    Bytes bytes = TarBuilder().add("a", to_bytes("hello")).finish();
+    std::memset(bytes.data() + 124, 0, 12);
+    std::memcpy(bytes.data() + 124, size, std::strlen(size));
+    fix_tar_checksum(bytes);
+    EXPECT_THROW(read_members(folder.write("a.tar", bytes)), DataError) << size;
+  }
+  Bytes negative = TarBuilder().add("a", to_bytes("hello")).finish();
+  std::memset(negative.data() + 124, 0xFF, 12);
+  fix_tar_checksum(negative);
+  EXPECT_THROW(read_members(folder.write("a.tar", negative)), DataError);
+}
+
+TEST(TarReaderTest, RefusesSparseMembersAndBrokenPax) {
+  TempFolder folder;
+  Bytes sparse = TarBuilder().add("a", to_bytes("hello")).finish();
+  sparse[156] = std::byte{'S'};
+  fix_tar_checksum(sparse);
+  EXPECT_THROW(read_members(folder.write("a.tar", sparse)), DataError);
+  for (const char* record : {"99 path=a\n", "0 path=a\n", "9 path=a\n", "11path=abc\n", "x", "6 abc\n",
+                             "21 GNU.sparse.major=1\n", "9 size=x\n"}) {
+    Bytes pax = TarBuilder().add("h", to_bytes(record)).add("a", to_bytes("hello")).finish();
+    pax[156] = std::byte{'x'};
+    fix_tar_checksum(pax);
+    EXPECT_THROW(read_members(folder.write("a.tar", pax)), DataError) << record;
+  }
+}
+
+}  // namespace
+}  // namespace headrace::test

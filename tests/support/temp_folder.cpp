@@ -1,0 +1,35 @@
+#include "headrace/tests/support/temp_folder.h"
+
+#include <stdlib.h>
+
+#include <fstream>
+#include <stdexcept>
+
+namespace headrace::test {
+
+TempFolder::TempFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "headrace-test-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a folder like " + name);
+  path_ = name;
+}
+
+TempFolder::~TempFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::filesystem::path TempFolder::write(const std::string& name, std::span<const std::byte> bytes) const {
+  const std::filesystem::path file = path_ / name;
+  std::filesystem::create_directories(file.parent_path());
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (!out) throw std::runtime_error("cannot write " + file.string());
+  return file;
+}
+
+std::filesystem::path TempFolder::write(const std::string& name, std::string_view text) const {
+  return write(name, std::as_bytes(std::span(text)));
+}
+
+}  // namespace headrace::test

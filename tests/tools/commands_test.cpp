@@ -1,0 +1,111 @@
+// The commands as scripts use them: exit status 0, the promised JSON keys, the same stream whatever the settings.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "headrace/tests/support/command.h"
+
+namespace headrace::test {
+namespace {
+
+using Lines = std::vector<nlohmann::json>;
+
+// Standard output of `headrace arguments... --json -`, every line of which must be JSON.
+Lines json_of(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), HEADRACE_BINARY);
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const CommandResult result = run_command(arguments);
+  EXPECT_EQ(result.status, 0) << result.errors;
+  Lines lines;
+  std::istringstream text(result.output);
+  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+void expect_keys(const nlohmann::json& line, const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) EXPECT_TRUE(line.contains(key)) << key << " is missing in " << line;
+}
+
+const std::filesystem::path kFashion = "/usr/share/datasets/fashion-mnist";
+
+TEST(DigestCommand, OneStreamForAllSettings) {
+  const std::vector<std::string> base = {"digest", "--pipeline", "trivial", "--global-batch", "96",
+                                         "--epochs", "2", "--seed", "7"};
+  const Lines reference = json_of(base);
+  ASSERT_GT(reference.size(), 2U);
+  expect_keys(reference.front(), {"epoch", "step", "examples", "sha256"});
+  expect_keys(reference.back(), {"final", "sha256"});
+  for (const std::vector<std::string>& settings :
+       std::vector<std::vector<std::string>>{{"--replicas", "8", "--threads", "1", "--prefetch", "0"},
+                                             {"--replicas", "3", "--threads", "4", "--prefetch", "4"},
+                                             {"--replicas", "2", "--cache", "memory"}}) {
+    std::vector<std::string> arguments = base;
+    arguments.insert(arguments.end(), settings.begin(), settings.end());
+    EXPECT_EQ(json_of(arguments), reference);
+  }
+}
+
+TEST(DigestCommand, StartStepContinuesTheStream) {
+  const Lines whole = json_of({"digest", "--pipeline", "trivial", "--global-batch", "96", "--seed", "7"});
+  const Lines tail =
+      json_of({"digest", "--pipeline", "trivial", "--global-batch", "96", "--seed", "7", "--start-step", "3"});
+  ASSERT_EQ(tail.size() + 3, whole.size());
+  for (std::size_t i = 0; i + 1 < tail.size(); ++i) EXPECT_EQ(tail[i], whole[i + 3]);
+}
+
+TEST(DigestCommand, SeedChangesTheStream) {
+  EXPECT_NE(json_of({"digest", "--pipeline", "trivial", "--seed", "1"}).back(),
+            json_of({"digest", "--pipeline", "trivial", "--seed", "2"}).back());
+}
+
+TEST(LedgerCommand, EveryRecordOnceAnEpoch) {
+  const Lines lines = json_of({"ledger", "--pipeline", "trivial", "--global-batch", "1000003", "--replicas", "8",
+                               "--epochs", "2", "--check"});
+  ASSERT_GT(lines.size(), 1U);
+  expect_keys(lines.front(), {"epoch", "step", "replica", "record"});
+}
+
+TEST(BenchCommand, ReportsItsKeys) {
+  const Lines lines = json_of({"bench", "input", "--pipeline", "trivial", "--seconds", "0.2", "--threads", "1"});
+  ASSERT_EQ(lines.size(), 1U);
+  expect_keys(lines.front(), {"images_per_second", "threads", "p50_us", "p99_us", "first_batch_ms", "rss_mb"});
+  EXPECT_GT(lines.front()["images_per_second"], 0);
+}
+
+TEST(ExplainCommand, NamesEveryStage) {
+  const CommandResult result = run_command({HEADRACE_BINARY, "explain", "--pipeline", "trivial"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_NE(result.output.find("shuffle"), std::string::npos);
+  EXPECT_NE(result.output.find("batch"), std::string::npos);
+}
+
+TEST(DoctorCommand, ListsTheCpu) {
+  bool cpu = false;
+  for (const nlohmann::json& line : json_of({"doctor"})) {
+    expect_keys(line, {"name", "found", "version", "hint"});
+    cpu |= line["name"] == "device cpu:0";
+  }
+  EXPECT_TRUE(cpu);
+}
+
+TEST(TrainCommand, ReportsItsKeysAndRepeatsItself) {
+  if (!std::filesystem::exists(kFashion)) GTEST_SKIP() << "needs Debian's package dataset-fashion-mnist";
+  const std::vector<std::string> arguments = {"train",    "--recipe", "mnist-mlp",         "--data", kFashion.string(),
+                                              "--epochs", "2",        "--steps-per-epoch", "40",     "--devices", "cpu:2"};
+  const Lines lines = json_of(arguments);
+  ASSERT_EQ(lines.size(), 3U);
+  expect_keys(lines.front(), {"epoch", "steps", "seconds", "examples_per_second", "input_stall_fraction", "loss",
+                              "accuracy", "val_loss", "val_accuracy"});
+  expect_keys(lines.back(), {"final", "test_loss", "test_accuracy", "weights_sha256", "replicas", "devices"});
+  EXPECT_EQ(lines.back()["replicas"], 2);
+  EXPECT_EQ(lines.front()["steps"], 40);
+  EXPECT_GT(lines.back()["test_accuracy"], 0.5);
+  EXPECT_EQ(json_of(arguments).back()["weights_sha256"], lines.back()["weights_sha256"]);
+}
+
+}  // namespace
+}  // namespace headrace::test

@@ -1,0 +1,126 @@
+#include "headrace/train/graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+template <typename Action>
+std::string config_error(Action action) {
+  try {
+    action();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no ConfigError";
+}
+
+TEST(Graph, InfersShapes) {
+  Graph g;
+  Node x = g.input("image", {33, 32, 3});
+  x = g.conv(x, 8, {.kernel = 3});
+  EXPECT_EQ(g.shape(x), (Shape{33, 32, 8}));
+  x = g.conv(x, 8, {.kernel = 3, .stride = 2});
+  EXPECT_EQ(g.shape(x), (Shape{17, 16, 8}));
+  x = g.conv(x, 16, {.kernel = 2, .padding = ConvPadding::kValid});
+  EXPECT_EQ(g.shape(x), (Shape{16, 15, 16}));
+  x = g.max_pool(x, 2);
+  EXPECT_EQ(g.shape(x), (Shape{8, 7, 16}));
+  x = g.max_pool(x, 3, {.stride = 2});
+  EXPECT_EQ(g.shape(x), (Shape{3, 3, 16}));
+  EXPECT_EQ(g.shape(g.global_average_pool(x)), (Shape{16}));
+  EXPECT_EQ(g.shape(g.flatten(x)), (Shape{144}));
+  EXPECT_EQ(g.shape(g.dense(x, 5)), (Shape{3, 3, 5})) << "dense acts on the last axis";
+}
+
+TEST(Graph, TakesInputShapesFromTheData) {
+  Graph g({{.name = "image", .dtype = DType::kU8, .shape = {28, 28, 1}}});
+  EXPECT_EQ(g.shape(g.input("image")), (Shape{28, 28, 1}));
+  EXPECT_THAT(config_error([&] { g.input("picture"); }), AllOf(HasSubstr("picture"), HasSubstr("image")));
+  Graph unknown;
+  EXPECT_THAT(config_error([&] { unknown.input("image"); }), HasSubstr("fields"));
+}
+
+TEST(Graph, AnInputIsOneNodeHoweverOftenItIsNamed) {
+  Graph g;
+  EXPECT_EQ(g.input("image", {4}).id, g.input("image", {4}).id);
+  EXPECT_THAT(config_error([&] { g.input("image", {5}); }), AllOf(HasSubstr("(4)"), HasSubstr("(5)")));
+}
+
+TEST(Graph, NamesLayersAndTheirActivations) {
+  Graph g;
+  Node x = g.dense(g.input("image", {4}), 3, {.activation = Activation::kRelu});
+  x = g.dense(x, 3, {.activation = Activation::kGelu, .name = "head"});
+  x = g.dense(x, 3);
+  g.finish(x);
+  std::vector<std::string> names;
+  for (const LayerInfo& layer : g.layers()) names.push_back(layer.name);
+  EXPECT_THAT(names, testing::ElementsAre("image", "dense", "dense/relu", "head", "head/gelu", "dense_1"));
+}
+
+TEST(Graph, CountsParametersAndState) {
+  Graph g;
+  Node x = g.batch_norm(g.conv(g.input("image", {6, 6, 2}), 4, {.kernel = 3, .bias = false}));
+  g.finish(g.dense(g.flatten(x), 3));
+  const std::vector<LayerInfo> layers = g.layers();
+  EXPECT_EQ(layers[1].parameters, 4 * 3 * 3 * 2);
+  EXPECT_EQ(layers[2].parameters, 8);
+  EXPECT_EQ(layers[2].state, 8);
+  EXPECT_EQ(layers[4].parameters, 144 * 3 + 3);
+}
+
+TEST(Graph, ErrorsNameTheLayerAndTheShapes) {
+  Graph g;
+  const Node image = g.input("image", {6, 5, 2});
+  const Node flat = g.flatten(image);
+  EXPECT_THAT(config_error([&] { g.conv(flat, 4); }), AllOf(HasSubstr("'conv'"), HasSubstr("(60)")));
+  EXPECT_THAT(config_error([&] { g.conv(image, 4, {.kernel = 7, .padding = ConvPadding::kValid}); }),
+              AllOf(HasSubstr("conv"), HasSubstr("(6, 5, 2)"), HasSubstr("kSame")));
+  EXPECT_THAT(config_error([&] { g.max_pool(image, 6); }), AllOf(HasSubstr("'max_pool'"), HasSubstr("(6, 5, 2)")));
+  EXPECT_THAT(config_error([&] { g.add(image, flat, {.name = "join"}); }),
+              AllOf(HasSubstr("'join'"), HasSubstr("(6, 5, 2)"), HasSubstr("(60)")));
+  EXPECT_THAT(config_error([&] { g.dropout(flat, 1.0F); }), HasSubstr("rate"));
+  EXPECT_THAT(config_error([&] { g.dense(flat, 0); }), HasSubstr("unit"));
+  EXPECT_THAT(config_error([&] { g.global_average_pool(flat); }), HasSubstr("(60)"));
+  EXPECT_THAT(config_error([&] { g.input("other", {Shape::kDynamic, 3}); }), HasSubstr("?"));
+}
+
+TEST(Graph, RefusesNodesOfAnotherGraph) {
+  Graph g, other;
+  const Node foreign = other.input("image", {4});
+  EXPECT_THAT(config_error([&] { g.dense(foreign, 2); }), HasSubstr("another graph"));
+  EXPECT_THAT(config_error([&] { g.dense({}, 2); }), HasSubstr("another graph"));
+}
+
+TEST(Graph, RefusesTwoLayersOfOneName) {
+  Graph g;
+  const Node x = g.dense(g.input("image", {4}), 2, {.name = "same"});
+  EXPECT_THAT(config_error([&] { g.dense(x, 2, {.name = "same"}); }), HasSubstr("'same'"));
+}
+
+TEST(Graph, FinishFindsLooseEnds) {
+  Graph g;
+  const Node x = g.input("image", {4});
+  const Node loose = g.dense(x, 2, {.name = "loose"});
+  const Node result = g.dense(x, 2);
+  EXPECT_THAT(config_error([&] { g.finish(result); }), HasSubstr("'loose'"));
+  EXPECT_THAT(config_error([&] { g.finish(x); }), HasSubstr("behind it"));
+  g.finish(g.add(loose, result));
+  EXPECT_THAT(config_error([&] { g.relu(x); }), HasSubstr("finished"));
+}
+
+TEST(Graph, SoftmaxMustBeLast) {
+  Graph g;
+  const Node x = g.softmax(g.input("image", {4}));
+  const Node y = g.dense(x, 2);
+  EXPECT_THAT(config_error([&] { g.finish(y); }), HasSubstr("'softmax'"));
+}
+
+}  // namespace
+}  // namespace headrace

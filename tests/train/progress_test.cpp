@@ -1,0 +1,31 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "headrace/train/engine/progress.h"
+
+namespace headrace {
+namespace {
+
+TEST(Progress, AnEpochsLineHasItsFieldsInOrder) {
+  const EpochReport report{.steps = 1563, .seconds = 7.2, .loss = 0.25, .accuracy = 0.925, .val_loss = 0.2, .val_accuracy = 0.94};
+  EXPECT_EQ(epoch_line(report, true),
+            "1563/1563 - 7.2s - 4.6ms/step - loss: 0.2500 - accuracy: 0.9250 - val_loss: 0.2000 - val_accuracy: 0.9400");
+  EXPECT_EQ(epoch_line(report, false), "1563/1563 - 7.2s - 4.6ms/step - loss: 0.2500 - val_loss: 0.2000");
+}
+
+TEST(Progress, WithoutValidationItEndsAfterTraining) {
+  const EpochReport report{.steps = 10, .seconds = 75, .loss = 1, .accuracy = 0.5};
+  EXPECT_EQ(epoch_line(report, true), "10/10 - 1:15 - 7.5s/step - loss: 1.0000 - accuracy: 0.5000");
+  const EpochReport fast{.steps = 1000, .seconds = 0.4, .loss = 1, .accuracy = 0.5};
+  EXPECT_THAT(epoch_line(fast, true), testing::HasSubstr("- 0.4s - 400us/step -"));
+}
+
+TEST(Progress, AStepsLineShowsRateTimeAndStall) {
+  const StepReport report{.step = 50, .steps = 100, .loss = 0.5, .accuracy = 0.75, .examples_per_second = 23'400,
+                          .input_stall_fraction = 0.012, .remaining_seconds = 3};
+  EXPECT_EQ(step_line(report, true),
+            "50/100 [==========>.........] 23k/s - ETA 3.0s - input stall 1.2% - loss: 0.5000 - accuracy: 0.7500");
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,65 @@
+#include "headrace/train/reducer.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "headrace/tests/train/training_fixture.h"
+
+namespace headrace {
+namespace {
+
+// Notes the slices it is given.
+class NotingCollective final : public Collective {
+ public:
+  NotingCollective(int size, const float* base) : size_(size), base_(base) {}
+
+  int size() const noexcept override { return size_; }
+  void all_reduce_sum(int replica, const TensorView& tensor, Stream&) override {
+    if (replica != 0) return;
+    const std::int64_t begin = tensor.as<float>() - base_;
+    slices.emplace_back(begin, begin + tensor.elements());
+  }
+  void broadcast(int, int, const TensorView&, Stream&) override {}
+  void abort(const std::string&) noexcept override {}
+
+  std::vector<std::pair<std::int64_t, std::int64_t>> slices;
+
+ private:
+  int size_;
+  const float* base_;
+};
+
+using Slices = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+class ReducerTest : public testing::Test {
+ protected:
+  test::Training training_;
+  std::vector<float> memory_ = std::vector<float>(1000);
+  TensorView arena_{memory_.data(), Shape{1000}, DType::kF32};
+};
+
+TEST_F(ReducerTest, SendsFullBucketsAsTheyFillAndTheRestAtTheEnd) {
+  NotingCollective collective(2, memory_.data());
+  Reducer reducer(collective, 1000, {.bucket_bytes = 400});
+  for (int round = 0; round < 2; ++round) {
+    collective.slices.clear();
+    for (const std::int64_t filled : {50, 120, 130, 700, 990}) {
+      reducer.filled(0, arena_, filled, training_.strategy.stream(0));
+    }
+    reducer.finish(0, arena_, training_.strategy.stream(0));
+    EXPECT_EQ(collective.slices, (Slices{{0, 120}, {120, 700}, {700, 990}, {990, 1000}}));
+  }
+}
+
+TEST_F(ReducerTest, OneReplicaSendsNothing) {
+  NotingCollective collective(1, memory_.data());
+  Reducer reducer(collective, 1000, {.bucket_bytes = 400});
+  reducer.filled(0, arena_, 800, training_.strategy.stream(0));
+  reducer.finish(0, arena_, training_.strategy.stream(0));
+  EXPECT_TRUE(collective.slices.empty());
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,44 @@
+// Devices and a silent strategy for a test.
+#pragma once
+
+#include <string>
+
+#include "headrace/devices/registry.h"
+#include "headrace/train/strategy.h"
+
+namespace headrace::test {
+
+struct Training {
+  explicit Training(int replicas = 1)
+      : devices(open_devices("cpu:" + std::to_string(replicas))), strategy(devices, {.announce = Announce::kNo}) {}
+
+  DeviceGroup devices;
+  Strategy strategy;
+};
+
+// Compiled with plain defaults but for the optimizer.
+inline Model compiled(Strategy& strategy, const Net& net, const Optimizer& optimizer = adam(1e-2F),
+                      std::uint64_t seed = 3) {
+  Model model = strategy.build(net, {.seed = seed});
+  model.compile({.optimizer = optimizer});
+  return model;
+}
+
+inline Node small_mlp(Graph& g) {
+  return g.dense(g.dense(g.input("image", {8}), 16, {.activation = Activation::kRelu}), 4);
+}
+
+// With everything that could depend on the number of replicas but batch norm, which does.
+inline Node small_cnn(Graph& g) {
+  Node x = g.conv(g.input("image", {6, 6, 2}), 4, {.activation = Activation::kRelu});
+  x = g.dropout(g.max_pool(x, 2), 0.25F);
+  return g.dense(g.flatten(x), 4);
+}
+
+inline Node norm_cnn(Graph& g) {
+  Node x = g.conv(g.input("image", {6, 6, 2}), 4, {.bias = false});
+  x = g.relu(g.batch_norm(x, {.momentum = 0.5F}));
+  return g.dense(g.global_average_pool(x), 4);
+}
+
+}  // namespace headrace::test

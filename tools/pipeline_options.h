@@ -1,0 +1,27 @@
+// The options of every command that runs a named pipeline without a trainer.
+#pragma once
+
+#include <string>
+
+#include "headrace/devices/device_group.h"
+#include "headrace/pipeline/dataset.h"
+#include "headrace/pipeline/loader.h"
+#include "headrace/tools/common_options.h"
+
+namespace headrace::tools {
+
+struct PipelineCommandOptions {
+  CommonOptions common;
+  std::string pipeline;
+  std::string split = "train";
+  int replicas = 0;  // CPU replicas; 0: as --devices says
+
+  void add_to(CLI::App& command);
+
+  // ConfigError for an unknown pipeline, the source's errors for the data.
+  Dataset open() const;
+  DeviceGroup devices() const;
+  LoaderOptions loader() const;
+};
+
+}  // namespace headrace::tools

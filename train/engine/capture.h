@@ -1,0 +1,23 @@
+// Records work on a stream.
+#pragma once
+
+#include <memory>
+
+#include "headrace/devices/stream.h"
+
+namespace headrace {
+
+// What `submit` submits to the stream, as one piece of work. An exception leaves the stream as it was.
+template <typename Submit>
+std::unique_ptr<CapturedWork> capture(Stream& stream, const Submit& submit) {
+  stream.begin_capture();
+  try {
+    submit();
+  } catch (...) {
+    stream.end_capture();
+    throw;
+  }
+  return stream.end_capture();
+}
+
+}  // namespace headrace

@@ -1,0 +1,44 @@
+#include "headrace/train/engine/evaluator.h"
+
+#include "headrace/train/engine/capture.h"
+#include "headrace/train/strategy.h"
+
+namespace headrace {
+
+Evaluator::Evaluator(ModelState& model, Loader& loader, const BatchRunnerOptions& options)
+    : model_(model), loader_(loader), runner_(model, loader.fields(), options) {
+  for (int r = 0; r < model.strategy->replicas(); ++r) capture(r, options);
+}
+
+void Evaluator::capture(int replica, const BatchRunnerOptions& options) {
+  const ProgramBinding bound = runner_.binding(replica);
+  works_.push_back(headrace::capture(bound.stream, [&] {
+    runner_.program().forward(bound);
+    if (!options.loss) return;
+    bound.kernels.softmax_cross_entropy(bound.stream, runner_.program().result(bound), runner_.labels(replica),
+                                        options.loss->options.label_smoothing, bound.scalars, {},
+                                        runner_.sums(replica));
+  }));
+}
+
+MetricSums Evaluator::run(std::uint64_t steps) {
+  runner_.reset_sums();
+  for (std::uint64_t done = 0; steps == 0 || done < steps; ++done) {
+    GlobalBatch batches;
+    for (int r = 0; r < model_.strategy->replicas(); ++r) {
+      std::optional<Batch> batch = loader_.next(r);
+      if (!batch) break;
+      batches.push_back(std::move(*batch));
+    }
+    if (batches.empty()) break;
+    const bool last = batches.front().position().last_of_epoch;
+    runner_.submit(std::move(batches), {.step = model_.step}, [this](int r, const ReplicaSlot&) {
+      model_.strategy->stream(r).launch(*works_[static_cast<std::size_t>(r)]);
+    });
+    if (last) break;
+  }
+  runner_.drain();
+  return runner_.sums();
+}
+
+}  // namespace headrace

@@ -1,0 +1,52 @@
+// One call of Model::fit: epochs of training steps, validation, callbacks, history.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/train/engine/evaluator.h"
+#include "headrace/train/engine/progress.h"
+#include "headrace/train/history.h"
+#include "headrace/train/trainer.h"
+
+namespace headrace {
+
+class FitLoop {
+ public:
+  FitLoop(Model& model, const Dataset& train, const FitOptions& options);
+
+  History run();
+
+ private:
+  struct Validation {
+    Loader loader;
+    Evaluator evaluator;
+
+    Validation(Model& model, const Dataset& data, const FitOptions& options);
+  };
+
+  // False where the fit was stopped before the epoch's end: such an epoch is not reported.
+  bool train_epoch(int epoch);
+  EpochReport finish_epoch(int epoch);
+  void report_step(int epoch, std::uint64_t step);
+  void remember(const EpochReport& report);
+  bool stopped() const;
+  double stall_fraction(double seconds) const;
+
+  Model& model_;
+  const FitOptions& options_;
+  FitControl control_;
+  Progress progress_;
+  std::uint64_t steps_;  // an epoch
+  Loader loader_;
+  Trainer trainer_;
+  std::optional<Validation> validation_;
+  History history_;
+
+  Stopwatch epoch_time_;
+  std::uint64_t stalled_before_ = 0;   // when the epoch began
+  std::uint64_t next_report_ns_ = 0;
+};
+
+}  // namespace headrace

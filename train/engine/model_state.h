@@ -1,0 +1,37 @@
+// What a model consists of. One thread at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "headrace/train/engine/mirrored_variables.h"
+#include "headrace/train/engine/variable_layout.h"
+#include "headrace/train/model.h"
+
+namespace headrace {
+
+// One replica's arenas beside the parameters, each laid out as these.
+struct OptimizerMemory {
+  Buffer gradients;
+  std::array<Buffer, 2> moments;
+};
+
+struct ModelState {
+  ModelState(Strategy& strategy, std::unique_ptr<const Graph> graph, std::uint64_t seed);
+
+  // The options of compile(), or a ConfigError saying that `what` needs it.
+  const CompileOptions& require_compiled(const char* what) const;
+
+  Strategy* strategy;
+  std::unique_ptr<const Graph> graph;
+  VariableLayout layout;
+  MirroredVariables variables;
+  std::optional<CompileOptions> compiled;
+  std::vector<OptimizerMemory> optimizer;  // by replica, from compile()
+  std::uint64_t step = 0;                  // updates submitted since compile()
+};
+
+}  // namespace headrace

@@ -1,0 +1,26 @@
+#include "headrace/train/engine/predictor.h"
+
+#include "headrace/train/engine/evaluator.h"
+
+namespace headrace {
+
+Predictions predict(ModelState& model, Loader& loader, std::uint64_t steps) {
+  const Precision precision = model.compiled ? model.compiled->precision : Precision::kF32;
+  Evaluator evaluator(model, loader,
+                      {.program = {.mode = Mode::kPredict, .rows = loader.local_rows(), .precision = precision},
+                       .nan = NanPolicy::kIgnore});
+  const Shape& shape = model.graph->layer(model.graph->output()).shape();
+  Predictions predictions;
+  // Replicas in order hold the rows of a global batch in order.
+  evaluator.runner().on_done = [&](const StepSlot& step) {
+    for (const ReplicaSlot& slot : step.replicas) {
+      predictions.values.insert(predictions.values.end(), slot.result, slot.result + slot.examples * shape.elements());
+      predictions.records.insert(predictions.records.end(), slot.records.begin(), slot.records.end());
+    }
+  };
+  evaluator.run(steps);
+  predictions.shape = shape.with_front(static_cast<std::int64_t>(predictions.records.size()));
+  return predictions;
+}
+
+}  // namespace headrace

@@ -1,0 +1,58 @@
+#include "headrace/train/engine/replica_arenas.h"
+
+#include "headrace/train/strategy.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::int64_t kWidth = VariableLayout::kAlignment;
+constexpr std::size_t kWidthBytes = kWidth * sizeof(float);
+
+TensorView as_rows(void* arena, std::int64_t elements) {
+  return {arena, Shape{elements / kWidth, kWidth}, DType::kF32};
+}
+
+}  // namespace
+
+ReplicaArenas::ReplicaArenas(ModelState& model, int replica, Accumulation accumulation)
+    : parameters(model.variables.parameters(replica)), state_(model.variables.state(replica)) {
+  Device& device = model.strategy->device(replica);
+  Stream& stream = model.strategy->stream(replica);
+  const OptimizerMemory& memory = model.optimizer.at(static_cast<std::size_t>(replica));
+  gradients = memory.gradients.view(parameters.shape, DType::kF32);
+  for (std::size_t i = 0; i < moments.size(); ++i) {
+    if (memory.moments[i]) moments[i] = memory.moments[i].view(parameters.shape, DType::kF32);
+  }
+  if (accumulation == Accumulation::kYes) {
+    accumulated_ = device.allocate(parameters.bytes());
+    stream.fill(accumulated_.data(), 0, accumulated_.size());
+  }
+  if (state_.defined()) summed_state_ = device.allocate(state_.bytes());
+  constants_ = device.allocate(2 * kWidthBytes);
+  std::array<float, 2 * kWidth> values{};
+  std::fill_n(values.begin(), kWidth, 1.0F / static_cast<float>(model.strategy->replicas()));
+  stream.copy(constants_.data(), values.data(), constants_.size());
+  stream.synchronize();
+}
+
+void ReplicaArenas::accumulate(Stream& stream, Kernels& kernels) const {
+  kernels.accumulate(stream, gradients, accumulated_.view(gradients.shape, DType::kF32));
+}
+
+void ReplicaArenas::begin_group_update(Stream& stream, Kernels& kernels, float* group_scale) const {
+  const std::int64_t elements = gradients.elements();
+  kernels.scale_shift(stream, as_rows(accumulated_.data(), elements), {group_scale, Shape{kWidth}, DType::kF32},
+                      constants_.view(Shape{kWidth}, DType::kF32, kWidthBytes), as_rows(gradients.data, elements));
+  stream.fill(accumulated_.data(), 0, accumulated_.size());
+}
+
+void ReplicaArenas::average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels) const {
+  if (!state_.defined() || collective.size() == 1) return;
+  const TensorView summed = summed_state_.view(state_.shape, DType::kF32);
+  stream.copy(summed.data, state_.data, state_.bytes());
+  collective.all_reduce_sum(replica, summed, stream);
+  kernels.scale_shift(stream, as_rows(summed.data, summed.elements()), constants_.view(Shape{kWidth}, DType::kF32),
+                      constants_.view(Shape{kWidth}, DType::kF32, kWidthBytes), as_rows(state_.data, state_.elements()));
+}
+
+}  // namespace headrace

@@ -1,0 +1,36 @@
+// One replica's arenas during training, and what is done to a whole arena between backward and optimizer.
+#pragma once
+
+#include <array>
+
+#include "headrace/devices/collective.h"
+#include "headrace/devices/kernels.h"
+#include "headrace/train/engine/model_state.h"
+
+namespace headrace {
+
+enum class Accumulation { kNo, kYes };
+
+// Functions submit to the replica's stream, and may be captured.
+class ReplicaArenas {
+ public:
+  ReplicaArenas(ModelState& model, int replica, Accumulation accumulation);
+
+  // Adds this batch's gradients to those of the step so far.
+  void accumulate(Stream& stream, Kernels& kernels) const;
+  // The step's gradients are the accumulated ones times `group_scale`; accumulation starts anew.
+  void begin_group_update(Stream& stream, Kernels& kernels, float* group_scale) const;
+  // The state (running statistics) becomes its mean over replicas.
+  void average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels) const;
+
+  TensorView parameters, gradients;  // whole arenas, owned by the model
+  std::array<TensorView, 2> moments;
+
+ private:
+  TensorView state_;
+  Buffer accumulated_;
+  Buffer summed_state_;
+  Buffer constants_;  // kAlignment times 1 / replicas, then as many zeros
+};
+
+}  // namespace headrace

@@ -1,0 +1,118 @@
+#include "headrace/train/model.h"
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/train/engine/evaluator.h"
+#include "headrace/train/engine/fit_loop.h"
+#include "headrace/train/engine/model_state.h"
+#include "headrace/train/engine/predictor.h"
+#include "headrace/train/strategy.h"
+#include "headrace/train/summary.h"
+
+namespace headrace {
+namespace {
+
+LoaderOptions loader_options(const EvaluateOptions& options) {
+  LoaderOptions loader;
+  loader.seed = options.seed;
+  loader.threads = options.threads;
+  loader.prefetch = options.prefetch;
+  return loader;
+}
+
+void check_loss_fits(const Graph& graph, const Loss& loss) {
+  const Layer& last = graph.layer(graph.output());
+  const std::string who = label(last.name(), last.kind());
+  if (last.shape().rank() != 1) {
+    throw ConfigError("the loss wants one value a class, but " + who + " gives " + last.shape().to_string(),
+                      "end the net with flatten() or global_average_pool(), and dense()");
+  }
+  const bool softmax = last.traits(Mode::kEvaluate).only_last;
+  if (loss.options.from_logits && softmax) {
+    throw ConfigError("the loss is from logits, but " + who + " gives probabilities",
+                      "leave the softmax out, or use {.from_logits = false}");
+  }
+  if (!loss.options.from_logits && !softmax) {
+    throw ConfigError("the loss is from probabilities, but " + who + " is no softmax",
+                      "add graph.softmax(), or use {.from_logits = true}");
+  }
+}
+
+}  // namespace
+
+Model::Model(std::unique_ptr<ModelState> state) : state_(std::move(state)) {}
+Model::~Model() = default;
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(Model&&) noexcept = default;
+
+void Model::compile(const CompileOptions& options) {
+  check_loss_fits(*state_->graph, options.loss);
+  const TensorView parameters = state_->variables.parameters(0);
+  if (!parameters.defined()) throw ConfigError("the net has no parameters: there is nothing to train");
+  state_->compiled = options;
+  state_->step = 0;
+  state_->optimizer.clear();
+  for (int r = 0; r < strategy().replicas(); ++r) {
+    OptimizerMemory memory{.gradients = strategy().device(r).allocate(parameters.bytes()), .moments = {}};
+    strategy().stream(r).fill(memory.gradients.data(), 0, memory.gradients.size());
+    for (int i = 0; i < options.optimizer.moments(); ++i) {
+      Buffer& moment = memory.moments[static_cast<std::size_t>(i)];
+      moment = strategy().device(r).allocate(parameters.bytes());
+      strategy().stream(r).fill(moment.data(), 0, moment.size());
+    }
+    state_->optimizer.push_back(std::move(memory));
+  }
+  strategy().synchronize();
+}
+
+History Model::fit(const Dataset& train, const FitOptions& options) {
+  state_->require_compiled("fit()");
+  return FitLoop(*this, train, options).run();
+}
+
+Evaluation Model::evaluate(const Dataset& data, const EvaluateOptions& options) {
+  const CompileOptions& compiled = state_->require_compiled("evaluate()");
+  const Stopwatch time;
+  Loader loader(data, strategy().devices(), loader_options(options));
+  Evaluator evaluator(*state_, loader,
+                      {.program = {.mode = Mode::kEvaluate, .rows = loader.local_rows(), .precision = compiled.precision},
+                       .loss = compiled.loss});
+  const MetricSums sums = evaluator.run(options.steps);
+  return {.loss = mean_loss(sums), .accuracy = mean_accuracy(sums), .examples = sums.examples, .seconds = time.seconds()};
+}
+
+Predictions Model::predict(const Dataset& data, const EvaluateOptions& options) {
+  Loader loader(data, strategy().devices(), loader_options(options));
+  return headrace::predict(*state_, loader, options.steps);
+}
+
+const Graph& Model::graph() const noexcept { return *state_->graph; }
+Strategy& Model::strategy() const noexcept { return *state_->strategy; }
+std::int64_t Model::parameter_count() const noexcept { return state_->layout.parameter_count(); }
+std::uint64_t Model::global_step() const noexcept { return state_->step; }
+std::string Model::summary() const { return summarize(*state_->graph); }
+
+std::vector<std::string> Model::variable_names() const {
+  std::vector<std::string> names;
+  for (const Variable& variable : state_->layout.variables()) names.push_back(variable.name);
+  return names;
+}
+
+Shape Model::variable_shape(const std::string& name) const { return state_->layout.find(name).spec.shape; }
+
+std::vector<float> Model::read_variable(const std::string& name, int replica) const {
+  return state_->variables.read(state_->layout.find(name), replica);
+}
+
+void Model::write_variable(const std::string& name, std::span<const float> values) {
+  state_->variables.write(state_->layout.find(name), values);
+}
+
+TensorView Model::variable(const std::string& name, int replica) const {
+  return state_->variables.view(state_->layout.find(name), replica);
+}
+
+std::string Model::weights_sha256() const { return state_->variables.sha256(); }
+void Model::check_mirrored() const { state_->variables.check(); }
+
+}  // namespace headrace

@@ -1,0 +1,65 @@
+#include "headrace/train/strategy.h"
+
+#include <cstdio>
+#include <exception>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/train/engine/model_state.h"
+
+namespace headrace {
+
+Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options) : devices_(&devices) {
+  if (devices.size() == 0) throw ConfigError("a strategy needs at least one device");
+  for (int replica = 0; replica < devices.size(); ++replica) {
+    Device& device = devices[replica];
+    if (device.kernels() == nullptr) {
+      throw DeviceError(ErrorCode::kUnsupported, "this build cannot compute on it", device.info().name,
+                        "choose other devices, as \"cpu\"");
+    }
+    streams_.push_back(device.create_stream());
+  }
+  collectives_.push_back(create_collective(devices));
+  if (options.announce == Announce::kYes) {
+    std::printf("%s\n", to_string().c_str());
+    std::fflush(stdout);
+  }
+}
+
+// A replica may be waiting for another within a collective: nobody will come any more.
+Strategy::~Strategy() { collective().abort("the strategy is being destroyed"); }
+
+Model Strategy::build(const Net& net, const BuildOptions& options) {
+  auto graph = std::make_unique<Graph>(options.fields);
+  graph->finish(net(*graph));
+  return Model(std::make_unique<ModelState>(*this, std::move(graph), options.seed));
+}
+
+void Strategy::synchronize() {
+  std::exception_ptr first;
+  for (const auto& stream : streams_) {
+    try {
+      stream->synchronize();
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+void Strategy::recover() {
+  collective().abort("a replica failed");
+  for (const auto& stream : streams_) {
+    try {
+      stream->synchronize();
+    } catch (const std::exception&) {
+      // Reported by whoever found the failure; what is left are its consequences.
+    }
+  }
+  collectives_.push_back(create_collective(*devices_));
+}
+
+std::string Strategy::to_string() const {
+  return "MirroredStrategy over " + devices_->to_string() + "\nNumber of devices: " + std::to_string(replicas());
+}
+
+}  // namespace headrace

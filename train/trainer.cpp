@@ -1,0 +1,233 @@
+#include "headrace/train/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/train/engine/batch_runner.h"
+#include "headrace/train/engine/capture.h"
+#include "headrace/train/engine/replica_arenas.h"
+#include "headrace/train/reducer.h"
+#include "headrace/train/strategy.h"
+
+namespace headrace {
+
+class Trainer::Impl {
+ public:
+  Impl(Strategy& strategy, Model& model, Loader& loader, const TrainerOptions& options)
+      : strategy_(strategy),
+        model_(model),
+        state_(model.state()),
+        loader_(loader),
+        options_(options),
+        runner_(state_, loader.fields(),
+                {.program = {.mode = Mode::kTrain,
+                             .rows = loader.local_rows(),
+                             .precision = state_.compiled->precision,
+                             .seed = options.seed},
+                 .loss = state_.compiled->loss,
+                 .in_flight = options.in_flight,
+                 .nan = options.nan}),
+        reducer_(strategy.collective(), state_.layout.trained_elements()) {
+    for (int r = 0; r < strategy.replicas(); ++r) {
+      arenas_.emplace_back(state_, r, options.accumulate > 1 ? Accumulation::kYes : Accumulation::kNo);
+    }
+    for (int r = 0; r < strategy.replicas(); ++r) capture(r);
+  }
+
+  // One update. The host only submits: it waits for input, and where too many batches are in flight.
+  bool step() {
+    std::int64_t group_examples = 0;
+    for (int micro = 0; micro < options_.accumulate; ++micro) {
+      std::optional<GlobalBatch> batches = take();
+      if (!batches) return false;
+      const BatchPosition position = batches->front().position();
+      group_examples += position.global_examples;
+      const bool last = micro + 1 == options_.accumulate || position.last_of_epoch;
+      runner_.submit(std::move(*batches), scalars(position, group_examples),
+                     [&](int r, const ReplicaSlot& slot) { launch(r, slot, last, group_examples); });
+      if (last) break;
+    }
+    advance();
+    return true;
+  }
+
+  // Every replica's share of the next global batch. Time spent here counts as a stall where the devices have
+  // run out of work meanwhile.
+  std::optional<GlobalBatch> take() {
+    const Stopwatch waited;
+    GlobalBatch batches;
+    for (int r = 0; r < strategy_.replicas(); ++r) {
+      std::optional<Batch> batch = loader_.next(r);
+      if (!batch) return std::nullopt;
+      batches.push_back(std::move(*batch));
+    }
+    if (runner_.idle()) stall_ns_ += waited.nanoseconds();
+    return batches;
+  }
+
+  void gradients(GlobalBatch batches) {
+    const BatchPosition position = batches.front().position();
+    runner_.submit(std::move(batches), scalars(position, position.global_examples), [&](int r, const ReplicaSlot&) {
+      submit_gradients(r, [](std::int64_t) {});
+    });
+  }
+
+  void all_reduce() {
+    for (int r = 0; r < strategy_.replicas(); ++r) {
+      reducer_.finish(r, arenas_[index(r)].gradients, strategy_.stream(r));
+    }
+  }
+
+  void apply_gradients() {
+    for (int r = 0; r < strategy_.replicas(); ++r) submit_update(r);
+    advance();
+  }
+
+  MetricSums progress() const noexcept { return runner_.sums(); }
+
+  MetricSums finish() {
+    runner_.drain();
+    strategy_.synchronize();
+    return runner_.sums();
+  }
+
+  void reset_metrics() { runner_.reset_sums(); }
+
+  std::uint64_t stall_ns() const noexcept { return stall_ns_; }
+
+ private:
+  static std::size_t index(int replica) { return static_cast<std::size_t>(replica); }
+
+  // --- what a step is: recorded once a replica, launched every step ---
+
+  void capture(int r) {
+    Stream& stream = strategy_.stream(r);
+    ReplicaArenas& arenas = arenas_[index(r)];
+    updates_.push_back(headrace::capture(stream, [&] {
+      if (options_.accumulate == 1) {
+        submit_gradients(r, [&](std::int64_t filled) { reducer_.filled(r, arenas.gradients, filled, stream); });
+      } else {
+        arenas.begin_group_update(stream, *kernels(r), runner_.group_scale(r));
+      }
+      reducer_.finish(r, arenas.gradients, stream);
+      submit_update(r);
+    }));
+    if (options_.accumulate == 1) return;
+    micros_.push_back(headrace::capture(stream, [&] {
+      submit_gradients(r, [](std::int64_t) {});
+      arenas.accumulate(stream, *kernels(r));
+    }));
+  }
+
+  // Forward, loss, backward. `filled(n)`: the gradient arena's elements [0, n) are final.
+  void submit_gradients(int r, const std::function<void(std::int64_t)>& filled) {
+    const Program& program = runner_.program();
+    const ProgramBinding bound = runner_.binding(r);
+    program.forward(bound);
+    bound.kernels.softmax_cross_entropy(bound.stream, program.result(bound), runner_.labels(r),
+                                        state_.compiled->loss.options.label_smoothing, bound.scalars,
+                                        program.result_gradient(bound), runner_.sums(r));
+    program.backward(bound, filled);
+  }
+
+  // The optimizer, and the mean over replicas of what is not trained.
+  void submit_update(int r) {
+    ReplicaArenas& arenas = arenas_[index(r)];
+    Stream& stream = strategy_.stream(r);
+    arenas.average_state(strategy_.collective(), r, stream, *kernels(r));
+    const StepScalars* scalars = runner_.binding(r).scalars;
+    if (const auto* adam = std::get_if<AdamOptions>(&state_.compiled->optimizer.rule)) {
+      kernels(r)->adam(stream, arenas.parameters, arenas.gradients, arenas.moments[0], arenas.moments[1], *adam, scalars);
+    } else {
+      kernels(r)->sgd(stream, arenas.parameters, arenas.gradients, arenas.moments[0],
+                      std::get<SgdOptions>(state_.compiled->optimizer.rule), scalars);
+    }
+  }
+
+  void launch(int r, const ReplicaSlot& slot, bool last, std::int64_t group_examples) {
+    Stream& stream = strategy_.stream(r);
+    if (options_.accumulate == 1) return stream.launch(*updates_[index(r)]);
+    stream.launch(*micros_[index(r)]);
+    if (!last) return;
+    std::fill_n(slot.group_scale, VariableLayout::kAlignment, 1.0F / static_cast<float>(group_examples));
+    stream.copy(runner_.group_scale(r), slot.group_scale, VariableLayout::kAlignment * sizeof(float));
+    stream.launch(*updates_[index(r)]);
+  }
+
+  // --- what changes from step to step ---
+
+  // Of a batch that ends at `group_end` examples into its step. While gradients accumulate they are sums; the
+  // update divides by the step's examples, which are known then.
+  StepScalars scalars(const BatchPosition& position, std::int64_t group_end) const {
+    const bool sums = options_.accumulate > 1;
+    const auto t = static_cast<double>(state_.step + 1);
+    StepScalars common{.learning_rate = state_.compiled->optimizer.learning_rate.at(state_.step), .step = state_.step};
+    common.inverse_global_rows =
+        sums ? 1.0F : 1.0F / static_cast<float>(std::max<std::int64_t>(1, position.global_examples));
+    common.first_row = static_cast<std::uint64_t>(group_end - position.global_examples);
+    if (const auto* adam = std::get_if<AdamOptions>(&state_.compiled->optimizer.rule)) {
+      common.beta1_correction = static_cast<float>(1.0 / (1.0 - std::pow(adam->beta1, t)));
+      common.beta2_correction = static_cast<float>(1.0 / (1.0 - std::pow(adam->beta2, t)));
+    }
+    return common;
+  }
+
+  void advance() {
+    ++state_.step;
+    if (options_.mirror_check_every == 0 || state_.step % options_.mirror_check_every != 0) return;
+    runner_.drain();
+    model_.check_mirrored();
+  }
+
+  Kernels* kernels(int r) const { return strategy_.device(r).kernels(); }
+
+  Strategy& strategy_;
+  Model& model_;
+  ModelState& state_;
+  Loader& loader_;
+  TrainerOptions options_;
+  std::vector<ReplicaArenas> arenas_;
+  // Whole steps; with accumulation what follows the last batch of a step, the batches themselves being `micros_`.
+  std::vector<std::unique_ptr<CapturedWork>> updates_;
+  std::vector<std::unique_ptr<CapturedWork>> micros_;
+  BatchRunner runner_;  // after what its work uses: it waits when destroyed
+  Reducer reducer_;
+  std::uint64_t stall_ns_ = 0;
+};
+
+namespace {
+
+void check(const Strategy& strategy, const Model& model, const TrainerOptions& options) {
+  if (&strategy != &model.strategy()) {
+    throw ConfigError("the model belongs to another strategy (" + model.strategy().to_string() + ")",
+                      "build it with the strategy that trains it");
+  }
+  model.state().require_compiled("training");
+  if (options.accumulate < 1 || options.in_flight < 1) {
+    throw ConfigError("accumulate and in_flight must be at least 1, got " + std::to_string(options.accumulate) +
+                      " and " + std::to_string(options.in_flight));
+  }
+}
+
+}  // namespace
+
+Trainer::Trainer(Strategy& strategy, Model& model, Loader& loader, const TrainerOptions& options) {
+  check(strategy, model, options);
+  impl_ = std::make_unique<Impl>(strategy, model, loader, options);
+}
+
+Trainer::~Trainer() = default;
+
+bool Trainer::step() { return impl_->step(); }
+std::optional<GlobalBatch> Trainer::take() { return impl_->take(); }
+void Trainer::gradients(GlobalBatch batches) { impl_->gradients(std::move(batches)); }
+void Trainer::all_reduce() { impl_->all_reduce(); }
+void Trainer::apply_gradients() { impl_->apply_gradients(); }
+MetricSums Trainer::progress() const noexcept { return impl_->progress(); }
+MetricSums Trainer::finish() { return impl_->finish(); }
+void Trainer::reset_metrics() { impl_->reset_metrics(); }
+std::uint64_t Trainer::stall_ns() const noexcept { return impl_->stall_ns(); }
+
+}  // namespace headrace
