@@ -48,6 +48,14 @@ Dataset Dataset::shard(std::uint64_t count, std::uint64_t index) const {
   return Dataset(grow(plan_, ShardStage{.count = count, .index = index}));
 }
 
+Dataset Dataset::without_shard(std::uint64_t count, std::uint64_t index) const {
+  if (count < 2 || index >= count) {
+    throw ConfigError(
+        fmt::format("without_shard({}, {}): it takes two shards or more, and an index below their number", count, index));
+  }
+  return Dataset(grow(plan_, WithoutShardStage{.count = count, .index = index}));
+}
+
 Dataset Dataset::cache(std::shared_ptr<MemoryCache> cache) const {
   if (cache == nullptr) throw ConfigError("cache() was given no cache", "write .cache(memory())");
   return Dataset(grow(plan_, CacheStage{std::move(cache)}));

@@ -47,6 +47,7 @@ class Dataset {
   Dataset take(std::uint64_t count) const;
   Dataset skip(std::uint64_t count) const;
   Dataset shard(std::uint64_t count, std::uint64_t index) const;  // every count-th record from index on
+  Dataset without_shard(std::uint64_t count, std::uint64_t index) const;  // all the others
   Dataset cache(std::shared_ptr<MemoryCache> cache) const;  // what follows must be able to come after it
   Dataset batch(BatchOptions options) const;
   Dataset prefetch(int batches) const;          // batches in flight ahead of the consumer

@@ -30,6 +30,9 @@ struct Describe {
   std::string operator()(const ShardStage& stage) const {
     return fmt::format("shard({} of {})", stage.index, stage.count);
   }
+  std::string operator()(const WithoutShardStage& stage) const {
+    return fmt::format("without_shard({} of {})", stage.index, stage.count);
+  }
   std::string operator()(const CacheStage&) const { return "cache(memory)"; }
   std::string operator()(const BatchStage& stage) const {
     return fmt::format("batch({}{})", stage.options.global,

@@ -33,6 +33,10 @@ struct ShardStage {
   std::uint64_t count = 1;
   std::uint64_t index = 0;
 };
+struct WithoutShardStage {
+  std::uint64_t count = 2;
+  std::uint64_t index = 0;
+};
 struct CacheStage {
   std::shared_ptr<MemoryCache> cache;
 };
@@ -44,7 +48,7 @@ struct PrefetchStage {
 };
 
 using Stage = std::variant<SourceStage, DecodeStage, MapStage, ShuffleStage, RepeatStage, TakeStage, SkipStage,
-                           ShardStage, CacheStage, BatchStage, PrefetchStage>;
+                           ShardStage, WithoutShardStage, CacheStage, BatchStage, PrefetchStage>;
 
 // Immutable. The first node of a chain holds a SourceStage and no other does.
 struct PlanNode {

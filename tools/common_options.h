@@ -15,7 +15,7 @@ class App;
 namespace headrace::tools {
 
 struct CommonOptions {
-  std::filesystem::path data;
+  std::filesystem::path data = {};
   std::string devices = "auto";
   std::int64_t global_batch = 0;  // 0: as the recipe or pipeline says
   std::uint64_t epochs = 0;       // 0: as the recipe says, 1 for a pipeline
@@ -23,7 +23,7 @@ struct CommonOptions {
   int threads = 0;                // 0: one a processor
   int prefetch = 2;
   std::string cache = "none";
-  std::string json;               // a file, "-" for standard output, empty for none
+  std::string json = {};               // a file, "-" for standard output, empty for none
 
   void add_to(CLI::App& command);
 

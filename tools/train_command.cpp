@@ -73,13 +73,6 @@ class Results {
   std::optional<JsonLines> history_;
 };
 
-// Ends the fit once `limit` optimizer steps were made in all; 0 is no limit.
-Callback stop_after(std::uint64_t limit) {
-  return {.on_step = [limit](const StepReport& step, FitControl& control) {
-    if (limit > 0 && step.global_step >= limit) control.request_stop();
-  }};
-}
-
 FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Results& results) {
   FitOptions fit;
   fit.epochs = options.common.epochs > 0 ? static_cast<int>(options.common.epochs) : recipe.epochs;

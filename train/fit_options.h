@@ -13,7 +13,7 @@
 namespace headrace {
 
 enum class NanPolicy {
-  kStop,    // an Error that names the step; a label out of range is named with its record
+  kStop,    // an Error that names the step, or after an epoch the variable; a label out of range with its record
   kIgnore,
 };
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -83,8 +84,10 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
 // A name beside `path` that no other writer, in this process or another, uses at the same time.
 std::filesystem::path temporary_beside(const std::filesystem::path& path) {
   static std::atomic<std::uint64_t> counter{0};
-  return folder_of(path) / ("." + path.filename().string() + "." + std::to_string(::getpid()) + "." +
-                            std::to_string(counter.fetch_add(1)) + ".tmp");
+  std::string name = path.filename().string();
+  name.append(".").append(std::to_string(::getpid()));
+  name.append(".").append(std::to_string(counter.fetch_add(1))).append(".tmp");
+  return folder_of(path) / name;
 }
 
 DirectoryEntry describe_entry(int folder, const std::filesystem::path& path, const char* name) {

@@ -16,7 +16,6 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 std::string vector_unit() {
   if (has_amx_bf16()) return "AVX-512 and AMX";
@@ -24,17 +23,12 @@ std::string vector_unit() {
   return has_avx2() ? "AVX2" : "no AVX2";
 }
 
-// Null when there is no memory. Large blocks begin and end with a huge page: where the system hands those out
-// unasked, they are made of nothing else.
+// Null when there is no memory.
 void* allocate_aligned(std::size_t bytes) noexcept {
-  const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : kAlignment;
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  return std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
 }
 
 }  // namespace
-
-__attribute__((weak)) std::unique_ptr<Kernels> create_cpu_kernels(CpuDevice&) { return nullptr; }
 
 DeviceInfo describe_cpu(std::string name) {
   return {.name = std::move(name),

@@ -7,17 +7,14 @@
 namespace headrace {
 namespace {
 
-constexpr int kEndOfImage = 0xD9;
 constexpr JDIMENSION kRowsAtOnce = 8;
 
 // Warnings that leave every pixel as it was meant.
-bool is_harmless(const jpeg_error_mgr& errors) {
-  switch (errors.msg_code) {
+bool is_harmless(int message) {
+  switch (message) {
     case JWRN_ADOBE_XFORM:
     case JWRN_JFIF_MAJOR:
     case JWRN_BOGUS_ICC: return true;
-    // Bytes between the last block and the end mark: some cameras and editors leave them.
-    case JWRN_EXTRANEOUS_DATA: return errors.msg_parm.i[1] == kEndOfImage;
     default: return false;
   }
 }
@@ -48,7 +45,7 @@ void JpegHandle::on_error(j_common_ptr info) {
 }
 
 void JpegHandle::on_message(j_common_ptr info, int level) {
-  if (level < 0 && !is_harmless(*info->err)) on_error(info);
+  if (level < 0 && !is_harmless(info->err->msg_code)) on_error(info);
 }
 
 boolean JpegHandle::on_empty(j_decompress_ptr info) {

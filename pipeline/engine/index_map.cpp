@@ -33,6 +33,11 @@ void IndexMap::add(const Stage& stage, std::uint64_t seed) {
     step.amount = shard->count;
     step.index = shard->index;
     size_ = size_ > shard->index ? (size_ - shard->index - 1) / shard->count + 1 : 0;
+  } else if (const auto* others = std::get_if<WithoutShardStage>(&stage)) {
+    step.kind = Kind::kWithoutShard;
+    step.amount = others->count;
+    step.index = others->index;
+    size_ -= size_ > others->index ? (size_ - others->index - 1) / others->count + 1 : 0;
   } else {
     HEADRACE_CHECK(false, "not an index stage: " + describe(stage));
   }
@@ -53,6 +58,11 @@ Located IndexCursor::locate(std::uint64_t epoch, std::uint64_t position) {
     switch (step.kind) {
       case IndexMap::Kind::kSkip: position += step.amount; break;
       case IndexMap::Kind::kShard: position = position * step.amount + step.index; break;
+      case IndexMap::Kind::kWithoutShard: {  // each group of `amount` records lacks the one at `index`
+        const std::uint64_t in_group = position % (step.amount - 1);
+        position = position / (step.amount - 1) * step.amount + in_group + (in_group >= step.index ? 1 : 0);
+        break;
+      }
       case IndexMap::Kind::kRepeat:
         pass = pass * step.amount + position / step.size_before;
         position %= step.size_before;

@@ -28,7 +28,7 @@ class IndexMap {
 
  private:
   friend class IndexCursor;
-  enum class Kind { kShuffle, kRepeat, kSkip, kShard };
+  enum class Kind { kShuffle, kRepeat, kSkip, kShard, kWithoutShard };
   struct Step {
     Kind kind;
     std::uint64_t size_before;  // positions before this stage

@@ -42,8 +42,8 @@ RecordView StreamEngine::read_record(std::uint64_t record, std::vector<std::byte
     state.idle();
     add(state.read_ns, watch.nanoseconds());
     return view;
-  } catch (const DataError& error) {
-    throw DataError(error.code(), kReading + ": " + error.message(), {.offset = error.location().offset}, error.hint());
+  } catch (const DataError&) {
+    throw;  // says where by itself
   } catch (const std::exception& error) {
     throw name_step(kReading, error);
   }

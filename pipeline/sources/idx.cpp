@@ -96,8 +96,8 @@ SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::
                         " images in " + images.filename().string(),
                     {.source = labels.string()});
   }
-  if (pixels.extents.size() == 3) pixels.extents.push_back(1);
-  const Shape shape = Shape(pixels.extents).without_front();
+  const std::int64_t channels = pixels.extents.size() == 4 ? pixels.extents[3] : 1;
+  const Shape shape = {pixels.extents[1], pixels.extents[2], channels};
   std::vector<Array> arrays;
   arrays.push_back({.field = {.name = "image", .dtype = DType::kU8, .shape = shape}, .bytes = std::move(pixels.elements)});
   arrays.push_back(label_array(classes.elements));

@@ -45,9 +45,10 @@ std::uint64_t ZstdInput::most_left() const noexcept {
 void ZstdInput::fail() const {
   if (read_error_) std::rethrow_exception(read_error_);
   const char* words = archive_error_string(reader_.get());
+  const la_int64_t taken = archive_filter_bytes(reader_.get(), -1);  // negative once libarchive has given up
   throw DataError(ErrorCode::kDataCorrupt,
                   std::string("damaged zstd data: ") + (words != nullptr ? words : "no frame found"),
-                  {.source = name(), .offset = static_cast<std::uint64_t>(archive_filter_bytes(reader_.get(), -1))},
+                  {.source = name(), .offset = taken >= 0 ? static_cast<std::uint64_t>(taken) : file_.position()},
                   "download or copy the file anew");
 }
 

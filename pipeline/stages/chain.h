@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/engine/planner.h"
 #include "headrace/pipeline/stages/pixel_step.h"
 #include "headrace/pipeline/stages/sample_steps.h"

@@ -7,7 +7,9 @@ namespace headrace {
 Program::Program(const StreamPlan& plan) : cache_(plan.cache), records_(plan.source->info().records) {
   const std::span<const SampleStage> stages(plan.sample_stages);
   for (const Field& input : plan.source->info().fields) {
-    FieldChains field{.source_shape = input.shape, .encoded = input.encoding == Encoding::kImage};
+    FieldChains field;
+    field.source_shape = input.shape;
+    field.encoded = input.encoding == Encoding::kImage;
     Field between = input;
     if (cache_ != nullptr) {
       field.before =

@@ -1,5 +1,6 @@
 #include "headrace/devices/device_spec.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "headrace/devices/base/error.h"
@@ -11,7 +12,7 @@ std::string described(const std::string& text) {
   const DeviceSpec spec = parse_device_spec(text);
   std::string result = spec.backend;
   for (const auto& item : spec.items) {
-    result += " " + std::to_string(item.ordinal) + "x" + std::to_string(item.replicas);
+    result += fmt::format(" {}x{}", item.ordinal, item.replicas);
   }
   return result;
 }

@@ -1,5 +1,6 @@
 #include "headrace/devices/registry.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -49,7 +50,7 @@ class FakeCuda final : public Backend {
   std::vector<DeviceInfo> list() const override {
     std::vector<DeviceInfo> all;
     for (int i = 0; i < count_; ++i) {
-      all.push_back({.name = "cuda:" + std::to_string(i), .kind = DeviceKind::kCuda, .ordinal = i, .description = "fake"});
+      all.push_back({.name = fmt::format("cuda:{}", i), .kind = DeviceKind::kCuda, .ordinal = i, .description = "fake"});
     }
     return all;
   }

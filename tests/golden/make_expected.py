@@ -18,7 +18,8 @@ torch.set_default_dtype(torch.float64)
 class ConvNet(nn.Module):
     def __init__(self):
         super().__init__()
-        self.conv = nn.Conv2d(2, 4, 3, padding=1)
+        # No bias: before a batch norm its gradient is rounding noise, which Adam would follow.
+        self.conv = nn.Conv2d(2, 4, 3, padding=1, bias=False)
         self.batch_norm = nn.BatchNorm2d(4, eps=1e-3, momentum=0.1)
         self.conv_1 = nn.Conv2d(4, 6, 3)
         self.dense = nn.Linear(6, CLASSES)

@@ -32,4 +32,12 @@ std::filesystem::path TempFolder::write(const std::string& name, std::string_vie
   return write(name, std::as_bytes(std::span(text)));
 }
 
+void TempFolder::patch(const std::filesystem::path& file, std::size_t offset, std::byte value) {
+  std::fstream out(file, std::ios::binary | std::ios::in | std::ios::out);
+  out.seekp(static_cast<std::streamoff>(offset));
+  out.put(static_cast<char>(value));
+  out.close();
+  if (!out) throw std::runtime_error("cannot patch " + file.string());
+}
+
 }  // namespace headrace::test

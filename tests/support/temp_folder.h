@@ -22,6 +22,8 @@ class TempFolder {
   // Writes a file, making the folders above it; returns its path.
   std::filesystem::path write(const std::string& name, std::span<const std::byte> bytes) const;
   std::filesystem::path write(const std::string& name, std::string_view text) const;
+  // Changes one byte of a file.
+  static void patch(const std::filesystem::path& file, std::size_t offset, std::byte value);
 
  private:
   std::filesystem::path path_;

@@ -14,6 +14,7 @@ namespace headrace {
 namespace {
 
 constexpr std::int64_t kExamples = 5, kBatch = 8;  // three rows of padding
+constexpr std::uint64_t kDataSeed = 2;  // with 1 a max pool meets two values that differ by less than the step
 
 struct Case {
   std::string name;
@@ -29,7 +30,7 @@ class Probe {
  public:
   Probe(test::Training& training, const Case& given)
       : model_(test::compiled(training.strategy, given.net)),
-        loader_(test::blobs(kExamples, given.shape, 3).batch({.global = kBatch}), training.devices, options()),
+        loader_(test::blobs(kExamples, given.shape, 3, kDataSeed).batch({.global = kBatch}), training.devices, options()),
         trainer_(training.strategy, compile(given), loader_, {.seed = 5}) {}
 
   double loss() {
@@ -65,7 +66,7 @@ class Probe {
 };
 
 double difference(Probe& probe, const Variable& variable, std::vector<float> values, std::size_t at) {
-  constexpr float kStep = 4e-3F;
+  constexpr float kStep = 1e-3F;
   const float value = values[at];
   values[at] = value + kStep;
   probe.model().write_variable(variable.name, values);
@@ -80,7 +81,7 @@ double difference(Probe& probe, const Variable& variable, std::vector<float> val
 
 class GradientTest : public testing::TestWithParam<Case> {};
 
-// The loss is right to about 1e-7, so a difference quotient to about 3e-5; an average gradient here is 1e-2 or
+// The loss is right to about 1e-7, so a difference quotient to about 1e-4; an average gradient here is 1e-2 or
 // more. What the step crosses of a kink adds up to 1 % in norm.
 TEST_P(GradientTest, EqualsTheDifferenceQuotient) {
   test::Training training;
@@ -95,7 +96,7 @@ TEST_P(GradientTest, EqualsTheDifferenceQuotient) {
       error += (expected - gradient[i]) * (expected - gradient[i]);
       norm += expected * expected;
     }
-    EXPECT_LE(std::sqrt(error), 0.012 * std::sqrt(norm) + 3e-5 * std::sqrt(static_cast<double>(values.size())))
+    EXPECT_LE(std::sqrt(error), 0.01 * std::sqrt(norm) + 1e-4 * std::sqrt(static_cast<double>(values.size())))
         << variable.name << ", norm " << std::sqrt(norm);
     EXPECT_GT(norm, 0.0) << variable.name;
   }
@@ -185,7 +186,7 @@ const Case kCases[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Layers, GradientTest, testing::ValuesIn(kCases),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& each) { return each.param.name; });
 
 }  // namespace
 }  // namespace headrace

@@ -50,7 +50,7 @@ TEST(Summary, HasALineALayer) {
   Graph g;
   g.finish(g.dense(g.batch_norm(g.input("image", {4})), 3, {.name = "head"}));
   const std::string text = summarize(g);
-  EXPECT_THAT(text, testing::ContainsRegex("head +dense +\\(3\\) +15"));
+  EXPECT_THAT(text, testing::ContainsRegex("head +dense +\\(3,\\) +15"));
   EXPECT_THAT(text, testing::HasSubstr("Total parameters: 31, trained: 23, not trained: 8"));
 }
 

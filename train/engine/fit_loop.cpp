@@ -107,6 +107,7 @@ bool FitLoop::train_epoch(int epoch) {
 EpochReport FitLoop::finish_epoch(int epoch) {
   const MetricSums sums = trainer_.finish();
   const double training = epoch_time_.seconds();
+  if (options_.nan == NanPolicy::kStop) model_.state().variables.check_finite();
   EpochReport report{.epoch = epoch,
                      .epochs = options_.epochs,
                      .steps = steps_,

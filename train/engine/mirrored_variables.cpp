@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/train/engine/initial_values.h"
@@ -106,6 +109,17 @@ void MirroredVariables::check() const {
                         strategy_->device(replica).info().name,
                         "something wrote to one replica's copy alone, or its memory is faulty");
     }
+  }
+}
+
+void MirroredVariables::check_finite() const {
+  for (const Variable& variable : layout_->variables()) {
+    const std::vector<float> values = read(variable, 0);
+    const auto found = std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
+    if (found == values.end()) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("variable '{}' holds {} at element {}", variable.name, *found, found - values.begin()),
+                "lower the learning rate, or look for inputs that are not finite");
   }
 }
 

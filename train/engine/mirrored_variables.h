@@ -29,6 +29,8 @@ class MirroredVariables {
   std::string sha256() const;
   // DeviceError naming the first variable, in layer order, of which a replica's copy differs from the first's.
   void check() const;
+  // Error naming the first variable of which replica 0's copy holds something that is not a finite number.
+  void check_finite() const;
 
  private:
   struct Copy {

@@ -33,7 +33,8 @@ TEST(InMemoryTest, SlicesItsArrays) {
   const SourcePtr source = InMemoryMaker().open();
   std::vector<std::byte> scratch;
   const RecordView view = source->read(3, scratch);
-  EXPECT_EQ(to_bytes(view.fields[0]), Bytes(images(4, 0).bytes.begin() + 18, images(4, 0).bytes.end()));
+  const Bytes first_four = images(4, 0).bytes;
+  EXPECT_EQ(to_bytes(view.fields[0]), Bytes(first_four.begin() + 18, first_four.end()));
   EXPECT_EQ(view.fields[1].size(), 8U);
   EXPECT_TRUE(view.fields[2].empty());
   EXPECT_EQ(source->describe(3), "numbers[3]");

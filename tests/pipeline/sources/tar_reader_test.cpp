@@ -85,8 +85,9 @@ TEST(TarReaderTest, EveryTruncationIsAnErrorWithItsOffset) {
   TempFolder folder;
   const Bytes whole =
       TarBuilder().add("a", to_bytes("hello")).add_with_pax("b", to_bytes("world")).add("c", Bytes(600)).unfinished();
-  for (std::size_t size = 0; size <= whole.size(); ++size) {
-    const auto path = folder.write("a.tar", std::span(whole).first(size));
+  const auto path = folder.write("a.tar", whole);
+  for (std::size_t size = whole.size() + 1; size-- > 0;) {
+    std::filesystem::resize_file(path, size);
     try {
       read_members(path);
       ADD_FAILURE() << "no error at " << size;
@@ -100,10 +101,9 @@ TEST(TarReaderTest, EveryTruncationIsAnErrorWithItsOffset) {
 TEST(TarReaderTest, EveryFlippedBitOfAHeaderIsFound) {
   TempFolder folder;
   const Bytes whole = TarBuilder().add("a/1.jpg", to_bytes("hello")).finish();
+  const auto path = folder.write("a.tar", whole);
   for (std::size_t bit = 0; bit < 512 * 8; ++bit) {
-    Bytes damaged = whole;
-    damaged[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
-    const auto path = folder.write("a.tar", damaged);
+    TempFolder::patch(path, bit / 8, whole[bit / 8] ^ static_cast<std::byte>(1U << bit % 8));
     try {
       // The terminators of the checksum itself may change.
       EXPECT_EQ(read_members(path), (std::vector<Member>{{"a/1.jpg", kFile, to_bytes("hello")}})) << "bit " << bit;
@@ -111,6 +111,7 @@ TEST(TarReaderTest, EveryFlippedBitOfAHeaderIsFound) {
     } catch (const DataError& error) {
       EXPECT_EQ(error.location().offset, 0U);
     }
+    TempFolder::patch(path, bit / 8, whole[bit / 8]);
   }
 }
 
@@ -135,7 +136,7 @@ TEST(TarReaderTest, RefusesSparseMembersAndBrokenPax) {
   sparse[156] = std::byte{'S'};
   fix_tar_checksum(sparse);
   EXPECT_THROW(read_members(folder.write("a.tar", sparse)), DataError);
-  for (const char* record : {"99 path=a\n", "0 path=a\n", "9 path=a\n", "11path=abc\n", "x", "6 abc\n",
+  for (const char* record : {"99 path=a\n", "0 path=a\n", "8 path=a\n", "11path=abc\n", "x", "6 abc\n",
                              "21 GNU.sparse.major=1\n", "9 size=x\n"}) {
     Bytes pax = TarBuilder().add("h", to_bytes(record)).add("a", to_bytes("hello")).finish();
     pax[156] = std::byte{'x'};

@@ -1,0 +1,21 @@
+// Dense layers through oneDNN's matmul. Private to the CPU backend.
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/devices/cpu/onednn_operands.h"
+
+namespace headrace {
+
+// x (rows, inputs), weights (outputs, inputs), y (rows, outputs).
+struct DenseShape {
+  std::int64_t rows = 0, inputs = 0, outputs = 0;
+  Precision precision = Precision::kF32;
+};
+
+// `bias` and `dbias` may be null.
+BoundKernel dense_forward(OneDnn&, const DenseShape&, float* x, float* weights, float* bias, float* y, Activation);
+BoundKernel dense_backward_data(OneDnn&, const DenseShape&, float* dy, float* weights, float* dx);
+BoundKernel dense_backward_weights(OneDnn&, const DenseShape&, float* x, float* dy, float* dweights, float* dbias);
+
+}  // namespace headrace

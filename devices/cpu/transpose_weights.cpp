@@ -1,0 +1,36 @@
+#include "headrace/devices/cpu/transpose_weights.h"
+
+#include <algorithm>
+
+namespace headrace::cpu {
+namespace {
+
+constexpr std::int64_t kTile = 16;  // a tile's lines of both matrices fit the first cache
+
+// to[c * to_step + o] = from[o * from_step + c]
+void transpose_tile(const float* from, std::int64_t from_step, float* to, std::int64_t to_step, std::int64_t rows,
+                    std::int64_t columns) {
+  for (std::int64_t c = 0; c < columns; ++c) {
+    for (std::int64_t o = 0; o < rows; ++o) to[c * to_step + o] = from[o * from_step + c];
+  }
+}
+
+}  // namespace
+
+void transpose_weights(const KernelShape& shape, const float* from, float* to) {
+  const std::int64_t taps = shape.height * shape.width;
+  const std::int64_t from_step = taps * shape.channels;
+  const std::int64_t to_step = taps * shape.outputs;
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    const float* from_tap = from + tap * shape.channels;
+    float* to_tap = to + (taps - 1 - tap) * shape.outputs;
+    for (std::int64_t o = 0; o < shape.outputs; o += kTile) {
+      for (std::int64_t c = 0; c < shape.channels; c += kTile) {
+        transpose_tile(from_tap + o * from_step + c, from_step, to_tap + c * to_step + o, to_step,
+                       std::min(kTile, shape.outputs - o), std::min(kTile, shape.channels - c));
+      }
+    }
+  }
+}
+
+}  // namespace headrace::cpu

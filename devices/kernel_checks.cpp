@@ -1,0 +1,142 @@
+#include "headrace/devices/kernel_checks.h"
+
+#include <fmt/format.h>
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace::check {
+namespace {
+
+[[noreturn]] void refuse(const char* kernel, const std::string& what) {
+  throw ConfigError(fmt::format("{}: {}", kernel, what));
+}
+
+void need(bool holds, const char* kernel, const char* rule, const TensorView& a, const TensorView& b) {
+  if (!holds) refuse(kernel, fmt::format("{}; the shapes are {} and {}", rule, a.shape.to_string(), b.shape.to_string()));
+}
+
+void ranked(const char* kernel, const char* name, const TensorView& view, int rank) {
+  tensor(kernel, name, view);
+  if (view.shape.rank() != rank) {
+    refuse(kernel, fmt::format("{} has shape {}, it must have {} axes", name, view.shape.to_string(), rank));
+  }
+}
+
+void vector_of(const char* kernel, const char* name, const TensorView& view, std::int64_t length) {
+  ranked(kernel, name, view, 1);
+  if (view.elements() != length) {
+    refuse(kernel, fmt::format("{} has shape {}, it must have {} elements", name, view.shape.to_string(), length));
+  }
+}
+
+void convolved(const char* kernel, const char* axis, std::int64_t in, std::int64_t padding, std::int64_t window,
+               std::int64_t stride, std::int64_t out) {
+  const std::int64_t room = in + padding - window;
+  if (room < 0) refuse(kernel, fmt::format("a window of {} does not fit a {} of {}", window, axis, in + padding));
+  if (room / stride + 1 != out) {
+    refuse(kernel, fmt::format("the result's {} is {}, it must be {}", axis, out, room / stride + 1));
+  }
+}
+
+void images(const char* kernel, const TensorView& x, const TensorView& y) {
+  ranked(kernel, "x", x, 4);
+  ranked(kernel, "y", y, 4);
+  need(x.shape[0] == y.shape[0], kernel, "x and y must hold equally many images", x, y);
+}
+
+}  // namespace
+
+void tensor(const char* kernel, const char* name, const TensorView& view) {
+  if (!view.defined()) refuse(kernel, fmt::format("{} is undefined", name));
+  if (view.dtype != DType::kF32) {
+    refuse(kernel, fmt::format("{} is {}, it must be float32", name, to_string(view.dtype)));
+  }
+  bool empty = view.shape.rank() == 0;
+  for (const std::int64_t extent : view.shape.extents()) empty = empty || extent <= 0;
+  if (empty) refuse(kernel, fmt::format("{} has the empty shape {}", name, view.shape.to_string()));
+}
+
+void dense(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
+           const TensorView& y) {
+  ranked(kernel, "x", x, 2);
+  ranked(kernel, "weights", weights, 2);
+  ranked(kernel, "y", y, 2);
+  need(x.shape[1] == weights.shape[1], kernel, "x and weights must have equally many columns", x, weights);
+  need(y.shape[1] == weights.shape[0], kernel, "y must have a column for each row of weights", y, weights);
+  need(x.shape[0] == y.shape[0], kernel, "x and y must have equally many rows", x, y);
+  if (bias.defined()) vector_of(kernel, "bias", bias, weights.shape[0]);
+}
+
+void convolution(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                 const TensorView& y, const ConvOptions& options) {
+  images(kernel, x, y);
+  ranked(kernel, "weights", weights, 4);
+  need(x.shape[3] == weights.shape[3], kernel, "x and weights must have equally many channels", x, weights);
+  need(y.shape[3] == weights.shape[0], kernel, "y must have a channel for each row of weights", y, weights);
+  if (options.stride < 1) refuse(kernel, fmt::format("the stride is {}, it must be at least 1", options.stride));
+  if (options.pad_top < 0 || options.pad_left < 0 || options.pad_bottom < 0 || options.pad_right < 0) {
+    refuse(kernel, "padding must not be negative");
+  }
+  convolved(kernel, "height", x.shape[1], options.pad_top + options.pad_bottom, weights.shape[1], options.stride,
+            y.shape[1]);
+  convolved(kernel, "width", x.shape[2], options.pad_left + options.pad_right, weights.shape[2], options.stride,
+            y.shape[2]);
+  if (bias.defined()) vector_of(kernel, "bias", bias, weights.shape[0]);
+}
+
+void same(const char* kernel, const TensorView& view, const TensorView& like) {
+  tensor(kernel, "an argument", view);
+  need(view.shape == like.shape, kernel, "all tensors must have the same shape", view, like);
+}
+
+void channels(const char* kernel, const TensorView& vector, const TensorView& x) {
+  vector_of(kernel, "a coefficient vector", vector, x.shape.back());
+}
+
+void max_pool(const char* kernel, const TensorView& x, const TensorView& y, const TensorView& argmax,
+              const PoolOptions& options) {
+  images(kernel, x, y);
+  need(x.shape[3] == y.shape[3], kernel, "x and y must have equally many channels", x, y);
+  need(argmax.defined() && argmax.shape == y.shape, kernel, "argmax must have y's shape", argmax, y);
+  if (argmax.dtype != DType::kU8) refuse(kernel, "argmax must be uint8");
+  if (options.window < 1 || options.window > 16 || options.stride < 1) {
+    refuse(kernel, fmt::format("the window is {} and the stride {}; windows go from 1 to 16, strides from 1",
+                               options.window, options.stride));
+  }
+  convolved(kernel, "height", x.shape[1], 0, options.window, options.stride, y.shape[1]);
+  convolved(kernel, "width", x.shape[2], 0, options.window, options.stride, y.shape[2]);
+}
+
+void global_pool(const char* kernel, const TensorView& x, const TensorView& y) {
+  ranked(kernel, "x", x, 4);
+  ranked(kernel, "y", y, 2);
+  need(x.shape[0] == y.shape[0] && x.shape[3] == y.shape[1], kernel, "y must be (images, channels) of x", x, y);
+}
+
+void batch_norm(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm) {
+  tensor(kernel, "x", x);
+  if (norm.gamma.defined()) channels(kernel, norm.gamma, x);
+  channels(kernel, norm.beta, x);
+  channels(kernel, norm.running_mean, x);
+  channels(kernel, norm.running_var, x);
+}
+
+void batch_norm_training(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm) {
+  batch_norm(kernel, x, norm);
+  channels(kernel, norm.saved_mean, x);
+  channels(kernel, norm.saved_inv_std, x);
+}
+
+void loss(const char* kernel, const TensorView& logits, const TensorView& labels) {
+  ranked(kernel, "logits", logits, 2);
+  if (!labels.defined() || labels.dtype != DType::kI64) refuse(kernel, "labels must be int64");
+  need(labels.shape.rank() == 1 && labels.shape[0] == logits.shape[0], kernel, "there must be one label a row", labels,
+       logits);
+}
+
+void dropout(const char* kernel, float rate, int layer) {
+  if (!(rate >= 0 && rate < 1)) refuse(kernel, fmt::format("the rate is {}, it must be in [0, 1)", rate));
+  if (layer < 0 || layer > 0xFFFF) refuse(kernel, fmt::format("the layer number {} is not below 65536", layer));
+}
+
+}  // namespace headrace::check

@@ -1,0 +1,66 @@
+#include "headrace/pipeline/ledger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace headrace {
+namespace {
+
+std::string where(const std::vector<LedgerEntry>& entries, std::uint64_t epoch, std::uint64_t record) {
+  std::string text;
+  for (const LedgerEntry& entry : entries) {
+    if (entry.epoch != epoch || entry.record != record) continue;
+    text += fmt::format("{}step {} replica {}", text.empty() ? "" : ", ", entry.step, entry.replica);
+  }
+  return text;
+}
+
+}  // namespace
+
+EpochContents EpochContents::all(std::uint64_t count, std::uint64_t times) {
+  EpochContents contents;
+  contents.records.reserve(count * times);
+  for (std::uint64_t record = 0; record < count; ++record) {
+    contents.records.insert(contents.records.end(), times, record);
+  }
+  return contents;
+}
+
+void Ledger::add(const Batch& batch, int replica) {
+  for (std::uint64_t record : batch.records()) {
+    entries_.push_back(
+        {.epoch = batch.position().epoch, .step = batch.position().step, .replica = replica, .record = record});
+  }
+}
+
+std::optional<std::string> Ledger::find_breach(std::uint64_t epoch, const EpochContents& expected) const {
+  std::vector<std::uint64_t> seen;
+  for (const LedgerEntry& entry : entries_) {
+    if (entry.epoch == epoch) seen.push_back(entry.record);
+  }
+  std::sort(seen.begin(), seen.end());
+  std::uint64_t missing = 0;
+  std::optional<std::uint64_t> first_missing;
+  auto at = seen.begin();
+  for (std::uint64_t record : expected.records) {
+    if (at != seen.end() && *at < record) break;
+    if (at != seen.end() && *at == record) {
+      ++at;
+      continue;
+    }
+    ++missing;
+    first_missing = first_missing.value_or(record);
+  }
+  if (at != seen.end()) {
+    return fmt::format("epoch {}: record {} was handed out more often than expected: {}", epoch, *at,
+                       where(entries_, epoch, *at));
+  }
+  if (missing == expected.dropped) return std::nullopt;
+  if (!first_missing) return fmt::format("epoch {}: {} records should have been dropped, none was", epoch, expected.dropped);
+  const std::string in = where(entries_, epoch, *first_missing);
+  return fmt::format("epoch {}: {} records are missing instead of {}; the first is record {}{}", epoch, missing,
+                     expected.dropped, *first_missing, in.empty() ? "" : ", handed out only at " + in);
+}
+
+}  // namespace headrace

@@ -1,0 +1,116 @@
+#include "headrace/pipeline/pipelines.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+#include <map>
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::uint64_t kIntegers = std::uint64_t{1} << 20;
+
+// Means and standard deviations of the training sets' channels, of values in 0..1.
+const std::vector<float> kCifarMean{0.4914F, 0.4822F, 0.4465F};
+const std::vector<float> kCifarStd{0.2470F, 0.2435F, 0.2616F};
+const std::vector<float> kImagenetMean{0.485F, 0.456F, 0.406F};
+const std::vector<float> kImagenetStd{0.229F, 0.224F, 0.225F};
+
+Dataset open(const PipelineOptions& options, Split split) {
+  if (options.data.empty()) throw ConfigError("the pipeline needs data", "name a folder or an archive with --data");
+  return Dataset::from(open_source(options.data, options.split.value_or(split)));
+}
+
+// Decodes, behind it the cache, where the source holds encoded images.
+Dataset decoded(const Dataset& dataset, const PipelineOptions& options) {
+  const Fields fields = dataset.fields();
+  if (fields[find_field(fields, "image")].encoding != Encoding::kImage) return dataset;
+  return options.cache == nullptr ? dataset.decode() : dataset.decode().cache(options.cache);
+}
+
+Dataset batched(const Dataset& dataset, const PipelineOptions& options) {
+  return dataset.batch({.global = options.global_batch}).prefetch(options.prefetch);
+}
+
+Operations laid_out(const Operations& operations, const PipelineOptions& options, ImageLayout standard) {
+  return operations | to_layout(options.layout.value_or(standard));
+}
+
+Dataset digits(const PipelineOptions& options) {
+  const Dataset data = decoded(open(options, Split::kTrain), options).shuffle({.seed = options.seed});
+  return batched(data.map(laid_out(normalize({0.0F}, {1.0F}), options, ImageLayout::kChannelsLast)), options);
+}
+
+Dataset cifar_train(const PipelineOptions& options) {
+  const Dataset data = decoded(open(options, Split::kTrain), options).shuffle({.seed = options.seed});
+  const Operations operations = pad_crop(32, 4) | flip() | normalize(kCifarMean, kCifarStd);
+  return batched(data.map(laid_out(operations, options, ImageLayout::kChannelsFirst)), options);
+}
+
+Dataset cifar_eval(const PipelineOptions& options) {
+  const Dataset data = decoded(open(options, Split::kTest), options);
+  const Operations operations = center_crop(32) | normalize(kCifarMean, kCifarStd);
+  return batched(data.map(laid_out(operations, options, ImageLayout::kChannelsFirst)), options);
+}
+
+Dataset jpeg_train(const PipelineOptions& options) {
+  const Dataset data = decoded(open(options, Split::kTrain), options).shuffle({.seed = options.seed});
+  return batched(data.map(random_resized_crop() | flip()), options);
+}
+
+Dataset jpeg_train_float(const PipelineOptions& options) {
+  const Dataset data = decoded(open(options, Split::kTrain), options).shuffle({.seed = options.seed});
+  const Operations operations = random_resized_crop() | flip() | normalize(kImagenetMean, kImagenetStd);
+  return batched(data.map(laid_out(operations, options, ImageLayout::kChannelsFirst)), options);
+}
+
+Dataset jpeg_eval(const PipelineOptions& options) {
+  const Dataset data = decoded(open(options, Split::kTest), options);
+  return batched(data.map(resize(256) | center_crop(224)), options);
+}
+
+Dataset trivial(const PipelineOptions& options) {
+  std::vector<std::byte> bytes(kIntegers * sizeof(std::int64_t));
+  for (std::uint64_t i = 0; i < kIntegers; ++i) std::memcpy(bytes.data() + i * sizeof i, &i, sizeof i);
+  const SourcePtr integers =
+      in_memory("integers", kIntegers,
+                {Array{.field = {.name = "value", .dtype = DType::kI64, .shape = {}}, .bytes = std::move(bytes)}});
+  return batched(Dataset::from(integers), options);
+}
+
+using Maker = Dataset (*)(const PipelineOptions&);
+
+const std::map<std::string, Maker>& makers() {
+  static const std::map<std::string, Maker> table{
+      {"mnist-train", digits},    {"fashion-train", digits},
+      {"cifar-train", cifar_train}, {"cifar-eval", cifar_eval},
+      {"jpeg-train", jpeg_train}, {"jpeg-train-float", jpeg_train_float},
+      {"jpeg-eval", jpeg_eval},   {"trivial", trivial},
+  };
+  return table;
+}
+
+}  // namespace
+
+const std::vector<std::string>& pipeline_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list;
+    for (const auto& [name, maker] : makers()) list.push_back(name);
+    return list;
+  }();
+  return names;
+}
+
+Dataset make_pipeline(const std::string& name, const PipelineOptions& options) {
+  const auto found = makers().find(name);
+  if (found == makers().end()) {
+    throw ConfigError(fmt::format("there is no pipeline '{}'", name),
+                      fmt::format("one of {}", fmt::join(pipeline_names(), ", ")));
+  }
+  return found->second(options);
+}
+
+}  // namespace headrace

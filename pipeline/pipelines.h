@@ -1,0 +1,38 @@
+// The pipelines that the command line and the benchmarks know by name.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headrace/pipeline/dataset.h"
+#include "headrace/pipeline/sources.h"
+
+namespace headrace {
+
+struct PipelineOptions {
+  std::filesystem::path data = {};           // not used by "trivial"
+  std::optional<Split> split = {};           // none: the pipeline's own, train or test
+  std::int64_t global_batch = 512;
+  std::uint64_t seed = 0;                 // of the shuffle
+  int prefetch = 2;
+  std::shared_ptr<MemoryCache> cache = {};   // of decoded images, where something is decoded; null: none
+  std::optional<ImageLayout> layout = {};    // of float images; none: the pipeline's own
+};
+
+//   mnist-train, fashion-train  shuffled, u8 / 255 as f32 (28, 28, 1)
+//   cifar-train                 shuffled, zero-pad 4 and random crop 32, flip, normalise: f32 (3, 32, 32)
+//   cifar-eval                  in order, normalise: f32 (3, 32, 32)
+//   jpeg-train                  shuffled, random resized crop 224, flip: u8 (224, 224, 3)
+//   jpeg-train-float            the same, normalised: f32 (3, 224, 224)
+//   jpeg-eval                   in order, resize 256, centre crop 224: u8 (224, 224, 3)
+//   trivial                     a million integers, i64
+// An unknown name is a ConfigError that lists them.
+Dataset make_pipeline(const std::string& name, const PipelineOptions& options);
+
+const std::vector<std::string>& pipeline_names();
+
+}  // namespace headrace

@@ -1,0 +1,131 @@
+// What the convolution kernels of every device must compute.
+#pragma once
+
+#include "headrace/tests/conformance/kernels_fixture.h"
+#include "headrace/tests/support/reference_conv.h"
+#include "headrace/tests/support/reference_dense.h"
+#include "headrace/tests/support/reference_elementwise.h"
+
+namespace headrace::test {
+
+template <typename Target>
+class KernelsConvSuite : public KernelsFixture<Target> {
+ protected:
+  static constexpr ConvOptions kSame{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+  // images, height, width, channels, outputs, kernel height, kernel width
+  static inline const std::vector<ConvSizes> kSizes{
+      {1, 1, 1, 1, 1, 1, 1},
+      {2, 8, 8, 3, 32, 3, 3, kSame},
+      {2, 9, 7, 16, 24, 3, 3, kSame},
+      {3, 6, 6, 32, 32, 3, 3, kSame},
+      {2, 7, 5, 5, 7, 3, 3},
+      {2, 6, 6, 3, 24, 2, 2},
+      {2, 8, 8, 16, 32, 3, 3, {.stride = 2, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1}},
+      {2, 8, 9, 17, 9, 3, 3, {.stride = 2, .pad_bottom = 1, .pad_right = 1}},
+      {1, 7, 8, 6, 10, 4, 3, {.pad_top = 1, .pad_left = 0, .pad_bottom = 2, .pad_right = 1}},
+      {2, 5, 5, 20, 12, 1, 1},
+      {2, 6, 6, 8, 16, 1, 1, {.stride = 2}},
+      {1, 4, 4, 4, 6, 2, 2, {.pad_top = 2, .pad_left = 1, .pad_bottom = 1, .pad_right = 2}},
+  };
+
+  static std::vector<ConvSizes> in_both_precisions() {
+    std::vector<ConvSizes> all;
+    for (ConvSizes sizes : kSizes) {
+      for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
+        sizes.options.precision = precision;
+        all.push_back(sizes);
+      }
+    }
+    return all;
+  }
+
+  static Shape x_shape(const ConvSizes& s) { return {s.images, s.height, s.width, s.channels}; }
+  static Shape y_shape(const ConvSizes& s) { return {s.images, s.out_height(), s.out_width(), s.outputs}; }
+  static Shape weights_shape(const ConvSizes& s) { return {s.outputs, s.kernel_height, s.kernel_width, s.channels}; }
+  static std::string label(const ConvSizes& s) {
+    return x_shape(s).to_string() + " by " + weights_shape(s).to_string() + " stride " +
+           std::to_string(s.options.stride) + (s.options.precision == Precision::kBF16 ? " bf16" : " f32");
+  }
+  Reals inputs(const ConvSizes& s, const TensorView& view) {
+    return in_precision(s.options.precision, this->read_reals(view));
+  }
+  static constexpr double kTolerance = 3e-6;
+};
+TYPED_TEST_SUITE_P(KernelsConvSuite);
+
+TYPED_TEST_P(KernelsConvSuite, Forward) {
+  for (const ConvSizes& s : this->in_both_precisions()) {
+    const TensorView x = this->random(this->x_shape(s), 1), weights = this->random(this->weights_shape(s), 2);
+    const TensorView bias = this->random({s.outputs}, 3), y = this->result(this->y_shape(s));
+    for (const TensorView& b : {bias, TensorView{}}) {
+      const Reals linear =
+          conv_forward(s, this->inputs(s, x), this->inputs(s, weights), b.defined() ? this->read_reals(b) : Reals{});
+      for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kSilu}) {
+        this->poison(y);
+        this->run([&](Stream& stream) { this->kernels().conv_forward(stream, x, weights, b, y, s.options, activation); }, {y});
+        this->expect_close(y, activated(activation, linear), this->kTolerance, this->label(s));
+      }
+    }
+  }
+}
+
+TYPED_TEST_P(KernelsConvSuite, BackwardData) {
+  for (const ConvSizes& s : this->in_both_precisions()) {
+    const TensorView dy = this->random(this->y_shape(s), 4), weights = this->random(this->weights_shape(s), 5);
+    const TensorView dx = this->result(this->x_shape(s));
+    this->run([&](Stream& stream) { this->kernels().conv_backward_data(stream, dy, weights, dx, s.options); }, {dx});
+    this->expect_close(dx, conv_backward_data(s, this->inputs(s, dy), this->inputs(s, weights)), this->kTolerance,
+                       this->label(s));
+  }
+}
+
+TYPED_TEST_P(KernelsConvSuite, BackwardWeights) {
+  for (const ConvSizes& s : this->in_both_precisions()) {
+    const TensorView x = this->random(this->x_shape(s), 6), dy = this->random(this->y_shape(s), 7);
+    const TensorView dweights = this->result(this->weights_shape(s)), dbias = this->result({s.outputs});
+    const Reals expected = conv_backward_weights(s, this->inputs(s, x), this->inputs(s, dy));
+    for (const TensorView& b : {dbias, TensorView{}}) {
+      this->poison(dweights);
+      const auto outputs = b.defined() ? std::vector{dweights, b} : std::vector{dweights};
+      this->run([&](Stream& stream) { this->kernels().conv_backward_weights(stream, x, dy, dweights, b, s.options); },
+                outputs);
+      this->expect_close(dweights, expected, this->kTolerance, this->label(s));
+    }
+    // A device may sum the rounded gradients or those given.
+    this->expect_close(dbias, column_sums(this->read_reals(dy), static_cast<std::size_t>(s.outputs)),
+                       s.options.precision == Precision::kBF16 ? 0.02 : this->kTolerance, this->label(s));
+  }
+}
+
+TYPED_TEST_P(KernelsConvSuite, GradientsAreThoseOfTheForwardPass) {
+  for (const int stride : {1, 2}) {
+    const ConvSizes s{1, 5, 4, 2, 3, 3, 2, {.stride = stride, .pad_top = 1, .pad_right = 1}};
+    const TensorView x = this->random(this->x_shape(s), 8), weights = this->random(this->weights_shape(s), 9);
+    const TensorView dy = this->random(this->y_shape(s), 10);
+    const TensorView dx = this->result(this->x_shape(s)), dweights = this->result(this->weights_shape(s));
+    const Reals xs = this->read_reals(x), ws = this->read_reals(weights), dys = this->read_reals(dy);
+    this->kernels().conv_backward_data(this->stream(), dy, weights, dx, s.options);
+    this->kernels().conv_backward_weights(this->stream(), x, dy, dweights, {}, s.options);
+    this->expect_close(dx, differences([&](const Reals& at) { return conv_forward(s, at, ws, {}); }, xs, dys), 2e-6);
+    this->expect_close(dweights, differences([&](const Reals& at) { return conv_forward(s, xs, at, {}); }, ws, dys), 2e-6);
+  }
+}
+
+TYPED_TEST_P(KernelsConvSuite, WrongShapesAreRefusedAtOnce) {
+  const TensorView x = this->random({1, 4, 4, 3}, 1), weights = this->random({2, 3, 3, 3}, 1);
+  const auto forward = [&](const TensorView& w, const TensorView& y, const ConvOptions& options) {
+    this->kernels().conv_forward(this->stream(), x, w, {}, y, options, Activation::kNone);
+  };
+  EXPECT_NO_THROW(forward(weights, this->result({1, 2, 2, 2}), {}));
+  EXPECT_THROW(forward(weights, this->result({1, 2, 3, 2}), {}), ConfigError);
+  EXPECT_THROW(forward(weights, this->result({1, 2, 2, 2}), {.stride = 0}), ConfigError);
+  EXPECT_THROW(forward(weights, this->result({1, 2, 2, 2}), {.pad_top = -1}), ConfigError);
+  EXPECT_THROW(forward(this->random({2, 5, 5, 3}, 1), this->result({1, 1, 1, 2}), {}), ConfigError);
+  EXPECT_THROW(forward(this->random({2, 3, 3, 4}, 1), this->result({1, 2, 2, 2}), {}), ConfigError);
+  this->stream().synchronize();
+}
+
+REGISTER_TYPED_TEST_SUITE_P(KernelsConvSuite, Forward, BackwardData, BackwardWeights,
+                            GradientsAreThoseOfTheForwardPass, WrongShapesAreRefusedAtOnce);
+
+}  // namespace headrace::test

@@ -1,0 +1,153 @@
+// What the elementwise and dropout kernels of every device must compute.
+#pragma once
+
+#include "headrace/tests/conformance/kernels_fixture.h"
+#include "headrace/tests/support/reference_elementwise.h"
+
+namespace headrace::test {
+
+template <typename Target>
+class KernelsElementwiseSuite : public KernelsFixture<Target> {
+ protected:
+  static inline const std::vector<Shape> kShapes{{1}, {7}, {3, 5, 5, 3}, {33, 65}, {2, 70001}};
+  static inline const std::vector<Activation> kActivations{Activation::kNone, Activation::kRelu, Activation::kGelu,
+                                                           Activation::kSilu};
+
+  // Numbers from -8 to 8: past where the activations bend.
+  TensorView wide(const Shape& shape, std::uint64_t seed) {
+    auto values = random_floats(shape.elements(), seed);
+    for (float& value : values) value *= 8;
+    return this->tensor(shape, values);
+  }
+
+  std::vector<float> drop(const TensorView& x, float rate, std::uint64_t seed, int layer, const StepScalars& at) {
+    const TensorView y = this->result(x.shape);
+    const StepScalars* scalars = this->scalars(at);
+    this->run([&](Stream& stream) { this->kernels().dropout(stream, x, rate, seed, layer, scalars, y); }, {y});
+    return this->template read<float>(y);
+  }
+};
+TYPED_TEST_SUITE_P(KernelsElementwiseSuite);
+
+TYPED_TEST_P(KernelsElementwiseSuite, ActivationForward) {
+  for (const Shape& shape : this->kShapes) {
+    for (const Activation activation : this->kActivations) {
+      const TensorView x = this->wide(shape, 1), y = this->result(shape);
+      this->run([&](Stream& stream) { this->kernels().activation_forward(stream, activation, x, y); }, {y});
+      this->expect_close(y, activated(activation, this->read_reals(x)), 2e-7, shape.to_string());
+    }
+  }
+}
+
+TYPED_TEST_P(KernelsElementwiseSuite, ActivationBackward) {
+  for (const Shape& shape : this->kShapes) {
+    for (const Activation activation : this->kActivations) {
+      const TensorView x = this->wide(shape, 2), dy = this->random(shape, 3), dx = this->result(shape);
+      this->run([&](Stream& stream) { this->kernels().activation_backward(stream, activation, x, dy, dx); }, {dx});
+      constexpr double kStep = 1e-5;
+      Reals expected = this->read_reals(dy);
+      const Reals xs = this->read_reals(x);
+      for (std::size_t i = 0; i < xs.size(); ++i) {
+        expected[i] *= (activated(activation, xs[i] + kStep) - activated(activation, xs[i] - kStep)) / (2 * kStep);
+      }
+      // Differences of the relu are wrong within a step of its corner.
+      for (std::size_t i = 0; activation == Activation::kRelu && i < xs.size(); ++i) {
+        if (std::abs(xs[i]) <= kStep) expected[i] = xs[i] > 0 ? this->read_reals(dy)[i] : 0;
+      }
+      this->expect_close(dx, expected, 2e-6, shape.to_string());
+      // In place, and for the relu from its result.
+      const TensorView y = this->result(shape);
+      this->kernels().activation_forward(this->stream(), activation, x, y);
+      const TensorView& from = activation == Activation::kRelu ? y : x;
+      this->run([&](Stream& stream) { this->kernels().activation_backward(stream, activation, from, dy, dy); }, {dy});
+      this->expect_close(dy, expected, 2e-6, shape.to_string());
+    }
+  }
+}
+
+TYPED_TEST_P(KernelsElementwiseSuite, AddAndAccumulate) {
+  for (const Shape& shape : this->kShapes) {
+    const TensorView a = this->random(shape, 4), b = this->random(shape, 5), sum = this->result(shape);
+    Reals expected = this->read_reals(a);
+    const Reals bs = this->read_reals(b);
+    for (std::size_t i = 0; i < bs.size(); ++i) expected[i] += bs[i];
+    this->run([&](Stream& stream) { this->kernels().add(stream, a, b, sum); }, {sum});
+    this->expect_close(sum, expected, 1e-7);
+    this->run([&](Stream& stream) { this->kernels().accumulate(stream, b, a); }, {a});
+    this->expect_close(a, expected, 1e-7);
+    for (std::size_t i = 0; i < bs.size(); ++i) expected[i] += bs[i];
+    this->run([&](Stream& stream) { this->kernels().add(stream, a, b, a); }, {a});
+    this->expect_close(a, expected, 2e-7);
+  }
+}
+
+TYPED_TEST_P(KernelsElementwiseSuite, ScaleShift) {
+  for (const Shape& shape : {Shape{2, 5, 7, 3}, Shape{1, 1}, Shape{9, 8}, Shape{11, 33}}) {
+    const TensorView scale = this->random({shape.back()}, 6), shift = this->random({shape.back()}, 7);
+    const auto channels = static_cast<std::size_t>(shape.back());
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(shape.elements()));
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 37);
+    for (const TensorView& x : {this->random(shape, 8), this->tensor(shape, bytes)}) {
+      const bool is_bytes = x.dtype == DType::kU8;
+      Reals expected = is_bytes ? Reals(bytes.begin(), bytes.end()) : this->read_reals(x);
+      const Reals scales = this->read_reals(scale), shifts = this->read_reals(shift);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        expected[i] = expected[i] * scales[i % channels] + shifts[i % channels];
+      }
+      const TensorView y = this->result(shape);
+      this->run([&](Stream& stream) { this->kernels().scale_shift(stream, x, scale, shift, y); }, {y});
+      this->expect_close(y, expected, 2e-7, shape.to_string());
+    }
+  }
+}
+
+TYPED_TEST_P(KernelsElementwiseSuite, DropoutMaskIsTheStatedFunction) {
+  for (const Shape& shape : {Shape{1, 1}, Shape{3, 7}, Shape{4, 5, 5, 3}, Shape{2, 1000}}) {
+    const TensorView x = this->random(shape, 9);
+    const auto xs = this->template read<float>(x);
+    const StepScalars at{.step = 0x1234567890ULL, .first_row = 0xFFFFFFFFULL};
+    constexpr float kRate = 0.3F;
+    const auto y = this->drop(x, kRate, 0xABCDEF0123456789ULL, 513, at);
+    const std::size_t elements = xs.size() / static_cast<std::size_t>(shape[0]);
+    for (std::size_t row = 0; row * elements < xs.size(); ++row) {
+      Philox words({.seed = 0xABCDEF0123456789ULL, .epoch = 0x34567890U, .record = at.first_row + row, .operation = 513});
+      for (std::size_t e = row * elements; e < (row + 1) * elements; ++e) {
+        const bool kept = words.next_u32() >= std::llround(static_cast<double>(kRate) * 0x1p32);
+        ASSERT_FLOAT_EQ(y[e], kept ? xs[e] / (1 - kRate) : 0.0F) << shape.to_string() << " at " << e;
+      }
+    }
+  }
+}
+
+TYPED_TEST_P(KernelsElementwiseSuite, DropoutKeepsItsShareAndForgetsTheReplicas) {
+  const TensorView ones = this->tensor(Shape{64, 1024}, std::vector<float>(64 * 1024, 1.0F));
+  const auto whole = this->drop(ones, 0.25F, 5, 1, {.step = 3, .first_row = 100});
+  double mean = 0;
+  for (const float value : whole) mean += value / static_cast<double>(whole.size());
+  EXPECT_NEAR(mean, 1, 0.012);  // five standard deviations
+  // Half of the rows, as another replica would have them.
+  const TensorView half = this->tensor(Shape{32, 1024}, std::vector<float>(32 * 1024, 1.0F));
+  const auto second = this->drop(half, 0.25F, 5, 1, {.step = 3, .first_row = 132});
+  EXPECT_TRUE(std::equal(second.begin(), second.end(), whole.begin() + 32 * 1024));
+  EXPECT_NE(this->drop(ones, 0.25F, 5, 1, {.step = 4, .first_row = 100}), whole);
+  EXPECT_NE(this->drop(ones, 0.25F, 5, 2, {.step = 3, .first_row = 100}), whole);
+  EXPECT_NE(this->drop(ones, 0.25F, 6, 1, {.step = 3, .first_row = 100}), whole);
+  EXPECT_EQ(this->drop(ones, 0.0F, 5, 1, {}), this->template read<float>(ones));
+}
+
+TYPED_TEST_P(KernelsElementwiseSuite, WrongArgumentsAreRefusedAtOnce) {
+  const TensorView a = this->random({2, 3}, 1), b = this->random({3, 2}, 1);
+  EXPECT_THROW(this->kernels().add(this->stream(), a, b, a), ConfigError);
+  EXPECT_THROW(this->kernels().accumulate(this->stream(), a, {}), ConfigError);
+  EXPECT_THROW(this->kernels().scale_shift(this->stream(), a, this->random({2}, 1), this->random({3}, 1), a), ConfigError);
+  const StepScalars* scalars = this->scalars({});
+  EXPECT_THROW(this->kernels().dropout(this->stream(), a, 1.0F, 0, 0, scalars, a), ConfigError);
+  EXPECT_THROW(this->kernels().dropout(this->stream(), a, -0.1F, 0, 0, scalars, a), ConfigError);
+  EXPECT_THROW(this->kernels().dropout(this->stream(), a, 0.5F, 0, 1 << 16, scalars, a), ConfigError);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(KernelsElementwiseSuite, ActivationForward, ActivationBackward, AddAndAccumulate,
+                            ScaleShift, DropoutMaskIsTheStatedFunction, DropoutKeepsItsShareAndForgetsTheReplicas,
+                            WrongArgumentsAreRefusedAtOnce);
+
+}  // namespace headrace::test

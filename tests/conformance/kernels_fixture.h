@@ -1,0 +1,141 @@
+// What the suites of Kernels share: tensors on the device, repeatable runs, comparison with an oracle.
+// `Target` says how a backend's device is opened:
+//   static std::string absent();     // why it cannot be tested here; empty when it can
+//   static DeviceGroup open();       // one device with kernels
+//   static double slack();           // factor on the tolerances, 1 for the CPU
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/device_group.h"
+#include "headrace/devices/kernels.h"
+#include "headrace/tests/support/reference.h"
+
+namespace headrace::test {
+
+template <typename Target>
+class KernelsFixture : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = Target::absent(); !why.empty()) GTEST_SKIP() << why;
+    devices_.emplace(Target::open());
+    stream_ = device().create_stream();
+  }
+
+  Device& device() { return (*devices_)[0]; }
+  Stream& stream() { return *stream_; }
+  Kernels& kernels() { return *device().kernels(); }
+
+  // Memory of the device that lives as long as the test, with these contents.
+  template <typename T>
+  TensorView tensor(const Shape& shape, const std::vector<T>& values) {
+    EXPECT_EQ(shape.elements(), static_cast<std::int64_t>(values.size()));
+    const TensorView view = buffer(values.size() * sizeof(T)).view(shape, dtype_of<T>());
+    write(view, values);
+    return view;
+  }
+  TensorView random(const Shape& shape, std::uint64_t seed) {
+    return tensor(shape, random_floats(shape.elements(), seed));
+  }
+  // Uninitialised: NaN, or 255.
+  TensorView result(const Shape& shape, DType dtype = DType::kF32) {
+    const TensorView view = buffer(static_cast<std::size_t>(shape.elements()) * size_of(dtype)).view(shape, dtype);
+    poison(view);
+    return view;
+  }
+  // One structure on the device.
+  template <typename T>
+  T* constant(const T& value) {
+    std::byte* data = buffer(sizeof(T)).data();
+    stream().copy(data, &value, sizeof(T));
+    stream().synchronize();
+    return reinterpret_cast<T*>(data);
+  }
+  StepScalars* scalars(const StepScalars& values) { return constant(values); }
+
+  template <typename T>
+  std::vector<T> read(const TensorView& view) {
+    std::vector<T> values(static_cast<std::size_t>(view.elements()));
+    stream().copy(values.data(), view.data, view.bytes());
+    stream().synchronize();
+    return values;
+  }
+  Reals read_reals(const TensorView& view) { return reals(read<float>(view)); }
+  template <typename T>
+  void write(const TensorView& view, const std::vector<T>& values) {
+    stream().copy(view.data, values.data(), view.bytes());
+    stream().synchronize();
+  }
+  void poison(const TensorView& view) {
+    stream().fill(view.data, 0xFF, view.bytes());
+    stream().synchronize();
+  }
+
+  // Submits `work` and waits. Then does so again, and again as captured work, from the same contents of
+  // `outputs`: the bits must be the same each time.
+  void run(const std::function<void(Stream&)>& work, const std::vector<TensorView>& outputs) {
+    const Snapshot before = snapshot(outputs);
+    work(stream());
+    const Snapshot first = snapshot(outputs);
+    restore(outputs, before);
+    work(stream());
+    EXPECT_EQ(snapshot(outputs), first) << "the second run differs";
+    stream().begin_capture();
+    work(stream());
+    const auto captured = stream().end_capture();
+    for (int launch = 0; launch < 2; ++launch) {
+      restore(outputs, before);
+      stream().launch(*captured);
+      EXPECT_EQ(snapshot(outputs), first) << "captured launch " << launch << " differs";
+    }
+  }
+
+  // Every element within `tolerance` of the expected, relative to the largest expected magnitude.
+  void expect_close(const TensorView& actual, const Reals& expected, double tolerance, const std::string& what = {}) {
+    const Reals values = read_reals(actual);
+    ASSERT_EQ(values.size(), expected.size()) << what;
+    double scale = 0;
+    for (const double value : expected) scale = std::max(scale, std::abs(value));
+    const double allowed = tolerance * Target::slack() * std::max(scale, 1e-3);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      ASSERT_NEAR(values[i], expected[i], allowed) << what << " at " << i << " of " << values.size();
+    }
+  }
+
+ private:
+  using Snapshot = std::vector<std::vector<unsigned char>>;
+
+  Buffer& buffer(std::size_t bytes) { return buffers_.emplace_back(device().allocate(bytes)); }
+
+  Snapshot snapshot(const std::vector<TensorView>& views) {
+    Snapshot bytes;
+    for (const TensorView& view : views) {
+      bytes.emplace_back(view.bytes());
+      stream().copy(bytes.back().data(), view.data, view.bytes());
+    }
+    stream().synchronize();
+    return bytes;
+  }
+  void restore(const std::vector<TensorView>& views, const Snapshot& bytes) {
+    for (std::size_t i = 0; i < views.size(); ++i) stream().copy(views[i].data, bytes[i].data(), bytes[i].size());
+    stream().synchronize();
+  }
+
+  // Streams go before the memory they refer to, memory before its device.
+  std::optional<DeviceGroup> devices_;
+  std::deque<Buffer> buffers_;
+  std::unique_ptr<Stream> stream_;
+};
+
+}  // namespace headrace::test

@@ -1,0 +1,195 @@
+// What the loss and optimizer kernels of every device must compute.
+#pragma once
+
+#include "headrace/tests/conformance/kernels_fixture.h"
+#include "headrace/tests/support/reference_loss.h"
+#include "headrace/tests/support/reference_optimizers.h"
+
+namespace headrace::test {
+
+template <typename Target>
+class KernelsTrainingSuite : public KernelsFixture<Target> {
+ protected:
+  struct Batch {
+    std::int64_t rows, classes, real;
+    std::vector<float> logits;
+    std::vector<std::int64_t> labels;
+
+    Reals row(std::int64_t index) const {
+      return {logits.begin() + index * classes, logits.begin() + (index + 1) * classes};
+    }
+  };
+  static Batch batch(std::int64_t rows, std::int64_t classes, std::int64_t real, float magnitude) {
+    Batch made{rows, classes, real, random_floats(rows * classes, 1), {}};
+    for (float& value : made.logits) value *= magnitude;
+    for (std::int64_t row = 0; row < rows; ++row) made.labels.push_back(row * 7 % classes);
+    return made;
+  }
+  static inline const std::vector<Batch> kBatches{batch(1, 1, 1, 1),    batch(2, 2, 2, 5),   batch(32, 10, 32, 5),
+                                                  batch(32, 10, 20, 1), batch(9, 100, 9, 80), batch(5, 33, 0, 1)};
+
+  MetricSums sums(const MetricSums* on_device) {
+    MetricSums values;
+    this->stream().copy(&values, on_device, sizeof values);
+    this->stream().synchronize();
+    return values;
+  }
+  static TensorView as_view(MetricSums* sums) {
+    return {sums, {static_cast<std::int64_t>(sizeof(MetricSums))}, DType::kU8};
+  }
+
+  // Several steps of an optimizer against its oracle. `submit` makes one step on the device.
+  template <typename Submit, typename Step>
+  void expect_steps(const Submit& submit, const Step& step) {
+    constexpr std::int64_t kCount = 1003;
+    const TensorView parameters = this->random({kCount}, 1), first = this->random({kCount}, 2);
+    auto squares = random_floats(kCount, 3);
+    for (float& value : squares) value *= value;
+    const TensorView second = this->tensor({kCount}, squares);
+    std::vector<Trained> expected;
+    const Reals ps = this->read_reals(parameters), ms = this->read_reals(first), vs = this->read_reals(second);
+    for (std::size_t i = 0; i < ps.size(); ++i) expected.push_back({ps[i], ms[i], vs[i]});
+    for (std::uint64_t t = 0; t < 3; ++t) {
+      const TensorView gradients = this->random({kCount}, 10 + t);
+      const StepScalars values{.learning_rate = 0.01F, .beta1_correction = 1.7F, .beta2_correction = 2.9F};
+      const StepScalars* scalars = this->scalars(values);
+      this->run([&](Stream& stream) { submit(stream, parameters, gradients, first, second, scalars); },
+                {parameters, first, second});
+      const Reals gs = this->read_reals(gradients);
+      for (std::size_t i = 0; i < gs.size(); ++i) expected[i] = step(expected[i], gs[i], values);
+    }
+    Reals wanted;
+    for (const Trained& of : expected) wanted.push_back(of.parameter);
+    this->expect_close(parameters, wanted, 1e-6);
+  }
+};
+TYPED_TEST_SUITE_P(KernelsTrainingSuite);
+
+TYPED_TEST_P(KernelsTrainingSuite, LossGradientAndCounts) {
+  for (const auto& batch : this->kBatches) {
+    for (const float smoothing : {0.0F, 0.2F}) {
+      const TensorView logits = this->tensor({batch.rows, batch.classes}, batch.logits);
+      const TensorView labels = this->tensor({batch.rows}, batch.labels);
+      const TensorView dlogits = this->result({batch.rows, batch.classes});
+      MetricSums* sums = this->constant(MetricSums{.loss = 0.5, .correct = 3, .examples = 4});
+      const StepScalars values{.rows = batch.real, .inverse_global_rows = 1.0F / 48};
+      const StepScalars* scalars = this->scalars(values);
+      this->run([&](Stream& stream) {
+        this->kernels().softmax_cross_entropy(stream, logits, labels, smoothing, scalars, dlogits, sums);
+      }, {dlogits, this->as_view(sums)});
+
+      MetricSums expected{.loss = 0.5, .correct = 3, .examples = 4 + batch.real};
+      Reals gradient;
+      for (std::int64_t row = 0; row < batch.rows; ++row) {
+        const Reals z = batch.row(row);
+        const auto label = static_cast<std::size_t>(batch.labels[static_cast<std::size_t>(row)]);
+        const auto loss = [&](const Reals& at) { return Reals{cross_entropy(at, label, static_cast<double>(smoothing))}; };
+        const bool real = row < batch.real;
+        for (const double d : differences(loss, z, {real ? 1.0 / 48 : 0.0})) gradient.push_back(d);
+        if (!real) continue;
+        expected.loss += loss(z)[0];
+        expected.correct += static_cast<std::size_t>(std::max_element(z.begin(), z.end()) - z.begin()) == label;
+      }
+      const std::string what = std::to_string(batch.rows) + "x" + std::to_string(batch.classes);
+      this->expect_close(dlogits, gradient, 1e-5, what);
+      const MetricSums got = this->sums(sums);
+      EXPECT_NEAR(got.loss, expected.loss, 1e-6 * (1 + std::abs(expected.loss)) * TypeParam::slack()) << what;
+      EXPECT_EQ(got.correct, expected.correct) << what;
+      EXPECT_EQ(got.examples, expected.examples) << what;
+      // Without a gradient the figures are the same bits.
+      MetricSums* alone = this->constant(MetricSums{.loss = 0.5, .correct = 3, .examples = 4});
+      this->kernels().softmax_cross_entropy(this->stream(), logits, labels, smoothing, scalars, {}, alone);
+      EXPECT_EQ(this->sums(alone).loss, got.loss) << what;
+    }
+  }
+}
+
+TYPED_TEST_P(KernelsTrainingSuite, TheFirstOfEqualLogitsIsThePrediction) {
+  const TensorView logits = this->tensor({2, 4}, std::vector<float>{1, 3, 3, 0, 2, 2, 2, 2});
+  const TensorView labels = this->tensor({2}, std::vector<std::int64_t>{1, 1});
+  MetricSums* sums = this->constant(MetricSums{});
+  this->kernels().softmax_cross_entropy(this->stream(), logits, labels, 0, this->scalars({.rows = 2}), {}, sums);
+  EXPECT_EQ(this->sums(sums).correct, 1);
+}
+
+TYPED_TEST_P(KernelsTrainingSuite, HugeLogitsStayFinite) {
+  const TensorView logits = this->tensor({1, 3}, std::vector<float>{3e4F, -3e4F, 0});
+  const TensorView labels = this->tensor({1}, std::vector<std::int64_t>{1}), dlogits = this->result({1, 3});
+  MetricSums* sums = this->constant(MetricSums{});
+  this->kernels().softmax_cross_entropy(this->stream(), logits, labels, 0,
+                                        this->scalars({.rows = 1, .inverse_global_rows = 1}), dlogits, sums);
+  EXPECT_NEAR(this->sums(sums).loss, 6e4, 1e-2);
+  this->expect_close(dlogits, {1, -1, 0}, 1e-6);
+}
+
+TYPED_TEST_P(KernelsTrainingSuite, LabelsOutOfRangeGiveNaNAndNoGradient) {
+  for (const std::int64_t label : {std::int64_t{-1}, std::int64_t{3}, std::int64_t{1} << 40}) {
+    const TensorView logits = this->random({2, 3}, 4), dlogits = this->result({2, 3});
+    const TensorView labels = this->tensor({2}, std::vector<std::int64_t>{label, 0});
+    MetricSums* sums = this->constant(MetricSums{});
+    this->kernels().softmax_cross_entropy(this->stream(), logits, labels, 0.1F,
+                                          this->scalars({.rows = 2, .inverse_global_rows = 1}), dlogits, sums);
+    EXPECT_TRUE(std::isnan(this->sums(sums).loss));
+    EXPECT_EQ(this->sums(sums).examples, 2);
+    const Reals gradient = this->read_reals(dlogits);
+    EXPECT_EQ(Reals(gradient.begin(), gradient.begin() + 3), Reals(3));
+    EXPECT_LT(gradient[3], 0);
+  }
+}
+
+TYPED_TEST_P(KernelsTrainingSuite, Softmax) {
+  for (const auto& batch : this->kBatches) {
+    const TensorView logits = this->tensor({batch.rows, batch.classes}, batch.logits);
+    const TensorView probabilities = this->result({batch.rows, batch.classes});
+    this->run([&](Stream& stream) { this->kernels().softmax(stream, logits, probabilities); }, {probabilities});
+    Reals expected;
+    for (std::int64_t row = 0; row < batch.rows; ++row) {
+      for (const double p : softmax(batch.row(row))) expected.push_back(p);
+    }
+    this->expect_close(probabilities, expected, 1e-6);
+  }
+}
+
+TYPED_TEST_P(KernelsTrainingSuite, Adam) {
+  for (const float decay : {0.0F, 0.1F}) {
+    const AdamOptions options{.weight_decay = decay};
+    this->expect_steps(
+        [&](Stream& stream, const TensorView& p, const TensorView& g, const TensorView& m, const TensorView& v,
+            const StepScalars* scalars) { this->kernels().adam(stream, p, g, m, v, options, scalars); },
+        [&](const Trained& of, double gradient, const StepScalars& values) {
+          return adam_step(of, gradient, options, values);
+        });
+  }
+}
+
+TYPED_TEST_P(KernelsTrainingSuite, Sgd) {
+  for (const SgdOptions& options : {SgdOptions{}, SgdOptions{.weight_decay = 0.1F}, SgdOptions{.momentum = 0.9F},
+                                    SgdOptions{.momentum = 0.8F, .weight_decay = 0.05F, .nesterov = true}}) {
+    this->expect_steps(
+        [&](Stream& stream, const TensorView& p, const TensorView& g, const TensorView& velocity, const TensorView&,
+            const StepScalars* scalars) {
+          this->kernels().sgd(stream, p, g, options.momentum == 0 ? TensorView{} : velocity, options, scalars);
+        },
+        [&](const Trained& of, double gradient, const StepScalars& values) {
+          return sgd_step(of, gradient, options, values);
+        });
+  }
+}
+
+TYPED_TEST_P(KernelsTrainingSuite, WrongArgumentsAreRefusedAtOnce) {
+  const TensorView logits = this->random({2, 3}, 1), labels = this->tensor({3}, std::vector<std::int64_t>{0, 0, 0});
+  const StepScalars* scalars = this->scalars({});
+  MetricSums* sums = this->constant(MetricSums{});
+  EXPECT_THROW(this->kernels().softmax_cross_entropy(this->stream(), logits, labels, 0, scalars, {}, sums), ConfigError);
+  EXPECT_THROW(this->kernels().softmax_cross_entropy(this->stream(), logits, this->random({2}, 1), 0, scalars, {}, sums),
+               ConfigError);
+  EXPECT_THROW(this->kernels().sgd(this->stream(), logits, logits, {}, {.momentum = 0.9F}, scalars), ConfigError);
+  EXPECT_THROW(this->kernels().adam(this->stream(), logits, logits, logits, this->random({3, 2}, 1), {}, scalars),
+               ConfigError);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(KernelsTrainingSuite, LossGradientAndCounts, TheFirstOfEqualLogitsIsThePrediction,
+                            HugeLogitsStayFinite, LabelsOutOfRangeGiveNaNAndNoGradient, Softmax, Adam, Sgd,
+                            WrongArgumentsAreRefusedAtOnce);
+
+}  // namespace headrace::test

@@ -1,0 +1,215 @@
+#include "headrace/devices/base/file.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/support/bytes.h"
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// The DataError of an action; fails the test where there is none.
+template <typename Action>
+DataError error_of(const Action& action) {
+  try {
+    action();
+  } catch (const DataError& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return DataError(ErrorCode::kInternal, "no error", {});
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  const auto bytes = read_whole_file(path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+TEST(FileTest, ReadsByPosition) {
+  TempFolder folder;
+  const File file = File::open(folder.write("a", "0123456789"));
+  EXPECT_EQ(file.size(), 10U);
+  Bytes bytes(4);
+  file.read_exact(3, bytes);
+  EXPECT_EQ(bytes, to_bytes("3456"));
+  EXPECT_EQ(file.read_some(8, bytes), 2U);
+  EXPECT_EQ(file.read_some(10, bytes), 0U);
+  EXPECT_EQ(file.read_some(1000, bytes), 0U);
+  file.read_exact(10, {});
+}
+
+TEST(FileTest, AShortFileIsAnErrorWithItsOffset) {
+  TempFolder folder;
+  const auto path = folder.write("a", "0123456789");
+  const File file = File::open(path);
+  Bytes bytes(4);
+  const DataError error = error_of([&] { file.read_exact(8, bytes); });
+  EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
+  EXPECT_EQ(error.location().source, path.string());
+  EXPECT_EQ(error.location().offset, 10U);
+}
+
+TEST(FileTest, NoticesThatAFileWasCutShort) {
+  TempFolder folder;
+  const auto path = folder.write("a", std::string(10000, 'x'));
+  const File file = File::open(path);
+  std::filesystem::resize_file(path, 5000);
+  Bytes bytes(10000);
+  EXPECT_EQ(error_of([&] { file.read_exact(0, bytes); }).location().offset, 5000U);
+}
+
+TEST(FileTest, IsReadByManyThreads) {
+  TempFolder folder;
+  std::string text(100'000, ' ');
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 31 >> 3);
+  const File file = File::open(folder.write("a", text));
+  std::vector<std::jthread> threads;
+  std::atomic<int> wrong{0};
+  for (std::size_t t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      Bytes bytes(1000);
+      for (std::size_t at = t * 100; at + bytes.size() <= text.size(); at += 700) {
+        file.read_exact(at, bytes);
+        if (bytes != to_bytes(text.substr(at, bytes.size()))) ++wrong;
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(FileTest, RefusesWhatIsNoFile) {
+  TempFolder folder;
+  EXPECT_EQ(error_of([&] { File::open(folder / "gone"); }).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(error_of([&] { File::open(folder.write("a", "x") / "below"); }).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(error_of([&] { File::open(folder.path()); }).code(), ErrorCode::kInvalidArgument);
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(error_of([&] { File::open(folder / "pipe"); }).code(), ErrorCode::kInvalidArgument) << "and does not wait";
+  EXPECT_THAT(error_of([&] { File::open(folder / "gone"); }).what(), HasSubstr((folder / "gone").string()));
+}
+
+TEST(FileTest, SaysThatItMayNotRead) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  TempFolder folder;
+  const auto path = folder.write("a", "x");
+  std::filesystem::permissions(path, std::filesystem::perms::none);
+  const DataError error = error_of([&] { File::open(path); });
+  EXPECT_EQ(error.code(), ErrorCode::kIo);
+  EXPECT_THAT(error.hint(), HasSubstr("permissions"));
+}
+
+// A process that opens files for days must not run out of descriptors.
+TEST(FileTest, ClosesWhatItOpened) {
+  TempFolder folder;
+  const auto path = folder.write("a", "0123456789");
+  const auto lowest_free = [] {
+    const int descriptor = ::dup(0);
+    ::close(descriptor);
+    return descriptor;
+  };
+  const int before = lowest_free();
+  for (int i = 0; i < 10; ++i) {
+    File file = File::open(path);
+    File moved = std::move(file);
+    file = File::open(path);
+    moved = std::move(file);
+    Bytes bytes(10);
+    moved.read_exact(0, bytes);
+    EXPECT_THROW(File::open(folder.path()), DataError);
+    list_directory(folder.path());
+    write_file_atomically(folder / "b", "x");
+  }
+  EXPECT_EQ(lowest_free(), before);
+}
+
+TEST(ReadWholeFileTest, KeepsToItsLimit) {
+  TempFolder folder;
+  const auto path = folder.write("a", "0123456789");
+  EXPECT_EQ(text_of(path), "0123456789");
+  EXPECT_EQ(read_whole_file(path, 10).size(), 10U);
+  EXPECT_EQ(error_of([&] { read_whole_file(path, 9); }).code(), ErrorCode::kOutOfMemory);
+  EXPECT_TRUE(read_whole_file(folder.write("empty", "")).empty());
+}
+
+TEST(WriteFileAtomicallyTest, ReplacesTheWholeFileAndLeavesNothingElse) {
+  TempFolder folder;
+  const auto path = folder / "a";
+  write_file_atomically(path, "first, and longer");
+  write_file_atomically(path, "second");
+  EXPECT_EQ(text_of(path), "second");
+  write_file_atomically(path, std::span<const std::byte>());
+  EXPECT_EQ(text_of(path), "");
+  EXPECT_EQ(list_directory(folder.path()).size(), 1U);
+}
+
+TEST(WriteFileAtomicallyTest, LeavesTheOldFileWhereItFails) {
+  TempFolder folder;
+  std::filesystem::create_directories(folder / "a");
+  folder.write("a/inside", "x");
+  const DataError error = error_of([&] { write_file_atomically(folder / "a", "text"); });
+  EXPECT_EQ(error.location().source, (folder / "a").string()) << "a folder is not replaced";
+  EXPECT_EQ(text_of(folder / "a/inside"), "x");
+  EXPECT_EQ(list_directory(folder.path()).size(), 1U) << "no temporary file is left";
+  EXPECT_EQ(error_of([&] { write_file_atomically(folder / "gone/a", "text"); }).code(), ErrorCode::kNotFound);
+}
+
+TEST(WriteFileAtomicallyTest, ReadersSeeOneVersionOrTheOther) {
+  TempFolder folder;
+  const auto path = folder / "a";
+  const std::string versions[] = {std::string(20'000, 'a'), std::string(30'000, 'b')};
+  write_file_atomically(path, versions[0]);
+  std::atomic<bool> done{false};
+  std::atomic<int> mixed{0};
+  std::jthread reader([&] {
+    while (!done) {
+      const std::string text = text_of(path);
+      if (text != versions[0] && text != versions[1]) ++mixed;
+    }
+  });
+  for (std::size_t i = 0; i < 20; ++i) write_file_atomically(path, versions[i % 2]);
+  done = true;
+  reader.join();
+  EXPECT_EQ(mixed, 0);
+}
+
+TEST(ListDirectoryTest, SortsBytewiseAndFollowsLinks) {
+  TempFolder folder;
+  folder.write("b", "12");
+  folder.write("B", "1");
+  folder.write(".hidden", "");
+  folder.write("\xC3\xA9", "");
+  folder.write("dir/inside", "x");
+  std::filesystem::create_directory_symlink(folder / "dir", folder / "link");
+  std::filesystem::create_symlink(folder / "gone", folder / "dangling");
+  std::vector<std::string> names;
+  const auto entries = list_directory(folder.path());
+  for (const auto& entry : entries) names.push_back(entry.path.filename().string());
+  EXPECT_THAT(names, ElementsAre(".hidden", "B", "b", "dangling", "dir", "link", "\xC3\xA9"));
+  EXPECT_EQ(entries[2].size, 2U);
+  EXPECT_FALSE(entries[2].is_directory);
+  EXPECT_FALSE(entries[3].is_directory);
+  EXPECT_TRUE(entries[4].is_directory);
+  EXPECT_TRUE(entries[5].is_directory);
+  EXPECT_EQ(error_of([&] { list_directory(folder / "gone"); }).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(error_of([&] { list_directory(folder / "b"); }).code(), ErrorCode::kNotFound);
+}
+
+TEST(PathKindTest, TellsFilesFromFolders) {
+  TempFolder folder;
+  EXPECT_EQ(path_kind(folder.write("a", "x")), PathKind::kFile);
+  EXPECT_EQ(path_kind(folder.path()), PathKind::kDirectory);
+  EXPECT_EQ(path_kind(folder / "gone"), PathKind::kMissing);
+  EXPECT_EQ(path_kind("/dev/null"), PathKind::kOther);
+}
+
+}  // namespace
+}  // namespace headrace::test

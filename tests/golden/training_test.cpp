@@ -1,0 +1,96 @@
+// A few steps of training against PyTorch's (make_expected.py wrote expected.json).
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "headrace/pipeline/loader.h"
+#include "headrace/tests/support/source_file.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/trainer.h"
+
+namespace headrace {
+namespace {
+
+using nlohmann::json;
+
+Node mlp(Graph& g) { return g.dense(g.dense(g.input("image"), 16, {.activation = Activation::kRelu}), 5); }
+
+Node conv_net(Graph& g) {
+  Node x = g.relu(g.batch_norm(g.conv(g.input("image"), 4, {.bias = false}), {.momentum = 0.9F, .epsilon = 1e-3F}));
+  x = g.conv(g.max_pool(x, 2), 6, {.padding = ConvPadding::kValid, .activation = Activation::kGelu});
+  return g.dense(g.global_average_pool(x), 5);
+}
+
+Node residual(Graph& g) {
+  const Node x = g.conv(g.input("image"), 4, {.stride = 2, .activation = Activation::kSilu});
+  return g.dense(g.flatten(g.add(x, g.conv(x, 4, {.activation = Activation::kRelu}))), 5);
+}
+
+struct Case {
+  std::string name;
+  Net net;
+  Optimizer optimizer;
+  float label_smoothing = 0;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& each) { return out << each.name; }
+
+const Case kCases[] = {
+    {"mlp_adam", mlp, adam(1e-2F)},
+    {"mlp_sgd", mlp, sgd(5e-2F)},
+    {"mlp_nesterov", mlp, sgd(5e-2F, {.momentum = 0.9F, .weight_decay = 1e-2F, .nesterov = true}), 0.1F},
+    {"conv_net_adamw", conv_net, adam(1e-2F, {.weight_decay = 5e-2F})},
+    {"residual_momentum", residual, sgd(5e-2F, {.momentum = 0.9F})},
+};
+
+json read_expected() {
+  const std::filesystem::path path = test::source_file("tests/golden/expected.json");
+  std::ifstream file(path);
+  EXPECT_TRUE(file) << path << " is missing";
+  return json::parse(file);
+}
+
+Shape shape_of(const json& extents) {
+  const auto values = extents.get<std::vector<std::int64_t>>();
+  return Shape(values);
+}
+
+class TrainingGolden : public testing::TestWithParam<Case> {};
+
+TEST_P(TrainingGolden, FollowsPyTorch) {
+  const json expected = read_expected();
+  const json& run = expected["cases"].at(GetParam().name);
+  const Dataset data = test::labelled(shape_of(run["shape"]), run["images"].get<std::vector<float>>(),
+                                      run["labels"].get<std::vector<std::int64_t>>())
+                           .batch({.global = expected["batch"].get<std::int64_t>()});
+  test::Training training;
+  Model model = training.strategy.build(GetParam().net, {.fields = data.fields()});
+  model.compile({.optimizer = GetParam().optimizer,
+                 .loss = sparse_categorical_crossentropy({.label_smoothing = GetParam().label_smoothing})});
+  ASSERT_EQ(model.variable_names().size(), run["initial"].size());
+  for (const std::string& name : model.variable_names()) {
+    model.write_variable(name, run["initial"].at(name).get<std::vector<float>>());
+  }
+
+  Loader loader(data, training.devices);
+  Trainer trainer(training.strategy, model, loader);
+  for (const json& loss : run["losses"]) {
+    trainer.reset_metrics();
+    ASSERT_TRUE(trainer.step());
+    EXPECT_NEAR(mean_loss(trainer.finish()), loss.get<double>(), 2e-6 + 2e-5 * loss.get<double>());
+  }
+  for (const std::string& name : model.variable_names()) {
+    const auto final = run["final"].at(name).get<std::vector<float>>();
+    const std::vector<float> mine = model.read_variable(name);
+    for (std::size_t i = 0; i < final.size(); ++i) {
+      EXPECT_NEAR(mine[i], final[i], 1e-5F + 1e-4F * std::abs(final[i])) << name << "[" << i << "]";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, TrainingGolden, testing::ValuesIn(kCases), [](const auto& each) { return each.param.name; });
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,139 @@
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/pipeline/sources.h"
+#include "headrace/tests/support/data.h"
+#include "headrace/tests/support/images.h"
+
+namespace headrace::test {
+namespace {
+
+using Pixels = std::vector<std::uint8_t>;
+
+// decode_window() against decode() and a crop.
+class WindowChecker {
+ public:
+  explicit WindowChecker(std::span<const std::byte> encoded) : encoded_(encoded), size_(decoder_.read_size(encoded)) {
+    whole_.resize(static_cast<std::size_t>(size_.height * size_.width) * 3);
+    decoder_.decode(encoded, whole_);
+  }
+
+  const ImageSize& size() const { return size_; }
+
+  bool equal(const ImageWindow& window) {
+    const auto row_bytes = static_cast<std::size_t>(window.width) * 3;
+    Pixels pixels(static_cast<std::size_t>(window.height) * row_bytes, 0xA5);
+    decoder_.decode_window(encoded_, window, pixels);
+    for (std::int64_t row = 0; row < window.height; ++row) {
+      const std::uint8_t* wanted = whole_.data() + ((window.top + row) * size_.width + window.left) * 3;
+      if (!std::equal(wanted, wanted + row_bytes, pixels.data() + static_cast<std::size_t>(row) * row_bytes)) return false;
+    }
+    return true;
+  }
+
+ private:
+  ImageDecoder decoder_;
+  std::span<const std::byte> encoded_;
+  ImageSize size_;
+  Pixels whole_;
+};
+
+std::int64_t pick(std::mt19937& random, std::int64_t from, std::int64_t to) {
+  return from + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(to - from + 1));
+}
+
+ImageWindow random_window(const ImageSize& size, std::mt19937& random) {
+  ImageWindow window;
+  window.height = pick(random, 1, size.height);
+  window.width = pick(random, 1, size.width);
+  window.top = pick(random, 0, size.height - window.height);
+  window.left = pick(random, 0, size.width - window.width);
+  return window;
+}
+
+std::string text_of(const ImageSize& size, const ImageWindow& window) {
+  return std::to_string(window.height) + "x" + std::to_string(window.width) + " at " + std::to_string(window.top) + "," +
+         std::to_string(window.left) + " of " + std::to_string(size.height) + "x" + std::to_string(size.width);
+}
+
+struct Kind {
+  const char* name;
+  int channels;
+  JpegOptions options;
+};
+
+class DecodeWindowTest : public ::testing::TestWithParam<Kind> {};
+
+TEST_P(DecodeWindowTest, EqualsACropOfTheWholeOnRandomWindows) {
+  std::mt19937 random(11);
+  for (int image = 0; image < 24; ++image) {
+    const int height = static_cast<int>(pick(random, 1, 140)), width = static_cast<int>(pick(random, 1, 170));
+    const Bytes encoded =
+        encode_jpeg(make_picture(height, width, GetParam().channels, random()), GetParam().options);
+    WindowChecker checker(encoded);
+    for (int i = 0; i < 60; ++i) {
+      const ImageWindow window = random_window(checker.size(), random);
+      ASSERT_TRUE(checker.equal(window)) << text_of(checker.size(), window);
+    }
+  }
+}
+
+TEST_P(DecodeWindowTest, EqualsACropOfTheWholeOnEverySmallWindow) {
+  for (const int side : {1, 7, 16, 17, 18, 33, 35}) {
+    const Bytes encoded = encode_jpeg(make_picture(side, side, GetParam().channels, 5), GetParam().options);
+    WindowChecker checker(encoded);
+    for (std::int64_t at = 0; at < side; ++at) {
+      for (std::int64_t extent = 1; extent <= std::min<std::int64_t>(3, side - at); ++extent) {
+        const ImageWindow tall{.top = 0, .left = at, .height = side, .width = extent};
+        const ImageWindow wide{.top = at, .left = 0, .height = extent, .width = side};
+        ASSERT_TRUE(checker.equal(tall)) << text_of(checker.size(), tall);
+        ASSERT_TRUE(checker.equal(wide)) << text_of(checker.size(), wide);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, DecodeWindowTest,
+    ::testing::Values(Kind{"grey", 1, {}}, Kind{"yuv444", 3, {.horizontal = 1, .vertical = 1}},
+                      Kind{"yuv422", 3, {.horizontal = 2, .vertical = 1}}, Kind{"yuv440", 3, {.horizontal = 1, .vertical = 2}},
+                      Kind{"yuv420", 3, {}}, Kind{"yuv411", 3, {.horizontal = 4, .vertical = 1}},
+                      Kind{"yuv410", 3, {.horizontal = 4, .vertical = 2}}, Kind{"cmyk", 4, {}},
+                      Kind{"restarts", 3, {.restart_rows = 1}}, Kind{"progressive_grey", 1, {.progressive = true}},
+                      Kind{"progressive444", 3, {.horizontal = 1, .vertical = 1, .progressive = true}},
+                      Kind{"progressive422", 3, {.horizontal = 2, .vertical = 1, .progressive = true}},
+                      Kind{"progressive440", 3, {.horizontal = 1, .vertical = 2, .progressive = true}},
+                      Kind{"progressive420", 3, {.progressive = true}}),
+    [](const ::testing::TestParamInfo<Kind>& kind) { return kind.param.name; });
+
+TEST(DecodeWindowPngTest, EqualsACropOfTheWhole) {
+  std::mt19937 random(12);
+  for (const bool interlaced : {false, true}) {
+    const Bytes encoded = encode_png(make_picture(37, 41, 3, 6), {.interlaced = interlaced});
+    WindowChecker checker(encoded);
+    for (int i = 0; i < 200; ++i) {
+      const ImageWindow window = random_window(checker.size(), random);
+      ASSERT_TRUE(checker.equal(window)) << text_of(checker.size(), window);
+    }
+  }
+}
+
+TEST(DecodeWindowPhotographTest, EqualsACropOfTheWhole) {
+  const auto path = shared_data("imagenet-sample-700.tar");
+  if (!path) GTEST_SKIP() << "no ImageNet sample here: set HEADRACE_DATA";
+  const SourcePtr source = image_archive(*path);
+  std::mt19937 random(13);
+  std::vector<std::byte> scratch;
+  for (std::uint64_t i = 0; i < source->info().records; i += 3) {
+    WindowChecker checker(source->read(i, scratch).fields[0]);
+    for (int k = 0; k < 4; ++k) {
+      const ImageWindow window = random_window(checker.size(), random);
+      ASSERT_TRUE(checker.equal(window)) << source->describe(i) << ": " << text_of(checker.size(), window);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace headrace::test

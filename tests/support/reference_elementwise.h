@@ -1,0 +1,41 @@
+// Oracles of the functions of one element, of bias and of rounding.
+#pragma once
+
+#include <cmath>
+
+#include "headrace/devices/kernels.h"
+#include "headrace/tests/support/reference.h"
+
+namespace headrace::test {
+
+inline double activated(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kNone: return x;
+    case Activation::kRelu: return x > 0 ? x : 0;
+    case Activation::kGelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+    case Activation::kSilu: return x / (1 + std::exp(-x));
+  }
+  return x;
+}
+
+inline Reals activated(Activation activation, Reals x) {
+  for (double& value : x) value = activated(activation, value);
+  return x;
+}
+
+// The nearest number with a significand of 8 bits, ties to even: exact for every x that is an f32.
+inline double rounded_to_bf16(double x) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  int exponent = 0;
+  const double significand = std::frexp(x, &exponent);  // in [0.5, 1)
+  return std::ldexp(std::nearbyint(std::ldexp(significand, 8)), exponent - 8);
+}
+
+inline Reals in_precision(Precision precision, Reals x) {
+  if (precision == Precision::kBF16) {
+    for (double& value : x) value = rounded_to_bf16(value);
+  }
+  return x;
+}
+
+}  // namespace headrace::test

@@ -1,0 +1,33 @@
+// Oracles of the optimizers, one parameter at a time.
+#pragma once
+
+#include <cmath>
+
+#include "headrace/devices/kernels.h"
+
+namespace headrace::test {
+
+// A parameter and what its optimizer remembers of it.
+struct Trained {
+  double parameter, first = 0, second = 0;  // second: Adam's only
+};
+
+inline Trained adam_step(Trained of, double gradient, const AdamOptions& options, const StepScalars& scalars) {
+  const double beta1 = options.beta1, beta2 = options.beta2, rate = scalars.learning_rate;
+  of.first = beta1 * of.first + (1 - beta1) * gradient;
+  of.second = beta2 * of.second + (1 - beta2) * gradient * gradient;
+  const double step = of.first * scalars.beta1_correction / (std::sqrt(of.second * scalars.beta2_correction) + options.epsilon);
+  of.parameter -= rate * options.weight_decay * of.parameter;
+  of.parameter -= rate * step;
+  return of;
+}
+
+inline Trained sgd_step(Trained of, double gradient, const SgdOptions& options, const StepScalars& scalars) {
+  gradient += options.weight_decay * of.parameter;
+  of.first = options.momentum * of.first + gradient;
+  const double step = options.momentum == 0 ? gradient : options.nesterov ? gradient + options.momentum * of.first : of.first;
+  of.parameter -= scalars.learning_rate * step;
+  return of;
+}
+
+}  // namespace headrace::test

@@ -1,0 +1,151 @@
+// What goes wrong is named, once, and nothing hangs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/engine/model_state.h"
+#include "headrace/train/trainer.h"
+
+namespace headrace {
+namespace {
+
+using test::Training;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class FailureTest : public testing::TestWithParam<int> {
+ protected:
+  Dataset data_ = test::blobs(64).batch({.global = 8});
+};
+
+INSTANTIATE_TEST_SUITE_P(R, FailureTest, testing::Values(1, 2, 4));
+
+TEST_P(FailureTest, AFailingReplicaEndsTheRunWithItsNameAndStep) {
+  Training training(GetParam());
+  Model model = test::compiled(training.strategy, test::small_mlp);
+  const int victim = GetParam() - 1;
+  {
+    Loader loader(data_, training.devices);
+    Trainer trainer(training.strategy, model, loader);
+    trainer.step();
+    trainer.finish();
+    training.strategy.stream(victim).call([] { throw Error(ErrorCode::kDevice, "a bit flipped"); });
+    try {
+      while (trainer.step()) {
+      }
+      trainer.finish();
+      FAIL();
+    } catch (const DeviceError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("replica " + std::to_string(victim)), HasSubstr("step 1"),
+                                      HasSubstr("a bit flipped")));
+      EXPECT_EQ(error.device(), "cpu:" + std::to_string(victim));
+    }
+    EXPECT_THROW(trainer.step(), Error) << "a failed trainer stays failed";
+  }
+  // The replicas may differ now; set right, the strategy trains on.
+  for (const std::string& name : model.variable_names()) model.write_variable(name, model.read_variable(name));
+  model.compile({});
+  EXPECT_EQ(model.fit(data_, {.verbose = 0}).epochs(), 1U);
+  model.check_mirrored();
+}
+
+TEST_P(FailureTest, ALabelOutOfRangeIsNamedWithItsRecord) {
+  for (const std::int64_t wrong : {std::int64_t{4}, std::int64_t{-1}}) {
+    Training training(GetParam());
+    Model model = test::compiled(training.strategy, test::small_mlp);
+    std::vector<std::int64_t> labels(40, 1);
+    labels[21] = wrong;
+    const Dataset bad = test::labelled({8}, std::vector<float>(40 * 8, 0.5F), labels).batch({.global = 8});
+    for (const bool training_run : {true, false}) {
+      try {
+        if (training_run) model.fit(bad, {.verbose = 0});
+        if (!training_run) model.evaluate(bad);
+        FAIL();
+      } catch (const DataError& error) {
+        EXPECT_EQ(error.location().record, 21U);
+        EXPECT_THAT(error.what(), AllOf(HasSubstr("label " + std::to_string(wrong)), HasSubstr("0 to 3")));
+      }
+    }
+  }
+}
+
+TEST_P(FailureTest, ALossThatIsNoNumberStopsTheFitAtItsStep) {
+  Training training(GetParam());
+  const Net linear = [](Graph& g) { return g.dense(g.input("image", {8}), 4); };
+  Model model = test::compiled(training.strategy, linear);
+  std::vector<float> images(40 * 8, 0.5F);
+  images[17 * 8] = std::numeric_limits<float>::quiet_NaN();
+  const Dataset bad = test::labelled({8}, images, std::vector<std::int64_t>(40, 1)).batch({.global = 8});
+  try {
+    model.fit(bad, {.verbose = 0});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("not a finite number"), HasSubstr("step 2")));
+  }
+  Model careless = test::compiled(training.strategy, linear);
+  EXPECT_EQ(careless.fit(bad, {.verbose = 0, .nan = NanPolicy::kIgnore}).epochs(), 1U);
+}
+
+TEST(NotFinite, AParameterIsNamedAtTheEndOfTheEpoch) {
+  // The loss need not show it: where a ReLU makes a zero of it, only the parameters before it are lost.
+  Training training(2);
+  Model model = test::compiled(training.strategy, test::small_mlp);
+  const Callback fault{.on_epoch_end = [](const EpochReport&, FitControl& control) {
+    std::vector<float> bias(4, 0.0F);
+    bias[1] = std::numeric_limits<float>::infinity();
+    if (control.model().global_step() == 8) control.model().write_variable("dense_1/bias", bias);
+  }};
+  const Dataset data = test::blobs(64).batch({.global = 8});
+  EXPECT_THROW(model.fit(data, {.epochs = 2, .callbacks = {fault}, .verbose = 0}), Error);
+  try {
+    model.state().variables.check_finite();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("'dense"));
+  }
+}
+
+TEST(Mirrored, ACopyThatDiffersIsNamed) {
+  Training training(3);
+  Model model = test::compiled(training.strategy, test::norm_cnn);
+  model.check_mirrored();
+  model.variable("batch_norm/gamma", 1).as<float>()[2] += 1e-6F;
+  model.variable("dense/bias", 2).as<float>()[0] += 1.0F;
+  try {
+    model.check_mirrored();
+    FAIL();
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("'batch_norm/gamma'"), HasSubstr("0 and 1"), HasSubstr("cpu:1")));
+  }
+}
+
+TEST(Mirrored, TheFitFindsAFaultyReplicaAtTheNextCheck) {
+  Training training(2);
+  Model model = test::compiled(training.strategy, test::small_mlp);
+  const Dataset data = test::blobs(64).batch({.global = 8});
+  EXPECT_EQ(model.fit(data, {.verbose = 0, .mirror_check_every = 3}).epochs(), 1U);
+  const Callback fault{.on_epoch_end = [](const EpochReport&, FitControl& control) {
+    control.model().variable("dense_1/bias", 1).as<float>()[1] += 1.0F;
+  }};
+  try {
+    model.fit(data, {.epochs = 2, .callbacks = {fault}, .verbose = 0, .mirror_check_every = 3});
+    FAIL();
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("differs between replicas 0 and 1"));
+  }
+}
+
+TEST(Strategy, SaysWhatItRunsOn) {
+  DeviceGroup devices = open_devices("cpu:2");
+  testing::internal::CaptureStdout();
+  Strategy strategy(devices);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "MirroredStrategy over cpu:0, cpu:1\nNumber of devices: 2\n");
+  EXPECT_EQ(strategy.replicas(), 2);
+}
+
+}  // namespace
+}  // namespace headrace

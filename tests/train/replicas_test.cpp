@@ -1,0 +1,134 @@
+// The number of replicas changes where the work is done, not what comes out.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+
+namespace headrace {
+namespace {
+
+using test::Training;
+
+struct Outcome {
+  History history;
+  std::vector<std::vector<float>> variables;
+  double evaluated = 0;
+};
+
+struct Run {
+  Net net = test::small_cnn;
+  std::int64_t examples = 100;
+  std::int64_t batch = 16;
+  int replicas = 1;
+  int accumulate = 1;
+};
+
+Outcome train(const Run& run) {
+  Training training(run.replicas);
+  Model model = test::compiled(training.strategy, run.net);
+  const Dataset data = test::blobs(run.examples, {6, 6, 2}).batch({.global = run.batch});
+  Outcome outcome;
+  outcome.history = model.fit(data, {.epochs = 3, .validation = data, .verbose = 0, .accumulate = run.accumulate});
+  model.check_mirrored();
+  for (const std::string& name : model.variable_names()) outcome.variables.push_back(model.read_variable(name));
+  outcome.evaluated = model.evaluate(data).loss;
+  return outcome;
+}
+
+void expect_equal(const Outcome& a, const Outcome& b, double tolerance) {
+  for (const char* name : {"loss", "accuracy", "val_loss", "val_accuracy"}) {
+    ASSERT_EQ(a.history[name].size(), b.history[name].size());
+    for (std::size_t i = 0; i < a.history[name].size(); ++i) {
+      EXPECT_NEAR(a.history[name][i], b.history[name][i], tolerance) << name << " of epoch " << i;
+    }
+  }
+  for (std::size_t v = 0; v < a.variables.size(); ++v) {
+    for (std::size_t i = 0; i < a.variables[v].size(); ++i) {
+      ASSERT_NEAR(a.variables[v][i], b.variables[v][i], 100 * tolerance) << "variable " << v << "[" << i << "]";
+    }
+  }
+  EXPECT_NEAR(a.evaluated, b.evaluated, tolerance);
+}
+
+class ReplicasTest : public testing::TestWithParam<int> {};
+
+TEST_P(ReplicasTest, TrainAsOneDoesWithDropoutAndAPartialLastBatch) {
+  expect_equal(train({}), train({.replicas = GetParam()}), 1e-5);
+}
+
+TEST_P(ReplicasTest, TrainAsOneDoesWhenTheBatchIsNotDivisible) {
+  expect_equal(train({.examples = 53, .batch = 7}), train({.examples = 53, .batch = 7, .replicas = GetParam()}), 1e-5);
+}
+
+TEST_P(ReplicasTest, TrainAsOneDoesWhenSomeHaveNoRows) {
+  expect_equal(train({.examples = 3, .batch = 10}), train({.examples = 3, .batch = 10, .replicas = GetParam()}), 1e-5);
+}
+
+TEST_P(ReplicasTest, AccumulationEqualsALargerBatch) {
+  expect_equal(train({.batch = 32}), train({.batch = 8, .replicas = GetParam(), .accumulate = 4}), 1e-5);
+}
+
+TEST_P(ReplicasTest, AccumulationOfAnUnevenTailEqualsALargerBatch) {
+  expect_equal(train({.examples = 53, .batch = 21}),
+               train({.examples = 53, .batch = 7, .replicas = GetParam(), .accumulate = 3}), 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(R, ReplicasTest, testing::Values(1, 2, 4));
+
+TEST(Replicas, StayInSyncWithBatchNorm) {
+  for (const std::int64_t examples : {40, 33, 3}) {
+    const Outcome outcome = train({.net = test::norm_cnn, .examples = examples, .batch = 16, .replicas = 4});
+    EXPECT_TRUE(std::isfinite(outcome.evaluated));
+  }
+}
+
+TEST(Replicas, AverageTheirRunningStatistics) {
+  // Two replicas see records of constant value 1 and 3; one replica of all sees the mean of their means, too.
+  std::vector<float> images;
+  for (const float value : {1.0F, 1.0F, 3.0F, 3.0F}) images.insert(images.end(), 8, value);
+  const Dataset data = test::labelled({2, 2, 2}, images, {0, 1, 0, 1}).batch({.global = 4});
+  const Net net = [](Graph& g) {
+    return g.dense(g.flatten(g.batch_norm(g.input("image", {2, 2, 2}), {.momentum = 0.5F})), 2);
+  };
+  Training training(2);
+  Model model = test::compiled(training.strategy, net);
+  model.fit(data, {.verbose = 0});
+  for (int replica = 0; replica < 2; ++replica) {
+    for (const float mean : model.read_variable("batch_norm/running_mean", replica)) EXPECT_FLOAT_EQ(mean, 1.0F);
+    for (const float var : model.read_variable("batch_norm/running_var", replica)) EXPECT_FLOAT_EQ(var, 0.5F);
+  }
+}
+
+TEST(Replicas, TheSameSeedGivesTheSameBits) {
+  const auto hash = [](std::uint64_t seed, int replicas) {
+    Training training(replicas);
+    Model model = test::compiled(training.strategy, test::small_cnn);
+    model.fit(test::blobs(50, {6, 6, 2}).shuffle().batch({.global = 16}), {.epochs = 2, .verbose = 0, .seed = seed});
+    return model.weights_sha256();
+  };
+  for (const int replicas : {1, 2}) {
+    EXPECT_EQ(hash(1, replicas), hash(1, replicas));
+    EXPECT_NE(hash(1, replicas), hash(2, replicas));
+  }
+}
+
+TEST(Replicas, GiveBackAllMemory) {
+  DeviceGroup devices = open_devices("cpu:2");
+  {
+    Strategy strategy(devices, {.announce = Announce::kNo});
+    Model model = test::compiled(strategy, test::norm_cnn);
+    const Dataset data = test::blobs(30, {6, 6, 2}).batch({.global = 8});
+    model.fit(data, {.validation = data, .verbose = 0, .accumulate = 2});
+    model.predict(data);
+    EXPECT_GT(devices[1].memory_use().device_bytes, 0U);
+  }
+  for (int r = 0; r < 2; ++r) {
+    EXPECT_EQ(devices[r].memory_use().device_bytes, 0U);
+    EXPECT_EQ(devices[r].memory_use().pinned_bytes, 0U);
+  }
+}
+
+}  // namespace
+}  // namespace headrace

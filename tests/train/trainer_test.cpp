@@ -1,0 +1,95 @@
+#include "headrace/train/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+
+namespace headrace {
+namespace {
+
+using test::Training;
+
+Dataset toy() { return test::blobs(50, {6, 6, 2}).batch({.global = 16}); }
+
+TEST(Trainer, TheStepInPiecesEqualsTheStep) {
+  std::vector<std::string> hashes;
+  std::vector<double> losses;
+  for (const bool pieces : {false, true}) {
+    Training training(2);
+    Model model = test::compiled(training.strategy, test::norm_cnn);
+    Loader loader(toy(), training.devices);
+    Trainer trainer(training.strategy, model, loader);
+    if (!pieces) {
+      while (trainer.step()) {
+      }
+    } else {
+      while (std::optional<GlobalBatch> batches = trainer.take()) {
+        trainer.gradients(std::move(*batches));
+        trainer.all_reduce();
+        trainer.apply_gradients();
+      }
+    }
+    const MetricSums sums = trainer.finish();
+    EXPECT_EQ(sums.examples, 50);
+    EXPECT_EQ(model.global_step(), 4U);
+    losses.push_back(sums.loss);
+    hashes.push_back(model.weights_sha256());
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_EQ(hashes[0], hashes[1]);
+}
+
+TEST(Trainer, MetricsCountEveryExampleOnce) {
+  Training training(4);
+  Model model = test::compiled(training.strategy, test::small_cnn, sgd(0.0F));
+  Loader loader(test::blobs(7, {6, 6, 2}).batch({.global = 3}), training.devices);
+  Trainer trainer(training.strategy, model, loader);
+  EXPECT_TRUE(trainer.step());
+  EXPECT_EQ(trainer.finish().examples, 3);
+  trainer.reset_metrics();
+  EXPECT_TRUE(trainer.step());
+  EXPECT_TRUE(trainer.step());
+  EXPECT_FALSE(trainer.step());
+  EXPECT_EQ(trainer.finish().examples, 4);
+  EXPECT_EQ(trainer.progress().examples, 4);
+}
+
+TEST(Trainer, RefusesAModelOfAnotherStrategy) {
+  Training mine, other;
+  Model model = test::compiled(other.strategy, test::small_cnn);
+  Loader loader(toy(), mine.devices);
+  try {
+    Trainer trainer(mine.strategy, model, loader);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("another strategy"));
+  }
+}
+
+TEST(Trainer, TheScheduleIsEvaluatedAtEveryStep) {
+  // With plain SGD on a constant gradient direction the first update is exactly rate x gradient.
+  const auto moved = [](const Schedule& rate, int steps) {
+    Training training;
+    Model model = test::compiled(training.strategy, test::small_cnn, sgd(rate));
+    const std::vector<float> before = model.read_variable("dense/bias");
+    LoaderOptions options;
+    options.epochs = 10;
+    Loader loader(toy(), training.devices, options);
+    Trainer trainer(training.strategy, model, loader);
+    for (int i = 0; i < steps; ++i) trainer.step();
+    trainer.finish();
+    float distance = 0;
+    const std::vector<float> after = model.read_variable("dense/bias");
+    for (std::size_t i = 0; i < before.size(); ++i) distance += std::abs(after[i] - before[i]);
+    return distance;
+  };
+  const Schedule warmed = Schedule::linear_decay({.peak = 0.1F, .warmup_steps = 10, .total_steps = 20});
+  EXPECT_NEAR(moved(warmed, 1), 0.1F * moved(0.1F, 1), 1e-6F);
+  EXPECT_NEAR(moved(warmed, 25), moved(warmed, 20), 1e-7F) << "the rate is 0 at the end";
+}
+
+}  // namespace
+}  // namespace headrace

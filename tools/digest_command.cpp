@@ -1,0 +1,58 @@
+// `headrace digest`: the identity of a batch stream.
+#include <CLI/CLI.hpp>
+#include <cinttypes>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "headrace/pipeline/digest.h"
+#include "headrace/tools/commands.h"
+#include "headrace/tools/json_lines.h"
+#include "headrace/tools/pipeline_options.h"
+
+namespace headrace::tools {
+namespace {
+
+struct DigestOptions : PipelineCommandOptions {
+  std::uint64_t start_step = 0;
+};
+
+// A loader that stands where one from the start would after `sequence` batches; found without reading them.
+std::unique_ptr<Loader> loader_at(const DigestOptions& options, const Dataset& dataset, DeviceGroup& devices) {
+  LoaderOptions settings = options.loader();
+  if (options.start_step > 0) {
+    settings.start = Loader(dataset, devices, settings).state();
+    settings.start->sequence = options.start_step;
+  }
+  return std::make_unique<Loader>(dataset, devices, settings);
+}
+
+void digest(const DigestOptions& options) {
+  JsonLines json(options.common.json);
+  const Dataset dataset = options.open();
+  DeviceGroup devices = options.devices();
+  const std::unique_ptr<Loader> loader = loader_at(options, dataset, devices);
+  StreamDigest stream(devices);
+  while (const std::optional<BatchDigest> batch = stream.next(*loader)) {
+    if (!json.on_stdout()) {
+      std::printf("epoch %" PRIu64 " step %" PRIu64 " examples %" PRId64 " %s\n", batch->epoch, batch->step,
+                  batch->examples, batch->sha256.c_str());
+    }
+    json.write({{"epoch", batch->epoch}, {"step", batch->step}, {"examples", batch->examples}, {"sha256", batch->sha256}});
+  }
+  const std::string whole = stream.finish();
+  if (!json.on_stdout()) std::printf("%s\n", whole.c_str());
+  json.write({{"final", true}, {"sha256", whole}});
+}
+
+}  // namespace
+
+void add_digest_command(CLI::App& program) {
+  auto* command = program.add_subcommand("digest", "print the identity of a batch stream");
+  auto options = std::make_shared<DigestOptions>();
+  options->add_to(*command);
+  command->add_option("--start-step", options->start_step, "continue as if this many batches had been taken");
+  command->callback([options] { digest(*options); });
+}
+
+}  // namespace headrace::tools

@@ -1,0 +1,71 @@
+// `headrace ledger`: which record went to which batch and replica, and the proof that none was lost or repeated.
+#include <CLI/CLI.hpp>
+#include <cinttypes>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/ledger.h"
+#include "headrace/pipeline/loader.h"
+#include "headrace/tools/commands.h"
+#include "headrace/tools/json_lines.h"
+#include "headrace/tools/pipeline_options.h"
+
+namespace headrace::tools {
+namespace {
+
+struct LedgerOptions : PipelineCommandOptions {
+  bool check = false;
+};
+
+Ledger record_stream(const LedgerOptions& options, const Dataset& dataset, DeviceGroup& devices) {
+  Loader loader(dataset, devices, options.loader());
+  Ledger ledger;
+  for (bool more = true; more;) {
+    for (int replica = 0; replica < devices.size(); ++replica) {
+      const std::optional<Batch> batch = loader.next(replica);
+      more = batch.has_value();
+      if (batch) ledger.add(*batch, replica);
+    }
+  }
+  return ledger;
+}
+
+void prove(const Ledger& ledger, const Dataset& dataset, std::uint64_t epochs) {
+  for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+    const auto breach = ledger.find_breach(epoch, EpochContents::all(dataset.size()));
+    if (breach) throw Error(ErrorCode::kInternal, "epoch " + std::to_string(epoch) + ": " + *breach);
+  }
+}
+
+void keep_ledger(const LedgerOptions& options) {
+  JsonLines json(options.common.json);
+  const Dataset dataset = options.open();
+  DeviceGroup devices = options.devices();
+  const Ledger ledger = record_stream(options, dataset, devices);
+  for (const LedgerEntry& entry : ledger.entries()) {
+    if (!json.on_stdout() && !options.check) {
+      std::printf("epoch %" PRIu64 " step %" PRIu64 " replica %d record %" PRIu64 "\n", entry.epoch, entry.step,
+                  entry.replica, entry.record);
+    }
+    json.write({{"epoch", entry.epoch}, {"step", entry.step}, {"replica", entry.replica}, {"record", entry.record}});
+  }
+  if (!options.check) return;
+  const std::uint64_t epochs = options.loader().epochs;
+  prove(ledger, dataset, epochs);
+  std::fprintf(json.people(), "exactly once: %" PRIu64 " records in each of %" PRIu64 " epochs over %d replicas\n",
+               dataset.size(), epochs, devices.size());
+}
+
+}  // namespace
+
+void add_ledger_command(CLI::App& program) {
+  auto* command = program.add_subcommand("ledger", "print which record went to which batch and replica");
+  auto options = std::make_shared<LedgerOptions>();
+  options->add_to(*command);
+  command->add_flag("--check", options->check, "prove that every epoch has every record exactly once");
+  command->callback([options] { keep_ledger(*options); });
+}
+
+}  // namespace headrace::tools

@@ -1,0 +1,41 @@
+#include "headrace/tools/pipeline_options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/registry.h"
+#include "headrace/pipeline/pipelines.h"
+
+namespace headrace::tools {
+
+void PipelineCommandOptions::add_to(CLI::App& command) {
+  std::string names;
+  for (const std::string& name : pipeline_names()) names += (names.empty() ? "" : ", ") + name;
+  command.add_option("--pipeline", pipeline, "one of " + names)->required();
+  command.add_option("--split", split, "train or test; without it the pipeline's own");
+  command.add_option("--replicas", replicas, "CPU replicas, short for --devices cpu:N")->check(CLI::PositiveNumber);
+  common.add_to(command);
+}
+
+Dataset PipelineCommandOptions::open() const {
+  PipelineOptions options{.data = common.data,
+                          .seed = common.seed,
+                          .prefetch = common.prefetch,
+                          .cache = common.open_cache()};
+  if (!split.empty()) options.split = parse_split(split);
+  if (common.global_batch > 0) options.global_batch = common.global_batch;
+  return make_pipeline(pipeline, options);
+}
+
+DeviceGroup PipelineCommandOptions::devices() const {
+  if (replicas > 0 && common.devices != "auto") {
+    throw ConfigError("--replicas and --devices both say how many replicas there are", "give one of them");
+  }
+  return open_devices(replicas > 0 ? "cpu:" + std::to_string(replicas) : common.devices, DeviceNeed::kMemory);
+}
+
+LoaderOptions PipelineCommandOptions::loader() const {
+  return {.seed = common.seed, .epochs = common.epochs > 0 ? common.epochs : 1, .threads = common.threads};
+}
+
+}  // namespace headrace::tools
