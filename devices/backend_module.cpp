@@ -30,11 +30,13 @@ BackendModule open_module(const std::string& name, const fs::path& path) {
   if (library == nullptr) return missing(name, fmt::format("it could not be opened: {}", dlerror()));
   const auto entry = reinterpret_cast<BackendEntry>(dlsym(library, kBackendEntryName));
   if (entry == nullptr) {
-    return missing(name, fmt::format("{} is no Headrace module: it exports no {}", path.string(), kBackendEntryName));
+    return missing(name,
+                   fmt::format("{} is no Headrace module: it exports no {}", path.string(), kBackendEntryName));
   }
   const Backend* backend = entry(kBackendAbiVersion);
   if (backend == nullptr) {
-    return missing(name, fmt::format("{} is from another build of Headrace: install both from one", path.string()));
+    return missing(name,
+                   fmt::format("{} is from another build of Headrace: install both from one", path.string()));
   }
   return {.backend = backend, .missing = {}};
 }

@@ -33,8 +33,8 @@ class InputKernels {
 inline void check_pixel_conversion(const PixelConversion& conversion) {
   const Shape& in = conversion.pixels.shape;
   if (in.rank() != 4 || conversion.pixels.dtype != DType::kU8) {
-    throw ConfigError("pixels must be uint8 of shape (N, H, W, C), not " + std::string(to_string(conversion.pixels.dtype)) +
-                      " " + in.to_string());
+    throw ConfigError("pixels must be uint8 of shape (N, H, W, C), not " +
+                      std::string(to_string(conversion.pixels.dtype)) + " " + in.to_string());
   }
   const Shape out = conversion.layout == ImageLayout::kNhwc ? in : Shape{in[0], in[3], in[1], in[2]};
   const auto is = [](const TensorView& view, const Shape& shape) {

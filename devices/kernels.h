@@ -9,7 +9,8 @@
 //    memory must live until then. Calls may be captured; what a pointer points to is read at each launch.
 //  - `rows` is a pointer to device memory holding how many leading rows of the batch are real examples; the
 //    rows after it are padding and must not influence any result that is shared between rows.
-//  - Results are the same bits for the same inputs whatever else the machine does.
+//  - Results are the same bits for the same inputs whatever else the machine does. Numbers below 2^-126 may count
+//    as zeros.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ namespace headrace {
 
 enum class Activation { kNone, kRelu, kGelu, kSilu };  // kGelu is the exact one, x * Phi(x)
 
-// f32 everywhere, or products in bf16 with f32 sums (inputs rounded, results f32) where that is faster.
+// f32 everywhere, or products in bf16 with f32 sums (inputs rounded to the nearest, ties to even; results f32). Bias
+// gradients may be sums of the rounded or of the given values.
 enum class Precision { kF32, kBF16 };
 
 struct ConvOptions {
@@ -53,11 +55,14 @@ struct MetricSums {
   std::int64_t examples = 0;
 };
 
+// With g the gradient: m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2,
+// w -= lr weight_decay w + lr (m beta1_correction) / (sqrt(v beta2_correction) + epsilon).
 struct AdamOptions {
   float beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-7F;
   float weight_decay = 0;  // decoupled (AdamW); 0 is plain Adam
 };
 
+// v = momentum v + g, w -= lr v; with Nesterov w -= lr (g + momentum v). Without momentum there is no v.
 struct SgdOptions {
   float momentum = 0;
   float weight_decay = 0;  // added to the gradient, as Keras and PyTorch do
@@ -102,8 +107,10 @@ class Kernels {
   virtual void scale_shift(Stream&, const TensorView& x, const TensorView& scale, const TensorView& shift,
                            const TensorView& y) = 0;
   // Keeps each element with probability 1 - rate, scaled by 1 / (1 - rate). The mask is a Philox function of
-  // (seed, scalars->step, layer, global row, element in row): it does not depend on the replica count.
-  // Backward is the same call on dy. x may be y.
+  // (seed, scalars->step, layer, global row, element in row): it does not depend on the replica count. Element e of
+  // row r is kept when word e of Philox({.seed = seed, .epoch = low 32 bits of step, .record = r, .operation = layer})
+  // is at least rate * 2^32. Layers go to 65535; augmentations draw from the same keys, so the seed should be
+  // dropout's own (mix_seed). Backward is the same call on dy. x may be y.
   virtual void dropout(Stream&, const TensorView& x, float rate, std::uint64_t seed, int layer,
                        const StepScalars* scalars, const TensorView& y) = 0;
 
@@ -126,16 +133,17 @@ class Kernels {
     float momentum = 0.99F;                  // running = momentum * running + (1 - momentum) * batch
   };
   // Normalises with the batch's statistics (biased variance), updates the running ones (unbiased variance).
-  // With no real rows the statistics stay as they are.
+  // With no real rows the statistics stay as they are and stand in for the batch's.
   virtual void batch_norm_train(Stream&, const TensorView& x, const BatchNorm&, const StepScalars* scalars,
                                 const TensorView& y) = 0;
   virtual void batch_norm_infer(Stream&, const TensorView& x, const BatchNorm&, const TensorView& y) = 0;
-  // dgamma is skipped when undefined. dx may be dy.
+  // dgamma, dbeta are skipped when undefined. dx is 0 in the padding rows; it may be dy.
   virtual void batch_norm_backward(Stream&, const TensorView& x, const TensorView& dy, const BatchNorm&,
                                    const StepScalars* scalars, const TensorView& dgamma,
                                    const TensorView& dbeta, const TensorView& dx) = 0;
 
   // --- loss: logits (M, K), labels i64 (M) in [0, K) ---
+  // target = (1 - label_smoothing) for the label, plus label_smoothing / K for each class.
   // dlogits = (softmax - target) * inverse_global_rows for real rows, 0 for padding (skipped when undefined).
   // Adds loss, correct (argmax, first on ties) and examples of the real rows to *sums. A label out of range
   // makes the loss NaN and its gradient 0: the caller sees it and names it.
@@ -144,7 +152,7 @@ class Kernels {
                                      const TensorView& dlogits, MetricSums* sums) = 0;
   virtual void softmax(Stream&, const TensorView& logits, const TensorView& probabilities) = 0;
 
-  // --- optimizers, over a whole arena of parameters at once ---
+  // --- optimizers, over a whole arena of parameters at once, or a slice of it ---
   virtual void adam(Stream&, const TensorView& parameters, const TensorView& gradients,
                     const TensorView& first_moment, const TensorView& second_moment, const AdamOptions&,
                     const StepScalars* scalars) = 0;

@@ -89,7 +89,8 @@ std::vector<DeviceSpec::Item> resolve(const DeviceSpec& spec, const Backend& bac
   if (!spec.items.empty()) {
     for (const auto& item : spec.items) {
       if (std::ranges::none_of(present, [&](const DeviceInfo& info) { return info.ordinal == item.ordinal; })) {
-        throw ConfigError(fmt::format("there is no device {}:{}", spec.backend, item.ordinal), what_there_is(table));
+        throw ConfigError(fmt::format("there is no device {}:{}", spec.backend, item.ordinal),
+                          what_there_is(table));
       }
     }
     return spec.items;

@@ -16,7 +16,7 @@ enum class Encoding {
 };
 
 struct Field {
-  std::string name;  // "image", "label"
+  std::string name = {};  // "image", "label"
   DType dtype = DType::kF32;
   Shape shape;       // of one record; a dynamic extent differs from record to record
   Encoding encoding = Encoding::kRaw;

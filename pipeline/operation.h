@@ -61,12 +61,12 @@ struct CenterCrop {
 // The caller's own function on the named field: reads `in`, fills `out`. Must be pure: same input and random
 // numbers, same output. `version` is part of every fingerprint: change it with the function.
 struct UserMap {
-  std::string name;
+  std::string name = {};
   std::uint32_t version = 1;
   std::string field = "image";
-  Field output;  // dtype and shape of the result; the name is kept
+  Field output = {};  // dtype and shape of the result; the name is kept
   std::function<void(std::span<const std::byte> in, const Shape& in_shape, std::span<std::byte> out, Philox& random)>
-      function;
+      function = {};
 };
 
 using Operation = std::variant<PadCrop, Flip, Normalize, Cast, ToLayout, FlattenSample, RandomResizedCrop,

@@ -80,8 +80,8 @@ Recipe cifar_recipe(const CommonOptions& options) {
   return {.name = "cifar10-cnn",
           .train = batched(all.without_shard(kHeldOut, 0).shuffle().map(pad_crop(32, 4) | flip() | normalize(mean, std)),
                            batch_size(options, 512), options),
-          .validation = batched(all.shard(kHeldOut, 0).map(normalize(mean, std)), kEvaluationBatch, options),
-          .test = batched(decoded(halves.test).map(normalize(mean, std)), kEvaluationBatch, options),
+          .validation = batched(all.shard(kHeldOut, 0).map(center_crop(32) | normalize(mean, std)), kEvaluationBatch, options),
+          .test = batched(decoded(halves.test).map(center_crop(32) | normalize(mean, std)), kEvaluationBatch, options),
           .net = named_net("cifar10-cnn"),
           .optimizer = adam(2e-3F),
           .epochs = 8};

@@ -10,12 +10,12 @@ namespace headrace {
 class Model;
 
 struct StepReport {
-  int epoch = 0;                    // from 0
-  std::uint64_t step = 0;           // optimizer steps submitted this epoch
-  std::uint64_t steps = 0;          // in the whole epoch
-  std::uint64_t global_step = 0;    // over all fits of the model
-  double seconds = 0;               // since the epoch began
-  double loss = 0, accuracy = 0;    // means over the epoch so far (a few steps behind)
+  int epoch = 0;                  // from 0
+  std::uint64_t step = 0;         // optimizer steps submitted this epoch
+  std::uint64_t steps = 0;        // in the whole epoch
+  std::uint64_t global_step = 0;  // over all fits of the model
+  double seconds = 0;             // since the epoch began
+  double loss = 0, accuracy = 0;  // means over the epoch so far (a few steps behind)
   double examples_per_second = 0;
   double input_stall_fraction = 0;
   double remaining_seconds = 0;
@@ -26,11 +26,11 @@ struct EpochReport {
   int epochs = 0;
   std::uint64_t steps = 0;
   std::uint64_t global_step = 0;
-  double seconds = 0;              // with validation
+  double seconds = 0;  // with validation
   double loss = 0, accuracy = 0;
   std::optional<double> val_loss = std::nullopt, val_accuracy = std::nullopt;
-  double examples_per_second = 0;  // training alone
-  double input_stall_fraction = 0; // share of the training time in which the devices waited for input
+  double examples_per_second = 0;   // training alone
+  double input_stall_fraction = 0;  // share of the training time in which the devices waited for input
 };
 
 // What a callback may do to the fit that called it.

@@ -13,7 +13,7 @@
 namespace headrace {
 
 enum class NanPolicy {
-  kStop,    // an Error that names the step, or after an epoch the variable; a label out of range with its record
+  kStop,  // an Error that names the step, or after an epoch the variable; a label out of range with its record
   kIgnore,
 };
 
@@ -27,9 +27,9 @@ struct FitOptions {
   // 0: nothing. 1: a live bar on a terminal, else as 2. 2: a line an epoch.
   int verbose = 1;
   std::FILE* output = stdout;  // where verbose writes
-  std::uint64_t seed = 0;  // of the data's order and operations, and of dropout
-  int threads = 0;         // of the input engine; 0: one a processor
-  int prefetch = -1;       // batches ahead; -1: as the plan says
+  std::uint64_t seed = 0;      // of the data's order and operations, and of dropout
+  int threads = 0;             // of the input engine; 0: one a processor
+  int prefetch = -1;           // batches ahead; -1: as the plan says
   // Batches a step: their gradients are summed before one all-reduce and one update, as if they were one
   // batch (the last step of a pass may have fewer).
   int accumulate = 1;
@@ -58,7 +58,7 @@ struct Evaluation {
 
 // Results in the order in which the data set gives its records.
 struct Predictions {
-  Shape shape;                         // (examples, ...)
+  Shape shape;  // (examples, ...)
   std::vector<float> values;
   std::vector<std::uint64_t> records;  // source record of each example
 };

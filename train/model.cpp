@@ -74,11 +74,15 @@ Evaluation Model::evaluate(const Dataset& data, const EvaluateOptions& options) 
   const CompileOptions& compiled = state_->require_compiled("evaluate()");
   const Stopwatch time;
   Loader loader(data, strategy().devices(), loader_options(options));
-  Evaluator evaluator(*state_, loader,
-                      {.program = {.mode = Mode::kEvaluate, .rows = loader.local_rows(), .precision = compiled.precision},
-                       .loss = compiled.loss});
+  Evaluator evaluator(
+      *state_, loader,
+      {.program = {.mode = Mode::kEvaluate, .rows = loader.local_rows(), .precision = compiled.precision},
+       .loss = compiled.loss});
   const MetricSums sums = evaluator.run(options.steps);
-  return {.loss = mean_loss(sums), .accuracy = mean_accuracy(sums), .examples = sums.examples, .seconds = time.seconds()};
+  return {.loss = mean_loss(sums),
+          .accuracy = mean_accuracy(sums),
+          .examples = sums.examples,
+          .seconds = time.seconds()};
 }
 
 Predictions Model::predict(const Dataset& data, const EvaluateOptions& options) {

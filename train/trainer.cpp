@@ -69,9 +69,8 @@ class Trainer::Impl {
 
   void gradients(GlobalBatch batches) {
     const BatchPosition position = batches.front().position();
-    runner_.submit(std::move(batches), scalars(position, position.global_examples), [&](int r, const ReplicaSlot&) {
-      submit_gradients(r, [](std::int64_t) {});
-    });
+    runner_.submit(std::move(batches), scalars(position, position.global_examples),
+                   [&](int r, const ReplicaSlot&) { submit_gradients(r, [](std::int64_t) {}); });
   }
 
   void all_reduce() {
@@ -139,7 +138,8 @@ class Trainer::Impl {
     arenas.average_state(strategy_.collective(), r, stream, *kernels(r));
     const StepScalars* scalars = runner_.binding(r).scalars;
     if (const auto* adam = std::get_if<AdamOptions>(&state_.compiled->optimizer.rule)) {
-      kernels(r)->adam(stream, arenas.parameters, arenas.gradients, arenas.moments[0], arenas.moments[1], *adam, scalars);
+      kernels(r)->adam(stream, arenas.parameters, arenas.gradients, arenas.moments[0], arenas.moments[1], *adam,
+                       scalars);
     } else {
       kernels(r)->sgd(stream, arenas.parameters, arenas.gradients, arenas.moments[0],
                       std::get<SgdOptions>(state_.compiled->optimizer.rule), scalars);
@@ -163,7 +163,8 @@ class Trainer::Impl {
   StepScalars scalars(const BatchPosition& position, std::int64_t group_end) const {
     const bool sums = options_.accumulate > 1;
     const auto t = static_cast<double>(state_.step + 1);
-    StepScalars common{.learning_rate = state_.compiled->optimizer.learning_rate.at(state_.step), .step = state_.step};
+    StepScalars common{.learning_rate = state_.compiled->optimizer.learning_rate.at(state_.step),
+                       .step = state_.step};
     common.inverse_global_rows =
         sums ? 1.0F : 1.0F / static_cast<float>(std::max<std::int64_t>(1, position.global_examples));
     common.first_row = static_cast<std::uint64_t>(group_end - position.global_examples);

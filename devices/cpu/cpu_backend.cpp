@@ -54,7 +54,10 @@ std::vector<Finding> CpuBackend::diagnose() const {
   const DeviceInfo cpu = describe_cpu("cpu");
   return {
       {.name = "CPU", .found = true, .version = cpu.description, .hint = {}},
-      {.name = "memory", .found = true, .version = fmt::format("{:.1f} GiB", static_cast<double>(cpu.memory_bytes) / (1 << 30)), .hint = {}},
+      {.name = "memory",
+       .found = true,
+       .version = fmt::format("{:.1f} GiB", static_cast<double>(cpu.memory_bytes) / (1 << 30)),
+       .hint = {}},
       feature("AVX2", has_avx2(), "mathematics runs on slower, scalar paths"),
       feature("AVX-512", has_avx512(), "mathematics runs on AVX2"),
       feature("AMX bf16", has_amx_bf16(), "bf16 is not faster than f32 here"),

@@ -103,9 +103,8 @@ void CpuCollective::reduce_slice(int replica) {
 }
 
 bool CpuCollective::calls_agree() const noexcept {
-  return std::ranges::all_of(calls_, [&](const Call& call) {
-    return call.bytes == calls_[0].bytes && call.root == calls_[0].root;
-  });
+  return std::ranges::all_of(
+      calls_, [&](const Call& call) { return call.bytes == calls_[0].bytes && call.root == calls_[0].root; });
 }
 
 }  // namespace headrace

@@ -1,7 +1,6 @@
 #include "headrace/devices/cpu/cpu_kernels.h"
 
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
@@ -11,6 +10,7 @@
 #include "headrace/devices/cpu/cpu_stream.h"
 #include "headrace/devices/cpu/dropout.h"
 #include "headrace/devices/cpu/elementwise.h"
+#include "headrace/devices/cpu/flush_denormals.h"
 #include "headrace/devices/cpu/loss.h"
 #include "headrace/devices/cpu/onednn.h"
 #include "headrace/devices/cpu/onednn_conv.h"
@@ -31,7 +31,13 @@ CpuStream& cpu_stream(Stream& stream) {
   return *mine;
 }
 
-void submit(Stream& stream, std::function<void()> work) { cpu_stream(stream).submit(std::move(work)); }
+template <typename Work>
+void submit(Stream& stream, Work work) {
+  cpu_stream(stream).submit([work = std::move(work)] {
+    const FlushDenormals guard;
+    work();
+  });
+}
 void submit(Stream& stream, BoundKernel kernel) {
   submit(stream, [kernel = std::move(kernel)] { kernel->run(); });
 }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "headrace/devices/cpu/flush_denormals.h"
+
 namespace headrace {
 
 // Calls function(begin, end) over [0, count) in ranges whose limits are multiples of `grain`, one range a
@@ -21,6 +23,7 @@ void parallel_ranges(std::int64_t count, std::int64_t grain, const Function& fun
   }
 #pragma omp parallel for schedule(static, 1) num_threads(static_cast<int>(threads))
   for (std::int64_t part = 0; part < threads; ++part) {
+    const FlushDenormals guard;
     const std::int64_t begin = grains * part / threads * grain;
     const std::int64_t end = std::min(count, grains * (part + 1) / threads * grain);
     function(begin, end);

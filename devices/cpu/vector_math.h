@@ -29,7 +29,7 @@ HEADRACE_INLINE float fast_exp(float x) noexcept {
 }
 
 // The density of the normal distribution, relative error below 5e-6 for |x| < 6, and its distribution function
-// Phi(x), absolute error below 2e-7.
+// Phi(x), absolute error below 2.5e-7.
 struct Normal {
   float density;
   float distribution;

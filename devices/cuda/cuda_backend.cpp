@@ -74,7 +74,10 @@ Finding no_gpu(const Finding& driver, cudaError_t status) {
 }
 
 Finding unused_library(const char* name) {
-  return {.name = name, .found = false, .version = {}, .hint = "not used: this module feeds batches and does not train"};
+  return {.name = name,
+          .found = false,
+          .version = {},
+          .hint = "not used: this module feeds batches and does not train"};
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ ErrorCode code_of(cudaError_t status) {
 const char* hint_for(cudaError_t status) {
   switch (status) {
     case cudaErrorMemoryAllocation: return "a smaller batch or fewer batches in flight need less";
-    case cudaErrorInsufficientDriver: return "the NVIDIA driver is older than this build's CUDA: update the driver";
+    case cudaErrorInsufficientDriver:
+      return "the NVIDIA driver is older than this build's CUDA: update the driver";
     case cudaErrorNoDevice: return "no GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES";
     case cudaErrorNoKernelImageForDevice: return "rebuild with this GPU in CMAKE_CUDA_ARCHITECTURES";
     case cudaErrorDevicesUnavailable: return "the GPU is held by another process in exclusive mode";

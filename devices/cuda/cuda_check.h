@@ -12,9 +12,9 @@ namespace headrace::detail {
 
 }  // namespace headrace::detail
 
-#define CUDA_CHECK(call, device)                                                                \
-  do {                                                                                          \
-    const cudaError_t cuda_check_status = (call);                                               \
-    if (cuda_check_status != cudaSuccess) [[unlikely]]                                          \
-      ::headrace::detail::throw_cuda_error(cuda_check_status, #call, device);                   \
+#define CUDA_CHECK(call, device)                                              \
+  do {                                                                        \
+    const cudaError_t cuda_check_status = (call);                             \
+    if (cuda_check_status != cudaSuccess) [[unlikely]]                        \
+      ::headrace::detail::throw_cuda_error(cuda_check_status, #call, device); \
   } while (false)

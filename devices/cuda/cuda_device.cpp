@@ -62,12 +62,13 @@ void CudaDevice::refuse_allocation(std::size_t bytes, MemoryPlace place) const {
   std::size_t total = 0;
   cudaMemGetInfo(&free, &total);
   const MemoryUse use = memory_use();
-  throw DeviceError(ErrorCode::kOutOfMemory,
-                    fmt::format("cannot allocate {} bytes of {} memory; this replica holds {} device and {} pinned "
-                                "bytes, the GPU has {} free of {}",
-                                bytes, place == MemoryPlace::kPinned ? "pinned" : "device", use.device_bytes,
-                                use.pinned_bytes, free, total),
-                    info_.name, "a smaller batch or fewer batches in flight need less");
+  throw DeviceError(
+      ErrorCode::kOutOfMemory,
+      fmt::format("cannot allocate {} bytes of {} memory; this replica holds {} device and {} pinned "
+                  "bytes, the GPU has {} free of {}",
+                  bytes, place == MemoryPlace::kPinned ? "pinned" : "device", use.device_bytes, use.pinned_bytes,
+                  free, total),
+      info_.name, "a smaller batch or fewer batches in flight need less");
 }
 
 std::atomic<std::uint64_t>& CudaDevice::counter(MemoryPlace place) noexcept {

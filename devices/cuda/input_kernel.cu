@@ -19,7 +19,8 @@ __device__ float convert(std::uint8_t pixel, float scale, float shift) {
 __global__ void to_nhwc(InputKernelArguments a) {
   const std::int64_t elements = a.images * a.pixels * a.channels;
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += stride) {
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements;
+       i += stride) {
     const int channel = static_cast<int>(i % a.channels);
     a.out[i] = convert(a.in[i], a.scale[channel], a.shift[channel]);
   }

@@ -4,6 +4,7 @@
 #include "headrace/devices/registry.h"
 #include "headrace/tests/conformance/device_suite.h"
 #include "headrace/tests/conformance/input_kernels_suite.h"
+#include "headrace/tests/conformance/stream_failure_suite.h"
 #include "headrace/tests/conformance/stream_suite.h"
 
 namespace headrace::test {
@@ -28,6 +29,7 @@ struct Cuda {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, DeviceSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, StreamSuite, Cuda);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, StreamFailureSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, InputKernelsSuite, Cuda);
 
 }  // namespace headrace::test

@@ -43,8 +43,17 @@ class InputKernelsSuite : public DeviceFixture<Target> {
   };
 
   Images make(Stream& stream, const Shape& shape) {
-    Images images{.n = shape[0], .h = shape[1], .w = shape[2], .c = shape[3], .bytes = {}, .scale = {}, .shift = {},
-                  .pixels = {}, .scale_buffer = {}, .shift_buffer = {}, .out = {}};
+    Images images{.n = shape[0],
+                  .h = shape[1],
+                  .w = shape[2],
+                  .c = shape[3],
+                  .bytes = {},
+                  .scale = {},
+                  .shift = {},
+                  .pixels = {},
+                  .scale_buffer = {},
+                  .shift_buffer = {},
+                  .out = {}};
     Philox random(RandomKey{.seed = static_cast<std::uint64_t>(shape.elements())});
     for (std::int64_t i = 0; i < shape.elements(); ++i) {
       images.bytes.push_back(static_cast<std::uint8_t>(random.below(256)));

@@ -1,5 +1,6 @@
 // Everything the Kernels of a device must do. A backend instantiates it for its Target (kernels_fixture.h)
 // in six lines, one a suite: see cpu_kernels_test.cpp.
+#pragma once
 
 #include "headrace/tests/conformance/kernels_batch_norm_suite.h"
 #include "headrace/tests/conformance/kernels_conv_suite.h"

@@ -31,7 +31,8 @@ TEST(BackendModule, AFileThatIsNoLibraryIsAFinding) {
 }
 
 TEST(BackendModule, ALibraryWithoutTheEntryIsAFinding) {
-  const std::vector<std::filesystem::path> folders{"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64"};
+  const std::vector<std::filesystem::path> folders{"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib",
+                                                   "/lib64"};
   for (const auto& folder : folders) {
     if (!std::filesystem::exists(folder / "libz.so.1")) continue;
     EXPECT_THAT(why({folder / "libz.so.1"}), HasSubstr("exports no headrace_backend"));

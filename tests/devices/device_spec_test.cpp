@@ -33,9 +33,28 @@ TEST(DeviceSpec, OthersAreListedAndMayBeMultiplied) {
 }
 
 TEST(DeviceSpec, WhatCannotBeReadIsNamed) {
-  for (const std::string bad : {"", ":", ":1", "cpu:", "cpu:0", "cpu:x", "cpu:0,1", "cpu:-1", "cpu:4 ", "cpu:9999",
-                                "cpu:99999999999999999999", "auto:2", "cuda:", "cuda:0,", "cuda:,0", "cuda:a",
-                                "cuda:0x", "cuda:0x0", "cuda:x4", "cuda:0x2x2", "cuda:0;1", "cuda:-1"}) {
+  for (const std::string bad : {"",
+                                ":",
+                                ":1",
+                                "cpu:",
+                                "cpu:0",
+                                "cpu:x",
+                                "cpu:0,1",
+                                "cpu:-1",
+                                "cpu:4 ",
+                                "cpu:9999",
+                                "cpu:99999999999999999999",
+                                "auto:2",
+                                "cuda:",
+                                "cuda:0,",
+                                "cuda:,0",
+                                "cuda:a",
+                                "cuda:0x",
+                                "cuda:0x0",
+                                "cuda:x4",
+                                "cuda:0x2x2",
+                                "cuda:0;1",
+                                "cuda:-1"}) {
     try {
       parse_device_spec(bad);
       ADD_FAILURE() << "'" << bad << "' was read";

@@ -50,7 +50,8 @@ class FakeCuda final : public Backend {
   std::vector<DeviceInfo> list() const override {
     std::vector<DeviceInfo> all;
     for (int i = 0; i < count_; ++i) {
-      all.push_back({.name = fmt::format("cuda:{}", i), .kind = DeviceKind::kCuda, .ordinal = i, .description = "fake"});
+      all.push_back(
+          {.name = fmt::format("cuda:{}", i), .kind = DeviceKind::kCuda, .ordinal = i, .description = "fake"});
     }
     return all;
   }

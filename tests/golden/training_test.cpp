@@ -18,7 +18,8 @@ using nlohmann::json;
 Node mlp(Graph& g) { return g.dense(g.dense(g.input("image"), 16, {.activation = Activation::kRelu}), 5); }
 
 Node conv_net(Graph& g) {
-  Node x = g.relu(g.batch_norm(g.conv(g.input("image"), 4, {.bias = false}), {.momentum = 0.9F, .epsilon = 1e-3F}));
+  Node x =
+      g.relu(g.batch_norm(g.conv(g.input("image"), 4, {.bias = false}), {.momentum = 0.9F, .epsilon = 1e-3F}));
   x = g.conv(g.max_pool(x, 2), 6, {.padding = ConvPadding::kValid, .activation = Activation::kGelu});
   return g.dense(g.global_average_pool(x), 5);
 }
@@ -90,7 +91,8 @@ TEST_P(TrainingGolden, FollowsPyTorch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, TrainingGolden, testing::ValuesIn(kCases), [](const auto& each) { return each.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cases, TrainingGolden, testing::ValuesIn(kCases),
+                         [](const auto& each) { return each.param.name; });
 
 }  // namespace
 }  // namespace headrace

@@ -30,7 +30,8 @@ class Probe {
  public:
   Probe(test::Training& training, const Case& given)
       : model_(test::compiled(training.strategy, given.net)),
-        loader_(test::blobs(kExamples, given.shape, 3, kDataSeed).batch({.global = kBatch}), training.devices, options()),
+        loader_(test::blobs(kExamples, given.shape, 3, kDataSeed).batch({.global = kBatch}), training.devices,
+                options()),
         trainer_(training.strategy, compile(given), loader_, {.seed = 5}) {}
 
   double loss() {
@@ -108,16 +109,24 @@ const Shape kImage{4, 4, 2};
 
 const Case kCases[] = {
     {"dense", [](Graph& g) { return head(g, g.dense(g.input("image", {5}), 4)); }, {5}},
-    {"dense_on_three_axes",
-     [](Graph& g) { return head(g, g.flatten(g.dense(g.input("image", kImage), 3))); }, kImage},
-    {"dense_relu", [](Graph& g) { return head(g, g.dense(g.input("image", {5}), 6, {.activation = Activation::kRelu})); }, {5}},
-    {"dense_gelu", [](Graph& g) { return head(g, g.dense(g.input("image", {5}), 6, {.activation = Activation::kGelu})); }, {5}},
-    {"dense_silu", [](Graph& g) { return head(g, g.dense(g.input("image", {5}), 6, {.activation = Activation::kSilu})); }, {5}},
+    {"dense_on_three_axes", [](Graph& g) { return head(g, g.flatten(g.dense(g.input("image", kImage), 3))); },
+     kImage},
+    {"dense_relu",
+     [](Graph& g) { return head(g, g.dense(g.input("image", {5}), 6, {.activation = Activation::kRelu})); },
+     {5}},
+    {"dense_gelu",
+     [](Graph& g) { return head(g, g.dense(g.input("image", {5}), 6, {.activation = Activation::kGelu})); },
+     {5}},
+    {"dense_silu",
+     [](Graph& g) { return head(g, g.dense(g.input("image", {5}), 6, {.activation = Activation::kSilu})); },
+     {5}},
     {"no_bias_smoothing",
-     [](Graph& g) { return g.dense(g.gelu(g.dense(g.input("image", {5}), 6, {.bias = false})), 3, {.bias = false}); },
-     {5}, 0.2F},
-    {"conv",
-     [](Graph& g) { return head(g, g.flatten(g.conv(g.conv(g.input("image", kImage), 3), 2))); }, kImage},
+     [](Graph& g) {
+       return g.dense(g.gelu(g.dense(g.input("image", {5}), 6, {.bias = false})), 3, {.bias = false});
+     },
+     {5},
+     0.2F},
+    {"conv", [](Graph& g) { return head(g, g.flatten(g.conv(g.conv(g.input("image", kImage), 3), 2))); }, kImage},
     {"conv_strided_valid",
      [](Graph& g) {
        Node x = g.conv(g.input("image", kImage), 3, {.kernel = 2, .padding = ConvPadding::kValid});
@@ -137,16 +146,18 @@ const Case kCases[] = {
      },
      kImage},
     {"batch_norm_first_without_scale",
-     [](Graph& g) { return head(g, g.flatten(g.batch_norm(g.input("image", kImage), {.scale = false}))); }, kImage},
-    {"max_pool",
-     [](Graph& g) { return head(g, g.flatten(g.max_pool(g.conv(g.input("image", kImage), 3), 2))); }, kImage},
+     [](Graph& g) { return head(g, g.flatten(g.batch_norm(g.input("image", kImage), {.scale = false}))); },
+     kImage},
+    {"max_pool", [](Graph& g) { return head(g, g.flatten(g.max_pool(g.conv(g.input("image", kImage), 3), 2))); },
+     kImage},
     {"max_pool_overlapping",
-     [](Graph& g) { return head(g, g.flatten(g.max_pool(g.conv(g.input("image", kImage), 3), 3, {.stride = 1}))); },
+     [](Graph& g) {
+       return head(g, g.flatten(g.max_pool(g.conv(g.input("image", kImage), 3), 3, {.stride = 1})));
+     },
      kImage},
     {"global_average_pool",
      [](Graph& g) { return head(g, g.global_average_pool(g.silu(g.conv(g.input("image", kImage), 4)))); }, kImage},
-    {"dropout",
-     [](Graph& g) { return head(g, g.dropout(g.dense(g.input("image", {5}), 6), 0.4F)); }, {5}},
+    {"dropout", [](Graph& g) { return head(g, g.dropout(g.dense(g.input("image", {5}), 6), 0.4F)); }, {5}},
     {"dropout_two",
      [](Graph& g) {
        return head(g, g.dropout(g.dense(g.dropout(g.gelu(g.dense(g.input("image", {5}), 6)), 0.3F), 6), 0.4F));

@@ -29,7 +29,8 @@ TEST(MemoryPlan, StoragesAliveTogetherNeverShareBytes) {
       for (int b = 0; b < a; ++b) {
         const Wanted& second = wanted[static_cast<std::size_t>(b)];
         if (first.death < second.birth || second.death < first.birth) continue;
-        EXPECT_TRUE(plan.offset(a) + first.bytes <= plan.offset(b) || plan.offset(b) + second.bytes <= plan.offset(a))
+        EXPECT_TRUE(plan.offset(a) + first.bytes <= plan.offset(b) ||
+                    plan.offset(b) + second.bytes <= plan.offset(a))
             << "seed " << seed << ", storages " << a << " and " << b;
       }
     }

@@ -58,8 +58,8 @@ TEST_F(ModelTest, LearnsWhatCanBeLearned) {
 TEST_F(ModelTest, HistoryHasOneEntryAnEpochInEveryList) {
   Model model = make();
   const History history = model.fit(data_, {.epochs = 3, .validation = fresh_, .verbose = 0});
-  for (const char* name : {"loss", "accuracy", "val_loss", "val_accuracy", "steps", "seconds", "examples_per_second",
-                           "input_stall_fraction"}) {
+  for (const char* name : {"loss", "accuracy", "val_loss", "val_accuracy", "steps", "seconds",
+                           "examples_per_second", "input_stall_fraction"}) {
     EXPECT_THAT(history[name], SizeIs(3)) << name;
   }
   EXPECT_THAT(history["steps"], testing::Each(20.0));
@@ -119,8 +119,10 @@ TEST_F(ModelTest, PredictGivesEveryRecordsResultInOrder) {
 
 TEST_F(ModelTest, ASoftmaxAtTheEndIsFusedWithTheLoss) {
   Model logits = make();
-  Model probabilities = training_.strategy.build([](Graph& g) { return g.softmax(test::small_mlp(g)); }, {.seed = 3});
-  probabilities.compile({.optimizer = adam(1e-2F), .loss = sparse_categorical_crossentropy({.from_logits = false})});
+  Model probabilities =
+      training_.strategy.build([](Graph& g) { return g.softmax(test::small_mlp(g)); }, {.seed = 3});
+  probabilities.compile(
+      {.optimizer = adam(1e-2F), .loss = sparse_categorical_crossentropy({.from_logits = false})});
   const History a = logits.fit(data_, {.epochs = 2, .verbose = 0});
   const History b = probabilities.fit(data_, {.epochs = 2, .verbose = 0});
   EXPECT_EQ(a["loss"], b["loss"]);
@@ -165,16 +167,15 @@ TEST_F(ModelTest, BatchNormUsesRunningStatisticsOnlyOutsideTraining) {
 TEST_F(ModelTest, CallbacksHearEveryEpochAndCanStop) {
   Model model = make();
   std::vector<std::string> heard;
-  const Callback callback{
-      .on_train_begin = [&](FitControl&) { heard.push_back("begin"); },
-      .on_epoch_end =
-          [&](const EpochReport& report, FitControl& control) {
-            heard.push_back("epoch " + std::to_string(report.epoch));
-            EXPECT_EQ(&control.model(), &model);
-            EXPECT_EQ(report.global_step, 20U * static_cast<unsigned>(report.epoch + 1));
-            if (report.epoch == 1) control.request_stop();
-          },
-      .on_train_end = [&](FitControl&) { heard.push_back("end"); }};
+  const Callback callback{.on_train_begin = [&](FitControl&) { heard.push_back("begin"); },
+                          .on_epoch_end =
+                              [&](const EpochReport& report, FitControl& control) {
+                                heard.push_back("epoch " + std::to_string(report.epoch));
+                                EXPECT_EQ(&control.model(), &model);
+                                EXPECT_EQ(report.global_step, 20U * static_cast<unsigned>(report.epoch + 1));
+                                if (report.epoch == 1) control.request_stop();
+                              },
+                          .on_train_end = [&](FitControl&) { heard.push_back("end"); }};
   const History history = model.fit(data_, {.epochs = 5, .callbacks = {callback}, .verbose = 0});
   EXPECT_THAT(heard, testing::ElementsAre("begin", "epoch 0", "epoch 1", "end"));
   EXPECT_EQ(history.epochs(), 2U);
@@ -187,8 +188,8 @@ TEST_F(ModelTest, AStopFlagEndsTheFitWithinAnEpoch) {
     EXPECT_LE(report.step, report.steps);
     stop = true;
   }};
-  const History history =
-      model.fit(data_, {.epochs = 1, .steps_per_epoch = 100'000'000, .callbacks = {callback}, .verbose = 0, .stop = &stop});
+  const History history = model.fit(
+      data_, {.epochs = 1, .steps_per_epoch = 100'000'000, .callbacks = {callback}, .verbose = 0, .stop = &stop});
   EXPECT_EQ(history.epochs(), 0U) << "an unfinished epoch is not reported";
   EXPECT_GT(model.global_step(), 0U);
   model.check_mirrored();
@@ -196,10 +197,20 @@ TEST_F(ModelTest, AStopFlagEndsTheFitWithinAnEpoch) {
   EXPECT_EQ(model.fit(data_, {.epochs = 3, .verbose = 0, .stop = &stop}).epochs(), 0U);
 }
 
+TEST_F(ModelTest, StopsAfterSoManySteps) {
+  Model model = make();
+  EXPECT_EQ(model.fit(data_, {.epochs = 5, .verbose = 0, .stop_after_steps = 40}).epochs(), 2U);
+  EXPECT_EQ(model.global_step(), 40U);
+  EXPECT_EQ(model.fit(data_, {.epochs = 5, .verbose = 0, .stop_after_steps = 47}).epochs(), 0U);
+  EXPECT_EQ(model.global_step(), 47U);
+}
+
 TEST_F(ModelTest, ACallbacksExceptionReachesTheCaller) {
   Model model = make();
-  const Callback callback{.on_epoch_end = [](const EpochReport&, FitControl&) { throw std::runtime_error("enough"); }};
-  EXPECT_THAT(message_of<std::runtime_error>([&] { model.fit(data_, {.callbacks = {callback}, .verbose = 0}); }), "enough");
+  const Callback callback{
+      .on_epoch_end = [](const EpochReport&, FitControl&) { throw std::runtime_error("enough"); }};
+  EXPECT_THAT(message_of<std::runtime_error>([&] { model.fit(data_, {.callbacks = {callback}, .verbose = 0}); }),
+              "enough");
   EXPECT_EQ(model.fit(data_, {.verbose = 0}).epochs(), 1U) << "the model can be used again";
 }
 
@@ -208,8 +219,9 @@ TEST_F(ModelTest, PrintsALineAnEpochWhereThereIsNoTerminal) {
   testing::internal::CaptureStdout();
   model.fit(data_, {.epochs = 2, .validation = fresh_, .verbose = 1});
   const std::string printed = testing::internal::GetCapturedStdout();
-  EXPECT_THAT(printed, testing::ContainsRegex("^Epoch 1/2\n20/20 - [0-9.]+s - [0-9.]+[mu]s/step - loss: [0-9.]+ - accuracy: "
-                                              "[0-9.]+ - val_loss: [0-9.]+ - val_accuracy: [0-9.]+\nEpoch 2/2\n"));
+  EXPECT_THAT(printed, testing::ContainsRegex(
+                           "^Epoch 1/2\n20/20 - [0-9.]+s - [0-9.]+[mu]s/step - loss: [0-9.]+ - accuracy: "
+                           "[0-9.]+ - val_loss: [0-9.]+ - val_accuracy: [0-9.]+\nEpoch 2/2\n"));
   testing::internal::CaptureStdout();
   model.fit(data_, {.verbose = 0});
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
@@ -219,7 +231,8 @@ TEST_F(ModelTest, SequentialIsTheSameNet) {
   const Net net = Sequential().dense(16, {.activation = Activation::kRelu}).dense(4).net("image", Shape{8});
   Model model = make(net);
   EXPECT_EQ(model.weights_sha256(), make().weights_sha256());
-  Model inferred = training_.strategy.build(Sequential().flatten().dense(4).net("image"), {.fields = data_.fields()});
+  Model inferred =
+      training_.strategy.build(Sequential().flatten().dense(4).net("image"), {.fields = data_.fields()});
   EXPECT_EQ(inferred.parameter_count(), 36);
 }
 
@@ -237,7 +250,8 @@ TEST_F(ModelTest, InitialParametersFollowFromTheSeed) {
 
 TEST_F(ModelTest, VariablesCanBeReadAndWritten) {
   Model model = make();
-  EXPECT_THAT(model.variable_names(), testing::ElementsAre("dense/weights", "dense/bias", "dense_1/weights", "dense_1/bias"));
+  EXPECT_THAT(model.variable_names(),
+              testing::ElementsAre("dense/weights", "dense/bias", "dense_1/weights", "dense_1/bias"));
   EXPECT_EQ(model.variable_shape("dense/weights"), (Shape{16, 8}));
   const std::vector<float> values(16, 0.5F);
   model.write_variable("dense/bias", values);
@@ -255,9 +269,8 @@ TEST_F(ModelTest, NeedsCompile) {
 
 TEST_F(ModelTest, LossAndNetMustFitTogether) {
   Model logits = training_.strategy.build(test::small_mlp);
-  EXPECT_THAT(message_of<ConfigError>([&] {
-                logits.compile({.loss = sparse_categorical_crossentropy({.from_logits = false})});
-              }),
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { logits.compile({.loss = sparse_categorical_crossentropy({.from_logits = false})}); }),
               AllOf(HasSubstr("'dense_1'"), HasSubstr("softmax")));
   Model probabilities = training_.strategy.build([](Graph& g) { return g.softmax(test::small_mlp(g)); });
   EXPECT_THAT(message_of<ConfigError>([&] { probabilities.compile({}); }), HasSubstr("probabilities"));
@@ -270,10 +283,13 @@ TEST_F(ModelTest, LossAndNetMustFitTogether) {
 
 TEST_F(ModelTest, DataMustFitTheNet) {
   Model model = make();
-  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(test::blobs(20, {3, 3, 1}).batch({.global = 4}), {.verbose = 0}); }),
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                model.fit(test::blobs(20, {3, 3, 1}).batch({.global = 4}), {.verbose = 0});
+              }),
               AllOf(HasSubstr("'image'"), HasSubstr("(3, 3, 1)"), HasSubstr("(8,)")));
-  const Dataset no_label = Dataset::from(
-      in_memory("half", 4, {test::array_of("image", Shape{8}, std::vector<float>(32))})).batch({.global = 4});
+  const Dataset no_label =
+      Dataset::from(in_memory("half", 4, {test::array_of("image", Shape{8}, std::vector<float>(32))}))
+          .batch({.global = 4});
   EXPECT_THAT(message_of<ConfigError>([&] { model.fit(no_label, {.verbose = 0}); }), HasSubstr("label"));
   const Dataset float_label = Dataset::from(in_memory("floats", 4,
                                                       {test::array_of("image", Shape{8}, std::vector<float>(32)),
@@ -281,7 +297,8 @@ TEST_F(ModelTest, DataMustFitTheNet) {
   EXPECT_THAT(message_of<ConfigError>([&] { model.fit(float_label.batch({.global = 4}), {.verbose = 0}); }),
               AllOf(HasSubstr("float32"), HasSubstr("int64")));
   EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.epochs = 0, .verbose = 0}); }), HasSubstr("epoch"));
-  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0, .accumulate = 0}); }), HasSubstr("accumulate"));
+  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0, .accumulate = 0}); }),
+              HasSubstr("accumulate"));
 }
 
 }  // namespace

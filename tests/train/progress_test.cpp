@@ -7,9 +7,11 @@ namespace headrace {
 namespace {
 
 TEST(Progress, AnEpochsLineHasItsFieldsInOrder) {
-  const EpochReport report{.steps = 1563, .seconds = 7.2, .loss = 0.25, .accuracy = 0.925, .val_loss = 0.2, .val_accuracy = 0.94};
-  EXPECT_EQ(epoch_line(report, true),
-            "1563/1563 - 7.2s - 4.6ms/step - loss: 0.2500 - accuracy: 0.9250 - val_loss: 0.2000 - val_accuracy: 0.9400");
+  const EpochReport report{
+      .steps = 1563, .seconds = 7.2, .loss = 0.25, .accuracy = 0.925, .val_loss = 0.2, .val_accuracy = 0.94};
+  EXPECT_EQ(
+      epoch_line(report, true),
+      "1563/1563 - 7.2s - 4.6ms/step - loss: 0.2500 - accuracy: 0.9250 - val_loss: 0.2000 - val_accuracy: 0.9400");
   EXPECT_EQ(epoch_line(report, false), "1563/1563 - 7.2s - 4.6ms/step - loss: 0.2500 - val_loss: 0.2000");
 }
 
@@ -21,8 +23,13 @@ TEST(Progress, WithoutValidationItEndsAfterTraining) {
 }
 
 TEST(Progress, AStepsLineShowsRateTimeAndStall) {
-  const StepReport report{.step = 50, .steps = 100, .loss = 0.5, .accuracy = 0.75, .examples_per_second = 23'400,
-                          .input_stall_fraction = 0.012, .remaining_seconds = 3};
+  const StepReport report{.step = 50,
+                          .steps = 100,
+                          .loss = 0.5,
+                          .accuracy = 0.75,
+                          .examples_per_second = 23'400,
+                          .input_stall_fraction = 0.012,
+                          .remaining_seconds = 3};
   EXPECT_EQ(step_line(report, true),
             "50/100 [==========>.........] 23k/s - ETA 3.0s - input stall 1.2% - loss: 0.5000 - accuracy: 0.7500");
 }

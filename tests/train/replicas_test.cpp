@@ -59,11 +59,13 @@ TEST_P(ReplicasTest, TrainAsOneDoesWithDropoutAndAPartialLastBatch) {
 }
 
 TEST_P(ReplicasTest, TrainAsOneDoesWhenTheBatchIsNotDivisible) {
-  expect_equal(train({.examples = 53, .batch = 7}), train({.examples = 53, .batch = 7, .replicas = GetParam()}), 1e-5);
+  expect_equal(train({.examples = 53, .batch = 7}), train({.examples = 53, .batch = 7, .replicas = GetParam()}),
+               1e-5);
 }
 
 TEST_P(ReplicasTest, TrainAsOneDoesWhenSomeHaveNoRows) {
-  expect_equal(train({.examples = 3, .batch = 10}), train({.examples = 3, .batch = 10, .replicas = GetParam()}), 1e-5);
+  expect_equal(train({.examples = 3, .batch = 10}), train({.examples = 3, .batch = 10, .replicas = GetParam()}),
+               1e-5);
 }
 
 TEST_P(ReplicasTest, AccumulationEqualsALargerBatch) {
@@ -105,7 +107,8 @@ TEST(Replicas, TheSameSeedGivesTheSameBits) {
   const auto hash = [](std::uint64_t seed, int replicas) {
     Training training(replicas);
     Model model = test::compiled(training.strategy, test::small_cnn);
-    model.fit(test::blobs(50, {6, 6, 2}).shuffle().batch({.global = 16}), {.epochs = 2, .verbose = 0, .seed = seed});
+    model.fit(test::blobs(50, {6, 6, 2}).shuffle().batch({.global = 16}),
+              {.epochs = 2, .verbose = 0, .seed = seed});
     return model.weights_sha256();
   };
   for (const int replicas : {1, 2}) {

@@ -22,9 +22,10 @@ Array array_of(const std::string& name, const Shape& shape, const std::vector<T>
 }
 
 // Records given as they are; one label each.
-inline Dataset labelled(const Shape& shape, const std::vector<float>& images, const std::vector<std::int64_t>& labels) {
-  return Dataset::from(in_memory("toy", labels.size(),
-                                 {array_of("image", shape, images), array_of("label", Shape{}, labels)}));
+inline Dataset labelled(const Shape& shape, const std::vector<float>& images,
+                        const std::vector<std::int64_t>& labels) {
+  return Dataset::from(
+      in_memory("toy", labels.size(), {array_of("image", shape, images), array_of("label", Shape{}, labels)}));
 }
 
 // `count` records of `shape`: noise around a corner of the unit cube that depends on the label. Easy to learn.

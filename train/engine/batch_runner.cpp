@@ -1,11 +1,9 @@
 #include "headrace/train/engine/batch_runner.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/train/engine/step_failure.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -16,16 +14,14 @@ constexpr std::size_t kScalarsAt = 0, kSumsAt = kLine, kGroupScaleAt = 2 * kLine
 static_assert(sizeof(StepScalars) <= kLine && sizeof(MetricSums) <= kLine);
 static_assert(VariableLayout::kAlignment * sizeof(float) <= kLine);
 
-std::size_t bytes_of(std::int64_t count, std::size_t size) { return static_cast<std::size_t>(count) * size; }
-
 }  // namespace
 
 BatchRunner::BatchRunner(ModelState& model, const Fields& fields, const BatchRunnerOptions& options)
-    : model_(model), options_(options), program_(*model.graph, model.layout, options.program) {
-  check_inputs(fields);
-  if (options_.loss) check_labels(fields);
+    : model_(model),
+      options_(options),
+      program_(*model.graph, model.layout, options.program),
+      feed_(model, fields, options.loss) {
   allocate();
-  fill_input_scales();
   for (int i = 0; i < options.in_flight; ++i) slots_.push_back(make_slot());
   reset_sums();
 }
@@ -42,55 +38,16 @@ BatchRunner::~BatchRunner() {
   }
 }
 
-void BatchRunner::check_inputs(const Fields& fields) {
-  for (int id = 0; id < model_.graph->size(); ++id) {
-    const Layer& layer = model_.graph->layer(id);
-    if (layer.kind() != "input") continue;
-    const Field& field = fields[find_field(fields, layer.name())];
-    if (!(field.shape == layer.shape())) {
-      throw ConfigError(fmt::format("field '{}' of the data has shape {}, the net's input wants {}", field.name,
-                                    field.shape.to_string(), layer.shape().to_string()),
-                        "build the net with {.fields = dataset.fields()}, or map the data to that shape");
-    }
-    if (field.dtype != DType::kF32 && field.dtype != DType::kU8) {
-      throw ConfigError(fmt::format("field '{}' of the data is {}; a net takes float32 or uint8", field.name,
-                                    to_string(field.dtype)),
-                        "add cast(DType::kF32) to the data set");
-    }
-    if (field.dtype == DType::kU8) largest_u8_ = std::max(largest_u8_, field.shape.elements());
-    inputs_.push_back({.layer = id, .field = field.name, .dtype = field.dtype});
-  }
-}
-
-void BatchRunner::check_labels(const Fields& fields) const {
-  const Field& field = fields[find_field(fields, options_.loss->label_field)];
-  if (field.dtype == DType::kI64 && field.shape.elements() == 1) return;
-  throw ConfigError(fmt::format("field '{}' is {} of shape {}; the loss wants one int64 class number an example",
-                                field.name, to_string(field.dtype), field.shape.to_string()));
-}
-
 void BatchRunner::allocate() {
-  const std::size_t labels = bytes_of(options_.program.rows, sizeof(std::int64_t));
+  const std::size_t labels = static_cast<std::size_t>(options_.program.rows) * sizeof(std::int64_t);
   for (int replica = 0; replica < model_.strategy->replicas(); ++replica) {
     Device& device = model_.strategy->device(replica);
-    memory_.push_back({.workspace = device.allocate(program_.workspace_bytes()),
-                       .block = device.allocate(kLabelsAt + labels),
-                       .input_scales = device.allocate(bytes_of(2 * largest_u8_, sizeof(float)))});
+    memory_.push_back(
+        {.workspace = device.allocate(program_.workspace_bytes()), .block = device.allocate(kLabelsAt + labels)});
     // Rows that no batch has filled yet are read as padding: they must be finite.
     stream(replica).fill(memory_.back().workspace.data(), 0, memory_.back().workspace.size());
     stream(replica).fill(memory_.back().block.data(), 0, memory_.back().block.size());
   }
-}
-
-void BatchRunner::fill_input_scales() {
-  if (largest_u8_ == 0) return;
-  std::vector<float> values(static_cast<std::size_t>(2 * largest_u8_), 0.0F);
-  std::fill_n(values.begin(), largest_u8_, 1.0F / 255.0F);
-  for (int replica = 0; replica < model_.strategy->replicas(); ++replica) {
-    const Buffer& place = memory_[static_cast<std::size_t>(replica)].input_scales;
-    stream(replica).copy(place.data(), values.data(), place.size());
-  }
-  model_.strategy->synchronize();
 }
 
 StepSlot BatchRunner::make_slot() const {
@@ -151,47 +108,36 @@ void BatchRunner::submit(GlobalBatch batches, const StepScalars& common, const B
   for (int r = 0; r < model_.strategy->replicas(); ++r) {
     ReplicaSlot& slot = step.replicas[static_cast<std::size_t>(r)];
     Batch& batch = batches[static_cast<std::size_t>(r)];
-    slot.examples = batch.examples();
-    slot.first_row = batch.position().first_row;
-    slot.records.assign(batch.records().begin(), batch.records().end());
-    *slot.scalars = common;
-    slot.scalars->rows = batch.examples();
-    slot.scalars->first_row = common.first_row + static_cast<std::uint64_t>(batch.position().first_row);
-    slot.sums->examples = ReplicaSlot::kNotRun;
-
-    upload(r, batch, slot);
-    batch.release(stream(r));
+    const ProgramBinding bound = binding(r);
+    describe(batch, common, slot);
+    bound.stream.copy(memory_[static_cast<std::size_t>(r)].block.data() + kScalarsAt, slot.scalars,
+                      sizeof(StepScalars));
+    feed_.load(r, batch, program_, bound, labels(r));
+    batch.release(bound.stream);
     body(r, slot);
-    if (slot.result != nullptr) {
-      const TensorView result = program_.result(binding(r));
-      stream(r).copy(slot.result, result.data, result.bytes());
-    }
-    stream(r).copy(slot.sums, sums(r), sizeof(MetricSums));
-    stream(r).record(*slot.done);
+    bring_back(r, slot);
+    bound.stream.record(*slot.done);
   }
   step.pending = true;
 }
 
-void BatchRunner::upload(int replica, const Batch& batch, const ReplicaSlot& slot) {
-  Stream& queue = stream(replica);
-  queue.copy(memory_[static_cast<std::size_t>(replica)].block.data() + kScalarsAt, slot.scalars, sizeof(StepScalars));
-  queue.wait(batch.ready());
-  for (const Input& input : inputs_) load_input(replica, input, batch.tensor(input.field));
-  if (!options_.loss) return;
-  const TensorView& from = batch.tensor(options_.loss->label_field);
-  queue.copy(labels(replica).data, from.data, from.bytes());
-  queue.copy(slot.labels, from.data, from.bytes());
+void BatchRunner::describe(const Batch& batch, const StepScalars& common, ReplicaSlot& slot) {
+  slot.examples = batch.examples();
+  slot.records.assign(batch.records().begin(), batch.records().end());
+  *slot.scalars = common;
+  slot.scalars->rows = batch.examples();
+  slot.scalars->first_row = common.first_row + static_cast<std::uint64_t>(batch.position().first_row);
+  slot.sums->examples = ReplicaSlot::kNotRun;
 }
 
-void BatchRunner::load_input(int replica, const Input& input, const TensorView& from) {
+void BatchRunner::bring_back(int replica, const ReplicaSlot& slot) {
   const ProgramBinding bound = binding(replica);
-  const TensorView to = program_.value(bound, input.layer);
-  if (input.dtype == DType::kF32) return bound.stream.copy(to.data, from.data, to.bytes());
-  const Shape flat{options_.program.rows, to.elements() / options_.program.rows};
-  const Buffer& scales = memory_[static_cast<std::size_t>(replica)].input_scales;
-  const std::size_t half = bytes_of(largest_u8_, sizeof(float));
-  bound.kernels.scale_shift(bound.stream, {from.data, flat, DType::kU8}, scales.view(Shape{flat[1]}, DType::kF32),
-                            scales.view(Shape{flat[1]}, DType::kF32, half), {to.data, flat, DType::kF32});
+  if (slot.result != nullptr) {
+    const TensorView result = program_.result(bound);
+    bound.stream.copy(slot.result, result.data, result.bytes());
+  }
+  if (slot.labels != nullptr) bound.stream.copy(slot.labels, labels(replica).data, labels(replica).bytes());
+  bound.stream.copy(slot.sums, sums(replica), sizeof(MetricSums));
 }
 
 bool BatchRunner::idle() const {
@@ -219,55 +165,15 @@ void BatchRunner::collect(StepSlot& slot) {
   slot.pending = false;
   MetricSums total;
   for (std::size_t r = 0; r < slot.replicas.size(); ++r) {
-    if (slot.replicas[r].sums->examples == ReplicaSlot::kNotRun) fail(slot);
-    if (options_.nan == NanPolicy::kStop) check_numbers(slot, static_cast<int>(r));
+    if (slot.replicas[r].sums->examples == ReplicaSlot::kNotRun) {
+      failed_ = true;
+      throw_failed(*model_.strategy, slot);
+    }
+    if (options_.nan == NanPolicy::kStop) check_numbers(model_, slot, static_cast<int>(r));
     total += *slot.replicas[r].sums;
   }
   seen_ = total;
   if (on_done) on_done(slot);
-}
-
-// Some replica's stream has an error, and the others may wait for it. The one to report is not one that was
-// merely called off.
-void BatchRunner::fail(const StepSlot& slot) {
-  failed_ = true;
-  Strategy& strategy = *model_.strategy;
-  strategy.collective().abort(fmt::format("a replica failed in step {}", slot.step));
-  std::optional<std::pair<int, Error>> first;
-  for (int r = 0; r < strategy.replicas(); ++r) {
-    try {
-      stream(r).synchronize();
-    } catch (const Error& error) {
-      if (!first || first->second.code() == ErrorCode::kCancelled) first = {r, error};
-    } catch (const std::exception& error) {
-      first = {r, Error(ErrorCode::kDevice, error.what())};
-    }
-  }
-  strategy.recover();
-  const int replica = first ? first->first : 0;
-  const std::string& device = strategy.device(replica).info().name;
-  const Error cause = first ? first->second : Error(ErrorCode::kDevice, "the work was skipped");
-  throw DeviceError(cause.code(), fmt::format("replica {} ({}) failed in step {}: {}", replica, device, slot.step,
-                                              cause.message()),
-                    device, cause.hint());
-}
-
-void BatchRunner::check_numbers(const StepSlot& slot, int replica) const {
-  const ReplicaSlot& mine = slot.replicas[static_cast<std::size_t>(replica)];
-  if (std::isfinite(mine.sums->loss)) return;
-  const std::string where = fmt::format("step {} (batch {} of pass {}, replica {})", slot.step, slot.position.step,
-                                        slot.position.epoch, replica);
-  const std::int64_t classes = model_.graph->layer(model_.graph->output()).shape().back();
-  for (std::size_t row = 0; mine.labels != nullptr && row < mine.records.size(); ++row) {
-    if (mine.labels[row] >= 0 && mine.labels[row] < classes) continue;
-    throw DataError(ErrorCode::kDataCorrupt,
-                    fmt::format("label {} in {} is not one of the net's {} classes, 0 to {}", mine.labels[row], where,
-                                classes, classes - 1),
-                    {.source = "field '" + options_.loss->label_field + "'", .record = mine.records[row]},
-                    "give the net's last layer one unit a class, or correct the data");
-  }
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("the loss is not a finite number in {}", where),
-              "lower the learning rate, or look for inputs that are not finite");
 }
 
 }  // namespace headrace

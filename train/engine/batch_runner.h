@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "headrace/pipeline/batch.h"
+#include "headrace/train/engine/batch_feed.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/engine/program.h"
 #include "headrace/train/engine/step_slot.h"
@@ -57,33 +58,20 @@ class BatchRunner {
   // One replica's device memory.
   struct Memory {
     Buffer workspace;
-    Buffer block;         // StepScalars, MetricSums, group scale, labels
-    Buffer input_scales;  // for u8 inputs: 1/255 ..., then 0 ...
+    Buffer block;  // StepScalars, MetricSums, group scale, labels
   };
 
-  struct Input {
-    int layer = 0;
-    std::string field;
-    DType dtype = DType::kF32;
-  };
-
-  void check_inputs(const Fields& fields);
-  void check_labels(const Fields& fields) const;
   void allocate();
-  void fill_input_scales();
   StepSlot make_slot() const;
-  void upload(int replica, const Batch& batch, const ReplicaSlot& slot);
-  void load_input(int replica, const Input& input, const TensorView& from);
+  static void describe(const Batch& batch, const StepScalars& common, ReplicaSlot& slot);
+  void bring_back(int replica, const ReplicaSlot& slot);
   void collect(StepSlot& slot);
-  [[noreturn]] void fail(const StepSlot& slot);
-  void check_numbers(const StepSlot& slot, int replica) const;
   Stream& stream(int replica) const;
 
   ModelState& model_;
   BatchRunnerOptions options_;
   Program program_;
-  std::vector<Input> inputs_;
-  std::int64_t largest_u8_ = 0;  // elements of an example
+  BatchFeed feed_;
   std::vector<Memory> memory_;
   std::vector<StepSlot> slots_;
   std::size_t next_ = 0;

@@ -15,7 +15,8 @@ std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) /
 // Steps in one pass over the data.
 std::uint64_t steps_per_pass(const Dataset& data, const FitOptions& options) {
   const std::uint64_t batches = data.steps_per_epoch();
-  if (batches == 0) throw ConfigError("the training data gives no batch", "keep the remainder, or use smaller batches");
+  if (batches == 0)
+    throw ConfigError("the training data gives no batch", "keep the remainder, or use smaller batches");
   return divide_up(batches, static_cast<std::uint64_t>(std::max(1, options.accumulate)));
 }
 
@@ -45,7 +46,8 @@ double per_second(std::int64_t examples, double seconds) {
 }  // namespace
 
 FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOptions& options)
-    : loader(data, model.strategy().devices(), loader_options(options, static_cast<std::uint64_t>(options.epochs))),
+    : loader(data, model.strategy().devices(),
+             loader_options(options, static_cast<std::uint64_t>(options.epochs))),
       evaluator(model.state(), loader,
                 {.program = {.mode = Mode::kEvaluate,
                              .rows = loader.local_rows(),
@@ -160,6 +162,7 @@ void FitLoop::remember(const EpochReport& report) {
 }
 
 bool FitLoop::stopped() const {
+  if (options_.stop_after_steps > 0 && model_.global_step() >= options_.stop_after_steps) return true;
   return control_.stop_requested() || (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed));
 }
 

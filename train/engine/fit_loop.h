@@ -45,7 +45,7 @@ class FitLoop {
   History history_;
 
   Stopwatch epoch_time_;
-  std::uint64_t stalled_before_ = 0;   // when the epoch began
+  std::uint64_t stalled_before_ = 0;  // when the epoch began
   std::uint64_t next_report_ns_ = 0;
 };
 

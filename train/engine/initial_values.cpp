@@ -15,7 +15,8 @@ float uniform_limit(const VariableSpec& spec) {
 }  // namespace
 
 std::vector<float> initial_values(const VariableSpec& spec, std::uint64_t seed, std::uint64_t number) {
-  std::vector<float> values(static_cast<std::size_t>(spec.shape.elements()), spec.fill == Fill::kOnes ? 1.0F : 0.0F);
+  std::vector<float> values(static_cast<std::size_t>(spec.shape.elements()),
+                            spec.fill == Fill::kOnes ? 1.0F : 0.0F);
   if (spec.fill == Fill::kZeros || spec.fill == Fill::kOnes) return values;
   const float limit = uniform_limit(spec);
   Philox random({.seed = seed, .record = number});

@@ -29,8 +29,9 @@ void MemoryPlan::place() {
   for (Storage* storage : order) {
     storage->offset = lowest_free(*storage, placed);
     bytes_ = std::max(bytes_, storage->offset + storage->bytes);
-    placed.insert(std::ranges::upper_bound(placed, storage->offset, {}, [](const Storage* s) { return s->offset; }),
-                  storage);
+    placed.insert(
+        std::ranges::upper_bound(placed, storage->offset, {}, [](const Storage* s) { return s->offset; }),
+        storage);
   }
 }
 

@@ -14,7 +14,8 @@ Predictions predict(ModelState& model, Loader& loader, std::uint64_t steps) {
   // Replicas in order hold the rows of a global batch in order.
   evaluator.runner().on_done = [&](const StepSlot& step) {
     for (const ReplicaSlot& slot : step.replicas) {
-      predictions.values.insert(predictions.values.end(), slot.result, slot.result + slot.examples * shape.elements());
+      predictions.values.insert(predictions.values.end(), slot.result,
+                                slot.result + slot.examples * shape.elements());
       predictions.records.insert(predictions.records.end(), slot.records.begin(), slot.records.end());
     }
   };

@@ -29,7 +29,8 @@ void Program::find_fusions() {
     const int before = graph_->inputs(id).front();
     const bool reads_input = graph_->layer(id).traits(options_.mode).backward_reads_input;
     if (options_.mode == Mode::kTrain && reads_input) continue;
-    if (!graph_->layer(before).traits(options_.mode).takes_epilogue || graph_->consumers(before).size() != 1) continue;
+    if (!graph_->layer(before).traits(options_.mode).takes_epilogue || graph_->consumers(before).size() != 1)
+      continue;
     epilogue_of_[static_cast<std::size_t>(before)] = id;
     producer_of_[static_cast<std::size_t>(id)] = before;
   }
@@ -40,7 +41,8 @@ void Program::plan_forward() {
   for (int id = 0; id <= result_; ++id) {
     const Layer& layer = graph_->layer(id);
     const LayerTraits traits = layer.traits(options_.mode);
-    const std::size_t bytes = static_cast<std::size_t>(layer.shape().with_front(options_.rows).elements()) * sizeof(float);
+    const std::size_t bytes =
+        static_cast<std::size_t>(layer.shape().with_front(options_.rows).elements()) * sizeof(float);
     const bool shares = traits.view || fused(id);
     // Inputs are written before the first layer runs.
     const int born = layer.kind() == "input" ? 0 : id;

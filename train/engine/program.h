@@ -28,7 +28,7 @@ struct ProgramBinding {
   std::byte* workspace = nullptr;  // workspace_bytes()
   float* parameters = nullptr;     // arenas of the layout
   float* state = nullptr;
-  float* gradients = nullptr;      // training only
+  float* gradients = nullptr;  // training only
   const StepScalars* scalars = nullptr;
 };
 
@@ -79,10 +79,10 @@ class Program {
   ProgramOptions options_;
   int result_;
   MemoryPlan memory_;
-  std::vector<int> epilogue_of_;   // by layer: the activation it applies; -1
-  std::vector<int> producer_of_;   // by activation: the layer that applies it; -1
-  std::vector<int> values_;        // storage of each layer's result
-  std::vector<int> gradients_;     // storage of its gradient; -1: none is wanted
+  std::vector<int> epilogue_of_;  // by layer: the activation it applies; -1
+  std::vector<int> producer_of_;  // by activation: the layer that applies it; -1
+  std::vector<int> values_;       // storage of each layer's result
+  std::vector<int> gradients_;    // storage of its gradient; -1: none is wanted
   std::vector<std::vector<int>> saved_;
   std::vector<std::vector<GradientTarget>> targets_;
   std::vector<bool> wants_gradient_;

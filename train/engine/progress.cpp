@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 namespace headrace {
 namespace {
@@ -47,36 +46,40 @@ std::string epoch_line(const EpochReport& report, bool accuracy) {
 }
 
 std::string step_line(const StepReport& report, bool accuracy) {
-  const double share = static_cast<double>(report.step) / static_cast<double>(std::max<std::uint64_t>(1, report.steps));
-  std::string line = fmt::format("{}/{} {} {} - ETA {} - input stall {:.1f}% - loss: {:.4f}", report.step, report.steps,
-                                 bar(share), rate(report.examples_per_second), duration(report.remaining_seconds),
-                                 report.input_stall_fraction * 100, report.loss);
+  const double share =
+      static_cast<double>(report.step) / static_cast<double>(std::max<std::uint64_t>(1, report.steps));
+  std::string line =
+      fmt::format("{}/{} {} {} - ETA {} - input stall {:.1f}% - loss: {:.4f}", report.step, report.steps,
+                  bar(share), rate(report.examples_per_second), duration(report.remaining_seconds),
+                  report.input_stall_fraction * 100, report.loss);
   if (accuracy) line += fmt::format(" - accuracy: {:.4f}", report.accuracy);
   return line;
 }
 
 Progress::Progress(const FitOptions& options, const std::vector<Metric>& metrics)
-    : epochs_(options.epochs), accuracy_(std::ranges::count(metrics, Metric::kAccuracy) > 0) {
-  const bool terminal = isatty(STDOUT_FILENO) != 0;
+    : output_(options.output),
+      epochs_(options.epochs),
+      accuracy_(std::ranges::count(metrics, Metric::kAccuracy) > 0) {
+  const bool terminal = isatty(fileno(output_)) != 0;
   style_ = options.verbose <= 0 ? Style::kNothing : options.verbose == 1 && terminal ? Style::kBar : Style::kLines;
 }
 
 void Progress::begin_epoch(int epoch) const {
   if (style_ == Style::kNothing) return;
-  fmt::print("Epoch {}/{}\n", epoch + 1, epochs_);
-  std::fflush(stdout);
+  fmt::print(output_, "Epoch {}/{}\n", epoch + 1, epochs_);
+  std::fflush(output_);
 }
 
 void Progress::step(const StepReport& report) const {
   if (style_ != Style::kBar) return;
-  fmt::print("{}{}", kClearLine, step_line(report, accuracy_));
-  std::fflush(stdout);
+  fmt::print(output_, "{}{}", kClearLine, step_line(report, accuracy_));
+  std::fflush(output_);
 }
 
 void Progress::end_epoch(const EpochReport& report) const {
   if (style_ == Style::kNothing) return;
-  fmt::print("{}{}\n", style_ == Style::kBar ? kClearLine : "", epoch_line(report, accuracy_));
-  std::fflush(stdout);
+  fmt::print(output_, "{}{}\n", style_ == Style::kBar ? kClearLine : "", epoch_line(report, accuracy_));
+  std::fflush(output_);
 }
 
 }  // namespace headrace

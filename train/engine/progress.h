@@ -1,7 +1,9 @@
 // What a fit prints.
 #pragma once
 
+#include <cstdio>
 #include <string>
+#include <vector>
 
 #include "headrace/train/callbacks.h"
 #include "headrace/train/fit_options.h"
@@ -11,7 +13,7 @@ namespace headrace {
 
 class Progress {
  public:
-  // On anything but a terminal, verbose 1 prints what 2 does.
+  // Where the output is no terminal, verbose 1 prints what 2 does.
   Progress(const FitOptions& options, const std::vector<Metric>& metrics);
 
   void begin_epoch(int epoch) const;
@@ -21,6 +23,7 @@ class Progress {
  private:
   enum class Style { kNothing, kLines, kBar };
 
+  std::FILE* output_;
   int epochs_;
   bool accuracy_;
   Style style_;

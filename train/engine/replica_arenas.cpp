@@ -52,7 +52,8 @@ void ReplicaArenas::average_state(Collective& collective, int replica, Stream& s
   stream.copy(summed.data, state_.data, state_.bytes());
   collective.all_reduce_sum(replica, summed, stream);
   kernels.scale_shift(stream, as_rows(summed.data, summed.elements()), constants_.view(Shape{kWidth}, DType::kF32),
-                      constants_.view(Shape{kWidth}, DType::kF32, kWidthBytes), as_rows(state_.data, state_.elements()));
+                      constants_.view(Shape{kWidth}, DType::kF32, kWidthBytes),
+                      as_rows(state_.data, state_.elements()));
 }
 
 }  // namespace headrace

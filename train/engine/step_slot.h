@@ -25,7 +25,6 @@ struct ReplicaSlot {
   std::unique_ptr<Event> done = nullptr;
 
   std::int64_t examples = 0;
-  std::int64_t first_row = 0;
   std::vector<std::uint64_t> records = {};
 };
 

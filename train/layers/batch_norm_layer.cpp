@@ -59,11 +59,10 @@ void BatchNormLayer::forward(LayerContext& context) const {
 // The gradient of the first layer's input is nobody's: it goes where the result's was, which is free then.
 void BatchNormLayer::backward(LayerContext& context) const {
   const TensorView& wanted = context.input_gradients[0];
-  context.kernels.batch_norm_backward(context.stream, context.inputs[0], context.output_gradient, bind(context),
-                                      context.scalars,
-                                      options_.scale ? context.variable_gradients[kGamma] : TensorView{},
-                                      context.variable_gradients[kBeta],
-                                      wanted.defined() ? wanted : context.output_gradient);
+  context.kernels.batch_norm_backward(
+      context.stream, context.inputs[0], context.output_gradient, bind(context), context.scalars,
+      options_.scale ? context.variable_gradients[kGamma] : TensorView{}, context.variable_gradients[kBeta],
+      wanted.defined() ? wanted : context.output_gradient);
 }
 
 }  // namespace headrace

@@ -24,8 +24,8 @@ Shape result_shape(const std::string& name, const Shape& input, int filters, con
     throw ConfigError(who + " needs an input of shape (height, width, channels), got " + input.to_string());
   }
   if (filters < 1 || options.kernel < 1 || options.stride < 1) {
-    throw ConfigError(who + " needs filters, kernel and stride of at least 1, got " + std::to_string(filters) + ", " +
-                      std::to_string(options.kernel) + " and " + std::to_string(options.stride));
+    throw ConfigError(who + " needs filters, kernel and stride of at least 1, got " + std::to_string(filters) +
+                      ", " + std::to_string(options.kernel) + " and " + std::to_string(options.stride));
   }
   const Shape result{result_extent(input[0], options), result_extent(input[1], options), filters};
   if (result[0] < 1 || result[1] < 1) {

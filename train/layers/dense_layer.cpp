@@ -9,7 +9,8 @@ Shape result_shape(const std::string& name, const Shape& input, int units) {
   if (input.rank() < 1) {
     throw ConfigError(label(name, "dense") + " needs at least one axis, got " + input.to_string());
   }
-  if (units < 1) throw ConfigError(label(name, "dense") + " needs at least one unit, got " + std::to_string(units));
+  if (units < 1)
+    throw ConfigError(label(name, "dense") + " needs at least one unit, got " + std::to_string(units));
   std::vector<std::int64_t> extents(input.extents().begin(), input.extents().end());
   extents.back() = units;
   return Shape(extents);
@@ -38,10 +39,9 @@ void DenseLayer::forward(LayerContext& context) const {
 
 void DenseLayer::backward(LayerContext& context) const {
   const TensorView dy = as_matrix(context.output_gradient);
-  context.kernels.dense_backward_weights(context.stream, as_matrix(context.inputs[0]), dy,
-                                         context.variable_gradients[0],
-                                         options_.bias ? context.variable_gradients[1] : TensorView{},
-                                         context.precision);
+  context.kernels.dense_backward_weights(
+      context.stream, as_matrix(context.inputs[0]), dy, context.variable_gradients[0],
+      options_.bias ? context.variable_gradients[1] : TensorView{}, context.precision);
   if (context.input_gradients[0].defined()) {
     context.kernels.dense_backward_data(context.stream, dy, context.variables[0],
                                         as_matrix(context.input_gradients[0]), context.precision);

@@ -4,9 +4,11 @@
 
 namespace headrace {
 
-DropoutLayer::DropoutLayer(const std::string& name, const Shape& input, float rate) : Layer(name, input), rate_(rate) {
+DropoutLayer::DropoutLayer(const std::string& name, const Shape& input, float rate)
+    : Layer(name, input), rate_(rate) {
   if (!(rate >= 0.0F && rate < 1.0F)) {
-    throw ConfigError(label(name, "dropout") + " needs a rate of at least 0 and below 1, got " + std::to_string(rate));
+    throw ConfigError(label(name, "dropout") + " needs a rate of at least 0 and below 1, got " +
+                      std::to_string(rate));
   }
 }
 

@@ -11,7 +11,9 @@ class DropoutLayer final : public Layer {
   DropoutLayer(const std::string& name, const Shape& input, float rate);
 
   std::string kind() const override { return "dropout"; }
-  LayerTraits traits(Mode mode) const override { return {.view = mode != Mode::kTrain, .backward_in_place = true}; }
+  LayerTraits traits(Mode mode) const override {
+    return {.view = mode != Mode::kTrain, .backward_in_place = true};
+  }
   void forward(LayerContext& context) const override { apply(context, context.inputs[0], context.output); }
   void backward(LayerContext& context) const override;
 

@@ -24,7 +24,8 @@ void GlobalAveragePoolLayer::forward(LayerContext& context) const {
 
 void GlobalAveragePoolLayer::backward(LayerContext& context) const {
   if (!context.input_gradients[0].defined()) return;
-  context.kernels.global_average_pool_backward(context.stream, context.output_gradient, context.input_gradients[0]);
+  context.kernels.global_average_pool_backward(context.stream, context.output_gradient,
+                                               context.input_gradients[0]);
 }
 
 }  // namespace headrace

@@ -34,12 +34,12 @@ struct SavedSpec {
 };
 
 struct LayerTraits {
-  bool view = false;                  // the output is the input under another shape: nothing to compute
-  bool backward_in_place = false;     // the first input's gradient may overwrite the output's
+  bool view = false;               // the output is the input under another shape: nothing to compute
+  bool backward_in_place = false;  // the first input's gradient may overwrite the output's
   bool backward_reads_input = false;
   bool backward_reads_output = false;
-  bool takes_epilogue = false;        // forward can apply an activation to its result
-  bool only_last = false;             // has no backward: must be the model's result, behind the logits
+  bool takes_epilogue = false;  // forward can apply an activation to its result
+  bool only_last = false;       // has no backward: must be the model's result, behind the logits
 };
 
 // One call's world. Views have the batch's rows as first extent.

@@ -28,7 +28,8 @@ Shape result_shape(const std::string& name, const Shape& input, const PoolOption
 
 }  // namespace
 
-MaxPoolLayer::MaxPoolLayer(const std::string& name, const Shape& input, int window, const PoolLayerOptions& options)
+MaxPoolLayer::MaxPoolLayer(const std::string& name, const Shape& input, int window,
+                           const PoolLayerOptions& options)
     : Layer(name, result_shape(name, input, resolve(window, options))), geometry_(resolve(window, options)) {}
 
 std::vector<SavedSpec> MaxPoolLayer::saved(std::int64_t rows) const {

@@ -17,7 +17,9 @@ TEST(Error, SaysWhatWasWrongAndWhatToDo) {
   EXPECT_EQ(error.code(), ErrorCode::kIo);
 }
 
-TEST(Error, WithoutAHintIsTheMessageAlone) { EXPECT_STREQ(Error(ErrorCode::kIo, "disk full").what(), "disk full"); }
+TEST(Error, WithoutAHintIsTheMessageAlone) {
+  EXPECT_STREQ(Error(ErrorCode::kIo, "disk full").what(), "disk full");
+}
 
 TEST(Error, EveryCodeHasItsOwnName) {
   std::set<std::string> names;

@@ -25,8 +25,8 @@ TEST(CpuFeatures, AgreeWithTheOperatingSystem) {
   const std::string all = flags();
   if (all.empty()) GTEST_SKIP() << "/proc/cpuinfo lists no flags";
   EXPECT_EQ(has_avx2(), lists(all, "avx2") && lists(all, "fma"));
-  EXPECT_EQ(has_avx512(), lists(all, "avx512f") && lists(all, "avx512bw") && lists(all, "avx512dq") &&
-                              lists(all, "avx512vl"));
+  EXPECT_EQ(has_avx512(),
+            lists(all, "avx512f") && lists(all, "avx512bw") && lists(all, "avx512dq") && lists(all, "avx512vl"));
   EXPECT_LE(has_amx_bf16(), lists(all, "amx_bf16")) << "the system may refuse what it lists, not the reverse";
 }
 

@@ -1,0 +1,296 @@
+// The mathematics of one device: GFLOP/s of convolutions and dense layers, GB/s of what memory bounds, steps/s of a
+// whole small training step. The device is that of $HEADRACE_DEVICES, else one CPU replica with one thread.
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/rng.h"
+#include "headrace/devices/kernels.h"
+#include "headrace/devices/registry.h"
+
+namespace headrace {
+namespace {
+
+DeviceGroup open() { return open_devices(std::getenv("HEADRACE_DEVICES") != nullptr ? "auto" : "cpu:1"); }
+
+// A device, a stream and the tensors of one benchmark.
+class Bench {
+ public:
+  Bench() : devices_(open()), stream_(device().create_stream()) {}
+
+  Device& device() { return devices_[0]; }
+  Stream& stream() { return *stream_; }
+  Kernels& kernels() { return *device().kernels(); }
+
+  TensorView empty(const Shape& shape, DType dtype = DType::kF32) {
+    const auto bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+    const TensorView view = buffers_.emplace_back(device().allocate(bytes)).view(shape, dtype);
+    stream().fill(view.data, 0, bytes);
+    return view;
+  }
+  // Normal-looking numbers: zeros would be unfairly fast on some devices.
+  TensorView random(const Shape& shape) {
+    const TensorView view = empty(shape);
+    Philox source({.seed = 1});
+    std::vector<float> values(static_cast<std::size_t>(shape.elements()));
+    for (float& value : values) value = (2 * source.uniform() - 1) / 8;
+    stream().copy(view.data, values.data(), view.bytes());
+    stream().synchronize();
+    return view;
+  }
+  template <typename T>
+  T* constant(const T& value) {
+    const TensorView view = empty({static_cast<std::int64_t>(sizeof(T))}, DType::kU8);
+    stream().copy(view.data, &value, sizeof(T));
+    stream().synchronize();
+    return view.as<T>();
+  }
+
+  // Times captured launches of `work`.
+  void time(benchmark::State& state, const std::function<void()>& work) {
+    stream().begin_capture();
+    work();
+    const auto captured = stream().end_capture();
+    const auto launch = [&] {
+      stream().launch(*captured);
+      stream().synchronize();
+    };
+    launch();
+    for (auto iteration : state) launch();
+  }
+
+ private:
+  DeviceGroup devices_;
+  std::list<Buffer> buffers_;
+  std::unique_ptr<Stream> stream_;
+};
+
+void count_flops(benchmark::State& state, double flops) {
+  state.counters["GFLOP/s"] = benchmark::Counter(flops / 1e9, benchmark::Counter::kIsIterationInvariantRate);
+}
+void count_bytes(benchmark::State& state, double bytes) {
+  state.counters["GB/s"] = benchmark::Counter(bytes / 1e9, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+enum class Pass { kForward, kBackwardData, kBackwardWeights };
+constexpr const char* kPassNames[] = {"forward", "backward_data", "backward_weights"};
+
+struct Conv {
+  std::int64_t in, out, side, batch;
+};
+
+void conv(benchmark::State& state, const Conv& c, Pass pass, Precision precision) {
+  Bench bench;
+  const ConvOptions options{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1, .precision = precision};
+  const TensorView x = bench.random({c.batch, c.side, c.side, c.in}), weights = bench.random({c.out, 3, 3, c.in});
+  const TensorView y = bench.random({c.batch, c.side, c.side, c.out}), bias = bench.random({c.out});
+  bench.time(state, [&] {
+    Stream& stream = bench.stream();
+    switch (pass) {
+      case Pass::kForward:
+        return bench.kernels().conv_forward(stream, x, weights, bias, y, options, Activation::kRelu);
+      case Pass::kBackwardData: return bench.kernels().conv_backward_data(stream, y, weights, x, options);
+      case Pass::kBackwardWeights:
+        return bench.kernels().conv_backward_weights(stream, x, y, weights, bias, options);
+    }
+  });
+  count_flops(state, 18.0 * static_cast<double>(c.batch * c.side * c.side * c.in * c.out));
+}
+
+struct Dense {
+  std::int64_t rows, inputs, outputs;
+};
+
+void dense(benchmark::State& state, const Dense& d, Pass pass, Precision precision) {
+  Bench bench;
+  const TensorView x = bench.random({d.rows, d.inputs}), weights = bench.random({d.outputs, d.inputs});
+  const TensorView y = bench.random({d.rows, d.outputs}), bias = bench.random({d.outputs});
+  bench.time(state, [&] {
+    Stream& stream = bench.stream();
+    switch (pass) {
+      case Pass::kForward:
+        return bench.kernels().dense_forward(stream, x, weights, bias, y, Activation::kRelu, precision);
+      case Pass::kBackwardData: return bench.kernels().dense_backward_data(stream, y, weights, x, precision);
+      case Pass::kBackwardWeights:
+        return bench.kernels().dense_backward_weights(stream, x, y, weights, bias, precision);
+    }
+  });
+  count_flops(state, 2.0 * static_cast<double>(d.rows * d.inputs * d.outputs));
+}
+
+constexpr std::int64_t kImages = 128, kSide = 32, kChannels = 64;
+const Shape kBatch{kImages, kSide, kSide, kChannels};
+const double kBatchBytes = 4.0 * static_cast<double>(kBatch.elements());
+
+void activation(benchmark::State& state, Activation which, Pass pass) {
+  Bench bench;
+  const TensorView x = bench.random(kBatch), y = bench.random(kBatch), dx = bench.empty(kBatch);
+  bench.time(state, [&] {
+    if (pass == Pass::kForward) return bench.kernels().activation_forward(bench.stream(), which, x, y);
+    bench.kernels().activation_backward(bench.stream(), which, x, y, dx);
+  });
+  count_bytes(state, (pass == Pass::kForward ? 2 : 3) * kBatchBytes);
+}
+
+void max_pool(benchmark::State& state, Pass pass) {
+  Bench bench;
+  const Shape half{kImages, kSide / 2, kSide / 2, kChannels};
+  const TensorView x = bench.random(kBatch), y = bench.random(half), argmax = bench.empty(half, DType::kU8);
+  bench.time(state, [&] {
+    if (pass == Pass::kForward) return bench.kernels().max_pool_forward(bench.stream(), x, y, argmax, {});
+    bench.kernels().max_pool_backward(bench.stream(), y, argmax, x, {});
+  });
+  count_bytes(state, kBatchBytes * (1 + 0.25 + 0.0625));
+}
+
+void batch_norm(benchmark::State& state, Pass pass) {
+  Bench bench;
+  const TensorView x = bench.random(kBatch), y = bench.random(kBatch), dx = bench.empty(kBatch);
+  const auto vector = [&] { return bench.random({kChannels}); };
+  const Kernels::BatchNorm norm{.gamma = vector(), .beta = vector(), .running_mean = vector(), .running_var = vector(),
+                                .saved_mean = vector(), .saved_inv_std = vector()};
+  const TensorView dgamma = vector(), dbeta = vector();
+  const StepScalars* scalars = bench.constant(StepScalars{.rows = kImages});
+  bench.time(state, [&] {
+    if (pass == Pass::kForward) return bench.kernels().batch_norm_train(bench.stream(), x, norm, scalars, y);
+    bench.kernels().batch_norm_backward(bench.stream(), x, y, norm, scalars, dgamma, dbeta, dx);
+  });
+  count_bytes(state, kBatchBytes * (pass == Pass::kForward ? 3 : 5));
+}
+
+void dropout(benchmark::State& state) {
+  Bench bench;
+  const TensorView x = bench.random(kBatch);
+  const StepScalars* scalars = bench.constant(StepScalars{.rows = kImages});
+  bench.time(state, [&] { bench.kernels().dropout(bench.stream(), x, 0.0F, 1, 2, scalars, x); });
+  count_bytes(state, 2 * kBatchBytes);
+}
+
+void scale_shift(benchmark::State& state) {
+  Bench bench;
+  const Shape images{512, 32, 32, 3};
+  const TensorView x = bench.empty(images, DType::kU8), y = bench.empty(images);
+  const TensorView scale = bench.random({3}), shift = bench.random({3});
+  bench.time(state, [&] { bench.kernels().scale_shift(bench.stream(), x, scale, shift, y); });
+  count_bytes(state, 5.0 * static_cast<double>(images.elements()));
+}
+
+enum class Update { kAdam, kSgd };
+
+void optimizer(benchmark::State& state, Update update) {
+  Bench bench;
+  const Shape arena{state.range(0)};
+  const TensorView p = bench.random(arena), g = bench.random(arena), m = bench.empty(arena), v = bench.empty(arena);
+  const StepScalars* scalars = bench.constant(StepScalars{.learning_rate = 1e-6F});
+  bench.time(state, [&] {
+    if (update == Update::kAdam) return bench.kernels().adam(bench.stream(), p, g, m, v, {}, scalars);
+    bench.kernels().sgd(bench.stream(), p, g, m, {.momentum = 0.9F}, scalars);
+  });
+  count_bytes(state, (update == Update::kAdam ? 28.0 : 20.0) * static_cast<double>(state.range(0)));
+}
+
+// 784-256-256-10 with Adam: forward, loss, backward, update as one captured launch.
+void mlp_step(benchmark::State& state) {
+  Bench bench;
+  const std::int64_t rows = state.range(0);
+  constexpr std::int64_t kSizes[] = {784, 256, 256, 10};
+  constexpr std::int64_t kParameters = 784 * 256 + 256 + 256 * 256 + 256 + 256 * 10 + 10;
+  const TensorView parameters = bench.random({kParameters}), gradients = bench.empty({kParameters});
+  const TensorView first = bench.empty({kParameters}), second = bench.empty({kParameters});
+  const TensorView labels = bench.empty({rows}, DType::kI64);
+  std::vector<TensorView> x{bench.random({rows, 784})}, dx{{}}, weights, biases, dweights, dbiases;
+  std::int64_t at = 0;
+  const auto slice = [&](const TensorView& arena, const Shape& shape) {
+    return TensorView{arena.as<float>() + at, shape, DType::kF32};
+  };
+  for (int layer = 0; layer < 3; ++layer) {
+    const Shape matrix{kSizes[layer + 1], kSizes[layer]}, vector{kSizes[layer + 1]};
+    weights.push_back(slice(parameters, matrix));
+    dweights.push_back(slice(gradients, matrix));
+    at += matrix.elements();
+    biases.push_back(slice(parameters, vector));
+    dbiases.push_back(slice(gradients, vector));
+    at += vector.elements();
+    x.push_back(bench.empty({rows, kSizes[layer + 1]}));
+    dx.push_back(bench.empty({rows, kSizes[layer + 1]}));
+  }
+  const StepScalars* scalars = bench.constant(StepScalars{
+      .rows = rows, .inverse_global_rows = 1.0F / static_cast<float>(rows), .learning_rate = 1e-6F});
+  MetricSums* sums = bench.constant(MetricSums{});
+  bench.time(state, [&] {
+    Kernels& k = bench.kernels();
+    Stream& stream = bench.stream();
+    for (std::size_t i = 0; i < 3; ++i) {
+      k.dense_forward(stream, x[i], weights[i], biases[i], x[i + 1], i < 2 ? Activation::kRelu : Activation::kNone,
+                      Precision::kF32);
+    }
+    k.softmax_cross_entropy(stream, x[3], labels, 0, scalars, dx[3], sums);
+    for (std::size_t i = 3; i-- > 0;) {
+      k.dense_backward_weights(stream, x[i], dx[i + 1], dweights[i], dbiases[i], Precision::kF32);
+      if (i == 0) break;
+      k.dense_backward_data(stream, dx[i + 1], weights[i], dx[i], Precision::kF32);
+      k.activation_backward(stream, Activation::kRelu, x[i], dx[i], dx[i]);
+    }
+    k.adam(stream, parameters, gradients, first, second, {}, scalars);
+  });
+  state.counters["steps/s"] = benchmark::Counter(1, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void add_products() {
+  for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
+    const char* type = precision == Precision::kF32 ? "f32" : "bf16";
+    for (const Pass pass : {Pass::kForward, Pass::kBackwardData, Pass::kBackwardWeights}) {
+      const char* name = kPassNames[static_cast<int>(pass)];
+      for (const Conv& c : {Conv{3, 32, 32, 256}, {32, 32, 32, 256}, {32, 64, 16, 256}, {64, 64, 16, 256},
+                            {64, 128, 8, 256}, {128, 128, 8, 256}}) {
+        benchmark::RegisterBenchmark(
+            fmt::format("conv3x3/{}/{}/{}->{}@{}x{}", type, name, c.in, c.out, c.side, c.batch).c_str(),
+            [=](benchmark::State& state) { conv(state, c, pass, precision); })->UseRealTime();
+      }
+      for (const Dense& d : {Dense{32, 784, 256}, {32, 256, 256}, {32, 256, 10}, {512, 784, 256}, {512, 256, 256}}) {
+        benchmark::RegisterBenchmark(
+            fmt::format("dense/{}/{}/{}x{}x{}", type, name, d.rows, d.inputs, d.outputs).c_str(),
+            [=](benchmark::State& state) { dense(state, d, pass, precision); })->UseRealTime();
+      }
+    }
+  }
+}
+
+void add_others() {
+  for (const Pass pass : {Pass::kForward, Pass::kBackwardData}) {
+    const std::string name = pass == Pass::kForward ? "forward" : "backward";
+    const auto add = [&](const std::string& what, auto function) {
+      benchmark::RegisterBenchmark((what + "/" + name).c_str(), function)->UseRealTime();
+    };
+    add("relu", [=](benchmark::State& state) { activation(state, Activation::kRelu, pass); });
+    add("gelu", [=](benchmark::State& state) { activation(state, Activation::kGelu, pass); });
+    add("silu", [=](benchmark::State& state) { activation(state, Activation::kSilu, pass); });
+    add("max_pool", [=](benchmark::State& state) { max_pool(state, pass); });
+    add("batch_norm", [=](benchmark::State& state) { batch_norm(state, pass); });
+  }
+  benchmark::RegisterBenchmark("dropout", dropout)->UseRealTime();
+  benchmark::RegisterBenchmark("scale_shift_u8", scale_shift)->UseRealTime();
+  for (const auto& [name, update] : {std::pair{"adam", Update::kAdam}, {"sgd_momentum", Update::kSgd}}) {
+    benchmark::RegisterBenchmark(name, [=](benchmark::State& state) { optimizer(state, update); })
+        ->Arg(269322)->Arg(1 << 24)->UseRealTime();
+  }
+  benchmark::RegisterBenchmark("mlp_step", mlp_step)->Arg(32)->Arg(512)->UseRealTime();
+}
+
+}  // namespace
+}  // namespace headrace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  headrace::add_products();
+  headrace::add_others();
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

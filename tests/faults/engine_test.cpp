@@ -1,0 +1,290 @@
+// What the input engine does when sources, user functions and consumers misbehave.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <latch>
+#include <thread>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/pipeline/fake_source.h"
+#include "headrace/tests/pipeline/streams.h"
+
+namespace headrace {
+namespace {
+
+using test::cpu_replicas;
+using test::FakeSource;
+using test::numbers;
+using ::testing::HasSubstr;
+
+// A map on `value` that does something for each record and passes it on.
+Operations on_each(std::function<void(std::int64_t)> action, const std::string& name = "probe") {
+  UserMap map{.name = name, .field = "value", .output = {.dtype = DType::kI64, .shape = {}}};
+  map.function = [action = std::move(action)](std::span<const std::byte> in, const Shape&, std::span<std::byte> out,
+                                              Philox&) {
+    std::int64_t value = 0;
+    std::memcpy(&value, in.data(), sizeof value);
+    action(value);
+    std::memcpy(out.data(), in.data(), out.size());
+  };
+  return user_map(std::move(map));
+}
+
+std::function<void(std::int64_t)> throw_at(std::set<std::int64_t> records) {
+  return [records = std::move(records)](std::int64_t record) {
+    if (records.contains(record)) throw std::runtime_error("bad value " + std::to_string(record));
+  };
+}
+
+// Blocks on one record until the test says so; the threads that hang in it keep it alive.
+struct Blocker {
+  std::shared_ptr<std::latch> latch = std::make_shared<std::latch>(1);
+  std::shared_ptr<std::latch> gone = std::make_shared<std::latch>(1);
+
+  auto at(std::int64_t record) const {
+    return [latch = latch, gone = gone, record](auto value) {
+      if (static_cast<std::int64_t>(value) != record) return;
+      latch->wait();
+      gone->count_down();
+    };
+  }
+  // Lets the thread go and waits until it has left the function.
+  void open() const {
+    latch->count_down();
+    gone->wait();
+  }
+};
+
+TEST(EngineFaults, AUserErrorNamesSourceRecordAndOperationToEveryReplica) {
+  for (int threads : {1, 4}) {
+    DeviceGroup devices = cpu_replicas(2);
+    Loader loader(Dataset::from(numbers(40)).map(on_each(throw_at({13, 17}))).batch({.global = 10}), devices,
+                  {.threads = threads});
+    for (int r = 0; r < 2; ++r) {
+      EXPECT_EQ(loader.next(r)->position().step, 0U) << "batches before the error are handed out";
+      try {
+        loader.next(r);
+        FAIL() << "no error";
+      } catch (const DataError& error) {
+        EXPECT_EQ(error.location().source, "numbers");
+        EXPECT_EQ(error.location().record, 13U) << "the first one of the batch, whatever the threads";
+        EXPECT_THAT(error.what(), HasSubstr("map user_map 'probe': bad value 13"));
+        EXPECT_THAT(error.what(), HasSubstr(std::string(numbers(40)->describe(13))));
+      }
+      try {
+        loader.next(r);
+        FAIL() << "the error surfaces once, the stream has ended";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kCancelled);
+        EXPECT_THAT(error.what(), HasSubstr("bad value 13"));
+      }
+    }
+    EXPECT_EQ(loader.state().sequence, 1U);
+  }
+}
+
+TEST(EngineFaults, AFailedReadNamesRecordAndOffset) {
+  const auto source = std::make_shared<FakeSource>(20, [](std::uint64_t index) {
+    if (index == 7) throw DataError(ErrorCode::kIo, "broken disk", {.source = "fake", .record = 7, .offset = 512});
+    if (index == 15) throw std::runtime_error("lost");
+  });
+  DeviceGroup devices = cpu_replicas(1);
+  const Dataset dataset = Dataset::from(source).batch({.global = 5});
+  {
+    Loader loader(dataset, devices);
+    EXPECT_TRUE(loader.next());
+    try {
+      loader.next();
+      FAIL() << "no error";
+    } catch (const DataError& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kIo);
+      EXPECT_EQ(error.location().record, 7U);
+      EXPECT_EQ(error.location().offset, 512U);
+      EXPECT_STREQ(error.what(), "fake: item/7: source read: broken disk, record 7, byte offset 512");
+    }
+  }
+  Loader loader(dataset.prefetch(0), devices,
+                {.start = LoaderState{.fingerprint = Loader(dataset, devices).state().fingerprint, .sequence = 3}});
+  EXPECT_THROW(loader.next(), DataError);
+}
+
+TEST(EngineFaults, TheWatchdogNamesAUserFunctionThatBlocksAndTheLoaderStops) {
+  const Blocker blocker;
+  DeviceGroup devices = cpu_replicas(1);
+  {
+    Loader loader(Dataset::from(numbers(40)).map(on_each(blocker.at(12), "slow")).batch({.global = 10}), devices,
+                  {.threads = 2, .stall_timeout_seconds = 0.2});
+    EXPECT_TRUE(loader.next());
+    try {
+      loader.next();
+      FAIL() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+      EXPECT_THAT(error.what(), HasSubstr("map user_map 'slow' on record 12"));
+    }
+    const Stopwatch watch;
+    loader.stop();
+    EXPECT_THROW(loader.next(), Error);
+    EXPECT_LT(watch.seconds(), 1.0);
+  }
+  EXPECT_EQ(devices[0].memory_use().device_bytes, 0U);
+  blocker.open();  // the thread ends without touching what is gone
+}
+
+TEST(EngineFaults, ALoaderIsDestroyedWithinASecondWhileForeignCodeBlocks) {
+  const Blocker in_map, in_read;
+  const auto source = std::make_shared<FakeSource>(20, in_read.at(3));
+  DeviceGroup devices = cpu_replicas(1);
+  auto mapping = std::make_unique<Loader>(Dataset::from(numbers(20)).map(on_each(in_map.at(3))).batch({.global = 4}),
+                                          devices, LoaderOptions{.threads = 1});
+  auto reading = std::make_unique<Loader>(Dataset::from(source).batch({.global = 4}), devices,
+                                          LoaderOptions{.stall_timeout_seconds = 0.1});
+  try {
+    reading->next();
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("source read on record 3"));
+  }
+  for (auto* loader : {&mapping, &reading}) {
+    const Stopwatch watch;
+    loader->reset();
+    EXPECT_LT(watch.seconds(), 1.0);
+  }
+  in_map.open();
+  in_read.open();
+}
+
+TEST(EngineFaults, TheWatchdogNamesAReplicaThatDoesNotTakeItsBatch) {
+  DeviceGroup devices = cpu_replicas(2);
+  Loader loader(Dataset::from(numbers(40)).batch({.global = 4}), devices,
+                {.prefetch = 1, .stall_timeout_seconds = 0.05});
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(loader.next(0));
+  try {
+    loader.next(0);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("replica 1 has not taken batch 0"));
+  }
+  // Nothing is lost: the other one catches up, and both go on.
+  EXPECT_TRUE(loader.next(1));
+  EXPECT_EQ(loader.next(0)->position().step, 2U);
+}
+
+TEST(EngineFaults, TheWatchdogNamesAConsumerThatHoldsEverySlot) {
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(Dataset::from(numbers(40)).batch({.global = 4}), devices,
+                {.prefetch = 1, .stall_timeout_seconds = 0.05});
+  std::vector<Batch> held;
+  held.push_back(*loader.next());
+  held.push_back(*loader.next());
+  try {
+    loader.next();
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("all 2 slots are held by the consumer: release a batch or raise prefetch"));
+  }
+  held.clear();
+  EXPECT_EQ(loader.next()->position().step, 2U);
+}
+
+TEST(EngineFaults, StopWakesAWaitingConsumer) {
+  const Blocker blocker;
+  const auto source = std::make_shared<FakeSource>(20, blocker.at(0));
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(Dataset::from(source).batch({.global = 4}), devices);
+  std::thread stopper([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    loader.stop();
+  });
+  try {
+    loader.next();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCancelled);
+  }
+  stopper.join();
+  loader.stop();
+  blocker.open();
+}
+
+std::size_t entries_of(const char* folder) {
+  const auto begin = std::filesystem::directory_iterator(folder);
+  return static_cast<std::size_t>(std::distance(begin, std::filesystem::directory_iterator()));
+}
+
+TEST(EngineFaults, LeavesNothingBehindHoweverItIsLeft) {
+  DeviceGroup devices = cpu_replicas(2);
+  const auto source = std::make_shared<FakeSource>(500);
+  const Dataset dataset = Dataset::from(source).shuffle().batch({.global = 16});
+  const auto run = [&](int how) {
+    Loader loader(dataset, devices, {.threads = 2, .reader_threads = 2, .prefetch = how % 4});
+    for (int i = 0; i < how % 7; ++i) {
+      loader.next(0);
+      loader.next(1);
+    }
+    if (how % 5 == 1) loader.stop();
+    if (how % 3 == 1) loader.next(0);  // one replica only
+  };
+  const auto careless = [&](int how) {
+    try {
+      run(how);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kCancelled);
+    }
+  };
+  careless(0);
+  const std::size_t threads = entries_of("/proc/self/task");
+  const std::size_t files = entries_of("/proc/self/fd");
+  for (int i = 0; i < 200; ++i) careless(i);
+  EXPECT_EQ(entries_of("/proc/self/task"), threads);
+  EXPECT_EQ(entries_of("/proc/self/fd"), files);
+  EXPECT_EQ(devices[0].memory_use().device_bytes, 0U);
+  EXPECT_EQ(devices[1].memory_use().device_bytes, 0U);
+}
+
+TEST(EngineFaults, AForkedChildIsToldSo) {
+  DeviceGroup devices = cpu_replicas(1);
+  auto loader = std::make_unique<Loader>(Dataset::from(numbers(100)).batch({.global = 4}), devices);
+  EXPECT_TRUE(loader->next());
+  const pid_t child = fork();
+  if (child == 0) {
+    int status = 1;
+    try {
+      loader->next();
+    } catch (const Error& error) {
+      status = error.code() == ErrorCode::kUnsupported ? 0 : 2;
+    }
+    loader.reset();  // returns although the threads are not there
+    _exit(status);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(loader->next()) << "the parent goes on";
+}
+
+TEST(EngineFaults, SlowSamplesAreOvertakenWithinTheWindow) {
+  // One record in 20 takes 20 times as long; with two threads and a window of batches order costs little.
+  const auto nap = [](std::int64_t record) {
+    std::this_thread::sleep_for(std::chrono::microseconds(record % 20 == 0 ? 4000 : 200));
+  };
+  DeviceGroup devices = cpu_replicas(1);
+  const auto seconds = [&](int prefetch) {
+    Loader loader(Dataset::from(numbers(400)).map(on_each(nap)).batch({.global = 10}), devices,
+                  {.threads = 4, .prefetch = prefetch});
+    const Stopwatch watch;
+    std::uint64_t step = 0;
+    while (const auto batch = loader.next()) EXPECT_EQ(batch->position().step, step++);
+    return watch.seconds();
+  };
+  // The naps alone: 400 x 0.39 ms over 4 threads.
+  EXPECT_LT(seconds(8), 0.75 * seconds(0));
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,91 @@
+// A cache in the plan changes how often the source is read and nothing else.
+#include <gtest/gtest.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/pipeline/fake_source.h"
+#include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/images.h"
+
+namespace headrace {
+namespace {
+
+using test::digests_of;
+using test::FakeSource;
+
+std::shared_ptr<FakeSource> jpegs(int count) {
+  std::vector<std::vector<std::byte>> images;
+  for (int i = 0; i < count; ++i) {
+    images.push_back(
+        test::encode_jpeg(test::make_picture(24 + i % 5, 30 - i % 3, 3, static_cast<std::uint64_t>(i))));
+  }
+  return std::make_shared<FakeSource>(std::move(images));
+}
+
+Dataset finish(const Dataset& decoded) {
+  return decoded.shuffle().map(random_resized_crop({.size = 16}) | flip() | normalize({0.5F}, {0.25F})).batch({.global = 7});
+}
+
+TEST(CacheStage, LeavesTheStreamAsItIs) {
+  const auto source = jpegs(25);
+  const Dataset base = Dataset::from(source).decode();
+  const auto expected = digests_of(finish(base), 1, {.seed = 2, .epochs = 2, .threads = 1});
+  for (int replicas : {1, 2, 4}) {
+    for (int threads : {1, 4}) {
+      const auto cache = memory();
+      const LoaderOptions options{.seed = 2, .epochs = 2, .threads = threads};
+      const std::uint64_t before = source->reads();
+      EXPECT_EQ(digests_of(finish(base.cache(cache)), replicas, options), expected) << "cold";
+      EXPECT_GE(source->reads(), before + 25);
+      EXPECT_EQ(cache->counters().records, 25U);
+      const std::uint64_t warm = source->reads();
+      EXPECT_EQ(digests_of(finish(base.cache(cache)), replicas, options), expected) << "warm";
+      EXPECT_EQ(source->reads(), warm) << "a warm cache needs no source";
+    }
+  }
+}
+
+TEST(CacheStage, MayStandAnywhereBeforeRandomOperations) {
+  const auto source = jpegs(9);
+  const Operations crop = center_crop(20);
+  const Operations rest = normalize({0.5F}, {0.25F}) | pad_crop(20, 4) | flip();
+  const auto stream = [&](const Dataset& dataset) {
+    return digests_of(dataset.batch({.global = 4}), 2, {.seed = 2, .epochs = 3, .threads = 2});
+  };
+  const Dataset base = Dataset::from(source);
+  const auto expected = stream(base.decode().map(crop | rest));
+  EXPECT_EQ(stream(base.cache(memory()).decode().map(crop | rest)), expected);
+  EXPECT_EQ(stream(base.decode().map(crop).cache(memory()).map(rest)), expected);
+  EXPECT_EQ(stream(base.decode().map(crop | normalize({0.5F}, {0.25F})).cache(memory()).map(pad_crop(20, 4) | flip())),
+            expected);
+}
+
+TEST(CacheStage, WorksWhenOnlyAPartFits) {
+  const auto source = jpegs(25);
+  const Dataset base = Dataset::from(source).decode();
+  const auto expected = digests_of(finish(base), 1, {.seed = 2, .epochs = 3});
+  const auto cache = memory(20'000);
+  EXPECT_EQ(digests_of(finish(base.cache(cache)), 2, {.seed = 2, .epochs = 3, .threads = 2}), expected);
+  EXPECT_GT(cache->counters().records, 0U);
+  EXPECT_LT(cache->counters().records, 25U);
+  EXPECT_GT(cache->counters().refused, 0U);
+}
+
+TEST(CacheStage, RefusesAnotherStreamsCache) {
+  const auto source = jpegs(4);
+  const auto cache = memory();
+  DeviceGroup devices = test::cpu_replicas(1);
+  const Dataset base = Dataset::from(source).decode();
+  Loader first(finish(base.cache(cache)), devices);
+  EXPECT_THROW(Loader(base.map(center_crop(8)).cache(cache).batch({.global = 2}), devices), ConfigError);
+}
+
+TEST(CacheStage, RefusesAUserMapThatDrawsRandomNumbers) {
+  UserMap map{.name = "dice", .output = {.dtype = DType::kU8, .shape = {1}}};
+  map.function = [](auto&&, auto&&, auto&&, Philox& random) { random.next_u32(); };
+  DeviceGroup devices = test::cpu_replicas(1);
+  Loader loader(Dataset::from(jpegs(4)).decode().map(user_map(map)).cache(memory()).batch({.global = 2}), devices);
+  EXPECT_THROW(loader.next(), DataError);
+}
+
+}  // namespace
+}  // namespace headrace

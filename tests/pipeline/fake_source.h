@@ -1,0 +1,62 @@
+// Sources that misbehave on request.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "headrace/pipeline/source.h"
+
+namespace headrace::test {
+
+// Record r is one i64 of value r, or bytes given beforehand; not in memory as far as the engine is told.
+class FakeSource final : public Source {
+ public:
+  explicit FakeSource(std::uint64_t records, std::function<void(std::uint64_t)> on_read = {})
+      : on_read_(std::move(on_read)) {
+    info_ = {.name = "fake",
+             .records = records,
+             .fields = {{.name = "value", .dtype = DType::kI64, .shape = {}}},
+             .classes = {},
+             .fingerprint = 4711};
+  }
+  // Encoded images.
+  explicit FakeSource(std::vector<std::vector<std::byte>> images) : images_(std::move(images)) {
+    info_ = {.name = "fake images",
+             .records = images_.size(),
+             .fields = {{.name = "image", .dtype = DType::kU8, .shape = {}, .encoding = Encoding::kImage}},
+             .classes = {},
+             .fingerprint = 4712};
+  }
+
+  const SourceInfo& info() const noexcept override { return info_; }
+
+  RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override {
+    ++reads_;
+    if (on_read_) on_read_(index);
+    if (images_.empty()) {
+      scratch.resize(sizeof index);
+      std::memcpy(scratch.data(), &index, sizeof index);
+    } else {
+      scratch = images_[index];
+    }
+    RecordView view;
+    view.fields[0] = scratch;
+    return view;
+  }
+
+  std::string describe(std::uint64_t index) const override { return "item/" + std::to_string(index); }
+
+  std::uint64_t reads() const noexcept { return reads_.load(); }
+
+ private:
+  SourceInfo info_;
+  std::function<void(std::uint64_t)> on_read_;
+  std::vector<std::vector<std::byte>> images_;
+  mutable std::atomic<std::uint64_t> reads_{0};
+};
+
+}  // namespace headrace::test

@@ -1,0 +1,73 @@
+#include "headrace/pipeline/ledger.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "headrace/tests/pipeline/streams.h"
+
+namespace headrace {
+namespace {
+
+using test::cpu_replicas;
+using test::numbers;
+using ::testing::HasSubstr;
+
+Ledger run(const Dataset& dataset, int replicas, std::uint64_t epochs) {
+  DeviceGroup devices = cpu_replicas(replicas);
+  Loader loader(dataset, devices, {.seed = 3, .epochs = epochs, .threads = 2});
+  Ledger ledger;
+  for (bool more = true; more;) {
+    for (int r = 0; r < replicas; ++r) {
+      const auto batch = loader.next(r);
+      more = batch.has_value();
+      if (batch) ledger.add(*batch, r);
+    }
+  }
+  return ledger;
+}
+
+TEST(Ledger, ProvesExactlyOnceWhateverTheSizes) {
+  for (std::uint64_t records : {1U, 3U, 64U, 101U}) {
+    for (std::int64_t global : {1, 10, 32, 64, 200}) {
+      for (int replicas : {1, 3, 8}) {
+        const Dataset dataset = Dataset::from(numbers(records)).shuffle().batch({.global = global});
+        const Ledger ledger = run(dataset, replicas, 2);
+        EXPECT_EQ(ledger.entries().size(), 2 * records);
+        for (std::uint64_t epoch : {0, 1}) {
+          EXPECT_EQ(ledger.find_breach(epoch, EpochContents::all(records)), std::nullopt)
+              << records << " records, batch " << global << ", " << replicas << " replicas";
+        }
+      }
+    }
+  }
+}
+
+TEST(Ledger, CountsWhatWasDropped) {
+  const Dataset dataset =
+      Dataset::from(numbers(101)).shuffle().batch({.global = 10, .remainder = Remainder::kDrop});
+  EpochContents expected = EpochContents::all(101);
+  expected.dropped = 1;
+  EXPECT_EQ(run(dataset, 2, 1).find_breach(0, expected), std::nullopt);
+  EXPECT_THAT(run(dataset, 2, 1).find_breach(0, EpochContents::all(101)).value_or(""), HasSubstr("missing"));
+}
+
+TEST(Ledger, CountsPasses) {
+  const Dataset dataset = Dataset::from(numbers(7)).shuffle().repeat(3).batch({.global = 4});
+  EXPECT_EQ(run(dataset, 2, 1).find_breach(0, EpochContents::all(7, 3)), std::nullopt);
+}
+
+TEST(Ledger, NamesWhatIsMissingOrSurplus) {
+  Ledger ledger;
+  for (std::uint64_t record : {0, 1, 2, 4}) ledger.add({.epoch = 0, .step = record, .replica = 1, .record = record});
+  EXPECT_EQ(ledger.find_breach(0, EpochContents::all(5)),
+            "epoch 0: 1 records are missing instead of 0; the first is record 3");
+  ledger.add({.epoch = 0, .step = 9, .replica = 0, .record = 2});
+  EXPECT_EQ(ledger.find_breach(0, EpochContents::all(5)),
+            "epoch 0: record 2 was handed out more often than expected: step 2 replica 1, step 9 replica 0");
+  EXPECT_THAT(ledger.find_breach(1, EpochContents::all(5)).value_or(""), HasSubstr("5 records are missing"));
+  ledger.add({.epoch = 2, .step = 0, .replica = 0, .record = 9});
+  EXPECT_THAT(ledger.find_breach(2, EpochContents::all(5)).value_or(""), HasSubstr("record 9"));
+}
+
+}  // namespace
+}  // namespace headrace

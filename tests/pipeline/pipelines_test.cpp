@@ -1,0 +1,85 @@
+#include "headrace/pipeline/pipelines.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/data.h"
+
+namespace headrace {
+namespace {
+
+using test::shared_data;
+using ::testing::HasSubstr;
+
+// Two batches of a pipeline for one and three replicas.
+void expect_runs(const std::string& name, const PipelineOptions& options) {
+  const Dataset dataset = make_pipeline(name, options);
+  std::vector<BatchDigest> digests[2];
+  for (int i : {0, 1}) {
+    DeviceGroup devices = test::cpu_replicas(1 + 2 * i);
+    Loader loader(dataset, devices, {.seed = 1});
+    StreamDigest digest(devices);
+    for (int batch = 0; batch < 2; ++batch) digests[i].push_back(digest.next(loader).value());
+  }
+  EXPECT_EQ(digests[0], digests[1]) << name;
+}
+
+TEST(Pipelines, ListsTheNamesForAnUnknownOne) {
+  try {
+    make_pipeline("imagenet", {});
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("'imagenet'"));
+    for (const std::string& name : pipeline_names()) EXPECT_THAT(error.what(), HasSubstr(name));
+  }
+  EXPECT_EQ(pipeline_names().size(), 8U);
+  EXPECT_THROW(make_pipeline("cifar-train", {}), ConfigError);
+}
+
+TEST(Pipelines, TrivialNeedsNoData) {
+  const Dataset trivial = make_pipeline("trivial", {});
+  EXPECT_EQ(trivial.size(), 1U << 20);
+  expect_runs("trivial", {});
+}
+
+TEST(Pipelines, MnistRuns) {
+  const auto data = shared_data("mnist");
+  if (!data) GTEST_SKIP() << "no mnist folder";
+  const PipelineOptions options{.data = *data, .global_batch = 32};
+  EXPECT_EQ(make_pipeline("mnist-train", options).fields()[0],
+            (Field{.name = "image", .dtype = DType::kF32, .shape = {28, 28, 1}}));
+  EXPECT_EQ(make_pipeline("mnist-train", options).size(), 60'000U);
+  expect_runs("mnist-train", options);
+}
+
+TEST(Pipelines, CifarRunsFromJpegs) {
+  const auto data = shared_data("cifar10-jpeg.tar.zst");
+  if (!data) GTEST_SKIP() << "no cifar10-jpeg.tar.zst";
+  const PipelineOptions options{.data = *data, .global_batch = 64};
+  EXPECT_EQ(make_pipeline("cifar-train", options).fields()[0],
+            (Field{.name = "image", .dtype = DType::kF32, .shape = {3, 32, 32}}));
+  PipelineOptions last = options;
+  last.layout = ImageLayout::kChannelsLast;
+  EXPECT_EQ(make_pipeline("cifar-train", last).fields()[0].shape, (Shape{32, 32, 3}));
+  expect_runs("cifar-train", options);
+  EXPECT_EQ(make_pipeline("cifar-eval", options).size(), 10'000U);
+}
+
+TEST(Pipelines, JpegsRun) {
+  const auto data = shared_data("imagenet-sample-700.tar");
+  if (!data) GTEST_SKIP() << "no imagenet-sample-700.tar";
+  const PipelineOptions options{.data = *data, .split = Split::kTrain, .global_batch = 12};
+  for (const char* name : {"jpeg-train", "jpeg-eval"}) {
+    EXPECT_EQ(make_pipeline(name, options).fields()[0],
+              (Field{.name = "image", .dtype = DType::kU8, .shape = {224, 224, 3}}));
+    expect_runs(name, options);
+  }
+  EXPECT_EQ(make_pipeline("jpeg-train-float", options).fields()[0],
+            (Field{.name = "image", .dtype = DType::kF32, .shape = {3, 224, 224}}));
+  expect_runs("jpeg-train-float", options);
+}
+
+}  // namespace
+}  // namespace headrace

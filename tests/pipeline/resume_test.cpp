@@ -1,0 +1,65 @@
+// A loader continued from a state hands out what the uninterrupted one would have, at every step and with
+// other replicas, threads and prefetch.
+#include <gtest/gtest.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/pipeline/streams.h"
+
+namespace headrace {
+namespace {
+
+using test::cpu_replicas;
+using test::digests_of;
+using test::noise_images;
+
+Dataset dataset() {
+  return Dataset::from(noise_images(53, 8, 8))
+      .shuffle({.seed = 1})
+      .repeat(2)
+      .map(pad_crop(8, 2) | flip() | normalize({0.5F}, {0.5F}))
+      .batch({.global = 10});
+}
+
+TEST(Resume, ContinuesAtEveryStepWithAnyReplicasAndThreads) {
+  constexpr std::uint64_t kEpochs = 3;
+  const auto whole = digests_of(dataset(), 1, {.seed = 4, .epochs = kEpochs, .threads = 1});
+  ASSERT_EQ(whole.size(), 33U);
+  const int replicas[] = {1, 2, 4, 8};
+  for (std::size_t step = 0; step <= whole.size(); ++step) {
+    DeviceGroup devices = cpu_replicas(replicas[step % 4]);
+    Loader first(dataset(), devices, {.seed = 4, .epochs = kEpochs, .threads = 2});
+    StreamDigest digest(devices);
+    for (std::size_t i = 0; i < step; ++i) EXPECT_EQ(digest.next(first), whole[i]);
+    const LoaderState state = LoaderState::parse(first.state().serialize());
+    EXPECT_EQ(state.sequence, step);
+
+    const int others = replicas[(step + 1) % 4];
+    const auto rest = digests_of(dataset(), others,
+                                 {.seed = 4, .epochs = kEpochs, .threads = 1 + static_cast<int>(step % 3),
+                                  .prefetch = static_cast<int>(step % 5), .start = state});
+    EXPECT_EQ(rest, std::vector(whole.begin() + static_cast<std::ptrdiff_t>(step), whole.end())) << "from " << step;
+  }
+}
+
+TEST(Resume, CountsOnlyWhatEveryReplicaTook) {
+  DeviceGroup devices = cpu_replicas(3);
+  Loader loader(dataset(), devices, {.seed = 4, .prefetch = 4});
+  EXPECT_EQ(loader.state().sequence, 0U);
+  loader.next(0);
+  loader.next(0);
+  loader.next(1);
+  EXPECT_EQ(loader.state().sequence, 0U);
+  loader.next(2);
+  EXPECT_EQ(loader.state().sequence, 1U);
+}
+
+TEST(Resume, RefusesAnotherStream) {
+  DeviceGroup devices = cpu_replicas(1);
+  const LoaderState state = Loader(dataset(), devices, {.seed = 4}).state();
+  EXPECT_THROW(Loader(dataset(), devices, {.seed = 5, .start = state}), ConfigError);
+  EXPECT_THROW(Loader(dataset().prefetch(1), devices, {.seed = 4, .start = LoaderState{}}), ConfigError);
+  EXPECT_NO_THROW(Loader(dataset().prefetch(1), devices, {.seed = 4, .threads = 3, .start = state}));
+}
+
+}  // namespace
+}  // namespace headrace

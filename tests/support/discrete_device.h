@@ -1,0 +1,42 @@
+// A CPU replica that pretends to have memory of its own, as a GPU has: what goes through pinned memory, copy
+// streams and events is tested without one.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "headrace/devices/device_group.h"
+
+namespace headrace::test {
+
+class DiscreteDevice final : public Device {
+ public:
+  explicit DiscreteDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)), info_(inner_->info()) {
+    info_.host_memory = false;
+  }
+
+  const DeviceInfo& info() const noexcept override { return info_; }
+  MemoryUse memory_use() const noexcept override { return inner_->memory_use(); }
+  std::unique_ptr<Stream> create_stream() override { return inner_->create_stream(); }
+  std::unique_ptr<Event> create_event() override { return inner_->create_event(); }
+  // Filled with a pattern, so that bytes which were never copied show.
+  Buffer allocate(std::size_t bytes) override {
+    Buffer buffer = inner_->allocate(bytes);
+    std::memset(buffer.data(), 0xA5, bytes);
+    return buffer;
+  }
+  Buffer allocate_pinned(std::size_t bytes) override { return inner_->allocate_pinned(bytes); }
+  Kernels* kernels() noexcept override { return inner_->kernels(); }
+  InputKernels* input_kernels() noexcept override { return inner_->input_kernels(); }
+  void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override {
+    inner_->release(data, bytes, place);
+  }
+
+ private:
+  std::unique_ptr<Device> inner_;
+  DeviceInfo info_;
+};
+
+}  // namespace headrace::test

@@ -1,0 +1,84 @@
+#include "headrace/train/engine/batch_feed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/train/strategy.h"
+
+namespace headrace {
+namespace {
+
+void check_input(const Field& field, const Shape& wanted) {
+  if (!(field.shape == wanted)) {
+    throw ConfigError(fmt::format("field '{}' of the data has shape {}, the net's input wants {}", field.name,
+                                  field.shape.to_string(), wanted.to_string()),
+                      "build the net with {.fields = dataset.fields()}, or map the data to that shape");
+  }
+  if (field.dtype != DType::kF32 && field.dtype != DType::kU8) {
+    throw ConfigError(fmt::format("field '{}' of the data is {}; a net takes float32 or uint8", field.name,
+                                  to_string(field.dtype)),
+                      "add cast(DType::kF32) to the data set");
+  }
+}
+
+void check_label(const Field& field) {
+  if (field.dtype == DType::kI64 && field.shape.elements() == 1) return;
+  throw ConfigError(fmt::format("field '{}' is {} of shape {}; the loss wants one int64 class number an example",
+                                field.name, to_string(field.dtype), field.shape.to_string()));
+}
+
+}  // namespace
+
+BatchFeed::BatchFeed(const ModelState& model, const Fields& fields, const std::optional<Loss>& loss) {
+  find_inputs(*model.graph, fields);
+  if (loss) {
+    label_field_ = loss->label_field;
+    check_label(fields[find_field(fields, label_field_)]);
+  }
+  if (largest_u8_ > 0) make_scales(*model.strategy);
+}
+
+void BatchFeed::find_inputs(const Graph& graph, const Fields& fields) {
+  for (int id = 0; id < graph.size(); ++id) {
+    const Layer& layer = graph.layer(id);
+    if (layer.kind() != "input") continue;
+    const Field& field = fields[find_field(fields, layer.name())];
+    check_input(field, layer.shape());
+    if (field.dtype == DType::kU8) largest_u8_ = std::max(largest_u8_, field.shape.elements());
+    inputs_.push_back({.layer = id, .field = field.name, .dtype = field.dtype});
+  }
+}
+
+void BatchFeed::make_scales(const Strategy& strategy) {
+  std::vector<float> values(static_cast<std::size_t>(2 * largest_u8_), 0.0F);
+  std::fill_n(values.begin(), largest_u8_, 1.0F / 255.0F);
+  for (int replica = 0; replica < strategy.replicas(); ++replica) {
+    scales_.push_back(strategy.device(replica).allocate(values.size() * sizeof(float)));
+    strategy.stream(replica).copy(scales_.back().data(), values.data(), scales_.back().size());
+    strategy.stream(replica).synchronize();
+  }
+}
+
+void BatchFeed::load(int replica, const Batch& batch, const Program& program, const ProgramBinding& binding,
+                     const TensorView& labels) const {
+  binding.stream.wait(batch.ready());
+  for (const Input& input : inputs_) load_input(replica, input, batch.tensor(input.field), program, binding);
+  if (label_field_.empty()) return;
+  const TensorView& from = batch.tensor(label_field_);
+  binding.stream.copy(labels.data, from.data, from.bytes());
+}
+
+void BatchFeed::load_input(int replica, const Input& input, const TensorView& from, const Program& program,
+                           const ProgramBinding& binding) const {
+  const TensorView to = program.value(binding, input.layer);
+  if (input.dtype == DType::kF32) return binding.stream.copy(to.data, from.data, to.bytes());
+  const Shape flat{to.shape[0], to.elements() / to.shape[0]};
+  const Buffer& scales = scales_[static_cast<std::size_t>(replica)];
+  const Shape columns{flat[1]};
+  binding.kernels.scale_shift(binding.stream, {from.data, flat, DType::kU8}, scales.view(columns, DType::kF32),
+                              scales.view(columns, DType::kF32, scales.size() / 2), {to.data, flat, DType::kF32});
+}
+
+}  // namespace headrace

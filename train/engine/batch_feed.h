@@ -1,0 +1,42 @@
+// Brings a batch's fields to where a program reads them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headrace/pipeline/batch.h"
+#include "headrace/train/engine/model_state.h"
+#include "headrace/train/engine/program.h"
+
+namespace headrace {
+
+// f32 is copied, u8 becomes x / 255.
+class BatchFeed {
+ public:
+  // ConfigError where the data's fields do not fit the net or, if there is one, the loss.
+  BatchFeed(const ModelState& model, const Fields& fields, const std::optional<Loss>& loss);
+
+  // Submits it to the binding's stream, after the batch's ready event. `labels` where there is a loss.
+  void load(int replica, const Batch& batch, const Program& program, const ProgramBinding& binding,
+            const TensorView& labels) const;
+
+ private:
+  struct Input {
+    int layer = 0;
+    std::string field;
+    DType dtype = DType::kF32;
+  };
+
+  void find_inputs(const Graph& graph, const Fields& fields);
+  void make_scales(const Strategy& strategy);
+  void load_input(int replica, const Input& input, const TensorView& from, const Program& program,
+                  const ProgramBinding& binding) const;
+
+  std::vector<Input> inputs_;
+  std::string label_field_;
+  std::int64_t largest_u8_ = 0;  // elements of an example
+  std::vector<Buffer> scales_;   // by replica, for u8: as many times 1 / 255, then as many zeros
+};
+
+}  // namespace headrace

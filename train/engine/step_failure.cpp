@@ -1,0 +1,66 @@
+#include "headrace/train/engine/step_failure.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/train/strategy.h"
+
+namespace headrace {
+namespace {
+
+struct Failure {
+  int replica = 0;
+  Error error;
+};
+
+// Of all replicas' errors the first that is more than a consequence of another's.
+Failure find_cause(Strategy& strategy) {
+  std::optional<Failure> found;
+  for (int r = 0; r < strategy.replicas(); ++r) {
+    try {
+      strategy.stream(r).synchronize();
+    } catch (const Error& error) {
+      if (!found || found->error.code() == ErrorCode::kCancelled) found = Failure{r, error};
+    } catch (const std::exception& error) {
+      found = Failure{r, Error(ErrorCode::kDevice, error.what())};
+    }
+  }
+  return found.value_or(Failure{0, Error(ErrorCode::kDevice, "its work was skipped")});
+}
+
+}  // namespace
+
+void throw_failed(Strategy& strategy, const StepSlot& step) {
+  strategy.collective().abort(fmt::format("a replica failed in step {}", step.step));
+  const Failure failure = find_cause(strategy);
+  strategy.recover();
+  const std::string& device = strategy.device(failure.replica).info().name;
+  throw DeviceError(failure.error.code(),
+                    fmt::format("replica {} ({}) failed in step {}: {}", failure.replica, device, step.step,
+                                failure.error.message()),
+                    device, failure.error.hint());
+}
+
+void check_numbers(const ModelState& model, const StepSlot& step, int replica) {
+  const ReplicaSlot& mine = step.replicas[static_cast<std::size_t>(replica)];
+  if (std::isfinite(mine.sums->loss)) return;
+  const std::string where = fmt::format("step {} (batch {} of pass {}, replica {})", step.step, step.position.step,
+                                        step.position.epoch, replica);
+  const std::int64_t classes = model.graph->layer(model.graph->output()).shape().back();
+  for (std::size_t row = 0; mine.labels != nullptr && row < mine.records.size(); ++row) {
+    if (mine.labels[row] >= 0 && mine.labels[row] < classes) continue;
+    throw DataError(ErrorCode::kDataCorrupt,
+                    fmt::format("label {} in {} is not one of the net's {} classes, 0 to {}", mine.labels[row],
+                                where, classes, classes - 1),
+                    {.source = "field '" + model.compiled->loss.label_field + "'", .record = mine.records[row]},
+                    "give the net's last layer one unit a class, or correct the data");
+  }
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("the loss is not a finite number in {}", where),
+              "lower the learning rate, or look for inputs that are not finite");
+}
+
+}  // namespace headrace
