@@ -1,75 +1,17 @@
-// The mathematics of one device: GFLOP/s of convolutions and dense layers, GB/s of what memory bounds, steps/s of a
-// whole small training step. The device is that of $HEADRACE_DEVICES, else one CPU replica with one thread.
+// The mathematics of one device: GFLOP/s of convolutions and dense layers, GB/s of what memory bounds, steps/s of
+// a whole small training step. The device is that of $HEADRACE_DEVICES, else one CPU replica.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <functional>
-#include <list>
-#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "headrace/devices/base/rng.h"
+#include "headrace/bench/device_bench.h"
 #include "headrace/devices/kernels.h"
-#include "headrace/devices/registry.h"
 
 namespace headrace {
 namespace {
-
-DeviceGroup open() { return open_devices(std::getenv("HEADRACE_DEVICES") != nullptr ? "auto" : "cpu:1"); }
-
-// A device, a stream and the tensors of one benchmark.
-class Bench {
- public:
-  Bench() : devices_(open()), stream_(device().create_stream()) {}
-
-  Device& device() { return devices_[0]; }
-  Stream& stream() { return *stream_; }
-  Kernels& kernels() { return *device().kernels(); }
-
-  TensorView empty(const Shape& shape, DType dtype = DType::kF32) {
-    const auto bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
-    const TensorView view = buffers_.emplace_back(device().allocate(bytes)).view(shape, dtype);
-    stream().fill(view.data, 0, bytes);
-    return view;
-  }
-  // Normal-looking numbers: zeros would be unfairly fast on some devices.
-  TensorView random(const Shape& shape) {
-    const TensorView view = empty(shape);
-    Philox source({.seed = 1});
-    std::vector<float> values(static_cast<std::size_t>(shape.elements()));
-    for (float& value : values) value = (2 * source.uniform() - 1) / 8;
-    stream().copy(view.data, values.data(), view.bytes());
-    stream().synchronize();
-    return view;
-  }
-  template <typename T>
-  T* constant(const T& value) {
-    const TensorView view = empty({static_cast<std::int64_t>(sizeof(T))}, DType::kU8);
-    stream().copy(view.data, &value, sizeof(T));
-    stream().synchronize();
-    return view.as<T>();
-  }
-
-  // Times captured launches of `work`.
-  void time(benchmark::State& state, const std::function<void()>& work) {
-    stream().begin_capture();
-    work();
-    const auto captured = stream().end_capture();
-    const auto launch = [&] {
-      stream().launch(*captured);
-      stream().synchronize();
-    };
-    launch();
-    for (auto iteration : state) launch();
-  }
-
- private:
-  DeviceGroup devices_;
-  std::list<Buffer> buffers_;
-  std::unique_ptr<Stream> stream_;
-};
 
 void count_flops(benchmark::State& state, double flops) {
   state.counters["GFLOP/s"] = benchmark::Counter(flops / 1e9, benchmark::Counter::kIsIterationInvariantRate);
@@ -86,7 +28,7 @@ struct Conv {
 };
 
 void conv(benchmark::State& state, const Conv& c, Pass pass, Precision precision) {
-  Bench bench;
+  DeviceBench bench;
   const ConvOptions options{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1, .precision = precision};
   const TensorView x = bench.random({c.batch, c.side, c.side, c.in}), weights = bench.random({c.out, 3, 3, c.in});
   const TensorView y = bench.random({c.batch, c.side, c.side, c.out}), bias = bench.random({c.out});
@@ -108,7 +50,7 @@ struct Dense {
 };
 
 void dense(benchmark::State& state, const Dense& d, Pass pass, Precision precision) {
-  Bench bench;
+  DeviceBench bench;
   const TensorView x = bench.random({d.rows, d.inputs}), weights = bench.random({d.outputs, d.inputs});
   const TensorView y = bench.random({d.rows, d.outputs}), bias = bench.random({d.outputs});
   bench.time(state, [&] {
@@ -129,7 +71,7 @@ const Shape kBatch{kImages, kSide, kSide, kChannels};
 const double kBatchBytes = 4.0 * static_cast<double>(kBatch.elements());
 
 void activation(benchmark::State& state, Activation which, Pass pass) {
-  Bench bench;
+  DeviceBench bench;
   const TensorView x = bench.random(kBatch), y = bench.random(kBatch), dx = bench.empty(kBatch);
   bench.time(state, [&] {
     if (pass == Pass::kForward) return bench.kernels().activation_forward(bench.stream(), which, x, y);
@@ -139,7 +81,7 @@ void activation(benchmark::State& state, Activation which, Pass pass) {
 }
 
 void max_pool(benchmark::State& state, Pass pass) {
-  Bench bench;
+  DeviceBench bench;
   const Shape half{kImages, kSide / 2, kSide / 2, kChannels};
   const TensorView x = bench.random(kBatch), y = bench.random(half), argmax = bench.empty(half, DType::kU8);
   bench.time(state, [&] {
@@ -150,11 +92,15 @@ void max_pool(benchmark::State& state, Pass pass) {
 }
 
 void batch_norm(benchmark::State& state, Pass pass) {
-  Bench bench;
+  DeviceBench bench;
   const TensorView x = bench.random(kBatch), y = bench.random(kBatch), dx = bench.empty(kBatch);
   const auto vector = [&] { return bench.random({kChannels}); };
-  const Kernels::BatchNorm norm{.gamma = vector(), .beta = vector(), .running_mean = vector(), .running_var = vector(),
-                                .saved_mean = vector(), .saved_inv_std = vector()};
+  const Kernels::BatchNorm norm{.gamma = vector(),
+                                .beta = vector(),
+                                .running_mean = vector(),
+                                .running_var = vector(),
+                                .saved_mean = vector(),
+                                .saved_inv_std = vector()};
   const TensorView dgamma = vector(), dbeta = vector();
   const StepScalars* scalars = bench.constant(StepScalars{.rows = kImages});
   bench.time(state, [&] {
@@ -165,7 +111,7 @@ void batch_norm(benchmark::State& state, Pass pass) {
 }
 
 void dropout(benchmark::State& state) {
-  Bench bench;
+  DeviceBench bench;
   const TensorView x = bench.random(kBatch);
   const StepScalars* scalars = bench.constant(StepScalars{.rows = kImages});
   bench.time(state, [&] { bench.kernels().dropout(bench.stream(), x, 0.0F, 1, 2, scalars, x); });
@@ -173,7 +119,7 @@ void dropout(benchmark::State& state) {
 }
 
 void scale_shift(benchmark::State& state) {
-  Bench bench;
+  DeviceBench bench;
   const Shape images{512, 32, 32, 3};
   const TensorView x = bench.empty(images, DType::kU8), y = bench.empty(images);
   const TensorView scale = bench.random({3}), shift = bench.random({3});
@@ -184,9 +130,10 @@ void scale_shift(benchmark::State& state) {
 enum class Update { kAdam, kSgd };
 
 void optimizer(benchmark::State& state, Update update) {
-  Bench bench;
+  DeviceBench bench;
   const Shape arena{state.range(0)};
-  const TensorView p = bench.random(arena), g = bench.random(arena), m = bench.empty(arena), v = bench.empty(arena);
+  const TensorView p = bench.random(arena), g = bench.random(arena), m = bench.empty(arena),
+                   v = bench.empty(arena);
   const StepScalars* scalars = bench.constant(StepScalars{.learning_rate = 1e-6F});
   bench.time(state, [&] {
     if (update == Update::kAdam) return bench.kernels().adam(bench.stream(), p, g, m, v, {}, scalars);
@@ -197,7 +144,7 @@ void optimizer(benchmark::State& state, Update update) {
 
 // 784-256-256-10 with Adam: forward, loss, backward, update as one captured launch.
 void mlp_step(benchmark::State& state) {
-  Bench bench;
+  DeviceBench bench;
   const std::int64_t rows = state.range(0);
   constexpr std::int64_t kSizes[] = {784, 256, 256, 10};
   constexpr std::int64_t kParameters = 784 * 256 + 256 + 256 * 256 + 256 + 256 * 10 + 10;
@@ -220,8 +167,8 @@ void mlp_step(benchmark::State& state) {
     x.push_back(bench.empty({rows, kSizes[layer + 1]}));
     dx.push_back(bench.empty({rows, kSizes[layer + 1]}));
   }
-  const StepScalars* scalars = bench.constant(StepScalars{
-      .rows = rows, .inverse_global_rows = 1.0F / static_cast<float>(rows), .learning_rate = 1e-6F});
+  const StepScalars* scalars = bench.constant(
+      StepScalars{.rows = rows, .inverse_global_rows = 1.0F / static_cast<float>(rows), .learning_rate = 1e-6F});
   MetricSums* sums = bench.constant(MetricSums{});
   bench.time(state, [&] {
     Kernels& k = bench.kernels();
@@ -247,16 +194,23 @@ void add_products() {
     const char* type = precision == Precision::kF32 ? "f32" : "bf16";
     for (const Pass pass : {Pass::kForward, Pass::kBackwardData, Pass::kBackwardWeights}) {
       const char* name = kPassNames[static_cast<int>(pass)];
-      for (const Conv& c : {Conv{3, 32, 32, 256}, {32, 32, 32, 256}, {32, 64, 16, 256}, {64, 64, 16, 256},
-                            {64, 128, 8, 256}, {128, 128, 8, 256}}) {
+      for (const Conv& c : {Conv{3, 32, 32, 256},
+                            {32, 32, 32, 256},
+                            {32, 64, 16, 256},
+                            {64, 64, 16, 256},
+                            {64, 128, 8, 256},
+                            {128, 128, 8, 256}}) {
         benchmark::RegisterBenchmark(
             fmt::format("conv3x3/{}/{}/{}->{}@{}x{}", type, name, c.in, c.out, c.side, c.batch).c_str(),
-            [=](benchmark::State& state) { conv(state, c, pass, precision); })->UseRealTime();
+            [=](benchmark::State& state) { conv(state, c, pass, precision); })
+            ->UseRealTime();
       }
-      for (const Dense& d : {Dense{32, 784, 256}, {32, 256, 256}, {32, 256, 10}, {512, 784, 256}, {512, 256, 256}}) {
+      for (const Dense& d :
+           {Dense{32, 784, 256}, {32, 256, 256}, {32, 256, 10}, {512, 784, 256}, {512, 256, 256}}) {
         benchmark::RegisterBenchmark(
             fmt::format("dense/{}/{}/{}x{}x{}", type, name, d.rows, d.inputs, d.outputs).c_str(),
-            [=](benchmark::State& state) { dense(state, d, pass, precision); })->UseRealTime();
+            [=](benchmark::State& state) { dense(state, d, pass, precision); })
+            ->UseRealTime();
       }
     }
   }
@@ -278,7 +232,9 @@ void add_others() {
   benchmark::RegisterBenchmark("scale_shift_u8", scale_shift)->UseRealTime();
   for (const auto& [name, update] : {std::pair{"adam", Update::kAdam}, {"sgd_momentum", Update::kSgd}}) {
     benchmark::RegisterBenchmark(name, [=](benchmark::State& state) { optimizer(state, update); })
-        ->Arg(269322)->Arg(1 << 24)->UseRealTime();
+        ->Arg(269322)
+        ->Arg(1 << 24)
+        ->UseRealTime();
   }
   benchmark::RegisterBenchmark("mlp_step", mlp_step)->Arg(32)->Arg(512)->UseRealTime();
 }

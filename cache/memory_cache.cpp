@@ -114,8 +114,8 @@ struct MemoryCache::State {
 
   const std::uint64_t budget;
   std::mutex binding;
-  std::unique_ptr<Table> owned;                // protected by binding
-  std::atomic<const Table*> table{nullptr};    // owned, once it is complete
+  std::unique_ptr<Table> owned;              // protected by binding
+  std::atomic<const Table*> table{nullptr};  // owned, once it is complete
   SlabStorage storage;
   std::atomic<std::uint64_t> bytes{0};
   std::atomic<std::uint64_t> records{0};
@@ -130,9 +130,9 @@ void MemoryCache::bind(std::uint64_t fingerprint, std::uint64_t records) {
   const std::scoped_lock lock(state_->binding);
   if (state_->owned != nullptr) {
     if (state_->owned->fingerprint == fingerprint && state_->owned->records == records) return;
-    throw ConfigError("this memory cache belongs to another stream (" + to_hex(state_->owned->fingerprint) + " with " +
-                          std::to_string(state_->owned->records) + " records, asked for " + to_hex(fingerprint) +
-                          " with " + std::to_string(records) + ")",
+    throw ConfigError("this memory cache belongs to another stream (" + to_hex(state_->owned->fingerprint) +
+                          " with " + std::to_string(state_->owned->records) + " records, asked for " +
+                          to_hex(fingerprint) + " with " + std::to_string(records) + ")",
                       "give each stream of samples a cache of its own: .cache(memory())");
   }
   state_->owned = std::make_unique<Table>(

@@ -12,7 +12,8 @@ namespace {
 }
 
 void need(bool holds, const char* kernel, const char* rule, const TensorView& a, const TensorView& b) {
-  if (!holds) refuse(kernel, fmt::format("{}; the shapes are {} and {}", rule, a.shape.to_string(), b.shape.to_string()));
+  if (!holds)
+    refuse(kernel, fmt::format("{}; the shapes are {} and {}", rule, a.shape.to_string(), b.shape.to_string()));
 }
 
 void ranked(const char* kernel, const char* name, const TensorView& view, int rank) {
@@ -130,8 +131,8 @@ void batch_norm_training(const char* kernel, const TensorView& x, const Kernels:
 void loss(const char* kernel, const TensorView& logits, const TensorView& labels) {
   ranked(kernel, "logits", logits, 2);
   if (!labels.defined() || labels.dtype != DType::kI64) refuse(kernel, "labels must be int64");
-  need(labels.shape.rank() == 1 && labels.shape[0] == logits.shape[0], kernel, "there must be one label a row", labels,
-       logits);
+  need(labels.shape.rank() == 1 && labels.shape[0] == logits.shape[0], kernel, "there must be one label a row",
+       labels, logits);
 }
 
 void dropout(const char* kernel, float rate, int layer) {

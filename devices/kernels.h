@@ -22,8 +22,8 @@ namespace headrace {
 
 enum class Activation { kNone, kRelu, kGelu, kSilu };  // kGelu is the exact one, x * Phi(x)
 
-// f32 everywhere, or products in bf16 with f32 sums (inputs rounded to the nearest, ties to even; results f32). Bias
-// gradients may be sums of the rounded or of the given values.
+// f32 everywhere, or products in bf16 with f32 sums (inputs rounded to the nearest, ties to even; results f32).
+// Bias gradients may be sums of the rounded or of the given values.
 enum class Precision { kF32, kBF16 };
 
 struct ConvOptions {
@@ -39,13 +39,13 @@ struct PoolOptions {
 
 // What changes from step to step, in device memory, written before each launch of a captured step.
 struct StepScalars {
-  std::int64_t rows = 0;            // real examples in this replica's batch
-  float inverse_global_rows = 0;    // 1 / real examples over all replicas; 0 for an empty global batch
+  std::int64_t rows = 0;          // real examples in this replica's batch
+  float inverse_global_rows = 0;  // 1 / real examples over all replicas; 0 for an empty global batch
   float learning_rate = 0;
-  float beta1_correction = 1;       // 1 / (1 - beta1^t)
-  float beta2_correction = 1;       // 1 / (1 - beta2^t)
-  std::uint64_t step = 0;           // global step, keys dropout
-  std::uint64_t first_row = 0;      // this replica's first row within the global batch, keys dropout
+  float beta1_correction = 1;   // 1 / (1 - beta1^t)
+  float beta2_correction = 1;   // 1 / (1 - beta2^t)
+  std::uint64_t step = 0;       // global step, keys dropout
+  std::uint64_t first_row = 0;  // this replica's first row within the global batch, keys dropout
 };
 
 // Exact sums over examples, in device memory. Losses are summed in double.
@@ -81,8 +81,8 @@ class Kernels {
   virtual void dense_forward(Stream&, const TensorView& x, const TensorView& weights, const TensorView& bias,
                              const TensorView& y, Activation, Precision) = 0;
   // dx = dy weights
-  virtual void dense_backward_data(Stream&, const TensorView& dy, const TensorView& weights,
-                                   const TensorView& dx, Precision) = 0;
+  virtual void dense_backward_data(Stream&, const TensorView& dy, const TensorView& weights, const TensorView& dx,
+                                   Precision) = 0;
   // dweights = dy' x; dbias = sum of dy's rows (skipped when undefined)
   virtual void dense_backward_weights(Stream&, const TensorView& x, const TensorView& dy,
                                       const TensorView& dweights, const TensorView& dbias, Precision) = 0;
@@ -90,11 +90,10 @@ class Kernels {
   // --- convolution: x (N, H, W, C), weights (O, KH, KW, C), bias (O) or undefined, y (N, H', W', O) ---
   virtual void conv_forward(Stream&, const TensorView& x, const TensorView& weights, const TensorView& bias,
                             const TensorView& y, const ConvOptions&, Activation) = 0;
-  virtual void conv_backward_data(Stream&, const TensorView& dy, const TensorView& weights,
-                                  const TensorView& dx, const ConvOptions&) = 0;
+  virtual void conv_backward_data(Stream&, const TensorView& dy, const TensorView& weights, const TensorView& dx,
+                                  const ConvOptions&) = 0;
   virtual void conv_backward_weights(Stream&, const TensorView& x, const TensorView& dy,
-                                     const TensorView& dweights, const TensorView& dbias,
-                                     const ConvOptions&) = 0;
+                                     const TensorView& dweights, const TensorView& dbias, const ConvOptions&) = 0;
 
   // --- elementwise ---
   virtual void activation_forward(Stream&, Activation, const TensorView& x, const TensorView& y) = 0;
@@ -102,15 +101,15 @@ class Kernels {
   virtual void activation_backward(Stream&, Activation, const TensorView& x, const TensorView& dy,
                                    const TensorView& dx) = 0;
   virtual void add(Stream&, const TensorView& a, const TensorView& b, const TensorView& sum) = 0;  // sum may be a
-  virtual void accumulate(Stream&, const TensorView& x, const TensorView& into) = 0;  // into += x
+  virtual void accumulate(Stream&, const TensorView& x, const TensorView& into) = 0;               // into += x
   // y = x * scale[c] + shift[c] over the last axis; x may be u8 or f32.
   virtual void scale_shift(Stream&, const TensorView& x, const TensorView& scale, const TensorView& shift,
                            const TensorView& y) = 0;
   // Keeps each element with probability 1 - rate, scaled by 1 / (1 - rate). The mask is a Philox function of
-  // (seed, scalars->step, layer, global row, element in row): it does not depend on the replica count. Element e of
-  // row r is kept when word e of Philox({.seed = seed, .epoch = low 32 bits of step, .record = r, .operation = layer})
-  // is at least rate * 2^32. Layers go to 65535; augmentations draw from the same keys, so the seed should be
-  // dropout's own (mix_seed). Backward is the same call on dy. x may be y.
+  // (seed, scalars->step, layer, global row, element in row): it does not depend on the replica count. Element e
+  // of row r is kept when word e of Philox({.seed = seed, .epoch = low 32 bits of step, .record = r, .operation =
+  // layer}) is at least rate * 2^32. Layers go to 65535; augmentations draw from the same keys, so the seed should
+  // be dropout's own (mix_seed). Backward is the same call on dy. x may be y.
   virtual void dropout(Stream&, const TensorView& x, float rate, std::uint64_t seed, int layer,
                        const StepScalars* scalars, const TensorView& y) = 0;
 
@@ -126,11 +125,11 @@ class Kernels {
 
   // --- batch normalisation over all axes but the last; statistics over the real rows only ---
   struct BatchNorm {
-    TensorView gamma, beta;                  // (C); gamma undefined: scale fixed at 1
-    TensorView running_mean, running_var;    // (C)
-    TensorView saved_mean, saved_inv_std;    // (C), training only: from forward to backward
+    TensorView gamma, beta;                // (C); gamma undefined: scale fixed at 1
+    TensorView running_mean, running_var;  // (C)
+    TensorView saved_mean, saved_inv_std;  // (C), training only: from forward to backward
     float epsilon = 1e-3F;
-    float momentum = 0.99F;                  // running = momentum * running + (1 - momentum) * batch
+    float momentum = 0.99F;  // running = momentum * running + (1 - momentum) * batch
   };
   // Normalises with the batch's statistics (biased variance), updates the running ones (unbiased variance).
   // With no real rows the statistics stay as they are and stand in for the batch's.
@@ -139,8 +138,8 @@ class Kernels {
   virtual void batch_norm_infer(Stream&, const TensorView& x, const BatchNorm&, const TensorView& y) = 0;
   // dgamma, dbeta are skipped when undefined. dx is 0 in the padding rows; it may be dy.
   virtual void batch_norm_backward(Stream&, const TensorView& x, const TensorView& dy, const BatchNorm&,
-                                   const StepScalars* scalars, const TensorView& dgamma,
-                                   const TensorView& dbeta, const TensorView& dx) = 0;
+                                   const StepScalars* scalars, const TensorView& dgamma, const TensorView& dbeta,
+                                   const TensorView& dx) = 0;
 
   // --- loss: logits (M, K), labels i64 (M) in [0, K) ---
   // target = (1 - label_smoothing) for the label, plus label_smoothing / K for each class.
@@ -148,16 +147,16 @@ class Kernels {
   // Adds loss, correct (argmax, first on ties) and examples of the real rows to *sums. A label out of range
   // makes the loss NaN and its gradient 0: the caller sees it and names it.
   virtual void softmax_cross_entropy(Stream&, const TensorView& logits, const TensorView& labels,
-                                     float label_smoothing, const StepScalars* scalars,
-                                     const TensorView& dlogits, MetricSums* sums) = 0;
+                                     float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
+                                     MetricSums* sums) = 0;
   virtual void softmax(Stream&, const TensorView& logits, const TensorView& probabilities) = 0;
 
   // --- optimizers, over a whole arena of parameters at once, or a slice of it ---
   virtual void adam(Stream&, const TensorView& parameters, const TensorView& gradients,
                     const TensorView& first_moment, const TensorView& second_moment, const AdamOptions&,
                     const StepScalars* scalars) = 0;
-  virtual void sgd(Stream&, const TensorView& parameters, const TensorView& gradients,
-                   const TensorView& velocity, const SgdOptions&, const StepScalars* scalars) = 0;
+  virtual void sgd(Stream&, const TensorView& parameters, const TensorView& gradients, const TensorView& velocity,
+                   const SgdOptions&, const StepScalars* scalars) = 0;
 };
 
 }  // namespace headrace

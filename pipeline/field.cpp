@@ -10,7 +10,8 @@ std::size_t find_field(const Fields& fields, const std::string& name) {
   }
   std::string known;
   for (const Field& field : fields) known += (known.empty() ? "" : ", ") + field.name;
-  throw ConfigError("there is no field '" + name + "'", known.empty() ? "there are no fields" : "fields: " + known);
+  throw ConfigError("there is no field '" + name + "'",
+                    known.empty() ? "there are no fields" : "fields: " + known);
 }
 
 }  // namespace headrace

@@ -157,10 +157,10 @@ void File::read_exact(std::uint64_t offset, std::span<std::byte> into) const {
   while (done < into.size()) {
     const std::size_t count = read_some(offset + done, into.subspan(done));
     if (count == 0) {
-      throw DataError(ErrorCode::kDataCorrupt,
-                      "the file ends early: wanted " + std::to_string(into.size()) + " bytes, found " +
-                          std::to_string(done),
-                      {.source = path_.string(), .offset = offset + done}, "is it still being written or copied?");
+      throw DataError(
+          ErrorCode::kDataCorrupt,
+          "the file ends early: wanted " + std::to_string(into.size()) + " bytes, found " + std::to_string(done),
+          {.source = path_.string(), .offset = offset + done}, "is it still being written or copied?");
     }
     done += count;
   }
@@ -169,9 +169,10 @@ void File::read_exact(std::uint64_t offset, std::span<std::byte> into) const {
 std::vector<std::byte> read_whole_file(const std::filesystem::path& path, std::uint64_t limit) {
   const File file = File::open(path);
   if (file.size() > limit) {
-    throw DataError(ErrorCode::kOutOfMemory,
-                    "has " + std::to_string(file.size()) + " bytes, more than the limit of " + std::to_string(limit),
-                    {.source = path.string()});
+    throw DataError(
+        ErrorCode::kOutOfMemory,
+        "has " + std::to_string(file.size()) + " bytes, more than the limit of " + std::to_string(limit),
+        {.source = path.string()});
   }
   std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
   file.read_exact(0, bytes);
@@ -219,7 +220,8 @@ std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path) {
     if (name != "." && name != "..") entries.push_back(describe_entry(::dirfd(folder.get()), path, entry->d_name));
   }
   if (errno != 0) fail(path, "cannot list the folder", errno);
-  std::ranges::sort(entries, {}, [](const DirectoryEntry& entry) -> const std::string& { return entry.path.native(); });
+  std::ranges::sort(entries, {},
+                    [](const DirectoryEntry& entry) -> const std::string& { return entry.path.native(); });
   return entries;
 }
 

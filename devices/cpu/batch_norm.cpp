@@ -184,7 +184,8 @@ template <typename Function>
 void parallel_strips(const NormRows& rows, const Function& function) {
   const std::int64_t strips = (rows.channels + kStrip - 1) / kStrip;
   parallel_ranges(strips, row_grain(rows.real * kStrip), [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t channel = first * kStrip; channel < std::min(rows.channels, last * kStrip); channel += kStrip) {
+    for (std::int64_t channel = first * kStrip; channel < std::min(rows.channels, last * kStrip);
+         channel += kStrip) {
       function(channel, std::min(kStrip, rows.channels - channel));
     }
   });
@@ -204,9 +205,8 @@ void batch_norm_train(const NormRows& rows, const float* x, const Kernels::Batch
   if (rows.real == 0) {
     borrow_running_statistics(rows, norm);
   } else {
-    parallel_strips(rows, [&](std::int64_t channel, std::int64_t width) {
-      strip_statistics(rows, x, norm, channel, width);
-    });
+    parallel_strips(
+        rows, [&](std::int64_t channel, std::int64_t width) { strip_statistics(rows, x, norm, channel, width); });
   }
   float* scale = workspace_floats(rows.channels);
   for (std::int64_t c = 0; c < rows.channels; ++c) {

@@ -48,17 +48,27 @@ DenseShape dense_shape(const TensorView& x, const TensorView& weights, Precision
   return {.rows = x.shape[0], .inputs = x.shape[1], .outputs = weights.shape[0], .precision = precision};
 }
 
-ConvShape conv_shape(const TensorView& x, const TensorView& weights, const TensorView& y, const ConvOptions& options) {
+ConvShape conv_shape(const TensorView& x, const TensorView& weights, const TensorView& y,
+                     const ConvOptions& options) {
   return {.images = x.shape[0],
-          .height = x.shape[1], .width = x.shape[2], .channels = x.shape[3],
-          .out_height = y.shape[1], .out_width = y.shape[2], .outputs = y.shape[3],
-          .kernel_height = weights.shape[1], .kernel_width = weights.shape[2],
+          .height = x.shape[1],
+          .width = x.shape[2],
+          .channels = x.shape[3],
+          .out_height = y.shape[1],
+          .out_width = y.shape[2],
+          .outputs = y.shape[3],
+          .kernel_height = weights.shape[1],
+          .kernel_width = weights.shape[2],
           .options = options};
 }
 
 cpu::PoolGeometry pool_geometry(const TensorView& x, const PoolOptions& options) {
-  return {.images = x.shape[0], .height = x.shape[1], .width = x.shape[2], .channels = x.shape[3],
-          .window = options.window, .stride = options.stride};
+  return {.images = x.shape[0],
+          .height = x.shape[1],
+          .width = x.shape[2],
+          .channels = x.shape[3],
+          .window = options.window,
+          .stride = options.stride};
 }
 
 // The batch as a matrix of channels; `examples` of its leading examples are real.
@@ -84,12 +94,12 @@ class CpuKernels final : public Kernels {
   void dense_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
                            Precision precision) override {
     check::dense("dense_backward_data", dx, weights, {}, dy);
-    submit(stream, headrace::dense_backward_data(onednn_, dense_shape(dx, weights, precision), f32(dy), f32(weights),
-                                                 f32(dx)));
+    submit(stream, headrace::dense_backward_data(onednn_, dense_shape(dx, weights, precision), f32(dy),
+                                                 f32(weights), f32(dx)));
   }
 
-  void dense_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
-                              const TensorView& dbias, Precision precision) override {
+  void dense_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
+                              const TensorView& dweights, const TensorView& dbias, Precision precision) override {
     check::dense("dense_backward_weights", x, dweights, dbias, dy);
     submit(stream, headrace::dense_backward_weights(onednn_, dense_shape(x, dweights, precision), f32(x), f32(dy),
                                                     f32(dweights), f32(dbias)));
@@ -98,15 +108,15 @@ class CpuKernels final : public Kernels {
   void conv_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                     const TensorView& y, const ConvOptions& options, Activation activation) override {
     check::convolution("conv_forward", x, weights, bias, y, options);
-    submit(stream, headrace::conv_forward(onednn_, conv_shape(x, weights, y, options), f32(x), f32(weights), f32(bias),
-                                          f32(y), activation));
+    submit(stream, headrace::conv_forward(onednn_, conv_shape(x, weights, y, options), f32(x), f32(weights),
+                                          f32(bias), f32(y), activation));
   }
 
   void conv_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
                           const ConvOptions& options) override {
     check::convolution("conv_backward_data", dx, weights, {}, dy, options);
-    submit(stream, headrace::conv_backward_data(onednn_, conv_shape(dx, weights, dy, options), f32(dy), f32(weights),
-                                                f32(dx)));
+    submit(stream, headrace::conv_backward_data(onednn_, conv_shape(dx, weights, dy, options), f32(dy),
+                                                f32(weights), f32(dx)));
   }
 
   void conv_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
@@ -116,7 +126,8 @@ class CpuKernels final : public Kernels {
                                                    f32(dweights), f32(dbias)));
   }
 
-  void activation_forward(Stream& stream, Activation activation, const TensorView& x, const TensorView& y) override {
+  void activation_forward(Stream& stream, Activation activation, const TensorView& x,
+                          const TensorView& y) override {
     check::same("activation_forward", x, x);
     check::same("activation_forward", y, x);
     submit(stream, [=] { cpu::activate(activation, f32(x), f32(y), x.elements()); });
@@ -174,9 +185,8 @@ class CpuKernels final : public Kernels {
   void max_pool_forward(Stream& stream, const TensorView& x, const TensorView& y, const TensorView& argmax,
                         const PoolOptions& options) override {
     check::max_pool("max_pool_forward", x, y, argmax, options);
-    submit(stream, [=] {
-      cpu::max_pool_forward(pool_geometry(x, options), f32(x), f32(y), argmax.as<std::uint8_t>());
-    });
+    submit(stream,
+           [=] { cpu::max_pool_forward(pool_geometry(x, options), f32(x), f32(y), argmax.as<std::uint8_t>()); });
   }
 
   void max_pool_backward(Stream& stream, const TensorView& dy, const TensorView& argmax, const TensorView& dx,
@@ -189,9 +199,8 @@ class CpuKernels final : public Kernels {
 
   void global_average_pool_forward(Stream& stream, const TensorView& x, const TensorView& y) override {
     check::global_pool("global_average_pool_forward", x, y);
-    submit(stream, [=] {
-      cpu::global_average_forward(f32(x), f32(y), x.shape[0], x.shape[1] * x.shape[2], x.shape[3]);
-    });
+    submit(stream,
+           [=] { cpu::global_average_forward(f32(x), f32(y), x.shape[0], x.shape[1] * x.shape[2], x.shape[3]); });
   }
 
   void global_average_pool_backward(Stream& stream, const TensorView& dy, const TensorView& dx) override {
@@ -223,7 +232,8 @@ class CpuKernels final : public Kernels {
       if (view.defined()) check::channels("batch_norm_backward", view, x);
     }
     submit(stream, [=] {
-      cpu::batch_norm_backward(norm_rows(x, scalars->rows), f32(x), f32(dy), norm, f32(dgamma), f32(dbeta), f32(dx));
+      cpu::batch_norm_backward(norm_rows(x, scalars->rows), f32(x), f32(dy), norm, f32(dgamma), f32(dbeta),
+                               f32(dx));
     });
   }
 
@@ -246,8 +256,9 @@ class CpuKernels final : public Kernels {
     });
   }
 
-  void adam(Stream& stream, const TensorView& parameters, const TensorView& gradients, const TensorView& first_moment,
-            const TensorView& second_moment, const AdamOptions& options, const StepScalars* scalars) override {
+  void adam(Stream& stream, const TensorView& parameters, const TensorView& gradients,
+            const TensorView& first_moment, const TensorView& second_moment, const AdamOptions& options,
+            const StepScalars* scalars) override {
     for (const TensorView& view : {parameters, gradients, first_moment, second_moment}) {
       check::same("adam", view, parameters);
     }

@@ -52,7 +52,8 @@ HEADRACE_SIMD void drop_row(const RowCounter& counter, std::uint32_t threshold, 
 
 }  // namespace
 
-void dropout(const DropoutKey& key, float rate, const float* x, float* y, std::int64_t rows, std::int64_t elements) {
+void dropout(const DropoutKey& key, float rate, const float* x, float* y, std::int64_t rows,
+             std::int64_t elements) {
   const auto threshold = static_cast<std::uint32_t>(std::llround(static_cast<double>(rate) * 0x1p32));
   const float scale = 1.0F / (1.0F - rate);
   parallel_ranges(rows, row_grain(4 * elements), [=](std::int64_t begin, std::int64_t end) {

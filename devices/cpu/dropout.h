@@ -15,6 +15,7 @@ struct DropoutKey {
 };
 
 // y = x / (1 - rate) where the word is at least rate * 2^32, else 0. 0 <= rate < 1; y may be x.
-void dropout(const DropoutKey& key, float rate, const float* x, float* y, std::int64_t rows, std::int64_t elements);
+void dropout(const DropoutKey& key, float rate, const float* x, float* y, std::int64_t rows,
+             std::int64_t elements);
 
 }  // namespace headrace::cpu

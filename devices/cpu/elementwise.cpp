@@ -146,9 +146,8 @@ void scale_shift(const std::uint8_t* x, const float* scale, const float* shift, 
 }
 
 void to_bf16(const float* x, std::uint16_t* y, std::int64_t count) {
-  parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
-    to_bf16_range(x + begin, y + begin, end - begin);
-  });
+  parallel_ranges(count, kGrain,
+                  [=](std::int64_t begin, std::int64_t end) { to_bf16_range(x + begin, y + begin, end - begin); });
 }
 
 void round_to_bf16(const float* x, float* y, std::int64_t count) {

@@ -3,8 +3,8 @@
 #include "headrace/devices/cpu/column_sums.h"
 #include "headrace/devices/cpu/elementwise.h"
 
-// Why matmul, in GFLOP/s on one thread of an Ice Lake core (f32, rows x inputs x outputs; forward / backward data /
-// backward weights), with sgemm and inner_product beside it:
+// Why matmul, in GFLOP/s on one thread of an Ice Lake core (f32, rows x inputs x outputs; forward / backward data
+// / backward weights), with sgemm and inner_product beside it:
 //   32x784x256   matmul 117/110/132   sgemm 117/124/136   inner_product on blocked weights  88/ 69/ 65
 //   32x256x256   matmul 120/159/149   sgemm 115/157/136   inner_product on blocked weights  96/ 78/ 79
 //   512x784x256  matmul 157/ - / -    sgemm 131/158/113   inner_product on blocked weights 153/121/ 91
@@ -58,11 +58,12 @@ void add_product(OneDnnProgram& program, OneDnn& onednn, const Product& product,
                         product.activation == Activation::kRelu,
                         product.bias != nullptr};
   const auto plan = onednn.plan(key, [&] { return make_plan(onednn, product); });
-  program.add(plan->primitive, {{DNNL_ARG_SRC, plan->source, a},
-                                {DNNL_ARG_WEIGHTS, plan->weights, b},
-                                {DNNL_ARG_BIAS, plan->bias, {.pointer = const_cast<float*>(product.bias)}},
-                                {DNNL_ARG_DST, plan->result, {.pointer = result}},
-                                {DNNL_ARG_SCRATCHPAD, plan->scratchpad, program.reserve(plan->scratchpad.get_size())}});
+  program.add(plan->primitive,
+              {{DNNL_ARG_SRC, plan->source, a},
+               {DNNL_ARG_WEIGHTS, plan->weights, b},
+               {DNNL_ARG_BIAS, plan->bias, {.pointer = const_cast<float*>(product.bias)}},
+               {DNNL_ARG_DST, plan->result, {.pointer = result}},
+               {DNNL_ARG_SCRATCHPAD, plan->scratchpad, program.reserve(plan->scratchpad.get_size())}});
 }
 
 }  // namespace

@@ -9,19 +9,22 @@ dnnl::memory::data_type input_type(const OneDnn& onednn, Precision precision) {
   return native ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }
 
-Place add_input(OneDnnProgram& program, const OneDnn& onednn, Precision precision, Place from, std::int64_t count) {
+Place add_input(OneDnnProgram& program, const OneDnn& onednn, Precision precision, Place from,
+                std::int64_t count) {
   if (precision == Precision::kF32) return from;
   const auto elements = static_cast<std::size_t>(count);
   if (onednn.bf16_products() == Bf16Products::kNative) {
     const Place to = program.reserve(elements * sizeof(std::uint16_t));
     program.add([=](std::byte* workspace) {
-      cpu::to_bf16(static_cast<const float*>(from.in(workspace)), static_cast<std::uint16_t*>(to.in(workspace)), count);
+      cpu::to_bf16(static_cast<const float*>(from.in(workspace)), static_cast<std::uint16_t*>(to.in(workspace)),
+                   count);
     });
     return to;
   }
   const Place to = program.reserve(elements * sizeof(float));
   program.add([=](std::byte* workspace) {
-    cpu::round_to_bf16(static_cast<const float*>(from.in(workspace)), static_cast<float*>(to.in(workspace)), count);
+    cpu::round_to_bf16(static_cast<const float*>(from.in(workspace)), static_cast<float*>(to.in(workspace)),
+                       count);
   });
   return to;
 }

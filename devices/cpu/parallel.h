@@ -21,7 +21,7 @@ void parallel_ranges(std::int64_t count, std::int64_t grain, const Function& fun
     if (count > 0) function(std::int64_t{0}, count);
     return;
   }
-#pragma omp parallel for schedule(static, 1) num_threads(static_cast<int>(threads))
+#pragma omp parallel for schedule(static, 1) num_threads(static_cast <int>(threads))
   for (std::int64_t part = 0; part < threads; ++part) {
     const FlushDenormals guard;
     const std::int64_t begin = grains * part / threads * grain;

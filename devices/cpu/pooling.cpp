@@ -34,8 +34,8 @@ HEADRACE_INLINE void pool_strip(const float* corner, float* y, std::uint8_t* arg
 }
 
 // A window of 2 has no arrays in between: four loads, one store.
-HEADRACE_INLINE void pool_pair(const float* __restrict corner, float* __restrict y, std::uint8_t* __restrict argmax,
-                               std::int64_t row_step, std::int64_t channels) {
+HEADRACE_INLINE void pool_pair(const float* __restrict corner, float* __restrict y,
+                               std::uint8_t* __restrict argmax, std::int64_t row_step, std::int64_t channels) {
   const float* below = corner + row_step;
   for (std::int64_t c = 0; c < channels; ++c) {
     const float a = corner[c], b = corner[c + channels], d = below[c], e = below[c + channels];
@@ -82,8 +82,9 @@ HEADRACE_SIMD void scatter_row(const float* dy, const std::uint8_t* argmax, floa
     const std::int64_t from = column * channels;
     float* corner = dx + column * stride * channels;
     for (std::int64_t position = 0; position < window * window; ++position) {
-      scatter_position(dy + from, argmax + from, corner + (position / window * width + position % window) * channels,
-                       channels, static_cast<std::int32_t>(position));
+      scatter_position(dy + from, argmax + from,
+                       corner + (position / window * width + position % window) * channels, channels,
+                       static_cast<std::int32_t>(position));
     }
   }
 }
@@ -92,7 +93,8 @@ HEADRACE_SIMD void scatter_row(const float* dy, const std::uint8_t* argmax, floa
 HEADRACE_SIMD void spread_pair(const float* __restrict dy, const std::uint8_t* __restrict argmax,
                                float* __restrict dx, std::int64_t row_step, std::int64_t out_width,
                                std::int64_t channels) {
-  for (std::int64_t column = 0; column < out_width; ++column, dy += channels, argmax += channels, dx += 2 * channels) {
+  for (std::int64_t column = 0; column < out_width;
+       ++column, dy += channels, argmax += channels, dx += 2 * channels) {
     for (std::int64_t c = 0; c < channels; ++c) {
       const std::int32_t place = argmax[c];
       dx[c] = place == 0 ? dy[c] : 0.0F;

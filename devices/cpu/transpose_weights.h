@@ -5,8 +5,8 @@
 
 namespace headrace::cpu {
 
-// Weights (outputs, kernel_height, kernel_width, channels) to (channels, kernel_height, kernel_width, outputs) with
-// both kernel axes reversed: convolving dy with them gives the gradient of the input where the stride is 1.
+// Weights (outputs, kernel_height, kernel_width, channels) to (channels, kernel_height, kernel_width, outputs)
+// with both kernel axes reversed: convolving dy with them gives the gradient of the input where the stride is 1.
 struct KernelShape {
   std::int64_t outputs = 0, height = 0, width = 0, channels = 0;
 };

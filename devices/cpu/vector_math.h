@@ -24,7 +24,8 @@ HEADRACE_INLINE float fast_exp(float x) noexcept {
   p = p * r + 1.0F / 6;
   p = p * r + 0.5F;
   p = p * (r * r) + r + 1.0F;
-  const std::uint32_t exponent = __builtin_bit_cast(std::uint32_t, shifted) - __builtin_bit_cast(std::uint32_t, kRound);
+  const std::uint32_t exponent =
+      __builtin_bit_cast(std::uint32_t, shifted) - __builtin_bit_cast(std::uint32_t, kRound);
   return p * __builtin_bit_cast(float, (exponent + 127U) << 23);
 }
 

@@ -14,8 +14,8 @@ inline constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;
 
 inline void check_pixels(std::int64_t height, std::int64_t width) {
   if (height > 0 && width > 0 && height <= kMostPixels / width) return;
-  throw Error(ErrorCode::kDataCorrupt,
-              "an image of " + std::to_string(height) + " x " + std::to_string(width) + " pixels, the most is 2^28");
+  throw Error(ErrorCode::kDataCorrupt, "an image of " + std::to_string(height) + " x " + std::to_string(width) +
+                                           " pixels, the most is 2^28");
 }
 
 // The window lies within the image, and `bytes` is what it takes.
@@ -24,10 +24,10 @@ inline void check_window(const ImageSize& image, const ImageWindow& window, std:
                       window.height <= image.height && window.top <= image.height - window.height &&
                       window.width <= image.width && window.left <= image.width - window.width;
   if (!inside || bytes != static_cast<std::size_t>(window.height * window.width) * 3) {
-    throw ConfigError("a window of " + std::to_string(window.height) + " x " + std::to_string(window.width) + " at (" +
-                          std::to_string(window.top) + ", " + std::to_string(window.left) + ") into " +
-                          std::to_string(bytes) + " bytes, of an image of " + std::to_string(image.height) + " x " +
-                          std::to_string(image.width),
+    throw ConfigError("a window of " + std::to_string(window.height) + " x " + std::to_string(window.width) +
+                          " at (" + std::to_string(window.top) + ", " + std::to_string(window.left) + ") into " +
+                          std::to_string(bytes) + " bytes, of an image of " + std::to_string(image.height) +
+                          " x " + std::to_string(image.width),
                       "a window lies within the image and takes height * width * 3 bytes");
   }
 }

@@ -15,14 +15,15 @@ constexpr std::array<int, 8> kPngStart = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A,
 
 template <std::size_t kSize>
 bool starts_with(std::span<const std::byte> bytes, const std::array<int, kSize>& start) {
-  return bytes.size() >= kSize && std::equal(start.begin(), start.end(), bytes.begin(), [](int want, std::byte is) {
-           return std::to_integer<int>(is) == want;
-         });
+  return bytes.size() >= kSize &&
+         std::equal(start.begin(), start.end(), bytes.begin(),
+                    [](int want, std::byte is) { return std::to_integer<int>(is) == want; });
 }
 
 [[noreturn]] void fail(std::span<const std::byte> encoded) {
   if (encoded.empty()) throw Error(ErrorCode::kDataCorrupt, "the image file is empty");
-  throw Error(ErrorCode::kDataCorrupt, "neither JPEG nor PNG by its first bytes", "other formats are not understood");
+  throw Error(ErrorCode::kDataCorrupt, "neither JPEG nor PNG by its first bytes",
+              "other formats are not understood");
 }
 
 }  // namespace

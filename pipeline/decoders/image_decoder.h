@@ -30,8 +30,7 @@ class ImageDecoder {
 
   // Only the pixels of `window`, equal to decode() and then cropping; much of the work outside is skipped.
   // `rgb` holds exactly window.height * window.width * 3 bytes.
-  void decode_window(std::span<const std::byte> encoded, const ImageWindow& window,
-                     std::span<std::uint8_t> rgb);
+  void decode_window(std::span<const std::byte> encoded, const ImageWindow& window, std::span<std::uint8_t> rgb);
 
   // Names and versions of the libraries behind the pixels: part of every cache key and stream fingerprint.
   static std::string identity();

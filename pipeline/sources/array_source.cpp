@@ -11,16 +11,17 @@ namespace {
 
 std::size_t bytes_of_one(const std::string& name, const Field& field) {
   if (field.encoding != Encoding::kRaw || field.shape.is_dynamic()) {
-    throw ConfigError(name + ": field '" + field.name + "' has records of different sizes, shape " +
-                          field.shape.to_string(),
-                      "arrays in memory hold raw elements of one fixed shape");
+    throw ConfigError(
+        name + ": field '" + field.name + "' has records of different sizes, shape " + field.shape.to_string(),
+        "arrays in memory hold raw elements of one fixed shape");
   }
   return static_cast<std::size_t>(field.shape.elements()) * size_of(field.dtype);
 }
 
 void check_size(const std::string& name, std::uint64_t records, const Array& array, std::size_t one) {
   // Divided, not multiplied: a huge record count must not wrap around.
-  const bool fits = one == 0 ? array.bytes.empty() : array.bytes.size() / one == records && array.bytes.size() % one == 0;
+  const bool fits =
+      one == 0 ? array.bytes.empty() : array.bytes.size() / one == records && array.bytes.size() % one == 0;
   if (fits) return;
   throw ConfigError(name + ": field '" + array.field.name + "' has " + std::to_string(array.bytes.size()) +
                         " bytes, not " + std::to_string(records) + " records of " + std::to_string(one),

@@ -26,9 +26,10 @@ std::size_t ByteInput::read(std::span<std::byte> into) {
 void ByteInput::read_exact(std::span<std::byte> into, const std::string& what) {
   const std::size_t count = read(into);
   if (count == into.size()) return;
-  throw DataError(ErrorCode::kDataCorrupt,
-                  what + " is cut short: " + std::to_string(count) + " of " + std::to_string(into.size()) + " bytes",
-                  {.source = name_, .offset = position_});
+  throw DataError(
+      ErrorCode::kDataCorrupt,
+      what + " is cut short: " + std::to_string(count) + " of " + std::to_string(into.size()) + " bytes",
+      {.source = name_, .offset = position_});
 }
 
 void ByteInput::skip(std::uint64_t count) {
@@ -45,9 +46,9 @@ Packing packing_of(const std::filesystem::path& path) {
   std::array<std::byte, 4> magic{};
   const std::size_t count = file.read_some(0, magic);
   const auto starts_with = [&](std::initializer_list<int> wanted) {
-    return count >= wanted.size() && std::equal(wanted.begin(), wanted.end(), magic.begin(), [](int want, std::byte is) {
-             return std::to_integer<int>(is) == want;
-           });
+    return count >= wanted.size() &&
+           std::equal(wanted.begin(), wanted.end(), magic.begin(),
+                      [](int want, std::byte is) { return std::to_integer<int>(is) == want; });
   };
   if (starts_with({0x1F, 0x8B})) return Packing::kGzip;
   if (starts_with({0x28, 0xB5, 0x2F, 0xFD})) return Packing::kZstd;

@@ -51,9 +51,10 @@ void append_file(const std::filesystem::path& path, const Layout& layout, Record
   const std::vector<std::byte> bytes = read_whole_file(path);
   const std::size_t one = layout.record_bytes(), count = bytes.size() / one;
   if (bytes.empty() || bytes.size() % one != 0) {
-    throw DataError(ErrorCode::kDataCorrupt,
-                    "has " + std::to_string(bytes.size()) + " bytes, no multiple of a record's " + std::to_string(one),
-                    {.source = path.string(), .record = count, .offset = count * one}, "the file is cut short or no CIFAR");
+    throw DataError(
+        ErrorCode::kDataCorrupt,
+        "has " + std::to_string(bytes.size()) + " bytes, no multiple of a record's " + std::to_string(one),
+        {.source = path.string(), .record = count, .offset = count * one}, "the file is cut short or no CIFAR");
   }
   for (std::size_t i = 0; i < count; ++i) {
     const std::byte* record = bytes.data() + i * one;
@@ -104,15 +105,16 @@ CifarFormat find_cifar(const std::filesystem::path& folder) {
 SourcePtr cifar_binary(const std::filesystem::path& folder, Split split) {
   const CifarFormat format = find_cifar(folder);
   if (format == CifarFormat::kNone) {
-    throw DataError(ErrorCode::kNotFound, "has neither data_batch_1.bin nor train.bin", {.source = folder.string()},
+    throw DataError(ErrorCode::kNotFound, "has neither data_batch_1.bin nor train.bin",
+                    {.source = folder.string()},
                     "this is for the folders cifar-10-batches-bin and cifar-100-binary");
   }
   const Layout& layout = format == CifarFormat::kCifar10 ? kCifar10 : kCifar100;
   Records records;
   for (const std::string& file : files_of(format, split)) append_file(folder / file, layout, records);
   std::vector<Array> arrays;
-  arrays.push_back({.field = {.name = "image", .dtype = DType::kU8, .shape = {32, 32, 3}},
-                    .bytes = std::move(records.pixels)});
+  arrays.push_back(
+      {.field = {.name = "image", .dtype = DType::kU8, .shape = {32, 32, 3}}, .bytes = std::move(records.pixels)});
   arrays.push_back(label_array(records.labels));
   return std::make_shared<ArraySource>(folder.string(), records.labels.size(), std::move(arrays),
                                        read_names(folder / layout.names, layout.classes));

@@ -10,7 +10,7 @@
 namespace headrace {
 namespace {
 
-constexpr int kGzipOnly = 15 + 16;               // zlib's window bits for a gzip wrapper
+constexpr int kGzipOnly = 15 + 16;                // zlib's window bits for a gzip wrapper
 constexpr std::uint64_t kMostDeflateGain = 1032;  // no deflate stream unpacks to more bytes a byte
 
 }  // namespace

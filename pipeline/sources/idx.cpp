@@ -19,7 +19,8 @@ namespace {
 constexpr int kUnsignedByte = 0x08;
 constexpr int kMostAxes = 4;
 
-[[noreturn]] void fail(const ByteInput& input, const std::string& what, std::uint64_t offset, std::string hint = {}) {
+[[noreturn]] void fail(const ByteInput& input, const std::string& what, std::uint64_t offset,
+                       std::string hint = {}) {
   throw DataError(ErrorCode::kDataCorrupt, what, {.source = input.name(), .offset = offset}, std::move(hint));
 }
 
@@ -92,14 +93,15 @@ SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::
   }
   if (classes.extents[0] != pixels.extents[0]) {
     throw DataError(ErrorCode::kDataCorrupt,
-                    "has " + std::to_string(classes.extents[0]) + " labels for " + std::to_string(pixels.extents[0]) +
-                        " images in " + images.filename().string(),
+                    "has " + std::to_string(classes.extents[0]) + " labels for " +
+                        std::to_string(pixels.extents[0]) + " images in " + images.filename().string(),
                     {.source = labels.string()});
   }
   const std::int64_t channels = pixels.extents.size() == 4 ? pixels.extents[3] : 1;
   const Shape shape = {pixels.extents[1], pixels.extents[2], channels};
   std::vector<Array> arrays;
-  arrays.push_back({.field = {.name = "image", .dtype = DType::kU8, .shape = shape}, .bytes = std::move(pixels.elements)});
+  arrays.push_back(
+      {.field = {.name = "image", .dtype = DType::kU8, .shape = shape}, .bytes = std::move(pixels.elements)});
   arrays.push_back(label_array(classes.elements));
   return std::make_shared<ArraySource>(images.string(), static_cast<std::uint64_t>(classes.extents[0]),
                                        std::move(arrays));

@@ -9,7 +9,8 @@
 namespace headrace {
 namespace {
 
-constexpr int kDeepest = 6;  // folders below the one named: deeper than any layout, shallow enough for a loop of links
+constexpr int kDeepest =
+    6;  // folders below the one named: deeper than any layout, shallow enough for a loop of links
 
 struct Listing {
   std::vector<std::string> paths;  // relative, '/' between names

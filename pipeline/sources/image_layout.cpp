@@ -18,9 +18,7 @@ constexpr std::size_t kWnidLength = 9;  // n01440764
 using Paths = std::vector<std::string>;
 using Members = std::vector<std::size_t>;  // indices into Paths
 
-std::size_t depth_of(std::string_view path) {
-  return static_cast<std::size_t>(std::ranges::count(path, '/')) + 1;
-}
+std::size_t depth_of(std::string_view path) { return static_cast<std::size_t>(std::ranges::count(path, '/')) + 1; }
 
 // The i-th name of a path; empty beyond its end.
 std::string_view name_at(std::string_view path, std::size_t i) {
@@ -38,8 +36,9 @@ bool is_split_name(std::string_view name) { return name == "train" || name == "t
 
 std::string_view wnid_of(std::string_view path) {
   const std::string_view name = file_name(path);
-  const bool matches = name.size() > kWnidLength && name[0] == 'n' && name[kWnidLength] == '_' &&
-                       std::ranges::all_of(name.substr(1, kWnidLength - 1), [](char c) { return c >= '0' && c <= '9'; });
+  const bool matches =
+      name.size() > kWnidLength && name[0] == 'n' && name[kWnidLength] == '_' &&
+      std::ranges::all_of(name.substr(1, kWnidLength - 1), [](char c) { return c >= '0' && c <= '9'; });
   return matches ? name.substr(0, kWnidLength) : std::string_view();
 }
 
@@ -57,9 +56,8 @@ class Collection {
                                   [&](std::size_t a, std::size_t b) { return paths_[a] == paths_[b]; });
     images_.erase(images_.begin(), last.base());
     const std::string_view first = name_at(paths_[images_.front()], 0);
-    in_one_folder_ = std::ranges::all_of(images_, [&](std::size_t i) {
-      return depth_of(paths_[i]) > 1 && name_at(paths_[i], 0) == first;
-    });
+    in_one_folder_ = std::ranges::all_of(
+        images_, [&](std::size_t i) { return depth_of(paths_[i]) > 1 && name_at(paths_[i], 0) == first; });
   }
 
   ImageLayout lay_out(Split split) const {
@@ -105,7 +103,9 @@ class Collection {
 
   ImageLayout by_split(std::size_t root, Split split) const {
     Members of_splits, wanted;
-    const std::string_view name = split == Split::kTrain ? "train" : has_split(root, "test") || !has_split(root, "val") ? "test" : "val";
+    const std::string_view name = split == Split::kTrain                               ? "train"
+                                  : has_split(root, "test") || !has_split(root, "val") ? "test"
+                                                                                       : "val";
     for (const std::size_t i : images_) {
       if (!is_split_name(name_at(paths_[i], root))) continue;  // say, an unlabelled/ beside them
       if (depth_of(paths_[i]) < root + 3) fail("'" + paths_[i] + "' lies in no class folder");

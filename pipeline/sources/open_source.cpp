@@ -8,7 +8,8 @@ namespace headrace {
 namespace {
 
 constexpr const char* kUnderstood =
-    "understood are folders of MNIST's idx files, of CIFAR's .bin files or of images by class, and such images in a "
+    "understood are folders of MNIST's idx files, of CIFAR's .bin files or of images by class, and such images in "
+    "a "
     ".tar, .tar.gz or .tar.zst";
 
 bool has_idx(const std::filesystem::path& folder) {
@@ -37,10 +38,12 @@ SourcePtr open_source(const std::filesystem::path& path, Split split) {
     case PathKind::kDirectory: return open_folder(path, split);
     case PathKind::kFile: return image_archive(path, {.split = split});
     case PathKind::kMissing:
-      throw DataError(ErrorCode::kNotFound, "there is no such file or folder", {.source = path.string()}, kUnderstood);
+      throw DataError(ErrorCode::kNotFound, "there is no such file or folder", {.source = path.string()},
+                      kUnderstood);
     case PathKind::kOther: break;
   }
-  throw DataError(ErrorCode::kUnsupported, "is neither a file nor a folder", {.source = path.string()}, kUnderstood);
+  throw DataError(ErrorCode::kUnsupported, "is neither a file nor a folder", {.source = path.string()},
+                  kUnderstood);
 }
 
 }  // namespace headrace

@@ -40,9 +40,9 @@ std::span<std::byte> allocate(ByteSlabs& slabs, std::uint64_t size, std::uint64_
   } catch (const std::bad_alloc&) {
     // reported below like the limit: the way out is the same
   }
-  throw DataError(ErrorCode::kOutOfMemory,
-                  "its images do not fit into " + std::to_string(limit >> 20) + " MiB of memory", {.source = archive},
-                  "unpack it to a plain .tar, which is read from the disk, or raise memory_limit");
+  throw DataError(
+      ErrorCode::kOutOfMemory, "its images do not fit into " + std::to_string(limit >> 20) + " MiB of memory",
+      {.source = archive}, "unpack it to a plain .tar, which is read from the disk, or raise memory_limit");
 }
 
 Members read_members(const std::filesystem::path& archive, const ArchiveOptions& options) {

@@ -25,7 +25,8 @@ TarImages::Index TarImages::index(const std::filesystem::path& archive, Split sp
   return index;
 }
 
-TarImages::TarImages(const std::filesystem::path& archive, Split split) : TarImages(archive, index(archive, split)) {}
+TarImages::TarImages(const std::filesystem::path& archive, Split split)
+    : TarImages(archive, index(archive, split)) {}
 
 TarImages::TarImages(const std::filesystem::path& archive, Index index)
     : file_(File::open(archive)), table_(std::move(index.table)), extents_(std::move(index.extents)) {

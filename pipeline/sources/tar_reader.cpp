@@ -92,7 +92,8 @@ bool TarReader::read_header(Header& header) {
   if (count < header.size()) fail("the archive ends within a member's header: it was cut off");
   if (std::ranges::all_of(header, [](char byte) { return byte == 0; })) return false;
   if (!checksum_holds(header)) {
-    fail(header_offset_ == 0 ? "is no tar archive" : "here should be the header of an archive member, and is none");
+    fail(header_offset_ == 0 ? "is no tar archive"
+                             : "here should be the header of an archive member, and is none");
   }
   return true;
 }

@@ -20,17 +20,21 @@ class KernelsBatchNormSuite : public KernelsFixture<Target> {
     }
     std::string label() const { return shape().to_string() + ", real " + std::to_string(real); }
   };
-  static inline const std::vector<Case> kCases{{2, 1, 1, 2},   {5, 9, 3, 5},   {8, 16, 24, 8},  {8, 16, 64, 5},
+  static inline const std::vector<Case> kCases{{2, 1, 1, 2},   {5, 9, 3, 5},     {8, 16, 24, 8},  {8, 16, 64, 5},
                                                {7, 49, 65, 1}, {64, 64, 32, 63}, {33, 1, 200, 20}};
   static constexpr float kEpsilon = 1e-3F, kMomentum = 0.9F;
 
   Kernels::BatchNorm norm(std::int64_t channels) {
     auto variances = random_floats(channels, 11);
     for (float& value : variances) value = value + 1.5F;
-    return {.gamma = this->random({channels}, 12), .beta = this->random({channels}, 13),
-            .running_mean = this->random({channels}, 14), .running_var = this->tensor({channels}, variances),
-            .saved_mean = this->result({channels}), .saved_inv_std = this->result({channels}),
-            .epsilon = kEpsilon, .momentum = kMomentum};
+    return {.gamma = this->random({channels}, 12),
+            .beta = this->random({channels}, 13),
+            .running_mean = this->random({channels}, 14),
+            .running_var = this->tensor({channels}, variances),
+            .saved_mean = this->result({channels}),
+            .saved_inv_std = this->result({channels}),
+            .epsilon = kEpsilon,
+            .momentum = kMomentum};
   }
   Reals gamma(const Kernels::BatchNorm& of, std::size_t channels) {
     return of.gamma.defined() ? this->read_reals(of.gamma) : Reals(channels, 1.0);
@@ -38,7 +42,8 @@ class KernelsBatchNormSuite : public KernelsFixture<Target> {
   static Reals followed(const Reals& running, const Reals& batch, double factor = 1) {
     Reals next(running);
     for (std::size_t i = 0; i < next.size(); ++i) {
-      next[i] = static_cast<double>(kMomentum) * running[i] + (1 - static_cast<double>(kMomentum)) * batch[i] * factor;
+      next[i] =
+          static_cast<double>(kMomentum) * running[i] + (1 - static_cast<double>(kMomentum)) * batch[i] * factor;
     }
     return next;
   }
@@ -61,8 +66,8 @@ TYPED_TEST_P(KernelsBatchNormSuite, Train) {
       const StepScalars* scalars = this->scalars({.rows = c.real});
       this->run([&](Stream& stream) { this->kernels().batch_norm_train(stream, x, norm, scalars, y); },
                 {y, norm.running_mean, norm.running_var, norm.saved_mean, norm.saved_inv_std});
-      const Reals expected = normalized(sizes, xs, batch, this->gamma(norm, sizes.channels), this->read_reals(norm.beta),
-                                        this->kEpsilon);
+      const Reals expected = normalized(sizes, xs, batch, this->gamma(norm, sizes.channels),
+                                        this->read_reals(norm.beta), this->kEpsilon);
       this->expect_close(y, expected, 2e-6, c.label());
       this->expect_close(norm.running_mean, mean, 1e-6, c.label());
       this->expect_close(norm.running_var, variance, 1e-6, c.label());
@@ -132,8 +137,10 @@ TYPED_TEST_P(KernelsBatchNormSuite, Infer) {
     const TensorView x = this->random(c.shape(), 5), y = this->result(c.shape());
     this->run([&](Stream& stream) { this->kernels().batch_norm_infer(stream, x, norm, y); }, {y});
     const Statistics running{this->read_reals(norm.running_mean), this->read_reals(norm.running_var)};
-    this->expect_close(y, normalized(c.sizes(), this->read_reals(x), running, this->read_reals(norm.gamma),
-                                     this->read_reals(norm.beta), this->kEpsilon), 1e-6, c.label());
+    this->expect_close(y,
+                       normalized(c.sizes(), this->read_reals(x), running, this->read_reals(norm.gamma),
+                                  this->read_reals(norm.beta), this->kEpsilon),
+                       1e-6, c.label());
   }
 }
 
@@ -149,20 +156,26 @@ TYPED_TEST_P(KernelsBatchNormSuite, BackwardIsTheGradientOfTheForwardPass) {
       const StepScalars* scalars = this->scalars({.rows = c.real});
       this->kernels().batch_norm_train(this->stream(), x, norm, scalars, y);
       const TensorView wanted = scaled ? dgamma : TensorView{};
-      this->run([&](Stream& stream) { this->kernels().batch_norm_backward(stream, x, dy, norm, scalars, wanted, dbeta, dx); },
-                {dgamma, dbeta, dx});
-      const Reals xs = this->read_reals(x), gammas = this->gamma(norm, sizes.channels), betas = this->read_reals(norm.beta);
+      this->run(
+          [&](Stream& stream) {
+            this->kernels().batch_norm_backward(stream, x, dy, norm, scalars, wanted, dbeta, dx);
+          },
+          {dgamma, dbeta, dx});
+      const Reals xs = this->read_reals(x), gammas = this->gamma(norm, sizes.channels),
+                  betas = this->read_reals(norm.beta);
       Reals weights = this->read_reals(dy);
       std::fill(weights.begin() + static_cast<std::ptrdiff_t>(sizes.real * sizes.channels), weights.end(), 0);
       const auto forward = [&](const Reals& at, const Reals& g, const Reals& b) {
         return normalized(sizes, at, statistics(sizes, at), g, b, this->kEpsilon);
       };
-      this->expect_close(dx, differences([&](const Reals& at) { return forward(at, gammas, betas); }, xs, weights), 2e-5,
-                         c.label());
-      this->expect_close(dbeta, differences([&](const Reals& at) { return forward(xs, gammas, at); }, betas, weights), 2e-6,
-                         c.label());
+      this->expect_close(dx, differences([&](const Reals& at) { return forward(at, gammas, betas); }, xs, weights),
+                         2e-5, c.label());
+      this->expect_close(dbeta,
+                         differences([&](const Reals& at) { return forward(xs, gammas, at); }, betas, weights),
+                         2e-6, c.label());
       if (scaled) {
-        this->expect_close(dgamma, differences([&](const Reals& at) { return forward(xs, at, betas); }, gammas, weights),
+        this->expect_close(dgamma,
+                           differences([&](const Reals& at) { return forward(xs, at, betas); }, gammas, weights),
                            2e-6, c.label());
       }
       // In place.

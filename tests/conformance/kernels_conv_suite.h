@@ -41,7 +41,9 @@ class KernelsConvSuite : public KernelsFixture<Target> {
 
   static Shape x_shape(const ConvSizes& s) { return {s.images, s.height, s.width, s.channels}; }
   static Shape y_shape(const ConvSizes& s) { return {s.images, s.out_height(), s.out_width(), s.outputs}; }
-  static Shape weights_shape(const ConvSizes& s) { return {s.outputs, s.kernel_height, s.kernel_width, s.channels}; }
+  static Shape weights_shape(const ConvSizes& s) {
+    return {s.outputs, s.kernel_height, s.kernel_width, s.channels};
+  }
   static std::string label(const ConvSizes& s) {
     return x_shape(s).to_string() + " by " + weights_shape(s).to_string() + " stride " +
            std::to_string(s.options.stride) + (s.options.precision == Precision::kBF16 ? " bf16" : " f32");
@@ -58,11 +60,14 @@ TYPED_TEST_P(KernelsConvSuite, Forward) {
     const TensorView x = this->random(this->x_shape(s), 1), weights = this->random(this->weights_shape(s), 2);
     const TensorView bias = this->random({s.outputs}, 3), y = this->result(this->y_shape(s));
     for (const TensorView& b : {bias, TensorView{}}) {
-      const Reals linear =
-          conv_forward(s, this->inputs(s, x), this->inputs(s, weights), b.defined() ? this->read_reals(b) : Reals{});
-      for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kSilu}) {
+      const Reals linear = conv_forward(s, this->inputs(s, x), this->inputs(s, weights),
+                                        b.defined() ? this->read_reals(b) : Reals{});
+      for (const Activation activation :
+           {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kSilu}) {
         this->poison(y);
-        this->run([&](Stream& stream) { this->kernels().conv_forward(stream, x, weights, b, y, s.options, activation); }, {y});
+        this->run(
+            [&](Stream& stream) { this->kernels().conv_forward(stream, x, weights, b, y, s.options, activation); },
+            {y});
         this->expect_close(y, activated(activation, linear), this->kTolerance, this->label(s));
       }
     }
@@ -73,7 +78,8 @@ TYPED_TEST_P(KernelsConvSuite, BackwardData) {
   for (const ConvSizes& s : this->in_both_precisions()) {
     const TensorView dy = this->random(this->y_shape(s), 4), weights = this->random(this->weights_shape(s), 5);
     const TensorView dx = this->result(this->x_shape(s));
-    this->run([&](Stream& stream) { this->kernels().conv_backward_data(stream, dy, weights, dx, s.options); }, {dx});
+    this->run([&](Stream& stream) { this->kernels().conv_backward_data(stream, dy, weights, dx, s.options); },
+              {dx});
     this->expect_close(dx, conv_backward_data(s, this->inputs(s, dy), this->inputs(s, weights)), this->kTolerance,
                        this->label(s));
   }
@@ -87,8 +93,9 @@ TYPED_TEST_P(KernelsConvSuite, BackwardWeights) {
     for (const TensorView& b : {dbias, TensorView{}}) {
       this->poison(dweights);
       const auto outputs = b.defined() ? std::vector{dweights, b} : std::vector{dweights};
-      this->run([&](Stream& stream) { this->kernels().conv_backward_weights(stream, x, dy, dweights, b, s.options); },
-                outputs);
+      this->run(
+          [&](Stream& stream) { this->kernels().conv_backward_weights(stream, x, dy, dweights, b, s.options); },
+          outputs);
       this->expect_close(dweights, expected, this->kTolerance, this->label(s));
     }
     // A device may sum the rounded gradients or those given.
@@ -106,8 +113,10 @@ TYPED_TEST_P(KernelsConvSuite, GradientsAreThoseOfTheForwardPass) {
     const Reals xs = this->read_reals(x), ws = this->read_reals(weights), dys = this->read_reals(dy);
     this->kernels().conv_backward_data(this->stream(), dy, weights, dx, s.options);
     this->kernels().conv_backward_weights(this->stream(), x, dy, dweights, {}, s.options);
-    this->expect_close(dx, differences([&](const Reals& at) { return conv_forward(s, at, ws, {}); }, xs, dys), 2e-6);
-    this->expect_close(dweights, differences([&](const Reals& at) { return conv_forward(s, xs, at, {}); }, ws, dys), 2e-6);
+    this->expect_close(dx, differences([&](const Reals& at) { return conv_forward(s, at, ws, {}); }, xs, dys),
+                       2e-6);
+    this->expect_close(dweights,
+                       differences([&](const Reals& at) { return conv_forward(s, xs, at, {}); }, ws, dys), 2e-6);
   }
 }
 

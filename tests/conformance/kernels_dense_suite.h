@@ -16,7 +16,9 @@ class KernelsDenseSuite : public KernelsFixture<Target> {
   static inline const std::vector<Precision> kPrecisions{Precision::kF32, Precision::kBF16};
 
   // f32 sums of k products; in bf16 the inputs are rounded in the oracle too.
-  static double tolerance(std::size_t sum_length) { return 2e-7 * (4 + std::sqrt(static_cast<double>(sum_length))); }
+  static double tolerance(std::size_t sum_length) {
+    return 2e-7 * (4 + std::sqrt(static_cast<double>(sum_length)));
+  }
 
   static Shape shape(std::size_t rows, std::size_t columns) {
     return {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)};
@@ -39,10 +41,16 @@ TYPED_TEST_P(KernelsDenseSuite, Forward) {
       const Reals ws = in_precision(precision, this->read_reals(weights));
       for (const TensorView& b : {bias, TensorView{}}) {
         const Reals linear = dense_forward(s, xs, ws, b.defined() ? this->read_reals(b) : Reals{});
-        for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kSilu}) {
+        for (const Activation activation :
+             {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kSilu}) {
           this->poison(y);
-          this->run([&](Stream& stream) { this->kernels().dense_forward(stream, x, weights, b, y, activation, precision); }, {y});
-          this->expect_close(y, activated(activation, linear), this->tolerance(s.inputs), this->label(s, precision));
+          this->run(
+              [&](Stream& stream) {
+                this->kernels().dense_forward(stream, x, weights, b, y, activation, precision);
+              },
+              {y});
+          this->expect_close(y, activated(activation, linear), this->tolerance(s.inputs),
+                             this->label(s, precision));
         }
       }
     }
@@ -55,7 +63,8 @@ TYPED_TEST_P(KernelsDenseSuite, BackwardData) {
       const TensorView dy = this->random(this->shape(s.rows, s.outputs), 4);
       const TensorView weights = this->random(this->shape(s.outputs, s.inputs), 5);
       const TensorView dx = this->result(this->shape(s.rows, s.inputs));
-      this->run([&](Stream& stream) { this->kernels().dense_backward_data(stream, dy, weights, dx, precision); }, {dx});
+      this->run([&](Stream& stream) { this->kernels().dense_backward_data(stream, dy, weights, dx, precision); },
+                {dx});
       const Reals expected = dense_backward_data(s, in_precision(precision, this->read_reals(dy)),
                                                  in_precision(precision, this->read_reals(weights)));
       this->expect_close(dx, expected, this->tolerance(s.outputs), this->label(s, precision));
@@ -75,13 +84,15 @@ TYPED_TEST_P(KernelsDenseSuite, BackwardWeights) {
       for (const TensorView& b : {dbias, TensorView{}}) {
         this->poison(dweights);
         const auto outputs = b.defined() ? std::vector{dweights, b} : std::vector{dweights};
-        this->run([&](Stream& stream) { this->kernels().dense_backward_weights(stream, x, dy, dweights, b, precision); },
-                  outputs);
+        this->run(
+            [&](Stream& stream) { this->kernels().dense_backward_weights(stream, x, dy, dweights, b, precision); },
+            outputs);
         this->expect_close(dweights, expected, this->tolerance(s.rows), this->label(s, precision));
       }
       // A device may sum the rounded gradients or those given.
       this->expect_close(dbias, column_sums(this->read_reals(dy), s.outputs),
-                         precision == Precision::kBF16 ? 0.02 : this->tolerance(s.rows), this->label(s, precision));
+                         precision == Precision::kBF16 ? 0.02 : this->tolerance(s.rows),
+                         this->label(s, precision));
     }
   }
 }
@@ -93,19 +104,24 @@ TYPED_TEST_P(KernelsDenseSuite, GradientsAreThoseOfTheForwardPass) {
   const Reals xs = this->read_reals(x), ws = this->read_reals(weights), dys = this->read_reals(dy);
   this->kernels().dense_backward_data(this->stream(), dy, weights, dx, Precision::kF32);
   this->kernels().dense_backward_weights(this->stream(), x, dy, dweights, {}, Precision::kF32);
-  this->expect_close(dx, differences([&](const Reals& at) { return dense_forward(s, at, ws, {}); }, xs, dys), 1e-6);
-  this->expect_close(dweights, differences([&](const Reals& at) { return dense_forward(s, xs, at, {}); }, ws, dys), 1e-6);
+  this->expect_close(dx, differences([&](const Reals& at) { return dense_forward(s, at, ws, {}); }, xs, dys),
+                     1e-6);
+  this->expect_close(dweights, differences([&](const Reals& at) { return dense_forward(s, xs, at, {}); }, ws, dys),
+                     1e-6);
 }
 
 TYPED_TEST_P(KernelsDenseSuite, WrongShapesAreRefusedAtOnce) {
   const TensorView x = this->random({3, 5}, 1), weights = this->random({4, 6}, 1), y = this->result({3, 4});
-  EXPECT_THROW(this->kernels().dense_forward(this->stream(), x, weights, {}, y, Activation::kNone, Precision::kF32),
-               ConfigError);
+  EXPECT_THROW(
+      this->kernels().dense_forward(this->stream(), x, weights, {}, y, Activation::kNone, Precision::kF32),
+      ConfigError);
   const TensorView fitting = this->random({4, 5}, 1), bias = this->random({5}, 1);
-  EXPECT_THROW(this->kernels().dense_forward(this->stream(), x, fitting, bias, y, Activation::kNone, Precision::kF32),
-               ConfigError);
+  EXPECT_THROW(
+      this->kernels().dense_forward(this->stream(), x, fitting, bias, y, Activation::kNone, Precision::kF32),
+      ConfigError);
   EXPECT_THROW(this->kernels().dense_backward_data(this->stream(), x, fitting, y, Precision::kF32), ConfigError);
-  EXPECT_THROW(this->kernels().dense_backward_weights(this->stream(), x, y, weights, {}, Precision::kF32), ConfigError);
+  EXPECT_THROW(this->kernels().dense_backward_weights(this->stream(), x, y, weights, {}, Precision::kF32),
+               ConfigError);
 }
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsDenseSuite, Forward, BackwardData, BackwardWeights,

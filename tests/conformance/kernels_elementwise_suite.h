@@ -59,7 +59,8 @@ TYPED_TEST_P(KernelsElementwiseSuite, ActivationBackward) {
       const TensorView y = this->result(shape);
       this->kernels().activation_forward(this->stream(), activation, x, y);
       const TensorView& from = activation == Activation::kRelu ? y : x;
-      this->run([&](Stream& stream) { this->kernels().activation_backward(stream, activation, from, dy, dy); }, {dy});
+      this->run([&](Stream& stream) { this->kernels().activation_backward(stream, activation, from, dy, dy); },
+                {dy});
       this->expect_close(dy, expected, 2e-6, shape.to_string());
     }
   }
@@ -110,7 +111,8 @@ TYPED_TEST_P(KernelsElementwiseSuite, DropoutMaskIsTheStatedFunction) {
     const auto y = this->drop(x, kRate, 0xABCDEF0123456789ULL, 513, at);
     const std::size_t elements = xs.size() / static_cast<std::size_t>(shape[0]);
     for (std::size_t row = 0; row * elements < xs.size(); ++row) {
-      Philox words({.seed = 0xABCDEF0123456789ULL, .epoch = 0x34567890U, .record = at.first_row + row, .operation = 513});
+      Philox words(
+          {.seed = 0xABCDEF0123456789ULL, .epoch = 0x34567890U, .record = at.first_row + row, .operation = 513});
       for (std::size_t e = row * elements; e < (row + 1) * elements; ++e) {
         const bool kept = words.next_u32() >= std::llround(static_cast<double>(kRate) * 0x1p32);
         ASSERT_FLOAT_EQ(y[e], kept ? xs[e] / (1 - kRate) : 0.0F) << shape.to_string() << " at " << e;
@@ -139,7 +141,8 @@ TYPED_TEST_P(KernelsElementwiseSuite, WrongArgumentsAreRefusedAtOnce) {
   const TensorView a = this->random({2, 3}, 1), b = this->random({3, 2}, 1);
   EXPECT_THROW(this->kernels().add(this->stream(), a, b, a), ConfigError);
   EXPECT_THROW(this->kernels().accumulate(this->stream(), a, {}), ConfigError);
-  EXPECT_THROW(this->kernels().scale_shift(this->stream(), a, this->random({2}, 1), this->random({3}, 1), a), ConfigError);
+  EXPECT_THROW(this->kernels().scale_shift(this->stream(), a, this->random({2}, 1), this->random({3}, 1), a),
+               ConfigError);
   const StepScalars* scalars = this->scalars({});
   EXPECT_THROW(this->kernels().dropout(this->stream(), a, 1.0F, 0, 0, scalars, a), ConfigError);
   EXPECT_THROW(this->kernels().dropout(this->stream(), a, -0.1F, 0, 0, scalars, a), ConfigError);

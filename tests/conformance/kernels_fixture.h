@@ -102,7 +102,8 @@ class KernelsFixture : public ::testing::Test {
   }
 
   // Every element within `tolerance` of the expected, relative to the largest expected magnitude.
-  void expect_close(const TensorView& actual, const Reals& expected, double tolerance, const std::string& what = {}) {
+  void expect_close(const TensorView& actual, const Reals& expected, double tolerance,
+                    const std::string& what = {}) {
     const Reals values = read_reals(actual);
     ASSERT_EQ(values.size(), expected.size()) << what;
     double scale = 0;

@@ -11,13 +11,15 @@ class KernelsPoolingSuite : public KernelsFixture<Target> {
  protected:
   // Even and odd images, windows that touch, overlap and leave gaps, more channels than a vector.
   static inline const std::vector<PoolSizes> kSizes{
-      {1, 2, 2, 1}, {2, 8, 8, 32}, {3, 7, 9, 5}, {2, 5, 4, 130}, {2, 3, 3, 64, {3, 3}}, {1, 9, 8, 17, {3, 2}},
-      {2, 9, 9, 70, {2, 3}}, {1, 4, 4, 6, {4, 1}}, {1, 2, 3, 4, {1, 1}}};
+      {1, 2, 2, 1},          {2, 8, 8, 32},         {3, 7, 9, 5},
+      {2, 5, 4, 130},        {2, 3, 3, 64, {3, 3}}, {1, 9, 8, 17, {3, 2}},
+      {2, 9, 9, 70, {2, 3}}, {1, 4, 4, 6, {4, 1}},  {1, 2, 3, 4, {1, 1}}};
 
   static Shape x_shape(const PoolSizes& s) { return shape(s.images, s.height, s.width, s.channels); }
   static Shape y_shape(const PoolSizes& s) { return shape(s.images, s.out_height(), s.out_width(), s.channels); }
   static std::string label(const PoolSizes& s) {
-    return x_shape(s).to_string() + " window " + std::to_string(s.window()) + " stride " + std::to_string(s.stride());
+    return x_shape(s).to_string() + " window " + std::to_string(s.window()) + " stride " +
+           std::to_string(s.stride());
   }
 
  private:
@@ -35,7 +37,8 @@ TYPED_TEST_P(KernelsPoolingSuite, MaxPoolForward) {
     for (float& value : values) value = std::round(value * 3);
     const TensorView x = this->tensor(this->x_shape(s), values);
     const TensorView y = this->result(this->y_shape(s)), argmax = this->result(this->y_shape(s), DType::kU8);
-    this->run([&](Stream& stream) { this->kernels().max_pool_forward(stream, x, y, argmax, s.options); }, {y, argmax});
+    this->run([&](Stream& stream) { this->kernels().max_pool_forward(stream, x, y, argmax, s.options); },
+              {y, argmax});
     const Pooled expected = max_pool_forward(s, reals(values));
     this->expect_close(y, expected.y, 0, this->label(s));
     EXPECT_EQ(this->template read<std::uint8_t>(argmax), expected.argmax) << this->label(s);
@@ -60,8 +63,10 @@ TYPED_TEST_P(KernelsPoolingSuite, MaxPoolGradientIsThatOfTheForwardPass) {
   const TensorView dx = this->result(this->x_shape(s));
   this->kernels().max_pool_forward(this->stream(), x, y, argmax, s.options);
   this->kernels().max_pool_backward(this->stream(), dy, argmax, dx, s.options);
-  this->expect_close(dx, differences([&](const Reals& at) { return max_pool_forward(s, at).y; }, this->read_reals(x),
-                                     this->read_reals(dy)), 1e-6);
+  this->expect_close(dx,
+                     differences([&](const Reals& at) { return max_pool_forward(s, at).y; }, this->read_reals(x),
+                                 this->read_reals(dy)),
+                     1e-6);
 }
 
 TYPED_TEST_P(KernelsPoolingSuite, GlobalAverage) {
@@ -78,7 +83,8 @@ TYPED_TEST_P(KernelsPoolingSuite, GlobalAverage) {
     // Linear: the gradient of an image's element is its channel's gradient over the number of pixels.
     Reals expected(static_cast<std::size_t>(shape.elements()));
     const Reals dys = this->read_reals(dy);
-    const auto pixels = static_cast<std::size_t>(shape[1] * shape[2]), channels = static_cast<std::size_t>(shape[3]);
+    const auto pixels = static_cast<std::size_t>(shape[1] * shape[2]),
+               channels = static_cast<std::size_t>(shape[3]);
     for (std::size_t i = 0; i < expected.size(); ++i) {
       expected[i] = dys[i / (pixels * channels) * channels + i % channels] / static_cast<double>(pixels);
     }

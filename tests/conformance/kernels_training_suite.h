@@ -25,7 +25,7 @@ class KernelsTrainingSuite : public KernelsFixture<Target> {
     for (std::int64_t row = 0; row < rows; ++row) made.labels.push_back(row * 7 % classes);
     return made;
   }
-  static inline const std::vector<Batch> kBatches{batch(1, 1, 1, 1),    batch(2, 2, 2, 5),   batch(32, 10, 32, 5),
+  static inline const std::vector<Batch> kBatches{batch(1, 1, 1, 1),    batch(2, 2, 2, 5),    batch(32, 10, 32, 5),
                                                   batch(32, 10, 20, 1), batch(9, 100, 9, 80), batch(5, 33, 0, 1)};
 
   MetricSums sums(const MetricSums* on_device) {
@@ -74,16 +74,20 @@ TYPED_TEST_P(KernelsTrainingSuite, LossGradientAndCounts) {
       MetricSums* sums = this->constant(MetricSums{.loss = 0.5, .correct = 3, .examples = 4});
       const StepScalars values{.rows = batch.real, .inverse_global_rows = 1.0F / 48};
       const StepScalars* scalars = this->scalars(values);
-      this->run([&](Stream& stream) {
-        this->kernels().softmax_cross_entropy(stream, logits, labels, smoothing, scalars, dlogits, sums);
-      }, {dlogits, this->as_view(sums)});
+      this->run(
+          [&](Stream& stream) {
+            this->kernels().softmax_cross_entropy(stream, logits, labels, smoothing, scalars, dlogits, sums);
+          },
+          {dlogits, this->as_view(sums)});
 
       MetricSums expected{.loss = 0.5, .correct = 3, .examples = 4 + batch.real};
       Reals gradient;
       for (std::int64_t row = 0; row < batch.rows; ++row) {
         const Reals z = batch.row(row);
         const auto label = static_cast<std::size_t>(batch.labels[static_cast<std::size_t>(row)]);
-        const auto loss = [&](const Reals& at) { return Reals{cross_entropy(at, label, static_cast<double>(smoothing))}; };
+        const auto loss = [&](const Reals& at) {
+          return Reals{cross_entropy(at, label, static_cast<double>(smoothing))};
+        };
         const bool real = row < batch.real;
         for (const double d : differences(loss, z, {real ? 1.0 / 48 : 0.0})) gradient.push_back(d);
         if (!real) continue;
@@ -166,8 +170,8 @@ TYPED_TEST_P(KernelsTrainingSuite, Sgd) {
   for (const SgdOptions& options : {SgdOptions{}, SgdOptions{.weight_decay = 0.1F}, SgdOptions{.momentum = 0.9F},
                                     SgdOptions{.momentum = 0.8F, .weight_decay = 0.05F, .nesterov = true}}) {
     this->expect_steps(
-        [&](Stream& stream, const TensorView& p, const TensorView& g, const TensorView& velocity, const TensorView&,
-            const StepScalars* scalars) {
+        [&](Stream& stream, const TensorView& p, const TensorView& g, const TensorView& velocity,
+            const TensorView&, const StepScalars* scalars) {
           this->kernels().sgd(stream, p, g, options.momentum == 0 ? TensorView{} : velocity, options, scalars);
         },
         [&](const Trained& of, double gradient, const StepScalars& values) {
@@ -177,12 +181,15 @@ TYPED_TEST_P(KernelsTrainingSuite, Sgd) {
 }
 
 TYPED_TEST_P(KernelsTrainingSuite, WrongArgumentsAreRefusedAtOnce) {
-  const TensorView logits = this->random({2, 3}, 1), labels = this->tensor({3}, std::vector<std::int64_t>{0, 0, 0});
+  const TensorView logits = this->random({2, 3}, 1),
+                   labels = this->tensor({3}, std::vector<std::int64_t>{0, 0, 0});
   const StepScalars* scalars = this->scalars({});
   MetricSums* sums = this->constant(MetricSums{});
-  EXPECT_THROW(this->kernels().softmax_cross_entropy(this->stream(), logits, labels, 0, scalars, {}, sums), ConfigError);
-  EXPECT_THROW(this->kernels().softmax_cross_entropy(this->stream(), logits, this->random({2}, 1), 0, scalars, {}, sums),
+  EXPECT_THROW(this->kernels().softmax_cross_entropy(this->stream(), logits, labels, 0, scalars, {}, sums),
                ConfigError);
+  EXPECT_THROW(
+      this->kernels().softmax_cross_entropy(this->stream(), logits, this->random({2}, 1), 0, scalars, {}, sums),
+      ConfigError);
   EXPECT_THROW(this->kernels().sgd(this->stream(), logits, logits, {}, {.momentum = 0.9F}, scalars), ConfigError);
   EXPECT_THROW(this->kernels().adam(this->stream(), logits, logits, logits, this->random({3, 2}, 1), {}, scalars),
                ConfigError);

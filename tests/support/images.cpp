@@ -45,7 +45,8 @@ struct PngWriter {
 
   void write_rows(std::vector<std::uint8_t>& rows, std::size_t row_bytes, int height) const {
     std::vector<png_bytep> pointers;
-    for (int row = 0; row < height; ++row) pointers.push_back(rows.data() + static_cast<std::size_t>(row) * row_bytes);
+    for (int row = 0; row < height; ++row)
+      pointers.push_back(rows.data() + static_cast<std::size_t>(row) * row_bytes);
     png_write_info(png, info);
     png_write_image(png, pointers.data());
     png_write_end(png, info);
@@ -61,8 +62,7 @@ Picture make_picture(int height, int width, int channels, std::uint64_t seed) {
   for (int row = 0; row < height; ++row) {
     for (int column = 0; column < width; ++column) {
       for (int channel = 0; channel < channels; ++channel) {
-        picture.samples.push_back(
-            sample_at(row + shift, column, channel, static_cast<std::uint32_t>(random())));
+        picture.samples.push_back(sample_at(row + shift, column, channel, static_cast<std::uint32_t>(random())));
       }
     }
   }
@@ -132,7 +132,8 @@ Bytes encode_palette_png(const Picture& picture, Picture& shown) {
   }
   std::vector<std::uint8_t> rows;
   for (std::size_t i = 0; i < picture.samples.size(); i += 3) {
-    const int index = (picture.samples[i] >> 5) << 5 | (picture.samples[i + 1] >> 5) << 2 | picture.samples[i + 2] >> 6;
+    const int index =
+        (picture.samples[i] >> 5) << 5 | (picture.samples[i + 1] >> 5) << 2 | picture.samples[i + 2] >> 6;
     rows.push_back(static_cast<std::uint8_t>(index));
     const png_color& color = palette[static_cast<std::size_t>(index)];
     shown.samples[i] = color.red;

@@ -24,7 +24,7 @@ struct JpegOptions {
   int horizontal = 2;  // of luma against chroma: 2 x 2 is 4:2:0
   int vertical = 2;
   bool progressive = false;
-  int restart_rows = 0;   // rows of blocks between restart marks; 0: none
+  int restart_rows = 0;         // rows of blocks between restart marks; 0: none
   bool standard_tables = true;  // false: Huffman tables made for this picture
 };
 // 1 channel: grey; 3: from RGB; 4: CMYK with Adobe's mark.

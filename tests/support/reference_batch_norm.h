@@ -26,8 +26,8 @@ inline Statistics statistics(const NormSizes& s, const Reals& x) {
   return of;
 }
 
-inline Reals normalized(const NormSizes& s, const Reals& x, const Statistics& by, const Reals& gamma, const Reals& beta,
-                        double epsilon) {
+inline Reals normalized(const NormSizes& s, const Reals& x, const Statistics& by, const Reals& gamma,
+                        const Reals& beta, double epsilon) {
   Reals y(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t c = i % s.channels;

@@ -23,19 +23,25 @@ struct DenseSizes {
 inline Reals dense_forward(const DenseSizes& s, const Reals& x, const Reals& weights, const Reals& bias) {
   Reals y(s.rows * s.outputs);
   for (std::size_t i = 0; i < y.size() && !bias.empty(); ++i) y[i] = bias[i % s.outputs];
-  s.each([&](auto row, auto in, auto out) { y[row * s.outputs + out] += x[row * s.inputs + in] * weights[out * s.inputs + in]; });
+  s.each([&](auto row, auto in, auto out) {
+    y[row * s.outputs + out] += x[row * s.inputs + in] * weights[out * s.inputs + in];
+  });
   return y;
 }
 
 inline Reals dense_backward_data(const DenseSizes& s, const Reals& dy, const Reals& weights) {
   Reals dx(s.rows * s.inputs);
-  s.each([&](auto row, auto in, auto out) { dx[row * s.inputs + in] += dy[row * s.outputs + out] * weights[out * s.inputs + in]; });
+  s.each([&](auto row, auto in, auto out) {
+    dx[row * s.inputs + in] += dy[row * s.outputs + out] * weights[out * s.inputs + in];
+  });
   return dx;
 }
 
 inline Reals dense_backward_weights(const DenseSizes& s, const Reals& x, const Reals& dy) {
   Reals dweights(s.outputs * s.inputs);
-  s.each([&](auto row, auto in, auto out) { dweights[out * s.inputs + in] += x[row * s.inputs + in] * dy[row * s.outputs + out]; });
+  s.each([&](auto row, auto in, auto out) {
+    dweights[out * s.inputs + in] += x[row * s.inputs + in] * dy[row * s.outputs + out];
+  });
   return dweights;
 }
 

@@ -16,7 +16,8 @@ inline Trained adam_step(Trained of, double gradient, const AdamOptions& options
   const double beta1 = options.beta1, beta2 = options.beta2, rate = scalars.learning_rate;
   of.first = beta1 * of.first + (1 - beta1) * gradient;
   of.second = beta2 * of.second + (1 - beta2) * gradient * gradient;
-  const double step = of.first * scalars.beta1_correction / (std::sqrt(of.second * scalars.beta2_correction) + options.epsilon);
+  const double step =
+      of.first * scalars.beta1_correction / (std::sqrt(of.second * scalars.beta2_correction) + options.epsilon);
   of.parameter -= rate * options.weight_decay * of.parameter;
   of.parameter -= rate * step;
   return of;
@@ -25,7 +26,9 @@ inline Trained adam_step(Trained of, double gradient, const AdamOptions& options
 inline Trained sgd_step(Trained of, double gradient, const SgdOptions& options, const StepScalars& scalars) {
   gradient += options.weight_decay * of.parameter;
   of.first = options.momentum * of.first + gradient;
-  const double step = options.momentum == 0 ? gradient : options.nesterov ? gradient + options.momentum * of.first : of.first;
+  const double step = options.momentum == 0 ? gradient
+                      : options.nesterov    ? gradient + options.momentum * of.first
+                                            : of.first;
   of.parameter -= scalars.learning_rate * step;
   return of;
 }

@@ -93,7 +93,8 @@ TEST(FileTest, RefusesWhatIsNoFile) {
   EXPECT_EQ(error_of([&] { File::open(folder.write("a", "x") / "below"); }).code(), ErrorCode::kNotFound);
   EXPECT_EQ(error_of([&] { File::open(folder.path()); }).code(), ErrorCode::kInvalidArgument);
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  EXPECT_EQ(error_of([&] { File::open(folder / "pipe"); }).code(), ErrorCode::kInvalidArgument) << "and does not wait";
+  EXPECT_EQ(error_of([&] { File::open(folder / "pipe"); }).code(), ErrorCode::kInvalidArgument)
+      << "and does not wait";
   EXPECT_THAT(error_of([&] { File::open(folder / "gone"); }).what(), HasSubstr((folder / "gone").string()));
 }
 

@@ -40,7 +40,8 @@ TEST(VectorMath, NormalErrorIsAsStated) {
   sweep(-14, 14, [&](float x) {
     const auto exact = static_cast<double>(x);
     const Normal normal = fast_normal(x);
-    distribution = std::max(distribution, std::abs(static_cast<double>(normal.distribution) - 0.5 * std::erfc(-exact / std::sqrt(2.0))));
+    distribution = std::max(distribution, std::abs(static_cast<double>(normal.distribution) -
+                                                   0.5 * std::erfc(-exact / std::sqrt(2.0))));
     if (std::abs(x) < 6) {
       const double truth = std::exp(-0.5 * exact * exact) / std::sqrt(2 * std::acos(-1.0));
       density = std::max(density, std::abs(static_cast<double>(normal.density) / truth - 1));
@@ -56,7 +57,8 @@ TEST(VectorMath, Bf16IsTheNearestWithTiesToEven) {
   };
   sweep(-3, 3, expect_nearest);
   sweep(-1e30F, 1e30F, expect_nearest);
-  for (const std::uint32_t bits : {0x3F808000U, 0x3F818000U, 0x3F807FFFU, 0x3F808001U, 0xBF808000U, 0U, 0x80000000U}) {
+  for (const std::uint32_t bits :
+       {0x3F808000U, 0x3F818000U, 0x3F807FFFU, 0x3F808001U, 0xBF808000U, 0U, 0x80000000U}) {
     expect_nearest(std::bit_cast<float>(bits));
   }
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

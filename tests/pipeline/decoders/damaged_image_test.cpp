@@ -52,7 +52,9 @@ class DamagedImageTest : public ::testing::Test {
     const Outcome part = window(used_, encoded, 0x00);
     EXPECT_EQ(part, window(used_, encoded, 0xFF));
     EXPECT_EQ(part, window(fresh, encoded, 0x5A));
-    if (first.error.empty() && part.error.empty()) { EXPECT_TRUE(equals_crop(part.pixels, first.pixels)); }
+    if (first.error.empty() && part.error.empty()) {
+      EXPECT_TRUE(equals_crop(part.pixels, first.pixels));
+    }
     errors_ += first.error.empty() ? 0 : 1;
   }
 
@@ -70,7 +72,8 @@ class DamagedImageTest : public ::testing::Test {
             encode_jpeg(picture, {.quality = 60, .restart_rows = 1, .standard_tables = false}),
             encode_jpeg(picture, {.quality = 60, .progressive = true}),
             encode_jpeg(picture, {.quality = 60, .horizontal = 1, .vertical = 1}),
-            encode_png(make_picture(kHeight, kWidth, 3, 8)), encode_png(picture, {.interlaced = true})};
+            encode_png(make_picture(kHeight, kWidth, 3, 8)),
+            encode_png(picture, {.interlaced = true})};
   }
 
   ImageDecoder used_;
@@ -123,7 +126,9 @@ TEST_F(DamagedImageTest, NoFlippedBitOfAPngGivesOtherPixels) {
     Bytes damaged = image;
     damaged[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
     const Outcome outcome = whole(used_, damaged, 0);
-    if (outcome.error.empty()) { ASSERT_EQ(outcome.pixels, good.pixels) << "bit " << bit; }
+    if (outcome.error.empty()) {
+      ASSERT_EQ(outcome.pixels, good.pixels) << "bit " << bit;
+    }
   }
 }
 

@@ -15,7 +15,8 @@ using Pixels = std::vector<std::uint8_t>;
 // decode_window() against decode() and a crop.
 class WindowChecker {
  public:
-  explicit WindowChecker(std::span<const std::byte> encoded) : encoded_(encoded), size_(decoder_.read_size(encoded)) {
+  explicit WindowChecker(std::span<const std::byte> encoded)
+      : encoded_(encoded), size_(decoder_.read_size(encoded)) {
     whole_.resize(static_cast<std::size_t>(size_.height * size_.width) * 3);
     decoder_.decode(encoded, whole_);
   }
@@ -28,7 +29,8 @@ class WindowChecker {
     decoder_.decode_window(encoded_, window, pixels);
     for (std::int64_t row = 0; row < window.height; ++row) {
       const std::uint8_t* wanted = whole_.data() + ((window.top + row) * size_.width + window.left) * 3;
-      if (!std::equal(wanted, wanted + row_bytes, pixels.data() + static_cast<std::size_t>(row) * row_bytes)) return false;
+      if (!std::equal(wanted, wanted + row_bytes, pixels.data() + static_cast<std::size_t>(row) * row_bytes))
+        return false;
     }
     return true;
   }
@@ -54,8 +56,9 @@ ImageWindow random_window(const ImageSize& size, std::mt19937& random) {
 }
 
 std::string text_of(const ImageSize& size, const ImageWindow& window) {
-  return std::to_string(window.height) + "x" + std::to_string(window.width) + " at " + std::to_string(window.top) + "," +
-         std::to_string(window.left) + " of " + std::to_string(size.height) + "x" + std::to_string(size.width);
+  return std::to_string(window.height) + "x" + std::to_string(window.width) + " at " + std::to_string(window.top) +
+         "," + std::to_string(window.left) + " of " + std::to_string(size.height) + "x" +
+         std::to_string(size.width);
 }
 
 struct Kind {
@@ -98,8 +101,9 @@ TEST_P(DecodeWindowTest, EqualsACropOfTheWholeOnEverySmallWindow) {
 INSTANTIATE_TEST_SUITE_P(
     All, DecodeWindowTest,
     ::testing::Values(Kind{"grey", 1, {}}, Kind{"yuv444", 3, {.horizontal = 1, .vertical = 1}},
-                      Kind{"yuv422", 3, {.horizontal = 2, .vertical = 1}}, Kind{"yuv440", 3, {.horizontal = 1, .vertical = 2}},
-                      Kind{"yuv420", 3, {}}, Kind{"yuv411", 3, {.horizontal = 4, .vertical = 1}},
+                      Kind{"yuv422", 3, {.horizontal = 2, .vertical = 1}},
+                      Kind{"yuv440", 3, {.horizontal = 1, .vertical = 2}}, Kind{"yuv420", 3, {}},
+                      Kind{"yuv411", 3, {.horizontal = 4, .vertical = 1}},
                       Kind{"yuv410", 3, {.horizontal = 4, .vertical = 2}}, Kind{"cmyk", 4, {}},
                       Kind{"restarts", 3, {.restart_rows = 1}}, Kind{"progressive_grey", 1, {.progressive = true}},
                       Kind{"progressive444", 3, {.horizontal = 1, .vertical = 1, .progressive = true}},

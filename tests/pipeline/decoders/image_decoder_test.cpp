@@ -100,9 +100,9 @@ TEST(ImageDecoderTest, SaysWhatIsNoImage) {
   ImageDecoder decoder;
   EXPECT_THAT(error_of(decoder, {}), HasSubstr("empty"));
   EXPECT_THAT(error_of(decoder, to_bytes("GIF89a and so on")), HasSubstr("neither JPEG nor PNG"));
-  EXPECT_THAT(error_of(decoder, encode_jpeg(make_picture(9, 9, 3, 1)).size() > 0
-                                    ? to_bytes("\xFF\xD8\xFF\xE0") : Bytes()),
-              HasSubstr("bad JPEG: Premature end"));
+  EXPECT_THAT(
+      error_of(decoder, encode_jpeg(make_picture(9, 9, 3, 1)).size() > 0 ? to_bytes("\xFF\xD8\xFF\xE0") : Bytes()),
+      HasSubstr("bad JPEG: Premature end"));
 }
 
 TEST(ImageDecoderTest, RefusesWindowsAndBuffersThatDoNotFit) {

@@ -20,7 +20,8 @@ Bytes half_random(std::size_t size) {
 
 Bytes read_to_end(ByteInput& input, std::size_t step) {
   Bytes all, piece(step);
-  while (const std::size_t count = input.read(piece)) all.insert(all.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(count));
+  while (const std::size_t count = input.read(piece))
+    all.insert(all.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(count));
   return all;
 }
 

@@ -65,7 +65,8 @@ TYPED_TEST_P(FileSourceSuite, SaysWhichFileCannotBeRead) {
 TYPED_TEST_P(FileSourceSuite, NeverGivesWrongBytesFromFilesCutShortUnderIt) {
   const SourcePtr source = this->maker_.open();
   const auto before = read_all(*source);
-  for (const auto& file : this->maker_.files()) std::filesystem::resize_file(file, std::filesystem::file_size(file) / 3);
+  for (const auto& file : this->maker_.files())
+    std::filesystem::resize_file(file, std::filesystem::file_size(file) / 3);
   const std::size_t errors = this->check_never_wrong(*source, before);
   EXPECT_EQ(errors > 0, !TypeParam::kResident);
 }

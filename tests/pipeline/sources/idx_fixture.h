@@ -16,7 +16,8 @@ inline Bytes make_idx(std::initializer_list<std::uint32_t> extents, int first = 
     for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<std::byte>(extent >> shift));
     elements *= extent;
   }
-  for (std::uint64_t i = 0; i < elements; ++i) bytes.push_back(static_cast<std::byte>(i + static_cast<unsigned>(first)));
+  for (std::uint64_t i = 0; i < elements; ++i)
+    bytes.push_back(static_cast<std::byte>(i + static_cast<unsigned>(first)));
   return bytes;
 }
 

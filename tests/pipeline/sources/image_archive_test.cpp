@@ -74,7 +74,9 @@ TEST_P(ImageArchiveTest, GivesTheFilesInTheOrderOfTheirPaths) {
     for (std::uint64_t i = 0; i < source->info().records; ++i) {
       EXPECT_EQ(to_bytes(source->read(i, scratch).fields[0]), files.at(source->describe(i)));
       EXPECT_EQ(label_of(*source, i), static_cast<std::int64_t>(i / (source->info().records / 3)));
-      if (i > 0) { EXPECT_LT(source->describe(i - 1), source->describe(i)); }
+      if (i > 0) {
+        EXPECT_LT(source->describe(i - 1), source->describe(i));
+      }
     }
   }
 }
@@ -89,22 +91,24 @@ TEST_P(ImageArchiveTest, DoesNotDependOnTheOrderOfPacking) {
 
 TEST_P(ImageArchiveTest, AClassMayBeCalledTest) {
   const Bytes image = encode_jpeg(make_picture(8, 8, 3, 1));
-  const SourcePtr source = image_archive(write(TarBuilder().add("test/1.jpg", image).add("aim/1.jpg", image).finish()));
+  const SourcePtr source =
+      image_archive(write(TarBuilder().add("test/1.jpg", image).add("aim/1.jpg", image).finish()));
   EXPECT_THAT(source->info().classes, ElementsAre("aim", "test"));
   std::vector<std::byte> scratch;
   EXPECT_EQ(to_bytes(source->read(1, scratch).fields[0]), image);
 }
 
 TEST_P(ImageArchiveTest, KeepsAnEmptyFileAsARecord) {
-  const SourcePtr source = image_archive(write(TarBuilder().add("a/1.jpg", {}).add("a/2.jpg", to_bytes("x")).finish()));
+  const SourcePtr source =
+      image_archive(write(TarBuilder().add("a/1.jpg", {}).add("a/2.jpg", to_bytes("x")).finish()));
   std::vector<std::byte> scratch;
   EXPECT_TRUE(source->read(0, scratch).fields[0].empty());
   EXPECT_EQ(source->read(1, scratch).fields[0].size(), 1U);
 }
 
 TEST_P(ImageArchiveTest, EveryTruncationIsAnErrorWithItsPlace) {
-  const Bytes packed = pack(TarBuilder().add("a/1.jpg", to_bytes("hello")).add("b/1.jpg", to_bytes("world")).finish(),
-                            GetParam());
+  const Bytes packed =
+      pack(TarBuilder().add("a/1.jpg", to_bytes("hello")).add("b/1.jpg", to_bytes("world")).finish(), GetParam());
   // The last block of zeros of a plain archive is no loss.
   const std::size_t end = GetParam() == Packing::kPlain ? packed.size() - 1024 : packed.size();
   const auto path = folder_.write("a.tar", packed);
@@ -139,12 +143,16 @@ TEST_P(ImageArchiveTest, NoFlippedByteOfTheContainerDoesMoreThanItMay) {
     TempFolder::patch(path, at, packed[at]);
   }
   EXPECT_GT(found, 0U);
-  // A tar archive and a zstd frame without a checksum cannot show damage within an image: that is the decoder's part.
-  if (GetParam() == Packing::kGzip) { EXPECT_EQ(unnoticed, 0U); }
+  // A tar archive and a zstd frame without a checksum cannot show damage within an image: that is the decoder's
+  // part.
+  if (GetParam() == Packing::kGzip) {
+    EXPECT_EQ(unnoticed, 0U);
+  }
 }
 
 TEST_P(ImageArchiveTest, RefusesLinksToImages) {
-  const auto path = write(TarBuilder().add("a/1.jpg", to_bytes("x")).add_link("a/2.jpg").add_link("notes").finish());
+  const auto path =
+      write(TarBuilder().add("a/1.jpg", to_bytes("x")).add_link("a/2.jpg").add_link("notes").finish());
   try {
     image_archive(path);
     FAIL();
@@ -167,7 +175,8 @@ TEST_P(ImageArchiveTest, SaysWhatItFoundInsteadOfImages) {
 TEST(PackedArchiveTest, KeepsToItsMemoryLimit) {
   TempFolder folder;
   const Bytes image(1000, std::byte{1});
-  const auto path = folder.write("a.tar.zst", zstd(TarBuilder().add("a/1.jpg", image).add("a/2.jpg", image).finish()));
+  const auto path =
+      folder.write("a.tar.zst", zstd(TarBuilder().add("a/1.jpg", image).add("a/2.jpg", image).finish()));
   EXPECT_EQ(image_archive(path, {.memory_limit = 2000})->info().records, 2U);
   try {
     image_archive(path, {.memory_limit = 1999});

@@ -17,7 +17,8 @@ using Paths = std::vector<std::string>;
 Paths records(const Paths& paths, Split split) {
   const ImageLayout layout = lay_out_images(paths, split, "here");
   Paths named;
-  for (const auto& record : layout.records) named.push_back(paths[record.path] + "=" + layout.classes[record.label]);
+  for (const auto& record : layout.records)
+    named.push_back(paths[record.path] + "=" + layout.classes[record.label]);
   return named;
 }
 
@@ -44,7 +45,8 @@ TEST(ImageLayoutTest, SharesTheClassesOfBothSplits) {
 
 TEST(ImageLayoutTest, AllowsOneMoreFolderAround) {
   EXPECT_THAT(records({"set/train/a/1.jpg", "set/val/a/2.jpg"}, Split::kTest), ElementsAre("set/val/a/2.jpg=a"));
-  EXPECT_THAT(records({"set/a/1.jpg", "set/b/2.jpg"}, Split::kTrain), ElementsAre("set/a/1.jpg=a", "set/b/2.jpg=b"));
+  EXPECT_THAT(records({"set/a/1.jpg", "set/b/2.jpg"}, Split::kTrain),
+              ElementsAre("set/a/1.jpg=a", "set/b/2.jpg=b"));
 }
 
 TEST(ImageLayoutTest, PrefersTestToVal) {

@@ -41,7 +41,8 @@ TEST(OpenSourceTest, SaysWhatItFoundAndWhatItUnderstands) {
   EXPECT_THAT(error_of(folder / "nothing"), HasSubstr("there is no such file or folder"));
   EXPECT_THAT(error_of(folder / "nothing"), HasSubstr("idx"));
   EXPECT_THAT(error_of(folder.path()), HasSubstr("it is empty"));
-  EXPECT_THAT(error_of(folder.write("a.jpg", encode_jpeg(make_picture(64, 64, 3, 1)))), HasSubstr("no tar archive"));
+  EXPECT_THAT(error_of(folder.write("a.jpg", encode_jpeg(make_picture(64, 64, 3, 1)))),
+              HasSubstr("no tar archive"));
   EXPECT_THAT(error_of(folder.write("b", "")), HasSubstr("is empty"));
   EXPECT_THAT(error_of("/dev/null"), HasSubstr("neither a file nor a folder"));
 }

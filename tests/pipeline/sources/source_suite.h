@@ -30,8 +30,8 @@ inline std::vector<std::vector<Bytes>> read_all(const Source& source) {
   return records;
 }
 
-// Maker: `SourcePtr open() const` any number of times; `void change()` alters one record's bytes, keeping sizes where
-// the source promises to see content; kRecords, kResident.
+// Maker: `SourcePtr open() const` any number of times; `void change()` alters one record's bytes, keeping sizes
+// where the source promises to see content; kRecords, kResident.
 template <typename Maker>
 class SourceSuite : public ::testing::Test {
  protected:

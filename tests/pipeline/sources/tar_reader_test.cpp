@@ -83,8 +83,11 @@ TEST(TarReaderTest, UnderstandsThePrefixOfUstarAndBinarySizes) {
 
 TEST(TarReaderTest, EveryTruncationIsAnErrorWithItsOffset) {
   TempFolder folder;
-  const Bytes whole =
-      TarBuilder().add("a", to_bytes("hello")).add_with_pax("b", to_bytes("world")).add("c", Bytes(600)).unfinished();
+  const Bytes whole = TarBuilder()
+                          .add("a", to_bytes("hello"))
+                          .add_with_pax("b", to_bytes("world"))
+                          .add("c", Bytes(600))
+                          .unfinished();
   const auto path = folder.write("a.tar", whole);
   for (std::size_t size = whole.size() + 1; size-- > 0;) {
     std::filesystem::resize_file(path, size);

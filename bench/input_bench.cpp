@@ -1,0 +1,191 @@
+// The input engine alone. Ratios are taken from pairs measured in turn (A B A B ...) within one benchmark: the
+// counters ratio_median, ratio_min and ratio_max; images_per_second is the engine's.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/rng.h"
+#include "headrace/devices/registry.h"
+#include "headrace/pipeline/loader.h"
+#include "headrace/pipeline/pipelines.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::int64_t kImages = 50'000;
+constexpr std::int64_t kBatch = 512;
+constexpr std::int64_t kSide = 32, kChannels = 3, kPad = 4;
+constexpr std::int64_t kPixels = kSide * kSide;
+constexpr std::int64_t kBytes = kPixels * kChannels;
+constexpr float kMean[] = {0.4914F, 0.4822F, 0.4465F};
+constexpr float kStd[] = {0.2470F, 0.2435F, 0.2616F};
+constexpr int kPairs = 7;
+
+std::vector<std::byte> random_pixels() {
+  std::vector<std::byte> pixels(static_cast<std::size_t>(kImages * kBytes));
+  std::mt19937_64 engine(1);
+  for (std::size_t i = 0; i + 8 <= pixels.size(); i += 8) {
+    const std::uint64_t word = engine();
+    std::memcpy(pixels.data() + i, &word, sizeof word);
+  }
+  return pixels;
+}
+
+Dataset cifar_dataset(ImageLayout layout) {
+  const SourcePtr source =
+      in_memory("noise", kImages,
+                {Array{.field = {.name = "image", .dtype = DType::kU8, .shape = {kSide, kSide, kChannels}},
+                       .bytes = random_pixels()}});
+  return Dataset::from(source)
+      .shuffle({.seed = 1})
+      .map(pad_crop(kSide, kPad) | flip() | normalize({kMean, kMean + 3}, {kStd, kStd + 3}) | to_layout(layout))
+      .batch({.global = kBatch});
+}
+
+// What one would write for this one purpose: gather, crop, flip and normalise an image in one loop, for the same
+// processors as the engine's kernels.
+#if defined(__x86_64__) && !defined(HEADRACE_SANITIZED)
+__attribute__((target_clones("arch=icelake-server", "arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
+void fused_image(const std::uint8_t* from, std::int64_t top, std::int64_t left, std::int64_t direction,
+                 const float* scale, const float* shift, float* to) {
+  const std::int64_t begin = std::max<std::int64_t>(0, -left), end = std::min(kSide, kSide - left);
+  for (std::int64_t c = 0; c < kChannels; ++c) {
+    for (std::int64_t y = 0; y < kSide; ++y) {
+      float* row = to + c * kPixels + y * kSide;
+      std::fill(row, row + kSide, shift[c]);
+      if (top + y < 0 || top + y >= kSide) continue;
+      const std::uint8_t* source = from + ((top + y) * kSide + left) * kChannels + c;
+      if (direction > 0) {
+        for (std::int64_t x = begin; x < end; ++x) {
+          row[x] = static_cast<float>(source[x * kChannels]) * scale[c] + shift[c];
+        }
+      } else {
+        for (std::int64_t x = begin; x < end; ++x) {
+          row[kSide - 1 - x] = static_cast<float>(source[x * kChannels]) * scale[c] + shift[c];
+        }
+      }
+    }
+  }
+}
+
+double fused_epoch(const std::vector<std::byte>& pixels, const std::vector<std::uint32_t>& order,
+                   std::vector<float>& batch, std::uint64_t epoch) {
+  float scale[3], shift[3];
+  for (int c = 0; c < 3; ++c) {
+    scale[c] = 1 / (255 * kStd[c]);
+    shift[c] = -kMean[c] / kStd[c];
+  }
+  const Stopwatch watch;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    Philox random({.seed = 1, .epoch = static_cast<std::uint32_t>(epoch), .record = order[i]});
+    const auto top = static_cast<std::int64_t>(random.below(2 * kPad + 1)) - kPad;
+    const auto left = static_cast<std::int64_t>(random.below(2 * kPad + 1)) - kPad;
+    const std::int64_t direction = random.uniform() < 0.5F ? -1 : 1;
+    fused_image(reinterpret_cast<const std::uint8_t*>(pixels.data()) + order[i] * kBytes, top, left, direction, scale,
+                shift, batch.data() + static_cast<std::int64_t>(i) % (3 * kBatch) * kBytes);
+  }
+  return watch.seconds();
+}
+
+// Seconds of one epoch after the first batch was there.
+double loader_epoch(Loader& loader, std::uint64_t steps) {
+  const Stopwatch watch;
+  for (std::uint64_t i = 0; i < steps; ++i) {
+    const auto batch = loader.next();
+    benchmark::DoNotOptimize(batch->tensors()[0].data);
+  }
+  return watch.seconds();
+}
+
+void report_ratios(benchmark::State& state, std::vector<double> ratios, double images_per_second) {
+  std::sort(ratios.begin(), ratios.end());
+  state.counters["ratio_median"] = ratios[ratios.size() / 2];
+  state.counters["ratio_min"] = ratios.front();
+  state.counters["ratio_max"] = ratios.back();
+  state.counters["images_per_second"] = images_per_second;
+}
+
+// One compute thread of the engine against the loop on one thread.
+void cifar_train_against_fused_loop(benchmark::State& state) {
+  const std::vector<std::byte> pixels = random_pixels();
+  std::vector<std::uint32_t> order(kImages);
+  for (std::uint32_t i = 0; i < kImages; ++i) order[i] = i;
+  std::shuffle(order.begin(), order.end(), std::mt19937(3));
+  std::vector<float> batch(3 * kBatch * kBytes);
+  const Dataset dataset = cifar_dataset(ImageLayout::kChannelsFirst);
+  for (auto _ : state) {
+    DeviceGroup devices = open_devices("cpu", DeviceNeed::kMemory);
+    Loader loader(dataset, devices, {.epochs = kPairs + 1, .threads = 1});
+    std::vector<double> ratios;
+    double seconds = 0;
+    for (int pair = -1; pair < kPairs; ++pair) {
+      // The batches that were made while the loop had the processor are not counted.
+      const double engine_share = static_cast<double>(loader.steps_per_epoch() - 3) / static_cast<double>(loader.steps_per_epoch());
+      loader_epoch(loader, 3);
+      const double engine = loader_epoch(loader, loader.steps_per_epoch() - 3) / engine_share;
+      const double loop = fused_epoch(pixels, order, batch, static_cast<std::uint64_t>(pair + 1));
+      if (pair < 0) continue;
+      ratios.push_back(loop / engine);
+      seconds += engine;
+    }
+    report_ratios(state, ratios, kPairs * kImages / seconds);
+  }
+}
+BENCHMARK(cifar_train_against_fused_loop)->Iterations(1)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+void cifar_train(benchmark::State& state) {
+  const auto layout = state.range(0) == 0 ? ImageLayout::kChannelsFirst : ImageLayout::kChannelsLast;
+  DeviceGroup devices = open_devices("cpu", DeviceNeed::kMemory);
+  Loader loader(cifar_dataset(layout), devices, {.epochs = 1'000'000, .threads = static_cast<int>(state.range(1))});
+  loader_epoch(loader, 10);
+  for (auto _ : state) loader_epoch(loader, 1);
+  state.counters["images_per_second"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * kBatch), benchmark::Counter::kIsRate);
+}
+BENCHMARK(cifar_train)->ArgsProduct({{0, 1}, {1, 2}})->ArgNames({"hwc", "threads"})->UseRealTime();
+
+// The engine's own cost: 512 integers a batch.
+void trivial(benchmark::State& state) {
+  DeviceGroup devices = open_devices("cpu", DeviceNeed::kMemory);
+  Loader loader(make_pipeline("trivial", {}), devices, {.epochs = 1'000'000, .threads = 1});
+  loader_epoch(loader, 10);
+  for (auto _ : state) loader_epoch(loader, 1);
+  state.counters["ns_an_element"] = benchmark::Counter(
+      static_cast<double>(state.iterations() * kBatch) * 1e-9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(trivial)->UseRealTime();
+
+// Needs photographs: HEADRACE_DATA names the folder with imagenet-sample-700.tar.
+void jpeg(benchmark::State& state, const char* pipeline) {
+  const char* folder = std::getenv("HEADRACE_DATA");
+  if (folder == nullptr) return state.SkipWithError("set HEADRACE_DATA to the folder with imagenet-sample-700.tar");
+  DeviceGroup devices = open_devices("cpu", DeviceNeed::kMemory);
+  const PipelineOptions options{.data = std::filesystem::path(folder) / "imagenet-sample-700.tar",
+                                .split = Split::kTrain,
+                                .global_batch = 64};
+  Loader loader(make_pipeline(pipeline, options), devices,
+                {.epochs = 1'000'000, .threads = static_cast<int>(state.range(0))});
+  loader_epoch(loader, 3);
+  const LoaderStats before = loader.stats();
+  for (auto _ : state) loader_epoch(loader, 1);
+  const LoaderStats after = loader.stats();
+  const double decode = static_cast<double>(after.decode_ns - before.decode_ns);
+  const double operate = static_cast<double>(after.operate_ns - before.operate_ns);
+  state.counters["images_per_second"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * 64), benchmark::Counter::kIsRate);
+  state.counters["decode_share"] = decode / (decode + operate);
+}
+BENCHMARK_CAPTURE(jpeg, train, "jpeg-train")->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(jpeg, train_float, "jpeg-train-float")->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(jpeg, eval, "jpeg-eval")->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace headrace
+
+BENCHMARK_MAIN();

@@ -1,0 +1,40 @@
+#include "headrace/pipeline/engine/batch_layout.h"
+
+#include <gtest/gtest.h>
+
+namespace headrace {
+namespace {
+
+const Fields kFields{{.name = "image", .dtype = DType::kU8, .shape = {5, 5, 3}},
+                     {.name = "label", .dtype = DType::kI64, .shape = {}}};
+
+TEST(BatchLayout, PlacesFieldsOneAfterAnotherAligned) {
+  const BatchLayout layout(kFields, 10, 4);
+  EXPECT_EQ(layout.local_rows, 3);
+  EXPECT_EQ(layout.row_bytes[0], 75U);
+  EXPECT_EQ(layout.row_bytes[1], 8U);
+  EXPECT_EQ(layout.offset[0], 0U);
+  EXPECT_EQ(layout.offset[1], 256U);
+  EXPECT_EQ(layout.buffer_bytes, 320U);
+  EXPECT_EQ(layout.sample_bytes, 83U);
+}
+
+TEST(BatchLayout, SharesEveryExampleOnceInOrderAndWithinTheRows) {
+  for (std::int64_t global : {1, 7, 10, 64}) {
+    for (int replicas : {1, 2, 3, 8}) {
+      const BatchLayout layout(kFields, global, replicas);
+      for (std::int64_t examples = 0; examples <= global; ++examples) {
+        EXPECT_EQ(layout.first_of(examples, 0), 0);
+        EXPECT_EQ(layout.first_of(examples, replicas), examples);
+        for (int r = 0; r < replicas; ++r) {
+          const std::int64_t rows = layout.first_of(examples, r + 1) - layout.first_of(examples, r);
+          EXPECT_GE(rows, examples / replicas);
+          EXPECT_LE(rows, layout.local_rows);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace headrace
