@@ -32,7 +32,8 @@ SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::
 SourcePtr cifar_binary(const std::filesystem::path& folder, Split split);
 
 // A folder `class/name.jpg|.jpeg|.png`, or `train/class/...` and `test/class/...` beside each other.
-// Labels are the class folders in bytewise order; records are in bytewise order of their path.
+// A val/ stands for test/ where there is none. Labels are the class folders of both splits in bytewise order;
+// records are in bytewise order of their path.
 // Fields: image (encoded), label i64.
 SourcePtr image_folder(const std::filesystem::path& folder, Split split);
 

@@ -19,7 +19,8 @@ class Permutation {
     low_bits_ = bits - bits / 2;
     low_mask_ = (std::uint64_t{1} << low_bits_) - 1;
     high_mask_ = (std::uint64_t{1} << (bits / 2)) - 1;
-    for (std::size_t i = 0; i < keys_.size(); ++i) keys_[i] = mix_seed(key, i);
+    rounds_ = bits < kSmallBits ? kMaxRounds : kRounds;
+    for (std::size_t i = 0; i < rounds_; ++i) keys_[i] = mix_seed(key, i);
   }
 
   std::uint64_t size() const noexcept { return size_; }
@@ -34,7 +35,10 @@ class Permutation {
   }
 
  private:
+  // Halves of few bits take more rounds to mix: with 6, five indices show a bias.
   static constexpr std::size_t kRounds = 6;
+  static constexpr std::size_t kMaxRounds = 12;
+  static constexpr int kSmallBits = 12;
 
   static std::uint64_t mix(std::uint64_t half, std::uint64_t key) noexcept {
     std::uint64_t z = (half + key) * 0xBF58476D1CE4E5B9ULL;
@@ -45,7 +49,7 @@ class Permutation {
   std::uint64_t encrypt(std::uint64_t value) const noexcept {
     std::uint64_t low = value & low_mask_;
     std::uint64_t high = value >> low_bits_;
-    for (std::size_t round = 0; round < kRounds; round += 2) {
+    for (std::size_t round = 0; round < rounds_; round += 2) {
       high ^= mix(low, keys_[round]) & high_mask_;
       low ^= mix(high, keys_[round + 1]) & low_mask_;
     }
@@ -56,7 +60,8 @@ class Permutation {
   int low_bits_ = 0;
   std::uint64_t low_mask_ = 0;
   std::uint64_t high_mask_ = 0;
-  std::array<std::uint64_t, kRounds> keys_{};
+  std::size_t rounds_ = kRounds;
+  std::array<std::uint64_t, kMaxRounds> keys_{};
 };
 
 }  // namespace headrace

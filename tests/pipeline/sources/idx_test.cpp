@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/sources/file_source_suite.h"
 #include "headrace/tests/pipeline/sources/idx_fixture.h"
@@ -163,6 +164,23 @@ TEST(IdxTest, ReadsMnist) {
     EXPECT_EQ(label_of(*train, i), first_train[i]);
     EXPECT_EQ(label_of(*test, i), first_test[i]);
   }
+}
+
+std::string hash_of_pixels(const Source& source) {
+  Sha256 hash;
+  std::vector<std::byte> scratch;
+  for (std::uint64_t i = 0; i < source.info().records; ++i) hash.update(source.read(i, scratch).fields[0]);
+  return hash.finish_hex();
+}
+
+// The hashes are of the original files behind their 16 bytes of header.
+TEST(IdxTest, GivesMnistsOwnPixels) {
+  const auto folder = shared_data("mnist");
+  if (!folder) GTEST_SKIP() << "no MNIST here: set HEADRACE_DATA";
+  EXPECT_EQ(hash_of_pixels(*idx_folder(*folder, Split::kTrain)),
+            "741c988805d008ac6e4c904b69001ba184c24b2c540a4ef403f4c71b676cf757");
+  EXPECT_EQ(hash_of_pixels(*idx_folder(*folder, Split::kTest)),
+            "6d87418db22cc8025d05968bec9bd5c3932904b23485740db143a061a2c9d161");
 }
 
 TEST(IdxTest, ReadsFashionMnist) {

@@ -26,8 +26,9 @@ TEST(RandomWindow, KeepsAreaAndRatioAndStaysInside) {
     area_sum += area;
     log_ratio_sum += std::log(ratio);
   }
-  EXPECT_NEAR(area_sum / kDraws, 0.53, 0.02);  // 0.54 but for the large ones that do not fit
-  EXPECT_NEAR(log_ratio_sum / kDraws, 0, 0.02);
+  // A million draws by torchvision's rule for an image of this size: large windows often do not fit.
+  EXPECT_NEAR(area_sum / kDraws, 0.4328, 0.012);
+  EXPECT_NEAR(log_ratio_sum / kDraws, 0.0309, 0.01);
 }
 
 TEST(RandomWindow, FollowsTheDraws) {
@@ -67,7 +68,7 @@ TEST(RandomWindow, IsTheSameOnEveryMachine) {
     const ImageWindow window = draw_window({}, {.height = 375, .width = 500}, random);
     sum = sum * 31 + static_cast<std::uint64_t>(window.top * 7 + window.left * 5 + window.height * 3 + window.width);
   }
-  EXPECT_EQ(sum, 1U);
+  EXPECT_EQ(sum, 5264798135240766094U);
 }
 
 }  // namespace
