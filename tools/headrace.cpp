@@ -14,7 +14,9 @@ constexpr int kWrongUsage = 2;
 int report(const headrace::Error& error) {
   std::fprintf(stderr, "headrace: %s\n", error.message().c_str());
   if (!error.hint().empty()) std::fprintf(stderr, "  hint: %s\n", error.hint().c_str());
-  return dynamic_cast<const headrace::ConfigError*>(&error) != nullptr ? kWrongUsage : kRunFailed;
+  const bool asked_wrongly = error.code() == headrace::ErrorCode::kInvalidArgument ||
+                             error.code() == headrace::ErrorCode::kUnsupported;
+  return asked_wrongly ? kWrongUsage : kRunFailed;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 #include "headrace/devices/cpu/flush_denormals.h"
@@ -21,13 +22,19 @@ void parallel_ranges(std::int64_t count, std::int64_t grain, const Function& fun
     if (count > 0) function(std::int64_t{0}, count);
     return;
   }
+  // Orders the threads for ThreadSanitizer too, which does not see libgomp start and join them.
+  std::atomic<std::int64_t> started{0}, done{0};
+  started.store(1, std::memory_order_release);
 #pragma omp parallel for schedule(static, 1) num_threads(static_cast <int>(threads))
   for (std::int64_t part = 0; part < threads; ++part) {
+    (void)started.load(std::memory_order_acquire);
     const FlushDenormals guard;
     const std::int64_t begin = grains * part / threads * grain;
     const std::int64_t end = std::min(count, grains * (part + 1) / threads * grain);
     function(begin, end);
+    done.fetch_add(1, std::memory_order_release);
   }
+  (void)done.load(std::memory_order_acquire);
 }
 
 // A grain that is worth a thread for rows of `row_elements` f32 each.
