@@ -31,6 +31,12 @@ Dataset batched(const Dataset& data, std::int64_t batch, const CommonOptions& op
   return data.batch({.global = batch}).prefetch(options.prefetch);
 }
 
+// Adam whose rate falls from `peak` to nothing over the run.
+Optimizer decaying_adam(float peak, const CommonOptions& options, int usual_epochs, const Dataset& train) {
+  const std::uint64_t epochs = options.epochs > 0 ? options.epochs : static_cast<std::uint64_t>(usual_epochs);
+  return adam(Schedule::linear_decay({.peak = peak, .total_steps = epochs * train.steps_per_epoch()}));
+}
+
 void require_image(const std::string& recipe, const SourcePtr& source, const Shape& shape) {
   const Field& image = source->info().fields.at(find_field(source->info().fields, "image"));
   if (image.encoding == Encoding::kImage || image.shape == shape) return;  // a decoded size shows when decoded
@@ -40,8 +46,8 @@ void require_image(const std::string& recipe, const SourcePtr& source, const Sha
 }
 
 // Images as they are stored, u8: the net scales them to [0, 1]. The last records of the training half validate.
-Recipe grey_recipe(const std::string& name, const CommonOptions& options, std::uint64_t held_out, std::int64_t batch,
-                   int epochs) {
+Recipe grey_recipe(const std::string& name, const CommonOptions& options, std::uint64_t held_out,
+                   std::int64_t batch) {
   const Halves halves = open_halves(options);
   require_image(name, halves.train, {28, 28, 1});
   const std::uint64_t records = halves.train->info().records;
@@ -56,12 +62,17 @@ Recipe grey_recipe(const std::string& name, const CommonOptions& options, std::u
           .test = batched(Dataset::from(halves.test), kEvaluationBatch, options),
           .net = named_net(name),
           .optimizer = adam(1e-3F),
-          .epochs = epochs};
+          .epochs = 2};
 }
 
-Recipe mnist_recipe(const CommonOptions& options) { return grey_recipe("mnist-mlp", options, 10'000, 32, 2); }
+Recipe mnist_recipe(const CommonOptions& options) { return grey_recipe("mnist-mlp", options, 10'000, 32); }
 
-Recipe fashion_recipe(const CommonOptions& options) { return grey_recipe("fashion-mnist", options, 5'000, 128, 3); }
+Recipe fashion_recipe(const CommonOptions& options) {
+  Recipe recipe = grey_recipe("fashion-mnist", options, 5'000, 128);
+  recipe.epochs = 3;
+  recipe.optimizer = decaying_adam(2e-3F, options, recipe.epochs, recipe.train);
+  return recipe;
+}
 
 // Decoded once into memory, then augmented every epoch; every tenth training image validates.
 Recipe cifar_recipe(const CommonOptions& options) {
@@ -76,15 +87,18 @@ Recipe cifar_recipe(const CommonOptions& options) {
   };
   const std::vector<float> mean = {0.4914F, 0.4822F, 0.4465F};
   const std::vector<float> std = {0.2470F, 0.2435F, 0.2616F};
+  static constexpr int kEpochs = 8;
   const Dataset all = decoded(halves.train);
+  const Dataset train =
+      batched(all.without_shard(kHeldOut, 0).shuffle().map(pad_crop(32, 4) | flip() | normalize(mean, std)),
+              batch_size(options, 512), options);
   return {.name = "cifar10-cnn",
-          .train = batched(all.without_shard(kHeldOut, 0).shuffle().map(pad_crop(32, 4) | flip() | normalize(mean, std)),
-                           batch_size(options, 512), options),
+          .train = train,
           .validation = batched(all.shard(kHeldOut, 0).map(center_crop(32) | normalize(mean, std)), kEvaluationBatch, options),
           .test = batched(decoded(halves.test).map(center_crop(32) | normalize(mean, std)), kEvaluationBatch, options),
           .net = named_net("cifar10-cnn"),
-          .optimizer = adam(2e-3F),
-          .epochs = 8};
+          .optimizer = decaying_adam(4e-3F, options, kEpochs, train),
+          .epochs = kEpochs};
 }
 
 using Maker = Recipe (*)(const CommonOptions&);
