@@ -69,7 +69,7 @@ Recipe mnist_recipe(const CommonOptions& options) { return grey_recipe("mnist-ml
 
 Recipe fashion_recipe(const CommonOptions& options) {
   Recipe recipe = grey_recipe("fashion-mnist", options, 5'000, 128);
-  recipe.epochs = 3;
+  recipe.epochs = 4;
   recipe.optimizer = decaying_adam(2e-3F, options, recipe.epochs, recipe.train);
   return recipe;
 }
