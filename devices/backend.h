@@ -25,8 +25,8 @@ class Backend {
   virtual std::string name() const = 0;  // "cpu", "cuda": the word before the colon in a device spec
   // The devices present, without opening them. Empty when the driver is missing; never throws for that.
   virtual std::vector<DeviceInfo> list() const = 0;
-  // Opens `ordinal` under the given unique name. Throws DeviceError.
-  virtual std::unique_ptr<Device> open(int ordinal, const std::string& name) const = 0;
+  // Opens `ordinal` under the given unique name, as one of `replicas` that share it. Throws DeviceError.
+  virtual std::unique_ptr<Device> open(int ordinal, const std::string& name, int replicas) const = 0;
   virtual std::vector<Finding> diagnose() const = 0;
 };
 

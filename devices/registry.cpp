@@ -104,7 +104,7 @@ Devices open_all(const DeviceSpec& spec, const Backend& backend, Table table) {
   Devices devices;
   for (const auto& item : resolve(spec, backend, table)) {
     for (int replica = 0; replica < item.replicas; ++replica) {
-      devices.push_back(backend.open(item.ordinal, replica_name(spec, item, replica)));
+      devices.push_back(backend.open(item.ordinal, replica_name(spec, item, replica), item.replicas));
     }
   }
   return devices;

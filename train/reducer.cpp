@@ -10,8 +10,10 @@ Reducer::Reducer(Collective& collective, std::int64_t elements, const ReducerOpt
       bucket_(std::max<std::int64_t>(1, options.bucket_bytes / static_cast<std::int64_t>(sizeof(float)))),
       sent_(static_cast<std::size_t>(collective.size()), 0) {}
 
-void Reducer::filled(int replica, const TensorView& arena, std::int64_t filled, Stream& stream) {
-  if (filled - sent_.at(static_cast<std::size_t>(replica)) >= bucket_) send(replica, arena, filled, stream);
+std::int64_t Reducer::filled(int replica, const TensorView& arena, std::int64_t filled, Stream& stream) {
+  const std::int64_t& sent = sent_.at(static_cast<std::size_t>(replica));
+  if (collective_->size() == 1 || filled - sent >= bucket_) send(replica, arena, filled, stream);
+  return sent;
 }
 
 void Reducer::finish(int replica, const TensorView& arena, Stream& stream) {

@@ -13,13 +13,14 @@ struct ReducerOptions {
 };
 
 // Gradients lie in one arena in the order in which the backward pass finishes them, so that a bucket is a slice:
-// no copies. One object for all replicas; each replica makes the same calls. With one replica nothing is done.
+// no copies. One object for all replicas; each replica makes the same calls. With one replica nothing is sent.
 class Reducer {
  public:
   Reducer(Collective& collective, std::int64_t elements, const ReducerOptions& options = {});
 
-  // The arena's elements [0, filled) are final on this replica: sends the buckets that are now full.
-  void filled(int replica, const TensorView& arena, std::int64_t filled, Stream& stream);
+  // The arena's elements [0, filled) are final on this replica: sends the buckets that are now full. Returns n:
+  // in stream order the elements [0, n) are sums over all replicas from here on.
+  std::int64_t filled(int replica, const TensorView& arena, std::int64_t filled, Stream& stream);
   // Sends the rest. The next call starts anew.
   void finish(int replica, const TensorView& arena, Stream& stream);
 

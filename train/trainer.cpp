@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
@@ -80,7 +81,10 @@ class Trainer::Impl {
   }
 
   void apply_gradients() {
-    for (int r = 0; r < strategy_.replicas(); ++r) submit_update(r);
+    for (int r = 0; r < strategy_.replicas(); ++r) {
+      submit_update(r, 0, arenas_[index(r)].gradients.elements());
+      submit_state(r);
+    }
     advance();
   }
 
@@ -105,13 +109,19 @@ class Trainer::Impl {
     Stream& stream = strategy_.stream(r);
     ReplicaArenas& arenas = arenas_[index(r)];
     updates_.push_back(headrace::capture(stream, [&] {
+      std::int64_t updated = 0;
       if (options_.accumulate == 1) {
-        submit_gradients(r, [&](std::int64_t filled) { reducer_.filled(r, arenas.gradients, filled, stream); });
+        // A slice is updated as soon as it is summed, while it is still in the cache.
+        submit_gradients(r, [&](std::int64_t filled) {
+          const std::int64_t summed = reducer_.filled(r, arenas.gradients, filled, stream);
+          submit_update(r, std::exchange(updated, summed), summed);
+        });
       } else {
         arenas.begin_group_update(stream, *kernels(r), runner_.group_scale(r));
       }
       reducer_.finish(r, arenas.gradients, stream);
-      submit_update(r);
+      submit_update(r, updated, arenas.gradients.elements());
+      submit_state(r);
     }));
     if (options_.accumulate == 1) return;
     micros_.push_back(headrace::capture(stream, [&] {
@@ -131,19 +141,23 @@ class Trainer::Impl {
     program.backward(bound, filled);
   }
 
-  // The optimizer, and the mean over replicas of what is not trained.
-  void submit_update(int r) {
-    ReplicaArenas& arenas = arenas_[index(r)];
+  // The optimizer on the arenas' elements [begin, end).
+  void submit_update(int r, std::int64_t begin, std::int64_t end) {
+    if (begin == end) return;
+    const OptimizerViews slice = arenas_[index(r)].slice(begin, end);
     Stream& stream = strategy_.stream(r);
-    arenas.average_state(strategy_.collective(), r, stream, *kernels(r));
     const StepScalars* scalars = runner_.binding(r).scalars;
     if (const auto* adam = std::get_if<AdamOptions>(&state_.compiled->optimizer.rule)) {
-      kernels(r)->adam(stream, arenas.parameters, arenas.gradients, arenas.moments[0], arenas.moments[1], *adam,
-                       scalars);
+      kernels(r)->adam(stream, slice.parameters, slice.gradients, slice.moments[0], slice.moments[1], *adam, scalars);
     } else {
-      kernels(r)->sgd(stream, arenas.parameters, arenas.gradients, arenas.moments[0],
+      kernels(r)->sgd(stream, slice.parameters, slice.gradients, slice.moments[0],
                       std::get<SgdOptions>(state_.compiled->optimizer.rule), scalars);
     }
+  }
+
+  // What is not trained becomes its mean over replicas.
+  void submit_state(int r) {
+    arenas_[index(r)].average_state(strategy_.collective(), r, strategy_.stream(r), *kernels(r));
   }
 
   void launch(int r, const ReplicaSlot& slot, bool last, std::int64_t group_examples) {

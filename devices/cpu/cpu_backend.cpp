@@ -4,6 +4,7 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <tbb/version.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
@@ -15,9 +16,9 @@
 namespace headrace {
 namespace {
 
-int threads_per_stream() {
+int threads_per_stream(int replicas) {
   const char* variable = std::getenv("HEADRACE_CPU_THREADS");
-  if (variable == nullptr || *variable == '\0') return 1;
+  if (variable == nullptr || *variable == '\0') return std::max(1, cpu_cores() / replicas);
   const std::string_view text(variable);
   int threads = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
@@ -43,11 +44,11 @@ std::string dnnl_release() {
 
 std::vector<DeviceInfo> CpuBackend::list() const { return {describe_cpu("cpu:0")}; }
 
-std::unique_ptr<Device> CpuBackend::open(int ordinal, const std::string& name) const {
+std::unique_ptr<Device> CpuBackend::open(int ordinal, const std::string& name, int replicas) const {
   if (ordinal != 0) {
     throw DeviceError(ErrorCode::kNotFound, fmt::format("there is no CPU {}", ordinal), name, "it is one device");
   }
-  return std::make_unique<CpuDevice>(name, threads_per_stream());
+  return std::make_unique<CpuDevice>(name, threads_per_stream(replicas));
 }
 
 std::vector<Finding> CpuBackend::diagnose() const {

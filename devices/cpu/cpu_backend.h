@@ -5,13 +5,13 @@
 
 namespace headrace {
 
-// Opens any number of replicas on the one CPU. HEADRACE_CPU_THREADS sets how many OpenMP threads the
-// mathematics of each stream may use; 1 when unset.
+// Opens any number of replicas on the one CPU. The mathematics of each stream uses its share of the cores in
+// OpenMP threads, at least one; HEADRACE_CPU_THREADS sets another number.
 class CpuBackend final : public Backend {
  public:
   std::string name() const override { return "cpu"; }
   std::vector<DeviceInfo> list() const override;
-  std::unique_ptr<Device> open(int ordinal, const std::string& name) const override;
+  std::unique_ptr<Device> open(int ordinal, const std::string& name, int replicas) const override;
   std::vector<Finding> diagnose() const override;
 };
 

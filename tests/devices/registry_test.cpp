@@ -8,6 +8,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/cpu/cpu_backend.h"
 #include "headrace/devices/cpu/cpu_device.h"
+#include "headrace/devices/cpu/cpu_features.h"
 
 namespace headrace {
 namespace {
@@ -55,7 +56,7 @@ class FakeCuda final : public Backend {
     }
     return all;
   }
-  std::unique_ptr<Device> open(int ordinal, const std::string& name) const override {
+  std::unique_ptr<Device> open(int ordinal, const std::string& name, int) const override {
     return std::make_unique<FakeGpu>(ordinal, name, trains_);
   }
   std::vector<Finding> diagnose() const override { return {}; }
@@ -156,9 +157,13 @@ TEST_F(RegistryTest, TheProgramsOwnTableBeginsWithTheCpu) {
   EXPECT_EQ(open_devices("cpu:2", DeviceNeed::kMemory).size(), 2);
 }
 
-TEST_F(RegistryTest, OpenMpThreadsComeFromTheEnvironment) {
-  const auto threads = [&] { return dynamic_cast<CpuDevice&>(*cpu.open(0, "cpu:0")).threads(); };
-  EXPECT_EQ(threads(), 1);
+TEST_F(RegistryTest, OpenMpThreadsAreAShareOfTheCoresOrAsTheEnvironmentSays) {
+  const auto threads = [&](int replicas = 1) {
+    return dynamic_cast<CpuDevice&>(*cpu.open(0, "cpu:0", replicas)).threads();
+  };
+  EXPECT_EQ(threads(), cpu_cores());
+  EXPECT_EQ(threads(cpu_cores()), 1);
+  EXPECT_EQ(threads(100'000), 1);
   setenv("HEADRACE_CPU_THREADS", "3", 1);
   EXPECT_EQ(threads(), 3);
   for (const char* bad : {"0", "-1", "two", "2 ", "100000"}) {
@@ -174,7 +179,7 @@ TEST_F(RegistryTest, TheCpuDescribesItself) {
     EXPECT_FALSE(finding.name.empty());
     EXPECT_TRUE(finding.found || !finding.hint.empty()) << finding.name << " is missing without a hint";
   }
-  EXPECT_THROW(cpu.open(1, "cpu:1"), DeviceError);
+  EXPECT_THROW(cpu.open(1, "cpu:1", 1), DeviceError);
 }
 
 }  // namespace

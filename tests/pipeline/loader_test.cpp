@@ -30,7 +30,7 @@ Dataset augmented(const SourcePtr& source, std::int64_t global) {
 DeviceGroup discrete_replicas(int count) {
   std::vector<std::unique_ptr<Device>> devices;
   for (int i = 0; i < count; ++i) {
-    devices.push_back(std::make_unique<test::DiscreteDevice>(backends().front()->open(0, "gpu:" + std::to_string(i))));
+    devices.push_back(std::make_unique<test::DiscreteDevice>(backends().front()->open(0, "gpu:" + std::to_string(i), 1)));
   }
   return DeviceGroup(std::move(devices));
 }

@@ -45,9 +45,11 @@ TEST_F(ReducerTest, SendsFullBucketsAsTheyFillAndTheRestAtTheEnd) {
   Reducer reducer(collective, 1000, {.bucket_bytes = 400});
   for (int round = 0; round < 2; ++round) {
     collective.slices.clear();
+    std::vector<std::int64_t> summed;
     for (const std::int64_t filled : {50, 120, 130, 700, 990}) {
-      reducer.filled(0, arena_, filled, training_.strategy.stream(0));
+      summed.push_back(reducer.filled(0, arena_, filled, training_.strategy.stream(0)));
     }
+    EXPECT_EQ(summed, (std::vector<std::int64_t>{0, 120, 120, 700, 990}));
     reducer.finish(0, arena_, training_.strategy.stream(0));
     EXPECT_EQ(collective.slices, (Slices{{0, 120}, {120, 700}, {700, 990}, {990, 1000}}));
   }
@@ -56,7 +58,8 @@ TEST_F(ReducerTest, SendsFullBucketsAsTheyFillAndTheRestAtTheEnd) {
 TEST_F(ReducerTest, OneReplicaSendsNothing) {
   NotingCollective collective(1, memory_.data());
   Reducer reducer(collective, 1000, {.bucket_bytes = 400});
-  reducer.filled(0, arena_, 800, training_.strategy.stream(0));
+  EXPECT_EQ(reducer.filled(0, arena_, 20, training_.strategy.stream(0)), 20);
+  EXPECT_EQ(reducer.filled(0, arena_, 800, training_.strategy.stream(0)), 800);
   reducer.finish(0, arena_, training_.strategy.stream(0));
   EXPECT_TRUE(collective.slices.empty());
 }

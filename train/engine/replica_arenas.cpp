@@ -12,6 +12,11 @@ TensorView as_rows(void* arena, std::int64_t elements) {
   return {arena, Shape{elements / kWidth, kWidth}, DType::kF32};
 }
 
+TensorView part(const TensorView& arena, std::int64_t begin, std::int64_t end) {
+  if (!arena.defined()) return {};
+  return {arena.as<float>() + begin, Shape{end - begin}, DType::kF32};
+}
+
 }  // namespace
 
 ReplicaArenas::ReplicaArenas(ModelState& model, int replica, Accumulation accumulation)
@@ -33,6 +38,12 @@ ReplicaArenas::ReplicaArenas(ModelState& model, int replica, Accumulation accumu
   std::fill_n(values.begin(), kWidth, 1.0F / static_cast<float>(model.strategy->replicas()));
   stream.copy(constants_.data(), values.data(), constants_.size());
   stream.synchronize();
+}
+
+OptimizerViews ReplicaArenas::slice(std::int64_t begin, std::int64_t end) const {
+  return {.parameters = part(parameters, begin, end),
+          .gradients = part(gradients, begin, end),
+          .moments = {part(moments[0], begin, end), part(moments[1], begin, end)}};
 }
 
 void ReplicaArenas::accumulate(Stream& stream, Kernels& kernels) const {

@@ -11,11 +11,19 @@ namespace headrace {
 
 enum class Accumulation { kNo, kYes };
 
+// What an optimizer reads and writes. A moment that its rule does not keep is undefined.
+struct OptimizerViews {
+  TensorView parameters, gradients;
+  std::array<TensorView, 2> moments;
+};
+
 // Functions submit to the replica's stream, and may be captured.
 class ReplicaArenas {
  public:
   ReplicaArenas(ModelState& model, int replica, Accumulation accumulation);
 
+  // Elements [begin, end) of each arena.
+  OptimizerViews slice(std::int64_t begin, std::int64_t end) const;
   // Adds this batch's gradients to those of the step so far.
   void accumulate(Stream& stream, Kernels& kernels) const;
   // The step's gradients are the accumulated ones times `group_scale`; accumulation starts anew.
