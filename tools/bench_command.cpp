@@ -102,6 +102,8 @@ void add_baseline(const BenchOptions& options, const Dataset& dataset, DeviceGro
     theirs.push_back(baseline);
     ratios.push_back(engine.images_per_second / baseline);
   }
+  line["samples"] = {{"headrace", ours}, {"baseline", theirs}};
+  line["ratios"] = ratios;
   line["images_per_second"] = quantile(ours, 0.5);
   line["baseline"] = baseline_name(options.pipeline);
   line["baseline_images_per_second"] = quantile(theirs, 0.5);

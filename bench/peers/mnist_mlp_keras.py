@@ -40,7 +40,7 @@ def main():
     keras.utils.set_random_seed(0)
     model = keras.Sequential([keras.Input((784,)), keras.layers.Dense(256, "relu"), keras.layers.Dense(256, "relu"),
                               keras.layers.Dense(10)])
-    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), ["accuracy"],
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"],
                   jit_compile=opt.xla, steps_per_execution=opt.steps_per_execution)
     model.fit(images[:50000], labels[:50000], opt.batch, opt.epochs, verbose=0, callbacks=[Clock()],
               validation_data=(images[50000:], labels[50000:]), validation_batch_size=500)

@@ -31,6 +31,7 @@ class JpegHandle {
   // Up to the end of the image: false where the file ends before.
   bool finish() noexcept;
 
+  std::span<const std::byte> encoded() const noexcept { return encoded_; }
   const jpeg_decompress_struct& info() const noexcept { return info_; }
   // What went wrong, in the library's words.
   const char* words() const noexcept { return words_; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "headrace/pipeline/decoders/decode_request.h"
 #include "headrace/pipeline/decoders/jpeg_handle.h"
@@ -22,11 +23,20 @@ void require(bool done, const JpegHandle& jpeg) {
               std::string("bad JPEG: ") + jpeg.words());
 }
 
-ImageSize open(JpegHandle& jpeg) {
-  require(jpeg.read_header(), jpeg);
-  const ImageSize size{.height = jpeg.info().image_height, .width = jpeg.info().image_width};
+ImageSize size_of(const JpegHandle& jpeg) {
+  return {.height = jpeg.info().image_height, .width = jpeg.info().image_width};
+}
+
+std::unique_ptr<JpegHandle> open(std::span<const std::byte> encoded) {
+  auto jpeg = std::make_unique<JpegHandle>(encoded);
+  require(jpeg->read_header(), *jpeg);
+  const ImageSize size = size_of(*jpeg);
   check_pixels(size.height, size.width);
-  return size;
+  return jpeg;
+}
+
+bool same(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.data() == b.data() && a.size() == b.size();
 }
 
 bool is_cmyk(const JpegHandle& jpeg) { return jpeg.info().out_color_space == JCS_CMYK; }
@@ -58,14 +68,24 @@ Columns columns_for(const JpegHandle& jpeg, const ImageWindow& window) {
 
 }  // namespace
 
+JpegReader::JpegReader() = default;
+JpegReader::~JpegReader() = default;
+
 ImageSize JpegReader::read_size(std::span<const std::byte> encoded) {
-  JpegHandle jpeg(encoded);
-  return open(jpeg);
+  opened_.reset();
+  opened_ = open(encoded);
+  return size_of(*opened_);
+}
+
+std::unique_ptr<JpegHandle> JpegReader::take(std::span<const std::byte> encoded) {
+  std::unique_ptr<JpegHandle> jpeg = std::move(opened_);
+  return jpeg != nullptr && same(jpeg->encoded(), encoded) ? std::move(jpeg) : open(encoded);
 }
 
 void JpegReader::decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb) {
-  JpegHandle jpeg(encoded);
-  const ImageSize size = open(jpeg);
+  const std::unique_ptr<JpegHandle> handle = take(encoded);
+  JpegHandle& jpeg = *handle;
+  const ImageSize size = size_of(jpeg);
   check_window(size, {.height = size.height, .width = size.width}, rgb.size());
   require(jpeg.start(), jpeg);
   const std::size_t width = jpeg.info().output_width;
@@ -83,8 +103,9 @@ void JpegReader::decode(std::span<const std::byte> encoded, std::span<std::uint8
 
 void JpegReader::decode_window(std::span<const std::byte> encoded, const ImageWindow& window,
                                std::span<std::uint8_t> rgb) {
-  JpegHandle jpeg(encoded);
-  check_window(open(jpeg), window, rgb.size());
+  const std::unique_ptr<JpegHandle> handle = take(encoded);
+  JpegHandle& jpeg = *handle;
+  check_window(size_of(jpeg), window, rgb.size());
   require(jpeg.start(), jpeg);
   Columns columns = columns_for(jpeg, window);
   if (columns.width < jpeg.info().output_width) require(jpeg.crop(columns.left, columns.width), jpeg);

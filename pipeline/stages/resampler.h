@@ -1,21 +1,26 @@
 // Resizes u8 images with an antialiased triangle filter (Pillow's BILINEAR: the support grows with the
-// reduction). Sums in f32, one rounding at the end: within one level of exact arithmetic.
+// reduction), in 16-bit fixed point: within one level of exact arithmetic, the same bits on every processor.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/pipeline/stages/resample_kernels.h"
 
 namespace headrace {
 
 // Which input pixels make an output pixel of one axis.
 struct ResampleAxis {
-  std::int64_t taps = 0;              // weights an output pixel; unused ones are 0 and still inside the input
-  std::vector<std::int32_t> first;    // one an output pixel
-  std::vector<float> weights;         // taps an output pixel
+  std::int64_t taps = 0;             // weights an output pixel; unused ones are 0 and still inside the input
+  std::vector<std::int32_t> first;   // one an output pixel
+  std::vector<FixedWeight> weights;  // taps an output pixel, their sum is kWholeWeight
 
   void plan(std::int64_t input, std::int64_t output);
+
+ private:
+  void weigh(std::int64_t output, double center, double support);
+  std::vector<double> shares_;
 };
 
 // Not thread-safe: keeps its tables and row buffers.
@@ -28,8 +33,9 @@ class Resampler {
  private:
   ResampleAxis rows_;
   ResampleAxis columns_;
-  std::vector<float> row_;     // one output row before the horizontal pass, and room to read past its end
-  std::vector<float> result_;  // one output row
+  std::vector<FixedWeight> paired_;   // the columns' weights
+  std::vector<FixedLevel> row_;       // one output row before the horizontal pass, and slack
+  std::vector<std::uint8_t> result_;  // one output row, and slack
 };
 
 }  // namespace headrace
