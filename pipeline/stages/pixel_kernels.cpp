@@ -4,131 +4,16 @@
 #include <cmath>
 #include <cstring>
 
+#include "headrace/pipeline/stages/rgb_kernels.h"
 #include "headrace/pipeline/stages/simd.h"
 
 namespace headrace {
 namespace {
 
-typedef std::uint8_t Bytes16 __attribute__((vector_size(16)));
-typedef float Floats16 __attribute__((vector_size(64)));
-
-constexpr std::int64_t kLanes = 16;
-
-// --- u8 pixels of three interleaved channels, 16 at a time ---
-
-struct Pixels16 {
-  Bytes16 part[3];
-};
-
-[[gnu::always_inline]] inline void load(Pixels16& pixels, const std::uint8_t* from) {
-  std::memcpy(&pixels, from, sizeof pixels);
-}
-
-// The 16 values of one channel.
-template <int kChannel>
-[[gnu::always_inline]] inline void pick(const Pixels16& pixels, Bytes16& channel) {
-  // Value i is byte 3 i + kChannel of the 48; a shuffle chooses between two of the three parts.
-  Bytes16 low_mask, high_mask;
-  for (int i = 0; i < 16; ++i) {
-    const int at = 3 * i + kChannel;
-    low_mask[i] = static_cast<std::uint8_t>(at < 32 ? at : 0);
-    high_mask[i] = static_cast<std::uint8_t>(at < 32 ? i : at - 16);
-  }
-  const Bytes16 low = __builtin_shuffle(pixels.part[0], pixels.part[1], low_mask);
-  channel = __builtin_shuffle(low, pixels.part[2], high_mask);
-}
-
-// The same 16 pixels from right to left.
-[[gnu::always_inline]] inline void mirror(const Pixels16& pixels, Pixels16& mirrored) {
-  for (int part = 0; part < 3; ++part) {
-    Bytes16 low_mask, high_mask;
-    for (int i = 0; i < 16; ++i) {
-      const int at = 16 * part + i;
-      const int source = 3 * (15 - at / 3) + at % 3;
-      low_mask[i] = static_cast<std::uint8_t>(source < 32 ? source : 0);
-      high_mask[i] = static_cast<std::uint8_t>(source < 32 ? i : source - 16);
-    }
-    const Bytes16 low = __builtin_shuffle(pixels.part[0], pixels.part[1], low_mask);
-    mirrored.part[part] = __builtin_shuffle(low, pixels.part[2], high_mask);
-  }
-}
-
-[[gnu::always_inline]] inline void scale_and_store(const Bytes16& values, float scale, float shift, float* to) {
-  const Floats16 result = __builtin_convertvector(values, Floats16) * scale + shift;
-  std::memcpy(to, &result, sizeof result);
-}
-
-// A row of u8 pixels left to right into `mirrored`.
-[[gnu::always_inline]] inline void mirror_row(const std::uint8_t* from, std::int64_t width, std::uint8_t* to) {
-  std::int64_t x = 0;
-  for (; x + kLanes <= width; x += kLanes) {
-    Pixels16 pixels, mirrored;
-    load(pixels, from + 3 * x);
-    mirror(pixels, mirrored);
-    std::memcpy(to + 3 * (width - x - kLanes), &mirrored, sizeof mirrored);
-  }
-  for (; x < width; ++x) {
-    for (int c = 0; c < 3; ++c) to[3 * (width - 1 - x) + c] = from[3 * x + c];
-  }
-}
-
-// `first` is the leftmost pixel as stored in both directions.
-HEADRACE_SIMD void mirror_rgb(const std::uint8_t* first, std::int64_t stride, std::int64_t height, std::int64_t width,
-                              std::uint8_t* to) {
-  for (std::int64_t y = 0; y < height; ++y) mirror_row(first + y * stride, width, to + 3 * y * width);
-}
-
-template <bool kMirrored>
-[[gnu::always_inline]] inline void planes_row(const std::uint8_t* from, std::int64_t width, const float* scale,
-                                              const float* shift, float* red, float* green, float* blue) {
-  std::int64_t x = 0;
-  for (; x + kLanes <= width; x += kLanes) {
-    Pixels16 pixels;
-    load(pixels, from + 3 * x);
-    if constexpr (kMirrored) {
-      Pixels16 turned;
-      mirror(pixels, turned);
-      pixels = turned;
-    }
-    Bytes16 r, g, b;
-    pick<0>(pixels, r);
-    pick<1>(pixels, g);
-    pick<2>(pixels, b);
-    const std::int64_t at = kMirrored ? width - x - kLanes : x;
-    scale_and_store(r, scale[0], shift[0], red + at);
-    scale_and_store(g, scale[1], shift[1], green + at);
-    scale_and_store(b, scale[2], shift[2], blue + at);
-  }
-  for (; x < width; ++x) {
-    const std::int64_t at = kMirrored ? width - 1 - x : x;
-    red[at] = static_cast<float>(from[3 * x]) * scale[0] + shift[0];
-    green[at] = static_cast<float>(from[3 * x + 1]) * scale[1] + shift[1];
-    blue[at] = static_cast<float>(from[3 * x + 2]) * scale[2] + shift[2];
-  }
-}
-
-// (H, W, 3) u8 -> (3, H, W) f32.
-HEADRACE_SIMD void rgb_to_planes(const std::uint8_t* first, std::int64_t stride, std::int64_t height,
-                                 std::int64_t width, const float* scale, const float* shift, float* to) {
-  const std::int64_t plane = height * width;
-  for (std::int64_t y = 0; y < height; ++y) {
-    float* row = to + y * width;
-    planes_row<false>(first + y * stride, width, scale, shift, row, row + plane, row + 2 * plane);
-  }
-}
-
-HEADRACE_SIMD void rgb_to_mirrored_planes(const std::uint8_t* first, std::int64_t stride, std::int64_t height,
-                                          std::int64_t width, const float* scale, const float* shift, float* to) {
-  const std::int64_t plane = height * width;
-  for (std::int64_t y = 0; y < height; ++y) {
-    float* row = to + y * width;
-    planes_row<true>(first + y * stride, width, scale, shift, row, row + plane, row + 2 * plane);
-  }
-}
-
 // Elements in a row, channels innermost, with a scale pattern; `height` rows of `count` elements.
-HEADRACE_SIMD void scale_rows(const std::uint8_t* from, std::int64_t stride, std::int64_t height, std::int64_t count,
-                              const float* scale, const float* shift, std::int64_t channels, float* to) {
+HEADRACE_SIMD void scale_rows(const std::uint8_t* from, std::int64_t stride, std::int64_t height,
+                              std::int64_t count, const float* scale, const float* shift, std::int64_t channels,
+                              float* to) {
   constexpr std::int64_t kPattern = ChannelScale::kPattern;
   for (std::int64_t y = 0; y < height; ++y) {
     const std::uint8_t* source = from + y * stride;
@@ -140,32 +25,6 @@ HEADRACE_SIMD void scale_rows(const std::uint8_t* from, std::int64_t stride, std
       }
     }
     for (; i < count; ++i) out[i] = static_cast<float>(source[i]) * scale[i % channels] + shift[i % channels];
-  }
-}
-
-// (H, W, 3) u8 -> the mirrored (H, W, 3) f32.
-HEADRACE_SIMD void scale_mirrored_rgb(const std::uint8_t* first, std::int64_t stride, std::int64_t height,
-                                      std::int64_t width, const float* scale, const float* shift, float* to) {
-  for (std::int64_t y = 0; y < height; ++y) {
-    const std::uint8_t* from = first + y * stride;
-    float* row = to + 3 * y * width;
-    std::int64_t x = 0;
-    for (; x + kLanes <= width; x += kLanes) {
-      Pixels16 pixels, mirrored;
-      load(pixels, from + 3 * x);
-      mirror(pixels, mirrored);
-      float* out = row + 3 * (width - x - kLanes);
-      for (int part = 0; part < 3; ++part) {
-        for (int j = 0; j < 16; ++j) {
-          const int at = 16 * part + j;
-          out[at] = static_cast<float>(mirrored.part[part][j]) * scale[at] + shift[at];
-        }
-      }
-    }
-    for (; x < width; ++x) {
-      float* out = row + 3 * (width - 1 - x);
-      for (int c = 0; c < 3; ++c) out[c] = static_cast<float>(from[3 * x + c]) * scale[c] + shift[c];
-    }
   }
 }
 
@@ -209,7 +68,8 @@ void convert_any(const PixelWork& work) {
       const std::byte* pixel = work.from + y * work.down + x * work.right;
       const std::int64_t at = y * work.width + x;
       for (std::int64_t c = 0; c < work.channels; ++c) {
-        convert_one<From>(work, pixel + c * work.deeper, c, to + (planes ? c * pixels + at : at * work.channels + c));
+        convert_one<From>(work, pixel + c * work.deeper, c,
+                          to + (planes ? c * pixels + at : at * work.channels + c));
       }
     }
   }
@@ -231,20 +91,23 @@ bool convert_interleaved_bytes(const PixelWork& work) {
   const bool mirrored = work.right < 0;
   const std::uint8_t* leftmost = mirrored ? from + (work.width - 1) * work.right : from;
   const bool floats = work.to_type == DType::kF32 && work.scale != nullptr;
+  const RgbImage image{.first = leftmost,
+                       .stride = work.down,
+                       .height = work.height,
+                       .width = work.width,
+                       .direction = mirrored ? Direction::kMirrored : Direction::kAsStored};
+  auto* to = reinterpret_cast<float*>(work.to);
   if (work.channels == 3 && work.layout == ImageLayout::kChannelsFirst && floats) {
-    auto* to = reinterpret_cast<float*>(work.to);
-    const auto convert = mirrored ? rgb_to_mirrored_planes : rgb_to_planes;
-    convert(leftmost, work.down, work.height, work.width, work.scale->scale.data(), work.scale->shift.data(), to);
+    rgb_kernels().to_planes(image, work.scale->scale.data(), work.scale->shift.data(), to);
     return true;
   }
   if (work.layout != ImageLayout::kChannelsLast && work.channels != 1) return false;
   if (mirrored && work.channels == 3 && work.to_type == DType::kU8 && work.scale == nullptr) {
-    mirror_rgb(leftmost, work.down, work.height, work.width, reinterpret_cast<std::uint8_t*>(work.to));
+    rgb_kernels().mirror(image, reinterpret_cast<std::uint8_t*>(work.to));
     return true;
   }
   if (mirrored && work.channels == 3 && floats) {
-    scale_mirrored_rgb(leftmost, work.down, work.height, work.width, work.scale->pattern_scale.data(),
-                       work.scale->pattern_shift.data(), reinterpret_cast<float*>(work.to));
+    rgb_kernels().to_pixels(image, work.scale->pattern_scale.data(), work.scale->pattern_shift.data(), to);
     return true;
   }
   if (!mirrored && floats && !work.scale->pattern_scale.empty()) {
@@ -255,7 +118,7 @@ bool convert_interleaved_bytes(const PixelWork& work) {
       height = 1;
     }
     scale_rows(from, work.down, height, count, work.scale->pattern_scale.data(), work.scale->pattern_shift.data(),
-               work.channels, reinterpret_cast<float*>(work.to));
+               work.channels, to);
     return true;
   }
   return false;

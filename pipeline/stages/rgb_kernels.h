@@ -1,0 +1,33 @@
+// What is done to rows of interleaved u8 pixels of three channels, in the forms the processor is best at. All
+// forms give the same bits: f32 results are x * scale + shift, rounded after each of the two.
+#pragma once
+
+#include <cstdint>
+
+namespace headrace {
+
+enum class Direction { kAsStored, kMirrored };  // left to right, or right to left
+
+// `first` is the leftmost pixel as stored, in both directions.
+struct RgbImage {
+  const std::uint8_t* first = nullptr;
+  std::int64_t stride = 0;  // bytes from row to row
+  std::int64_t height = 0, width = 0;
+  Direction direction = Direction::kAsStored;
+};
+
+struct RgbKernels {
+  // (H, W, 3) u8 -> (3, H, W) f32; `scale` and `shift` have an entry a channel.
+  void (*to_planes)(const RgbImage&, const float* scale, const float* shift, float* to);
+  // (H, W, 3) u8 -> (H, W, 3) f32; `scale` and `shift` repeat their three entries up to 48.
+  void (*to_pixels)(const RgbImage&, const float* scale, const float* shift, float* to);
+  // (H, W, 3) u8 -> (H, W, 3) u8, mirrored whatever the direction says.
+  void (*mirror)(const RgbImage&, std::uint8_t* to);
+};
+
+// The best for this processor.
+const RgbKernels& rgb_kernels() noexcept;
+// What runs anywhere; the oracle of the others.
+const RgbKernels& portable_rgb_kernels() noexcept;
+
+}  // namespace headrace
