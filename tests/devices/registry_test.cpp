@@ -67,7 +67,10 @@ class FakeCuda final : public Backend {
 };
 
 struct RegistryTest : ::testing::Test {
-  void SetUp() override { unsetenv("HEADRACE_DEVICES"); }
+  void SetUp() override {
+    unsetenv("HEADRACE_DEVICES");
+    unsetenv("HEADRACE_CPU_THREADS");
+  }
   void TearDown() override {
     unsetenv("HEADRACE_DEVICES");
     unsetenv("HEADRACE_CPU_THREADS");
