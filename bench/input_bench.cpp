@@ -87,8 +87,8 @@ double fused_epoch(const std::vector<std::byte>& pixels, const std::vector<std::
     const auto top = static_cast<std::int64_t>(random.below(2 * kPad + 1)) - kPad;
     const auto left = static_cast<std::int64_t>(random.below(2 * kPad + 1)) - kPad;
     const std::int64_t direction = random.uniform() < 0.5F ? -1 : 1;
-    fused_image(reinterpret_cast<const std::uint8_t*>(pixels.data()) + order[i] * kBytes, top, left, direction, scale,
-                shift, batch.data() + static_cast<std::int64_t>(i) % (3 * kBatch) * kBytes);
+    fused_image(reinterpret_cast<const std::uint8_t*>(pixels.data()) + order[i] * kBytes, top, left, direction,
+                scale, shift, batch.data() + static_cast<std::int64_t>(i) % (3 * kBatch) * kBytes);
   }
   return watch.seconds();
 }
@@ -126,7 +126,8 @@ void cifar_train_against_fused_loop(benchmark::State& state) {
     double seconds = 0;
     for (int pair = -1; pair < kPairs; ++pair) {
       // The batches that were made while the loop had the processor are not counted.
-      const double engine_share = static_cast<double>(loader.steps_per_epoch() - 3) / static_cast<double>(loader.steps_per_epoch());
+      const double engine_share =
+          static_cast<double>(loader.steps_per_epoch() - 3) / static_cast<double>(loader.steps_per_epoch());
       loader_epoch(loader, 3);
       const double engine = loader_epoch(loader, loader.steps_per_epoch() - 3) / engine_share;
       const double loop = fused_epoch(pixels, order, batch, static_cast<std::uint64_t>(pair + 1));
@@ -142,7 +143,8 @@ BENCHMARK(cifar_train_against_fused_loop)->Iterations(1)->Unit(benchmark::kMilli
 void cifar_train(benchmark::State& state) {
   const auto layout = state.range(0) == 0 ? ImageLayout::kChannelsFirst : ImageLayout::kChannelsLast;
   DeviceGroup devices = open_devices("cpu", DeviceNeed::kMemory);
-  Loader loader(cifar_dataset(layout), devices, {.epochs = 1'000'000, .threads = static_cast<int>(state.range(1))});
+  Loader loader(cifar_dataset(layout), devices,
+                {.epochs = 1'000'000, .threads = static_cast<int>(state.range(1))});
   loader_epoch(loader, 10);
   for (auto _ : state) loader_epoch(loader, 1);
   state.counters["images_per_second"] =
@@ -156,15 +158,16 @@ void trivial(benchmark::State& state) {
   Loader loader(make_pipeline("trivial", {}), devices, {.epochs = 1'000'000, .threads = 1});
   loader_epoch(loader, 10);
   for (auto _ : state) loader_epoch(loader, 1);
-  state.counters["ns_an_element"] = benchmark::Counter(
-      static_cast<double>(state.iterations() * kBatch) * 1e-9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns_an_element"] = benchmark::Counter(static_cast<double>(state.iterations() * kBatch) * 1e-9,
+                                                       benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(trivial)->UseRealTime();
 
 // Needs photographs: HEADRACE_DATA names the folder with imagenet-sample-700.tar.
 void jpeg(benchmark::State& state, const char* pipeline) {
   const char* folder = std::getenv("HEADRACE_DATA");
-  if (folder == nullptr) return state.SkipWithError("set HEADRACE_DATA to the folder with imagenet-sample-700.tar");
+  if (folder == nullptr)
+    return state.SkipWithError("set HEADRACE_DATA to the folder with imagenet-sample-700.tar");
   DeviceGroup devices = open_devices("cpu", DeviceNeed::kMemory);
   const PipelineOptions options{.data = std::filesystem::path(folder) / "imagenet-sample-700.tar",
                                 .split = Split::kTrain,

@@ -11,9 +11,9 @@ namespace headrace {
 struct CacheCounters {
   std::uint64_t hits = 0;
   std::uint64_t misses = 0;
-  std::uint64_t records = 0;   // stored now
-  std::uint64_t bytes = 0;     // stored now
-  std::uint64_t refused = 0;   // did not fit the budget
+  std::uint64_t records = 0;  // stored now
+  std::uint64_t bytes = 0;    // stored now
+  std::uint64_t refused = 0;  // did not fit the budget
 };
 
 // Thread-safe and lock-free on the read path. Entries are never evicted nor changed: what does not fit the

@@ -11,7 +11,7 @@ namespace headrace {
 
 // A line of `headrace doctor`.
 struct Finding {
-  std::string name;     // "CUDA driver"
+  std::string name;  // "CUDA driver"
   bool found = false;
   std::string version;  // or a description; empty where unknown
   std::string hint;     // what to do when it is missing; empty when nothing is

@@ -17,7 +17,7 @@ class Kernels;
 enum class DeviceKind { kCpu, kCuda };
 
 struct DeviceInfo {
-  std::string name;         // "cpu:0", "cuda:1": unique within a group
+  std::string name;  // "cpu:0", "cuda:1": unique within a group
   DeviceKind kind = DeviceKind::kCpu;
   int ordinal = 0;          // the backend's number of the physical device
   std::string description;  // "Intel Xeon, 2 cores, AVX-512", "NVIDIA H100 80GB HBM3, sm_90"

@@ -2,8 +2,9 @@
 
 namespace headrace {
 
-Batch::Batch(BatchPosition position, std::int64_t examples, const Fields* fields, std::span<const TensorView> tensors,
-             std::span<const std::uint64_t> records, const Event* ready, std::unique_ptr<BatchLease> lease)
+Batch::Batch(BatchPosition position, std::int64_t examples, const Fields* fields,
+             std::span<const TensorView> tensors, std::span<const std::uint64_t> records, const Event* ready,
+             std::unique_ptr<BatchLease> lease)
     : position_(position),
       examples_(examples),
       fields_(fields),

@@ -16,10 +16,10 @@ namespace headrace {
 // Where a batch stands in the stream.
 struct BatchPosition {
   std::uint64_t epoch = 0;
-  std::uint64_t step = 0;           // within the epoch
-  std::uint64_t sequence = 0;       // over all epochs
-  std::int64_t global_examples = 0; // real examples over all replicas
-  std::int64_t first_row = 0;       // real examples in the replicas before this one
+  std::uint64_t step = 0;            // within the epoch
+  std::uint64_t sequence = 0;        // over all epochs
+  std::int64_t global_examples = 0;  // real examples over all replicas
+  std::int64_t first_row = 0;        // real examples in the replicas before this one
   bool last_of_epoch = false;
 };
 

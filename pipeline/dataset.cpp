@@ -50,8 +50,8 @@ Dataset Dataset::shard(std::uint64_t count, std::uint64_t index) const {
 
 Dataset Dataset::without_shard(std::uint64_t count, std::uint64_t index) const {
   if (count < 2 || index >= count) {
-    throw ConfigError(
-        fmt::format("without_shard({}, {}): it takes two shards or more, and an index below their number", count, index));
+    throw ConfigError(fmt::format(
+        "without_shard({}, {}): it takes two shards or more, and an index below their number", count, index));
   }
   return Dataset(grow(plan_, WithoutShardStage{.count = count, .index = index}));
 }

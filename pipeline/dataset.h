@@ -15,8 +15,8 @@
 namespace headrace {
 
 struct ShuffleOptions {
-  std::uint64_t seed = 0;        // mixed with the loader's seed
-  bool each_epoch_anew = true;   // false: the same order every epoch
+  std::uint64_t seed = 0;       // mixed with the loader's seed
+  bool each_epoch_anew = true;  // false: the same order every epoch
 };
 
 enum class Remainder {
@@ -40,17 +40,17 @@ class Dataset {
  public:
   static Dataset from(SourcePtr source);
 
-  Dataset decode() const;                       // JPEG / PNG -> u8 (H, W, 3)
+  Dataset decode() const;  // JPEG / PNG -> u8 (H, W, 3)
   Dataset map(const Operations& operations) const;
   Dataset shuffle(ShuffleOptions options = {}) const;  // a full-epoch permutation, O(1) memory
-  Dataset repeat(std::int64_t times) const;     // an epoch becomes `times` passes, each shuffled anew
+  Dataset repeat(std::int64_t times) const;            // an epoch becomes `times` passes, each shuffled anew
   Dataset take(std::uint64_t count) const;
   Dataset skip(std::uint64_t count) const;
-  Dataset shard(std::uint64_t count, std::uint64_t index) const;  // every count-th record from index on
+  Dataset shard(std::uint64_t count, std::uint64_t index) const;          // every count-th record from index on
   Dataset without_shard(std::uint64_t count, std::uint64_t index) const;  // all the others
   Dataset cache(std::shared_ptr<MemoryCache> cache) const;  // what follows must be able to come after it
   Dataset batch(BatchOptions options) const;
-  Dataset prefetch(int batches) const;          // batches in flight ahead of the consumer
+  Dataset prefetch(int batches) const;  // batches in flight ahead of the consumer
 
   // The plan after push-down, one stage a line. Throws ConfigError where the plan makes no sense.
   std::string explain() const;

@@ -37,8 +37,8 @@ void StreamDigest::add_rows(const Batch& batch, std::size_t field, int replica) 
   if (batch.examples() == 0) return;
   batch.ready().wait();
   const TensorView& tensor = batch.tensors()[field];
-  const std::size_t bytes = tensor.bytes() / static_cast<std::size_t>(tensor.shape[0]) *
-                            static_cast<std::size_t>(batch.examples());
+  const std::size_t bytes =
+      tensor.bytes() / static_cast<std::size_t>(tensor.shape[0]) * static_cast<std::size_t>(batch.examples());
   const std::byte* rows = tensor.as<std::byte>();
   if (const auto& stream = streams_[static_cast<std::size_t>(replica)]; stream != nullptr) {
     host_.resize(bytes);

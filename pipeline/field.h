@@ -18,7 +18,7 @@ enum class Encoding {
 struct Field {
   std::string name = {};  // "image", "label"
   DType dtype = DType::kF32;
-  Shape shape;       // of one record; a dynamic extent differs from record to record
+  Shape shape;  // of one record; a dynamic extent differs from record to record
   Encoding encoding = Encoding::kRaw;
 
   bool operator==(const Field&) const = default;

@@ -57,7 +57,8 @@ std::optional<std::string> Ledger::find_breach(std::uint64_t epoch, const EpochC
                        where(entries_, epoch, *at));
   }
   if (missing == expected.dropped) return std::nullopt;
-  if (!first_missing) return fmt::format("epoch {}: {} records should have been dropped, none was", epoch, expected.dropped);
+  if (!first_missing)
+    return fmt::format("epoch {}: {} records should have been dropped, none was", epoch, expected.dropped);
   const std::string in = where(entries_, epoch, *first_missing);
   return fmt::format("epoch {}: {} records are missing instead of {}; the first is record {}{}", epoch, missing,
                      expected.dropped, *first_missing, in.empty() ? "" : ", handed out only at " + in);

@@ -15,13 +15,13 @@
 namespace headrace {
 
 struct LoaderOptions {
-  std::uint64_t seed = 0;        // of everything random in the plan
+  std::uint64_t seed = 0;  // of everything random in the plan
   std::uint64_t epochs = 1;
-  int threads = 0;               // compute threads of the engine's own arena; 0: one a processor
-  int reader_threads = 4;        // blocking reads, used by sources that are not resident
-  int prefetch = -1;             // batches ahead; -1: as the plan says, 2 where it says nothing
+  int threads = 0;                        // compute threads of the engine's own arena; 0: one a processor
+  int reader_threads = 4;                 // blocking reads, used by sources that are not resident
+  int prefetch = -1;                      // batches ahead; -1: as the plan says, 2 where it says nothing
   std::optional<LoaderState> start = {};  // continue from here; ConfigError when it belongs to another stream
-  double stall_timeout_seconds = 120;  // next() fails, naming the stage waited for, after this long; 0: never
+  double stall_timeout_seconds = 120;     // next() fails, naming the stage waited for, after this long; 0: never
 };
 
 // next() may be called by one thread a replica at a time; replicas are independent but for this: a replica

@@ -27,7 +27,9 @@ std::uint64_t number(std::string_view digits, int base, std::string_view text) {
 
 }  // namespace
 
-std::string LoaderState::serialize() const { return fmt::format("{}{} {}", kHeader, to_hex(fingerprint), sequence); }
+std::string LoaderState::serialize() const {
+  return fmt::format("{}{} {}", kHeader, to_hex(fingerprint), sequence);
+}
 
 LoaderState LoaderState::parse(std::string_view text) {
   std::string_view rest = text;
@@ -36,7 +38,8 @@ LoaderState LoaderState::parse(std::string_view text) {
   rest.remove_prefix(kHeader.size());
   const std::size_t space = rest.find(' ');
   if (space != 16) refuse(text);
-  return {.fingerprint = number(rest.substr(0, space), 16, text), .sequence = number(rest.substr(space + 1), 10, text)};
+  return {.fingerprint = number(rest.substr(0, space), 16, text),
+          .sequence = number(rest.substr(space + 1), 10, text)};
 }
 
 }  // namespace headrace

@@ -56,7 +56,8 @@ struct Apply {
     for (int axis = 0; axis < 2; ++axis) {
       const std::int64_t extent = field.shape[axis];
       if (extent == Shape::kDynamic) continue;
-      if (extent + 2 * options.pad < options.size) refuse(name, field, "the padded image is smaller than the crop");
+      if (extent + 2 * options.pad < options.size)
+        refuse(name, field, "the padded image is smaller than the crop");
       if (options.padding == Padding::kReflect && options.pad >= extent) {
         refuse(name, field, "reflection needs a padding smaller than the image");
       }
@@ -155,7 +156,8 @@ struct Apply {
 
 struct Describe {
   std::string operator()(const PadCrop& o) const {
-    return fmt::format("pad_crop({}, pad={}, {})", o.size, o.pad, o.padding == Padding::kZero ? "zero" : "reflect");
+    return fmt::format("pad_crop({}, pad={}, {})", o.size, o.pad,
+                       o.padding == Padding::kZero ? "zero" : "reflect");
   }
   std::string operator()(const Flip& o) const { return fmt::format("flip({})", o.probability); }
   std::string operator()(const Normalize& o) const {

@@ -65,12 +65,13 @@ struct UserMap {
   std::uint32_t version = 1;
   std::string field = "image";
   Field output = {};  // dtype and shape of the result; the name is kept
-  std::function<void(std::span<const std::byte> in, const Shape& in_shape, std::span<std::byte> out, Philox& random)>
+  std::function<void(std::span<const std::byte> in, const Shape& in_shape, std::span<std::byte> out,
+                     Philox& random)>
       function = {};
 };
 
-using Operation = std::variant<PadCrop, Flip, Normalize, Cast, ToLayout, FlattenSample, RandomResizedCrop,
-                               Resize, CenterCrop, UserMap>;
+using Operation = std::variant<PadCrop, Flip, Normalize, Cast, ToLayout, FlattenSample, RandomResizedCrop, Resize,
+                               CenterCrop, UserMap>;
 
 // A chain, applied left to right: pad_crop(32, 4) | flip() | normalize(mean, std).
 class Operations {

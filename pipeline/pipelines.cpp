@@ -20,7 +20,8 @@ const std::vector<float> kImagenetMean{0.485F, 0.456F, 0.406F};
 const std::vector<float> kImagenetStd{0.229F, 0.224F, 0.225F};
 
 Dataset open(const PipelineOptions& options, Split split) {
-  if (options.data.empty()) throw ConfigError("the pipeline needs data", "name a folder or an archive with --data");
+  if (options.data.empty())
+    throw ConfigError("the pipeline needs data", "name a folder or an archive with --data");
   return Dataset::from(open_source(options.data, options.split.value_or(split)));
 }
 
@@ -85,9 +86,8 @@ using Maker = Dataset (*)(const PipelineOptions&);
 
 const std::map<std::string, Maker>& makers() {
   static const std::map<std::string, Maker> table{
-      {"mnist-train", digits},    {"fashion-train", digits},
-      {"cifar-train", cifar_train}, {"cifar-eval", cifar_eval},
-      {"jpeg-train", jpeg_train}, {"jpeg-train-float", jpeg_train_float},
+      {"mnist-train", digits},    {"fashion-train", digits},  {"cifar-train", cifar_train},
+      {"cifar-eval", cifar_eval}, {"jpeg-train", jpeg_train}, {"jpeg-train-float", jpeg_train_float},
       {"jpeg-eval", jpeg_eval},   {"trivial", trivial},
   };
   return table;

@@ -14,13 +14,13 @@
 namespace headrace {
 
 struct PipelineOptions {
-  std::filesystem::path data = {};           // not used by "trivial"
-  std::optional<Split> split = {};           // none: the pipeline's own, train or test
+  std::filesystem::path data = {};  // not used by "trivial"
+  std::optional<Split> split = {};  // none: the pipeline's own, train or test
   std::int64_t global_batch = 512;
-  std::uint64_t seed = 0;                 // of the shuffle
+  std::uint64_t seed = 0;  // of the shuffle
   int prefetch = 2;
-  std::shared_ptr<MemoryCache> cache = {};   // of decoded images, where something is decoded; null: none
-  std::optional<ImageLayout> layout = {};    // of float images; none: the pipeline's own
+  std::shared_ptr<MemoryCache> cache = {};  // of decoded images, where something is decoded; null: none
+  std::optional<ImageLayout> layout = {};   // of float images; none: the pipeline's own
 };
 
 //   mnist-train, fashion-train  shuffled, u8 / 255 as f32 (28, 28, 1)

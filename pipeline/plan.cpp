@@ -45,7 +45,8 @@ struct Describe {
 
 std::vector<Stage> stages_of(const PlanPtr& plan) {
   std::vector<Stage> stages;
-  for (const PlanNode* node = plan.get(); node != nullptr; node = node->before.get()) stages.push_back(node->stage);
+  for (const PlanNode* node = plan.get(); node != nullptr; node = node->before.get())
+    stages.push_back(node->stage);
   std::reverse(stages.begin(), stages.end());
   return stages;
 }

@@ -11,9 +11,9 @@
 namespace headrace {
 
 struct SourceInfo {
-  std::string name;            // for people: a path, or what the caller called it
+  std::string name;  // for people: a path, or what the caller called it
   std::uint64_t records = 0;
-  Fields fields;               // the same for every record
+  Fields fields;                     // the same for every record
   std::vector<std::string> classes;  // class names by label, where the format has them
   // Changes when the data does: names, sizes, order, or the content where it is in memory anyway.
   std::uint64_t fingerprint = 0;

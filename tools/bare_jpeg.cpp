@@ -17,9 +17,7 @@ struct BareJpeg::Handle {
 
 namespace {
 
-[[noreturn]] void jump_out(j_common_ptr jpeg) {
-  std::longjmp(*static_cast<std::jmp_buf*>(jpeg->client_data), 1);
-}
+[[noreturn]] void jump_out(j_common_ptr jpeg) { std::longjmp(*static_cast<std::jmp_buf*>(jpeg->client_data), 1); }
 
 void stay_quiet(j_common_ptr) {}
 

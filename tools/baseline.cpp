@@ -73,9 +73,11 @@ void augment(const std::uint8_t* image, int top, int left, bool mirrored, const 
       if (from < 0 || from >= kSide) continue;
       const std::uint8_t* pixels = image + (from * kSide + left) * 3 + channel;
       if (mirrored) {
-        for (int x = first; x < last; ++x) row[kSide - 1 - x] = static_cast<float>(pixels[x * 3]) * scale[channel] + shift[channel];
+        for (int x = first; x < last; ++x)
+          row[kSide - 1 - x] = static_cast<float>(pixels[x * 3]) * scale[channel] + shift[channel];
       } else {
-        for (int x = first; x < last; ++x) row[x] = static_cast<float>(pixels[x * 3]) * scale[channel] + shift[channel];
+        for (int x = first; x < last; ++x)
+          row[x] = static_cast<float>(pixels[x * 3]) * scale[channel] + shift[channel];
       }
     }
   }
@@ -89,7 +91,8 @@ double jpeg_decode_rate(const Source& source, int threads, double seconds) {
     BareJpeg jpeg;
     std::vector<std::byte> scratch;
     std::uint64_t done = 0;
-    for (std::uint64_t at = static_cast<std::uint64_t>(thread); keep_going(); at += static_cast<std::uint64_t>(threads)) {
+    for (std::uint64_t at = static_cast<std::uint64_t>(thread); keep_going();
+         at += static_cast<std::uint64_t>(threads)) {
       jpeg.decode(source.read(at % records, scratch).fields.front());
       ++done;
     }

@@ -71,7 +71,8 @@ Measured measure(const BenchOptions& options, const Dataset& dataset, DeviceGrou
     waits.push_back(wait.seconds() * 1e6);
     images += examples;
   }
-  if (waits.empty()) throw ConfigError("the stream ended with its first batch", "give more --epochs or a smaller --global-batch");
+  if (waits.empty())
+    throw ConfigError("the stream ended with its first batch", "give more --epochs or a smaller --global-batch");
   result.images_per_second = static_cast<double>(images) / clock.seconds();
   result.p50_us = quantile(waits, 0.50);
   result.p99_us = quantile(waits, 0.99);
@@ -112,7 +113,8 @@ void add_baseline(const BenchOptions& options, const Dataset& dataset, DeviceGro
   line["ratio_max"] = *std::ranges::max_element(ratios);
   std::fprintf(people, "%s: %.0f images/s; the engine's %.0f are %.2f of it (%.2f to %.2f, %d pairs)\n",
                baseline_name(options.pipeline).c_str(), quantile(theirs, 0.5), quantile(ours, 0.5),
-               quantile(ratios, 0.5), *std::ranges::min_element(ratios), *std::ranges::max_element(ratios), kPairs);
+               quantile(ratios, 0.5), *std::ranges::min_element(ratios), *std::ranges::max_element(ratios),
+               kPairs);
 }
 
 void bench_input(const BenchOptions& options) {
@@ -124,7 +126,8 @@ void bench_input(const BenchOptions& options) {
   DeviceGroup devices = options.devices();
   const Measured measured = measure(options, dataset, devices, options.seconds);
   nlohmann::ordered_json line = to_json(options, measured);
-  std::fprintf(json.people(), "%s: %.0f images/s on %d threads; wait p50 %.0f us, p99 %.0f us; first batch %.0f ms\n",
+  std::fprintf(json.people(),
+               "%s: %.0f images/s on %d threads; wait p50 %.0f us, p99 %.0f us; first batch %.0f ms\n",
                options.pipeline.c_str(), measured.images_per_second, measured.threads, measured.p50_us,
                measured.p99_us, measured.first_batch_ms);
   if (options.baseline) add_baseline(options, dataset, devices, line, json.people());
@@ -139,7 +142,9 @@ void add_bench_command(CLI::App& program) {
   auto* command = bench->add_subcommand("input", "the engine alone");
   auto options = std::make_shared<BenchOptions>();
   options->add_to(*command);
-  command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_option("--seconds", options->seconds, "how long to measure")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   command->add_flag("--baseline", options->baseline, "in turn with the least code that does the same work");
   command->callback([options] { bench_input(*options); });
 }

@@ -20,10 +20,10 @@ struct CommonOptions {
   std::int64_t global_batch = 0;  // 0: as the recipe or pipeline says
   std::uint64_t epochs = 0;       // 0: as the recipe says, 1 for a pipeline
   std::uint64_t seed = 0;
-  int threads = 0;                // 0: one a processor
+  int threads = 0;  // 0: one a processor
   int prefetch = 2;
   std::string cache = "none";
-  std::string json = {};               // a file, "-" for standard output, empty for none
+  std::string json = {};  // a file, "-" for standard output, empty for none
 
   void add_to(CLI::App& command);
 

@@ -38,7 +38,10 @@ void digest(const DigestOptions& options) {
       std::printf("epoch %" PRIu64 " step %" PRIu64 " examples %" PRId64 " %s\n", batch->epoch, batch->step,
                   batch->examples, batch->sha256.c_str());
     }
-    json.write({{"epoch", batch->epoch}, {"step", batch->step}, {"examples", batch->examples}, {"sha256", batch->sha256}});
+    json.write({{"epoch", batch->epoch},
+                {"step", batch->step},
+                {"examples", batch->examples},
+                {"sha256", batch->sha256}});
   }
   const std::string whole = stream.finish();
   if (!json.on_stdout()) std::printf("%s\n", whole.c_str());

@@ -14,7 +14,8 @@ void print(const Finding& finding, JsonLines& json) {
   std::fprintf(json.people(), "%-8s %-22s %s\n", finding.found ? "ok" : "missing", finding.name.c_str(),
                finding.version.c_str());
   if (!finding.hint.empty()) std::fprintf(json.people(), "         %-22s hint: %s\n", "", finding.hint.c_str());
-  json.write({{"name", finding.name}, {"found", finding.found}, {"version", finding.version}, {"hint", finding.hint}});
+  json.write(
+      {{"name", finding.name}, {"found", finding.found}, {"version", finding.version}, {"hint", finding.hint}});
 }
 
 void diagnose(const std::string& target) {
@@ -26,8 +27,9 @@ void diagnose(const std::string& target) {
     }
   }
   for (const Finding& finding : missing_backends()) print(finding, json);
-  print({.name = "AMD GPUs (ROCm)", .found = false, .version = "not supported", .hint = "use CPU or NVIDIA devices"},
-        json);
+  print(
+      {.name = "AMD GPUs (ROCm)", .found = false, .version = "not supported", .hint = "use CPU or NVIDIA devices"},
+      json);
 }
 
 }  // namespace

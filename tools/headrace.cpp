@@ -14,8 +14,8 @@ constexpr int kWrongUsage = 2;
 int report(const headrace::Error& error) {
   std::fprintf(stderr, "headrace: %s\n", error.message().c_str());
   if (!error.hint().empty()) std::fprintf(stderr, "  hint: %s\n", error.hint().c_str());
-  const bool asked_wrongly = error.code() == headrace::ErrorCode::kInvalidArgument ||
-                             error.code() == headrace::ErrorCode::kUnsupported;
+  const bool asked_wrongly =
+      error.code() == headrace::ErrorCode::kInvalidArgument || error.code() == headrace::ErrorCode::kUnsupported;
   return asked_wrongly ? kWrongUsage : kRunFailed;
 }
 

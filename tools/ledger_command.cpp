@@ -49,7 +49,8 @@ void keep_ledger(const LedgerOptions& options) {
       std::printf("epoch %" PRIu64 " step %" PRIu64 " replica %d record %" PRIu64 "\n", entry.epoch, entry.step,
                   entry.replica, entry.record);
     }
-    json.write({{"epoch", entry.epoch}, {"step", entry.step}, {"replica", entry.replica}, {"record", entry.record}});
+    json.write(
+        {{"epoch", entry.epoch}, {"step", entry.step}, {"replica", entry.replica}, {"record", entry.record}});
   }
   if (!options.check) return;
   const std::uint64_t epochs = options.loader().epochs;

@@ -13,15 +13,14 @@ void PipelineCommandOptions::add_to(CLI::App& command) {
   for (const std::string& name : pipeline_names()) names += (names.empty() ? "" : ", ") + name;
   command.add_option("--pipeline", pipeline, "one of " + names)->required();
   command.add_option("--split", split, "train or test; without it the pipeline's own");
-  command.add_option("--replicas", replicas, "CPU replicas, short for --devices cpu:N")->check(CLI::PositiveNumber);
+  command.add_option("--replicas", replicas, "CPU replicas, short for --devices cpu:N")
+      ->check(CLI::PositiveNumber);
   common.add_to(command);
 }
 
 Dataset PipelineCommandOptions::open() const {
-  PipelineOptions options{.data = common.data,
-                          .seed = common.seed,
-                          .prefetch = common.prefetch,
-                          .cache = common.open_cache()};
+  PipelineOptions options{
+      .data = common.data, .seed = common.seed, .prefetch = common.prefetch, .cache = common.open_cache()};
   if (!split.empty()) options.split = parse_split(split);
   if (common.global_batch > 0) options.global_batch = common.global_batch;
   return make_pipeline(pipeline, options);

@@ -40,8 +40,8 @@ Optimizer decaying_adam(float peak, const CommonOptions& options, int usual_epoc
 void require_image(const std::string& recipe, const SourcePtr& source, const Shape& shape) {
   const Field& image = source->info().fields.at(find_field(source->info().fields, "image"));
   if (image.encoding == Encoding::kImage || image.shape == shape) return;  // a decoded size shows when decoded
-  throw ConfigError("recipe " + recipe + " wants images of shape " + shape.to_string() + "; " + source->info().name +
-                        " has " + image.shape.to_string(),
+  throw ConfigError("recipe " + recipe + " wants images of shape " + shape.to_string() + "; " +
+                        source->info().name + " has " + image.shape.to_string(),
                     "choose a recipe for this data");
 }
 
@@ -80,7 +80,8 @@ Recipe cifar_recipe(const CommonOptions& options) {
   const Halves halves = open_halves(options);
   require_image("cifar10-cnn", halves.train, {32, 32, 3});
   const auto decoded = [&](const SourcePtr& source) {
-    const bool encoded = source->info().fields.at(find_field(source->info().fields, "image")).encoding == Encoding::kImage;
+    const bool encoded =
+        source->info().fields.at(find_field(source->info().fields, "image")).encoding == Encoding::kImage;
     if (!encoded) return Dataset::from(source);
     const auto cache = options.cache == "auto" ? memory() : options.open_cache();
     return cache == nullptr ? Dataset::from(source).decode() : Dataset::from(source).decode().cache(cache);
@@ -92,13 +93,15 @@ Recipe cifar_recipe(const CommonOptions& options) {
   const Dataset train =
       batched(all.without_shard(kHeldOut, 0).shuffle().map(pad_crop(32, 4) | flip() | normalize(mean, std)),
               batch_size(options, 512), options);
-  return {.name = "cifar10-cnn",
-          .train = train,
-          .validation = batched(all.shard(kHeldOut, 0).map(center_crop(32) | normalize(mean, std)), kEvaluationBatch, options),
-          .test = batched(decoded(halves.test).map(center_crop(32) | normalize(mean, std)), kEvaluationBatch, options),
-          .net = named_net("cifar10-cnn"),
-          .optimizer = decaying_adam(4e-3F, options, kEpochs, train),
-          .epochs = kEpochs};
+  return {
+      .name = "cifar10-cnn",
+      .train = train,
+      .validation =
+          batched(all.shard(kHeldOut, 0).map(center_crop(32) | normalize(mean, std)), kEvaluationBatch, options),
+      .test = batched(decoded(halves.test).map(center_crop(32) | normalize(mean, std)), kEvaluationBatch, options),
+      .net = named_net("cifar10-cnn"),
+      .optimizer = decaying_adam(4e-3F, options, kEpochs, train),
+      .epochs = kEpochs};
 }
 
 using Maker = Recipe (*)(const CommonOptions&);

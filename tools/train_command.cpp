@@ -85,9 +85,8 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Result
   fit.accumulate = options.accumulate;
   fit.stop_after_steps = options.stop_after_steps;
   fit.stop = &interrupted;
-  fit.callbacks.push_back({.on_epoch_end = [&results](const EpochReport& report, FitControl&) {
-    results.write(epoch_line(report));
-  }});
+  fit.callbacks.push_back(
+      {.on_epoch_end = [&results](const EpochReport& report, FitControl&) { results.write(epoch_line(report)); }});
   return fit;
 }
 
@@ -112,7 +111,8 @@ void train(const TrainOptions& options) {
 
   std::signal(SIGINT, on_interrupt);
   model.fit(recipe.train, fit_options(options, recipe, results));
-  if (interrupted) throw Error(ErrorCode::kCancelled, "interrupted after step " + std::to_string(model.global_step()));
+  if (interrupted)
+    throw Error(ErrorCode::kCancelled, "interrupted after step " + std::to_string(model.global_step()));
 
   const Evaluation test = model.evaluate(recipe.test, {.threads = options.common.threads});
   if (options.verbose > 0) {
@@ -137,11 +137,14 @@ void add_train_command(CLI::App& program) {
   for (const std::string& name : recipe_names()) names += (names.empty() ? "" : ", ") + name;
   command->add_option("--recipe", options->recipe, "one of " + names)->required();
   options->common.add_to(*command);
-  command->add_option("--steps-per-epoch", options->steps_per_epoch, "optimizer steps an epoch; 0: one pass over the data");
-  command->add_option("--stop-after-steps", options->stop_after_steps, "end training after this many optimizer steps");
+  command->add_option("--steps-per-epoch", options->steps_per_epoch,
+                      "optimizer steps an epoch; 0: one pass over the data");
+  command->add_option("--stop-after-steps", options->stop_after_steps,
+                      "end training after this many optimizer steps");
   command->add_option("--accumulate", options->accumulate, "batches summed into one optimizer step")
       ->check(CLI::PositiveNumber);
-  command->add_option("--verbose", options->verbose, "0: nothing, 1: live bar, 2: a line an epoch")->check(CLI::Range(0, 2));
+  command->add_option("--verbose", options->verbose, "0: nothing, 1: live bar, 2: a line an epoch")
+      ->check(CLI::Range(0, 2));
   command->add_option("--run-dir", options->run_dir, "folder for history.jsonl, model.txt and plan.txt");
   command->callback([options] { train(*options); });
 }

@@ -148,7 +148,8 @@ class Trainer::Impl {
     Stream& stream = strategy_.stream(r);
     const StepScalars* scalars = runner_.binding(r).scalars;
     if (const auto* adam = std::get_if<AdamOptions>(&state_.compiled->optimizer.rule)) {
-      kernels(r)->adam(stream, slice.parameters, slice.gradients, slice.moments[0], slice.moments[1], *adam, scalars);
+      kernels(r)->adam(stream, slice.parameters, slice.gradients, slice.moments[0], slice.moments[1], *adam,
+                       scalars);
     } else {
       kernels(r)->sgd(stream, slice.parameters, slice.gradients, slice.moments[0],
                       std::get<SgdOptions>(state_.compiled->optimizer.rule), scalars);

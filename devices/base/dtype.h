@@ -36,12 +36,20 @@ constexpr const char* to_string(DType dtype) noexcept {
 template <typename T>
 constexpr DType dtype_of() noexcept;
 template <>
-constexpr DType dtype_of<std::uint8_t>() noexcept { return DType::kU8; }
+constexpr DType dtype_of<std::uint8_t>() noexcept {
+  return DType::kU8;
+}
 template <>
-constexpr DType dtype_of<std::int32_t>() noexcept { return DType::kI32; }
+constexpr DType dtype_of<std::int32_t>() noexcept {
+  return DType::kI32;
+}
 template <>
-constexpr DType dtype_of<std::int64_t>() noexcept { return DType::kI64; }
+constexpr DType dtype_of<std::int64_t>() noexcept {
+  return DType::kI64;
+}
 template <>
-constexpr DType dtype_of<float>() noexcept { return DType::kF32; }
+constexpr DType dtype_of<float>() noexcept {
+  return DType::kF32;
+}
 
 }  // namespace headrace

@@ -44,8 +44,7 @@ ConfigError::ConfigError(std::string message, std::string hint)
     : Error(ErrorCode::kInvalidArgument, std::move(message), std::move(hint)) {}
 
 DataError::DataError(ErrorCode code, std::string message, DataLocation location, std::string hint)
-    : Error(code, with_location(message, location), std::move(hint)),
-      location_(std::move(location)) {}
+    : Error(code, with_location(message, location), std::move(hint)), location_(std::move(location)) {}
 
 DeviceError::DeviceError(ErrorCode code, std::string message, std::string device, std::string hint)
     : Error(code, device + ": " + message, std::move(hint)), device_(std::move(device)) {}

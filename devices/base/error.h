@@ -49,9 +49,9 @@ class ConfigError : public Error {
 struct DataLocation {
   static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
 
-  std::string source;                // a path, or a name for in-memory data
-  std::uint64_t record = kUnknown;   // index within the source
-  std::uint64_t offset = kUnknown;   // byte offset within the file
+  std::string source;               // a path, or a name for in-memory data
+  std::uint64_t record = kUnknown;  // index within the source
+  std::uint64_t offset = kUnknown;  // byte offset within the file
 };
 
 // The input is missing, unreadable or malformed. The message contains the location.

@@ -7,7 +7,8 @@
 #pragma once
 
 // Under sanitizers the choice would run before their runtime is ready, so there is none.
-#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && !defined(HEADRACE_SANITIZED)
+#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
+    !defined(HEADRACE_SANITIZED)
 #define HEADRACE_SIMD \
   __attribute__((optimize("O3", "no-trapping-math"), target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else

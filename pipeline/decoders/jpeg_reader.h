@@ -32,7 +32,7 @@ class JpegReader {
   std::unique_ptr<JpegHandle> take(std::span<const std::byte> encoded);
 
   std::unique_ptr<JpegHandle> opened_;  // by read_size(), until it is taken
-  std::vector<std::uint8_t> line_;  // rows before their window is copied out
+  std::vector<std::uint8_t> line_;      // rows before their window is copied out
 };
 
 }  // namespace headrace

@@ -1,12 +1,13 @@
 // The assembler thread: begins batches in slots that came back, and sends finished ones to their devices.
-#include <thread>
+#include <chrono>
 
 #include "headrace/pipeline/engine/stream_engine.h"
 
 namespace headrace {
 namespace {
 
-constexpr std::chrono::microseconds kPoll{20};
+// How often a slot is looked at whose device does not say when it is done with it, or failed before it could.
+constexpr std::chrono::microseconds kPoll{500};
 constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
 constexpr std::int64_t kMinBlock = 64, kMaxBlock = 1024;
 
@@ -20,7 +21,16 @@ std::int64_t rows_of_a_block(const Program& program, const BatchLayout& layout) 
 }  // namespace
 
 bool StreamEngine::may_begin(std::uint64_t sequence) const {
-  return sequence < schedule_.batches() && slot_of(sequence).held == 0;
+  return sequence < schedule_.batches() && slot_of(sequence).held == 0 && is_passed(slot_of(sequence));
+}
+
+// In place: the consumers' streams have passed the batch. Copied: pinned memory is free once its copy is done, and
+// the copy stream waits for the consumer's.
+bool StreamEngine::is_passed(const Slot& slot) const {
+  return std::all_of(slot.shares.begin(), slot.shares.end(), [&](const SlotShare& share) {
+    if (copies(share)) return share.ready->ready();
+    return !share.fenced || share.fence->ready();
+  });
 }
 
 bool StreamEngine::may_copy(std::uint64_t sequence) const {
@@ -29,37 +39,33 @@ bool StreamEngine::may_copy(std::uint64_t sequence) const {
 }
 
 void StreamEngine::assemble() {
-  const bool copying = std::any_of(copy_streams_.begin(), copy_streams_.end(), [](const auto& s) { return s != nullptr; });
+  const bool copying =
+      std::any_of(copy_streams_.begin(), copy_streams_.end(), [](const auto& s) { return s != nullptr; });
   std::uint64_t next = first_;
   std::uint64_t next_copy = first_;
   while (next < schedule_.batches() || (copying && next_copy < schedule_.batches())) {
     bool copy_first = false;
     {
       std::unique_lock lock(mutex_);
-      assembler_.wait(lock, [&] {
+      const auto may_go_on = [&] {
         copy_first = copying && may_copy(next_copy);
         return stopped_.load() || copy_first || may_begin(next);
-      });
+      };
+      while (!may_go_on()) wait_for_slot(lock, next);
       if (stopped_.load()) return;
     }
     if (copy_first) {
       copy(next_copy++);
     } else {
-      wait_for_consumers(slot_of(next));
-      if (stopped_.load()) return;
       begin(next++);
     }
   }
 }
 
-void StreamEngine::wait_for_consumers(const Slot& slot) {
-  for (const SlotShare& share : slot.shares) {
-    // In place: the consumer's stream must have passed. Copied: pinned memory is free once the copy is done, and
-    // the copy stream waits for the consumer's.
-    const Event& event = copies(share) ? *share.ready : *share.fence;
-    if (!copies(share) && !share.fenced) continue;
-    while (!event.ready() && !stopped_.load()) std::this_thread::sleep_for(kPoll);
-  }
+// A slot still held is given back by a call; one given back waits only for its device.
+void StreamEngine::wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t sequence) {
+  if (sequence >= schedule_.batches() || slot_of(sequence).held > 0) return assembler_.wait(lock);
+  assembler_.wait_for(lock, kPoll);
 }
 
 void StreamEngine::begin(std::uint64_t sequence) {

@@ -17,12 +17,14 @@ struct BatchLayout {
   std::array<std::size_t, kMaxFields> row_bytes{};
   std::array<std::size_t, kMaxFields> offset{};  // of a field in a replica's buffer
   std::size_t buffer_bytes = 0;
-  std::size_t sample_bytes = 0;                  // of one example, all fields
+  std::size_t sample_bytes = 0;  // of one example, all fields
 
   BatchLayout() = default;
   BatchLayout(const Fields& fields, std::int64_t global, int replica_count);
 
-  std::int64_t first_of(std::int64_t examples, int replica) const noexcept { return examples * replica / replicas; }
+  std::int64_t first_of(std::int64_t examples, int replica) const noexcept {
+    return examples * replica / replicas;
+  }
 };
 
 }  // namespace headrace

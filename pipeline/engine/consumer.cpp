@@ -47,10 +47,10 @@ std::optional<Batch> StreamEngine::next(int replica) {
   auto lease = std::make_unique<SlotLease>(*this, slot, replica);
   consumer.examples.fetch_add(static_cast<std::uint64_t>(share.rows), std::memory_order_relaxed);
   consumer.taken.store(sequence + 1);
-  return Batch(position, share.rows, &plan_.fields, share.tensors,
-               std::span(slot.records).subspan(static_cast<std::size_t>(share.first),
-                                               static_cast<std::size_t>(share.rows)),
-               share.ready.get(), std::move(lease));
+  return Batch(
+      position, share.rows, &plan_.fields, share.tensors,
+      std::span(slot.records).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.rows)),
+      share.ready.get(), std::move(lease));
 }
 
 void StreamEngine::wait_until_ready(const Slot& slot, std::uint64_t sequence, int replica) {
@@ -79,8 +79,15 @@ void StreamEngine::wait_until_ready(const Slot& slot, std::uint64_t sequence, in
     return refuse_stopped();
   }
   const std::string whom = whom_we_wait_for(slot, sequence, replica);
-  throw Error(ErrorCode::kTimeout,
-              fmt::format("batch {} was not there after {} s: {}", sequence, options_.stall_timeout_seconds, whom));
+  throw Error(ErrorCode::kTimeout, fmt::format("batch {} was not there after {} s: {}", sequence,
+                                               options_.stall_timeout_seconds, whom));
+}
+
+void StreamEngine::notify_assembler(const std::weak_ptr<StreamEngine>& weak) {
+  const std::shared_ptr<StreamEngine> engine = weak.lock();
+  if (engine == nullptr) return;
+  { const std::lock_guard lock(engine->mutex_); }  // so that it is not between its look and its sleep
+  engine->assembler_.notify_one();
 }
 
 void StreamEngine::release(Slot& slot, int replica, Stream* consumer) noexcept {
@@ -90,6 +97,8 @@ void StreamEngine::release(Slot& slot, int replica, Stream* consumer) noexcept {
     if (consumer != nullptr) {
       consumer->record(*share.fence);
       fenced = true;
+      // A device that copies is not slowed down by a call in its stream: there the assembler looks for itself.
+      if (!copies(share)) consumer->call([engine = weak_from_this()] { notify_assembler(engine); });
     }
   } catch (const std::exception&) {
     // A stream that cannot record has failed: its work is over, and its own error says so.

@@ -31,7 +31,8 @@ Failure Failure::of_batch(const std::exception& cause) {
           .location = {}};
 }
 
-Failure Failure::of_record(const Source& source, std::uint64_t record, std::int64_t row, const std::exception& cause) {
+Failure Failure::of_record(const Source& source, std::uint64_t record, std::int64_t row,
+                           const std::exception& cause) {
   Failure failure = of_batch(cause);
   failure.row = row;
   failure.location = {.source = source.info().name, .record = record};

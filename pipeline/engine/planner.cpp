@@ -34,8 +34,8 @@ class Planner {
     }
     for (const Field& field : plan_.fields) {
       if (field.encoding == Encoding::kRaw && field.shape.is_dynamic()) {
-        throw ConfigError(fmt::format("source {}: raw field '{}' has no fixed shape", stage.source->info().name,
-                                      field.name));
+        throw ConfigError(
+            fmt::format("source {}: raw field '{}' has no fixed shape", stage.source->info().name, field.name));
       }
     }
   }
@@ -47,7 +47,8 @@ class Planner {
       field = Field{.name = field.name, .dtype = DType::kU8, .shape = {Shape::kDynamic, Shape::kDynamic, 3}};
       found = true;
     }
-    if (!found) throw ConfigError("decode(): no field is an encoded image", "remove .decode(), or decode only once");
+    if (!found)
+      throw ConfigError("decode(): no field is an encoded image", "remove .decode(), or decode only once");
     plan_.sample_stages.emplace_back(stage);
   }
 
@@ -67,9 +68,9 @@ class Planner {
     for (const SampleStage& earlier : plan_.sample_stages) {
       const auto* planned = std::get_if<PlannedOperation>(&earlier);
       if (planned == nullptr || !is_random(planned->operation)) continue;
-      throw ConfigError(fmt::format("cache() after {}: its result changes from epoch to epoch",
-                                    describe(planned->operation)),
-                        "put .cache() before random operations");
+      throw ConfigError(
+          fmt::format("cache() after {}: its result changes from epoch to epoch", describe(planned->operation)),
+          "put .cache() before random operations");
     }
     plan_.cache = stage.cache;
     plan_.cached_stages = plan_.sample_stages.size();
@@ -103,8 +104,8 @@ class Planner {
                           "call .decode() and crop or resize to one size");
       }
       if (field.shape.is_dynamic()) {
-        throw ConfigError(fmt::format("batch(): the size of field '{}' {} differs from record to record", field.name,
-                                      field.shape.to_string()),
+        throw ConfigError(fmt::format("batch(): the size of field '{}' {} differs from record to record",
+                                      field.name, field.shape.to_string()),
                           "add random_resized_crop(), center_crop() or pad_crop()");
       }
     }

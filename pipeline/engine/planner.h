@@ -26,13 +26,13 @@ using SampleStage = std::variant<DecodeStage, PlannedOperation>;
 // The plan after push-down.
 struct StreamPlan {
   SourcePtr source;
-  std::vector<Stage> index_stages;          // in the order written
-  std::vector<SampleStage> sample_stages;   // in the order written
-  std::size_t cached_stages = 0;            // the leading ones whose result the cache holds
-  std::shared_ptr<MemoryCache> cache;       // null: none
+  std::vector<Stage> index_stages;         // in the order written
+  std::vector<SampleStage> sample_stages;  // in the order written
+  std::size_t cached_stages = 0;           // the leading ones whose result the cache holds
+  std::shared_ptr<MemoryCache> cache;      // null: none
   std::optional<BatchOptions> batch;
   int prefetch = 2;
-  Fields fields;                            // of a finished sample
+  Fields fields;  // of a finished sample
 
   IndexMap index_map(std::uint64_t seed) const;
   std::uint64_t steps_per_epoch(std::uint64_t records) const;  // needs `batch`

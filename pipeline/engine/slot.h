@@ -26,9 +26,9 @@ struct SlotShare {
   std::unique_ptr<Event> fence;     // recorded by the consumer when it gives the batch back
   bool fenced = false;              // since the last refill
   bool released = true;
-  std::int64_t first = 0;           // of the examples, in the global batch
-  std::int64_t rows = 0;            // real examples
-  std::int64_t used_rows = 0;       // rows that are not known to be zero
+  std::int64_t first = 0;      // of the examples, in the global batch
+  std::int64_t rows = 0;       // real examples
+  std::int64_t used_rows = 0;  // rows that are not known to be zero
 };
 
 class Slot {
@@ -47,14 +47,14 @@ class Slot {
   BatchPosition position;
   std::vector<std::uint64_t> records;  // of each example, in the order of the global batch
   std::vector<std::uint64_t> passes;
-  std::vector<SlotShare> shares;       // one a replica
+  std::vector<SlotShare> shares;  // one a replica
 
   std::int64_t block_rows = 1;           // examples a task takes at once
   std::atomic<std::int64_t> pending{0};  // examples not yet written
   // By the work board's mutex.
-  std::int64_t row_count = 0;            // examples of the batch the board knows of
-  std::int64_t next_row = 0;             // given to a compute thread next
-  std::int64_t next_read = 0;            // given to a reader next
+  std::int64_t row_count = 0;  // examples of the batch the board knows of
+  std::int64_t next_row = 0;   // given to a compute thread next
+  std::int64_t next_read = 0;  // given to a reader next
 
   // 1 + the sequence that consumers may take; 0: none yet.
   std::atomic<std::uint64_t> ready{0};

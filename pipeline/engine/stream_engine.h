@@ -48,7 +48,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   struct alignas(64) Consumer {
     std::atomic<std::uint64_t> taken{0};  // sequence of the batch it takes next
     std::atomic<std::uint64_t> examples{0}, stall_ns{0}, ready_sum{0}, asked{0};
-    std::string failed;                   // the error it was given, empty: none
+    std::string failed;  // the error it was given, empty: none
   };
 
   Slot& slot_of(std::uint64_t sequence) const noexcept { return *slots_[sequence % slots_.size()]; }
@@ -58,7 +58,8 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   void assemble();
   bool may_begin(std::uint64_t sequence) const;
   bool may_copy(std::uint64_t sequence) const;
-  void wait_for_consumers(const Slot& slot);
+  bool is_passed(const Slot& slot) const;
+  void wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t sequence);
   void begin(std::uint64_t sequence);
   void copy(std::uint64_t sequence);
 
@@ -77,6 +78,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   void refuse_fork() const;
   void wait_until_ready(const Slot& slot, std::uint64_t sequence, int replica);
   void release(Slot& slot, int replica, Stream* consumer) noexcept;
+  static void notify_assembler(const std::weak_ptr<StreamEngine>& engine);
 
   // watchdog.cpp
   std::string whom_we_wait_for(const Slot& slot, std::uint64_t sequence, int replica) const;

@@ -15,6 +15,7 @@ WorkBoard::WorkBoard(std::vector<std::unique_ptr<Slot>>& slots, std::uint64_t fi
 }
 
 void WorkBoard::publish(std::uint64_t sequence, FetchedBy fetched_by) {
+  std::int64_t blocks = 0;
   {
     const std::lock_guard lock(mutex_);
     Slot& slot = *slots_[sequence % slots_.size()];
@@ -24,9 +25,14 @@ void WorkBoard::publish(std::uint64_t sequence, FetchedBy fetched_by) {
     slot.next_row = readers ? examples : 0;
     slot.next_read = readers ? 0 : examples;
     published_ = sequence + 1;
+    blocks = (slot.row_count - slot.next_row + slot.block_rows - 1) / slot.block_rows;
   }
-  work_.notify_all();
-  reads_.notify_all();
+  if (blocks == 1) {
+    work_.notify_one();  // to wake a thread that finds nothing takes longer than a small batch
+  } else if (blocks > 1) {
+    work_.notify_all();
+  }
+  if (fetched_by == FetchedBy::kReader) reads_.notify_all();
 }
 
 bool WorkBoard::claim(Work& work) {

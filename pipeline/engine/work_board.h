@@ -19,7 +19,7 @@ struct FetchedRecord {
   std::int64_t row = 0;
   std::span<const std::byte> cached;  // the cache's sample; empty: `view` holds the source's bytes
   RecordView view;
-  std::vector<std::byte> scratch;     // what `view` may point to; reused
+  std::vector<std::byte> scratch;  // what `view` may point to; reused
 };
 
 // A piece of work for a compute thread: a fetched record, or `count` rows of a slot from `first`.
@@ -62,11 +62,11 @@ class WorkBoard {
   bool stopped_ = false;
   std::vector<std::unique_ptr<Slot>>& slots_;
   std::vector<FetchedRecord> fetches_;
-  std::uint64_t published_;              // batches below this are in their slots
-  std::uint64_t oldest_;                 // that may have blocks left
-  std::uint64_t oldest_read_;            // that may have records left to read
+  std::uint64_t published_;    // batches below this are in their slots
+  std::uint64_t oldest_;       // that may have blocks left
+  std::uint64_t oldest_read_;  // that may have records left to read
   std::vector<FetchedRecord*> free_;
-  std::vector<FetchedRecord*> full_;     // a ring: fetched, waiting for a compute thread
+  std::vector<FetchedRecord*> full_;  // a ring: fetched, waiting for a compute thread
   std::size_t full_first_ = 0, full_count_ = 0;
 };
 

@@ -135,8 +135,8 @@ void StreamEngine::read(ThreadState& state) {
 
 void StreamEngine::wrote(Slot& slot, std::int64_t examples) {
   if (slot.pending.fetch_sub(examples, std::memory_order_acq_rel) != examples) return;
-  const bool copied =
-      std::any_of(copy_streams_.begin(), copy_streams_.end(), [](const auto& stream) { return stream != nullptr; });
+  const bool copied = std::any_of(copy_streams_.begin(), copy_streams_.end(),
+                                  [](const auto& stream) { return stream != nullptr; });
   if (!copied) return make_ready(slot);
   {
     const std::lock_guard lock(mutex_);

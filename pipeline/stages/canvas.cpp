@@ -39,7 +39,8 @@ void clear_for(Canvas& canvas, const CanvasImage& image, std::int64_t pad) {
   canvas.bytes.assign(static_cast<std::size_t>(bytes), std::byte{0});
 }
 
-void draw_reflected(Canvas& canvas, const CanvasImage& image, std::int64_t pad, std::int64_t top, std::int64_t rows) {
+void draw_reflected(Canvas& canvas, const CanvasImage& image, std::int64_t pad, std::int64_t top,
+                    std::int64_t rows) {
   const std::int64_t pixel = image.pixel_bytes;
   const auto one = static_cast<std::size_t>(pixel);
   const std::int64_t stride = (image.width + 2 * pad) * pixel;

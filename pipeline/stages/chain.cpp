@@ -49,9 +49,9 @@ void Chain::add(const PlannedOperation& planned, ChainPlace place) {
   } else if (const auto* resize = std::get_if<Resize>(&planned.operation)) {
     steps_.push_back({.step = ResizeStep{*resize}, .name = name});
   } else if (const auto* user = std::get_if<UserMap>(&planned.operation)) {
-    steps_.push_back({.step = UserStep{.map = *user, .number = planned.number,
-                                       .cached = place == ChainPlace::kBeforeCache},
-                      .name = "map user_map '" + user->name + "'"});
+    steps_.push_back(
+        {.step = UserStep{.map = *user, .number = planned.number, .cached = place == ChainPlace::kBeforeCache},
+         .name = "map user_map '" + user->name + "'"});
   } else {
     auto* pass = steps_.empty() ? nullptr : std::get_if<PixelStep>(&steps_.back().step);
     if (pass != nullptr && pass->add(planned, before)) {

@@ -12,7 +12,7 @@ namespace headrace {
 
 // y = x * scale[c] + shift[c] in f32, then to the output's type.
 struct ChannelScale {
-  std::vector<float> scale, shift;            // one a channel
+  std::vector<float> scale, shift;                  // one a channel
   std::vector<float> pattern_scale, pattern_shift;  // repeated to kPattern elements, channels innermost
 
   // Floats after which 1, 2, 3 or 4 interleaved channels and 16 lanes meet again.

@@ -67,9 +67,10 @@ PixelStep::Window PixelStep::pad_and_crop(const FieldView& in, const StepContext
   const std::int64_t right = width + 2 * options.pad - options.size;
   if (down < 0 || right < 0 ||
       (options.padding == Padding::kReflect && (options.pad >= height || options.pad >= width))) {
-    throw Error(ErrorCode::kDataCorrupt,
-                fmt::format("an image of {} x {} is too small for {}", height, width, describe(Operation{options})),
-                "resize() first");
+    throw Error(
+        ErrorCode::kDataCorrupt,
+        fmt::format("an image of {} x {} is too small for {}", height, width, describe(Operation{options})),
+        "resize() first");
   }
   Philox random = context.random(crop_->number);
   const std::int64_t top = random.below(static_cast<std::uint32_t>(down + 1));
@@ -94,9 +95,10 @@ void PixelStep::turn(Window& window, const StepContext& context) const {
     const std::int64_t size = std::get<Center>(turn).size;
     const std::int64_t down = window.height - size, right = window.width - size;
     if (down < 0 || right < 0) {
-      throw Error(ErrorCode::kDataCorrupt,
-                  fmt::format("an image of {} x {} is smaller than center_crop({})", window.height, window.width, size),
-                  "resize() first");
+      throw Error(
+          ErrorCode::kDataCorrupt,
+          fmt::format("an image of {} x {} is smaller than center_crop({})", window.height, window.width, size),
+          "resize() first");
     }
     window.top += down / 2;
     window.left += window.mirrored ? right - right / 2 : right / 2;

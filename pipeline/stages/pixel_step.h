@@ -52,12 +52,12 @@ class PixelStep {
 
   DType from_type_;
   DType to_type_;
-  bool image_ = false;                  // rank 3; otherwise one long row of elements
+  bool image_ = false;  // rank 3; otherwise one long row of elements
   ImageLayout from_layout_;
   ImageLayout to_layout_;
-  std::int64_t channels_ = 1;           // that values are scaled by; 1: all alike
+  std::int64_t channels_ = 1;  // that values are scaled by; 1: all alike
   bool flat_ = false;
-  std::optional<Crop> crop_;            // first of all
+  std::optional<Crop> crop_;  // first of all
   std::vector<std::variant<Center, Mirror>> turns_;
   std::optional<ChannelScale> scale_;
 };

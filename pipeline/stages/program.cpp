@@ -12,8 +12,7 @@ Program::Program(const StreamPlan& plan) : cache_(plan.cache), records_(plan.sou
     field.encoded = input.encoding == Encoding::kImage;
     Field between = input;
     if (cache_ != nullptr) {
-      field.before =
-          std::make_unique<Chain>(input, stages.first(plan.cached_stages), ChainPlace::kBeforeCache);
+      field.before = std::make_unique<Chain>(input, stages.first(plan.cached_stages), ChainPlace::kBeforeCache);
       between = field.before->output();
       slow_ = slow_ || field.before->is_slow();
     }

@@ -2,7 +2,8 @@
 // program starts. All versions give the same bits (the floor is compiled with -ffp-contract=off).
 #pragma once
 
-#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && !defined(HEADRACE_SANITIZED)
+#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
+    !defined(HEADRACE_SANITIZED)
 #define HEADRACE_SIMD \
   __attribute__((target_clones("arch=icelake-server", "arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else

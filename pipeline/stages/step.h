@@ -31,11 +31,11 @@ struct Scratch {
   ImageDecoder decoder;
   Resampler resampler;
   Canvas canvas;
-  std::vector<std::byte> decoded;             // inside one step
-  std::vector<std::byte> results[2];          // between steps, by turns
-  std::vector<std::byte> sample;              // a sample on its way to the cache
-  std::vector<std::byte> read;                // for Source::read()
-  std::uint64_t decode_ns = 0;                // spent in `decoder` since last reset
+  std::vector<std::byte> decoded;     // inside one step
+  std::vector<std::byte> results[2];  // between steps, by turns
+  std::vector<std::byte> sample;      // a sample on its way to the cache
+  std::vector<std::byte> read;        // for Source::read()
+  std::uint64_t decode_ns = 0;        // spent in `decoder` since last reset
 };
 
 // Told what a thread is about to do where that may take long; the watchdog reads it.
@@ -58,7 +58,8 @@ struct StepContext {
   Probe* probe = nullptr;
 
   Philox random(std::uint16_t operation) const noexcept {
-    return Philox({.seed = seed, .epoch = static_cast<std::uint32_t>(pass), .record = record, .operation = operation});
+    return Philox(
+        {.seed = seed, .epoch = static_cast<std::uint32_t>(pass), .record = record, .operation = operation});
   }
 };
 

@@ -24,8 +24,8 @@ using ::testing::HasSubstr;
 // A map on `value` that does something for each record and passes it on.
 Operations on_each(std::function<void(std::int64_t)> action, const std::string& name = "probe") {
   UserMap map{.name = name, .field = "value", .output = {.dtype = DType::kI64, .shape = {}}};
-  map.function = [action = std::move(action)](std::span<const std::byte> in, const Shape&, std::span<std::byte> out,
-                                              Philox&) {
+  map.function = [action = std::move(action)](std::span<const std::byte> in, const Shape&,
+                                              std::span<std::byte> out, Philox&) {
     std::int64_t value = 0;
     std::memcpy(&value, in.data(), sizeof value);
     action(value);
@@ -107,8 +107,9 @@ TEST(EngineFaults, AFailedReadNamesRecordAndOffset) {
       EXPECT_STREQ(error.what(), "fake: item/7: source read: broken disk, record 7, byte offset 512");
     }
   }
-  Loader loader(dataset.prefetch(0), devices,
-                {.start = LoaderState{.fingerprint = Loader(dataset, devices).state().fingerprint, .sequence = 3}});
+  Loader loader(
+      dataset.prefetch(0), devices,
+      {.start = LoaderState{.fingerprint = Loader(dataset, devices).state().fingerprint, .sequence = 3}});
   EXPECT_THROW(loader.next(), DataError);
 }
 
@@ -139,8 +140,9 @@ TEST(EngineFaults, ALoaderIsDestroyedWithinASecondWhileForeignCodeBlocks) {
   const Blocker in_map, in_read;
   const auto source = std::make_shared<FakeSource>(20, in_read.at(3));
   DeviceGroup devices = cpu_replicas(1);
-  auto mapping = std::make_unique<Loader>(Dataset::from(numbers(20)).map(on_each(in_map.at(3))).batch({.global = 4}),
-                                          devices, LoaderOptions{.threads = 1});
+  auto mapping =
+      std::make_unique<Loader>(Dataset::from(numbers(20)).map(on_each(in_map.at(3))).batch({.global = 4}), devices,
+                               LoaderOptions{.threads = 1});
   auto reading = std::make_unique<Loader>(Dataset::from(source).batch({.global = 4}), devices,
                                           LoaderOptions{.stall_timeout_seconds = 0.1});
   try {
@@ -185,7 +187,8 @@ TEST(EngineFaults, TheWatchdogNamesAConsumerThatHoldsEverySlot) {
     loader.next();
     FAIL() << "no error";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("all 2 slots are held by the consumer: release a batch or raise prefetch"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("all 2 slots are held by the consumer: release a batch or raise prefetch"));
   }
   held.clear();
   EXPECT_EQ(loader.next()->position().step, 2U);

@@ -22,7 +22,9 @@ std::shared_ptr<FakeSource> jpegs(int count) {
 }
 
 Dataset finish(const Dataset& decoded) {
-  return decoded.shuffle().map(random_resized_crop({.size = 16}) | flip() | normalize({0.5F}, {0.25F})).batch({.global = 7});
+  return decoded.shuffle()
+      .map(random_resized_crop({.size = 16}) | flip() | normalize({0.5F}, {0.25F}))
+      .batch({.global = 7});
 }
 
 TEST(CacheStage, LeavesTheStreamAsItIs) {
@@ -55,8 +57,9 @@ TEST(CacheStage, MayStandAnywhereBeforeRandomOperations) {
   const auto expected = stream(base.decode().map(crop | rest));
   EXPECT_EQ(stream(base.cache(memory()).decode().map(crop | rest)), expected);
   EXPECT_EQ(stream(base.decode().map(crop).cache(memory()).map(rest)), expected);
-  EXPECT_EQ(stream(base.decode().map(crop | normalize({0.5F}, {0.25F})).cache(memory()).map(pad_crop(20, 4) | flip())),
-            expected);
+  EXPECT_EQ(
+      stream(base.decode().map(crop | normalize({0.5F}, {0.25F})).cache(memory()).map(pad_crop(20, 4) | flip())),
+      expected);
 }
 
 TEST(CacheStage, WorksWhenOnlyAPartFits) {

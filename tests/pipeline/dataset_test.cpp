@@ -23,9 +23,7 @@ std::string refusal(const Dataset& dataset) {
   return {};
 }
 
-SourcePtr encoded() {
-  return std::make_shared<test::FakeSource>(std::vector<std::vector<std::byte>>(3));
-}
+SourcePtr encoded() { return std::make_shared<test::FakeSource>(std::vector<std::vector<std::byte>>(3)); }
 
 TEST(Dataset, ExplainsThePlanAfterPushDown) {
   const Dataset dataset = Dataset::from(encoded())

@@ -58,7 +58,8 @@ TEST(Ledger, CountsPasses) {
 
 TEST(Ledger, NamesWhatIsMissingOrSurplus) {
   Ledger ledger;
-  for (std::uint64_t record : {0, 1, 2, 4}) ledger.add({.epoch = 0, .step = record, .replica = 1, .record = record});
+  for (std::uint64_t record : {0, 1, 2, 4})
+    ledger.add({.epoch = 0, .step = record, .replica = 1, .record = record});
   EXPECT_EQ(ledger.find_breach(0, EpochContents::all(5)),
             "epoch 0: 1 records are missing instead of 0; the first is record 3");
   ledger.add({.epoch = 0, .step = 9, .replica = 0, .record = 2});

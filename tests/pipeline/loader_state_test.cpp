@@ -15,10 +15,11 @@ TEST(LoaderState, SurvivesBeingWritten) {
 }
 
 TEST(LoaderState, RefusesAnythingElse) {
-  for (const char* text : {"", "headrace-loader-2 0123456789abcdef 1", "headrace-loader-1 0123456789abcdef",
-                           "headrace-loader-1 0123456789abcdeg 1", "headrace-loader-1 0123456789abcdef 1x",
-                           "headrace-loader-1 0123456789abcdef -1", "headrace-loader-1 0123456789abcdef ",
-                           "headrace-loader-1 123 4", "headrace-loader-1 0123456789abcdef 99999999999999999999999"}) {
+  for (const char* text :
+       {"", "headrace-loader-2 0123456789abcdef 1", "headrace-loader-1 0123456789abcdef",
+        "headrace-loader-1 0123456789abcdeg 1", "headrace-loader-1 0123456789abcdef 1x",
+        "headrace-loader-1 0123456789abcdef -1", "headrace-loader-1 0123456789abcdef ", "headrace-loader-1 123 4",
+        "headrace-loader-1 0123456789abcdef 99999999999999999999999"}) {
     EXPECT_THROW(LoaderState::parse(text), ConfigError) << text;
   }
 }

@@ -30,7 +30,8 @@ Dataset augmented(const SourcePtr& source, std::int64_t global) {
 DeviceGroup discrete_replicas(int count) {
   std::vector<std::unique_ptr<Device>> devices;
   for (int i = 0; i < count; ++i) {
-    devices.push_back(std::make_unique<test::DiscreteDevice>(backends().front()->open(0, "gpu:" + std::to_string(i), 1)));
+    devices.push_back(
+        std::make_unique<test::DiscreteDevice>(backends().front()->open(0, "gpu:" + std::to_string(i), 1)));
   }
   return DeviceGroup(std::move(devices));
 }
@@ -47,8 +48,9 @@ TEST(Loader, GivesTheSameBitsForAnyThreadsReplicasAndPrefetch) {
   for (int threads : {1, 2, 4}) {
     for (int replicas : {1, 2, 4, 8}) {
       for (int prefetch : {0, 1, 4}) {
-        EXPECT_EQ(digests_of(dataset, replicas, {.seed = 5, .epochs = 2, .threads = threads, .prefetch = prefetch}),
-                  expected)
+        EXPECT_EQ(
+            digests_of(dataset, replicas, {.seed = 5, .epochs = 2, .threads = threads, .prefetch = prefetch}),
+            expected)
             << threads << " threads, " << replicas << " replicas, prefetch " << prefetch;
       }
     }
@@ -74,9 +76,8 @@ TEST(Loader, GivesTheSameBitsThroughPinnedMemoryAndCopies) {
 }
 
 TEST(Loader, ReadsAheadWhereTheSourceBlocks) {
-  const auto source = std::make_shared<test::FakeSource>(40, [](std::uint64_t index) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(index % 7));
-  });
+  const auto source = std::make_shared<test::FakeSource>(
+      40, [](std::uint64_t index) { std::this_thread::sleep_for(std::chrono::milliseconds(index % 7)); });
   const Dataset dataset = Dataset::from(source).shuffle().batch({.global = 6});
   const auto expected = digests_of(dataset, 1, {.seed = 1, .threads = 1, .reader_threads = 1});
   EXPECT_EQ(digests_of(dataset, 2, {.seed = 1, .threads = 2, .reader_threads = 8}), expected);
@@ -177,7 +178,8 @@ TEST(Loader, RefillsOnlyAfterTheConsumersStream) {
 
 TEST(Loader, ServesReplicasFromTheirOwnThreads) {
   DeviceGroup devices = cpu_replicas(4);
-  Loader loader(Dataset::from(numbers(1000)).shuffle().batch({.global = 32}), devices, {.epochs = 5, .threads = 2});
+  Loader loader(Dataset::from(numbers(1000)).shuffle().batch({.global = 32}), devices,
+                {.epochs = 5, .threads = 2});
   std::atomic<std::int64_t> sum{0};
   std::vector<std::thread> threads;
   for (int r = 0; r < 4; ++r) {
@@ -220,7 +222,8 @@ TEST(Loader, RunsUserFunctionsDeterministically) {
       std::memcpy(out.data() + i * sizeof value, &value, sizeof value);
     }
   };
-  const Dataset dataset = Dataset::from(noise_images(60, 8, 8)).shuffle().map(flip() | user_map(map)).batch({.global = 16});
+  const Dataset dataset =
+      Dataset::from(noise_images(60, 8, 8)).shuffle().map(flip() | user_map(map)).batch({.global = 16});
   const auto expected = digests_of(dataset, 1, {.seed = 1, .epochs = 2, .threads = 1});
   EXPECT_EQ(digests_of(dataset, 4, {.seed = 1, .epochs = 2, .threads = 4}), expected);
 }

@@ -36,7 +36,8 @@ TEST(Operation, TellsTheFieldAfterIt) {
   EXPECT_EQ(after(to_layout(ImageLayout::kChannelsLast), rgb), rgb);
   EXPECT_EQ(after(flatten(), rgb), image({32 * 48 * 3}));
   EXPECT_EQ(after(resize(16), rgb), image({16, 24, 3}));
-  EXPECT_EQ(after(resize(256) | center_crop(224), image({Shape::kDynamic, Shape::kDynamic, 3})), image({224, 224, 3}));
+  EXPECT_EQ(after(resize(256) | center_crop(224), image({Shape::kDynamic, Shape::kDynamic, 3})),
+            image({224, 224, 3}));
   EXPECT_EQ(after(random_resized_crop(), rgb), image({224, 224, 3}));
 }
 
@@ -66,7 +67,8 @@ TEST(Operation, RefusesWhatCannotBe) {
 }
 
 TEST(Operation, KnowsWhatIsRandomAndDescribesItself) {
-  const Operations all = pad_crop(32, 4, Padding::kReflect) | flip() | random_resized_crop() | resize(8) | center_crop(8);
+  const Operations all =
+      pad_crop(32, 4, Padding::kReflect) | flip() | random_resized_crop() | resize(8) | center_crop(8);
   std::vector<bool> random;
   for (const Operation& operation : all.list()) random.push_back(is_random(operation));
   EXPECT_EQ(random, (std::vector<bool>{true, true, true, false, false}));

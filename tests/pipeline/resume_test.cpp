@@ -35,9 +35,13 @@ TEST(Resume, ContinuesAtEveryStepWithAnyReplicasAndThreads) {
 
     const int others = replicas[(step + 1) % 4];
     const auto rest = digests_of(dataset(), others,
-                                 {.seed = 4, .epochs = kEpochs, .threads = 1 + static_cast<int>(step % 3),
-                                  .prefetch = static_cast<int>(step % 5), .start = state});
-    EXPECT_EQ(rest, std::vector(whole.begin() + static_cast<std::ptrdiff_t>(step), whole.end())) << "from " << step;
+                                 {.seed = 4,
+                                  .epochs = kEpochs,
+                                  .threads = 1 + static_cast<int>(step % 3),
+                                  .prefetch = static_cast<int>(step % 5),
+                                  .start = state});
+    EXPECT_EQ(rest, std::vector(whole.begin() + static_cast<std::ptrdiff_t>(step), whole.end()))
+        << "from " << step;
   }
 }
 

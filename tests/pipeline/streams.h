@@ -16,18 +16,21 @@ namespace headrace::test {
 inline SourcePtr numbers(std::uint64_t count) {
   std::vector<std::byte> bytes(count * sizeof(std::int64_t));
   for (std::uint64_t i = 0; i < count; ++i) std::memcpy(bytes.data() + i * sizeof i, &i, sizeof i);
-  return in_memory("numbers", count,
-                   {Array{.field = {.name = "value", .dtype = DType::kI64, .shape = {}}, .bytes = std::move(bytes)}});
+  return in_memory(
+      "numbers", count,
+      {Array{.field = {.name = "value", .dtype = DType::kI64, .shape = {}}, .bytes = std::move(bytes)}});
 }
 
 // u8 images of noise with a label each.
-inline SourcePtr noise_images(std::uint64_t count, std::int64_t height, std::int64_t width, std::int64_t channels = 3) {
+inline SourcePtr noise_images(std::uint64_t count, std::int64_t height, std::int64_t width,
+                              std::int64_t channels = 3) {
   const auto pixels = static_cast<std::size_t>(height * width * channels);
   std::vector<std::byte> images(count * pixels);
   std::vector<std::byte> labels(count * sizeof(std::int64_t));
   for (std::uint64_t i = 0; i < count; ++i) {
     Philox random({.seed = 99, .record = i});
-    for (std::size_t p = 0; p < pixels; ++p) images[i * pixels + p] = static_cast<std::byte>(random.next_u32() >> 24);
+    for (std::size_t p = 0; p < pixels; ++p)
+      images[i * pixels + p] = static_cast<std::byte>(random.next_u32() >> 24);
     const auto label = static_cast<std::int64_t>(i % 10);
     std::memcpy(labels.data() + i * sizeof label, &label, sizeof label);
   }

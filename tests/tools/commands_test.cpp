@@ -33,8 +33,8 @@ void expect_keys(const nlohmann::json& line, const std::vector<std::string>& key
 const std::filesystem::path kFashion = "/usr/share/datasets/fashion-mnist";
 
 TEST(DigestCommand, OneStreamForAllSettings) {
-  const std::vector<std::string> base = {"digest", "--pipeline", "trivial", "--global-batch", "9999",
-                                         "--epochs", "2", "--seed", "7"};
+  const std::vector<std::string> base = {"digest", "--pipeline", "trivial", "--global-batch", "9999", "--epochs",
+                                         "2",      "--seed",     "7"};
   const Lines reference = json_of(base);
   ASSERT_GT(reference.size(), 2U);
   expect_keys(reference.front(), {"epoch", "step", "examples", "sha256"});
@@ -98,8 +98,9 @@ TEST(DoctorCommand, ListsTheCpu) {
 
 TEST(TrainCommand, ReportsItsKeysAndRepeatsItself) {
   if (!std::filesystem::exists(kFashion)) GTEST_SKIP() << "needs Debian's package dataset-fashion-mnist";
-  const std::vector<std::string> arguments = {"train",    "--recipe", "mnist-mlp",         "--data", kFashion.string(),
-                                              "--epochs", "2",        "--steps-per-epoch", "40",     "--devices", "cpu:2"};
+  const std::vector<std::string> arguments = {
+      "train", "--recipe",  "mnist-mlp", "--data", kFashion.string(), "--epochs", "2", "--steps-per-epoch",
+      "40",    "--devices", "cpu:2"};
   const Lines lines = json_of(arguments);
   ASSERT_EQ(lines.size(), 3U);
   expect_keys(lines.front(), {"epoch", "steps", "seconds", "examples_per_second", "input_stall_fraction", "loss",

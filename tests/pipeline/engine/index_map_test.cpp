@@ -44,8 +44,9 @@ std::vector<Located> naive(std::uint64_t records, std::span<const Stage> stages,
 }
 
 TEST(IndexMap, EqualsTheStagesDoneOnLists) {
-  const std::vector<Stage> choices{TakeStage{7}, TakeStage{100}, SkipStage{3},     SkipStage{50},     ShardStage{3, 0},
-                                   ShardStage{3, 2}, ShardStage{20, 15}, RepeatStage{2}, RepeatStage{3}};
+  const std::vector<Stage> choices{TakeStage{7},       TakeStage{100},   SkipStage{3},
+                                   SkipStage{50},      ShardStage{3, 0}, ShardStage{3, 2},
+                                   ShardStage{20, 15}, RepeatStage{2},   RepeatStage{3}};
   for (const Stage& a : choices) {
     for (const Stage& b : choices) {
       for (const Stage& c : choices) {
@@ -60,8 +61,9 @@ TEST(IndexMap, EqualsTheStagesDoneOnLists) {
 }
 
 std::vector<Located> sorted(std::vector<Located> list) {
-  std::sort(list.begin(), list.end(),
-            [](const Located& a, const Located& b) { return std::pair(a.pass, a.record) < std::pair(b.pass, b.record); });
+  std::sort(list.begin(), list.end(), [](const Located& a, const Located& b) {
+    return std::pair(a.pass, a.record) < std::pair(b.pass, b.record);
+  });
   return list;
 }
 

@@ -79,10 +79,9 @@ struct ChainResult {
 };
 
 // The chain on an image of elements of `type`; record and pass key the random draws.
-inline ChainResult run_chain(const Operations& operations, const Image& image, DType type, std::uint64_t record = 0,
-                             std::uint64_t pass = 0) {
-  const Field field{
-      .name = "image", .dtype = type, .shape = {image.height, image.width, image.channels}};
+inline ChainResult run_chain(const Operations& operations, const Image& image, DType type,
+                             std::uint64_t record = 0, std::uint64_t pass = 0) {
+  const Field field{.name = "image", .dtype = type, .shape = {image.height, image.width, image.channels}};
   const std::vector<SampleStage> stages = planned(operations);
   const Chain chain(field, stages, ChainPlace::kAfterCache);
   const Field& output = chain.output();
@@ -112,9 +111,10 @@ inline Image naive_crop(const Image& in, std::int64_t top, std::int64_t left, st
       for (std::int64_t c = 0; c < in.channels; ++c) {
         const std::int64_t row = top + y, column = left + x;
         const bool inside = row >= 0 && row < in.height && column >= 0 && column < in.width;
-        out.at(y, x, c) = inside                         ? in.at(row, column, c)
-                          : padding == Padding::kReflect ? in.at(reflected(row, in.height), reflected(column, in.width), c)
-                                                         : 0.0F;
+        out.at(y, x, c) = inside ? in.at(row, column, c)
+                          : padding == Padding::kReflect
+                              ? in.at(reflected(row, in.height), reflected(column, in.width), c)
+                              : 0.0F;
       }
     }
   }
@@ -144,7 +144,8 @@ inline std::vector<float> naive_planes(const Image& in) {
 inline void expect_near(const std::vector<float>& actual, const std::vector<float>& expected, float tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i) {
-    ASSERT_LE(std::abs(actual[i] - expected[i]), tolerance) << "at " << i << ": " << actual[i] << ", " << expected[i];
+    ASSERT_LE(std::abs(actual[i] - expected[i]), tolerance)
+        << "at " << i << ": " << actual[i] << ", " << expected[i];
   }
 }
 

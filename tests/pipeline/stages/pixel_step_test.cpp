@@ -43,7 +43,8 @@ TEST(PixelStep, EqualsTheOperationsDoneOneByOne) {
         const Image normal = naive_normalize(expected, 255);
         const Operations to_float = augment | normalize(kMean, kStd);
         expect_near(run_chain(to_float, image, DType::kU8, record).values, normal.values, 2e-6F);
-        const auto planes = run_chain(to_float | to_layout(ImageLayout::kChannelsFirst), image, DType::kU8, record);
+        const auto planes =
+            run_chain(to_float | to_layout(ImageLayout::kChannelsFirst), image, DType::kU8, record);
         EXPECT_EQ(planes.field.shape, (Shape{3, size, size}));
         expect_near(planes.values, naive_planes(normal), 2e-6F);
         const Image of_floats = naive_normalize(expected, 1);
@@ -113,8 +114,8 @@ TEST(PixelStep, NormalizesWhatIsNoImage) {
 
 TEST(PixelStep, ConvertsPlanesToInterleavedAndFlattens) {
   const Image image = random_image(6, 7, 3, 8);
-  const auto back = run_chain(to_layout(ImageLayout::kChannelsFirst) | to_layout(ImageLayout::kChannelsLast), image,
-                              DType::kU8);
+  const auto back =
+      run_chain(to_layout(ImageLayout::kChannelsFirst) | to_layout(ImageLayout::kChannelsLast), image, DType::kU8);
   EXPECT_EQ(back.field.shape, (Shape{6, 7, 3}));
   expect_near(back.values, image.values, 0);
   const auto flat = run_chain(normalize({0}, {1}) | flatten(), image, DType::kU8);

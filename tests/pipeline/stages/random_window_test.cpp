@@ -66,7 +66,8 @@ TEST(RandomWindow, IsTheSameOnEveryMachine) {
   for (std::uint64_t record = 0; record < 10'000; ++record) {
     Philox random({.seed = 8, .record = record});
     const ImageWindow window = draw_window({}, {.height = 375, .width = 500}, random);
-    sum = sum * 31 + static_cast<std::uint64_t>(window.top * 7 + window.left * 5 + window.height * 3 + window.width);
+    sum =
+        sum * 31 + static_cast<std::uint64_t>(window.top * 7 + window.left * 5 + window.height * 3 + window.width);
   }
   EXPECT_EQ(sum, 5264798135240766094U);
 }

@@ -71,8 +71,9 @@ TEST(Resampler, StaysWithinOneLevelOfExactArithmetic) {
         resampler.resize(from.data(), in, to.data(), out, channels);
         const auto expected = reference(from, in, out, channels);
         for (std::size_t i = 0; i < to.size(); ++i) {
-          ASSERT_LE(std::abs(to[i] - expected[i]), 0.75) << in.height << "x" << in.width << " -> " << out.height << "x"
-                                                         << out.width << ", " << channels << " channels, at " << i;
+          ASSERT_LE(std::abs(to[i] - expected[i]), 0.75)
+              << in.height << "x" << in.width << " -> " << out.height << "x" << out.width << ", " << channels
+              << " channels, at " << i;
         }
       }
     }
