@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <map>
+#include <set>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
@@ -87,9 +90,9 @@ TEST(Mix, EndsWithTheFirstThatEnds) {
   EXPECT_EQ(mixed.size(), 200U);
   const auto epoch = epoch_of(mixed);
   EXPECT_EQ(std::ranges::count_if(epoch, [](std::int64_t value) { return value >= 1000; }), 100);
-  EXPECT_EQ(sorted(epoch).front(), 0);
-  EXPECT_EQ(std::ranges::adjacent_find(sorted(epoch), std::greater_equal<>()), sorted(epoch).end())
-      << "none twice";
+  const std::vector<std::int64_t> ascending = sorted(epoch);
+  EXPECT_EQ(ascending.front(), 0);
+  EXPECT_TRUE(std::ranges::adjacent_find(ascending, std::greater_equal<>()) == ascending.end()) << "none twice";
   EXPECT_EQ(mix({counting(0, 300), counting(1000, 100)}, {.weights = {3, 1}}).size(), 400U);
   EXPECT_EQ(mix({counting(0, 300), counting(1000, 0)}, {.weights = {3, 1}}).size(), 0U);
 }

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -22,15 +23,15 @@ struct CsvMaker {
     std::string table = "\xEF\xBB\xBFid,path,label\r\n";
     for (std::size_t i = 0; i < kRecords; ++i) {
       folder_.write("images/" + name(i), encode_jpeg(make_picture(9, 10, 3, i)));
-      table += std::to_string(i) + ",\"images/" + quoted(name(i)) + "\"," + std::to_string(i * 10) + "\r\n";
+      table += fmt::format("{},\"images/{}\",{}\r\n", i, quoted(name(i)), i * 10);
     }
     folder_.write("table.csv", table);
   }
-  static std::string name(std::size_t i) { return "Bäume, \"grün\" " + std::to_string(i) + ".jpg"; }
-  static std::string quoted(std::string text) {
-    for (std::size_t at = text.find('"'); at != std::string::npos; at = text.find('"', at + 2))
-      text.insert(at, "\"");
-    return text;
+  static std::string name(std::size_t i) { return fmt::format("B\u00E4ume, \"gr\u00FCn\" {}.jpg", i); }
+  static std::string quoted(const std::string& text) {
+    std::string result;
+    for (const char c : text) result.append(c == '"' ? 2 : 1, c);
+    return result;
   }
   const TempFolder& folder() const { return folder_; }
   std::filesystem::path root() const { return folder_ / "table.csv"; }

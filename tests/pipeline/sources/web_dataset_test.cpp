@@ -159,15 +159,15 @@ TEST(ShardForWorkerTest, DealsOutFilesOrElements) {
   const PlainMaker maker;
   const Dataset dataset = Dataset::from(maker.open());
   const auto labels = [](const Dataset& part) {
-    std::vector<std::int64_t> labels;
+    std::vector<std::int64_t> found;
     const Dataset numbered = zip({part, Dataset::from(numbers(part.size()))});
     DeviceGroup devices = cpu_replicas(1);
     Loader loader(numbered.decode().map(center_crop(4)).batch({.global = 2}), devices);
     while (const auto batch = loader.next()) {
       const auto* values = batch->tensor("label").as<std::int64_t>();
-      labels.insert(labels.end(), values, values + batch->examples());
+      found.insert(found.end(), values, values + batch->examples());
     }
-    return labels;
+    return found;
   };
   EXPECT_EQ(labels(dataset.shard_for_worker({.count = 2, .index = 0})),
             (std::vector<std::int64_t>{0, 11, 22, 66, 77, 88}));
