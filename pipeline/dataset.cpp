@@ -4,13 +4,50 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/engine/planner.h"
+#include "headrace/pipeline/engine/selection.h"
 #include "headrace/pipeline/plan.h"
+#include "headrace/pipeline/sources/padded_source.h"
+#include "headrace/pipeline/sources/unbatched_source.h"
 
 namespace headrace {
 namespace {
 
 PlanPtr grow(const PlanPtr& before, Stage stage) {
   return std::make_shared<const PlanNode>(PlanNode{.before = before, .stage = std::move(stage)});
+}
+
+const SourcePtr& source_of(const PlanPtr& plan) {
+  const PlanNode* node = plan.get();
+  while (node->before != nullptr) node = node->before.get();
+  return std::get<SourceStage>(node->stage).source;
+}
+
+// The same stages over another source of as many records.
+PlanPtr with_source(const PlanPtr& plan, const SourcePtr& source) {
+  if (plan->before == nullptr) return grow(nullptr, SourceStage{source});
+  return grow(with_source(plan->before, source), plan->stage);
+}
+
+// [first, end) of the files count, index + count, ...; ConfigError where the source is not made of files.
+ShardFilesStage files_of(const PlanPtr& plan, const WorkerShard& shard) {
+  const SourceInfo& info = source_of(plan)->info();
+  if (plan->before != nullptr) {
+    throw ConfigError("shard_for_worker() by file: other stages come before it", "put it right after the source");
+  }
+  if (info.file_ends.empty()) {
+    throw ConfigError(fmt::format("shard_for_worker() by file: {} does not consist of several files", info.name),
+                      "shard by element");
+  }
+  if (info.file_ends.size() < shard.count) {
+    throw ConfigError(fmt::format("shard_for_worker() by file: {} has {} files for {} workers", info.name,
+                                  info.file_ends.size(), shard.count),
+                      "shard by element");
+  }
+  ShardFilesStage stage{.count = shard.count, .index = shard.index, .ranges = {}};
+  for (std::size_t file = shard.index; file < info.file_ends.size(); file += shard.count) {
+    stage.ranges.emplace_back(file == 0 ? 0 : info.file_ends[file - 1], info.file_ends[file]);
+  }
+  return stage;
 }
 
 }  // namespace
@@ -54,6 +91,48 @@ Dataset Dataset::without_shard(std::uint64_t count, std::uint64_t index) const {
         "without_shard({}, {}): it takes two shards or more, and an index below their number", count, index));
   }
   return Dataset(grow(plan_, WithoutShardStage{.count = count, .index = index}));
+}
+
+Dataset Dataset::filter(RecordFilter filter) const {
+  if (!filter.keeps) throw ConfigError(fmt::format("filter({}) has no function", filter.name), "set keeps");
+  if (filter.name.empty())
+    throw ConfigError("a filter needs a name: it is part of the stream's identity", "set name");
+  return Dataset(grow(plan_, FilterStage{std::make_shared<const Selection>(plan_, std::move(filter))}));
+}
+
+Dataset Dataset::shuffle_window(ShuffleWindowOptions options) const {
+  if (options.size < 1) throw ConfigError("shuffle_window(0): a window has at least one position");
+  return Dataset(grow(plan_, ShuffleWindowStage{options}));
+}
+
+Dataset Dataset::shard_for_worker(WorkerShard shard) const {
+  if (shard.index >= shard.count) {
+    throw ConfigError(fmt::format("shard_for_worker({}, {}): the index must be below the number of workers",
+                                  shard.count, shard.index));
+  }
+  const bool whole_files = plan_->before == nullptr && source_of(plan_)->info().file_ends.size() >= shard.count;
+  if (shard.by == ShardBy::kFile || (shard.by == ShardBy::kAuto && whole_files)) {
+    return Dataset(grow(plan_, files_of(plan_, shard)));
+  }
+  return this->shard(shard.count, shard.index);
+}
+
+Dataset Dataset::unbatch() const {
+  const StreamPlan plan = make_stream_plan(plan_);
+  if (!plan.sample_stages.empty() || plan.cache != nullptr || plan.batch) {
+    throw ConfigError("unbatch() after decode(), map(), cache() or batch()", "put .unbatch() before them");
+  }
+  auto source = std::make_shared<const UnbatchedSource>(plan.source);
+  auto combination = std::make_shared<Combination>(Combination{.how = UnbatchRows{source->rows()}, .parts = {}});
+  const SourceInfo& info = plan.source->info();
+  combination->parts.push_back({.name = info.name, .records = info.records, .stages = plan.index_stages});
+  return Dataset(grow(grow(nullptr, SourceStage{std::move(source)}), CombineStage{std::move(combination)}));
+}
+
+Dataset Dataset::padded_batch(PaddedBatchOptions options) const {
+  make_stream_plan(plan_);  // refuses what makes no sense before any record is read
+  const auto source = std::make_shared<PaddedSource>(source_of(plan_), options.pad);
+  return Dataset(with_source(plan_, source)).batch({.global = options.global, .remainder = options.remainder});
 }
 
 Dataset Dataset::cache(std::shared_ptr<MemoryCache> cache) const {

@@ -10,6 +10,7 @@
 
 #include "headrace/cache/memory_cache.h"
 #include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/record_filter.h"
 #include "headrace/pipeline/source.h"
 
 namespace headrace {
@@ -17,6 +18,22 @@ namespace headrace {
 struct ShuffleOptions {
   std::uint64_t seed = 0;       // mixed with the loader's seed
   bool each_epoch_anew = true;  // false: the same order every epoch
+};
+
+struct ShuffleWindowOptions {
+  std::uint64_t size = 1024;    // positions that are shuffled among themselves
+  std::uint64_t seed = 0;       // mixed with the loader's seed
+  bool each_epoch_anew = true;  // false: the same order every epoch
+};
+
+// By element: every count-th record. By file: every count-th file of a source that reads several.
+// kAuto: by file where there is at least a file a worker, else by element.
+enum class ShardBy { kAuto, kFile, kElement };
+
+struct WorkerShard {
+  std::uint64_t count = 1;  // workers
+  std::uint64_t index = 0;  // this one
+  ShardBy by = ShardBy::kAuto;
 };
 
 enum class Remainder {
@@ -27,6 +44,19 @@ enum class Remainder {
 struct BatchOptions {
   std::int64_t global = 32;  // examples over all replicas
   Remainder remainder = Remainder::kKeep;
+};
+
+// A raw field whose first extent differs from record to record, and what it becomes.
+struct PadField {
+  std::string field = {};
+  std::int64_t length = 0;  // first extent of the result; 0: the longest record's, found by reading all of them
+  std::byte value = {};     // of each byte of padding
+};
+
+struct PaddedBatchOptions {
+  std::int64_t global = 32;
+  Remainder remainder = Remainder::kKeep;
+  std::vector<PadField> pad = {};  // empty: every such field, to its longest record, with zeros
 };
 
 // A memory cache for .cache(): shared by all loaders of the plan, so later fits find it warm.
@@ -48,8 +78,22 @@ class Dataset {
   Dataset skip(std::uint64_t count) const;
   Dataset shard(std::uint64_t count, std::uint64_t index) const;          // every count-th record from index on
   Dataset without_shard(std::uint64_t count, std::uint64_t index) const;  // all the others
+  // Only the records it keeps. It sees them as the source holds them, wherever it stands among the stages. All are
+  // read once, in parallel, when the plan is first counted or opened; from then on any position is known at once.
+  // Shuffles and repeats before it are done after it.
+  Dataset filter(RecordFilter filter) const;
+  // Shuffles each `size` consecutive positions among themselves: for data that is best read nearly in order.
+  Dataset shuffle_window(ShuffleWindowOptions options) const;
+  // One worker's part. Parts are disjoint and complete; sharding by file may make them unequal.
+  Dataset shard_for_worker(WorkerShard shard) const;
+  // A record of N equal samples, the first extent of every field, becomes N records.
+  Dataset unbatch() const;
   Dataset cache(std::shared_ptr<MemoryCache> cache) const;  // what follows must be able to come after it
   Dataset batch(BatchOptions options) const;
+  // batch() of records whose raw fields differ in their first extent: each is padded at its end to one length,
+  // which is the same for all batches, and a field `<name>_length`, i64, says what was there. A longer record is
+  // an error.
+  Dataset padded_batch(PaddedBatchOptions options) const;
   Dataset prefetch(int batches) const;  // batches in flight ahead of the consumer
 
   // The plan after push-down, one stage a line. Throws ConfigError where the plan makes no sense.
@@ -67,10 +111,10 @@ class Dataset {
   std::uint64_t fingerprint() const;
 
   const PlanPtr& plan() const noexcept { return plan_; }
-
- private:
+  // A dataset of this plan, for those who build plans themselves.
   explicit Dataset(PlanPtr plan) : plan_(std::move(plan)) {}
 
+ private:
   PlanPtr plan_;
 };
 

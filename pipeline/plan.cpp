@@ -1,11 +1,35 @@
 #include "headrace/pipeline/plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "headrace/pipeline/engine/selection.h"
+
 namespace headrace {
 namespace {
+
+std::string describe_ends(const MixOptions& options) {
+  switch (options.end) {
+    case MixEnd::kFirstEnds: return "first ends";
+    case MixEnd::kAllSeen: return "all seen";
+  }
+  return {};
+}
+
+struct DescribeHow {
+  std::string operator()(const InSequence&) const { return "concatenate"; }
+  std::string operator()(const InterleaveOptions& options) const {
+    return fmt::format("interleave of blocks of {}", options.block);
+  }
+  std::string operator()(const MixOptions& options) const {
+    if (options.weights.empty()) return fmt::format("mix(seed={}), each record once", options.seed);
+    return fmt::format("mix(seed={}, weights {}, {})", options.seed, fmt::join(options.weights, " : "),
+                       describe_ends(options));
+  }
+  std::string operator()(const UnbatchRows& unbatch) const { return fmt::format("unbatch of {}", unbatch.rows); }
+};
 
 struct Describe {
   std::string operator()(const SourceStage& stage) const {
@@ -32,6 +56,23 @@ struct Describe {
   }
   std::string operator()(const WithoutShardStage& stage) const {
     return fmt::format("without_shard({} of {})", stage.index, stage.count);
+  }
+  std::string operator()(const FilterStage& stage) const { return describe(stage.selection->filter()); }
+  std::string operator()(const ShuffleWindowStage& stage) const {
+    return fmt::format("shuffle_window({}, seed={}{})", stage.options.size, stage.options.seed,
+                       stage.options.each_epoch_anew ? "" : ", the same every epoch");
+  }
+  std::string operator()(const ShardFilesStage& stage) const {
+    return fmt::format("shard({} of {}, by file: {} files)", stage.index, stage.count, stage.ranges.size());
+  }
+  std::string operator()(const CombineStage& stage) const {
+    std::string text = std::visit(DescribeHow{}, stage.combination->how) + ":";
+    for (const CombinedPart& part : stage.combination->parts) {
+      text += fmt::format(" [{} records", part.records);
+      for (const Stage& inner : part.stages) text += " | " + describe(inner);
+      text += "]";
+    }
+    return text;
   }
   std::string operator()(const CacheStage&) const { return "cache(memory)"; }
   std::string operator()(const BatchStage& stage) const {

@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "headrace/pipeline/combine.h"
 #include "headrace/pipeline/dataset.h"
 
 namespace headrace {
@@ -37,6 +40,24 @@ struct WithoutShardStage {
   std::uint64_t count = 2;
   std::uint64_t index = 0;
 };
+class Selection;
+struct FilterStage {
+  std::shared_ptr<const Selection> selection;
+};
+struct ShuffleWindowStage {
+  ShuffleWindowOptions options;
+};
+// The records of some files of the source: `ranges` are [first, end) of each, in order.
+struct ShardFilesStage {
+  std::uint64_t count = 1;
+  std::uint64_t index = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+};
+// Always the first index stage: the plan's source holds the records of all parts.
+struct Combination;
+struct CombineStage {
+  std::shared_ptr<const Combination> combination;
+};
 struct CacheStage {
   std::shared_ptr<MemoryCache> cache;
 };
@@ -48,7 +69,27 @@ struct PrefetchStage {
 };
 
 using Stage = std::variant<SourceStage, DecodeStage, MapStage, ShuffleStage, RepeatStage, TakeStage, SkipStage,
-                           ShardStage, WithoutShardStage, CacheStage, BatchStage, PrefetchStage>;
+                           ShardStage, WithoutShardStage, FilterStage, ShuffleWindowStage, ShardFilesStage,
+                           CombineStage, CacheStage, BatchStage, PrefetchStage>;
+
+// One of the datasets that were combined.
+struct CombinedPart {
+  std::string name;                // of its source
+  std::uint64_t records = 0;       // of its source
+  std::uint64_t first_record = 0;  // of its own in the combined source
+  std::vector<Stage> stages;       // its index stages
+};
+
+// Each record of the one part holds `rows` samples.
+struct UnbatchRows {
+  std::uint64_t rows = 1;
+};
+struct InSequence {};
+
+struct Combination {
+  std::variant<InSequence, InterleaveOptions, MixOptions, UnbatchRows> how;
+  std::vector<CombinedPart> parts;
+};
 
 // Immutable. The first node of a chain holds a SourceStage and no other does.
 struct PlanNode {

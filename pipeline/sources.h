@@ -2,9 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "headrace/pipeline/record_writer.h"
 #include "headrace/pipeline/source.h"
 
 namespace headrace {
@@ -46,6 +48,55 @@ struct ArchiveOptions {
   std::uint64_t memory_limit = std::uint64_t{4} << 30;
 };
 SourcePtr image_archive(const std::filesystem::path& archive, ArchiveOptions options = {});
+
+// Tar archives (.tar, .tar.zst, .tar.gz) in WebDataset's naming: `key.jpg|jpeg|png` and, for its label, `key.cls`
+// (a decimal number) or `key.json` (the integer "label"). Records are in the order of the archives, then of their
+// members. A plain .tar is read by position; a compressed one is unpacked into memory when opened.
+// Fields: image (encoded), label i64.
+struct WebDatasetOptions {
+  Split split = Split::kTrain;  // of a folder: its archives train-*.tar or test-*.tar; all are train otherwise
+  std::vector<std::string> classes = {};  // their names, which the format does not have
+  std::uint64_t memory_limit = std::uint64_t{4} << 30;
+};
+// One archive, or a folder of them.
+SourcePtr web_dataset(const std::filesystem::path& path, WebDatasetOptions options = {});
+SourcePtr web_dataset(std::vector<std::filesystem::path> archives, WebDatasetOptions options = {});
+
+// A table of image files: the first line names the columns, among them path and label. Paths are relative to the
+// table's folder; fields may be quoted. Labels are integers throughout, or class names, which are then numbered in
+// bytewise order. Every file is opened once, when the table is.
+// Fields: image (encoded), label i64.
+struct CsvOptions {
+  std::string path_column = "path";
+  std::string label_column = "label";
+};
+SourcePtr csv_manifest(const std::filesystem::path& csv, CsvOptions options = {});
+
+// TFRecord files whose records are tf.train.Examples with an encoded image and an integer label. The lengths are
+// walked through and checked when it is opened, each record's bytes when it is read.
+// Fields: image (encoded), label i64.
+struct TfRecordOptions {
+  Split split =
+      Split::kTrain;  // of a folder: its files train-*.tfrecord or test-*.tfrecord; all are train otherwise
+  std::vector<std::string> image_keys = {"image/encoded", "image"};  // the first that an example has
+  std::vector<std::string> label_keys = {"image/class/label", "label"};
+  std::vector<std::string> classes = {};  // their names, which the format does not have
+};
+// One file, or a folder of *.tfrecord.
+SourcePtr tf_records(const std::filesystem::path& path, TfRecordOptions options = {});
+SourcePtr tf_records(std::vector<std::filesystem::path> files, TfRecordOptions options = {});
+
+// Records made by a function of their number, which several threads call at once, in any order. It must give the
+// same bytes for the same number whenever it is called; it may block. A field may be of varying first extent.
+struct GeneratorOptions {
+  std::string name = "generator";
+  Fields fields = {};
+  std::uint64_t records = 0;
+  std::uint64_t fingerprint = 0;  // identity of what it makes: change it with the function or its data
+  std::vector<std::string> classes = {};
+  std::function<void(std::uint64_t index, RecordWriter& record)> function = {};
+};
+SourcePtr generator(GeneratorOptions options);
 
 // Opens whatever lies at `path`, recognised by content: any of the above. ConfigError or DataError saying what
 // was found there and what is understood.

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "headrace/devices/base/check.h"
+#include "headrace/pipeline/engine/combined_map.h"
+#include "headrace/pipeline/engine/selection.h"
 
 namespace headrace {
 
@@ -39,16 +41,65 @@ void IndexMap::add(const Stage& stage, std::uint64_t seed) {
     step.index = others->index;
     size_ -= size_ > others->index ? (size_ - others->index - 1) / others->count + 1 : 0;
   } else {
-    HEADRACE_CHECK(false, "not an index stage: " + describe(stage));
+    HEADRACE_CHECK(add_other(stage, seed, step), "not an index stage: " + describe(stage));
   }
-  steps_.push_back(step);
+  steps_.push_back(std::move(step));
+}
+
+bool IndexMap::add_other(const Stage& stage, std::uint64_t seed, Step& step) {
+  if (const auto* filter = std::get_if<FilterStage>(&stage)) {
+    step.kind = Kind::kFilter;
+    step.kept = &filter->selection->kept();
+    step.owner = filter->selection;
+    size_ = step.kept->count();
+  } else if (const auto* window = std::get_if<ShuffleWindowStage>(&stage)) {
+    step.kind = Kind::kShuffleWindow;
+    step.amount = window->options.size;
+    step.key = mix_seed(mix_seed(seed, window->options.seed), steps_.size());
+    step.each_pass_anew = window->options.each_epoch_anew;
+  } else if (const auto* files = std::get_if<ShardFilesStage>(&stage)) {
+    step.kind = Kind::kRanges;
+    size_ = 0;
+    for (const auto& [first, end] : files->ranges) {
+      if (first == end) continue;
+      step.ranges.emplace_back(size_, first);
+      size_ += end - first;
+    }
+  } else if (const auto* combine = std::get_if<CombineStage>(&stage)) {
+    HEADRACE_CHECK(steps_.empty(), "datasets are combined before anything else");
+    step.kind = Kind::kCombine;
+    step.combined = std::make_shared<const CombinedMap>(*combine->combination, seed);
+    size_ = step.combined->size();
+  } else {
+    return false;
+  }
+  return true;
 }
 
 IndexCursor::IndexCursor(const IndexMap& map) : map_(&map), keyed_(map.steps_.size()) {
   for (std::size_t i = 0; i < keyed_.size(); ++i) {
     const IndexMap::Step& step = map.steps_[i];
     if (step.kind == IndexMap::Kind::kShuffle) keyed_[i].permutation = {step.size_before, mix_seed(step.key, 0)};
+    if (step.kind == IndexMap::Kind::kCombine) combined_ = std::make_unique<CombinedCursor>(*step.combined);
   }
+}
+
+IndexCursor::IndexCursor(IndexCursor&&) noexcept = default;
+IndexCursor& IndexCursor::operator=(IndexCursor&&) noexcept = default;
+IndexCursor::~IndexCursor() = default;
+
+std::uint64_t IndexCursor::shuffled_in_window(std::size_t i, std::uint64_t pass, std::uint64_t position) {
+  const IndexMap::Step& step = map_->steps_[i];
+  Keyed& keyed = keyed_[i];
+  const std::uint64_t window = position / step.amount, first = window * step.amount;
+  const std::uint64_t keyed_pass = step.each_pass_anew ? pass : 0;
+  if (keyed.window != window || keyed.pass != keyed_pass) {
+    const std::uint64_t key = mix_seed(mix_seed(step.key, keyed_pass), window);
+    keyed = {.permutation = {std::min(step.amount, step.size_before - first), key},
+             .pass = keyed_pass,
+             .window = window};
+  }
+  return first + keyed.permutation(position - first);
 }
 
 Located IndexCursor::locate(std::uint64_t epoch, std::uint64_t position) {
@@ -75,6 +126,15 @@ Located IndexCursor::locate(std::uint64_t epoch, std::uint64_t position) {
         position = keyed.permutation(position);
         break;
       }
+      case IndexMap::Kind::kFilter: position = step.kept->select(position); break;
+      case IndexMap::Kind::kShuffleWindow: position = shuffled_in_window(i, pass, position); break;
+      case IndexMap::Kind::kRanges: {
+        const auto after = std::upper_bound(step.ranges.begin(), step.ranges.end(), position,
+                                            [](std::uint64_t at, const auto& range) { return at < range.first; });
+        position = position - (after - 1)->first + (after - 1)->second;
+        break;
+      }
+      case IndexMap::Kind::kCombine: return combined_->locate(pass, position);
     }
   }
   return {.record = position, .pass = pass};

@@ -7,6 +7,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/pipeline/engine/selection.h"
 
 namespace headrace {
 namespace {
@@ -33,10 +34,10 @@ class Planner {
                                     plan_.fields.size(), kMaxFields));
     }
     for (const Field& field : plan_.fields) {
-      if (field.encoding == Encoding::kRaw && field.shape.is_dynamic()) {
-        throw ConfigError(
-            fmt::format("source {}: raw field '{}' has no fixed shape", stage.source->info().name, field.name));
-      }
+      if (field.encoding != Encoding::kRaw || !field.shape.is_dynamic()) continue;
+      if (!field.shape.without_front().is_dynamic()) continue;
+      throw ConfigError(fmt::format("source {}: raw field '{}' {} differs in more than its first extent",
+                                    stage.source->info().name, field.name, field.shape.to_string()));
     }
   }
 
@@ -76,6 +77,11 @@ class Planner {
     plan_.cached_stages = plan_.sample_stages.size();
   }
 
+  void operator()(const FilterStage& stage) {
+    const std::size_t place = stages_before_filter(plan_.index_stages);
+    plan_.index_stages.insert(plan_.index_stages.begin() + static_cast<std::ptrdiff_t>(place), Stage{stage});
+  }
+
   void operator()(const BatchStage& stage) { plan_.batch = stage.options; }
   void operator()(const PrefetchStage& stage) { plan_.prefetch = stage.batches; }
 
@@ -102,6 +108,14 @@ class Planner {
       if (field.encoding == Encoding::kImage) {
         throw ConfigError(fmt::format("batch(): field '{}' is still encoded", field.name),
                           "call .decode() and crop or resize to one size");
+      }
+      const bool read_raw =
+          plan_.source->info().fields.size() > find_field(plan_.fields, field.name) &&
+          plan_.source->info().fields[find_field(plan_.fields, field.name)].encoding == Encoding::kRaw;
+      if (field.shape.is_dynamic() && read_raw) {
+        throw ConfigError(fmt::format("batch(): field '{}' {} differs in length from record to record", field.name,
+                                      field.shape.to_string()),
+                          "use .padded_batch()");
       }
       if (field.shape.is_dynamic()) {
         throw ConfigError(fmt::format("batch(): the size of field '{}' {} differs from record to record",

@@ -3,12 +3,23 @@
 #include "headrace/pipeline/stages/cached_sample.h"
 
 namespace headrace {
+namespace {
+
+// The shape of a raw field whose first extent alone differs from record to record.
+Shape shape_of_length(const Shape& shape, std::size_t element_bytes, std::size_t bytes) {
+  const Shape rest = shape.without_front();
+  const std::size_t one = static_cast<std::size_t>(rest.elements()) * element_bytes;
+  return rest.with_front(one == 0 ? 0 : static_cast<std::int64_t>(bytes / one));
+}
+
+}  // namespace
 
 Program::Program(const StreamPlan& plan) : cache_(plan.cache), records_(plan.source->info().records) {
   const std::span<const SampleStage> stages(plan.sample_stages);
   for (const Field& input : plan.source->info().fields) {
     FieldChains field;
     field.source_shape = input.shape;
+    field.element_bytes = size_of(input.dtype);
     field.encoded = input.encoding == Encoding::kImage;
     Field between = input;
     if (cache_ != nullptr) {
@@ -32,7 +43,9 @@ std::span<const std::byte> Program::find_cached(std::uint64_t record) const noex
 }
 
 FieldView Program::source_view(const FieldChains& field, std::span<const std::byte> bytes) const noexcept {
-  if (!field.encoded) return {.bytes = bytes, .shape = field.source_shape};
+  if (!field.encoded && !field.source_shape.is_dynamic()) return {.bytes = bytes, .shape = field.source_shape};
+  if (!field.encoded)
+    return {.bytes = bytes, .shape = shape_of_length(field.source_shape, field.element_bytes, bytes.size())};
   return {.bytes = bytes, .shape = Shape{static_cast<std::int64_t>(bytes.size())}};
 }
 

@@ -36,6 +36,7 @@ class Program {
     std::unique_ptr<Chain> before;  // of the cache; null where there is none
     std::unique_ptr<Chain> after;
     Shape source_shape;
+    std::size_t element_bytes = 1;
     bool encoded = false;
     std::size_t row_bytes = 0;
   };

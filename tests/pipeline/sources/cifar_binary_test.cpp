@@ -93,6 +93,17 @@ TEST(CifarBinaryTest, ReadsClassNamesWhereTheyAre) {
   EXPECT_EQ(classes[9], "j");
 }
 
+TEST(CifarBinaryTest, ReadsTheHundredFineClassNames) {
+  TempFolder folder;
+  folder.write("train.bin", make_records(4, 2));
+  std::string names;
+  for (int i = 0; i < 100; ++i) names += "class " + std::to_string(i) + "\n";
+  folder.write("fine_label_names.txt", names);
+  const std::vector<std::string> classes = open_source(folder.path(), Split::kTrain)->info().classes;
+  ASSERT_EQ(classes.size(), 100U);
+  EXPECT_EQ(classes[42], "class 42");
+}
+
 TEST(CifarBinaryTest, EveryTruncationIsAnErrorWithItsOffset) {
   CifarMaker maker;
   const Bytes whole = make_records(2, 1);

@@ -1,0 +1,57 @@
+#include "headrace/pipeline/record_filter.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+template <typename Value>
+std::int64_t value_of(std::span<const std::byte> bytes, const std::string& field) {
+  Value value{};
+  if (bytes.size() != sizeof value) {
+    throw Error(ErrorCode::kDataCorrupt,
+                fmt::format("field '{}' has {} bytes instead of {}", field, bytes.size(), sizeof value));
+  }
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+}  // namespace
+
+std::span<const std::byte> RawRecord::bytes(const std::string& field) const {
+  return view_->fields[find_field(*fields_, field)];
+}
+
+std::int64_t RawRecord::integer(const std::string& field) const {
+  const std::size_t at = find_field(*fields_, field);
+  const Field& of = (*fields_)[at];
+  if (of.encoding == Encoding::kRaw && of.shape.rank() == 0) {
+    if (of.dtype == DType::kI64) return value_of<std::int64_t>(view_->fields[at], field);
+    if (of.dtype == DType::kI32) return value_of<std::int32_t>(view_->fields[at], field);
+    if (of.dtype == DType::kU8) return value_of<std::uint8_t>(view_->fields[at], field);
+  }
+  throw ConfigError(
+      fmt::format("field '{}' of {} {} is no integer", field, to_string(of.dtype), of.shape.to_string()),
+      "read its bytes() instead");
+}
+
+RecordFilter with_labels(std::vector<std::int64_t> labels) {
+  std::ranges::sort(labels);
+  RecordFilter filter{.name = fmt::format("labels {}", fmt::join(labels, ", "))};
+  filter.keeps = [labels = std::move(labels)](const RawRecord& record) {
+    return std::ranges::binary_search(labels, record.label());
+  };
+  return filter;
+}
+
+std::string describe(const RecordFilter& filter) {
+  return fmt::format("filter({}, version {})", filter.name, filter.version);
+}
+
+}  // namespace headrace

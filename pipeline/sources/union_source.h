@@ -1,0 +1,28 @@
+// Several sources as one: their records one after the other.
+#pragma once
+
+#include <vector>
+
+#include "headrace/pipeline/source.h"
+
+namespace headrace {
+
+class UnionSource final : public Source {
+ public:
+  // ConfigError where fields or class names differ. `what` is the operation asked for, for messages.
+  UnionSource(const std::string& what, std::vector<SourcePtr> parts);
+
+  const SourceInfo& info() const noexcept override { return info_; }
+  RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  std::string describe(std::uint64_t index) const override;
+
+ private:
+  // The part with this record, whose number becomes the part's own.
+  const Source& part_of(std::uint64_t& index) const;
+
+  std::vector<SourcePtr> parts_;
+  std::vector<std::uint64_t> ends_;
+  SourceInfo info_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,43 @@
+// Tar archives in WebDataset's naming: plain ones are read by position, compressed ones lie unpacked in memory.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "headrace/pipeline/source.h"
+#include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/byte_slabs.h"
+#include "headrace/pipeline/sources/sample_table.h"
+#include "headrace/pipeline/sources/shard_files.h"
+#include "headrace/pipeline/sources/web_samples.h"
+
+namespace headrace {
+
+class WebDataset final : public Source {
+ public:
+  WebDataset(std::string name, std::vector<std::filesystem::path> archives, const WebDatasetOptions& options);
+
+  const SourceInfo& info() const noexcept override { return info_; }
+  RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  std::string describe(std::uint64_t index) const override;  // "shard-0.tar/0007.jpg"
+
+ private:
+  struct Image {
+    std::uint64_t offset;
+    std::uint64_t size;
+    const std::byte* bytes;  // where it lies in memory; else null
+  };
+
+  void add_archive(std::size_t file, std::uint64_t memory_limit);
+  std::size_t file_of(std::uint64_t index) const noexcept;
+
+  ShardFiles files_;
+  ByteSlabs slabs_;
+  std::uint64_t in_memory_ = 0;
+  SampleTable table_;
+  std::vector<Image> images_;
+  SourceInfo info_;
+};
+
+}  // namespace headrace

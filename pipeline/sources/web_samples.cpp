@@ -1,0 +1,180 @@
+#include "headrace/pipeline/sources/web_samples.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/sources/tar_members.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::uint64_t kLongestClass = 64;
+constexpr std::uint64_t kLongestJson = std::uint64_t{1} << 20;
+constexpr int kLookedAt = 16;  // files
+
+enum class Role { kImage, kClass, kJson, kOther };
+
+// "a/b.seg.png" is the member "seg.png" of the sample "a/b".
+struct MemberName {
+  std::string key;
+  Role role = Role::kOther;
+};
+
+MemberName split_name(const std::string& path) {
+  const std::size_t name = path.rfind('/') + 1;
+  const std::size_t dot = path.find('.', name);
+  if (dot == std::string::npos || dot == name) return {.key = path};
+  std::string extension = path.substr(dot + 1);
+  std::ranges::transform(extension, extension.begin(),
+                         [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
+  MemberName result{.key = path.substr(0, dot)};
+  if (extension == "jpg" || extension == "jpeg" || extension == "png") result.role = Role::kImage;
+  if (extension == "cls") result.role = Role::kClass;
+  if (extension == "json") result.role = Role::kJson;
+  return result;
+}
+
+// Blanks and a line's end may stand around the number.
+std::optional<std::int64_t> parse_class(std::string_view text) {
+  const std::string_view blanks(" \t\r\n\0", 5);
+  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+  text = text.substr(0, text.find_last_not_of(blanks) + 1);
+  std::int64_t label = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), label);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return label;
+}
+
+std::optional<std::int64_t> parse_json_label(std::string_view text) {
+  const nlohmann::json json = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  const auto found = json.find("label");
+  if (found == json.end() || !found->is_number_integer()) return std::nullopt;
+  if (found->is_number_unsigned() && found->get<std::uint64_t>() > std::uint64_t{1} << 62) return std::nullopt;
+  return found->get<std::int64_t>();
+}
+
+// Puts the samples together while the members pass by.
+class Collector {
+ public:
+  Collector(TarReader& reader, const std::string& archive, const KeepImage& keep)
+      : reader_(reader), archive_(archive), keep_(keep) {}
+
+  void add(const TarMember& member) {
+    const MemberName name = split_name(member.path);
+    if (name.role == Role::kOther) return;
+    const auto [found, is_new] = index_.try_emplace(name.key, samples_.size());
+    if (is_new) samples_.push_back({.offset = member.offset});
+    Pending& sample = samples_[found->second];
+    switch (name.role) {
+      case Role::kImage:
+        if (!sample.image.image.empty()) fail(member, "is a second image beside '" + sample.image.image + "'");
+        sample.image = {
+            .image = member.path, .offset = member.offset, .size = member.size, .bytes = keep_(reader_, member)};
+        return;
+      case Role::kClass: return take_label(sample.from_class, member, parse_class(text_of(member, kLongestClass)));
+      case Role::kJson: return take_json(sample, member);
+      case Role::kOther: return;
+    }
+  }
+
+  std::vector<WebSample> finish() {
+    std::vector<WebSample> result;
+    for (const auto& [key, index] : index_) samples_[index].key = key;
+    for (Pending& sample : samples_) {
+      if (sample.image.image.empty() && !sample.from_class) continue;  // a .json beside no image: not a sample
+      check(sample);
+      sample.image.label = sample.from_class ? *sample.from_class : *sample.from_json;
+      result.push_back(std::move(sample.image));
+    }
+    if (result.empty())
+      throw DataError(ErrorCode::kDataCorrupt, "no sample in it: no key.jpg beside key.cls", {.source = archive_});
+    return result;
+  }
+
+ private:
+  struct Pending {
+    std::uint64_t offset = 0;  // of its first member
+    std::string key = {};
+    WebSample image = {};
+    std::optional<std::int64_t> from_class = {}, from_json = {};
+    bool has_json = false;
+  };
+
+  [[noreturn]] void fail(const TarMember& member, const std::string& what) const {
+    throw DataError(ErrorCode::kDataCorrupt, "'" + member.path + "' " + what,
+                    {.source = archive_, .offset = member.offset});
+  }
+
+  std::string text_of(const TarMember& member, std::uint64_t longest) {
+    if (member.size > longest) fail(member, fmt::format("has {} bytes: no label", member.size));
+    std::string text(static_cast<std::size_t>(member.size), '\0');
+    reader_.read(std::as_writable_bytes(std::span(text)));
+    return text;
+  }
+
+  void take_label(std::optional<std::int64_t>& into, const TarMember& member,
+                  std::optional<std::int64_t> label) const {
+    if (into) fail(member, "is a second label of its sample");
+    if (!label) fail(member, "is no decimal number");
+    into = label;
+  }
+
+  void take_json(Pending& sample, const TarMember& member) {
+    if (sample.has_json) fail(member, "is a second label of its sample");
+    sample.has_json = true;
+    sample.from_json = parse_json_label(text_of(member, kLongestJson));
+  }
+
+  void check(const Pending& sample) const {
+    const DataLocation at{.source = archive_, .offset = sample.offset};
+    if (sample.image.image.empty()) {
+      throw DataError(ErrorCode::kDataCorrupt, "sample '" + sample.key + "' has a label and no image", at);
+    }
+    if (sample.from_class || sample.from_json) return;
+    throw DataError(ErrorCode::kDataCorrupt,
+                    sample.has_json ? "'" + sample.key + ".json' has no integer \"label\""
+                                    : "'" + sample.image.image + "' has no label",
+                    at, "each image needs " + sample.key + ".cls, or a \"label\" in " + sample.key + ".json");
+  }
+
+  TarReader& reader_;
+  const std::string& archive_;
+  const KeepImage& keep_;
+  std::vector<Pending> samples_;
+  std::unordered_map<std::string, std::size_t> index_;  // into samples_, by key
+};
+
+}  // namespace
+
+std::vector<WebSample> read_web_samples(ByteInput& archive, const KeepImage& keep) {
+  TarReader reader(archive);
+  Collector collector(reader, archive.name(), keep);
+  while (const std::optional<TarMember> member = next_file(reader, archive.name())) collector.add(*member);
+  return collector.finish();
+}
+
+bool is_web_dataset(const std::filesystem::path& archive) {
+  const std::unique_ptr<ByteInput> input = open_input(archive);
+  TarReader reader(*input);
+  std::set<std::string> images, labels;
+  for (int i = 0; i < kLookedAt; ++i) {
+    const std::optional<TarMember> member = next_file(reader, input->name());
+    if (!member) break;
+    const MemberName name = split_name(member->path);
+    if (name.role == Role::kImage) images.insert(name.key);
+    if (name.role == Role::kClass || name.role == Role::kJson) labels.insert(name.key);
+  }
+  return std::ranges::any_of(images, [&](const std::string& key) { return labels.contains(key); });
+}
+
+}  // namespace headrace

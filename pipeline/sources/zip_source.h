@@ -1,0 +1,40 @@
+// Records put together field by field: record i has the fields of the i-th record of each part.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "headrace/pipeline/combine.h"
+#include "headrace/pipeline/source.h"
+
+namespace headrace {
+
+// One of the sources that are zipped.
+struct ZippedPart {
+  SourcePtr source;
+  std::uint64_t size = 0;                                 // records of it that take part
+  std::function<std::uint64_t(std::uint64_t)> record_at;  // thread-safe; null: the record of that number
+  std::uint64_t fingerprint = 0;                          // of record_at
+};
+
+class ZipSource final : public Source {
+ public:
+  // ConfigError where field names clash, or are too many.
+  ZipSource(std::vector<ZippedPart> parts, const ZipOptions& options);
+
+  const SourceInfo& info() const noexcept override { return info_; }
+  RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  std::string describe(std::uint64_t index) const override;  // "a/1.jpg + b/1.png"
+
+ private:
+  void name_fields(const ZipOptions& options);
+  static std::uint64_t record_of(const ZippedPart& part, std::uint64_t index) {
+    return part.record_at ? part.record_at(index) : index;
+  }
+
+  std::vector<ZippedPart> parts_;
+  SourceInfo info_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,85 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/pipeline/property.h"
+
+namespace headrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Record r holds r % 5 pairs of i32, all of value r, and r itself.
+Dataset sequences(std::uint64_t count) {
+  return Dataset::from(
+      generator({.name = "sequences",
+                 .fields = {{.name = "id", .dtype = DType::kI64, .shape = {}},
+                            {.name = "tokens", .dtype = DType::kI32, .shape = {Shape::kDynamic, 2}}},
+                 .records = count,
+                 .function = [](std::uint64_t index, RecordWriter& record) {
+                   record.put(0, static_cast<std::int64_t>(index));
+                   const std::vector<std::int32_t> tokens(index % 5 * 2, static_cast<std::int32_t>(index));
+                   record.put(1, std::as_bytes(std::span(tokens)));
+                 }}));
+}
+
+std::string error_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(PaddedBatch, PadsToTheLongestAndSaysTheLengths) {
+  const Dataset dataset = sequences(8).padded_batch({.global = 4});
+  ASSERT_EQ(dataset.fields().size(), 3U);
+  EXPECT_EQ(dataset.fields()[1].shape, (Shape{4, 2}));
+  EXPECT_EQ(dataset.fields()[2].name, "tokens_length");
+  DeviceGroup devices = test::cpu_replicas(1);
+  Loader loader(dataset, devices, {.threads = 1});
+  loader.next();
+  const auto batch = loader.next();
+  const auto* lengths = batch->tensor("tokens_length").as<std::int64_t>();
+  EXPECT_THAT(std::vector(lengths, lengths + 4), ElementsAre(4, 0, 1, 2));
+  const auto* tokens = batch->tensor("tokens").as<std::int32_t>();
+  EXPECT_THAT(std::vector(tokens, tokens + 32), ElementsAre(4, 4, 4, 4, 4, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 6, 6,
+                                                            0, 0, 0, 0, 0, 0, 7, 7, 7, 7, 0, 0, 0, 0));
+}
+
+TEST(PaddedBatch, PadsToAGivenLengthWithAGivenByte) {
+  const Dataset dataset = sequences(3).skip(1).padded_batch(
+      {.global = 2, .pad = {{.field = "tokens", .length = 6, .value = std::byte{0xFF}}}});
+  EXPECT_EQ(dataset.fields()[1].shape, (Shape{6, 2}));
+  DeviceGroup devices = test::cpu_replicas(1);
+  Loader loader(dataset, devices, {.threads = 1});
+  const auto batch = loader.next();
+  const auto* tokens = batch->tensor("tokens").as<std::int32_t>();
+  EXPECT_THAT(std::vector(tokens, tokens + 12), ElementsAre(1, 1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
+}
+
+TEST(PaddedBatch, IsOneStream) {
+  test::expect_one_stream(sequences(41).shuffle().repeat(2).padded_batch({.global = 6}));
+  test::expect_one_stream(sequences(41).cache(memory()).padded_batch({.global = 6}));
+}
+
+TEST(PaddedBatch, RefusesALongerRecordByName) {
+  DeviceGroup devices = test::cpu_replicas(1);
+  Loader loader(sequences(8).padded_batch({.global = 8, .pad = {{.field = "tokens", .length = 3}}}), devices);
+  const std::string error = error_of([&] { loader.next(); });
+  EXPECT_THAT(error, HasSubstr("4 entries, more than the 3"));
+  EXPECT_THAT(error, HasSubstr("record 4"));
+}
+
+TEST(PaddedBatch, RefusesWhatCannotBePadded) {
+  EXPECT_THAT(error_of([] { sequences(8).batch({.global = 2}).explain(); }), HasSubstr(".padded_batch()"));
+  const Dataset fixed = Dataset::from(test::numbers(5));
+  EXPECT_THAT(error_of([&] { fixed.padded_batch({}); }), HasSubstr("use .batch()"));
+  EXPECT_THAT(error_of([&] { fixed.padded_batch({.pad = {{.field = "value"}}}); }), HasSubstr("cannot be padded"));
+  EXPECT_THAT(error_of([] { sequences(8).padded_batch({.pad = {{.field = "token"}}}); }), HasSubstr("tokens"));
+}
+
+}  // namespace
+}  // namespace headrace

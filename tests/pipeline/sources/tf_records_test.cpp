@@ -1,0 +1,235 @@
+#include "headrace/pipeline/sources/tf_records.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "headrace/pipeline/sources/crc32c.h"
+#include "headrace/pipeline/sources/tf_example.h"
+#include "headrace/tests/pipeline/property.h"
+#include "headrace/tests/pipeline/sources/file_source_suite.h"
+#include "headrace/tests/support/archives.h"
+#include "headrace/tests/support/images.h"
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+void append(Bytes& to, std::span<const std::byte> bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); }
+
+void append_varint(Bytes& to, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) to.push_back(static_cast<std::byte>(value | 0x80));
+  to.push_back(static_cast<std::byte>(value));
+}
+
+// A field of bytes: a string or a message.
+Bytes field(int number, std::span<const std::byte> bytes) {
+  Bytes result;
+  append_varint(result, static_cast<std::uint64_t>(number) << 3 | 2);
+  append_varint(result, bytes.size());
+  append(result, bytes);
+  return result;
+}
+
+Bytes entry(const std::string& key, const Bytes& feature) {
+  Bytes pair = field(1, to_bytes(key));
+  append(pair, field(2, feature));
+  return field(1, pair);
+}
+
+Bytes bytes_feature(std::span<const std::byte> bytes) { return field(1, field(1, bytes)); }
+
+Bytes packed_feature(std::int64_t value) {
+  Bytes list;
+  append_varint(list, static_cast<std::uint64_t>(value));
+  return field(3, field(1, list));
+}
+
+Bytes unpacked_feature(std::int64_t value) {
+  Bytes list{std::byte{1 << 3}};
+  append_varint(list, static_cast<std::uint64_t>(value));
+  return field(3, list);
+}
+
+Bytes example(std::initializer_list<Bytes> entries) {
+  Bytes features;
+  for (const Bytes& one : entries) append(features, one);
+  return field(1, features);
+}
+
+void append_number(Bytes& to, std::uint64_t value, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) to.push_back(static_cast<std::byte>(value >> (8 * i)));
+}
+
+Bytes frame(const Bytes& payload) {
+  Bytes record;
+  append_number(record, payload.size(), 8);
+  append_number(record, mask_crc32c(crc32c(record)), 4);
+  append(record, payload);
+  append_number(record, mask_crc32c(crc32c(payload)), 4);
+  return record;
+}
+
+Bytes image_of(std::size_t i) { return encode_jpeg(make_picture(8, 9, 3, i)); }
+
+Bytes make_file(std::size_t first, std::size_t count, std::size_t extra = 0) {
+  Bytes file;
+  for (std::size_t i = first; i < first + count; ++i) {
+    Bytes image = image_of(i);
+    image.resize(image.size() + extra);
+    const auto label = static_cast<std::int64_t>(i) - 2;
+    append(file,
+           frame(example({entry("image/format", bytes_feature(to_bytes("jpeg"))),
+                          entry("image/class/label", i % 2 == 0 ? packed_feature(label) : unpacked_feature(label)),
+                          entry("image/encoded", bytes_feature(image))})));
+  }
+  return file;
+}
+
+struct TfMaker {
+  static constexpr std::uint64_t kRecords = 7;
+  static constexpr bool kResident = false;
+
+  TfMaker() {
+    folder_.write("data/a.tfrecord", make_file(0, 3));
+    folder_.write("data/b.tfrecord", make_file(3, 4));
+  }
+  const TempFolder& folder() const { return folder_; }
+  std::filesystem::path root() const { return folder_ / "data"; }
+  std::vector<std::filesystem::path> files() const {
+    return {folder_ / "data/a.tfrecord", folder_ / "data/b.tfrecord"};
+  }
+  SourcePtr open() const { return open_at(root()); }
+  SourcePtr open_at(const std::filesystem::path& path) const { return tf_records(path); }
+  void change() { folder_.write("data/b.tfrecord", make_file(3, 4, 1)); }
+
+ private:
+  TempFolder folder_;
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(TfRecord, SourceSuite, TfMaker);
+INSTANTIATE_TYPED_TEST_SUITE_P(TfRecord, FileSourceSuite, TfMaker);
+
+std::int64_t label_in(const RecordView& view) {
+  std::int64_t label = -99;
+  std::memcpy(&label, view.fields[1].data(), sizeof label);
+  return label;
+}
+
+TEST(TfRecordsTest, ReadsImagesAndLabels) {
+  const TfMaker maker;
+  const SourcePtr source = maker.open();
+  EXPECT_EQ(source->info().file_ends, (std::vector<std::uint64_t>{3, 7}));
+  std::vector<std::byte> scratch;
+  for (std::uint64_t i = 0; i < 7; ++i) {
+    const RecordView view = source->read(i, scratch);
+    EXPECT_EQ(to_bytes(view.fields[0]), image_of(i));
+    EXPECT_EQ(label_in(view), static_cast<std::int64_t>(i) - 2);
+  }
+  EXPECT_EQ(source->describe(4), "b.tfrecord[1]");
+  EXPECT_EQ(open_source(maker.root(), Split::kTrain)->info().records, 7U);
+  EXPECT_EQ(open_source(maker.files()[1], Split::kTrain)->info().records, 4U);
+  EXPECT_EQ(tf_records(maker.files())->info().records, 7U);
+  EXPECT_THROW(open_source(maker.files()[1], Split::kTest), ConfigError);
+}
+
+TEST(TfRecordsTest, IsOneStream) {
+  const TfMaker maker;
+  expect_one_stream(Dataset::from(maker.open()).shuffle().decode().map(center_crop(8)).batch({.global = 2}));
+}
+
+TEST(TfRecordsTest, TakesOtherKeysInTheirOrder) {
+  const TempFolder folder;
+  const auto file = folder.write(
+      "x", frame(example({entry("label", packed_feature(4)), entry("pixels", bytes_feature(image_of(1))),
+                          entry("y", packed_feature(5)), entry("image", bytes_feature(image_of(2)))})));
+  std::vector<std::byte> scratch;
+  EXPECT_EQ(label_in(tf_records(file)->read(0, scratch)), 4);
+  const RecordView view =
+      tf_records(file, {.image_keys = {"none", "pixels", "image"}, .label_keys = {"y", "label"}})
+          ->read(0, scratch);
+  EXPECT_EQ(label_in(view), 5);
+  EXPECT_EQ(to_bytes(view.fields[0]), image_of(1));
+}
+
+// What opening and reading all records says.
+std::string error_of(const Bytes& file) {
+  const TempFolder folder;
+  try {
+    read_all(*tf_records(folder.write("x", file)));
+  } catch (const DataError& error) {
+    EXPECT_NE(error.location().offset, DataLocation::kUnknown);
+    EXPECT_NE(error.location().record, DataLocation::kUnknown);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(TfRecordsTest, EveryTruncationIsAnError) {
+  const Bytes whole = make_file(0, 2);
+  const std::size_t one = make_file(0, 1).size();
+  for (std::size_t size = 1; size < whole.size(); ++size) {
+    if (size == one) continue;
+    ASSERT_NE(error_of({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)}), "no error") << size;
+  }
+}
+
+TEST(TfRecordsTest, EveryFlippedBitIsAnError) {
+  const Bytes whole = make_file(0, 1);
+  for (std::size_t bit = 0; bit < whole.size() * 8; bit += bit < 128 ? 1 : 37) {
+    Bytes bytes = whole;
+    bytes[bit / 8] ^= static_cast<std::byte>(1 << (bit % 8));
+    ASSERT_NE(error_of(bytes), "no error") << bit;
+  }
+}
+
+TEST(TfRecordsTest, DoesNotBelieveALengthThatItsChecksumVouchesFor) {
+  Bytes header;
+  append_number(header, ~std::uint64_t{0} - 10, 8);
+  append_number(header, mask_crc32c(crc32c(header)), 4);
+  header.resize(header.size() + 100);
+  EXPECT_THAT(error_of(header), HasSubstr("where the file has"));
+  EXPECT_THAT(error_of(Bytes(100)), HasSubstr("is no TFRecord file"));
+  EXPECT_THAT(error_of(gzip(make_file(0, 2))), HasSubstr("must be unpacked first"));
+}
+
+TEST(TfRecordsTest, SaysWhatAnExampleLacks) {
+  const Bytes image = entry("image", bytes_feature(image_of(0)));
+  EXPECT_THAT(error_of(frame(example({image}))),
+              HasSubstr("no label under image/class/label or label; it has image"));
+  EXPECT_THAT(error_of(frame(example({entry("label", packed_feature(1))}))), HasSubstr("no image under"));
+  EXPECT_THAT(error_of(frame(example({image, entry("label", bytes_feature(to_bytes("1")))}))),
+              HasSubstr("holds no integer"));
+  EXPECT_THAT(error_of(frame(example({entry("image", packed_feature(1)), entry("label", packed_feature(1))}))),
+              HasSubstr("holds no bytes"));
+  EXPECT_THAT(error_of(frame({})), HasSubstr("it has nothing"));
+}
+
+// Whatever a payload holds, it is an example or an error: lengths in it are never believed.
+TEST(TfRecordsTest, ParsesOrRefusesAnyPayload) {
+  const Bytes whole =
+      example({entry("image", bytes_feature(to_bytes("pixels"))), entry("label", packed_feature(300))});
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const Bytes cut(whole.begin(),
+                    whole.begin() + static_cast<std::ptrdiff_t>(size));  // on its own, for sanitizers
+    EXPECT_THROW(parse_tf_example(cut, {}), Error) << size;
+  }
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    for (int value = 0; value < 256; ++value) {
+      Bytes bytes = whole;
+      bytes[at] = static_cast<std::byte>(value);
+      try {
+        const TfExample parsed = parse_tf_example(bytes, {});
+        EXPECT_GE(parsed.image.data(), bytes.data());
+        EXPECT_LE(parsed.image.data() + parsed.image.size(), bytes.data() + bytes.size());
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace headrace::test

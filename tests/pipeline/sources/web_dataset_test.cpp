@@ -1,0 +1,191 @@
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/combine.h"
+#include "headrace/pipeline/sources.h"
+#include "headrace/tests/pipeline/property.h"
+#include "headrace/tests/pipeline/sources/file_source_suite.h"
+#include "headrace/tests/pipeline/sources/packing.h"
+#include "headrace/tests/support/images.h"
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string key(std::size_t i) { return "part/00" + std::to_string(i); }
+
+// Samples first ... first + 2: two labelled by .cls, one by .json, with other members among them.
+TarBuilder make_shard(std::size_t first, std::size_t extra = 0) {
+  TarBuilder tar;
+  for (std::size_t i = first; i < first + 3; ++i) {
+    Bytes image = i % 2 == 0 ? encode_jpeg(make_picture(8, 9, 3, i)) : encode_png(make_picture(8, 9, 3, i));
+    image.resize(image.size() + extra);
+    const std::string label = std::to_string(i * 11);
+    if (i % 3 == 2) tar.add(key(i) + ".json", to_bytes("{\"text\": [1, {}], \"label\": " + label + "}"));
+    tar.add(key(i) + (i % 2 == 0 ? ".jpg" : ".PNG"), image);
+    if (i % 3 != 2) tar.add(key(i) + ".cls", to_bytes(label + "\n"));
+    tar.add(key(i) + ".txt", to_bytes("a caption"));
+  }
+  return tar;
+}
+
+template <Packing kPacking>
+struct WebMaker {
+  static constexpr std::uint64_t kRecords = 9;
+  static constexpr bool kResident = kPacking != Packing::kPlain;
+
+  WebMaker() {
+    for (std::size_t i = 0; i < 3; ++i) write(i, 0);
+  }
+  const TempFolder& folder() const { return folder_; }
+  std::filesystem::path root() const { return folder_ / "shards"; }
+  std::vector<std::filesystem::path> files() const { return {file(0), file(1), file(2)}; }
+  SourcePtr open() const { return open_at(root()); }
+  SourcePtr open_at(const std::filesystem::path& path) const { return web_dataset(path); }
+  void change() { write(1, 1); }
+
+ private:
+  std::filesystem::path file(std::size_t i) const { return folder_ / ("shards/" + std::to_string(i) + ".tar"); }
+  void write(std::size_t i, std::size_t extra) {
+    folder_.write("shards/" + std::to_string(i) + ".tar", pack(make_shard(3 * i, extra).finish(), kPacking));
+  }
+
+  TempFolder folder_;
+};
+
+using PlainMaker = WebMaker<Packing::kPlain>;
+using GzipMaker = WebMaker<Packing::kGzip>;
+using ZstdMaker = WebMaker<Packing::kZstd>;
+using Makers = ::testing::Types<PlainMaker, GzipMaker, ZstdMaker>;
+INSTANTIATE_TYPED_TEST_SUITE_P(WebDataset, SourceSuite, Makers);
+INSTANTIATE_TYPED_TEST_SUITE_P(WebDataset, FileSourceSuite, Makers);
+
+std::int64_t label_of(const Source& source, std::uint64_t index) {
+  std::vector<std::byte> scratch;
+  std::int64_t label = -1;
+  std::memcpy(&label, source.read(index, scratch).fields[1].data(), sizeof label);
+  return label;
+}
+
+std::string error_of(const Bytes& tar) {
+  const TempFolder folder;
+  for (const Packing packing : {Packing::kPlain, Packing::kZstd}) {
+    try {
+      web_dataset(folder.write("a.tar", pack(tar, packing)));
+      return "no error";
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.location().source, HasSubstr("a.tar"));
+      if (packing == Packing::kZstd) return error.what();
+    }
+  }
+  return {};
+}
+
+TEST(WebDatasetTest, PairsImagesAndLabels) {
+  const PlainMaker maker;
+  const SourcePtr source = maker.open();
+  EXPECT_EQ(source->info().file_ends, (std::vector<std::uint64_t>{3, 6, 9}));
+  std::vector<std::byte> scratch;
+  for (std::uint64_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(label_of(*source, i), static_cast<std::int64_t>(i * 11));
+    const auto picture = make_picture(8, 9, 3, i);
+    EXPECT_EQ(to_bytes(source->read(i, scratch).fields[0]),
+              i % 2 == 0 ? encode_jpeg(picture) : encode_png(picture));
+    EXPECT_EQ(source->describe(i), std::to_string(i / 3) + ".tar/" + key(i) + (i % 2 == 0 ? ".jpg" : ".PNG"));
+  }
+  EXPECT_EQ(web_dataset(maker.root() / "1.tar")->describe(0), key(3) + ".PNG");
+}
+
+TEST(WebDatasetTest, IsRecognised) {
+  const PlainMaker plain;
+  const ZstdMaker packed;
+  EXPECT_EQ(open_source(plain.root(), Split::kTrain)->info().records, 9U);
+  EXPECT_EQ(open_source(packed.root() / "2.tar", Split::kTrain)->info().records, 3U);
+  EXPECT_THROW(open_source(plain.root(), Split::kTest), ConfigError);
+}
+
+TEST(WebDatasetTest, TakesTheShardsOfASplit) {
+  const TempFolder folder;
+  folder.write("train-0.tar", make_shard(0).finish());
+  folder.write("train-1.tar", make_shard(3).finish());
+  folder.write("val-0.tar", make_shard(6).finish());
+  EXPECT_EQ(open_source(folder.path(), Split::kTrain)->info().records, 6U);
+  EXPECT_EQ(label_of(*open_source(folder.path(), Split::kTest), 0), 66);
+}
+
+TEST(WebDatasetTest, NamesTheMemberThatIsWrong) {
+  const Bytes image = encode_png(make_picture(4, 4, 3, 1));
+  const auto with = [&](const std::string& name, const std::string& text) {
+    return TarBuilder().add("x.png", image).add(name, to_bytes(text)).finish();
+  };
+  EXPECT_THAT(error_of(with("x.cls", "seven")), HasSubstr("'x.cls' is no decimal number"));
+  EXPECT_THAT(error_of(with("x.cls", "")), HasSubstr("'x.cls' is no decimal number"));
+  EXPECT_THAT(error_of(with("x.cls", "99999999999999999999")), HasSubstr("no decimal number"));
+  EXPECT_THAT(error_of(with("x.cls", std::string(65, '1'))), HasSubstr("'x.cls' has 65 bytes"));
+  EXPECT_THAT(error_of(with("x.json", "{\"label\": 1.5}")), HasSubstr("'x.json' has no integer \"label\""));
+  EXPECT_THAT(error_of(with("x.json", "{\"label\": 18446744073709551615}")), HasSubstr("no integer"));
+  EXPECT_THAT(error_of(with("x.json", "{\"label\": 1")), HasSubstr("no integer"));
+  EXPECT_THAT(error_of(with("x.json", std::string(100'000, '['))), HasSubstr("no integer"));
+  EXPECT_THAT(error_of(with("y.cls", "1")), HasSubstr("'x.png' has no label"));
+  EXPECT_THAT(error_of(with("x.jpg", "1")), HasSubstr("'x.jpg' is a second image beside 'x.png'"));
+  EXPECT_THAT(error_of(TarBuilder().add("z.cls", to_bytes("1")).finish()),
+              HasSubstr("'z' has a label and no image"));
+  EXPECT_THAT(error_of(TarBuilder().add("z.txt", to_bytes("1")).finish()), HasSubstr("no sample in it"));
+  EXPECT_THAT(
+      error_of(TarBuilder().add("x.png", image).add("x.cls", to_bytes("1")).add("x.cls", to_bytes("1")).finish()),
+      HasSubstr("second label"));
+}
+
+TEST(WebDatasetTest, EveryTruncationIsAnError) {
+  const TempFolder folder;
+  const Bytes whole = make_shard(0).finish();
+  for (std::size_t size = 0; size + 1024 < whole.size(); size += 101) {
+    const auto file = folder.write("a.tar", std::span(whole).first(size));
+    EXPECT_THROW(web_dataset(file), DataError) << size;
+  }
+}
+
+TEST(WebDatasetTest, KeepsToItsMemory) {
+  const TempFolder folder;
+  const auto file = folder.write("a.tar", gzip(make_shard(0).finish()));
+  EXPECT_THROW(web_dataset(file, {.memory_limit = 300}), DataError);
+}
+
+TEST(ShardForWorkerTest, DealsOutFilesOrElements) {
+  const PlainMaker maker;
+  const Dataset dataset = Dataset::from(maker.open());
+  const auto labels = [](const Dataset& part) {
+    std::vector<std::int64_t> found;
+    const Dataset numbered = zip({part, Dataset::from(numbers(part.size()))});
+    DeviceGroup devices = cpu_replicas(1);
+    Loader loader(numbered.decode().map(center_crop(4)).batch({.global = 2}), devices);
+    while (const auto batch = loader.next()) {
+      const auto* values = batch->tensor("label").as<std::int64_t>();
+      found.insert(found.end(), values, values + batch->examples());
+    }
+    return found;
+  };
+  EXPECT_EQ(labels(dataset.shard_for_worker({.count = 2, .index = 0})),
+            (std::vector<std::int64_t>{0, 11, 22, 66, 77, 88}));
+  EXPECT_EQ(labels(dataset.shard_for_worker({.count = 2, .index = 1})), (std::vector<std::int64_t>{33, 44, 55}));
+  EXPECT_EQ(labels(dataset.shard_for_worker({.count = 4, .index = 1})), (std::vector<std::int64_t>{11, 55}));
+  EXPECT_EQ(labels(dataset.shard_for_worker({.count = 2, .index = 1, .by = ShardBy::kElement})),
+            (std::vector<std::int64_t>{11, 33, 55, 77}));
+  EXPECT_THROW(dataset.shard_for_worker({.count = 4, .index = 0, .by = ShardBy::kFile}), ConfigError);
+  EXPECT_THROW(dataset.shuffle().shard_for_worker({.count = 2, .index = 0, .by = ShardBy::kFile}), ConfigError);
+  EXPECT_THROW(Dataset::from(numbers(5)).shard_for_worker({.count = 2, .index = 0, .by = ShardBy::kFile}),
+               ConfigError);
+  EXPECT_THROW(dataset.shard_for_worker({.count = 2, .index = 2}), ConfigError);
+  expect_one_stream(dataset.shard_for_worker({.count = 2, .index = 0})
+                        .shuffle()
+                        .decode()
+                        .map(center_crop(4))
+                        .batch({.global = 2}));
+}
+
+}  // namespace
+}  // namespace headrace::test
