@@ -3,14 +3,14 @@
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/cifar_binary.h"
 #include "headrace/pipeline/sources/idx.h"
+#include "headrace/pipeline/sources/record_file.h"
 
 namespace headrace {
 namespace {
 
 constexpr const char* kUnderstood =
-    "understood are folders of MNIST's idx files, of CIFAR's .bin files or of images by class, and such images in "
-    "a "
-    ".tar, .tar.gz or .tar.zst";
+    "understood are folders of MNIST's idx files, of CIFAR's .bin files or of images by class, such images in a "
+    ".tar, .tar.gz or .tar.zst, and record files of headrace convert";
 
 bool has_idx(const std::filesystem::path& folder) {
   for (const char* stem : {"train-images", "t10k-images"}) {
@@ -36,7 +36,8 @@ Split parse_split(const std::string& name) {
 SourcePtr open_source(const std::filesystem::path& path, Split split) {
   switch (path_kind(path)) {
     case PathKind::kDirectory: return open_folder(path, split);
-    case PathKind::kFile: return image_archive(path, {.split = split});
+    case PathKind::kFile:
+      return is_record_file(path) ? record_file(path, split) : image_archive(path, {.split = split});
     case PathKind::kMissing:
       throw DataError(ErrorCode::kNotFound, "there is no such file or folder", {.source = path.string()},
                       kUnderstood);
