@@ -70,8 +70,8 @@ class Dataset {
  public:
   static Dataset from(SourcePtr source);
 
-  Dataset decode() const;  // JPEG / PNG -> u8 (H, W, 3)
-  Dataset map(const Operations& operations) const;
+  Dataset decode() const;                              // JPEG / PNG -> u8 (H, W, 3)
+  Dataset map(const Operations& operations) const;     // mixup() and cutmix() after .batch(), all others before
   Dataset shuffle(ShuffleOptions options = {}) const;  // a full-epoch permutation, O(1) memory
   Dataset repeat(std::int64_t times) const;            // an epoch becomes `times` passes, each shuffled anew
   Dataset take(std::uint64_t count) const;

@@ -1,5 +1,6 @@
-// What is done to one sample's image between decode and batch. Operations are plain values that describe;
-// the planner compiles them. Random ones draw from Philox(seed, epoch, record, position in the plan).
+// What is done to one sample between decode and batch, or to the examples of a batch together. Operations are
+// plain values that describe; the planner compiles them. Random ones draw from Philox(seed, epoch, record,
+// position in the plan).
 #pragma once
 
 #include <array>
@@ -45,6 +46,42 @@ struct ToLayout {
 };
 // Any shape to one axis.
 struct FlattenSample {};
+// Changes the colours of an RGB image by random amounts within torchvision's ranges: factors uniform in
+// [max(0, 1 - x), 1 + x], the hue turned by up to `hue` (at most 0.5) of the circle either way. 0 leaves a
+// property alone. The four are applied in an order drawn for each record, each on the result of the one before,
+// clamped to 0..255 and rounded once at the end. Brightness v f; contrast m + (v - m) f, m the image's mean luma;
+// saturation l + (v - l) f, l the pixel's luma, 0.299 R + 0.587 G + 0.114 B; hue in HSV.
+struct ColorJitter {
+  float brightness = 0, contrast = 0, saturation = 0;
+  float hue = 0;
+};
+// Sets a square around a pixel drawn at random, clipped at the border, to a value: one for all channels, or one a
+// channel, in the units of the elements at this place of the chain. Either layout.
+struct Cutout {
+  int size = 8;
+  std::vector<float> fill = {0.0F};
+};
+// The class number i64 as a vector f32: 1 - s + s / classes at its place and s / classes elsewhere, s the
+// smoothing. A number that is no class is a DataError naming the record.
+struct OneHot {
+  int classes = 10;
+  float smoothing = 0;
+  std::string field = "label";
+};
+// Between the examples of a global batch, hence after .batch(): each is blended with a partner, l x + (1 - l) y,
+// image and label alike, l drawn from Beta(alpha, alpha). Needs one_hot() labels. The partners are pairs drawn at
+// random for each batch, the two of a pair take each other with one l; of an odd number of examples one stays as
+// it is. A pair is mixed at all with `probability`.
+struct Mixup {
+  float alpha = 0.2F;
+  float probability = 1;
+};
+// As Mixup, but the pair exchanges a rectangle of the images' shape and (1 - l) of their area around a pixel drawn
+// at random, clipped at the border; labels are blended by the area left.
+struct Cutmix {
+  float alpha = 1;
+  float probability = 1;
+};
 // A window of random area and aspect ratio, resized (antialiased triangle filter) to size x size.
 struct RandomResizedCrop {
   int size = 224;
@@ -71,7 +108,7 @@ struct UserMap {
 };
 
 using Operation = std::variant<PadCrop, Flip, Normalize, Cast, ToLayout, FlattenSample, RandomResizedCrop, Resize,
-                               CenterCrop, UserMap>;
+                               CenterCrop, UserMap, ColorJitter, Cutout, OneHot, Mixup, Cutmix>;
 
 // A chain, applied left to right: pad_crop(32, 4) | flip() | normalize(mean, std).
 class Operations {
@@ -99,10 +136,22 @@ Operations random_resized_crop(RandomResizedCrop options = {});
 Operations resize(int size);
 Operations center_crop(int size);
 Operations user_map(UserMap map);
+Operations color_jitter(ColorJitter options);
+Operations cutout(int size, std::vector<float> fill = {0.0F});
+Operations one_hot(int classes, float smoothing = 0);
+Operations mixup(Mixup options = {});
+Operations cutmix(Cutmix options = {});
 
 // Whether the result depends on random numbers: such an operation cannot stand before cache(). A user map
 // counts as not random; one before cache() that draws a number nevertheless fails the run.
 bool is_random(const Operation& operation);
+// The field that holds the class, and that mixup() and cutmix() blend.
+inline const std::string kLabelField = "label";
+
+// Whether it works on the examples of a batch together: then it stands after batch(), and only there.
+bool is_batch_level(const Operation& operation);
+// The name of the field it changes; of a batch-level one the image, its labels follow.
+const std::string& field_of(const Operation& operation);
 // "pad_crop(32, pad=4, zero)": name and parameters, for explain() and as fingerprint material.
 std::string describe(const Operation& operation);
 // The field after the operation; ConfigError when it cannot be applied to such a field.

@@ -98,6 +98,10 @@ struct GeneratorOptions {
 };
 SourcePtr generator(GeneratorOptions options);
 
+// One split of a record file, as convert_dataset() writes it (pipeline/FORMAT.md): read by position, each record
+// checked against its checksum at every read. Fields and classes are the origin's.
+SourcePtr record_file(const std::filesystem::path& path, Split split);
+
 // Opens whatever lies at `path`, recognised by content: any of the above. ConfigError or DataError saying what
 // was found there and what is understood.
 SourcePtr open_source(const std::filesystem::path& path, Split split);

@@ -15,9 +15,12 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file_writer.h"
 
 namespace headrace {
 namespace {
+
+constexpr std::size_t kWriteBuffer = std::size_t{1} << 20;
 
 // One call never asks for more: Linux itself stops a little below 2 GiB.
 constexpr std::size_t kLargestCall = std::size_t{1} << 30;
@@ -59,8 +62,8 @@ int open_retrying(const std::filesystem::path& path, int flags, mode_t mode = 0)
   return descriptor;
 }
 
-void write_all(int descriptor, std::span<const std::byte> bytes, const std::filesystem::path& path) {
-  std::uint64_t offset = 0;
+void write_all(int descriptor, std::span<const std::byte> bytes, const std::filesystem::path& path,
+               std::uint64_t offset) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(descriptor, bytes.data(), std::min(bytes.size(), kLargestCall));
     if (count < 0 && errno == EINTR) continue;
@@ -180,22 +183,48 @@ std::vector<std::byte> read_whole_file(const std::filesystem::path& path, std::u
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  const std::filesystem::path temporary = temporary_beside(path);
-  try {
-    const Descriptor descriptor(open_retrying(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666));
-    if (descriptor.get() < 0) fail(temporary, "cannot create", errno);
-    write_all(descriptor.get(), bytes, temporary);
-    if (::fsync(descriptor.get()) != 0) fail(temporary, "cannot sync", errno);
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) fail(path, "cannot replace", errno);
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
-  sync_folder(folder_of(path));
+  FileWriter writer(path);
+  writer.append(bytes);
+  writer.commit();
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view text) {
   write_file_atomically(path, std::as_bytes(std::span(text)));
+}
+
+FileWriter::FileWriter(std::filesystem::path path) : path_(std::move(path)), temporary_(temporary_beside(path_)) {
+  descriptor_ = open_retrying(temporary_, O_WRONLY | O_CREAT | O_EXCL, 0666);
+  if (descriptor_ < 0) fail(temporary_, "cannot create", errno);
+}
+
+FileWriter::~FileWriter() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_.c_str());
+}
+
+void FileWriter::write(std::span<const std::byte> bytes) {
+  write_all(descriptor_, bytes, temporary_, written_);
+  written_ += bytes.size();
+}
+
+void FileWriter::flush() {
+  write(buffer_);
+  buffer_.clear();
+}
+
+void FileWriter::append(std::span<const std::byte> bytes) {
+  if (buffer_.size() + bytes.size() > kWriteBuffer) flush();
+  if (bytes.size() > kWriteBuffer) return write(bytes);
+  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+}
+
+void FileWriter::commit() {
+  flush();
+  if (::fsync(descriptor_) != 0) fail(temporary_, "cannot sync", errno);
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "cannot replace", errno);
+  ::close(std::exchange(descriptor_, -1));
+  sync_folder(folder_of(path_));
 }
 
 PathKind path_kind(const std::filesystem::path& path) {

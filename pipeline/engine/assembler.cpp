@@ -18,6 +18,11 @@ std::int64_t rows_of_a_block(const Program& program, const BatchLayout& layout) 
   return std::clamp(fitting, kMinBlock, kMaxBlock);
 }
 
+std::int64_t pairs_of_a_block(const BatchLayout& layout) {
+  const auto fitting = static_cast<std::int64_t>(kBlockBytes / std::max<std::size_t>(1, layout.sample_bytes));
+  return std::clamp<std::int64_t>(fitting, 1, kMaxBlock);
+}
+
 }  // namespace
 
 bool StreamEngine::may_begin(std::uint64_t sequence) const {
@@ -76,6 +81,7 @@ void StreamEngine::begin(std::uint64_t sequence) {
   slot.begin(schedule_.position(sequence));
   schedule_.locate(slot.position, slot.records, slot.passes);
   slot.block_rows = rows_of_a_block(program_, layout_);
+  slot.block_pairs = pairs_of_a_block(layout_);
   slot.pending.store(slot.position.global_examples);
   {
     const std::lock_guard lock(mutex_);

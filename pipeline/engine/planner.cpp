@@ -56,11 +56,15 @@ class Planner {
   void operator()(const MapStage& stage) {
     for (const Operation& operation : stage.operations) {
       if (operations_ == kMaxOperations) throw ConfigError("a plan has at most 65535 operations");
-      const auto* user = std::get_if<UserMap>(&operation);
-      Field& field = plan_.fields[find_field(plan_.fields, user != nullptr ? user->field : "image")];
+      Field& field = plan_.fields[find_field(plan_.fields, field_of(operation))];
       field = apply_to_field(operation, field);
-      plan_.sample_stages.emplace_back(
-          PlannedOperation{.operation = operation, .number = static_cast<std::uint16_t>(operations_++)});
+      PlannedOperation planned{.operation = operation, .number = static_cast<std::uint16_t>(operations_++)};
+      if (is_batch_level(operation)) {
+        want_soft_labels(operation);
+        plan_.batch_operations.push_back(std::move(planned));
+      } else {
+        plan_.sample_stages.emplace_back(std::move(planned));
+      }
     }
   }
 
@@ -93,13 +97,29 @@ class Planner {
  private:
   void want_before_batch(const Stage& stage) const {
     const bool prefetch = std::holds_alternative<PrefetchStage>(stage);
-    if (plan_.batch && !prefetch) {
+    const auto* map = std::get_if<MapStage>(&stage);
+    const auto mixing = map != nullptr ? std::ranges::count_if(map->operations, is_batch_level) : 0;
+    const bool only_mixing = map != nullptr && mixing == std::ssize(map->operations);
+    if (plan_.batch && !prefetch && !only_mixing) {
       throw ConfigError(fmt::format("{} stands after batch()", describe(stage)),
-                        "put .batch() last, only .prefetch() may follow it");
+                        "put .batch() last, only mixup(), cutmix() and .prefetch() may follow it");
+    }
+    if (!plan_.batch && mixing > 0) {
+      throw ConfigError(fmt::format("{} stands before batch() and mixes the examples of a batch", describe(stage)),
+                        "put .map(mixup()) or .map(cutmix()) after .batch()");
     }
     if (!plan_.batch && prefetch) {
       throw ConfigError("prefetch() counts batches and there are none yet", "put .prefetch() after .batch()");
     }
+  }
+
+  // Labels that can be blended.
+  void want_soft_labels(const Operation& operation) const {
+    const Field& label = plan_.fields[find_field(plan_.fields, kLabelField)];
+    if (label.dtype == DType::kF32 && label.shape.rank() == 1 && !label.shape.is_dynamic()) return;
+    throw ConfigError(fmt::format("{} blends labels, and field '{}' is {} {}", describe(operation), label.name,
+                                  to_string(label.dtype), label.shape.to_string()),
+                      "put one_hot(classes) before .batch(): .map(one_hot(10))");
   }
 
   void want_fixed_fields() const {
@@ -160,6 +180,7 @@ std::uint64_t StreamPlan::cache_fingerprint() const { return hash_sample_stages(
 std::uint64_t StreamPlan::fingerprint() const {
   std::uint64_t hash = hash_sample_stages(*this, sample_stages.size(), 2);
   for (const Stage& stage : index_stages) hash = xxh3(describe(stage), hash);
+  for (const PlannedOperation& planned : batch_operations) hash = xxh3(describe(planned.operation), hash);
   return batch ? xxh3(describe(Stage{BatchStage{*batch}}), hash) : hash;
 }
 
@@ -177,6 +198,9 @@ std::string explain_plan(const StreamPlan& plan) {
   }
   if (plan.batch) {
     text += describe(Stage{BatchStage{*plan.batch}}) + "\n";
+    for (const PlannedOperation& planned : plan.batch_operations) {
+      text += describe(planned.operation) + "  [on batches]\n";
+    }
     text += describe(Stage{PrefetchStage{plan.prefetch}}) + "\n";
   }
   return text;

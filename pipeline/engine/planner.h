@@ -31,6 +31,7 @@ struct StreamPlan {
   std::size_t cached_stages = 0;           // the leading ones whose result the cache holds
   std::shared_ptr<MemoryCache> cache;      // null: none
   std::optional<BatchOptions> batch;
+  std::vector<PlannedOperation> batch_operations;  // batch-level ones, in the order written
   int prefetch = 2;
   Fields fields;  // of a finished sample
 

@@ -29,6 +29,7 @@ void Slot::begin(const BatchPosition& at) {
   records.resize(static_cast<std::size_t>(at.global_examples));
   passes.resize(records.size());
   failure.reset();
+  mixing = 0;
   for (int r = 0; r < layout_->replicas; ++r) {
     SlotShare& share = shares[static_cast<std::size_t>(r)];
     share.first = layout_->first_of(at.global_examples, r);
@@ -51,6 +52,12 @@ Program::Rows Slot::rows(int replica, std::int64_t local_row) const noexcept {
     rows[i] = base + layout_->offset[i] + static_cast<std::size_t>(local_row) * layout_->row_bytes[i];
   }
   return rows;
+}
+
+Program::Rows Slot::rows_of(std::int64_t example) const noexcept {
+  std::size_t replica = 0;
+  while (example >= shares[replica].first + shares[replica].rows) ++replica;
+  return rows(static_cast<int>(replica), example - shares[replica].first);
 }
 
 void Slot::fail(Failure what) {

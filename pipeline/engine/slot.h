@@ -41,6 +41,8 @@ class Slot {
   // become zero.
   void begin(const BatchPosition& at);
   Program::Rows rows(int replica, std::int64_t local_row) const noexcept;
+  // Of an example by its position in the global batch, whichever replica has it.
+  Program::Rows rows_of(std::int64_t example) const noexcept;
   // Remembers the failure of the smallest row. Thread-safe.
   void fail(Failure failure);
 
@@ -50,11 +52,15 @@ class Slot {
   std::vector<SlotShare> shares;  // one a replica
 
   std::int64_t block_rows = 1;           // examples a task takes at once
-  std::atomic<std::int64_t> pending{0};  // examples not yet written
+  std::int64_t block_pairs = 1;          // pairs a task mixes at once
+  std::atomic<std::int64_t> pending{0};  // examples not yet written, later pairs not yet mixed
+  std::size_t mixing = 0;                // batch-level operations begun; changes only while nothing is pending
   // By the work board's mutex.
-  std::int64_t row_count = 0;  // examples of the batch the board knows of
-  std::int64_t next_row = 0;   // given to a compute thread next
-  std::int64_t next_read = 0;  // given to a reader next
+  std::int64_t row_count = 0;   // examples of the batch the board knows of
+  std::int64_t next_row = 0;    // given to a compute thread next
+  std::int64_t next_read = 0;   // given to a reader next
+  std::int64_t pair_count = 0;  // of the batch-level operation that is on
+  std::int64_t next_pair = 0;   // given to a compute thread next
 
   // 1 + the sequence that consumers may take; 0: none yet.
   std::atomic<std::uint64_t> ready{0};

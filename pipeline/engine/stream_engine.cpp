@@ -54,6 +54,7 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
     }
     first_ = options_.start->sequence;
   }
+  for (const PlannedOperation& planned : plan_.batch_operations) mixers_.emplace_back(planned, plan_.fields);
   for (Consumer& consumer : consumers_) consumer.taken.store(first_);
   for (int i = 0; i <= options_.prefetch; ++i) {
     slots_.push_back(std::make_unique<Slot>(devices, plan_.fields, layout_));

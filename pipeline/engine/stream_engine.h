@@ -17,6 +17,7 @@
 #include "headrace/pipeline/engine/schedule.h"
 #include "headrace/pipeline/engine/work_board.h"
 #include "headrace/pipeline/loader.h"
+#include "headrace/pipeline/stages/mixer.h"
 
 namespace headrace {
 
@@ -71,7 +72,9 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   void guard(Slot& slot, std::int64_t row, Run run);
   RecordView read_record(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) const;
   void read(ThreadState& state);
-  void wrote(Slot& slot, std::int64_t examples);
+  void wrote(Slot& slot, std::int64_t count);
+  bool mix_next(Slot& slot);
+  void run_pairs(const Work& work);
   void make_ready(Slot& slot);
 
   // consumer.cpp: next().
@@ -92,6 +95,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   Schedule schedule_;
   BatchLayout layout_;
   Program program_;
+  std::vector<Mixer> mixers_;
   std::uint64_t first_ = 0;  // sequence of the first batch
   long process_;
   std::uint64_t start_ns_;

@@ -12,6 +12,7 @@ WorkBoard::WorkBoard(std::vector<std::unique_ptr<Slot>>& slots, std::uint64_t fi
       oldest_read_(first_sequence) {
   for (FetchedRecord& fetch : fetches_) free_.push_back(&fetch);
   full_.resize(fetches_.size());
+  mixing_.reserve(slots_.size());
 }
 
 void WorkBoard::publish(std::uint64_t sequence, FetchedBy fetched_by) {
@@ -33,6 +34,26 @@ void WorkBoard::publish(std::uint64_t sequence, FetchedBy fetched_by) {
     work_.notify_all();
   }
   if (fetched_by == FetchedBy::kReader) reads_.notify_all();
+}
+
+void WorkBoard::publish_pairs(Slot& slot, std::int64_t pairs) {
+  {
+    const std::lock_guard lock(mutex_);
+    slot.pair_count = pairs;
+    slot.next_pair = 0;
+    mixing_.push_back(&slot);
+  }
+  work_.notify_all();
+}
+
+bool WorkBoard::claim_pairs(Work& work) {
+  if (mixing_.empty()) return false;
+  Slot& slot = *mixing_.front();
+  const std::int64_t count = std::min(slot.block_pairs, slot.pair_count - slot.next_pair);
+  work = {.kind = WorkKind::kPairs, .slot = &slot, .first = slot.next_pair, .count = count};
+  slot.next_pair += count;
+  if (slot.next_pair == slot.pair_count) mixing_.erase(mixing_.begin());
+  return true;
 }
 
 bool WorkBoard::claim(Work& work) {
@@ -63,8 +84,9 @@ bool WorkBoard::next_work(Work& work) {
   std::unique_lock lock(mutex_);
   for (;;) {
     if (stopped_) return false;
+    if (claim_pairs(work)) return true;  // the last of what a batch needs
     if (full_count_ > 0) {
-      work = {.fetched = full_[full_first_]};
+      work = {.kind = WorkKind::kFetched, .fetched = full_[full_first_]};
       full_first_ = (full_first_ + 1) % full_.size();
       --full_count_;
       return true;

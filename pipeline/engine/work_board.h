@@ -22,8 +22,12 @@ struct FetchedRecord {
   std::vector<std::byte> scratch;  // what `view` may point to; reused
 };
 
-// A piece of work for a compute thread: a fetched record, or `count` rows of a slot from `first`.
+enum class WorkKind { kFetched, kRows, kPairs };
+
+// A piece of work for a compute thread: a fetched record, or `count` rows, or pairs to mix, of a slot from
+// `first`.
 struct Work {
+  WorkKind kind = WorkKind::kRows;
   FetchedRecord* fetched = nullptr;
   Slot* slot = nullptr;
   std::int64_t first = 0;
@@ -41,6 +45,9 @@ class WorkBoard {
   // The next batch is in its slot: readers fetch its records, or compute threads read them themselves.
   void publish(std::uint64_t sequence, FetchedBy fetched_by);
 
+  // All that was given away of the slot's batch is done; `pairs` of its rows are to be mixed. Any thread.
+  void publish_pairs(Slot& slot, std::int64_t pairs);
+
   // Waits for work; false after stop().
   bool next_work(Work& work);
   // Waits for a record to read and a buffer to read it into; false after stop().
@@ -53,6 +60,7 @@ class WorkBoard {
 
  private:
   bool claim(Work& work);
+  bool claim_pairs(Work& work);
   bool claim_read(FetchedRecord& fetch);
 
   std::mutex mutex_;
@@ -68,6 +76,7 @@ class WorkBoard {
   std::vector<FetchedRecord*> free_;
   std::vector<FetchedRecord*> full_;  // a ring: fetched, waiting for a compute thread
   std::size_t full_first_ = 0, full_count_ = 0;
+  std::vector<Slot*> mixing_;  // that have pairs left to mix; room for every slot
 };
 
 }  // namespace headrace

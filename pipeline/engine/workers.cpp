@@ -1,6 +1,7 @@
 // The compute threads, which write rows, and the readers, which fetch records for them.
 #include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/engine/stream_engine.h"
+#include "headrace/pipeline/stages/pairing.h"
 
 namespace headrace {
 namespace {
@@ -56,10 +57,10 @@ void StreamEngine::compute(ThreadState& state) {
     const std::uint64_t begin = now_ns();
     scratch.decode_ns = 0;
     const std::uint64_t read_before = state.read_ns.load(std::memory_order_relaxed);
-    if (work.fetched != nullptr) {
-      run_fetched(*work.fetched, state, scratch);
-    } else {
-      run_rows(work, state, scratch);
+    switch (work.kind) {
+      case WorkKind::kFetched: run_fetched(*work.fetched, state, scratch); break;
+      case WorkKind::kRows: run_rows(work, state, scratch); break;
+      case WorkKind::kPairs: run_pairs(work); break;
     }
     const std::uint64_t reading = state.read_ns.load(std::memory_order_relaxed) - read_before;
     add(state.decode_ns, scratch.decode_ns);
@@ -92,19 +93,13 @@ void StreamEngine::run_rows(const Work& work, ThreadState& state, Scratch& scrat
 void StreamEngine::run_fetched(FetchedRecord& fetched, ThreadState& state, Scratch& scratch) {
   Slot& slot = *fetched.slot;
   const auto row = static_cast<std::size_t>(fetched.row);
-  int replica = 0;
-  while (fetched.row >= slot.shares[static_cast<std::size_t>(replica)].first +
-                            slot.shares[static_cast<std::size_t>(replica)].rows) {
-    ++replica;
-  }
   guard(slot, fetched.row, [&] {
     const StepContext context{.seed = options_.seed,
                               .pass = slot.passes[row],
                               .record = slot.records[row],
                               .scratch = &scratch,
                               .probe = &state};
-    const Program::Rows rows =
-        slot.rows(replica, fetched.row - slot.shares[static_cast<std::size_t>(replica)].first);
+    const Program::Rows rows = slot.rows_of(fetched.row);
     if (!fetched.cached.empty()) return program_.run_cached(fetched.cached, context, rows);
     program_.run_record(fetched.view, context, rows);
   });
@@ -133,8 +128,33 @@ void StreamEngine::read(ThreadState& state) {
   }
 }
 
-void StreamEngine::wrote(Slot& slot, std::int64_t examples) {
-  if (slot.pending.fetch_sub(examples, std::memory_order_acq_rel) != examples) return;
+void StreamEngine::run_pairs(const Work& work) {
+  Slot& slot = *work.slot;
+  const Mixer& mixer = mixers_[slot.mixing - 1];
+  const BatchKey key{.seed = options_.seed, .epoch = slot.position.epoch, .step = slot.position.step};
+  const Pairing pairing(key, mixer.number(), slot.position.global_examples);
+  for (std::int64_t i = work.first; i < work.first + work.count; ++i) {
+    const Pair pair = pairing[i];
+    mixer.mix(slot.rows_of(pair.first), slot.rows_of(pair.second), pairing.random(i));
+  }
+  wrote(slot, work.count);
+}
+
+// Begins the next batch-level operation; false where none is left. A batch that failed is not mixed: its error is
+// all that anyone sees of it.
+bool StreamEngine::mix_next(Slot& slot) {
+  const std::int64_t pairs = Pairing::pairs_of(slot.position.global_examples);
+  if (slot.mixing == mixers_.size() || slot.failure || pairs == 0) return false;
+  ++slot.mixing;
+  slot.pending.store(pairs);
+  board_->publish_pairs(slot, pairs);
+  return true;
+}
+
+// `count` of what was pending is done. The thread that does the last of it sees all that the others wrote.
+void StreamEngine::wrote(Slot& slot, std::int64_t count) {
+  if (slot.pending.fetch_sub(count, std::memory_order_acq_rel) != count) return;
+  if (mix_next(slot)) return;
   const bool copied = std::any_of(copy_streams_.begin(), copy_streams_.end(),
                                   [](const auto& stream) { return stream != nullptr; });
   if (!copied) return make_ready(slot);

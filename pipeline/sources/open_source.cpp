@@ -6,6 +6,7 @@
 #include "headrace/pipeline/sources/cifar_binary.h"
 #include "headrace/pipeline/sources/csv_manifest.h"
 #include "headrace/pipeline/sources/idx.h"
+#include "headrace/pipeline/sources/record_file.h"
 #include "headrace/pipeline/sources/tf_records.h"
 #include "headrace/pipeline/sources/web_samples.h"
 
@@ -14,8 +15,8 @@ namespace {
 
 constexpr const char* kUnderstood =
     "understood are folders of MNIST's idx files, of CIFAR's .bin files, of .tfrecord or WebDataset .tar files or "
-    "of "
-    "images by class, such images in a .tar, .tar.gz or .tar.zst, and a .csv with the columns path and label";
+    "of images by class, such images in a .tar, .tar.gz or .tar.zst, a .csv with the columns path and label, and "
+    "record files of headrace convert";
 
 bool has_idx(const std::filesystem::path& folder) {
   for (const char* stem : {"train-images", "t10k-images"}) {
@@ -53,6 +54,7 @@ SourcePtr open_folder(const std::filesystem::path& folder, Split split) {
 }
 
 SourcePtr open_file(const std::filesystem::path& file, Split split) {
+  if (is_record_file(file)) return record_file(file, split);
   const bool table = is_csv_manifest(file), records = !table && is_tf_record(file);
   if (!table && !records && !is_web_dataset(file)) return image_archive(file, {.split = split});
   if (split == Split::kTest) {

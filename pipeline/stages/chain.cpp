@@ -1,5 +1,6 @@
 #include "headrace/pipeline/stages/chain.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -9,8 +10,7 @@ namespace headrace {
 namespace {
 
 bool concerns(const PlannedOperation& planned, const Field& field) {
-  const auto* user = std::get_if<UserMap>(&planned.operation);
-  return field.name == (user != nullptr ? user->field : "image");
+  return field.name == field_of(planned.operation);
 }
 
 }  // namespace
@@ -52,6 +52,10 @@ void Chain::add(const PlannedOperation& planned, ChainPlace place) {
     steps_.push_back(
         {.step = UserStep{.map = *user, .number = planned.number, .cached = place == ChainPlace::kBeforeCache},
          .name = "map user_map '" + user->name + "'"});
+  } else if (const auto* colors = std::get_if<ColorJitter>(&planned.operation)) {
+    steps_.push_back({.step = ColorJitterStep{.options = *colors, .number = planned.number}, .name = name});
+  } else if (const auto* one_hot = std::get_if<OneHot>(&planned.operation)) {
+    steps_.push_back({.step = OneHotStep{*one_hot}, .name = name});
   } else {
     auto* pass = steps_.empty() ? nullptr : std::get_if<PixelStep>(&steps_.back().step);
     if (pass != nullptr && pass->add(planned, before)) {
@@ -65,10 +69,11 @@ void Chain::add(const PlannedOperation& planned, ChainPlace place) {
 }
 
 bool Chain::is_slow() const noexcept {
-  for (const NamedStep& named : steps_) {
-    if (!std::holds_alternative<PixelStep>(named.step)) return true;
-  }
-  return false;
+  const auto takes_long = [](const NamedStep& named) {
+    return !std::holds_alternative<PixelStep>(named.step) &&
+           !std::holds_alternative<ColorJitterStep>(named.step) && !std::holds_alternative<OneHotStep>(named.step);
+  };
+  return std::any_of(steps_.begin(), steps_.end(), takes_long);
 }
 
 FieldView Chain::run_step(std::size_t index, const FieldView& in, const StepContext& context,
@@ -76,6 +81,7 @@ FieldView Chain::run_step(std::size_t index, const FieldView& in, const StepCont
   const NamedStep& named = steps_[index];
   try {
     if (const auto* pass = std::get_if<PixelStep>(&named.step)) return pass->run(in, context, output);
+    if (const auto* one_hot = std::get_if<OneHotStep>(&named.step)) return one_hot->run(in, context, output);
     context.probe->begin(named.name, context.record);
     return std::visit([&](const auto& step) { return step.run(in, context, output); }, named.step);
   } catch (const std::exception& error) {

@@ -8,6 +8,8 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/engine/planner.h"
+#include "headrace/pipeline/stages/color_jitter_step.h"
+#include "headrace/pipeline/stages/one_hot_step.h"
 #include "headrace/pipeline/stages/pixel_step.h"
 #include "headrace/pipeline/stages/sample_steps.h"
 
@@ -35,7 +37,8 @@ class Chain {
   const std::string& step_name(std::size_t step) const { return steps_.at(step).name; }
 
  private:
-  using AnyStep = std::variant<DecodeStep, RandomResizedCropStep, ResizeStep, UserStep, PixelStep>;
+  using AnyStep = std::variant<DecodeStep, RandomResizedCropStep, ResizeStep, UserStep, ColorJitterStep,
+                               OneHotStep, PixelStep>;
   struct NamedStep {
     AnyStep step;
     std::string name;

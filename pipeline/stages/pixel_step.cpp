@@ -4,6 +4,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/stages/canvas.h"
+#include "headrace/pipeline/stages/cutout.h"
 #include "headrace/pipeline/stages/image_shape.h"
 
 namespace headrace {
@@ -35,6 +36,11 @@ bool PixelStep::add_scale(const Normalize& options, const Field& field) {
 bool PixelStep::add(const PlannedOperation& planned, const Field& field) {
   const Operation& operation = planned.operation;
   const bool values_or_layout = scale_ || to_layout_ != from_layout_ || flat_ || to_type_ != from_type_;
+  if (const auto* cutout = std::get_if<Cutout>(&operation)) {
+    holes_.push_back({.options = *cutout, .number = planned.number});
+    return true;
+  }
+  if (!holes_.empty()) return false;
   if (const auto* crop = std::get_if<PadCrop>(&operation)) {
     if (moves_pixels() || values_or_layout) return false;
     crop_ = {.options = *crop, .number = planned.number};
@@ -106,6 +112,19 @@ void PixelStep::turn(Window& window, const StepContext& context) const {
   }
 }
 
+void PixelStep::cut_holes(const Window& window, const StepContext& context, std::byte* result) const {
+  const PixelTarget target{.data = result,
+                           .height = window.height,
+                           .width = window.width,
+                           .channels = channels_,
+                           .type = to_type_,
+                           .layout = to_layout_};
+  for (const Hole& hole : holes_) {
+    Philox random = context.random(hole.number);
+    cut_out(hole.options, target, random);
+  }
+}
+
 PixelWork PixelStep::work_for(const FieldView& in, const Window& window) const {
   const auto element = static_cast<std::int64_t>(size_of(from_type_));
   PixelWork work{.height = window.height,
@@ -158,6 +177,7 @@ FieldView PixelStep::run(const FieldView& in, const StepContext& context, StepOu
   const std::span<std::byte> out = output.take(static_cast<std::size_t>(elements) * size_of(to_type_));
   work.to = out.data();
   convert_pixels(work);
+  cut_holes(window, context, out.data());
   return {.bytes = out, .shape = result_shape(in, window)};
 }
 

@@ -1,4 +1,5 @@
-// Padded crop, centre crop, mirroring, normalisation, cast, layout and flattening in one pass over the pixels.
+// Padded crop, centre crop, mirroring, normalisation, cast, layout and flattening in one pass over the pixels;
+// what is cut out is cut out of the result.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,10 @@ class PixelStep {
   struct Center {
     std::int64_t size = 0;
   };
+  struct Hole {
+    Cutout options;
+    std::uint16_t number = 0;
+  };
   // The part of an image a pass reads.
   struct Window {
     const std::byte* data = nullptr;
@@ -47,6 +52,7 @@ class PixelStep {
   bool moves_pixels() const noexcept { return crop_.has_value() || !turns_.empty(); }
   Window pad_and_crop(const FieldView& in, const StepContext& context) const;
   void turn(Window& window, const StepContext& context) const;
+  void cut_holes(const Window& window, const StepContext& context, std::byte* result) const;
   PixelWork work_for(const FieldView& in, const Window& window) const;
   Shape result_shape(const FieldView& in, const Window& window) const;
 
@@ -60,6 +66,7 @@ class PixelStep {
   std::optional<Crop> crop_;  // first of all
   std::vector<std::variant<Center, Mirror>> turns_;
   std::optional<ChannelScale> scale_;
+  std::vector<Hole> holes_;  // cut last of all, into the result
 };
 
 }  // namespace headrace

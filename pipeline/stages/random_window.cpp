@@ -3,38 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "headrace/pipeline/stages/portable_math.h"
+
 namespace headrace {
 namespace {
 
 constexpr int kTries = 10;
-
-// e^x from additions and multiplications: libm's exp may differ by a bit between processors.
-double exponential(double x) {
-  int halvings = 0;
-  for (; std::abs(x) > 0.5; x /= 2) ++halvings;
-  double sum = 1;
-  double term = 1;
-  for (int k = 1; k <= 16; ++k) {
-    term *= x / k;
-    sum += term;
-  }
-  for (; halvings > 0; --halvings) sum *= sum;
-  return sum;
-}
-
-// ln(x) for x > 0, 2 artanh((x - 1) / (x + 1)) after square roots brought x near 1.
-double logarithm(double x) {
-  double factor = 2;
-  for (; x < 0.7 || x > 1.5; factor *= 2) x = std::sqrt(x);
-  const double z = (x - 1) / (x + 1);
-  double sum = 0;
-  double power = z;
-  for (int k = 1; k <= 31; k += 2) {
-    sum += power / k;
-    power *= z * z;
-  }
-  return factor * sum;
-}
 
 ImageWindow fallback(const RandomResizedCrop& options, const ImageSize& image) {
   const auto height = static_cast<double>(image.height);

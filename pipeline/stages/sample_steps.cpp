@@ -6,6 +6,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/decoders/decode_request.h"
 #include "headrace/pipeline/stages/image_shape.h"
 #include "headrace/pipeline/stages/random_window.h"
 
@@ -76,6 +77,7 @@ FieldView RandomResizedCropStep::run(const FieldView& in, const StepContext& con
 FieldView ResizeStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
   const ImageSize size{.height = in.shape[0], .width = in.shape[1]};
   const auto [height, width] = shorter_side_to(options.size, size.height, size.width);
+  check_pixels(height, width);  // of a line of pixels the longer side grows as the shorter does
   const std::int64_t channels = in.shape[2];
   const std::span<std::byte> out = output.take(static_cast<std::size_t>(height * width * channels));
   context.scratch->resampler.resize(as_u8(in.bytes.data()), size, as_u8(out).data(),

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
@@ -39,6 +41,59 @@ TEST(Operation, TellsTheFieldAfterIt) {
   EXPECT_EQ(after(resize(256) | center_crop(224), image({Shape::kDynamic, Shape::kDynamic, 3})),
             image({224, 224, 3}));
   EXPECT_EQ(after(random_resized_crop(), rgb), image({224, 224, 3}));
+  EXPECT_EQ(after(color_jitter({.hue = 0.5F}) | cutout(100, {1, 2, 3}), rgb), rgb);
+  const Field label{.name = "label", .dtype = DType::kI64, .shape = {}};
+  EXPECT_EQ(after(one_hot(7), label), (Field{.name = "label", .dtype = DType::kF32, .shape = {7}}));
+  EXPECT_EQ(after(mixup() | cutmix(), rgb), rgb);
+}
+
+TEST(Operation, KnowsItsFieldAndLevel) {
+  EXPECT_EQ(field_of(flip().list()[0]), "image");
+  EXPECT_EQ(field_of(one_hot(3).list()[0]), "label");
+  EXPECT_EQ(field_of(Operation{OneHot{.field = "fine"}}), "fine");
+  EXPECT_EQ(field_of(user_map({.field = "x"}).list()[0]), "x");
+  EXPECT_TRUE(is_batch_level(mixup().list()[0]) && is_batch_level(cutmix().list()[0]));
+  EXPECT_FALSE(is_batch_level(cutout(3).list()[0]));
+}
+
+TEST(Operation, RefusesOptionsThatMakeNoSense) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Field rgb = image({32, 48, 3});
+  const Field label{.name = "label", .dtype = DType::kI64, .shape = {}};
+  EXPECT_THAT(refusal(color_jitter({.brightness = -0.1F}), rgb), HasSubstr("negative"));
+  EXPECT_THAT(refusal(color_jitter({.saturation = kNan}), rgb), HasSubstr("finite"));
+  EXPECT_THAT(refusal(color_jitter({.hue = 0.6F}), rgb), HasSubstr("0 and 0.5"));
+  EXPECT_THAT(refusal(color_jitter({.hue = kNan}), rgb), HasSubstr("0 and 0.5"));
+  EXPECT_THAT(refusal(color_jitter({}), image({8, 8, 1})), HasSubstr("three channels"));
+  EXPECT_THAT(refusal(color_jitter({}), image({8, 8, 3}, DType::kF32)), HasSubstr("uint8 is needed"));
+  EXPECT_THAT(refusal(cutout(0), rgb), HasSubstr("not positive"));
+  EXPECT_THAT(refusal(cutout(3, {1, 2}), rgb), HasSubstr("2 values for 3 channels"));
+  EXPECT_THAT(refusal(cutout(3, {}), rgb), HasSubstr("0 values"));
+  EXPECT_THAT(refusal(cutout(3, {256}), rgb), HasSubstr("0 and 255"));
+  EXPECT_EQ(refusal(cutout(3, {-256}), image({8, 8, 3}, DType::kF32)), "");
+  EXPECT_THAT(refusal(cutout(3, {kNan}), rgb), HasSubstr("finite"));
+  EXPECT_THAT(refusal(flatten() | cutout(3), rgb), HasSubstr("three axes"));
+  EXPECT_THAT(refusal(one_hot(0), label), HasSubstr("0 classes"));
+  EXPECT_THAT(refusal(one_hot(5, -1), label), HasSubstr("smoothing"));
+  EXPECT_THAT(refusal(one_hot(5), rgb), HasSubstr("class number"));
+  EXPECT_THAT(refusal(one_hot(5) | one_hot(5), label), HasSubstr("class number"));
+  EXPECT_THAT(refusal(mixup({.alpha = kNan}), rgb), HasSubstr("alpha"));
+  EXPECT_THAT(refusal(cutmix({.alpha = 1e9F}), rgb), HasSubstr("alpha"));
+  EXPECT_THAT(refusal(mixup({.probability = 1.1F}), rgb), HasSubstr("probability"));
+  EXPECT_THAT(refusal(cutmix(), image({32})), HasSubstr("three axes"));
+  // Of the older ones, what would run for ever or take all memory.
+  EXPECT_THAT(refusal(random_resized_crop({.max_ratio = kInfinity}), rgb), HasSubstr("ratios"));
+  EXPECT_THAT(refusal(random_resized_crop({.min_ratio = kNan}), rgb), HasSubstr("ratios"));
+  EXPECT_THAT(refusal(random_resized_crop({.min_area = kNan}), rgb), HasSubstr("areas"));
+  EXPECT_THAT(refusal(random_resized_crop({.size = 1 << 15}), rgb), HasSubstr("above 16384"));
+  EXPECT_THAT(refusal(resize(1 << 30), rgb), HasSubstr("above 16384"));
+  EXPECT_THAT(refusal(resize(0), rgb), HasSubstr("not positive"));
+  EXPECT_THAT(refusal(center_crop(-3), rgb), HasSubstr("not positive"));
+  EXPECT_THAT(refusal(pad_crop(32, 2'000'000'000), rgb), HasSubstr("padding is above"));
+  EXPECT_THAT(refusal(normalize({kNan}, {1}), rgb), HasSubstr("finite"));
+  EXPECT_THAT(refusal(normalize({0}, {kInfinity}), rgb), HasSubstr("finite"));
+  EXPECT_THAT(refusal(flip(kNan), rgb), HasSubstr("probability"));
 }
 
 TEST(Operation, RefusesWhatCannotBe) {
@@ -72,6 +127,10 @@ TEST(Operation, KnowsWhatIsRandomAndDescribesItself) {
   std::vector<bool> random;
   for (const Operation& operation : all.list()) random.push_back(is_random(operation));
   EXPECT_EQ(random, (std::vector<bool>{true, true, true, false, false}));
+  EXPECT_TRUE(is_random(color_jitter({}).list()[0]) && is_random(cutout(1).list()[0]) &&
+              is_random(mixup().list()[0]));
+  EXPECT_FALSE(is_random(one_hot(2).list()[0]));
+  EXPECT_EQ(describe(cutout(8, {1, 2, 3}).list()[0]), "cutout(8, fill=[1, 2, 3])");
   EXPECT_EQ(describe(all.list()[0]), "pad_crop(32, pad=4, reflect)");
   EXPECT_EQ(describe(normalize({0.5F, 1}, {2, 3}).list()[0]), "normalize(mean=[0.5, 1], std=[2, 3])");
 }

@@ -64,6 +64,19 @@ TEST(Chain, ResizesTheShorterSide) {
   EXPECT_EQ(run_chain(resize(10) | center_crop(8), image, DType::kU8).field.shape, (Shape{8, 8, 3}));
 }
 
+TEST(Chain, RefusesToResizeALineToMorePixelsThanAnImageMayHave) {
+  const Field field{.name = "image", .dtype = DType::kU8, .shape = {Shape::kDynamic, Shape::kDynamic, 3}};
+  const auto stages = planned(resize(16384) | center_crop(8));
+  const Chain chain(field, stages, ChainPlace::kAfterCache);
+  Scratch scratch;
+  QuietProbe probe;
+  const std::vector<std::byte> line(3 * 20'000);
+  std::vector<std::byte> row(8 * 8 * 3);
+  EXPECT_THROW(
+      chain.run_into({.bytes = line, .shape = {1, 20'000, 3}}, {.scratch = &scratch, .probe = &probe}, row),
+      Error);
+}
+
 TEST(Chain, GivesUserFunctionsInputAndRandomNumbers) {
   UserMap map{.name = "sum", .output = {.dtype = DType::kF32, .shape = {2}}};
   map.function = [](std::span<const std::byte> in, const Shape& shape, std::span<std::byte> out, Philox& random) {

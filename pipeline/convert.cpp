@@ -1,0 +1,144 @@
+#include "headrace/pipeline/convert.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/pipeline/sources/record_file_writer.h"
+#include "headrace/pipeline/stages/image_recoder.h"
+
+namespace headrace {
+namespace {
+
+constexpr int kLongestSide = 65500;  // of a JPEG
+
+struct Part {
+  Split split = Split::kTrain;
+  SourcePtr source;
+};
+
+void check(const ConvertOptions& options, const std::filesystem::path& to) {
+  if (options.max_side < 0 || options.max_side > kLongestSide) {
+    throw ConfigError("a longest side of " + std::to_string(options.max_side) + " pixels",
+                      "it is 1 to " + std::to_string(kLongestSide) + ", or 0 to keep every image's size");
+  }
+  if (options.quality < 0 || options.quality > 100) {
+    throw ConfigError("a JPEG quality of " + std::to_string(options.quality),
+                      "it is 1 to 100, or 0 to keep the bytes of the images");
+  }
+  if (path_kind(to) == PathKind::kDirectory) {
+    throw ConfigError(to.string() + " is a folder", "name the file that the records go to");
+  }
+}
+
+// A format without the split says so by ConfigError. A missing file is something else: half a copy of a data set
+// must not be taken for the whole of it.
+SourcePtr open_part(const std::filesystem::path& data, Split split) {
+  try {
+    return open_source(data, split);
+  } catch (const ConfigError&) {
+    return nullptr;
+  } catch (const DataError& error) {
+    if (error.code() != ErrorCode::kNotFound || path_kind(data) == PathKind::kMissing) throw;
+    throw DataError(error.code(),
+                    "the " + std::string(split == Split::kTrain ? "train" : "test") + " split: " + error.message(),
+                    error.location(), "complete the data, or convert the other split alone");
+  }
+}
+
+std::vector<Part> open_parts(const std::filesystem::path& data, const ConvertOptions& options,
+                             ConvertResult& result) {
+  if (options.split) return {{.split = *options.split, .source = open_source(data, *options.split)}};
+  std::vector<Part> parts;
+  for (const Split split : {Split::kTrain, Split::kTest}) {
+    if (SourcePtr source = open_part(data, split)) {
+      parts.push_back({.split = split, .source = std::move(source)});
+    } else {
+      result.absent = split;
+    }
+  }
+  if (parts.empty()) open_source(data, Split::kTrain);  // says why
+  return parts;
+}
+
+RecordFileHeader header_of(const std::vector<Part>& parts, const ConvertOptions& options) {
+  const SourceInfo& first = parts.front().source->info();
+  RecordFileHeader header{.fields = first.fields, .classes = first.classes, .splits = {}};
+  for (const Part& part : parts) {
+    const SourceInfo& info = part.source->info();
+    if (info.fields != first.fields || info.classes != first.classes) {
+      throw ConfigError(info.name + ": train and test differ in their fields or classes",
+                        "convert one split alone");
+    }
+    header.splits.push_back({.split = part.split, .records = info.records, .origin = info.fingerprint});
+  }
+  const bool encoded =
+      std::ranges::any_of(first.fields, [](const Field& f) { return f.encoding == Encoding::kImage; });
+  if (!encoded && !RecodeOptions{.max_side = options.max_side, .quality = options.quality}.changes_nothing()) {
+    throw ConfigError(first.name + ": its images are raw pixels, which are stored as they are",
+                      "leave out the longest side and the quality");
+  }
+  return header;
+}
+
+// The record's own name; nothing where the source only numbers its records.
+std::string name_of(const Source& source, std::uint64_t record) {
+  std::string name = source.describe(record);
+  return name == source.info().name + "[" + std::to_string(record) + "]" ? std::string() : name;
+}
+
+class Packer {
+ public:
+  Packer(RecordFileWriter& writer, const ConvertOptions& options)
+      : writer_(writer), recoder_({.max_side = options.max_side, .quality = options.quality}) {}
+
+  void pack(const Source& source, std::uint64_t record) {
+    RecordView view = source.read(record, scratch_);
+    const Fields& fields = source.info().fields;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      if (fields[i].encoding != Encoding::kImage) continue;
+      try {
+        view.fields[i] = recoder_.recode(view.fields[i]);
+      } catch (const Error& error) {
+        throw DataError(error.code(), source.describe(record) + ": " + error.message(),
+                        {.source = source.info().name, .record = record}, error.hint());
+      }
+      // A second image of the record would overwrite the first one's bytes.
+      images_[i].assign(view.fields[i].begin(), view.fields[i].end());
+      view.fields[i] = images_[i];
+    }
+    writer_.append(view, name_of(source, record));
+  }
+
+ private:
+  RecordFileWriter& writer_;
+  ImageRecoder recoder_;
+  std::vector<std::byte> scratch_;
+  std::array<std::vector<std::byte>, kMaxFields> images_;
+};
+
+}  // namespace
+
+ConvertResult convert_dataset(const std::filesystem::path& data, const std::filesystem::path& to,
+                              const ConvertOptions& options) {
+  check(options, to);
+  ConvertResult result;
+  const std::vector<Part> parts = open_parts(data, options, result);
+  RecordFileHeader header = header_of(parts, options);
+  const std::uint64_t records = header.records();
+  RecordFileWriter writer(to, std::move(header));
+  Packer packer(writer, options);
+  for (const Part& part : parts) {
+    for (std::uint64_t i = 0; i < part.source->info().records; ++i) {
+      packer.pack(*part.source, i);
+      ++result.records;
+      if (options.progress) options.progress(result.records, records);
+    }
+  }
+  result.bytes = writer.finish();
+  return result;
+}
+
+}  // namespace headrace

@@ -1,0 +1,37 @@
+// Packs a data set into one record file, for fast reading by position. pipeline/FORMAT.md describes the file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "headrace/pipeline/sources.h"
+
+namespace headrace {
+
+struct ConvertOptions {
+  // Of encoded images: longer sides are reduced to this (antialiased, aspect kept), what fits already stays byte
+  // for byte. 0: all stay as they are.
+  std::int64_t max_side = 0;
+  // 1 to 100: every encoded image becomes a JPEG of this quality. 0: only those that max_side reduces do, at 90.
+  int quality = 0;
+  // Only this split; without it both, or the only one of a format that has no other.
+  std::optional<Split> split = {};
+  // Told after each record, from the calling thread: how many are done, of how many.
+  std::function<void(std::uint64_t done, std::uint64_t records)> progress = {};
+};
+
+struct ConvertResult {
+  std::uint64_t records = 0;         // of all splits
+  std::uint64_t bytes = 0;           // of the file
+  std::optional<Split> absent = {};  // a split that the origin does not have
+};
+
+// Writes whatever open_source() knows at `data` to the file `to`, which appears whole or not at all and replaces
+// what was there. Images that stay as they are are not decoded: a bad one stays bad. DataError naming the record
+// that cannot be read or encoded; ConfigError where options and data do not go together.
+ConvertResult convert_dataset(const std::filesystem::path& data, const std::filesystem::path& to,
+                              const ConvertOptions& options = {});
+
+}  // namespace headrace

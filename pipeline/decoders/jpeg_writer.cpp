@@ -1,0 +1,90 @@
+#include "headrace/pipeline/decoders/jpeg_writer.h"
+
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include <jpeglib.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/decoders/decode_request.h"
+
+namespace headrace {
+namespace {
+
+// One image from pixels to a file in memory. libjpeg reports errors by a jump: run() sets the place to jump to and
+// has no C++ object for the jump to pass over.
+class Compressor {
+ public:
+  Compressor() noexcept {
+    info_.err = jpeg_std_error(&errors_);
+    info_.client_data = this;
+    errors_.error_exit = on_error;
+    errors_.output_message = ignore;
+  }
+  ~Compressor() {
+    jpeg_destroy_compress(&info_);
+    std::free(file_);  // libjpeg's own malloc
+  }
+  Compressor(const Compressor&) = delete;
+  Compressor& operator=(const Compressor&) = delete;
+
+  bool run(const std::uint8_t* rgb, JDIMENSION height, JDIMENSION width, int quality) noexcept {
+    if (setjmp(jump_) != 0) return false;
+    jpeg_create_compress(&info_);
+    jpeg_mem_dest(&info_, &file_, &bytes_);
+    info_.image_height = height;
+    info_.image_width = width;
+    info_.input_components = 3;
+    info_.in_color_space = JCS_RGB;
+    jpeg_set_defaults(&info_);
+    jpeg_set_quality(&info_, quality, TRUE);
+    info_.dct_method = JDCT_ISLOW;
+    info_.optimize_coding = TRUE;
+    jpeg_start_compress(&info_, TRUE);
+    while (info_.next_scanline < height) {
+      // libjpeg takes a pointer to mutable rows and does not write to them.
+      JSAMPROW row = const_cast<std::uint8_t*>(rgb) + std::size_t{info_.next_scanline} * width * 3;
+      jpeg_write_scanlines(&info_, &row, 1);
+    }
+    jpeg_finish_compress(&info_);
+    return true;
+  }
+
+  std::span<const std::byte> file() const noexcept { return {reinterpret_cast<const std::byte*>(file_), bytes_}; }
+  const char* words() const noexcept { return words_; }
+
+ private:
+  [[noreturn]] static void on_error(j_common_ptr info) {
+    Compressor& compressor = *static_cast<Compressor*>(info->client_data);
+    info->err->format_message(info, compressor.words_);
+    std::longjmp(compressor.jump_, 1);
+  }
+  static void ignore(j_common_ptr /*info*/) {}
+
+  jpeg_compress_struct info_{};
+  jpeg_error_mgr errors_{};
+  unsigned char* file_ = nullptr;
+  unsigned long bytes_ = 0;
+  std::jmp_buf jump_;
+  char words_[JMSG_LENGTH_MAX] = {};
+};
+
+}  // namespace
+
+void write_jpeg(std::span<const std::uint8_t> rgb, const ImageSize& size, int quality,
+                std::vector<std::byte>& encoded) {
+  check_window(size, {.height = size.height, .width = size.width}, rgb.size());
+  if (quality < 1 || quality > 100) {
+    throw ConfigError("a JPEG quality of " + std::to_string(quality), "the quality is 1 to 100");
+  }
+  Compressor compressor;
+  if (!compressor.run(rgb.data(), static_cast<JDIMENSION>(size.height), static_cast<JDIMENSION>(size.width),
+                      quality)) {
+    throw Error(ErrorCode::kUnsupported, std::string("cannot write a JPEG: ") + compressor.words());
+  }
+  encoded.assign(compressor.file().begin(), compressor.file().end());
+}
+
+}  // namespace headrace

@@ -1,0 +1,45 @@
+// Where the records of a record file lie, their checksums and names. pipeline/FORMAT.md describes the bytes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headrace/devices/base/file.h"
+#include "headrace/pipeline/field.h"
+
+namespace headrace {
+
+struct RecordFileHeader;
+
+class RecordFileIndex {
+ public:
+  struct Entry {
+    std::uint64_t offset = 0;  // in the file
+    std::uint64_t checksum = 0;
+    std::uint64_t name_end = 0;  // in the names
+    std::array<std::uint64_t, kMaxFields> field_bytes{};
+
+    std::uint64_t bytes() const noexcept;  // of the whole record
+  };
+
+  void add(Entry entry, std::string_view name);
+  // The index and the footer, for an index at `offset` of the file and records of `fields` fields.
+  std::vector<std::byte> encode(std::uint64_t offset, std::size_t fields) const;
+  // Reads and checks both; the records begin at `first`. DataError saying what is wrong.
+  static RecordFileIndex read(const File& file, const RecordFileHeader& header, std::uint64_t first);
+
+  std::uint64_t size() const noexcept { return entries_.size(); }
+  const Entry& operator[](std::uint64_t record) const noexcept { return entries_[record]; }
+  std::string_view name(std::uint64_t record) const noexcept;
+
+ private:
+  std::vector<Entry> entries_;
+  std::string names_;  // back to back
+};
+
+}  // namespace headrace

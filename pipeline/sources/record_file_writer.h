@@ -1,0 +1,33 @@
+// Writes a record file, record after record. pipeline/FORMAT.md describes the bytes.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string_view>
+
+#include "headrace/devices/base/file_writer.h"
+#include "headrace/pipeline/record.h"
+#include "headrace/pipeline/sources/record_file_header.h"
+#include "headrace/pipeline/sources/record_file_index.h"
+
+namespace headrace {
+
+// Not thread-safe. Nothing lies at `path` before finish().
+class RecordFileWriter {
+ public:
+  RecordFileWriter(const std::filesystem::path& path, RecordFileHeader header);
+
+  // The next record, in the order of the header's splits. DataError where a raw field has another size than the
+  // header says.
+  void append(const RecordView& record, std::string_view name);
+  // After as many records as the header says. Returns the bytes of the file.
+  std::uint64_t finish();
+
+ private:
+  RecordFileHeader header_;
+  FileWriter file_;
+  RecordFileIndex index_;
+  std::vector<std::byte> record_;
+};
+
+}  // namespace headrace

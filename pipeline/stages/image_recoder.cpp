@@ -1,0 +1,35 @@
+#include "headrace/pipeline/stages/image_recoder.h"
+
+#include <algorithm>
+
+#include "headrace/pipeline/decoders/jpeg_writer.h"
+
+namespace headrace {
+
+ImageSize fit_longer_side(const ImageSize& size, std::int64_t max_side) noexcept {
+  const std::int64_t longer = std::max(size.height, size.width);
+  if (longer <= max_side) return size;
+  const auto reduced = [&](std::int64_t side) {
+    return std::max<std::int64_t>(1, (2 * side * max_side + longer) / (2 * longer));
+  };
+  return {.height = reduced(size.height), .width = reduced(size.width)};
+}
+
+std::span<const std::byte> ImageRecoder::recode(std::span<const std::byte> encoded) {
+  if (options_.changes_nothing()) return encoded;
+  const ImageSize size = decoder_.read_size(encoded);
+  const ImageSize wanted = options_.max_side > 0 ? fit_longer_side(size, options_.max_side) : size;
+  if (options_.quality == 0 && wanted == size) return encoded;
+  pixels_.resize(static_cast<std::size_t>(size.height * size.width * 3));
+  decoder_.decode(encoded, pixels_);
+  std::span<const std::uint8_t> result(pixels_);
+  if (wanted != size) {
+    resized_.resize(static_cast<std::size_t>(wanted.height * wanted.width * 3));
+    resampler_.resize(pixels_.data(), size, resized_.data(), wanted, 3);
+    result = resized_;
+  }
+  write_jpeg(result, wanted, options_.quality > 0 ? options_.quality : RecodeOptions::kQuality, encoded_);
+  return encoded_;
+}
+
+}  // namespace headrace

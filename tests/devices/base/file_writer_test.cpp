@@ -1,0 +1,65 @@
+#include "headrace/devices/base/file_writer.h"
+
+#include <gtest/gtest.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/tests/support/bytes.h"
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace::test {
+namespace {
+
+Bytes pattern(std::size_t size, int first) {
+  Bytes bytes(size);
+  for (std::size_t i = 0; i < size; ++i)
+    bytes[i] = static_cast<std::byte>(i * 7 + static_cast<std::size_t>(first));
+  return bytes;
+}
+
+TEST(FileWriterTest, WritesPiecesOfAnySizeInOrder) {
+  TempFolder folder;
+  FileWriter writer(folder / "a");
+  Bytes whole;
+  int first = 0;
+  for (const std::size_t size : {0, 1, 1000, 1 << 20, 3, (1 << 20) + 1, 5 << 20, 17}) {
+    const Bytes piece = pattern(size, ++first);
+    writer.append(piece);
+    whole.insert(whole.end(), piece.begin(), piece.end());
+    EXPECT_EQ(writer.size(), whole.size());
+  }
+  EXPECT_EQ(path_kind(folder / "a"), PathKind::kMissing) << "not before commit()";
+  writer.commit();
+  EXPECT_EQ(read_whole_file(folder / "a"), whole);
+  EXPECT_EQ(list_directory(folder.path()).size(), 1U);
+}
+
+TEST(FileWriterTest, LeavesNothingWithoutCommit) {
+  TempFolder folder;
+  folder.write("a", "old");
+  {
+    FileWriter writer(folder / "a");
+    writer.append(pattern(5 << 20, 0));
+  }
+  EXPECT_EQ(to_bytes(read_whole_file(folder / "a")), to_bytes("old"));
+  EXPECT_EQ(list_directory(folder.path()).size(), 1U);
+}
+
+TEST(FileWriterTest, ReplacesAFileAndNoFolder) {
+  TempFolder folder;
+  folder.write("a", "old");
+  FileWriter writer(folder / "a");
+  writer.commit();
+  EXPECT_TRUE(read_whole_file(folder / "a").empty());
+  std::filesystem::create_directories(folder / "b");
+  folder.write("b/inside", "x");
+  {
+    FileWriter refused(folder / "b");
+    EXPECT_THROW(refused.commit(), DataError);
+  }
+  EXPECT_EQ(list_directory(folder.path()).size(), 2U) << "no temporary file is left";
+  EXPECT_THROW(FileWriter(folder / "gone" / "a"), DataError);
+}
+
+}  // namespace
+}  // namespace headrace::test

@@ -1,0 +1,68 @@
+// `headrace convert` as scripts use it: a data set becomes one file that gives the same batches.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "headrace/tests/pipeline/sources/idx_fixture.h"
+#include "headrace/tests/pipeline/sources/image_fixture.h"
+#include "headrace/tests/support/command.h"
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace::test {
+namespace {
+
+CommandResult headrace(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), HEADRACE_BINARY);
+  return run_command(arguments);
+}
+
+TEST(ConvertCommand, PacksAndReportsItsKeys) {
+  TempFolder folder;
+  const std::string data = folder.write("a.tar", pack_images(make_image_files()).finish()).string();
+  const std::string packed = (folder / "a.records").string();
+  const CommandResult result = headrace({"convert", "--data", data, "--to", packed, "--json", "-"});
+  ASSERT_EQ(result.status, 0) << result.errors;
+  const auto line = nlohmann::json::parse(result.output);
+  EXPECT_EQ(line["records"], kTrainImages + kTestImages);
+  EXPECT_EQ(line["bytes"], std::filesystem::file_size(packed));
+  EXPECT_GE(line["seconds"], 0);
+
+  const auto digest = [](const std::string& path) {
+    return headrace(
+        {"digest", "--pipeline", "jpeg-train", "--data", path, "--global-batch", "5", "--replicas", "2"});
+  };
+  const CommandResult before = digest(data), after = digest(packed);
+  EXPECT_EQ(before.status, 0) << before.errors;
+  EXPECT_FALSE(before.output.empty());
+  EXPECT_EQ(before.output, after.output);
+  EXPECT_EQ(headrace({"ledger", "--pipeline", "jpeg-train", "--data", packed, "--check"}).status, 0);
+}
+
+TEST(ConvertCommand, SaysWhatIsWrong) {
+  TempFolder folder;
+  const std::string data = folder.write("a.tar", pack_images(make_image_files()).finish()).string();
+  const std::string to = (folder / "b").string();
+  EXPECT_EQ(headrace({"convert", "--data", data}).status, 2);
+  EXPECT_EQ(headrace({"convert", "--data", data, "--to", to, "--quality", "101"}).status, 2);
+  EXPECT_EQ(headrace({"convert", "--data", data, "--to", to, "--split", "both"}).status, 2);
+  EXPECT_EQ(headrace({"convert", "--data", data, "--to", folder.path().string()}).status, 2);
+  const CommandResult missing = headrace({"convert", "--data", to, "--to", to});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_NE(missing.errors.find(to), std::string::npos);
+  EXPECT_NE(headrace({"--help"}).output.find("convert"), std::string::npos);
+}
+
+TEST(ConvertCommand, SaysWhichSplitThereIsNot) {
+  TempFolder folder;
+  std::map<std::string, Bytes> files;
+  for (const auto& [name, bytes] : make_image_files()) files["all/" + name.substr(name.rfind('/') + 1)] = bytes;
+  const std::string data = folder.write("a.tar", pack_images(files).finish()).string();
+  const CommandResult result = headrace({"convert", "--data", data, "--to", (folder / "b").string()});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_NE(result.output.find("no test split"), std::string::npos) << result.output;
+}
+
+}  // namespace
+}  // namespace headrace::test
