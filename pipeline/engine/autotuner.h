@@ -1,0 +1,71 @@
+// How many threads: tried while the stream runs, on what consumers really take. Threads that are not wanted are
+// parked, so that a trial costs nothing; the stream of batches does not depend on them.
+#pragma once
+
+#include <string>
+
+namespace headrace {
+
+// What was measured with one setting for a short while.
+struct TuningWindow {
+  double examples_per_second = 0;  // handed out
+  double stalled = 0;              // share of the time that consumers waited
+  double compute_waits = 0;        // share of the compute threads' time
+  double readers_busy = 0;         // share of the readers' time in Source::read
+};
+
+struct TuningLimits {
+  int threads = 1;        // to start with, and at most
+  int least_threads = 1;  // the same: nothing is tried
+  int readers = 0;        // to start with; 0: there are none
+  int least_readers = 1;
+  int most_readers = 0;  // the same as least_readers: nothing is tried
+};
+
+// Readers first: doubled while compute threads wait for busy ones and the rate rises, fewer where they idle.
+// Then compute threads: steps down from all of them, halved at each refusal; a smaller number is kept where the
+// rate stays within 4 % of the best. Each candidate is measured twice, in turn with the number kept so far.
+class Autotuner {
+ public:
+  explicit Autotuner(const TuningLimits& limits);
+
+  // What to run with until the next observe().
+  int threads() const noexcept { return threads_; }
+  int readers() const noexcept { return readers_; }
+  // Nothing is being tried any more.
+  bool settled() const noexcept { return phase_ == Phase::kSettled; }
+
+  void observe(const TuningWindow& window);
+
+  const std::string& threads_reason() const noexcept { return threads_reason_; }
+  const std::string& readers_reason() const noexcept { return readers_reason_; }
+
+ private:
+  enum class Phase { kReaders, kReaderTrial, kThreads, kSettled };
+
+  void look_at_readers(const TuningWindow& window);
+  void judge_readers(const TuningWindow& window);
+  void begin_threads();
+  void next_candidate();
+  void try_threads(const TuningWindow& window);
+  void judge_threads();
+  void watch(const TuningWindow& window);
+
+  TuningLimits limits_;
+  Phase phase_ = Phase::kReaders;
+  int threads_, readers_;
+  std::string threads_reason_, readers_reason_;
+
+  double base_rate_ = 0;  // with kept_readers_
+  int kept_readers_ = 0;
+
+  int kept_ = 0, candidate_ = 0, step_ = 0;
+  int windows_ = 0;                            // of this candidate, it and the kept number in turn
+  double candidate_rate_ = 0, kept_rate_ = 0;  // sums
+  double loss_ = 1;                            // of the kept number against the best one
+  std::string refused_;
+  double stalled_sum_ = 0;
+  int observed_ = 0;
+};
+
+}  // namespace headrace
