@@ -44,9 +44,21 @@ class File {
 std::vector<std::byte> read_whole_file(const std::filesystem::path& path,
                                        std::uint64_t limit = std::uint64_t{1} << 32);
 
+// kNow: what was written survives a loss of power once the call returns. kLater: when the system gets to it; after
+// a loss of power the file may be empty or damaged, so it needs a checksum.
+enum class Durability { kNow, kLater };
+
 // Replaces `path` by `bytes`, whole or not at all: temporary file, fsync, rename, fsync of the folder.
-void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                           Durability durability = Durability::kNow);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+// Makes the folder and those above it; nothing where it exists.
+void make_folders(const std::filesystem::path& path);
+// Nothing where there is none.
+void remove_file(const std::filesystem::path& path);
+// Whether some process holds the file open as an AppendFile or FileWriter. False where it cannot be opened.
+bool is_being_written(const std::filesystem::path& path);
 
 // What lies at a path, links followed. Anything that cannot be looked at is kMissing.
 enum class PathKind { kMissing, kFile, kDirectory, kOther };
