@@ -236,6 +236,8 @@ CacheCounters DiskCache::counters() const noexcept {
           .bad = state_->bad.load(std::memory_order_relaxed)};
 }
 
+std::string DiskCache::describe() const { return "disk " + state_->folder.string(); }
+
 std::string DiskCache::trouble() const {
   const std::lock_guard lock(state_->writing);
   return state_->why_not;

@@ -30,6 +30,8 @@ class DiskCache final : public SampleCache {
   std::span<const std::byte> find(std::uint64_t record, std::vector<std::byte>& scratch) noexcept override;
   bool insert(std::uint64_t record, std::span<const std::byte> bytes) override;
   CacheCounters counters() const noexcept override;
+  std::string describe() const override;
+  bool resident() const noexcept override { return false; }
   std::string trouble() const override;
 
  private:

@@ -21,6 +21,8 @@ class MemoryCache final : public SampleCache {
   std::span<const std::byte> find(std::uint64_t record, std::vector<std::byte>& scratch) noexcept override;
   bool insert(std::uint64_t record, std::span<const std::byte> bytes) override;
   CacheCounters counters() const noexcept override;
+  std::string describe() const override { return "memory"; }
+  bool resident() const noexcept override { return true; }
 
  private:
   struct State;

@@ -37,6 +37,10 @@ class SampleCache {
   virtual bool insert(std::uint64_t record, std::span<const std::byte> bytes) = 0;
 
   virtual CacheCounters counters() const noexcept = 0;
+  // "memory", "disk FOLDER"
+  virtual std::string describe() const = 0;
+  // Whether find() never waits for a file.
+  virtual bool resident() const noexcept = 0;
 
   // Why nothing more is stored, for a warning; empty: all is well.
   virtual std::string trouble() const { return {}; }

@@ -19,7 +19,7 @@ struct PipelineOptions {
   std::int64_t global_batch = 512;
   std::uint64_t seed = 0;  // of the shuffle
   int prefetch = 2;
-  std::shared_ptr<MemoryCache> cache = {};  // of decoded images, where something is decoded; null: none
+  std::shared_ptr<SampleCache> cache = {};  // of decoded images, where something is decoded; null: none
   std::optional<ImageLayout> layout = {};   // of float images; none: the pipeline's own
 };
 

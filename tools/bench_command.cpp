@@ -119,7 +119,8 @@ void add_baseline(const BenchOptions& options, const Dataset& dataset, DeviceGro
 void bench_input(const BenchOptions& options) {
   JsonLines json(options.common.json);
   if (options.baseline && baseline_name(options.pipeline).empty()) {
-    throw ConfigError("pipeline " + options.pipeline + " has no baseline", "jpeg-*, cifar-train and skewed have one");
+    throw ConfigError("pipeline " + options.pipeline + " has no baseline",
+                      "jpeg-*, cifar-train and skewed have one");
   }
   const Dataset dataset = options.open();
   DeviceGroup devices = options.devices();
@@ -130,6 +131,7 @@ void bench_input(const BenchOptions& options) {
                options.pipeline.c_str(), measured.images_per_second, measured.threads, measured.p50_us,
                measured.p99_us, measured.first_batch_ms);
   if (options.baseline) add_baseline(options, dataset, devices, line, json.people());
+  options.common.warn_of_caches();
   json.write(line);
 }
 

@@ -136,12 +136,18 @@ std::filesystem::path temporary_beside(const std::filesystem::path& path) {
   return folder_of(path) / name;
 }
 
+std::uint64_t modified_ns(const struct stat& status) {
+  return static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
+}
+
 DirectoryEntry describe_entry(int folder, const std::filesystem::path& path, const char* name) {
   struct stat status {};
   DirectoryEntry entry{.path = path / name};
   if (::fstatat(folder, name, &status, 0) == 0) {
     entry.is_directory = S_ISDIR(status.st_mode);
     entry.size = entry.is_directory ? 0 : static_cast<std::uint64_t>(status.st_size);
+    entry.modified_ns = modified_ns(status);
   } else if (errno != ENOENT && errno != ELOOP) {
     fail(entry.path, "cannot look at the file", errno);
   }
@@ -150,13 +156,14 @@ DirectoryEntry describe_entry(int folder, const std::filesystem::path& path, con
 
 }  // namespace
 
-File::File(std::filesystem::path path, int descriptor, std::uint64_t size)
-    : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
+File::File(std::filesystem::path path, int descriptor, std::uint64_t size, std::uint64_t modified_ns)
+    : path_(std::move(path)), descriptor_(descriptor), size_(size), modified_ns_(modified_ns) {}
 
 File::File(File&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      modified_ns_(std::exchange(other.modified_ns_, 0)) {}
 
 File& File::operator=(File&& other) noexcept {
   if (this != &other) {
@@ -164,6 +171,7 @@ File& File::operator=(File&& other) noexcept {
     path_ = std::move(other.path_);
     descriptor_ = std::exchange(other.descriptor_, -1);
     size_ = std::exchange(other.size_, 0);
+    modified_ns_ = std::exchange(other.modified_ns_, 0);
   }
   return *this;
 }
@@ -186,7 +194,7 @@ File File::open(const std::filesystem::path& path) {
                     S_ISDIR(status.st_mode) ? "is a folder, not a file" : "is not a regular file",
                     {.source = path.string()});
   }
-  return File(path, descriptor.release(), static_cast<std::uint64_t>(status.st_size));
+  return File(path, descriptor.release(), static_cast<std::uint64_t>(status.st_size), modified_ns(status));
 }
 
 std::size_t File::read_some(std::uint64_t offset, std::span<std::byte> into) const {

@@ -25,6 +25,8 @@ class File {
   const std::filesystem::path& path() const noexcept { return path_; }
   // Size in bytes when it was opened.
   std::uint64_t size() const noexcept { return size_; }
+  // When it was last changed, as of then: nanoseconds of the system's clock.
+  std::uint64_t modified_ns() const noexcept { return modified_ns_; }
 
   // Fills `into` from `offset`; a short file is a DataError (kDataCorrupt), never stale bytes.
   void read_exact(std::uint64_t offset, std::span<std::byte> into) const;
@@ -32,12 +34,13 @@ class File {
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> into) const;
 
  private:
-  File(std::filesystem::path path, int descriptor, std::uint64_t size);
+  File(std::filesystem::path path, int descriptor, std::uint64_t size, std::uint64_t modified_ns);
   void close() noexcept;
 
   std::filesystem::path path_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
+  std::uint64_t modified_ns_ = 0;
 };
 
 // The whole file; `limit` guards against reading something absurd (kOutOfMemory beyond it).
@@ -70,6 +73,7 @@ struct DirectoryEntry {
   std::filesystem::path path;
   bool is_directory = false;
   std::uint64_t size = 0;
+  std::uint64_t modified_ns = 0;
 };
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
 
