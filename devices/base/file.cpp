@@ -136,7 +136,7 @@ std::filesystem::path temporary_beside(const std::filesystem::path& path) {
   return folder_of(path) / name;
 }
 
-std::uint64_t modified_ns(const struct stat& status) {
+std::uint64_t time_of_change(const struct stat& status) {
   return static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
 }
@@ -147,7 +147,7 @@ DirectoryEntry describe_entry(int folder, const std::filesystem::path& path, con
   if (::fstatat(folder, name, &status, 0) == 0) {
     entry.is_directory = S_ISDIR(status.st_mode);
     entry.size = entry.is_directory ? 0 : static_cast<std::uint64_t>(status.st_size);
-    entry.modified_ns = modified_ns(status);
+    entry.modified_ns = time_of_change(status);
   } else if (errno != ENOENT && errno != ELOOP) {
     fail(entry.path, "cannot look at the file", errno);
   }
@@ -194,7 +194,7 @@ File File::open(const std::filesystem::path& path) {
                     S_ISDIR(status.st_mode) ? "is a folder, not a file" : "is not a regular file",
                     {.source = path.string()});
   }
-  return File(path, descriptor.release(), static_cast<std::uint64_t>(status.st_size), modified_ns(status));
+  return File(path, descriptor.release(), static_cast<std::uint64_t>(status.st_size), time_of_change(status));
 }
 
 std::size_t File::read_some(std::uint64_t offset, std::span<std::byte> into) const {
