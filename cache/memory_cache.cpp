@@ -1,6 +1,5 @@
 #include "headrace/cache/memory_cache.h"
 
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -9,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/cache/hit_counter.h"
 #include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
@@ -19,7 +19,6 @@ namespace {
 constexpr std::uint64_t kSlabBytes = std::uint64_t{4} << 20;
 constexpr std::uint64_t kAlignment = 16;
 constexpr std::size_t kCacheLine = 64;
-constexpr std::size_t kTallies = 32;
 
 // One record: `bytes` is nullptr, claimed() while a thread is storing, then final. `size` is written before.
 struct Entry {
@@ -37,18 +36,6 @@ struct Table {
   std::uint64_t records;
   std::unique_ptr<Entry[]> entries;
 };
-
-// Hits and misses of some of the threads, on a cache line of their own.
-struct alignas(kCacheLine) Tally {
-  std::atomic<std::uint64_t> hits{0};
-  std::atomic<std::uint64_t> misses{0};
-};
-
-std::size_t tally_of_this_thread() noexcept {
-  static std::atomic<std::size_t> threads{0};
-  thread_local const std::size_t index = threads.fetch_add(1, std::memory_order_relaxed) % kTallies;
-  return index;
-}
 
 // Memory that is given out and never taken back: a slab at a time, so that small records cost no allocation each.
 class SlabStorage {
@@ -120,7 +107,7 @@ struct MemoryCache::State {
   std::atomic<std::uint64_t> bytes{0};
   std::atomic<std::uint64_t> records{0};
   std::atomic<std::uint64_t> refused{0};
-  std::array<Tally, kTallies> tallies;
+  HitCounter lookups;
 };
 
 MemoryCache::MemoryCache(std::uint64_t budget_bytes) : state_(std::make_unique<State>(budget_bytes)) {}
@@ -140,18 +127,17 @@ void MemoryCache::bind(std::uint64_t fingerprint, std::uint64_t records) {
   state_->table.store(state_->owned.get(), std::memory_order_release);
 }
 
-std::span<const std::byte> MemoryCache::find(std::uint64_t record) noexcept {
-  Tally& tally = state_->tallies[tally_of_this_thread()];
+std::span<const std::byte> MemoryCache::find(std::uint64_t record, std::vector<std::byte>& /*scratch*/) noexcept {
   const Table* table = state_->table.load(std::memory_order_acquire);
   if (table != nullptr && record < table->records) {
     const Entry& entry = table->entries[record];
     const std::byte* bytes = entry.bytes.load(std::memory_order_acquire);
     if (bytes != nullptr && bytes != claimed()) {
-      tally.hits.fetch_add(1, std::memory_order_relaxed);
+      state_->lookups.hit();
       return {bytes, entry.size};
     }
   }
-  tally.misses.fetch_add(1, std::memory_order_relaxed);
+  state_->lookups.miss();
   return {};
 }
 
@@ -173,14 +159,11 @@ bool MemoryCache::insert(std::uint64_t record, std::span<const std::byte> bytes)
 }
 
 CacheCounters MemoryCache::counters() const noexcept {
-  CacheCounters counters{.records = state_->records.load(std::memory_order_relaxed),
-                         .bytes = state_->bytes.load(std::memory_order_relaxed),
-                         .refused = state_->refused.load(std::memory_order_relaxed)};
-  for (const Tally& tally : state_->tallies) {
-    counters.hits += tally.hits.load(std::memory_order_relaxed);
-    counters.misses += tally.misses.load(std::memory_order_relaxed);
-  }
-  return counters;
+  return {.hits = state_->lookups.hits(),
+          .misses = state_->lookups.misses(),
+          .records = state_->records.load(std::memory_order_relaxed),
+          .bytes = state_->bytes.load(std::memory_order_relaxed),
+          .refused = state_->refused.load(std::memory_order_relaxed)};
 }
 
 }  // namespace headrace

@@ -56,6 +56,10 @@ std::shared_ptr<MemoryCache> memory(std::uint64_t budget_bytes) {
   return std::make_shared<MemoryCache>(budget_bytes);
 }
 
+std::shared_ptr<DiskCache> disk(const std::filesystem::path& folder, DiskCacheOptions options) {
+  return std::make_shared<DiskCache>(folder, options);
+}
+
 Dataset Dataset::from(SourcePtr source) {
   if (source == nullptr) throw ConfigError("Dataset::from() was given no source");
   return Dataset(grow(nullptr, SourceStage{std::move(source)}));
@@ -135,8 +139,9 @@ Dataset Dataset::padded_batch(PaddedBatchOptions options) const {
   return Dataset(with_source(plan_, source)).batch({.global = options.global, .remainder = options.remainder});
 }
 
-Dataset Dataset::cache(std::shared_ptr<MemoryCache> cache) const {
-  if (cache == nullptr) throw ConfigError("cache() was given no cache", "write .cache(memory())");
+Dataset Dataset::cache(std::shared_ptr<SampleCache> cache) const {
+  if (cache == nullptr)
+    throw ConfigError("cache() was given no cache", "write .cache(memory()) or .cache(disk(folder))");
   return Dataset(grow(plan_, CacheStage{std::move(cache)}));
 }
 

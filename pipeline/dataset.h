@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/cache/disk_cache.h"
 #include "headrace/cache/memory_cache.h"
 #include "headrace/pipeline/operation.h"
 #include "headrace/pipeline/record_filter.h"
@@ -61,6 +62,8 @@ struct PaddedBatchOptions {
 
 // A memory cache for .cache(): shared by all loaders of the plan, so later fits find it warm.
 std::shared_ptr<MemoryCache> memory(std::uint64_t budget_bytes = 0);
+// Decoded samples in a folder, for this run and later ones, and for other processes: `.cache(disk("cache"))`.
+std::shared_ptr<DiskCache> disk(const std::filesystem::path& folder, DiskCacheOptions options = {});
 
 // One stage of a plan; see plan.h.
 struct PlanNode;
@@ -88,7 +91,7 @@ class Dataset {
   Dataset shard_for_worker(WorkerShard shard) const;
   // A record of N equal samples, the first extent of every field, becomes N records.
   Dataset unbatch() const;
-  Dataset cache(std::shared_ptr<MemoryCache> cache) const;  // what follows must be able to come after it
+  Dataset cache(std::shared_ptr<SampleCache> cache) const;  // what follows must be able to come after it
   Dataset batch(BatchOptions options) const;
   // batch() of records whose raw fields differ in their first extent: each is padded at its end to one length,
   // which is the same for all batches, and a field `<name>_length`, i64, says what was there. A longer record is

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
+#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
@@ -62,6 +64,28 @@ Dataset jpeg_train(const PipelineOptions& options) {
   return batched(data.map(random_resized_crop() | flip()), options);
 }
 
+// What a sample of jpeg-train takes, about, and 19 times that.
+constexpr double kSampleSeconds = 2e-3, kSlowSeconds = 19 * kSampleSeconds;
+
+// Keeps its thread busy for one sample in twenty; the pixels stay as they are.
+Operations skew() {
+  UserMap map{
+      .name = "skew",
+      .output = {.name = "image", .dtype = DType::kU8, .shape = {224, 224, 3}},
+      .function = [](std::span<const std::byte> in, const Shape&, std::span<std::byte> out, Philox& random) {
+        std::ranges::copy(in, out.begin());
+        if (random.below(20) != 0) return;
+        for (const Stopwatch watch; watch.seconds() < kSlowSeconds;) {
+        }
+      }};
+  return user_map(std::move(map));
+}
+
+Dataset skewed(const PipelineOptions& options) {
+  const Dataset data = decoded(open(options, Split::kTrain), options).shuffle({.seed = options.seed});
+  return batched(data.map(random_resized_crop() | flip() | skew()), options);
+}
+
 Dataset jpeg_train_float(const PipelineOptions& options) {
   const Dataset data = decoded(open(options, Split::kTrain), options).shuffle({.seed = options.seed});
   const Operations operations = random_resized_crop() | flip() | normalize(kImagenetMean, kImagenetStd);
@@ -88,7 +112,7 @@ const std::map<std::string, Maker>& makers() {
   static const std::map<std::string, Maker> table{
       {"mnist-train", digits},    {"fashion-train", digits},  {"cifar-train", cifar_train},
       {"cifar-eval", cifar_eval}, {"jpeg-train", jpeg_train}, {"jpeg-train-float", jpeg_train_float},
-      {"jpeg-eval", jpeg_eval},   {"trivial", trivial},
+      {"jpeg-eval", jpeg_eval},   {"skewed", skewed},         {"trivial", trivial},
   };
   return table;
 }

@@ -19,7 +19,7 @@ struct PipelineOptions {
   std::int64_t global_batch = 512;
   std::uint64_t seed = 0;  // of the shuffle
   int prefetch = 2;
-  std::shared_ptr<MemoryCache> cache = {};  // of decoded images, where something is decoded; null: none
+  std::shared_ptr<SampleCache> cache = {};  // of decoded images, where something is decoded; null: none
   std::optional<ImageLayout> layout = {};   // of float images; none: the pipeline's own
 };
 
@@ -28,6 +28,7 @@ struct PipelineOptions {
 //   cifar-eval                  in order, normalise: f32 (3, 32, 32)
 //   jpeg-train                  shuffled, random resized crop 224, flip: u8 (224, 224, 3)
 //   jpeg-train-float            the same, normalised: f32 (3, 224, 224)
+//   skewed                      jpeg-train where one sample in twenty takes 20 times as long
 //   jpeg-eval                   in order, resize 256, centre crop 224: u8 (224, 224, 3)
 //   trivial                     a million integers, i64
 // An unknown name is a ConfigError that lists them.

@@ -74,7 +74,9 @@ struct Describe {
     }
     return text;
   }
-  std::string operator()(const CacheStage&) const { return "cache(memory)"; }
+  std::string operator()(const CacheStage& stage) const {
+    return fmt::format("cache({})", stage.cache->describe());
+  }
   std::string operator()(const BatchStage& stage) const {
     return fmt::format("batch({}{})", stage.options.global,
                        stage.options.remainder == Remainder::kDrop ? ", drop remainder" : "");

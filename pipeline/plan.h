@@ -59,7 +59,7 @@ struct CombineStage {
   std::shared_ptr<const Combination> combination;
 };
 struct CacheStage {
-  std::shared_ptr<MemoryCache> cache;
+  std::shared_ptr<SampleCache> cache;
 };
 struct BatchStage {
   BatchOptions options;

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "headrace/cache/memory_cache.h"
+#include "headrace/cache/sample_cache.h"
 
 namespace headrace {
 

@@ -5,12 +5,15 @@
 #include <exception>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/registry.h"
+#include "headrace/pipeline/loader.h"
 #include "headrace/tools/bare_jpeg.h"
 
 namespace headrace::tools {
@@ -125,16 +128,42 @@ double fused_cifar_rate(const Source& source, int threads, double seconds, int b
   });
 }
 
+double unordered_rate(const std::string& pipeline, const PipelineOptions& options, int threads, double seconds) {
+  struct Stream {
+    DeviceGroup devices = open_devices("cpu:1", DeviceNeed::kMemory);
+    std::optional<Loader> loader;
+  };
+  constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;
+  std::vector<Stream> streams(static_cast<std::size_t>(threads));
+  for (Stream& stream : streams) {
+    const auto seed = static_cast<std::uint64_t>(&stream - streams.data());
+    stream.loader.emplace(make_pipeline(pipeline, options), stream.devices,
+                          LoaderOptions{.seed = seed, .epochs = kWithoutEnd, .threads = 1});
+    stream.loader->next(0);  // started, its slots allocated
+  }
+  return rate_of(threads, seconds, [&](int thread, const auto& keep_going) {
+    std::uint64_t done = 0;
+    while (keep_going()) {
+      const std::optional<Batch> batch = streams[static_cast<std::size_t>(thread)].loader->next(0);
+      done += static_cast<std::uint64_t>(batch->examples());
+    }
+    return done;
+  });
+}
+
 std::string baseline_name(const std::string& pipeline) {
   if (pipeline.starts_with("jpeg-")) return "bare libjpeg-turbo, whole images to RGB";
   if (pipeline == "cifar-train") return "one fused loop over decoded images";
+  if (pipeline == "skewed") return "the same in no order, a loader a thread";
   return {};
 }
 
-double baseline_rate(const std::string& pipeline, const Source& source, int threads, double seconds) {
-  if (pipeline.starts_with("jpeg-")) return jpeg_decode_rate(source, threads, seconds);
-  if (pipeline == "cifar-train") return fused_cifar_rate(source, threads, seconds, 512);
-  throw ConfigError("pipeline " + pipeline + " has no baseline", "jpeg-* and cifar-train have one");
+double baseline_rate(const std::string& pipeline, const PipelineOptions& options, int threads, double seconds) {
+  if (pipeline == "skewed") return unordered_rate(pipeline, options, threads, seconds);
+  const SourcePtr source = open_source(options.data, options.split.value_or(Split::kTrain));
+  if (pipeline.starts_with("jpeg-")) return jpeg_decode_rate(*source, threads, seconds);
+  if (pipeline == "cifar-train") return fused_cifar_rate(*source, threads, seconds, 512);
+  throw ConfigError("pipeline " + pipeline + " has no baseline", "jpeg-*, cifar-train and skewed have one");
 }
 
 }  // namespace headrace::tools

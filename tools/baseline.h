@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "headrace/pipeline/pipelines.h"
 #include "headrace/pipeline/source.h"
 
 namespace headrace::tools {
@@ -16,8 +17,12 @@ double jpeg_decode_rate(const Source& source, int threads, double seconds);
 // flip, normalise to f32 NCHW into a reused batch buffer of `batch` images a thread.
 double fused_cifar_rate(const Source& source, int threads, double seconds, int batch);
 
+// Samples a second of the pipeline where no thread ever waits for another's sample: `threads` loaders of one
+// thread each, with different seeds.
+double unordered_rate(const std::string& pipeline, const PipelineOptions& options, int threads, double seconds);
+
 // The baseline of a named pipeline, for messages and JSON; empty where there is none.
 std::string baseline_name(const std::string& pipeline);
-double baseline_rate(const std::string& pipeline, const Source& source, int threads, double seconds);
+double baseline_rate(const std::string& pipeline, const PipelineOptions& options, int threads, double seconds);
 
 }  // namespace headrace::tools

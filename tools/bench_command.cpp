@@ -92,12 +92,11 @@ nlohmann::ordered_json to_json(const BenchOptions& options, const Measured& meas
 // Engine and baseline in turn, A B A B ..., after a warm-up pair; the ratio is the median of the pairs'.
 void add_baseline(const BenchOptions& options, const Dataset& dataset, DeviceGroup& devices,
                   nlohmann::ordered_json& line, std::FILE* people) {
-  const SourcePtr source = open_source(options.common.data, Split::kTrain);
   const double seconds = options.seconds / kPairs;
   std::vector<double> ratios, ours, theirs;
   for (int pair = -1; pair < kPairs; ++pair) {
     const Measured engine = measure(options, dataset, devices, seconds);
-    const double baseline = baseline_rate(options.pipeline, *source, engine.threads, seconds);
+    const double baseline = baseline_rate(options.pipeline, options.pipeline_options(), engine.threads, seconds);
     if (pair < 0) continue;
     ours.push_back(engine.images_per_second);
     theirs.push_back(baseline);
@@ -120,7 +119,8 @@ void add_baseline(const BenchOptions& options, const Dataset& dataset, DeviceGro
 void bench_input(const BenchOptions& options) {
   JsonLines json(options.common.json);
   if (options.baseline && baseline_name(options.pipeline).empty()) {
-    throw ConfigError("pipeline " + options.pipeline + " has no baseline", "jpeg-* and cifar-train have one");
+    throw ConfigError("pipeline " + options.pipeline + " has no baseline",
+                      "jpeg-*, cifar-train and skewed have one");
   }
   const Dataset dataset = options.open();
   DeviceGroup devices = options.devices();
@@ -131,6 +131,7 @@ void bench_input(const BenchOptions& options) {
                options.pipeline.c_str(), measured.images_per_second, measured.threads, measured.p50_us,
                measured.p99_us, measured.first_batch_ms);
   if (options.baseline) add_baseline(options, dataset, devices, line, json.people());
+  options.common.warn_of_caches();
   json.write(line);
 }
 

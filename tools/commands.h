@@ -12,6 +12,7 @@ void add_digest_command(CLI::App& program);
 void add_ledger_command(CLI::App& program);
 void add_bench_command(CLI::App& program);
 void add_explain_command(CLI::App& program);
+void add_cache_command(CLI::App& program);
 void add_convert_command(CLI::App& program);
 void add_doctor_command(CLI::App& program);
 

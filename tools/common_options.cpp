@@ -1,6 +1,7 @@
 #include "headrace/tools/common_options.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/dataset.h"
@@ -21,14 +22,23 @@ void CommonOptions::add_to(CLI::App& command) {
   command.add_option("--prefetch", prefetch, "batches ready ahead of the consumer")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024));
-  command.add_option("--cache", cache, "none or memory: keep decoded samples")->capture_default_str();
+  command.add_option("--cache", cache, "keep decoded samples: none, memory, or a folder")->capture_default_str();
   command.add_option("--json", json, "results as JSON lines into this file, - for standard output");
 }
 
-std::shared_ptr<MemoryCache> CommonOptions::open_cache() const {
+std::shared_ptr<SampleCache> CommonOptions::open_cache() const {
   if (cache == "none") return nullptr;
   if (cache == "memory") return memory();
-  throw ConfigError("--cache " + cache + " is not understood", "this version has none and memory");
+  opened.push_back(disk(cache));
+  return opened.back();
+}
+
+void CommonOptions::warn_of_caches() const {
+  for (const auto& one : opened) {
+    if (const std::string trouble = one->trouble(); !trouble.empty()) {
+      std::fprintf(stderr, "headrace: warning: %s\n", trouble.c_str());
+    }
+  }
 }
 
 }  // namespace headrace::tools

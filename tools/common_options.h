@@ -5,8 +5,9 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "headrace/cache/memory_cache.h"
+#include "headrace/cache/sample_cache.h"
 
 namespace CLI {
 class App;
@@ -27,8 +28,12 @@ struct CommonOptions {
 
   void add_to(CLI::App& command);
 
-  // Null for "none". ConfigError for anything but none and memory.
-  std::shared_ptr<MemoryCache> open_cache() const;
+  // Null for "none"; anything but none and memory is a folder.
+  std::shared_ptr<SampleCache> open_cache() const;
+  // Says on standard error why a cache that was opened here stores nothing more.
+  void warn_of_caches() const;
+
+  mutable std::vector<std::shared_ptr<SampleCache>> opened = {};  // by open_cache()
 };
 
 }  // namespace headrace::tools

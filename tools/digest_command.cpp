@@ -43,6 +43,7 @@ void digest(const DigestOptions& options) {
                 {"examples", batch->examples},
                 {"sha256", batch->sha256}});
   }
+  options.common.warn_of_caches();
   const std::string whole = stream.finish();
   if (!json.on_stdout()) std::printf("%s\n", whole.c_str());
   json.write({{"final", true}, {"sha256", whole}});

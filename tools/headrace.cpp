@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   headrace::tools::add_ledger_command(program);
   headrace::tools::add_bench_command(program);
   headrace::tools::add_explain_command(program);
+  headrace::tools::add_cache_command(program);
   headrace::tools::add_convert_command(program);
   headrace::tools::add_doctor_command(program);
   try {

@@ -44,6 +44,7 @@ void keep_ledger(const LedgerOptions& options) {
   const Dataset dataset = options.open();
   DeviceGroup devices = options.devices();
   const Ledger ledger = record_stream(options, dataset, devices);
+  options.common.warn_of_caches();
   for (const LedgerEntry& entry : ledger.entries()) {
     if (!json.on_stdout() && !options.check) {
       std::printf("epoch %" PRIu64 " step %" PRIu64 " replica %d record %" PRIu64 "\n", entry.epoch, entry.step,

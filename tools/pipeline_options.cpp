@@ -18,13 +18,15 @@ void PipelineCommandOptions::add_to(CLI::App& command) {
   common.add_to(command);
 }
 
-Dataset PipelineCommandOptions::open() const {
+PipelineOptions PipelineCommandOptions::pipeline_options() const {
   PipelineOptions options{
       .data = common.data, .seed = common.seed, .prefetch = common.prefetch, .cache = common.open_cache()};
   if (!split.empty()) options.split = parse_split(split);
   if (common.global_batch > 0) options.global_batch = common.global_batch;
-  return make_pipeline(pipeline, options);
+  return options;
 }
+
+Dataset PipelineCommandOptions::open() const { return make_pipeline(pipeline, pipeline_options()); }
 
 DeviceGroup PipelineCommandOptions::devices() const {
   if (replicas > 0 && common.devices != "auto") {

@@ -6,6 +6,7 @@
 #include "headrace/devices/device_group.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/loader.h"
+#include "headrace/pipeline/pipelines.h"
 #include "headrace/tools/common_options.h"
 
 namespace headrace::tools {
@@ -18,6 +19,7 @@ struct PipelineCommandOptions {
 
   void add_to(CLI::App& command);
 
+  PipelineOptions pipeline_options() const;
   // ConfigError for an unknown pipeline, the source's errors for the data.
   Dataset open() const;
   DeviceGroup devices() const;

@@ -119,6 +119,7 @@ void train(const TrainOptions& options) {
     std::fprintf(results.people(), "test: %lld examples - loss: %.4f - accuracy: %.4f\n",
                  static_cast<long long>(test.examples), test.loss, test.accuracy);
   }
+  options.common.warn_of_caches();
   results.write({{"final", true},
                  {"test_loss", test.loss},
                  {"test_accuracy", test.accuracy},

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +15,9 @@
 #include <system_error>
 #include <utility>
 
+#include "headrace/devices/base/append_file.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file_faults.h"
 #include "headrace/devices/base/file_writer.h"
 
 namespace headrace {
@@ -37,6 +40,17 @@ std::string reason(int error) { return std::system_category().message(error); }
   throw DataError(code, what + ": " + reason(error), {.source = path.string(), .offset = offset}, hint);
 }
 
+std::atomic<FileFaults*> injected_faults{nullptr};
+
+// The errno that a call shall fail with, 0: none. May cut `bytes`.
+int fault(FileOperation operation, const std::filesystem::path& path, std::uint64_t offset = 0,
+          std::size_t* bytes = nullptr) {
+  FileFaults* faults = injected_faults.load(std::memory_order_acquire);
+  if (faults == nullptr) return 0;
+  std::size_t none = 0;
+  return faults->before(operation, path, offset, bytes != nullptr ? *bytes : none);
+}
+
 // Owns a descriptor until it is released.
 class Descriptor {
  public:
@@ -54,7 +68,11 @@ class Descriptor {
   int value_;
 };
 
-int open_retrying(const std::filesystem::path& path, int flags, mode_t mode = 0) noexcept {
+int open_retrying(const std::filesystem::path& path, int flags, mode_t mode = 0) {
+  if (const int error = fault(FileOperation::kOpen, path); error != 0) {
+    errno = error;
+    return -1;
+  }
   int descriptor = -1;
   do {
     descriptor = ::open(path.c_str(), flags | O_CLOEXEC, mode);
@@ -65,12 +83,37 @@ int open_retrying(const std::filesystem::path& path, int flags, mode_t mode = 0)
 void write_all(int descriptor, std::span<const std::byte> bytes, const std::filesystem::path& path,
                std::uint64_t offset) {
   while (!bytes.empty()) {
-    const ssize_t count = ::write(descriptor, bytes.data(), std::min(bytes.size(), kLargestCall));
+    std::size_t wanted = std::min(bytes.size(), kLargestCall);
+    if (const int error = fault(FileOperation::kWrite, path, offset, &wanted))
+      fail(path, "cannot write", error, offset);
+    const ssize_t count = ::write(descriptor, bytes.data(), wanted);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail(path, "cannot write", errno, offset);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
     offset += static_cast<std::uint64_t>(count);
   }
+}
+
+void sync_file(int descriptor, const std::filesystem::path& path) {
+  const int error = fault(FileOperation::kSync, path);
+  if (error != 0 || ::fsync(descriptor) != 0) fail(path, "cannot sync", error != 0 ? error : errno);
+}
+
+void rename_file(const std::filesystem::path& from, const std::filesystem::path& to) {
+  const int error = fault(FileOperation::kRename, to);
+  if (error != 0 || std::rename(from.c_str(), to.c_str()) != 0)
+    fail(to, "cannot replace", error != 0 ? error : errno);
+}
+
+// Creates a new file, locked: whoever sees it unlocked knows that its writer is gone.
+int create_locked(const std::filesystem::path& path) {
+  Descriptor descriptor(open_retrying(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666));
+  if (descriptor.get() < 0) fail(path, "cannot create", errno);
+  // File systems without locks say so; there a dead writer's files cannot be told from a living one's.
+  if (::flock(descriptor.get(), LOCK_EX) != 0 && errno != ENOLCK && errno != EOPNOTSUPP) {
+    fail(path, "cannot lock", errno);
+  }
+  return descriptor.release();
 }
 
 void sync_folder(const std::filesystem::path& folder) {
@@ -93,12 +136,18 @@ std::filesystem::path temporary_beside(const std::filesystem::path& path) {
   return folder_of(path) / name;
 }
 
+std::uint64_t time_of_change(const struct stat& status) {
+  return static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
+}
+
 DirectoryEntry describe_entry(int folder, const std::filesystem::path& path, const char* name) {
   struct stat status {};
   DirectoryEntry entry{.path = path / name};
   if (::fstatat(folder, name, &status, 0) == 0) {
     entry.is_directory = S_ISDIR(status.st_mode);
     entry.size = entry.is_directory ? 0 : static_cast<std::uint64_t>(status.st_size);
+    entry.modified_ns = time_of_change(status);
   } else if (errno != ENOENT && errno != ELOOP) {
     fail(entry.path, "cannot look at the file", errno);
   }
@@ -107,13 +156,14 @@ DirectoryEntry describe_entry(int folder, const std::filesystem::path& path, con
 
 }  // namespace
 
-File::File(std::filesystem::path path, int descriptor, std::uint64_t size)
-    : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
+File::File(std::filesystem::path path, int descriptor, std::uint64_t size, std::uint64_t modified_ns)
+    : path_(std::move(path)), descriptor_(descriptor), size_(size), modified_ns_(modified_ns) {}
 
 File::File(File&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      modified_ns_(std::exchange(other.modified_ns_, 0)) {}
 
 File& File::operator=(File&& other) noexcept {
   if (this != &other) {
@@ -121,6 +171,7 @@ File& File::operator=(File&& other) noexcept {
     path_ = std::move(other.path_);
     descriptor_ = std::exchange(other.descriptor_, -1);
     size_ = std::exchange(other.size_, 0);
+    modified_ns_ = std::exchange(other.modified_ns_, 0);
   }
   return *this;
 }
@@ -143,13 +194,15 @@ File File::open(const std::filesystem::path& path) {
                     S_ISDIR(status.st_mode) ? "is a folder, not a file" : "is not a regular file",
                     {.source = path.string()});
   }
-  return File(path, descriptor.release(), static_cast<std::uint64_t>(status.st_size));
+  return File(path, descriptor.release(), static_cast<std::uint64_t>(status.st_size), time_of_change(status));
 }
 
 std::size_t File::read_some(std::uint64_t offset, std::span<std::byte> into) const {
   while (true) {
-    const ssize_t count =
-        ::pread(descriptor_, into.data(), std::min(into.size(), kLargestCall), static_cast<off_t>(offset));
+    std::size_t wanted = std::min(into.size(), kLargestCall);
+    if (const int error = fault(FileOperation::kRead, path_, offset, &wanted))
+      fail(path_, "cannot read", error, offset);
+    const ssize_t count = ::pread(descriptor_, into.data(), wanted, static_cast<off_t>(offset));
     if (count >= 0) return static_cast<std::size_t>(count);
     if (errno != EINTR) fail(path_, "cannot read", errno, offset);
   }
@@ -182,10 +235,11 @@ std::vector<std::byte> read_whole_file(const std::filesystem::path& path, std::u
   return bytes;
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                           Durability durability) {
   FileWriter writer(path);
   writer.append(bytes);
-  writer.commit();
+  writer.commit(durability);
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view text) {
@@ -193,8 +247,7 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
 }
 
 FileWriter::FileWriter(std::filesystem::path path) : path_(std::move(path)), temporary_(temporary_beside(path_)) {
-  descriptor_ = open_retrying(temporary_, O_WRONLY | O_CREAT | O_EXCL, 0666);
-  if (descriptor_ < 0) fail(temporary_, "cannot create", errno);
+  descriptor_ = create_locked(temporary_);
 }
 
 FileWriter::~FileWriter() {
@@ -219,13 +272,53 @@ void FileWriter::append(std::span<const std::byte> bytes) {
   buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
 }
 
-void FileWriter::commit() {
+void FileWriter::commit(Durability durability) {
   flush();
-  if (::fsync(descriptor_) != 0) fail(temporary_, "cannot sync", errno);
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "cannot replace", errno);
+  if (durability == Durability::kNow) sync_file(descriptor_, temporary_);
+  rename_file(temporary_, path_);
   ::close(std::exchange(descriptor_, -1));
-  sync_folder(folder_of(path_));
+  if (durability == Durability::kNow) sync_folder(folder_of(path_));
 }
+
+AppendFile::AppendFile(const std::filesystem::path& path, std::span<const std::byte> head) : path_(path) {
+  const std::filesystem::path temporary = temporary_beside(path);
+  Descriptor descriptor(create_locked(temporary));
+  try {
+    write_all(descriptor.get(), head, temporary, 0);
+    rename_file(temporary, path);
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  size_ = head.size();
+  descriptor_ = descriptor.release();
+}
+
+AppendFile::~AppendFile() { ::close(descriptor_); }
+
+void AppendFile::append(std::span<const std::byte> bytes) {
+  write_all(descriptor_, bytes, path_, size_);
+  size_ += bytes.size();
+}
+
+void make_folders(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) fail(path, "cannot make the folder", error.value());
+}
+
+void remove_file(const std::filesystem::path& path) {
+  const int error = fault(FileOperation::kRemove, path);
+  if (error == 0 && (::unlink(path.c_str()) == 0 || errno == ENOENT)) return;
+  fail(path, "cannot remove", error != 0 ? error : errno);
+}
+
+bool is_being_written(const std::filesystem::path& path) {
+  const Descriptor descriptor(open_retrying(path, O_RDONLY | O_NONBLOCK));
+  return descriptor.get() >= 0 && ::flock(descriptor.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+FileFaults* set_file_faults(FileFaults* faults) noexcept { return injected_faults.exchange(faults); }
 
 PathKind path_kind(const std::filesystem::path& path) {
   struct stat status {};

@@ -25,6 +25,8 @@ class File {
   const std::filesystem::path& path() const noexcept { return path_; }
   // Size in bytes when it was opened.
   std::uint64_t size() const noexcept { return size_; }
+  // When it was last changed, as of then: nanoseconds of the system's clock.
+  std::uint64_t modified_ns() const noexcept { return modified_ns_; }
 
   // Fills `into` from `offset`; a short file is a DataError (kDataCorrupt), never stale bytes.
   void read_exact(std::uint64_t offset, std::span<std::byte> into) const;
@@ -32,21 +34,34 @@ class File {
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> into) const;
 
  private:
-  File(std::filesystem::path path, int descriptor, std::uint64_t size);
+  File(std::filesystem::path path, int descriptor, std::uint64_t size, std::uint64_t modified_ns);
   void close() noexcept;
 
   std::filesystem::path path_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
+  std::uint64_t modified_ns_ = 0;
 };
 
 // The whole file; `limit` guards against reading something absurd (kOutOfMemory beyond it).
 std::vector<std::byte> read_whole_file(const std::filesystem::path& path,
                                        std::uint64_t limit = std::uint64_t{1} << 32);
 
+// kNow: what was written survives a loss of power once the call returns. kLater: when the system gets to it; after
+// a loss of power the file may be empty or damaged, so it needs a checksum.
+enum class Durability { kNow, kLater };
+
 // Replaces `path` by `bytes`, whole or not at all: temporary file, fsync, rename, fsync of the folder.
-void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                           Durability durability = Durability::kNow);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+// Makes the folder and those above it; nothing where it exists.
+void make_folders(const std::filesystem::path& path);
+// Nothing where there is none.
+void remove_file(const std::filesystem::path& path);
+// Whether some process holds the file open as an AppendFile or FileWriter. False where it cannot be opened.
+bool is_being_written(const std::filesystem::path& path);
 
 // What lies at a path, links followed. Anything that cannot be looked at is kMissing.
 enum class PathKind { kMissing, kFile, kDirectory, kOther };
@@ -58,6 +73,7 @@ struct DirectoryEntry {
   std::filesystem::path path;
   bool is_directory = false;
   std::uint64_t size = 0;
+  std::uint64_t modified_ns = 0;
 };
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
 

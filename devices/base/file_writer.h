@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "headrace/devices/base/file.h"
+
 namespace headrace {
 
 // Not thread-safe. Writes beside `path` under a name of its own; destroyed without commit() it leaves nothing.
@@ -25,7 +27,7 @@ class FileWriter {
   std::uint64_t size() const noexcept { return written_ + buffer_.size(); }
 
   // Puts the file in place, replacing what was there: fsync, rename, fsync of the folder. Once, at the end.
-  void commit();
+  void commit(Durability durability = Durability::kNow);
 
  private:
   void flush();

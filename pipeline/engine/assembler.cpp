@@ -8,6 +8,7 @@ namespace {
 
 // How often a slot is looked at whose device does not say when it is done with it, or failed before it could.
 constexpr std::chrono::microseconds kPoll{500};
+constexpr std::size_t kWorthAReader = std::size_t{1} << 16;  // bytes of a sample
 constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
 constexpr std::int64_t kMinBlock = 64, kMaxBlock = 1024;
 
@@ -89,8 +90,15 @@ void StreamEngine::begin(std::uint64_t sequence) {
     slot.assembled = false;
     slot.held = layout_.replicas;
   }
-  const bool in_memory = plan_.source->info().resident || program_.is_warm();
-  board_->publish(sequence, in_memory ? FetchedBy::kComputeThread : FetchedBy::kReader);
+  board_->publish(sequence, fetched_by());
+}
+
+// What may wait for a file is the readers', where there are any; but of small samples in a warm cache handing each
+// one over would take longer than reading it.
+FetchedBy StreamEngine::fetched_by() const {
+  if (readers_.empty()) return FetchedBy::kComputeThread;
+  const bool waits = program_.cache_may_wait() && layout_.sample_bytes >= kWorthAReader;
+  return program_.is_warm() && !waits ? FetchedBy::kComputeThread : FetchedBy::kReader;
 }
 
 void StreamEngine::copy(std::uint64_t sequence) {

@@ -175,7 +175,9 @@ std::uint64_t StreamPlan::steps_per_epoch(std::uint64_t records) const {
   return batch->remainder == Remainder::kDrop ? records / global : records / global + (records % global != 0);
 }
 
-std::uint64_t StreamPlan::cache_fingerprint() const { return hash_sample_stages(*this, cached_stages, 1); }
+std::uint64_t StreamPlan::cache_fingerprint() const {
+  return hash_sample_stages(*this, cached_stages, mix_seed(1, source->info().revision));
+}
 
 std::uint64_t StreamPlan::fingerprint() const {
   std::uint64_t hash = hash_sample_stages(*this, sample_stages.size(), 2);

@@ -29,7 +29,7 @@ struct StreamPlan {
   std::vector<Stage> index_stages;         // in the order written
   std::vector<SampleStage> sample_stages;  // in the order written
   std::size_t cached_stages = 0;           // the leading ones whose result the cache holds
-  std::shared_ptr<MemoryCache> cache;      // null: none
+  std::shared_ptr<SampleCache> cache;      // null: none
   std::optional<BatchOptions> batch;
   std::vector<PlannedOperation> batch_operations;  // batch-level ones, in the order written
   int prefetch = 2;

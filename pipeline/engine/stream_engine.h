@@ -62,6 +62,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   bool is_passed(const Slot& slot) const;
   void wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t sequence);
   void begin(std::uint64_t sequence);
+  FetchedBy fetched_by() const;
   void copy(std::uint64_t sequence);
 
   // workers.cpp: compute threads and readers.

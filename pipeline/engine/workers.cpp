@@ -81,7 +81,7 @@ void StreamEngine::run_rows(const Work& work, ThreadState& state, Scratch& scrat
         context.record = slot.records[static_cast<std::size_t>(row)];
         context.pass = slot.passes[static_cast<std::size_t>(row)];
         const Program::Rows rows = slot.rows(r, row - share.first);
-        const std::span<const std::byte> cached = program_.find_cached(context.record);
+        const std::span<const std::byte> cached = program_.find_cached(context.record, scratch.read);
         if (!cached.empty()) return program_.run_cached(cached, context, rows);
         program_.run_record(read_record(context.record, scratch.read, state), context, rows);
       });
@@ -114,7 +114,7 @@ void StreamEngine::read(ThreadState& state) {
     const std::uint64_t record = slot.records[static_cast<std::size_t>(fetch->row)];
     bool found = false;
     guard(slot, fetch->row, [&] {
-      fetch->cached = program_.find_cached(record);
+      fetch->cached = program_.find_cached(record, fetch->scratch);
       if (fetch->cached.empty()) fetch->view = read_record(record, fetch->scratch, state);
       found = true;
     });

@@ -108,10 +108,14 @@ class CsvManifest final : public Source {
     const Manifest manifest = read_manifest(csv, options);
     info_.name = csv.string();
     const Labels labels(manifest, info_.name);
+    Fingerprint revision("");
     for (const Manifest::Entry& entry : manifest.entries) {
       table_.add(entry.path, labels.value(entry.label));
-      sizes_.push_back(size_of_file(entry));
+      const File file = open_file(entry);
+      sizes_.push_back(file.size());
+      revision.add(file.modified_ns());
     }
+    info_.revision = revision.value();
     info_.records = table_.size();
     info_.fields = labelled_image_fields();
     info_.classes = labels.classes();
@@ -148,9 +152,9 @@ class CsvManifest final : public Source {
   std::string describe(std::uint64_t index) const override { return std::string(table_.name(index)); }
 
  private:
-  std::uint64_t size_of_file(const Manifest::Entry& entry) const {
+  File open_file(const Manifest::Entry& entry) const {
     try {
-      return File::open(folder_ / entry.path).size();
+      return File::open(folder_ / entry.path);
     } catch (const DataError& error) {
       throw DataError(error.code(), fmt::format("line {}: '{}' cannot be opened", entry.line, entry.path),
                       {.source = info_.name, .record = sizes_.size()}, error.message());

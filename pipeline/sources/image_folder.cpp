@@ -15,6 +15,7 @@ constexpr int kDeepest =
 struct Listing {
   std::vector<std::string> paths;  // relative, '/' between names
   std::vector<std::uint64_t> sizes;
+  std::vector<std::uint64_t> modified_ns;
 };
 
 void list_below(const std::filesystem::path& folder, const std::string& prefix, int depth, Listing& listing) {
@@ -25,6 +26,7 @@ void list_below(const std::filesystem::path& folder, const std::string& prefix, 
     } else {
       listing.paths.push_back(std::move(path));
       listing.sizes.push_back(entry.size);
+      listing.modified_ns.push_back(entry.modified_ns);
     }
   }
 }
@@ -34,14 +36,16 @@ class ImageFolder final : public Source {
  public:
   ImageFolder(const std::filesystem::path& folder, const Listing& listing, const ImageLayout& layout)
       : folder_(folder), table_(layout, listing.paths) {
-    Fingerprint fingerprint("image folder 1");
+    Fingerprint fingerprint("image folder 1"), revision("");
     table_.add_to(fingerprint);
     sizes_.reserve(layout.records.size());
     for (const ImageLayout::Record& record : layout.records) {
       sizes_.push_back(listing.sizes[record.path]);
       fingerprint.add(sizes_.back());
+      revision.add(listing.modified_ns[record.path]);
     }
     info_ = table_.info(folder.string(), fingerprint);
+    info_.revision = revision.value();
   }
 
   const SourceInfo& info() const noexcept override { return info_; }

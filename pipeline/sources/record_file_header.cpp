@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "headrace/devices/base/byte_reader.h"
+#include "headrace/devices/base/byte_writer.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
-#include "headrace/pipeline/sources/byte_reader.h"
-#include "headrace/pipeline/sources/byte_writer.h"
 
 namespace headrace {
 namespace {

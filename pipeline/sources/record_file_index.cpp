@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "headrace/devices/base/byte_reader.h"
+#include "headrace/devices/base/byte_writer.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
-#include "headrace/pipeline/sources/byte_reader.h"
-#include "headrace/pipeline/sources/byte_writer.h"
 #include "headrace/pipeline/sources/record_file_header.h"
 
 namespace headrace {

@@ -19,6 +19,7 @@ ShardFiles::ShardFiles(std::vector<std::filesystem::path> paths) : paths_(std::m
   for (std::size_t i = 0; i < paths_.size(); ++i) {
     File file = File::open(paths_[i]);
     bytes_.push_back(file.size());
+    revision_.add(file.modified_ns());
     if (paths_.size() <= kMostOpen) open_[i] = std::move(file);
   }
 }

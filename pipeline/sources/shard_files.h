@@ -9,6 +9,7 @@
 
 #include "headrace/devices/base/file.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/fingerprint.h"
 
 namespace headrace {
 
@@ -21,12 +22,15 @@ class ShardFiles {
   std::size_t size() const noexcept { return paths_.size(); }
   const std::filesystem::path& path(std::size_t file) const noexcept { return paths_[file]; }
   std::uint64_t bytes(std::size_t file) const noexcept { return bytes_[file]; }
+  // Of their times of change: SourceInfo::revision.
+  std::uint64_t revision() const noexcept { return revision_.value(); }
   // Throws DataError naming the file.
   void read_exact(std::size_t file, std::uint64_t offset, std::span<std::byte> into) const;
 
  private:
   std::vector<std::filesystem::path> paths_;
   std::vector<std::uint64_t> bytes_;
+  Fingerprint revision_{""};
   std::vector<std::optional<File>> open_;
 };
 

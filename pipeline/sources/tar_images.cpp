@@ -35,6 +35,7 @@ TarImages::TarImages(const std::filesystem::path& archive, Index index)
   // Not the offsets: the same files in another order of packing are the same data.
   for (const Extent& extent : extents_) fingerprint.add(extent.size);
   info_ = table_.info(archive.string(), fingerprint);
+  info_.revision = file_.modified_ns();
 }
 
 RecordView TarImages::read(std::uint64_t index, std::vector<std::byte>& scratch) const {

@@ -58,6 +58,7 @@ TfRecords::TfRecords(std::string name, std::vector<std::filesystem::path> files,
   for (const std::string& one : options_.classes) fingerprint.add(one);
   for (const Extent& extent : extents_) fingerprint.add(extent.size);
   info_.fingerprint = fingerprint.value();
+  info_.revision = files_.revision();
 }
 
 void TfRecords::index_file(std::size_t file) {

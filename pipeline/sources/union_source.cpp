@@ -45,7 +45,7 @@ void check_alike(const std::string& what, const SourceInfo& first, const SourceI
 }  // namespace
 
 UnionSource::UnionSource(const std::string& what, std::vector<SourcePtr> parts) : parts_(std::move(parts)) {
-  Fingerprint fingerprint("union 1");
+  Fingerprint fingerprint("union 1"), revision("");
   info_.resident = true;
   info_.fields = parts_.front()->info().fields;
   for (const SourcePtr& part : parts_) {
@@ -61,8 +61,10 @@ UnionSource::UnionSource(const std::string& what, std::vector<SourcePtr> parts) 
     info_.resident = info_.resident && info.resident;
     ends_.push_back(info_.records);
     fingerprint.add(info.fingerprint).add(info.records);
+    revision.add(info.revision);
   }
   info_.fingerprint = fingerprint.value();
+  info_.revision = revision.value();
 }
 
 const Source& UnionSource::part_of(std::uint64_t& index) const {

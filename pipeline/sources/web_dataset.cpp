@@ -30,6 +30,7 @@ WebDataset::WebDataset(std::string name, std::vector<std::filesystem::path> arch
     if (image.bytes != nullptr) fingerprint.add(std::span(image.bytes, static_cast<std::size_t>(image.size)));
   }
   info_.fingerprint = fingerprint.value();
+  info_.revision = files_.revision();
 }
 
 void WebDataset::add_archive(std::size_t file, std::uint64_t memory_limit) {

@@ -63,7 +63,7 @@ class Gatherer {
 }  // namespace
 
 ZipSource::ZipSource(std::vector<ZippedPart> parts, const ZipOptions& options) : parts_(std::move(parts)) {
-  Fingerprint fingerprint("zip 1");
+  Fingerprint fingerprint("zip 1"), revision("");
   info_.resident = true;
   info_.records = parts_.front().size;
   for (const ZippedPart& part : parts_) {
@@ -73,10 +73,12 @@ ZipSource::ZipSource(std::vector<ZippedPart> parts, const ZipOptions& options) :
     if (info_.classes.empty()) info_.classes = info.classes;
     info_.name += (info_.name.empty() ? "" : " and ") + info.name;
     fingerprint.add(info.fingerprint).add(part.fingerprint).add(part.size);
+    revision.add(info.revision);
   }
   name_fields(options);
   for (const Field& field : info_.fields) fingerprint.add(field);
   info_.fingerprint = fingerprint.value();
+  info_.revision = revision.value();
 }
 
 void ZipSource::name_fields(const ZipOptions& options) {

@@ -38,8 +38,9 @@ Program::Program(const StreamPlan& plan) : cache_(plan.cache), records_(plan.sou
 
 bool Program::is_warm() const noexcept { return cache_ != nullptr && cache_->counters().records == records_; }
 
-std::span<const std::byte> Program::find_cached(std::uint64_t record) const noexcept {
-  return cache_ != nullptr ? cache_->find(record) : std::span<const std::byte>{};
+std::span<const std::byte> Program::find_cached(std::uint64_t record,
+                                                std::vector<std::byte>& scratch) const noexcept {
+  return cache_ != nullptr ? cache_->find(record, scratch) : std::span<const std::byte>{};
 }
 
 FieldView Program::source_view(const FieldChains& field, std::span<const std::byte> bytes) const noexcept {

@@ -25,8 +25,11 @@ class Program {
   // True when every record is in the cache: the source need not be read.
   bool is_warm() const noexcept;
 
-  // The cached sample of a record; empty where there is none. Counts a hit or a miss.
-  std::span<const std::byte> find_cached(std::uint64_t record) const noexcept;
+  // True when finding a cached sample may wait for a file.
+  bool cache_may_wait() const noexcept { return cache_ != nullptr && !cache_->resident(); }
+
+  // The cached sample of a record, perhaps in `scratch`; empty where there is none. Counts a hit or a miss.
+  std::span<const std::byte> find_cached(std::uint64_t record, std::vector<std::byte>& scratch) const noexcept;
   void run_cached(std::span<const std::byte> sample, const StepContext& context, const Rows& rows) const;
   // Also puts the sample into the cache.
   void run_record(const RecordView& record, const StepContext& context, const Rows& rows) const;
@@ -44,7 +47,7 @@ class Program {
   FieldView source_view(const FieldChains& field, std::span<const std::byte> bytes) const noexcept;
 
   std::vector<FieldChains> fields_;
-  std::shared_ptr<MemoryCache> cache_;
+  std::shared_ptr<SampleCache> cache_;
   std::uint64_t records_ = 0;
   bool slow_ = false;
 };

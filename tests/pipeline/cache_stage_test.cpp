@@ -1,10 +1,14 @@
 // A cache in the plan changes how often the source is read and nothing else.
 #include <gtest/gtest.h>
 
+#include "headrace/cache/cache_report.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/devices/base/rng.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/images.h"
+#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace {
 namespace {
@@ -44,6 +48,55 @@ TEST(CacheStage, LeavesTheStreamAsItIs) {
       EXPECT_EQ(source->reads(), warm) << "a warm cache needs no source";
     }
   }
+}
+
+TEST(CacheStage, OnDiskLeavesTheStreamAsItIs) {
+  const auto source = jpegs(25);
+  const Dataset base = Dataset::from(source).decode();
+  const auto expected = digests_of(finish(base), 1, {.seed = 2, .epochs = 2, .threads = 1});
+  const test::TempFolder folder;
+  for (int replicas : {1, 3}) {
+    for (int threads : {1, 4}) {
+      const auto place = folder / ("cache" + std::to_string(10 * replicas + threads));
+      const LoaderOptions options{.seed = 2, .epochs = 2, .threads = threads};
+      EXPECT_EQ(digests_of(finish(base.cache(disk(place, {.budget_bytes = 20'000}))), replicas, options), expected)
+          << "a part fits";
+      EXPECT_EQ(digests_of(finish(base.cache(disk(place))), replicas, options), expected) << "partly there";
+      const std::uint64_t warm = source->reads();
+      EXPECT_EQ(digests_of(finish(base.cache(disk(place))), replicas, options), expected) << "warm";
+      EXPECT_EQ(source->reads(), warm) << "a warm cache needs no source";
+    }
+  }
+}
+
+TEST(CacheStage, OnDiskSurvivesDamage) {
+  const auto source = jpegs(25);
+  const Dataset base = Dataset::from(source).decode();
+  const auto expected = digests_of(finish(base), 1, {.seed = 2, .epochs = 2, .threads = 1});
+  const test::TempFolder folder;
+  const LoaderOptions options{.seed = 2, .epochs = 2, .threads = 2};
+  EXPECT_EQ(digests_of(finish(base.cache(disk(folder.path()))), 1, options), expected);
+  Philox random({.seed = 3});
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder.path())) {
+    if (!file.is_regular_file()) continue;
+    std::vector<std::byte> bytes = read_whole_file(file.path());
+    for (int flip = 0; flip < 40; ++flip) {
+      bytes[random.below(static_cast<std::uint32_t>(bytes.size()))] ^=
+          static_cast<std::byte>(1U << random.below(8));
+    }
+    bytes.resize(bytes.size() - bytes.size() / 5);
+    write_file_atomically(file.path(), bytes);
+  }
+  EXPECT_EQ(digests_of(finish(base.cache(disk(folder.path()))), 2, options), expected);
+}
+
+TEST(CacheStage, OnDiskIsKeyedByWhatIsCached) {
+  const auto source = jpegs(4);
+  const Dataset base = Dataset::from(source).decode();
+  const test::TempFolder folder;
+  digests_of(base.map(center_crop(8)).cache(disk(folder.path())).batch({.global = 2}), 1, {});
+  digests_of(base.map(center_crop(10)).cache(disk(folder.path())).batch({.global = 2}), 1, {});
+  EXPECT_EQ(inspect_cache(folder.path(), Thoroughness::kEveryByte).size(), 2U);
 }
 
 TEST(CacheStage, MayStandAnywhereBeforeRandomOperations) {

@@ -34,7 +34,7 @@ TEST(Pipelines, ListsTheNamesForAnUnknownOne) {
     EXPECT_THAT(error.what(), HasSubstr("'imagenet'"));
     for (const std::string& name : pipeline_names()) EXPECT_THAT(error.what(), HasSubstr(name));
   }
-  EXPECT_EQ(pipeline_names().size(), 8U);
+  EXPECT_EQ(pipeline_names().size(), 9U);
   EXPECT_THROW(make_pipeline("cifar-train", {}), ConfigError);
 }
 

@@ -1,0 +1,246 @@
+#include "headrace/cache/disk_cache.h"
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "headrace/cache/hit_counter.h"
+#include "headrace/cache/sample_compressor.h"
+#include "headrace/cache/segment_folder.h"
+#include "headrace/cache/segment_reader.h"
+#include "headrace/cache/segment_writer.h"
+#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/devices/base/hash.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::uint64_t kBuffered = std::uint64_t{1} << 20;  // written at once
+
+// A sample and the segment it is in. Never changed nor freed while the cache lives: readers hold no lock.
+struct Stored {
+  const SegmentReader* segment = nullptr;
+  SegmentEntry entry;
+  const Stored* other = nullptr;  // another copy, for when this one is damaged
+};
+
+// A thread is storing the record, or it is in the writer's buffer.
+const Stored* claimed() noexcept {
+  static constexpr Stored kMark{};
+  return &kMark;
+}
+
+}  // namespace
+
+struct DiskCache::State {
+  State(std::filesystem::path where, const DiskCacheOptions& how) : folder(std::move(where)), options(how) {}
+
+  bool is_bound() const noexcept { return table != nullptr; }
+
+  void count(const SegmentEntry& entry) noexcept {
+    records.fetch_add(1, std::memory_order_relaxed);
+    bytes.fetch_add(entry.stored_bytes, std::memory_order_relaxed);
+  }
+  void discount(const SegmentEntry& entry) noexcept {
+    records.fetch_sub(1, std::memory_order_relaxed);
+    bytes.fetch_sub(entry.stored_bytes, std::memory_order_relaxed);
+    reserved.fetch_sub(entry.stored_bytes, std::memory_order_relaxed);
+  }
+
+  // Nothing is stored any more. By `writing`.
+  void give_up(const std::exception& error) {
+    why_not = std::string("the cache stores nothing more: ") + error.what();
+    is_full.store(true, std::memory_order_relaxed);
+    for (const Stored* lost : buffered) {
+      table[lost->entry.record].store(nullptr, std::memory_order_release);
+      discount(lost->entry);
+    }
+    buffered.clear();
+    writer.reset();
+    segment = nullptr;
+  }
+
+  // By `writing`.
+  void flush() noexcept {
+    if (writer == nullptr || buffered.empty()) return;
+    try {
+      writer->flush();
+      for (const Stored* written : buffered)
+        table[written->entry.record].store(written, std::memory_order_release);
+      buffered.clear();
+      if (writer->size() >= options.segment_bytes) seal();
+    } catch (const std::exception& error) {
+      give_up(error);
+    }
+  }
+
+  // By `writing`.
+  void seal() {
+    writer->seal();
+    writer.reset();
+    segment = nullptr;
+  }
+
+  // By `writing`.
+  void begin_segment() {
+    if (writer != nullptr) return;
+    writer = std::make_unique<SegmentWriter>(stream_folder, stream);
+    segments.push_back(std::make_unique<SegmentReader>(writer->path(), stream));
+    segment = segments.back().get();
+  }
+
+  bool reserve(std::uint64_t size) noexcept {
+    if (is_full.load(std::memory_order_relaxed)) return false;
+    const std::uint64_t before = reserved.fetch_add(size, std::memory_order_relaxed);
+    if (options.budget_bytes == 0 || before + size <= options.budget_bytes) return true;
+    reserved.fetch_sub(size, std::memory_order_relaxed);
+    return false;
+  }
+
+  const std::filesystem::path folder;
+  const DiskCacheOptions options;
+  std::filesystem::path stream_folder;
+  SegmentStream stream;
+  std::unique_ptr<std::atomic<const Stored*>[]> table;  // by record; null: not stored
+  SampleCompressor compressor;
+
+  mutable std::mutex writing;  // protects all of this block; held while a megabyte is written, never while reading
+  std::deque<Stored> samples;
+  std::vector<std::unique_ptr<SegmentReader>> segments;
+  std::unique_ptr<SegmentWriter> writer;   // null until something is stored
+  const SegmentReader* segment = nullptr;  // of the writer
+  std::vector<const Stored*> buffered;     // in the writer's buffer
+  std::string why_not;
+
+  std::atomic<bool> is_full{false};
+  std::atomic<std::uint64_t> reserved{0};  // stored bytes, with what is buffered
+  std::atomic<std::uint64_t> records{0}, bytes{0}, refused{0}, bad{0};
+  HitCounter lookups;
+};
+
+DiskCache::DiskCache(std::filesystem::path folder, DiskCacheOptions options)
+    : state_(std::make_unique<State>(std::move(folder), options)) {
+  const PathKind kind = path_kind(state_->folder);
+  if (kind != PathKind::kMissing && kind != PathKind::kDirectory) {
+    throw ConfigError("the cache " + state_->folder.string() + " is not a folder",
+                      "name a folder, or one to be made");
+  }
+}
+
+DiskCache::~DiskCache() {
+  const std::lock_guard lock(state_->writing);
+  state_->flush();
+  try {
+    if (state_->writer != nullptr) state_->seal();
+  } catch (const std::exception&) {
+    // Whoever opens the segment next reads it through.
+  }
+}
+
+void DiskCache::bind(std::uint64_t fingerprint, std::uint64_t records) {
+  State& state = *state_;
+  const std::lock_guard lock(state.writing);
+  if (state.is_bound()) {
+    if (state.stream.fingerprint == fingerprint && state.stream.records == records) return;
+    throw ConfigError("this disk cache is bound to another stream (" + to_hex(state.stream.fingerprint) +
+                          ", asked for " + to_hex(fingerprint) + ")",
+                      "give each stream a cache of its own; they may name the same folder");
+  }
+  state.stream = {.fingerprint = fingerprint, .records = records};
+  state.stream_folder = state.folder / to_hex(fingerprint);
+  state.table = std::make_unique<std::atomic<const Stored*>[]>(records);
+  for (FoundSegment& found : open_segments(state.stream_folder, state.stream)) {
+    for (const SegmentEntry& entry : found.entries) {
+      std::atomic<const Stored*>& place = state.table[entry.record];
+      const Stored* other = place.load(std::memory_order_relaxed);  // stored by two processes
+      state.samples.push_back({.segment = found.reader.get(), .entry = entry, .other = other});
+      place.store(&state.samples.back(), std::memory_order_relaxed);
+      state.reserved.fetch_add(entry.stored_bytes, std::memory_order_relaxed);
+      if (other == nullptr) state.count(entry);
+    }
+    state.segments.push_back(std::move(found.reader));
+  }
+}
+
+std::span<const std::byte> DiskCache::find(std::uint64_t record, std::vector<std::byte>& scratch) noexcept {
+  State& state = *state_;
+  if (!state.is_bound() || record >= state.stream.records) {
+    state.lookups.miss();
+    return {};
+  }
+  std::atomic<const Stored*>& place = state.table[record];
+  const Stored* stored = place.load(std::memory_order_acquire);
+  if (stored == claimed()) {
+    const std::lock_guard lock(state.writing);
+    state.flush();
+    stored = place.load(std::memory_order_acquire);
+  }
+  while (stored != nullptr && stored != claimed()) {
+    const std::span<const std::byte> sample = stored->segment->read(stored->entry, scratch);
+    if (!sample.empty()) {
+      state.lookups.hit();
+      return sample;
+    }
+    if (!place.compare_exchange_strong(stored, stored->other)) continue;  // another thread found out, too
+    state.bad.fetch_add(1, std::memory_order_relaxed);
+    if (stored->other == nullptr) state.discount(stored->entry);
+    stored = stored->other;
+  }
+  state.lookups.miss();
+  return {};
+}
+
+bool DiskCache::insert(std::uint64_t record, std::span<const std::byte> bytes) {
+  State& state = *state_;
+  HEADRACE_CHECK(state.is_bound() && record < state.stream.records,
+                 "insert() of a record the cache is not bound to");
+  HEADRACE_CHECK(!bytes.empty() && bytes.size() <= kLargestSample, "insert() of a sample of no bytes or too many");
+  std::atomic<const Stored*>& place = state.table[record];
+  const Stored* none = nullptr;
+  if (!place.compare_exchange_strong(none, claimed(), std::memory_order_acq_rel)) return true;
+  thread_local std::vector<std::byte> compressed;
+  const SampleCompressor::Stored smaller = state.compressor.store(bytes, compressed);
+  if (!state.reserve(smaller.bytes.size())) {
+    place.store(nullptr, std::memory_order_release);
+    state.refused.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  const std::lock_guard lock(state.writing);
+  try {
+    state.begin_segment();
+    const SegmentEntry entry{
+        .record = record, .sample_bytes = static_cast<std::uint32_t>(bytes.size()), .codec = smaller.codec};
+    state.samples.push_back({.segment = state.segment, .entry = state.writer->append(entry, smaller.bytes)});
+    state.buffered.push_back(&state.samples.back());
+    state.count(state.samples.back().entry);
+  } catch (const std::exception& error) {
+    place.store(nullptr, std::memory_order_release);
+    state.reserved.fetch_sub(smaller.bytes.size(), std::memory_order_relaxed);
+    state.give_up(error);
+    return false;
+  }
+  const bool all = state.records.load(std::memory_order_relaxed) == state.stream.records;
+  if (all || state.writer->buffered() >= kBuffered) state.flush();
+  return place.load(std::memory_order_acquire) != nullptr;
+}
+
+CacheCounters DiskCache::counters() const noexcept {
+  return {.hits = state_->lookups.hits(),
+          .misses = state_->lookups.misses(),
+          .records = state_->records.load(std::memory_order_relaxed),
+          .bytes = state_->bytes.load(std::memory_order_relaxed),
+          .refused = state_->refused.load(std::memory_order_relaxed),
+          .bad = state_->bad.load(std::memory_order_relaxed)};
+}
+
+std::string DiskCache::describe() const { return "disk " + state_->folder.string(); }
+
+std::string DiskCache::trouble() const {
+  const std::lock_guard lock(state_->writing);
+  return state_->why_not;
+}
+
+}  // namespace headrace

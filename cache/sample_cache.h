@@ -1,0 +1,49 @@
+// Decoded samples kept from one pass for the next.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace headrace {
+
+struct CacheCounters {
+  std::uint64_t hits = 0;
+  std::uint64_t misses = 0;
+  std::uint64_t records = 0;  // stored now
+  std::uint64_t bytes = 0;    // stored now
+  std::uint64_t refused = 0;  // did not fit the budget
+  std::uint64_t bad = 0;      // found damaged, to be computed anew
+};
+
+// Thread-safe; no lock on the read path. Entries are never evicted: what does not fit the budget is refused and
+// computed anew each time (fill once, never thrash).
+class SampleCache {
+ public:
+  virtual ~SampleCache() = default;
+
+  // Binds the cache to what it caches: `fingerprint` of source, operations and decoder, and the record count.
+  // The first call sets it; a later call with another fingerprint is a ConfigError: one cache, one stream.
+  virtual void bind(std::uint64_t fingerprint, std::uint64_t records) = 0;
+
+  // The stored bytes of a record, valid until `scratch` is used again; empty when it is not there. Counts a hit or
+  // a miss. Throws nothing: what cannot be read is not there.
+  virtual std::span<const std::byte> find(std::uint64_t record, std::vector<std::byte>& scratch) noexcept = 0;
+
+  // Stores a copy unless it is there already or does not fit. Returns whether the record is stored now, or will
+  // be.
+  virtual bool insert(std::uint64_t record, std::span<const std::byte> bytes) = 0;
+
+  virtual CacheCounters counters() const noexcept = 0;
+  // "memory", "disk FOLDER"
+  virtual std::string describe() const = 0;
+  // Whether find() never waits for a file.
+  virtual bool resident() const noexcept = 0;
+
+  // Why nothing more is stored, for a warning; empty: all is well.
+  virtual std::string trouble() const { return {}; }
+};
+
+}  // namespace headrace

@@ -1,0 +1,57 @@
+// The fixed parts of a segment and its index (cache/FORMAT.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace headrace {
+
+inline constexpr std::uint64_t kSegmentHeaderBytes = 40;
+inline constexpr std::uint64_t kEntryHeaderBytes = 32;
+inline constexpr std::uint64_t kLargestSample = std::uint64_t{1} << 31;
+inline constexpr std::uint64_t kLargestSegment = std::uint64_t{1} << 40;
+
+enum class SampleCodec : std::uint32_t { kNone = 0, kZstd = 1 };
+
+// Which stream a segment belongs to.
+struct SegmentStream {
+  std::uint64_t fingerprint = 0;
+  std::uint64_t records = 0;  // of the source
+};
+
+// A sample in a segment.
+struct SegmentEntry {
+  std::uint64_t record = 0;
+  std::uint64_t offset = 0;  // of the stored bytes
+  std::uint32_t sample_bytes = 0;
+  std::uint32_t stored_bytes = 0;
+  SampleCodec codec = SampleCodec::kNone;
+  std::uint64_t checksum = 0;
+
+  std::uint64_t end() const noexcept { return offset + stored_bytes; }
+  friend bool operator==(const SegmentEntry&, const SegmentEntry&) = default;
+};
+
+std::vector<std::byte> encode_segment_header(const SegmentStream& stream);
+// Nothing where it is another version, damaged, or of another stream.
+bool is_segment_header(std::span<const std::byte> bytes, const SegmentStream& stream);
+// The fingerprint of a sound header of this version.
+std::optional<SegmentStream> decode_segment_header(std::span<const std::byte> bytes);
+
+// Of the stored bytes and of all that the entry says about them.
+std::uint64_t checksum_of(const SegmentEntry& entry, std::span<const std::byte> stored, std::uint64_t fingerprint);
+void append_entry_header(const SegmentEntry& entry, std::vector<std::byte>& to);
+// `bytes` were read at `at` of the segment; nothing where it is not an entry's header.
+std::optional<SegmentEntry> decode_entry_header(std::span<const std::byte> bytes, std::uint64_t at);
+
+std::vector<std::byte> encode_index(const SegmentStream& stream, std::uint64_t segment_bytes,
+                                    std::span<const SegmentEntry> entries);
+// The entries, each inside `segment_bytes`; nothing where the index is damaged, of another stream, or describes
+// more than the segment now has.
+std::optional<std::vector<SegmentEntry>> decode_index(std::span<const std::byte> bytes,
+                                                      const SegmentStream& stream, std::uint64_t segment_bytes);
+
+}  // namespace headrace

@@ -1,0 +1,86 @@
+#include "headrace/cache/segment_reader.h"
+
+#include <array>
+
+#include "headrace/cache/sample_compressor.h"
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+
+std::filesystem::path index_path(const std::filesystem::path& segment) {
+  return std::filesystem::path(segment).replace_extension(".index");
+}
+
+SegmentReader::SegmentReader(const std::filesystem::path& path, const SegmentStream& stream)
+    : stream_(stream), file_(File::open(path)) {
+  std::array<std::byte, kSegmentHeaderBytes> header;
+  file_.read_exact(0, header);
+  if (is_segment_header(header, stream)) return;
+  throw DataError(ErrorCode::kDataCorrupt, "is not a segment of this stream",
+                  {.source = path.string(), .offset = 0}, "remove it: what it held is computed anew");
+}
+
+SegmentReader::Contents SegmentReader::contents() const {
+  const std::filesystem::path index = index_path(file_.path());
+  if (path_kind(index) == PathKind::kFile) {
+    try {
+      if (auto entries = decode_index(read_whole_file(index), stream_, file_.size())) {
+        return {.from = Source::kIndex, .entries = std::move(*entries)};
+      }
+    } catch (const DataError&) {
+      // An index that cannot be read is none.
+    }
+  }
+  return {.from = Source::kScan, .entries = scan()};
+}
+
+bool SegmentReader::read_header(std::uint64_t at, std::span<std::byte> header) const noexcept {
+  try {
+    file_.read_exact(at, header);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+std::vector<SegmentEntry> SegmentReader::scan() const {
+  std::vector<SegmentEntry> entries;
+  std::vector<std::byte> scratch;
+  std::array<std::byte, kEntryHeaderBytes> header;
+  std::uint64_t at = kSegmentHeaderBytes;
+  while (at + kEntryHeaderBytes <= file_.size() && read_header(at, header)) {
+    const auto entry = decode_entry_header(header, at);
+    if (!entry || entry->record >= stream_.records || entry->end() > file_.size()) break;
+    if (!read(*entry, scratch).empty()) entries.push_back(*entry);
+    at = entry->end();
+  }
+  return entries;
+}
+
+std::span<const std::byte> SegmentReader::read(const SegmentEntry& entry,
+                                               std::vector<std::byte>& scratch) const noexcept {
+  try {
+    // The stored bytes lie behind the place where they are expanded to.
+    const std::size_t at = entry.codec == SampleCodec::kNone ? 0 : entry.sample_bytes;
+    if (entry.codec == SampleCodec::kNone && entry.sample_bytes != entry.stored_bytes) return {};
+    if (entry.end() > kLargestSegment || entry.sample_bytes > kLargestSample) return {};
+    if (scratch.size() < at + entry.stored_bytes) scratch.resize(at + entry.stored_bytes);
+    const std::span<std::byte> stored = std::span(scratch).subspan(at, entry.stored_bytes);
+    file_.read_exact(entry.offset, stored);
+    if (checksum_of(entry, stored, stream_.fingerprint) != entry.checksum) return {};
+    const std::span<std::byte> sample = std::span(scratch).first(entry.sample_bytes);
+    if (entry.codec == SampleCodec::kZstd && !SampleCompressor::expand(stored, sample)) return {};
+    return sample;
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+bool SegmentReader::holds(const SegmentEntry& entry) const {
+  std::array<std::byte, kEntryHeaderBytes> header;
+  if (entry.offset < kEntryHeaderBytes || !read_header(entry.offset - kEntryHeaderBytes, header)) return false;
+  std::vector<std::byte> scratch;
+  return decode_entry_header(header, entry.offset - kEntryHeaderBytes) == entry && !read(entry, scratch).empty();
+}
+
+}  // namespace headrace

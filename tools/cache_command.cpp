@@ -1,0 +1,62 @@
+// `headrace cache inspect` and `headrace cache verify`: what a disk cache holds, and whether it is sound.
+#include "headrace/cache/cache_report.h"
+
+#include <CLI/CLI.hpp>
+#include <cinttypes>
+#include <cstdio>
+#include <memory>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tools/commands.h"
+#include "headrace/tools/json_lines.h"
+
+namespace headrace::tools {
+namespace {
+
+struct CacheOptions {
+  std::filesystem::path folder;
+  std::string json = {};
+};
+
+void report(const CacheOptions& options, Thoroughness thoroughness) {
+  JsonLines json(options.json);
+  const std::vector<CacheReport> streams = inspect_cache(options.folder, thoroughness);
+  std::uint64_t bad = 0;
+  for (const CacheReport& stream : streams) {
+    bad += stream.bad;
+    std::fprintf(json.people(),
+                 "%s: %" PRIu64 " of %" PRIu64 " records, %.1f MB in %" PRIu64 " segments, %" PRIu64 " bad\n",
+                 stream.fingerprint.c_str(), stream.records, stream.source_records,
+                 static_cast<double>(stream.bytes) / 1e6, stream.segments, stream.bad);
+    for (const std::string& finding : stream.findings) std::fprintf(json.people(), "  %s\n", finding.c_str());
+    json.write({{"fingerprint", stream.fingerprint},
+                {"records", stream.records},
+                {"source_records", stream.source_records},
+                {"bytes", stream.bytes},
+                {"segments", stream.segments},
+                {"bad", stream.bad}});
+  }
+  if (streams.empty()) std::fprintf(json.people(), "%s holds no cache\n", options.folder.c_str());
+  if (bad == 0) return;
+  throw Error(ErrorCode::kDataCorrupt, std::to_string(bad) + " damaged entries in " + options.folder.string(),
+              "what is damaged is computed anew when it is needed; remove the folder to free its space");
+}
+
+void add_subcommand(CLI::App& cache, const char* name, const char* what, Thoroughness thoroughness) {
+  auto* command = cache.add_subcommand(name, what);
+  auto options = std::make_shared<CacheOptions>();
+  command->add_option("folder", options->folder, "the cache's folder")->required();
+  command->add_option("--json", options->json, "results as JSON lines into this file, - for standard output");
+  command->callback([options, thoroughness] { report(*options, thoroughness); });
+}
+
+}  // namespace
+
+void add_cache_command(CLI::App& program) {
+  auto* cache = program.add_subcommand("cache", "look at a disk cache");
+  cache->require_subcommand(1);
+  add_subcommand(*cache, "inspect", "what it holds, as its indexes say", Thoroughness::kIndexes);
+  add_subcommand(*cache, "verify", "check every byte of it", Thoroughness::kEveryByte);
+}
+
+}  // namespace headrace::tools
