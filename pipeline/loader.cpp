@@ -47,6 +47,8 @@ LoaderState Loader::state() const { return (**engine_).state(); }
 
 LoaderStats Loader::stats() const { return (**engine_).stats(); }
 
+std::string Loader::trace_json() const { return (**engine_).trace_json(); }
+
 void Loader::stop() noexcept { (**engine_).stop(); }
 
 }  // namespace headrace

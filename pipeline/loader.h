@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "headrace/devices/device_group.h"
 #include "headrace/pipeline/batch.h"
@@ -22,6 +23,7 @@ struct LoaderOptions {
   int prefetch = -1;                      // batches ahead; -1: as the plan says, 2 where it says nothing
   std::optional<LoaderState> start = {};  // continue from here; ConfigError when it belongs to another stream
   double stall_timeout_seconds = 120;     // next() fails, naming the stage waited for, after this long; 0: never
+  std::size_t trace_spans = 0;            // the latest spans kept of each thread; 0: nothing is traced
 };
 
 // next() may be called by one thread a replica at a time; replicas are independent but for this: a replica
@@ -48,6 +50,9 @@ class Loader {
   // After the last batch that every replica took; what was only prefetched does not count.
   LoaderState state() const;
   LoaderStats stats() const;
+  // What the threads did lately, in the Trace Event Format (ui.perfetto.dev, chrome://tracing). ConfigError where
+  // LoaderOptions::trace_spans is 0.
+  std::string trace_json() const;
 
   // Wakes every waiting next() and ends the engine's work. Idempotent.
   void stop() noexcept;

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "headrace/cache/sample_cache.h"
+#include "headrace/pipeline/stage_stats.h"
 
 namespace headrace {
 
 struct LoaderStats {
+  std::uint64_t elapsed_ns = 0;      // since construction, or of the interval
   std::uint64_t batches = 0;         // handed out, over all replicas: global batches
   std::uint64_t examples = 0;        // handed out
   std::uint64_t bytes = 0;           // of batch data handed out
@@ -17,7 +21,18 @@ struct LoaderStats {
   std::uint64_t operate_ns = 0;      // operations and writing into the batch, summed over threads
   std::uint64_t first_batch_ns = 0;  // from construction to the first batch ready
   double ready_batches = 0;          // mean number of finished batches waiting when one was asked for
-  CacheCounters cache;
+  std::uint64_t asked = 0;           // batches asked for, over all replicas
+  double ready_share = 0;            // of the batches asked for: those that were finished by then
+  int slots = 0;                     // batches that fit into the ring
+  CacheCounters cache = {};
+  std::vector<StageStats> stages = {};  // in the order a record meets them; the consumer is last
+
+  double examples_per_second() const noexcept;
+  // What happened after `earlier`, an older reading of the same loader's. What is not counted up (slots, the time
+  // to the first batch) stays as it is.
+  LoaderStats since(const LoaderStats& earlier) const;
+  // One line: rate, bytes a second, input stall, batches ready, cache hits.
+  std::string summary() const;
 };
 
 }  // namespace headrace

@@ -1,18 +1,143 @@
-// `headrace explain`: the plan as it will run, after the planner moved index stages before decoding.
+// `headrace explain`: the plan as it will run and, where it is run, what bounds it.
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <thread>
 
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/pipeline/loader.h"
+#include "headrace/pipeline/verdict.h"
 #include "headrace/tools/commands.h"
+#include "headrace/tools/json_lines.h"
 #include "headrace/tools/pipeline_options.h"
 
 namespace headrace::tools {
+namespace {
+
+constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;  // epochs: the clock ends the run
+constexpr double kTraceSeconds = 2;                            // where only a trace was asked for
+constexpr std::size_t kSpansAThread = 1 << 14;
+constexpr int kNameWidth = 48;
+
+struct ExplainOptions : PipelineCommandOptions {
+  double seconds = 0;
+  std::int64_t consumer_us = 0;  // slept a batch, in place of a training step
+  std::string trace = {};
+};
+
+double microseconds(const WaitHistogram& waits, double share) { return waits.quantile_ns(share) * 1e-3; }
+
+nlohmann::ordered_json to_json(const StageStats& stage, std::uint64_t elapsed_ns) {
+  return {{"name", stage.name},
+          {"stage_kind", to_string(stage.kind)},
+          {"threads", stage.threads},
+          {"items", stage.items},
+          {"ns_per_item", stage.ns_per_item()},
+          {"occupancy", stage.occupancy(elapsed_ns)},
+          {"wait_p50_us", microseconds(stage.waits, 0.50)},
+          {"wait_p99_us", microseconds(stage.waits, 0.99)}};
+}
+
+nlohmann::ordered_json to_json(const Verdict& verdict, const LoaderStats& stats) {
+  nlohmann::ordered_json what_ifs = nlohmann::ordered_json::array();
+  for (const WhatIf& what_if : verdict.what_ifs) {
+    what_ifs.push_back({{"what", what_if.what},
+                        {"images_per_second", what_if.images_per_second},
+                        {"bottleneck", what_if.bottleneck},
+                        {"sentence", verdict.sentence(what_if)}});
+  }
+  const WaitHistogram& waits = stats.stages.back().waits;
+  return {{"bottleneck", verdict.bottleneck},
+          {"kind", verdict.kind},
+          {"ceiling_images_per_second", verdict.ceiling_images_per_second},
+          {"measured_images_per_second", verdict.measured_images_per_second},
+          {"wait_p50_us", microseconds(waits, 0.50)},
+          {"wait_p99_us", microseconds(waits, 0.99)},
+          {"ready_share", stats.ready_share},
+          {"sentence", verdict.sentence()},
+          {"what_ifs", what_ifs}};
+}
+
+void print(std::FILE* people, const LoaderStats& stats, const Verdict& verdict) {
+  std::fprintf(people, "\n%-*s %7s %10s %12s %9s %11s %11s\n", kNameWidth, "stage", "threads", "items",
+               "ns an item", "occupancy", "wait p50 us", "wait p99 us");
+  for (const StageStats& stage : stats.stages) {
+    std::fprintf(people, "%-*.*s %7d %10llu %12.0f %8.1f%% %11.1f %11.1f\n", kNameWidth, kNameWidth,
+                 stage.name.c_str(), stage.threads, static_cast<unsigned long long>(stage.items),
+                 stage.ns_per_item(), 100 * stage.occupancy(stats.elapsed_ns), microseconds(stage.waits, 0.50),
+                 microseconds(stage.waits, 0.99));
+  }
+  std::fprintf(people, "\n%s\n%s\n", stats.summary().c_str(), verdict.sentence().c_str());
+  for (const WhatIf& what_if : verdict.what_ifs) {
+    std::fprintf(people, "  %s\n", verdict.sentence(what_if).c_str());
+  }
+}
+
+// Takes the next global batch as a trainer would and gives it back; false at the end.
+bool consume(Loader& loader, int replicas, std::chrono::microseconds busy) {
+  for (int replica = 0; replica < replicas; ++replica) {
+    const std::optional<Batch> batch = loader.next(replica);
+    if (!batch) return false;
+    batch->ready().wait();
+    if (busy.count() > 0 && replica == 0) std::this_thread::sleep_for(busy);
+  }
+  return true;
+}
+
+// What the loader did in `seconds`, without its start.
+LoaderStats run(Loader& loader, int replicas, const ExplainOptions& options) {
+  const std::chrono::microseconds busy(options.consumer_us);
+  if (!consume(loader, replicas, busy)) {
+    throw ConfigError("the pipeline has no batches", "is the data set empty?");
+  }
+  const LoaderStats before = loader.stats();
+  const Stopwatch clock;
+  while (clock.seconds() < options.seconds && consume(loader, replicas, busy)) {
+  }
+  const LoaderStats interval = loader.stats().since(before);
+  if (interval.examples == 0) {
+    throw ConfigError("the stream ended before it was measured", "give more --epochs or a smaller --global-batch");
+  }
+  return interval;
+}
+
+void explain(ExplainOptions options) {
+  JsonLines json(options.common.json);
+  const Dataset dataset = options.open();
+  std::fputs(dataset.explain().c_str(), json.people());
+  if (options.seconds == 0 && options.trace.empty()) return json.write({{"plan", dataset.explain()}});
+  if (options.seconds == 0) options.seconds = kTraceSeconds;
+
+  DeviceGroup devices = options.devices();
+  LoaderOptions settings = options.loader();
+  if (options.common.epochs == 0) settings.epochs = kWithoutEnd;
+  if (!options.trace.empty()) settings.trace_spans = kSpansAThread;
+  Loader loader(dataset, devices, settings);
+  const LoaderStats stats = run(loader, devices.size(), options);
+  const Verdict verdict = judge(stats);
+  print(json.people(), stats, verdict);
+  for (const StageStats& stage : stats.stages) json.write(to_json(stage, stats.elapsed_ns));
+  json.write(to_json(verdict, stats));
+  if (!options.trace.empty()) write_file_atomically(options.trace, loader.trace_json());
+}
+
+}  // namespace
 
 void add_explain_command(CLI::App& program) {
-  auto* command = program.add_subcommand("explain", "show the plan of a pipeline as it will run");
-  auto options = std::make_shared<PipelineCommandOptions>();
+  auto* command =
+      program.add_subcommand("explain", "show the plan of a pipeline as it will run, and what bounds it");
+  auto options = std::make_shared<ExplainOptions>();
   options->add_to(*command);
-  command->callback([options] { std::fputs(options->open().explain().c_str(), stdout); });
+  command->add_option("--seconds", options->seconds, "run it for this long and say what bounds it")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--consumer-us", options->consumer_us, "a consumer that takes this long for a batch")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--trace", options->trace, "what each thread did, into this file, for ui.perfetto.dev");
+  command->callback([options] { explain(*options); });
 }
 
 }  // namespace headrace::tools

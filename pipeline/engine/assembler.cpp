@@ -1,6 +1,7 @@
 // The assembler thread: begins batches in slots that came back, and sends finished ones to their devices.
 #include <chrono>
 
+#include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/engine/stream_engine.h"
 
 namespace headrace {
@@ -13,7 +14,7 @@ constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
 constexpr std::int64_t kMinBlock = 64, kMaxBlock = 1024;
 
 // Small samples are worked on many at a time, those that take long one at a time.
-std::int64_t rows_of_a_block(const Program& program, const BatchLayout& layout) {
+std::int64_t rows_of_a_block(const SampleProgram& program, const BatchLayout& layout) {
   if (program.is_slow()) return 1;
   const auto fitting = static_cast<std::int64_t>(kBlockBytes / std::max<std::size_t>(1, layout.sample_bytes));
   return std::clamp(fitting, kMinBlock, kMaxBlock);
@@ -45,8 +46,8 @@ bool StreamEngine::may_copy(std::uint64_t sequence) const {
 }
 
 void StreamEngine::assemble() {
-  const bool copying =
-      std::any_of(copy_streams_.begin(), copy_streams_.end(), [](const auto& s) { return s != nullptr; });
+  const bool copying = copies();
+  std::uint64_t idle_since = now_ns();
   std::uint64_t next = first_;
   std::uint64_t next_copy = first_;
   while (next < schedule_.batches() || (copying && next_copy < schedule_.batches())) {
@@ -62,8 +63,9 @@ void StreamEngine::assemble() {
     }
     if (copy_first) {
       copy(next_copy++);
+      idle_since = now_ns();
     } else {
-      begin(next++);
+      idle_since = begin_counted(next++, idle_since);
     }
   }
 }
@@ -72,6 +74,21 @@ void StreamEngine::assemble() {
 void StreamEngine::wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t sequence) {
   if (sequence >= schedule_.batches() || slot_of(sequence).held > 0) return assembler_.wait(lock);
   assembler_.wait_for(lock, kPoll);
+}
+
+// begin(), after a wait since `idle_since`; returns when it was done.
+std::uint64_t StreamEngine::begin_counted(std::uint64_t sequence, std::uint64_t idle_since) {
+  const std::uint64_t began = now_ns();
+  begin(sequence);
+  const std::uint64_t end = now_ns();
+  const auto examples = static_cast<std::uint64_t>(schedule_.position(sequence).global_examples);
+  assembling_->waits.add(began - idle_since);
+  assembling_->stages.front().add(examples, end - began);
+  if (assembling_->trace != nullptr) {
+    assembling_->trace->add(
+        {.name = "assemble", .begin_ns = began, .end_ns = end, .batch = sequence, .items = examples});
+  }
+  return end;
 }
 
 void StreamEngine::begin(std::uint64_t sequence) {
@@ -107,8 +124,12 @@ void StreamEngine::copy(std::uint64_t sequence) {
     for (std::size_t r = 0; r < slot.shares.size(); ++r) {
       SlotShare& share = slot.shares[r];
       if (!copies(share)) continue;
+      CopyClock& clock = *copy_clocks_[r];
+      const bool stamped = clock.stamps(sequence);
+      if (stamped) clock.begin(*copy_streams_[r]);
       copy_streams_[r]->copy(share.device.data(), share.host.data(), layout_.buffer_bytes);
       copy_streams_[r]->record(*share.ready);
+      if (stamped) clock.end(*copy_streams_[r], sequence, static_cast<std::uint64_t>(share.rows));
     }
   } catch (const std::exception& error) {
     slot.fail(Failure::of_batch(error));

@@ -10,6 +10,8 @@ namespace headrace {
 namespace {
 
 constexpr int kSpins = 200;
+// By this thread, in next() of whichever replica.
+thread_local std::uint64_t waited_ns = 0;
 
 }  // namespace
 
@@ -24,13 +26,17 @@ std::optional<Batch> StreamEngine::next(int replica) {
   if (replica < 0 || replica >= layout_.replicas) {
     throw ConfigError(fmt::format("next({}): there are {} replicas", replica, layout_.replicas));
   }
+  const std::uint64_t arrived = now_ns();
   Consumer& consumer = consumers_[static_cast<std::size_t>(replica)];
   if (!consumer.failed.empty()) {
     throw Error(ErrorCode::kCancelled, "the stream ended with an error: " + consumer.failed);
   }
   const std::uint64_t sequence = consumer.taken.load(std::memory_order_relaxed);
   if (sequence >= schedule_.batches()) return std::nullopt;
+  arrive(consumer, sequence, arrived);
   Slot& slot = slot_of(sequence);
+  const bool is_ready = slot.ready.load(std::memory_order_acquire) == sequence + 1;
+  consumer.asked_ready.fetch_add(is_ready ? 1 : 0, std::memory_order_relaxed);
   std::uint64_t waiting = 0;
   for (const auto& other : slots_) waiting += other->ready.load(std::memory_order_acquire) > sequence ? 1 : 0;
   consumer.ready_sum.fetch_add(waiting, std::memory_order_relaxed);
@@ -47,10 +53,38 @@ std::optional<Batch> StreamEngine::next(int replica) {
   auto lease = std::make_unique<SlotLease>(*this, slot, replica);
   consumer.examples.fetch_add(static_cast<std::uint64_t>(share.rows), std::memory_order_relaxed);
   consumer.taken.store(sequence + 1);
+  leave(consumer, sequence, arrived, static_cast<std::uint64_t>(share.rows));
   return Batch(
       position, share.rows, &plan_.fields, share.tensors,
       std::span(slot.records).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.rows)),
       share.ready.get(), std::move(lease));
+}
+
+// A thread that takes the batches of several replicas in turn is not busy for one while it waits for another.
+void StreamEngine::arrive(Consumer& consumer, std::uint64_t sequence, std::uint64_t now) {
+  if (consumer.left_ns == 0) return;
+  const std::uint64_t away = now - consumer.left_ns;
+  const std::uint64_t waited = waited_ns > consumer.waited_ns ? waited_ns - consumer.waited_ns : 0;
+  consumer.busy.add(consumer.left_rows, away - std::min(away, waited));
+  if (consumer.trace != nullptr) {
+    consumer.trace->add({.name = "consumer",
+                         .begin_ns = consumer.left_ns,
+                         .end_ns = now,
+                         .batch = sequence - 1,
+                         .items = consumer.left_rows});
+  }
+}
+
+void StreamEngine::leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows) {
+  const std::uint64_t now = now_ns();
+  waited_ns += now - arrived;
+  consumer.waits.add(now - arrived);
+  consumer.left_ns = now;
+  consumer.left_rows = rows;
+  consumer.waited_ns = waited_ns;
+  if (consumer.trace != nullptr) {
+    consumer.trace->add({.name = "next", .begin_ns = arrived, .end_ns = now, .batch = sequence, .items = rows});
+  }
 }
 
 void StreamEngine::wait_until_ready(const Slot& slot, std::uint64_t sequence, int replica) {

@@ -42,7 +42,8 @@ bool ThreadState::end(std::chrono::milliseconds grace) {
   return true;
 }
 
-EngineThread::EngineThread(std::function<void(ThreadState&)> body) : state_(std::make_shared<ThreadState>()) {
+EngineThread::EngineThread(std::function<void(ThreadState&)> body, std::shared_ptr<ThreadState> state)
+    : state_(std::move(state)) {
   thread_ = std::thread([state = state_, body = std::move(body)] {
     try {
       body(*state);

@@ -9,7 +9,10 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "headrace/devices/base/trace_ring.h"
+#include "headrace/pipeline/stages/stage_clock.h"
 #include "headrace/pipeline/stages/step.h"
 
 namespace headrace {
@@ -21,6 +24,9 @@ struct Abandoned {};
 // What a thread is at, told by itself and read by others. Counters are written by their thread only.
 class alignas(64) ThreadState final : public Probe {
  public:
+  // With so many `stages`.
+  explicit ThreadState(std::size_t stage_count = 0) : stages(stage_count) {}
+
   void begin(const std::string& step, std::uint64_t record) noexcept override;
   void enter_foreign() noexcept override { mode_.store(Mode::kForeign); }
   void leave_foreign() override;
@@ -31,7 +37,11 @@ class alignas(64) ThreadState final : public Probe {
   std::string doing() const;
   std::uint64_t since_ns() const noexcept { return since_.load(std::memory_order_relaxed); }
 
-  std::atomic<std::uint64_t> read_ns{0}, decode_ns{0}, operate_ns{0};
+  // What the thread's time went into. Written by itself, read by others.
+  StageClock reading;              // Source::read
+  std::vector<StageClock> stages;  // of a compute thread: the program's, then the mixers'
+  WaitClock waits;                 // for its next piece of work
+  TraceRing* trace = nullptr;      // null: nothing is traced; set before the thread starts
 
  private:
   friend class EngineThread;
@@ -52,7 +62,8 @@ class alignas(64) ThreadState final : public Probe {
 class EngineThread {
  public:
   // `body` owns whatever it uses, for it may outlive this object inside a foreign function.
-  explicit EngineThread(std::function<void(ThreadState&)> body);
+  explicit EngineThread(std::function<void(ThreadState&)> body,
+                        std::shared_ptr<ThreadState> state = std::make_shared<ThreadState>());
   EngineThread(EngineThread&&) = default;
   EngineThread& operator=(EngineThread&&) = delete;
   // end() must have been called.

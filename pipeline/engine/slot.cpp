@@ -45,8 +45,8 @@ void Slot::begin(const BatchPosition& at) {
   }
 }
 
-Program::Rows Slot::rows(int replica, std::int64_t local_row) const noexcept {
-  Program::Rows rows{};
+SampleProgram::Rows Slot::rows(int replica, std::int64_t local_row) const noexcept {
+  SampleProgram::Rows rows{};
   std::byte* base = shares[static_cast<std::size_t>(replica)].host.data();
   for (std::size_t i = 0; i < fields_; ++i) {
     rows[i] = base + layout_->offset[i] + static_cast<std::size_t>(local_row) * layout_->row_bytes[i];
@@ -54,7 +54,7 @@ Program::Rows Slot::rows(int replica, std::int64_t local_row) const noexcept {
   return rows;
 }
 
-Program::Rows Slot::rows_of(std::int64_t example) const noexcept {
+SampleProgram::Rows Slot::rows_of(std::int64_t example) const noexcept {
   std::size_t replica = 0;
   while (example >= shares[replica].first + shares[replica].rows) ++replica;
   return rows(static_cast<int>(replica), example - shares[replica].first);

@@ -13,7 +13,7 @@
 #include "headrace/pipeline/batch.h"
 #include "headrace/pipeline/engine/batch_layout.h"
 #include "headrace/pipeline/engine/failure.h"
-#include "headrace/pipeline/stages/program.h"
+#include "headrace/pipeline/stages/sample_program.h"
 
 namespace headrace {
 
@@ -40,9 +40,9 @@ class Slot {
   // Takes the next batch in: `records` and `passes` are filled in afterwards. Rows without an example
   // become zero.
   void begin(const BatchPosition& at);
-  Program::Rows rows(int replica, std::int64_t local_row) const noexcept;
+  SampleProgram::Rows rows(int replica, std::int64_t local_row) const noexcept;
   // Of an example by its position in the global batch, whichever replica has it.
-  Program::Rows rows_of(std::int64_t example) const noexcept;
+  SampleProgram::Rows rows_of(std::int64_t example) const noexcept;
   // Remembers the failure of the smallest row. Thread-safe.
   void fail(Failure failure);
 

@@ -59,8 +59,14 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
   for (int i = 0; i <= options_.prefetch; ++i) {
     slots_.push_back(std::make_unique<Slot>(devices, plan_.fields, layout_));
   }
+  if (options_.trace_spans > 0) trace_ = std::make_unique<Trace>(options_.trace_spans);
   for (int r = 0; r < devices.size(); ++r) {
+    const auto ring = [&](const char* of) {
+      return trace_ != nullptr ? &trace_->ring(fmt::format("{} {}", of, r)) : nullptr;
+    };
+    consumers_[static_cast<std::size_t>(r)].trace = ring("consumer");
     const bool copied = copies(slots_.front()->shares[static_cast<std::size_t>(r)]);
+    copy_clocks_.push_back(copied ? std::make_unique<CopyClock>(ring("copy stream")) : nullptr);
     copy_streams_.push_back(copied ? devices[r].create_stream() : nullptr);
   }
   const auto fetches = static_cast<std::size_t>(2 * threads_ + options_.reader_threads);
@@ -69,17 +75,25 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
 
 void StreamEngine::start() {
   const auto self = shared_from_this();
+  const auto thread_state = [&](const std::string& name, std::size_t stages) {
+    auto state = std::make_shared<ThreadState>(stages);
+    if (trace_ != nullptr) state->trace = &trace_->ring(name);
+    return state;
+  };
   try {
     for (int i = 0; i < threads_; ++i) {
       // The arena holds parallel algorithms that a user's function may run to this loader's threads.
-      workers_.emplace_back([self](ThreadState& state) { self->arena_.execute([&] { self->compute(state); }); });
+      workers_.emplace_back([self](ThreadState& state) { self->arena_.execute([&] { self->compute(state); }); },
+                            thread_state(fmt::format("compute {}", i), program_.stages().size() + mixers_.size()));
     }
     if (!plan_.source->info().resident) {
       for (int i = 0; i < options_.reader_threads; ++i) {
-        readers_.emplace_back([self](ThreadState& state) { self->read(state); });
+        readers_.emplace_back([self](ThreadState& state) { self->read(state); },
+                              thread_state(fmt::format("reader {}", i), 0));
       }
     }
-    assembler_thread_.emplace([self](ThreadState&) { self->assemble(); });
+    if (trace_ != nullptr) assembling_->trace = &trace_->ring("assembler");
+    assembler_thread_.emplace([self](ThreadState&) { self->assemble(); }, assembling_);
   } catch (...) {
     shut_down();
     throw;
@@ -113,30 +127,15 @@ LoaderState StreamEngine::state() const {
   return {.fingerprint = fingerprint_, .sequence = sequence};
 }
 
-LoaderStats StreamEngine::stats() const {
-  LoaderStats stats;
-  stats.batches = state().sequence - first_;
-  std::uint64_t ready = 0, asked = 0;
-  for (const Consumer& consumer : consumers_) {
-    stats.examples += consumer.examples.load();
-    stats.stall_ns = std::max(stats.stall_ns, consumer.stall_ns.load());
-    ready += consumer.ready_sum.load();
-    asked += consumer.asked.load();
+bool StreamEngine::copies() const noexcept {
+  return std::any_of(copy_streams_.begin(), copy_streams_.end(), [](const auto& s) { return s != nullptr; });
+}
+
+std::string StreamEngine::trace_json() const {
+  if (trace_ == nullptr) {
+    throw ConfigError("the loader was not asked to trace", "set LoaderOptions::trace_spans, as 65536");
   }
-  stats.bytes = stats.examples * layout_.sample_bytes;
-  stats.ready_batches = asked == 0 ? 0 : static_cast<double>(ready) / static_cast<double>(asked);
-  const auto add = [&](const std::vector<EngineThread>& threads) {
-    for (const EngineThread& thread : threads) {
-      stats.read_ns += thread.state().read_ns.load();
-      stats.decode_ns += thread.state().decode_ns.load();
-      stats.operate_ns += thread.state().operate_ns.load();
-    }
-  };
-  add(workers_);
-  add(readers_);
-  stats.first_batch_ns = first_batch_ns_.load();
-  if (plan_.cache != nullptr) stats.cache = plan_.cache->counters();
-  return stats;
+  return trace_->to_json();
 }
 
 }  // namespace headrace

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/trace.h"
+#include "headrace/pipeline/engine/copy_clock.h"
 #include "headrace/pipeline/engine/engine_thread.h"
 #include "headrace/pipeline/engine/schedule.h"
 #include "headrace/pipeline/engine/work_board.h"
@@ -35,6 +37,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   void stop() noexcept;
   LoaderState state() const;
   LoaderStats stats() const;
+  std::string trace_json() const;
 
   const BatchLayout& layout() const noexcept { return layout_; }
   const Schedule& schedule() const noexcept { return schedule_; }
@@ -48,12 +51,19 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   // One a replica; used by its consumer, read by others.
   struct alignas(64) Consumer {
     std::atomic<std::uint64_t> taken{0};  // sequence of the batch it takes next
-    std::atomic<std::uint64_t> examples{0}, stall_ns{0}, ready_sum{0}, asked{0};
-    std::string failed;  // the error it was given, empty: none
+    std::atomic<std::uint64_t> examples{0}, stall_ns{0}, ready_sum{0}, asked{0}, asked_ready{0};
+    std::string failed;           // the error it was given, empty: none
+    StageClock busy;              // between two calls of next(), but for waiting in that of another replica
+    WaitClock waits;              // in next()
+    std::uint64_t left_ns = 0;    // when it last left next(); 0: never
+    std::uint64_t left_rows = 0;  // with this many examples
+    std::uint64_t waited_ns = 0;  // by its thread in next(), when it left
+    TraceRing* trace = nullptr;   // null: nothing is traced
   };
 
   Slot& slot_of(std::uint64_t sequence) const noexcept { return *slots_[sequence % slots_.size()]; }
   bool copies(const SlotShare& share) const noexcept { return static_cast<bool>(share.device); }
+  bool copies() const noexcept;
 
   // assembler.cpp: one thread.
   void assemble();
@@ -61,12 +71,15 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   bool may_copy(std::uint64_t sequence) const;
   bool is_passed(const Slot& slot) const;
   void wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t sequence);
+  std::uint64_t begin_counted(std::uint64_t sequence, std::uint64_t idle_since);
   void begin(std::uint64_t sequence);
   FetchedBy fetched_by() const;
   void copy(std::uint64_t sequence);
 
   // workers.cpp: compute threads and readers.
   void compute(ThreadState& state);
+  std::uint64_t run_work(const Work& work, std::uint64_t begin, ThreadState& state, Scratch& scratch);
+  static void count(ThreadState& state, const Scratch& scratch, std::uint64_t rows, std::uint64_t ns);
   void run_rows(const Work& work, ThreadState& state, Scratch& scratch);
   void run_fetched(FetchedRecord& fetched, ThreadState& state, Scratch& scratch);
   template <typename Run>
@@ -81,8 +94,17 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   // consumer.cpp: next().
   void refuse_fork() const;
   void wait_until_ready(const Slot& slot, std::uint64_t sequence, int replica);
+  void arrive(Consumer& consumer, std::uint64_t sequence, std::uint64_t now);
+  void leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows);
   void release(Slot& slot, int replica, Stream* consumer) noexcept;
   static void notify_assembler(const std::weak_ptr<StreamEngine>& engine);
+
+  // engine_stats.cpp
+  std::vector<StageStats> stage_stats() const;
+  StageStats read_stats() const;
+  void add_compute_stats(std::vector<StageStats>& stages) const;
+  StageStats copy_stats() const;
+  StageStats consumer_stats() const;
 
   // watchdog.cpp
   std::string whom_we_wait_for(const Slot& slot, std::uint64_t sequence, int replica) const;
@@ -95,14 +117,16 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   std::uint64_t fingerprint_;
   Schedule schedule_;
   BatchLayout layout_;
-  Program program_;
+  SampleProgram program_;
   std::vector<Mixer> mixers_;
   std::uint64_t first_ = 0;  // sequence of the first batch
   long process_;
   std::uint64_t start_ns_;
 
   std::vector<std::unique_ptr<Slot>> slots_;
-  std::vector<std::unique_ptr<Stream>> copy_streams_;  // one a replica; null where nothing is copied
+  std::unique_ptr<Trace> trace_;                         // null: nothing is traced
+  std::vector<std::unique_ptr<CopyClock>> copy_clocks_;  // one a replica; null where nothing is copied
+  std::vector<std::unique_ptr<Stream>> copy_streams_;    // one a replica; null where nothing is copied
   std::vector<Consumer> consumers_;
   std::unique_ptr<WorkBoard> board_;
   tbb::task_arena arena_;
@@ -113,6 +137,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> first_batch_ns_{0};
 
+  std::shared_ptr<ThreadState> assembling_ = std::make_shared<ThreadState>(1);
   std::vector<EngineThread> workers_;
   std::vector<EngineThread> readers_;
   std::optional<EngineThread> assembler_thread_;

@@ -1,4 +1,6 @@
 // The compute threads, which write rows, and the readers, which fetch records for them.
+#include <algorithm>
+
 #include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/engine/stream_engine.h"
 #include "headrace/pipeline/stages/pairing.h"
@@ -7,10 +9,6 @@ namespace headrace {
 namespace {
 
 const std::string kReading = "source read";
-
-void add(std::atomic<std::uint64_t>& counter, std::uint64_t amount) {
-  counter.store(counter.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
-}
 
 }  // namespace
 
@@ -29,7 +27,7 @@ RecordView StreamEngine::read_record(std::uint64_t record, std::vector<std::byte
   const Source& source = *plan_.source;
   try {
     if (source.info().resident) return source.read(record, scratch);
-    const Stopwatch watch;
+    const std::uint64_t begin = now_ns();
     state.begin(kReading, record);
     state.enter_foreign();
     RecordView view;
@@ -41,7 +39,7 @@ RecordView StreamEngine::read_record(std::uint64_t record, std::vector<std::byte
     }
     state.leave_foreign();
     state.idle();
-    add(state.read_ns, watch.nanoseconds());
+    state.reading.add(1, now_ns() - begin);
     return view;
   } catch (const DataError&) {
     throw;  // says where by itself
@@ -52,39 +50,93 @@ RecordView StreamEngine::read_record(std::uint64_t record, std::vector<std::byte
 
 void StreamEngine::compute(ThreadState& state) {
   Scratch scratch;
+  scratch.samples.resize(program_.stages().size());
   Work work;
+  std::uint64_t idle_since = now_ns();
   while (board_->next_work(work)) {
     const std::uint64_t begin = now_ns();
-    scratch.decode_ns = 0;
-    const std::uint64_t read_before = state.read_ns.load(std::memory_order_relaxed);
-    switch (work.kind) {
-      case WorkKind::kFetched: run_fetched(*work.fetched, state, scratch); break;
-      case WorkKind::kRows: run_rows(work, state, scratch); break;
-      case WorkKind::kPairs: run_pairs(work); break;
-    }
-    const std::uint64_t reading = state.read_ns.load(std::memory_order_relaxed) - read_before;
-    add(state.decode_ns, scratch.decode_ns);
-    add(state.operate_ns, now_ns() - begin - scratch.decode_ns - reading);
+    state.waits.add(begin - idle_since);
+    idle_since = run_work(work, begin, state, scratch);
     state.idle();
   }
+}
+
+// Begun at `begin`; counts what it took and returns when it ended. The slot may belong to another batch by then.
+std::uint64_t StreamEngine::run_work(const Work& work, std::uint64_t begin, ThreadState& state, Scratch& scratch) {
+  const Slot& slot = work.fetched != nullptr ? *work.fetched->slot : *work.slot;
+  const std::uint64_t batch = slot.position.sequence;
+  const std::uint64_t reading = state.reading.ns();
+  const std::size_t mixer = program_.stages().size() + slot.mixing - 1;
+  std::uint64_t items = 1;
+  std::fill(scratch.samples.begin(), scratch.samples.end(), StageSample{});
+  scratch.stamp_ns = begin;
+  switch (work.kind) {
+    case WorkKind::kFetched: run_fetched(*work.fetched, state, scratch); break;
+    case WorkKind::kRows:
+      items = static_cast<std::uint64_t>(work.count);
+      run_rows(work, state, scratch);
+      break;
+    case WorkKind::kPairs:
+      items = 2 * static_cast<std::uint64_t>(work.count);
+      run_pairs(work);
+      break;
+  }
+  const std::uint64_t end = now_ns();
+  const bool mixed = work.kind == WorkKind::kPairs;
+  if (mixed) {
+    state.stages[mixer].add(items, end - begin);
+  } else {
+    count(state, scratch, items, end - begin - (state.reading.ns() - reading));
+  }
+  if (state.trace != nullptr) {
+    state.trace->add(
+        {.name = mixed ? "mix" : "rows", .begin_ns = begin, .end_ns = end, .batch = batch, .items = items});
+  }
+  return end;
+}
+
+// Divides the time of a block of rows among the stages in the proportions of the row that was timed. So handing
+// the work over counts as everybody's: there a thread loses its core to those that it wakes.
+void StreamEngine::count(ThreadState& state, const Scratch& scratch, std::uint64_t rows, std::uint64_t ns) {
+  std::uint64_t row_ns = 0;
+  for (const StageSample& sample : scratch.samples) row_ns += sample.ns;
+  const double scale = row_ns > 0 ? static_cast<double>(ns) / static_cast<double>(row_ns) : 0;
+  const std::size_t last = scratch.samples.size() - 1;
+  std::uint64_t left = ns;
+  for (std::size_t i = 0; i < last; ++i) {
+    if (scratch.samples[i].items == 0) continue;
+    const auto share = static_cast<std::uint64_t>(static_cast<double>(scratch.samples[i].ns) * scale);
+    state.stages[i].add(rows, std::min(left, share));
+    left -= std::min(left, share);
+  }
+  state.stages[last].add(rows, left);
 }
 
 void StreamEngine::run_rows(const Work& work, ThreadState& state, Scratch& scratch) {
   Slot& slot = *work.slot;
   const std::int64_t end = work.first + work.count;
-  StepContext context{.seed = options_.seed, .scratch = &scratch, .probe = &state};
+  const std::int64_t timed = work.first + work.count / 2;  // the first row finds cold caches
+  StepContext context{.seed = options_.seed,
+                      .scratch = &scratch,
+                      .probe = &state,
+                      .trace = state.trace,
+                      .batch = slot.position.sequence};
   for (int r = 0; r < layout_.replicas; ++r) {
     const SlotShare& share = slot.shares[static_cast<std::size_t>(r)];
     const std::int64_t share_end = std::min(end, share.first + share.rows);
     for (std::int64_t row = std::max(work.first, share.first); row < share_end; ++row) {
+      context.samples = row == timed ? scratch.samples.data() : nullptr;
       guard(slot, row, [&] {
         context.record = slot.records[static_cast<std::size_t>(row)];
         context.pass = slot.passes[static_cast<std::size_t>(row)];
-        const Program::Rows rows = slot.rows(r, row - share.first);
+        const SampleProgram::Rows rows = slot.rows(r, row - share.first);
         const std::span<const std::byte> cached = program_.find_cached(context.record, scratch.read);
+        const RecordView view = cached.empty() ? read_record(context.record, scratch.read, state) : RecordView{};
+        if (row == timed) scratch.stamp_ns = now_ns();  // finding and reading are no steps
         if (!cached.empty()) return program_.run_cached(cached, context, rows);
-        program_.run_record(read_record(context.record, scratch.read, state), context, rows);
+        program_.run_record(view, context, rows);
       });
+      if (row == timed) scratch.samples.back().ns = now_ns() - scratch.stamp_ns;
     }
   }
   wrote(slot, work.count);
@@ -98,19 +150,27 @@ void StreamEngine::run_fetched(FetchedRecord& fetched, ThreadState& state, Scrat
                               .pass = slot.passes[row],
                               .record = slot.records[row],
                               .scratch = &scratch,
-                              .probe = &state};
-    const Program::Rows rows = slot.rows_of(fetched.row);
+                              .probe = &state,
+                              .samples = scratch.samples.data(),
+                              .trace = state.trace,
+                              .batch = slot.position.sequence};
+    const SampleProgram::Rows rows = slot.rows_of(fetched.row);
     if (!fetched.cached.empty()) return program_.run_cached(fetched.cached, context, rows);
     program_.run_record(fetched.view, context, rows);
   });
+  scratch.samples.back().ns = now_ns() - scratch.stamp_ns;
   board_->recycle(&fetched);
   wrote(slot, 1);
 }
 
 void StreamEngine::read(ThreadState& state) {
   FetchedRecord* fetch = nullptr;
+  std::uint64_t idle_since = now_ns();
   while (board_->next_read(fetch)) {
+    const std::uint64_t begin = now_ns();
+    state.waits.add(begin - idle_since);
     Slot& slot = *fetch->slot;
+    const std::uint64_t batch = slot.position.sequence;
     const std::uint64_t record = slot.records[static_cast<std::size_t>(fetch->row)];
     bool found = false;
     guard(slot, fetch->row, [&] {
@@ -119,6 +179,10 @@ void StreamEngine::read(ThreadState& state) {
       found = true;
     });
     state.idle();
+    idle_since = now_ns();
+    if (state.trace != nullptr) {
+      state.trace->add({.name = "read", .begin_ns = begin, .end_ns = idle_since, .batch = batch, .items = 1});
+    }
     if (found) {
       board_->fetched(fetch);
     } else {
@@ -155,9 +219,7 @@ bool StreamEngine::mix_next(Slot& slot) {
 void StreamEngine::wrote(Slot& slot, std::int64_t count) {
   if (slot.pending.fetch_sub(count, std::memory_order_acq_rel) != count) return;
   if (mix_next(slot)) return;
-  const bool copied = std::any_of(copy_streams_.begin(), copy_streams_.end(),
-                                  [](const auto& stream) { return stream != nullptr; });
-  if (!copied) return make_ready(slot);
+  if (!copies()) return make_ready(slot);
   {
     const std::lock_guard lock(mutex_);
     slot.assembled = true;

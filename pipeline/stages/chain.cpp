@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
@@ -76,9 +77,48 @@ bool Chain::is_slow() const noexcept {
   return std::any_of(steps_.begin(), steps_.end(), takes_long);
 }
 
+void Chain::add_stages(std::vector<StageName>& stages) {
+  for (NamedStep& named : steps_) {
+    const auto* crop = std::get_if<RandomResizedCropStep>(&named.step);
+    const bool fused = crop != nullptr && crop->input == Encoding::kImage;
+    const bool decodes = fused || std::holds_alternative<DecodeStep>(named.step);
+    named.decode = stages.size();
+    if (decodes) stages.push_back({.name = "decode", .kind = StageKind::kDecode});
+    named.stage = fused || !decodes ? stages.size() : named.decode;
+    if (fused || !decodes) stages.push_back({.name = fused ? describe(Operation{crop->options}) : named.name});
+  }
+}
+
 FieldView Chain::run_step(std::size_t index, const FieldView& in, const StepContext& context,
                           StepOutput output) const {
   const NamedStep& named = steps_[index];
+  if (context.samples == nullptr) return run_named(named, in, context, output);
+  return run_timed(named, in, context, output);
+}
+
+FieldView Chain::run_timed(const NamedStep& named, const FieldView& in, const StepContext& context,
+                           StepOutput& output) const {
+  const std::uint64_t decoded = context.scratch->decode_ns, begin = context.scratch->stamp_ns;
+  const FieldView result = run_named(named, in, context, output);
+  const std::uint64_t end = now_ns();
+  context.scratch->stamp_ns = end;  // the next step begins: one look at the clock a step
+  const bool fused = named.decode != named.stage;
+  const std::uint64_t decoding = fused ? context.scratch->decode_ns - decoded : 0;
+  context.samples[named.stage].items = 1;
+  context.samples[named.stage].ns += end - begin - decoding;
+  if (fused) {
+    context.samples[named.decode].items = 1;
+    context.samples[named.decode].ns += decoding;
+  }
+  if (context.trace != nullptr) {
+    context.trace->add(
+        {.name = named.name.c_str(), .begin_ns = begin, .end_ns = end, .batch = context.batch, .items = 1});
+  }
+  return result;
+}
+
+FieldView Chain::run_named(const NamedStep& named, const FieldView& in, const StepContext& context,
+                           StepOutput& output) const {
   try {
     if (const auto* pass = std::get_if<PixelStep>(&named.step)) return pass->run(in, context, output);
     if (const auto* one_hot = std::get_if<OneHotStep>(&named.step)) return one_hot->run(in, context, output);

@@ -12,6 +12,7 @@
 #include "headrace/pipeline/stages/one_hot_step.h"
 #include "headrace/pipeline/stages/pixel_step.h"
 #include "headrace/pipeline/stages/sample_steps.h"
+#include "headrace/pipeline/stages/stage_name.h"
 
 namespace headrace {
 
@@ -33,6 +34,10 @@ class Chain {
   // Into memory of the scratch (valid until the next run), or `in` itself where there is nothing to do.
   FieldView run(const FieldView& in, const StepContext& context) const;
 
+  // Adds a stage for each step and remembers its place in the list. Decoding is a stage of its own, "decode", even
+  // where it is done inside another step.
+  void add_stages(std::vector<StageName>& stages);
+
   // What the step that failed or hangs is called; `step` counts from 0.
   const std::string& step_name(std::size_t step) const { return steps_.at(step).name; }
 
@@ -42,10 +47,16 @@ class Chain {
   struct NamedStep {
     AnyStep step;
     std::string name;
+    std::size_t stage = 0;   // of the program's, that it counts as
+    std::size_t decode = 0;  // that its decoding counts as
   };
 
   void add(const PlannedOperation& planned, ChainPlace place);
   FieldView run_step(std::size_t index, const FieldView& in, const StepContext& context, StepOutput output) const;
+  FieldView run_timed(const NamedStep& named, const FieldView& in, const StepContext& context,
+                      StepOutput& output) const;
+  FieldView run_named(const NamedStep& named, const FieldView& in, const StepContext& context,
+                      StepOutput& output) const;
 
   Field output_;
   std::vector<NamedStep> steps_;

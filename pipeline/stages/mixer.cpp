@@ -56,7 +56,7 @@ Mixer::Mixer(const PlannedOperation& planned, const Fields& fields)
   pixel_bytes_ = (planes ? 1 : shape[2]) * static_cast<std::int64_t>(size_of(type_));
 }
 
-void Mixer::mix(const Program::Rows& first, const Program::Rows& second, Philox random) const {
+void Mixer::mix(const SampleProgram::Rows& first, const SampleProgram::Rows& second, Philox random) const {
   if (!(random.uniform() < probability_)) return;
   const double drawn = draw_beta(alpha_, random);
   auto share = static_cast<float>(drawn);

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "headrace/pipeline/engine/planner.h"
-#include "headrace/pipeline/stages/program.h"
+#include "headrace/pipeline/stages/sample_program.h"
 
 namespace headrace {
 
@@ -21,7 +21,7 @@ class Mixer {
   std::uint16_t number() const noexcept { return number_; }
 
   // Const and thread-safe for different pairs. No row may be part of two calls at once.
-  void mix(const Program::Rows& first, const Program::Rows& second, Philox random) const;
+  void mix(const SampleProgram::Rows& first, const SampleProgram::Rows& second, Philox random) const;
 
  private:
   void blend_images(std::byte* first, std::byte* second, float share) const;

@@ -9,6 +9,7 @@
 
 #include "headrace/devices/base/rng.h"
 #include "headrace/devices/base/shape.h"
+#include "headrace/devices/base/trace_ring.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/stages/resampler.h"
 
@@ -26,6 +27,12 @@ struct Canvas {
   std::int64_t height = 0, width = 0, pixel_bytes = 0, pad = 0;  // of the image whose borders it has
 };
 
+// What one record took in one stage of its program; the last stage's is what was left after its steps.
+struct StageSample {
+  std::uint64_t items = 0;  // 1 where it went through the stage
+  std::uint64_t ns = 0;
+};
+
 // A thread's own working memory. Buffers grow to the largest sample seen and stay.
 struct Scratch {
   ImageDecoder decoder;
@@ -35,7 +42,9 @@ struct Scratch {
   std::vector<std::byte> results[2];  // between steps, by turns
   std::vector<std::byte> sample;      // a sample on its way to the cache
   std::vector<std::byte> read;        // for Source::read()
-  std::uint64_t decode_ns = 0;        // spent in `decoder` since last reset
+  std::uint64_t decode_ns = 0;        // spent in `decoder`
+  std::uint64_t stamp_ns = 0;         // when the row that is timed was last looked at: a step began
+  std::vector<StageSample> samples;   // of the row of a block that is timed; one a stage of the program
 };
 
 // Told what a thread is about to do where that may take long; the watchdog reads it.
@@ -56,6 +65,9 @@ struct StepContext {
   std::uint64_t record = 0;
   Scratch* scratch = nullptr;
   Probe* probe = nullptr;
+  StageSample* samples = nullptr;  // one a stage of the program; null: this record is not timed
+  TraceRing* trace = nullptr;      // for records that are timed; null: nothing is traced
+  std::uint64_t batch = 0;         // for the trace
 
   Philox random(std::uint16_t operation) const noexcept {
     return Philox(

@@ -105,7 +105,7 @@ TEST(Mixing, GivesTheSameBitsThroughPinnedMemoryAndCopies) {
   std::vector<std::unique_ptr<Device>> list;
   for (int i = 0; i < 3; ++i) {
     list.push_back(
-        std::make_unique<test::DiscreteDevice>(backends().front()->open(0, "gpu:" + std::to_string(i))));
+        std::make_unique<test::DiscreteDevice>(backends().front()->open(0, "gpu:" + std::to_string(i), 1)));
   }
   DeviceGroup devices(std::move(list));
   Loader loader(dataset, devices, {.seed = 4, .threads = 2});

@@ -2,12 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "headrace/tests/support/command.h"
+#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
@@ -85,6 +88,40 @@ TEST(ExplainCommand, NamesEveryStage) {
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_NE(result.output.find("integers"), std::string::npos);
   EXPECT_NE(result.output.find("batch"), std::string::npos);
+}
+
+TEST(ExplainCommand, ReportsItsKeysAndItsVerdict) {
+  const Lines lines = json_of({"explain", "--pipeline", "trivial", "--seconds", "0.3", "--threads", "1",
+                               "--global-batch", "1000", "--consumer-us", "5000"});
+  ASSERT_GT(lines.size(), 3U);
+  for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
+    expect_keys(lines[i], {"name", "ns_per_item", "occupancy", "wait_p50_us", "wait_p99_us"});
+  }
+  const nlohmann::json& verdict = lines.back();
+  expect_keys(verdict, {"bottleneck", "kind", "ceiling_images_per_second", "measured_images_per_second",
+                        "wait_p50_us", "wait_p99_us", "ready_share", "sentence", "what_ifs"});
+  EXPECT_EQ(verdict["bottleneck"], "consumer");
+  EXPECT_EQ(verdict["kind"], "consumer");
+  EXPECT_GT(verdict["ceiling_images_per_second"], 0);
+  EXPECT_LE(verdict["ceiling_images_per_second"], 200'000);  // 1000 in 5 ms
+  ASSERT_GE(verdict["what_ifs"].size(), 2U);
+  for (const nlohmann::json& what_if : verdict["what_ifs"]) {
+    expect_keys(what_if, {"what", "images_per_second", "bottleneck", "sentence"});
+  }
+}
+
+TEST(ExplainCommand, WritesATrace) {
+  const TempFolder folder;
+  const std::string path = (folder.path() / "trace.json").string();
+  json_of({"explain", "--pipeline", "trivial", "--seconds", "0.2", "--threads", "2", "--trace", path});
+  std::ifstream file(path);
+  const nlohmann::json trace = nlohmann::json::parse(file);
+  std::set<int> named, busy;
+  for (const nlohmann::json& event : trace["traceEvents"]) {
+    (event["ph"] == "M" ? named : busy).insert(event["tid"].get<int>());
+  }
+  EXPECT_EQ(named.size(), 4U);  // two compute threads, the assembler, the consumer
+  EXPECT_EQ(busy, named);
 }
 
 TEST(DoctorCommand, ListsTheCpu) {

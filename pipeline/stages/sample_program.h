@@ -12,16 +12,19 @@
 namespace headrace {
 
 // Const but for the cache, which is thread-safe; shared by all threads.
-class Program {
+class SampleProgram {
  public:
   // Where each field of a sample goes in its batch.
   using Rows = std::array<std::byte*, kMaxFields>;
 
   // Binds the plan's cache, if it has one.
-  explicit Program(const StreamPlan& plan);
+  explicit SampleProgram(const StreamPlan& plan);
 
   // Whether a sample deserves a task of its own.
   bool is_slow() const noexcept { return slow_; }
+  // What a compute thread's time is divided into, in the order a record meets them: steps one by one, and last
+  // everything else. StepContext::samples has one for each.
+  const std::vector<StageName>& stages() const noexcept { return stages_; }
   // True when every record is in the cache: the source need not be read.
   bool is_warm() const noexcept;
 
@@ -49,6 +52,7 @@ class Program {
   std::vector<FieldChains> fields_;
   std::shared_ptr<SampleCache> cache_;
   std::uint64_t records_ = 0;
+  std::vector<StageName> stages_;
   bool slow_ = false;
 };
 

@@ -1,5 +1,6 @@
-#include "headrace/pipeline/stages/program.h"
+#include "headrace/pipeline/stages/sample_program.h"
 
+#include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/stages/cached_sample.h"
 
 namespace headrace {
@@ -14,7 +15,7 @@ Shape shape_of_length(const Shape& shape, std::size_t element_bytes, std::size_t
 
 }  // namespace
 
-Program::Program(const StreamPlan& plan) : cache_(plan.cache), records_(plan.source->info().records) {
+SampleProgram::SampleProgram(const StreamPlan& plan) : cache_(plan.cache), records_(plan.source->info().records) {
   const std::span<const SampleStage> stages(plan.sample_stages);
   for (const Field& input : plan.source->info().fields) {
     FieldChains field;
@@ -33,31 +34,39 @@ Program::Program(const StreamPlan& plan) : cache_(plan.cache), records_(plan.sou
     slow_ = slow_ || field.after->is_slow();
     fields_.push_back(std::move(field));
   }
+  for (FieldChains& field : fields_) {
+    if (field.before != nullptr) field.before->add_stages(stages_);
+    field.after->add_stages(stages_);
+  }
+  stages_.push_back({.name = "write rows"});
   if (cache_ != nullptr) cache_->bind(plan.cache_fingerprint(), records_);
 }
 
-bool Program::is_warm() const noexcept { return cache_ != nullptr && cache_->counters().records == records_; }
+bool SampleProgram::is_warm() const noexcept {
+  return cache_ != nullptr && cache_->counters().records == records_;
+}
 
-std::span<const std::byte> Program::find_cached(std::uint64_t record,
-                                                std::vector<std::byte>& scratch) const noexcept {
+std::span<const std::byte> SampleProgram::find_cached(std::uint64_t record,
+                                                      std::vector<std::byte>& scratch) const noexcept {
   return cache_ != nullptr ? cache_->find(record, scratch) : std::span<const std::byte>{};
 }
 
-FieldView Program::source_view(const FieldChains& field, std::span<const std::byte> bytes) const noexcept {
+FieldView SampleProgram::source_view(const FieldChains& field, std::span<const std::byte> bytes) const noexcept {
   if (!field.encoded && !field.source_shape.is_dynamic()) return {.bytes = bytes, .shape = field.source_shape};
   if (!field.encoded)
     return {.bytes = bytes, .shape = shape_of_length(field.source_shape, field.element_bytes, bytes.size())};
   return {.bytes = bytes, .shape = Shape{static_cast<std::int64_t>(bytes.size())}};
 }
 
-void Program::run_cached(std::span<const std::byte> sample, const StepContext& context, const Rows& rows) const {
+void SampleProgram::run_cached(std::span<const std::byte> sample, const StepContext& context,
+                               const Rows& rows) const {
   CachedSampleReader reader(sample);
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     fields_[i].after->run_into(reader.next(), context, {rows[i], fields_[i].row_bytes});
   }
 }
 
-void Program::run_record(const RecordView& record, const StepContext& context, const Rows& rows) const {
+void SampleProgram::run_record(const RecordView& record, const StepContext& context, const Rows& rows) const {
   if (cache_ == nullptr) {
     for (std::size_t i = 0; i < fields_.size(); ++i) {
       const FieldChains& field = fields_[i];
@@ -73,6 +82,7 @@ void Program::run_record(const RecordView& record, const StepContext& context, c
   }
   const std::span<const std::byte> whole = std::span(sample).first(used);
   cache_->insert(context.record, whole);
+  if (context.samples != nullptr) context.scratch->stamp_ns = now_ns();  // keeping a sample is no step of the plan
   run_cached(whole, context, rows);
 }
 

@@ -1,0 +1,215 @@
+// Real runs whose culprit is known: what the counters say of them, and the verdict.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/verdict.h"
+#include "headrace/tests/pipeline/fake_source.h"
+#include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/discrete_device.h"
+
+namespace headrace {
+namespace {
+
+using std::chrono::milliseconds;
+using test::cpu_replicas;
+using test::noise_images;
+using test::numbers;
+
+constexpr std::uint64_t kWithoutEnd = 1'000'000;
+
+// Of `batches` global batches, without the first few; the consumer is busy for `pause` with each.
+LoaderStats stats_of(Loader& loader, int replicas, int batches, milliseconds pause = {}) {
+  const auto take = [&] {
+    for (int r = 0; r < replicas; ++r) {
+      const auto batch = loader.next(r);
+      ASSERT_TRUE(batch);
+      batch->ready().wait();
+      if (r == 0) std::this_thread::sleep_for(pause);
+    }
+  };
+  for (int i = 0; i < 4; ++i) take();
+  const LoaderStats before = loader.stats();
+  for (int i = 0; i < batches; ++i) take();
+  return loader.stats().since(before);
+}
+
+const StageStats& stage_of(const LoaderStats& stats, const std::string& name) {
+  for (const StageStats& stage : stats.stages) {
+    if (stage.name == name) return stage;
+  }
+  throw std::runtime_error("there is no stage " + name);
+}
+
+SourcePtr slow_source(milliseconds pause) {
+  return std::make_shared<test::FakeSource>(64, [pause](std::uint64_t) { std::this_thread::sleep_for(pause); });
+}
+
+Operations busy_map(double seconds) {
+  UserMap map{.name = "busy", .field = "value", .output = {.dtype = DType::kI64, .shape = {}}};
+  map.function = [seconds](std::span<const std::byte> in, const Shape&, std::span<std::byte> out, Philox&) {
+    const Stopwatch watch;
+    while (watch.seconds() < seconds) {
+    }
+    std::copy(in.begin(), in.end(), out.begin());
+  };
+  return user_map(std::move(map));
+}
+
+void expect_predicted(const Verdict& verdict, double within) {
+  EXPECT_NEAR(verdict.ceiling_images_per_second, verdict.measured_images_per_second,
+              within * verdict.measured_images_per_second)
+      << verdict.sentence();
+}
+
+TEST(Explain, ASlowSourceIsNamed) {
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(Dataset::from(slow_source(milliseconds(5))).batch({.global = 8}), devices,
+                {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 2});
+  const Verdict verdict = judge(stats_of(loader, 1, 20));
+  EXPECT_EQ(verdict.bottleneck, "read");
+  EXPECT_EQ(verdict.kind, "disk");
+  EXPECT_LE(verdict.ceiling_images_per_second, 400);  // two readers, 5 ms a record
+  expect_predicted(verdict, 0.25);
+}
+
+TEST(Explain, ASlowGeneratorIsNamed) {
+  GeneratorOptions slow{.name = "slow numbers",
+                        .fields = {{.name = "value", .dtype = DType::kI64, .shape = {}}},
+                        .records = 64,
+                        .function = [](std::uint64_t index, RecordWriter& record) {
+                          std::this_thread::sleep_for(milliseconds(5));
+                          record.put(0, static_cast<std::int64_t>(index));
+                        }};
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(Dataset::from(generator(std::move(slow))).batch({.global = 8}), devices,
+                {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 2});
+  const Verdict verdict = judge(stats_of(loader, 1, 20));
+  EXPECT_EQ(verdict.bottleneck, "read");
+  EXPECT_EQ(verdict.kind, "disk");
+}
+
+TEST(Explain, ASlowOperationIsNamed) {
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(Dataset::from(numbers(64)).map(busy_map(2e-3)).batch({.global = 8}), devices,
+                {.epochs = kWithoutEnd, .threads = 1});
+  const Verdict verdict = judge(stats_of(loader, 1, 20));
+  EXPECT_EQ(verdict.bottleneck, "map user_map 'busy'");
+  EXPECT_EQ(verdict.kind, "CPU");
+  EXPECT_LE(verdict.ceiling_images_per_second, 500);
+  expect_predicted(verdict, 0.25);
+  EXPECT_NEAR(verdict.what_ifs.front().images_per_second, 2 * verdict.ceiling_images_per_second,
+              0.2 * verdict.ceiling_images_per_second)
+      << verdict.sentence(verdict.what_ifs.front());
+}
+
+TEST(Explain, ASlowConsumerIsNamed) {
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(Dataset::from(numbers(64)).batch({.global = 8}), devices, {.epochs = kWithoutEnd, .threads = 1});
+  const LoaderStats stats = stats_of(loader, 1, 20, milliseconds(10));
+  const Verdict verdict = judge(stats);
+  EXPECT_EQ(verdict.bottleneck, "consumer");
+  EXPECT_EQ(verdict.kind, "consumer");
+  expect_predicted(verdict, 0.25);
+  EXPECT_GT(stats.ready_share, 0.8);
+}
+
+// One thread takes the batches of all replicas in turn: it waits in the first one's next() for all of them, which
+// is not the work of the others.
+TEST(Explain, WaitingForOneReplicaIsNotTheWorkOfAnother) {
+  DeviceGroup devices = cpu_replicas(4);
+  Loader loader(Dataset::from(slow_source(milliseconds(4))).batch({.global = 8}), devices,
+                {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 1});
+  const LoaderStats stats = stats_of(loader, 4, 10);
+  EXPECT_EQ(judge(stats).kind, "disk");
+  EXPECT_LT(stage_of(stats, "consumer").occupancy(stats.elapsed_ns), 0.3);
+}
+
+TEST(Explain, StagesCountWhatWentThroughThem) {
+  DeviceGroup devices = cpu_replicas(1);
+  const Operations cheap = pad_crop(12, 2) | flip() | normalize({0.5F, 0.4F, 0.3F}, {0.2F, 0.3F, 0.4F});
+  Loader loader(
+      Dataset::from(noise_images(100, 12, 12)).map(cheap | one_hot(10)).batch({.global = 100}).map(mixup()),
+      devices, {.epochs = 20, .threads = 2});
+  std::uint64_t examples = 0;
+  while (const auto batch = loader.next()) examples += static_cast<std::uint64_t>(batch->examples());
+  EXPECT_EQ(examples, 2000U);
+  // A piece of work is counted once it is done: the last one perhaps after its batch was handed out.
+  LoaderStats stats = loader.stats();
+  const Stopwatch watch;
+  while (stats.stages[4].items < 2000 && watch.seconds() < 5) stats = loader.stats();
+  std::uint64_t busy = 0;
+  std::vector<std::string> names;
+  for (const StageStats& stage : stats.stages) {
+    names.push_back(stage.name);
+    if (stage.kind != StageKind::kOperate) continue;
+    EXPECT_EQ(stage.items, 2000U) << stage.name;
+    EXPECT_GT(stage.busy_ns, 0U) << stage.name;
+    EXPECT_GT(stage.waits.count(), 0U) << stage.name;
+    busy += stage.busy_ns;
+  }
+  EXPECT_THAT(
+      names, ::testing::ElementsAre("assemble", ::testing::HasSubstr("normalize"), ::testing::HasSubstr("one_hot"),
+                                    "write rows", ::testing::HasSubstr("mixup"), "consumer"));
+  EXPECT_EQ(stats.operate_ns, busy);
+  EXPECT_LE(busy, 2 * stats.elapsed_ns);
+  const StageStats& consumer = stats.stages.back();
+  EXPECT_EQ(consumer.waits.count(), 20U);
+  EXPECT_GT(consumer.waits.quantile_ns(0.99), 0);
+}
+
+TEST(Explain, CopiesAreCounted) {
+  std::vector<std::unique_ptr<Device>> list;
+  list.push_back(std::make_unique<test::DiscreteDevice>(backends().front()->open(0, "gpu:0", 1)));
+  DeviceGroup devices(std::move(list));
+  Loader loader(Dataset::from(noise_images(64, 32, 32)).batch({.global = 64}), devices,
+                {.epochs = kWithoutEnd, .threads = 1, .trace_spans = 64});
+  const LoaderStats stats = stats_of(loader, 1, 20);
+  const StageStats& copy = stage_of(stats, "copy");
+  EXPECT_GE(copy.items, 16U * 64U);
+  EXPECT_GT(copy.busy_ns, 0U);
+}
+
+TEST(Explain, TheTraceHasEventsOfEveryThread) {
+  DeviceGroup devices = cpu_replicas(2);
+  constexpr std::size_t kSpans = 32;
+  Loader loader(Dataset::from(slow_source(milliseconds(1))).map(busy_map(1e-4)).batch({.global = 16}), devices,
+                {.epochs = kWithoutEnd, .threads = 2, .reader_threads = 2, .trace_spans = kSpans});
+  stats_of(loader, 2, 20);
+  const nlohmann::json trace = nlohmann::json::parse(loader.trace_json());
+  std::map<int, std::string> threads;
+  std::map<std::string, std::size_t> spans;
+  std::set<std::string> names;
+  for (const nlohmann::json& event : trace["traceEvents"]) {
+    if (event["ph"] == "M") threads[event["tid"]] = event["args"]["name"];
+  }
+  for (const nlohmann::json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    ++spans[threads.at(event["tid"])];
+    names.insert(event["name"].get<std::string>());
+    EXPECT_GE(event["dur"].get<double>(), 0);
+  }
+  for (const char* thread :
+       {"consumer 0", "consumer 1", "compute 0", "compute 1", "reader 0", "reader 1", "assembler"}) {
+    EXPECT_GT(spans[thread], 0U) << thread;
+    EXPECT_LE(spans[thread], kSpans) << thread;
+  }
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"read", "rows", "map user_map 'busy'", "assemble", "next"}));
+  EXPECT_GT(trace["otherData"]["dropped"], 0);
+}
+
+TEST(Explain, ATraceMustBeAskedFor) {
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(Dataset::from(numbers(8)).batch({.global = 4}), devices, {});
+  EXPECT_THROW(loader.trace_json(), ConfigError);
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,60 @@
+#include "headrace/pipeline/stats.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace headrace {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(LoaderStats, AnIntervalIsWhatHappenedInBetween) {
+  LoaderStats earlier{.elapsed_ns = 1'000'000'000,
+                      .batches = 10,
+                      .examples = 320,
+                      .bytes = 3200,
+                      .stall_ns = 500'000'000,
+                      .first_batch_ns = 7,
+                      .ready_batches = 0.5,
+                      .asked = 10,
+                      .ready_share = 0.1,
+                      .slots = 3};
+  earlier.stages = {{.name = "read", .kind = StageKind::kRead, .threads = 4, .items = 320, .busy_ns = 640'000}};
+  LoaderStats now = earlier;
+  now.elapsed_ns = 3'000'000'000;
+  now.batches = 40;
+  now.examples = 1280;
+  now.stall_ns = 700'000'000;
+  now.asked = 40;
+  now.ready_batches = 1.25;  // 45 more over 30 more
+  now.ready_share = 0.7;     // 27 of 30 more
+  now.stages[0].items = 1280;
+  now.stages[0].busy_ns = 8'640'000;
+
+  const LoaderStats interval = now.since(earlier);
+  EXPECT_EQ(interval.elapsed_ns, 2'000'000'000U);
+  EXPECT_EQ(interval.batches, 30U);
+  EXPECT_DOUBLE_EQ(interval.examples_per_second(), 480);
+  EXPECT_EQ(interval.stall_ns, 200'000'000U);
+  EXPECT_EQ(interval.first_batch_ns, 7U);
+  EXPECT_EQ(interval.slots, 3);
+  EXPECT_NEAR(interval.ready_batches, 1.5, 1e-9);
+  EXPECT_NEAR(interval.ready_share, 0.9, 1e-9);
+  ASSERT_EQ(interval.stages.size(), 1U);
+  EXPECT_EQ(interval.stages[0].items, 960U);
+  EXPECT_NEAR(interval.stages[0].ns_per_item(), 8e6 / 960, 1e-6);
+  EXPECT_NEAR(interval.stages[0].occupancy(interval.elapsed_ns), 1e-3, 1e-9);
+  EXPECT_THAT(interval.summary(), HasSubstr("480 images/s"));
+  EXPECT_THAT(interval.summary(), HasSubstr("input stall 10.0 %; 90 % of batches were ready"));
+}
+
+TEST(LoaderStats, NothingHappenedIsNoDivisionByZero) {
+  const LoaderStats none;
+  EXPECT_EQ(none.since(none).examples_per_second(), 0);
+  EXPECT_EQ(none.since(none).ready_share, 0);
+  EXPECT_EQ(StageStats{}.ns_per_item(), 0);
+  EXPECT_EQ(StageStats{}.occupancy(0), 0);
+}
+
+}  // namespace
+}  // namespace headrace
