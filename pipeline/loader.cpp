@@ -43,6 +43,10 @@ const Fields& Loader::fields() const noexcept { return (**engine_).fields(); }
 
 int Loader::threads() const noexcept { return (**engine_).threads(); }
 
+bool Loader::tuned() const noexcept { return (**engine_).tuned(); }
+
+std::vector<Choice> Loader::choices() const { return (**engine_).choices(); }
+
 LoaderState Loader::state() const { return (**engine_).state(); }
 
 LoaderStats Loader::stats() const { return (**engine_).stats(); }

@@ -9,6 +9,7 @@
 
 #include "headrace/devices/device_group.h"
 #include "headrace/pipeline/batch.h"
+#include "headrace/pipeline/choice.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/loader_state.h"
 #include "headrace/pipeline/stats.h"
@@ -18,12 +19,20 @@ namespace headrace {
 struct LoaderOptions {
   std::uint64_t seed = 0;  // of everything random in the plan
   std::uint64_t epochs = 1;
-  int threads = 0;                        // compute threads of the engine's own arena; 0: one a processor
-  int reader_threads = 4;                 // blocking reads, used by sources that are not resident
-  int prefetch = -1;                      // batches ahead; -1: as the plan says, 2 where it says nothing
+  int threads = 0;         // compute threads of the engine's own arena; 0: chosen while running
+  int reader_threads = 0;  // blocking reads, of sources that are not resident; 0: chosen while running
+  int prefetch = -1;       // batches ahead; -1: as the plan says, 2 where it says nothing
   std::optional<LoaderState> start = {};  // continue from here; ConfigError when it belongs to another stream
   double stall_timeout_seconds = 120;     // next() fails, naming the stage waited for, after this long; 0: never
   std::size_t trace_spans = 0;            // the latest spans kept of each thread; 0: nothing is traced
+
+  // Hard budgets, 0: none. What does not fit makes the prefetch depth smaller, down to 1; where that does not do,
+  // construction is a ConfigError that says how many bytes are needed. A quarter of the memory budget is left to
+  // the threads' working memory where there is a choice; a record for which that is not enough fails its batch.
+  std::uint64_t memory_budget_bytes = 0;  // batches in host memory that is not pinned, working memory, read-ahead
+  std::uint64_t pinned_budget_bytes = 0;  // batches in pinned memory
+  int cpu_budget = 0;                     // compute threads at most; 0: one a processor
+  int reader_limit = 8;                   // readers at most, where they are chosen
 };
 
 // next() may be called by one thread a replica at a time; replicas are independent but for this: a replica
@@ -45,11 +54,17 @@ class Loader {
   std::int64_t local_rows() const noexcept;
   std::uint64_t steps_per_epoch() const noexcept;
   const Fields& fields() const noexcept;
+  // Compute threads that are at work now, not parked.
   int threads() const noexcept;
+  // Nothing is being tried any more: every choice has been made.
+  bool tuned() const noexcept;
 
   // After the last batch that every replica took; what was only prefetched does not count.
   LoaderState state() const;
   LoaderStats stats() const;
+  // What the engine decided for itself: threads, readers, prefetch, each with its reason. May change while it
+  // tunes.
+  std::vector<Choice> choices() const;
   // What the threads did lately, in the Trace Event Format (ui.perfetto.dev, chrome://tracing). ConfigError where
   // LoaderOptions::trace_spans is 0.
   std::string trace_json() const;

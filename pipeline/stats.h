@@ -24,6 +24,8 @@ struct LoaderStats {
   std::uint64_t asked = 0;           // batches asked for, over all replicas
   double ready_share = 0;            // of the batches asked for: those that were finished by then
   int slots = 0;                     // batches that fit into the ring
+  std::uint64_t memory_bytes = 0;    // charged to the memory budget: batches, working memory, records read ahead
+  std::uint64_t pinned_bytes = 0;    // charged to the pinned budget
   CacheCounters cache = {};
   std::vector<StageStats> stages = {};  // in the order a record meets them; the consumer is last
 

@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;  // epochs: the clock ends the run
 constexpr int kPairs = 5;
+constexpr double kTuningSeconds = 10;  // at most, before it is measured
 
 struct BenchOptions : PipelineCommandOptions {
   double seconds = 5;
@@ -59,8 +60,11 @@ Measured measure(const BenchOptions& options, const Dataset& dataset, DeviceGrou
   Loader loader(dataset, devices, settings);
   std::int64_t first = consume(loader, devices.size());
   if (first == 0) throw ConfigError("the pipeline has no batches", "is the data set empty?");
-  Measured result{.first_batch_ms = since_start.seconds() * 1e3, .threads = loader.threads()};
+  Measured result{.first_batch_ms = since_start.seconds() * 1e3};
 
+  for (const Stopwatch tuning; !loader.tuned() && tuning.seconds() < kTuningSeconds;) {
+    if (consume(loader, devices.size()) == 0) break;
+  }
   std::vector<double> waits;
   std::int64_t images = 0;
   const Stopwatch clock;
@@ -74,6 +78,7 @@ Measured measure(const BenchOptions& options, const Dataset& dataset, DeviceGrou
   if (waits.empty())
     throw ConfigError("the stream ended with its first batch", "give more --epochs or a smaller --global-batch");
   result.images_per_second = static_cast<double>(images) / clock.seconds();
+  result.threads = loader.threads();
   result.p50_us = quantile(waits, 0.50);
   result.p99_us = quantile(waits, 0.99);
   return result;

@@ -22,6 +22,7 @@ constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;  // epochs: the cl
 constexpr double kTraceSeconds = 2;                            // where only a trace was asked for
 constexpr std::size_t kSpansAThread = 1 << 14;
 constexpr int kNameWidth = 48;
+constexpr double kTuningSeconds = 10;  // at most, before it is measured
 
 struct ExplainOptions : PipelineCommandOptions {
   double seconds = 0;
@@ -62,7 +63,8 @@ nlohmann::ordered_json to_json(const Verdict& verdict, const LoaderStats& stats)
           {"what_ifs", what_ifs}};
 }
 
-void print(std::FILE* people, const LoaderStats& stats, const Verdict& verdict) {
+void print(std::FILE* people, const LoaderStats& stats, const std::vector<Choice>& choices,
+           const Verdict& verdict) {
   std::fprintf(people, "\n%-*s %7s %10s %12s %9s %11s %11s\n", kNameWidth, "stage", "threads", "items",
                "ns an item", "occupancy", "wait p50 us", "wait p99 us");
   for (const StageStats& stage : stats.stages) {
@@ -71,7 +73,11 @@ void print(std::FILE* people, const LoaderStats& stats, const Verdict& verdict) 
                  stage.ns_per_item(), 100 * stage.occupancy(stats.elapsed_ns), microseconds(stage.waits, 0.50),
                  microseconds(stage.waits, 0.99));
   }
-  std::fprintf(people, "\n%s\n%s\n", stats.summary().c_str(), verdict.sentence().c_str());
+  std::fputc('\n', people);
+  for (const Choice& choice : choices) {
+    std::fprintf(people, "%s: %s, %s\n", choice.what.c_str(), choice.value.c_str(), choice.reason.c_str());
+  }
+  std::fprintf(people, "%s\n%s\n", stats.summary().c_str(), verdict.sentence().c_str());
   for (const WhatIf& what_if : verdict.what_ifs) {
     std::fprintf(people, "  %s\n", verdict.sentence(what_if).c_str());
   }
@@ -93,6 +99,9 @@ LoaderStats run(Loader& loader, int replicas, const ExplainOptions& options) {
   const std::chrono::microseconds busy(options.consumer_us);
   if (!consume(loader, replicas, busy)) {
     throw ConfigError("the pipeline has no batches", "is the data set empty?");
+  }
+  for (const Stopwatch tuning; !loader.tuned() && tuning.seconds() < kTuningSeconds;) {
+    if (!consume(loader, replicas, busy)) break;
   }
   const LoaderStats before = loader.stats();
   const Stopwatch clock;
@@ -119,8 +128,11 @@ void explain(ExplainOptions options) {
   Loader loader(dataset, devices, settings);
   const LoaderStats stats = run(loader, devices.size(), options);
   const Verdict verdict = judge(stats);
-  print(json.people(), stats, verdict);
+  print(json.people(), stats, loader.choices(), verdict);
   for (const StageStats& stage : stats.stages) json.write(to_json(stage, stats.elapsed_ns));
+  for (const Choice& choice : loader.choices()) {
+    json.write({{"choice", choice.what}, {"value", choice.value}, {"reason", choice.reason}});
+  }
   json.write(to_json(verdict, stats));
   if (!options.trace.empty()) write_file_atomically(options.trace, loader.trace_json());
 }

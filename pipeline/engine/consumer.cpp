@@ -34,6 +34,7 @@ std::optional<Batch> StreamEngine::next(int replica) {
   const std::uint64_t sequence = consumer.taken.load(std::memory_order_relaxed);
   if (sequence >= schedule_.batches()) return std::nullopt;
   arrive(consumer, sequence, arrived);
+  if (replica == 0) tune(sequence, arrived);
   Slot& slot = slot_of(sequence);
   const bool is_ready = slot.ready.load(std::memory_order_acquire) == sequence + 1;
   consumer.asked_ready.fetch_add(is_ready ? 1 : 0, std::memory_order_relaxed);

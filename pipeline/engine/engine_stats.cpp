@@ -20,7 +20,7 @@ void add_waits(StageStats& stage, const WaitClock& waits) {
 }  // namespace
 
 StageStats StreamEngine::read_stats() const {
-  StageStats stage{.name = "read", .kind = StageKind::kRead, .threads = static_cast<int>(readers_.size())};
+  StageStats stage{.name = "read", .kind = StageKind::kRead, .threads = active_readers_.load()};
   for (const EngineThread& thread : readers_) {
     add_work(stage, thread.state().reading);
     add_waits(stage, thread.state().waits);
@@ -30,7 +30,7 @@ StageStats StreamEngine::read_stats() const {
 }
 
 void StreamEngine::add_compute_stats(std::vector<StageStats>& stages) const {
-  StageStats waiting{.threads = threads_};
+  StageStats waiting{.threads = active_threads_.load()};
   for (const EngineThread& thread : workers_) add_waits(waiting, thread.state().waits);
   const std::vector<StageName>& names = program_.stages();
   for (std::size_t i = 0; i < names.size() + mixers_.size(); ++i) {
@@ -91,6 +91,8 @@ LoaderStats StreamEngine::stats() const {
     stats.ready_share = static_cast<double>(asked_ready) / static_cast<double>(stats.asked);
   }
   stats.slots = static_cast<int>(slots_.size());
+  stats.memory_bytes = memory_budget_.used();
+  stats.pinned_bytes = pinned_budget_.used();
   stats.stages = stage_stats();
   for (const StageStats& stage : stats.stages) {
     if (stage.kind == StageKind::kRead) stats.read_ns += stage.busy_ns;

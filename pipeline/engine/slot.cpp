@@ -24,6 +24,14 @@ Slot::Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout
   }
 }
 
+Slot::Bytes Slot::bytes(DeviceGroup& devices, const BatchLayout& layout) {
+  Bytes bytes;
+  for (int r = 0; r < layout.replicas; ++r) {
+    (devices[r].info().host_memory ? bytes.pageable : bytes.pinned) += layout.buffer_bytes;
+  }
+  return bytes;
+}
+
 void Slot::begin(const BatchPosition& at) {
   position = at;
   records.resize(static_cast<std::size_t>(at.global_examples));

@@ -12,6 +12,7 @@
 #include "headrace/devices/device_group.h"
 #include "headrace/pipeline/batch.h"
 #include "headrace/pipeline/engine/batch_layout.h"
+#include "headrace/pipeline/engine/charged_bytes.h"
 #include "headrace/pipeline/engine/failure.h"
 #include "headrace/pipeline/stages/sample_program.h"
 
@@ -36,6 +37,13 @@ class Slot {
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 
   Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout);
+
+  // Host memory one takes.
+  struct Bytes {
+    std::uint64_t pageable = 0;
+    std::uint64_t pinned = 0;
+  };
+  static Bytes bytes(DeviceGroup& devices, const BatchLayout& layout);
 
   // Takes the next batch in: `records` and `passes` are filled in afterwards. Rows without an example
   // become zero.
@@ -70,6 +78,8 @@ class Slot {
   int held = 0;                    // replicas that have not given it back
 
   std::optional<Failure> failure;  // complete before `ready`
+
+  ChargedBytes pageable, pinned;  // charged for its memory
 
  private:
   const BatchLayout* layout_;

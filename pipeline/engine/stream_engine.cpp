@@ -14,6 +14,8 @@ namespace {
 
 // How long a stopped loader waits for a function that is not ours before it leaves its thread to it.
 constexpr std::chrono::milliseconds kGrace{400};
+// Readers that a run begins with where they are chosen.
+constexpr int kFirstReaders = 4;
 
 StreamPlan checked_plan(const Dataset& dataset) {
   StreamPlan plan = make_stream_plan(dataset.plan());
@@ -24,12 +26,40 @@ StreamPlan checked_plan(const Dataset& dataset) {
 LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, const DeviceGroup& devices) {
   if (devices.size() < 1) throw ConfigError("a loader needs at least one device");
   if (options.threads < 0) throw ConfigError(fmt::format("threads = {} is negative", options.threads));
-  if (options.reader_threads < 1) {
-    throw ConfigError(fmt::format("reader_threads = {}: at least one is needed", options.reader_threads));
+  if (options.reader_threads < 0) {
+    throw ConfigError(fmt::format("reader_threads = {} is negative", options.reader_threads));
+  }
+  if (options.reader_limit < 1) {
+    throw ConfigError(fmt::format("reader_limit = {}: at least one reader is needed", options.reader_limit));
+  }
+  if (options.cpu_budget < 0) throw ConfigError(fmt::format("cpu_budget = {} is negative", options.cpu_budget));
+  if (options.cpu_budget > 0 && options.threads > options.cpu_budget) {
+    throw ConfigError(
+        fmt::format("threads = {} is more than cpu_budget = {}", options.threads, options.cpu_budget),
+        "lower threads, or give 0 to have them chosen");
   }
   if (options.prefetch < 0) options.prefetch = plan.prefetch;
-  if (options.threads == 0) options.threads = tbb::info::default_concurrency();
   return options;
+}
+
+int compute_threads(const LoaderOptions& options) {
+  if (options.threads > 0) return options.threads;
+  const int processors = tbb::info::default_concurrency();
+  return options.cpu_budget > 0 ? std::min(options.cpu_budget, processors) : processors;
+}
+
+int reader_threads(const LoaderOptions& options, const StreamPlan& plan) {
+  if (plan.source->info().resident) return 0;
+  return options.reader_threads > 0 ? options.reader_threads : options.reader_limit;
+}
+
+TuningLimits tuning_limits(const LoaderOptions& options, int threads, int readers) {
+  const bool choose_readers = options.reader_threads == 0;
+  return {.threads = threads,
+          .least_threads = options.threads > 0 ? threads : 1,
+          .readers = choose_readers ? std::min(readers, kFirstReaders) : readers,
+          .least_readers = choose_readers ? 1 : readers,
+          .most_readers = readers};
 }
 
 }  // namespace
@@ -38,15 +68,19 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
     : plan_(checked_plan(dataset)),
       devices_(&devices),
       options_(checked_options(options, plan_, devices)),
-      threads_(options_.threads),
+      threads_(compute_threads(options_)),
+      reader_count_(reader_threads(options_, plan_)),
       fingerprint_(mix_seed(plan_.fingerprint(), options_.seed)),
       schedule_(plan_, options_.seed, options_.epochs),
       layout_(plan_.fields, plan_.batch->global, devices.size()),
       program_(plan_),
       process_(getpid()),
       start_ns_(now_ns()),
+      memory_budget_("memory_budget_bytes", options_.memory_budget_bytes),
+      pinned_budget_("pinned_budget_bytes", options_.pinned_budget_bytes),
       consumers_(static_cast<std::size_t>(devices.size())),
-      arena_(threads_, static_cast<unsigned>(threads_)) {
+      arena_(threads_, static_cast<unsigned>(threads_)),
+      tuner_(tuning_limits(options_, threads_, reader_count_)) {
   if (options_.start) {
     if (options_.start->fingerprint != fingerprint_) {
       throw ConfigError("the loader state belongs to another stream: its plan, data or seed differ",
@@ -56,9 +90,7 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
   }
   for (const PlannedOperation& planned : plan_.batch_operations) mixers_.emplace_back(planned, plan_.fields);
   for (Consumer& consumer : consumers_) consumer.taken.store(first_);
-  for (int i = 0; i <= options_.prefetch; ++i) {
-    slots_.push_back(std::make_unique<Slot>(devices, plan_.fields, layout_));
-  }
+  allocate_slots();
   if (options_.trace_spans > 0) trace_ = std::make_unique<Trace>(options_.trace_spans);
   for (int r = 0; r < devices.size(); ++r) {
     const auto ring = [&](const char* of) {
@@ -69,8 +101,9 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
     copy_clocks_.push_back(copied ? std::make_unique<CopyClock>(ring("copy stream")) : nullptr);
     copy_streams_.push_back(copied ? devices[r].create_stream() : nullptr);
   }
-  const auto fetches = static_cast<std::size_t>(2 * threads_ + options_.reader_threads);
-  board_ = std::make_unique<WorkBoard>(slots_, first_, fetches);
+  const auto fetches = static_cast<std::size_t>(2 * threads_ + reader_count_);
+  board_ = std::make_unique<WorkBoard>(slots_, first_, fetches, memory_budget_);
+  apply_tuning();
 }
 
 void StreamEngine::start() {
@@ -83,14 +116,13 @@ void StreamEngine::start() {
   try {
     for (int i = 0; i < threads_; ++i) {
       // The arena holds parallel algorithms that a user's function may run to this loader's threads.
-      workers_.emplace_back([self](ThreadState& state) { self->arena_.execute([&] { self->compute(state); }); },
-                            thread_state(fmt::format("compute {}", i), program_.stages().size() + mixers_.size()));
+      workers_.emplace_back(
+          [self, i](ThreadState& state) { self->arena_.execute([&] { self->compute(state, i); }); },
+          thread_state(fmt::format("compute {}", i), program_.stages().size() + mixers_.size()));
     }
-    if (!plan_.source->info().resident) {
-      for (int i = 0; i < options_.reader_threads; ++i) {
-        readers_.emplace_back([self](ThreadState& state) { self->read(state); },
-                              thread_state(fmt::format("reader {}", i), 0));
-      }
+    for (int i = 0; i < reader_count_; ++i) {
+      readers_.emplace_back([self, i](ThreadState& state) { self->read(state, i); },
+                            thread_state(fmt::format("reader {}", i), 0));
     }
     if (trace_ != nullptr) assembling_->trace = &trace_->ring("assembler");
     assembler_thread_.emplace([self](ThreadState&) { self->assemble(); }, assembling_);
@@ -129,6 +161,11 @@ LoaderState StreamEngine::state() const {
 
 bool StreamEngine::copies() const noexcept {
   return std::any_of(copy_streams_.begin(), copy_streams_.end(), [](const auto& s) { return s != nullptr; });
+}
+
+std::vector<Choice> StreamEngine::choices() const {
+  const std::lock_guard lock(choices_mutex_);
+  return choices_;
 }
 
 std::string StreamEngine::trace_json() const {

@@ -14,8 +14,11 @@
 #include <vector>
 
 #include "headrace/devices/base/trace.h"
+#include "headrace/pipeline/choice.h"
+#include "headrace/pipeline/engine/autotuner.h"
 #include "headrace/pipeline/engine/copy_clock.h"
 #include "headrace/pipeline/engine/engine_thread.h"
+#include "headrace/pipeline/engine/memory_budget.h"
 #include "headrace/pipeline/engine/schedule.h"
 #include "headrace/pipeline/engine/work_board.h"
 #include "headrace/pipeline/loader.h"
@@ -42,7 +45,9 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   const BatchLayout& layout() const noexcept { return layout_; }
   const Schedule& schedule() const noexcept { return schedule_; }
   const Fields& fields() const noexcept { return plan_.fields; }
-  int threads() const noexcept { return threads_; }
+  int threads() const noexcept { return active_threads_.load(std::memory_order_relaxed); }
+  bool tuned() const noexcept { return tuned_.load(std::memory_order_relaxed); }
+  std::vector<Choice> choices() const;
   // True in a process forked off after the start: there the threads do not exist.
   bool is_forked() const noexcept;
 
@@ -65,6 +70,10 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   bool copies(const SlotShare& share) const noexcept { return static_cast<bool>(share.device); }
   bool copies() const noexcept;
 
+  // budgets.cpp: construction.
+  void allocate_slots();
+  void note(Choice choice);
+
   // assembler.cpp: one thread.
   void assemble();
   bool may_begin(std::uint64_t sequence) const;
@@ -77,15 +86,16 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   void copy(std::uint64_t sequence);
 
   // workers.cpp: compute threads and readers.
-  void compute(ThreadState& state);
-  std::uint64_t run_work(const Work& work, std::uint64_t begin, ThreadState& state, Scratch& scratch);
+  void compute(ThreadState& state, int number);
+  std::uint64_t run_work(const Work& work, std::uint64_t begin, ThreadState& state, Scratch& scratch,
+                         ChargedBytes& charged);
   static void count(ThreadState& state, const Scratch& scratch, std::uint64_t rows, std::uint64_t ns);
-  void run_rows(const Work& work, ThreadState& state, Scratch& scratch);
-  void run_fetched(FetchedRecord& fetched, ThreadState& state, Scratch& scratch);
+  void run_rows(const Work& work, ThreadState& state, Scratch& scratch, ChargedBytes& charged);
+  void run_fetched(FetchedRecord& fetched, ThreadState& state, Scratch& scratch, ChargedBytes& charged);
   template <typename Run>
   void guard(Slot& slot, std::int64_t row, Run run);
   RecordView read_record(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) const;
-  void read(ThreadState& state);
+  void read(ThreadState& state, int number);
   void wrote(Slot& slot, std::int64_t count);
   bool mix_next(Slot& slot);
   void run_pairs(const Work& work);
@@ -98,6 +108,12 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   void leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows);
   void release(Slot& slot, int replica, Stream* consumer) noexcept;
   static void notify_assembler(const std::weak_ptr<StreamEngine>& engine);
+
+  // tuning.cpp: by the consumer of replica 0.
+  void tune(std::uint64_t sequence, std::uint64_t now);
+  void begin_window(std::uint64_t sequence, std::uint64_t now);
+  TuningWindow end_window(std::uint64_t now) const;
+  void apply_tuning();
 
   // engine_stats.cpp
   std::vector<StageStats> stage_stats() const;
@@ -113,7 +129,8 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   StreamPlan plan_;
   DeviceGroup* devices_;
   LoaderOptions options_;
-  int threads_;
+  int threads_;       // that exist
+  int reader_count_;  // the same
   std::uint64_t fingerprint_;
   Schedule schedule_;
   BatchLayout layout_;
@@ -123,6 +140,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   long process_;
   std::uint64_t start_ns_;
 
+  MemoryBudget memory_budget_, pinned_budget_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::unique_ptr<Trace> trace_;                         // null: nothing is traced
   std::vector<std::unique_ptr<CopyClock>> copy_clocks_;  // one a replica; null where nothing is copied
@@ -136,6 +154,18 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   std::condition_variable assembler_;  // a slot came back, or was written
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> first_batch_ns_{0};
+
+  // By the consumer of replica 0.
+  Autotuner tuner_;
+  struct Mark {
+    std::uint64_t from_sequence = 0;  // the window begins with this batch
+    std::uint64_t ns = 0, examples = 0, stall_ns = 0, waits_ns = 0, read_ns = 0;
+    bool open = false;
+  } window_;
+  std::atomic<int> active_threads_{0}, active_readers_{0};
+  std::atomic<bool> tuned_{false};
+  mutable std::mutex choices_mutex_;
+  std::vector<Choice> choices_;  // by choices_mutex_
 
   std::shared_ptr<ThreadState> assembling_ = std::make_shared<ThreadState>(1);
   std::vector<EngineThread> workers_;

@@ -4,15 +4,30 @@
 
 namespace headrace {
 
-WorkBoard::WorkBoard(std::vector<std::unique_ptr<Slot>>& slots, std::uint64_t first_sequence, std::size_t fetches)
+WorkBoard::WorkBoard(std::vector<std::unique_ptr<Slot>>& slots, std::uint64_t first_sequence, std::size_t fetches,
+                     MemoryBudget& budget)
     : slots_(slots),
       fetches_(fetches),
       published_(first_sequence),
       oldest_(first_sequence),
       oldest_read_(first_sequence) {
-  for (FetchedRecord& fetch : fetches_) free_.push_back(&fetch);
+  for (FetchedRecord& fetch : fetches_) {
+    fetch.charged = ChargedBytes(budget);
+    free_.push_back(&fetch);
+  }
   full_.resize(fetches_.size());
   mixing_.reserve(slots_.size());
+}
+
+// All are woken with the mutex held: none of them is left in a queue where it could swallow the only notification
+// meant for a thread that may take the work.
+void WorkBoard::allow(int threads, int readers) {
+  const std::lock_guard lock(mutex_);
+  threads_ = threads;
+  readers_ = readers;
+  work_.notify_all();
+  reads_.notify_all();
+  parked_.notify_all();
 }
 
 void WorkBoard::publish(std::uint64_t sequence, FetchedBy fetched_by) {
@@ -80,26 +95,40 @@ bool WorkBoard::claim_read(FetchedRecord& fetch) {
   return false;
 }
 
-bool WorkBoard::next_work(Work& work) {
+bool WorkBoard::claim_fetched(Work& work) {
+  if (full_count_ == 0) return false;
+  work = {.kind = WorkKind::kFetched, .fetched = full_[full_first_]};
+  full_first_ = (full_first_ + 1) % full_.size();
+  --full_count_;
+  return true;
+}
+
+bool WorkBoard::next_work(Work& work, int thread) {
   std::unique_lock lock(mutex_);
+  bool parked = false;
   for (;;) {
     if (stopped_) return false;
-    if (claim_pairs(work)) return true;  // the last of what a batch needs
-    if (full_count_ > 0) {
-      work = {.kind = WorkKind::kFetched, .fetched = full_[full_first_]};
-      full_first_ = (full_first_ + 1) % full_.size();
-      --full_count_;
+    if (thread >= threads_) {
+      parked = true;
+      parked_.wait(lock);
+      continue;
+    }
+    if (claim_pairs(work) || claim_fetched(work) || claim(work)) {  // the last of what a batch needs first
+      work.parked = parked;
       return true;
     }
-    if (claim(work)) return true;
     work_.wait(lock);
   }
 }
 
-bool WorkBoard::next_read(FetchedRecord*& fetch) {
+bool WorkBoard::next_read(FetchedRecord*& fetch, int reader) {
   std::unique_lock lock(mutex_);
   for (;;) {
     if (stopped_) return false;
+    if (reader >= readers_) {
+      parked_.wait(lock);
+      continue;
+    }
     if (!free_.empty() && claim_read(*free_.back())) {
       fetch = free_.back();
       free_.pop_back();
@@ -133,6 +162,7 @@ void WorkBoard::stop() {
   }
   work_.notify_all();
   reads_.notify_all();
+  parked_.notify_all();
 }
 
 }  // namespace headrace

@@ -10,6 +10,28 @@ namespace {
 
 const std::string kReading = "source read";
 
+// Charges what the buffers grew by; where that does not fit they are freed again.
+void charge(ChargedBytes& charged, Scratch& scratch) {
+  if (scratch.bytes() == charged.bytes()) return;
+  try {
+    charged.hold(scratch.bytes(), "a compute thread's working memory");
+  } catch (const Error&) {
+    scratch.free_buffers();
+    charged.hold(scratch.bytes(), "");
+    throw;
+  }
+}
+
+void charge(FetchedRecord& fetch) {
+  try {
+    fetch.charged.hold(fetch.scratch.capacity(), "a record read ahead");
+  } catch (const Error&) {
+    std::vector<std::byte>().swap(fetch.scratch);
+    fetch.charged.hold(0, "");
+    throw;
+  }
+}
+
 }  // namespace
 
 // Runs something for one row; what it throws becomes the batch's failure.
@@ -48,21 +70,23 @@ RecordView StreamEngine::read_record(std::uint64_t record, std::vector<std::byte
   }
 }
 
-void StreamEngine::compute(ThreadState& state) {
+void StreamEngine::compute(ThreadState& state, int number) {
   Scratch scratch;
+  ChargedBytes charged(memory_budget_);
   scratch.samples.resize(program_.stages().size());
   Work work;
   std::uint64_t idle_since = now_ns();
-  while (board_->next_work(work)) {
+  while (board_->next_work(work, number)) {
     const std::uint64_t begin = now_ns();
-    state.waits.add(begin - idle_since);
-    idle_since = run_work(work, begin, state, scratch);
+    if (!work.parked) state.waits.add(begin - idle_since);
+    idle_since = run_work(work, begin, state, scratch, charged);
     state.idle();
   }
 }
 
 // Begun at `begin`; counts what it took and returns when it ended. The slot may belong to another batch by then.
-std::uint64_t StreamEngine::run_work(const Work& work, std::uint64_t begin, ThreadState& state, Scratch& scratch) {
+std::uint64_t StreamEngine::run_work(const Work& work, std::uint64_t begin, ThreadState& state, Scratch& scratch,
+                                     ChargedBytes& charged) {
   const Slot& slot = work.fetched != nullptr ? *work.fetched->slot : *work.slot;
   const std::uint64_t batch = slot.position.sequence;
   const std::uint64_t reading = state.reading.ns();
@@ -71,10 +95,10 @@ std::uint64_t StreamEngine::run_work(const Work& work, std::uint64_t begin, Thre
   std::fill(scratch.samples.begin(), scratch.samples.end(), StageSample{});
   scratch.stamp_ns = begin;
   switch (work.kind) {
-    case WorkKind::kFetched: run_fetched(*work.fetched, state, scratch); break;
+    case WorkKind::kFetched: run_fetched(*work.fetched, state, scratch, charged); break;
     case WorkKind::kRows:
       items = static_cast<std::uint64_t>(work.count);
-      run_rows(work, state, scratch);
+      run_rows(work, state, scratch, charged);
       break;
     case WorkKind::kPairs:
       items = 2 * static_cast<std::uint64_t>(work.count);
@@ -112,7 +136,7 @@ void StreamEngine::count(ThreadState& state, const Scratch& scratch, std::uint64
   state.stages[last].add(rows, left);
 }
 
-void StreamEngine::run_rows(const Work& work, ThreadState& state, Scratch& scratch) {
+void StreamEngine::run_rows(const Work& work, ThreadState& state, Scratch& scratch, ChargedBytes& charged) {
   Slot& slot = *work.slot;
   const std::int64_t end = work.first + work.count;
   const std::int64_t timed = work.first + work.count / 2;  // the first row finds cold caches
@@ -139,10 +163,12 @@ void StreamEngine::run_rows(const Work& work, ThreadState& state, Scratch& scrat
       if (row == timed) scratch.samples.back().ns = now_ns() - scratch.stamp_ns;
     }
   }
+  guard(slot, work.first, [&] { charge(charged, scratch); });
   wrote(slot, work.count);
 }
 
-void StreamEngine::run_fetched(FetchedRecord& fetched, ThreadState& state, Scratch& scratch) {
+void StreamEngine::run_fetched(FetchedRecord& fetched, ThreadState& state, Scratch& scratch,
+                               ChargedBytes& charged) {
   Slot& slot = *fetched.slot;
   const auto row = static_cast<std::size_t>(fetched.row);
   guard(slot, fetched.row, [&] {
@@ -159,14 +185,15 @@ void StreamEngine::run_fetched(FetchedRecord& fetched, ThreadState& state, Scrat
     program_.run_record(fetched.view, context, rows);
   });
   scratch.samples.back().ns = now_ns() - scratch.stamp_ns;
+  guard(slot, fetched.row, [&] { charge(charged, scratch); });
   board_->recycle(&fetched);
   wrote(slot, 1);
 }
 
-void StreamEngine::read(ThreadState& state) {
+void StreamEngine::read(ThreadState& state, int number) {
   FetchedRecord* fetch = nullptr;
   std::uint64_t idle_since = now_ns();
-  while (board_->next_read(fetch)) {
+  while (board_->next_read(fetch, number)) {
     const std::uint64_t begin = now_ns();
     state.waits.add(begin - idle_since);
     Slot& slot = *fetch->slot;
@@ -176,6 +203,7 @@ void StreamEngine::read(ThreadState& state) {
     guard(slot, fetch->row, [&] {
       fetch->cached = program_.find_cached(record, fetch->scratch);
       if (fetch->cached.empty()) fetch->view = read_record(record, fetch->scratch, state);
+      charge(*fetch);
       found = true;
     });
     state.idle();

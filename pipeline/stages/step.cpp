@@ -6,6 +6,18 @@
 
 namespace headrace {
 
+std::size_t Scratch::bytes() const noexcept {
+  return canvas.bytes.capacity() + decoded.capacity() + results[0].capacity() + results[1].capacity() +
+         sample.capacity() + read.capacity();
+}
+
+void Scratch::free_buffers() noexcept {
+  for (std::vector<std::byte>* buffer : {&decoded, &results[0], &results[1], &sample, &read}) {
+    std::vector<std::byte>().swap(*buffer);
+  }
+  canvas = {};
+}
+
 std::span<std::byte> StepOutput::take(std::size_t bytes) {
   if (buffer_ != nullptr) {
     if (buffer_->size() < bytes) buffer_->resize(bytes);

@@ -45,6 +45,10 @@ struct Scratch {
   std::uint64_t decode_ns = 0;        // spent in `decoder`
   std::uint64_t stamp_ns = 0;         // when the row that is timed was last looked at: a step began
   std::vector<StageSample> samples;   // of the row of a block that is timed; one a stage of the program
+
+  // Held by the buffers whose size is the samples'.
+  std::size_t bytes() const noexcept;
+  void free_buffers() noexcept;
 };
 
 // Told what a thread is about to do where that may take long; the watchdog reads it.

@@ -233,7 +233,10 @@ TEST(Loader, RefusesWrongOptions) {
   const Dataset dataset = Dataset::from(numbers(10)).batch({.global = 4});
   EXPECT_THROW(Loader(Dataset::from(numbers(10)), devices), ConfigError);
   EXPECT_THROW(Loader(dataset, devices, {.threads = -1}), ConfigError);
-  EXPECT_THROW(Loader(dataset, devices, {.reader_threads = 0}), ConfigError);
+  EXPECT_THROW(Loader(dataset, devices, {.reader_threads = -1}), ConfigError);
+  EXPECT_THROW(Loader(dataset, devices, {.reader_limit = 0}), ConfigError);
+  EXPECT_THROW(Loader(dataset, devices, {.cpu_budget = -1}), ConfigError);
+  EXPECT_THROW(Loader(dataset, devices, {.threads = 3, .cpu_budget = 2}), ConfigError);
   DeviceGroup none({});
   EXPECT_THROW(Loader(dataset, none), ConfigError);
   Loader loader(dataset, devices, {.threads = 3});

@@ -94,9 +94,17 @@ TEST(ExplainCommand, ReportsItsKeysAndItsVerdict) {
   const Lines lines = json_of({"explain", "--pipeline", "trivial", "--seconds", "0.3", "--threads", "1",
                                "--global-batch", "1000", "--consumer-us", "5000"});
   ASSERT_GT(lines.size(), 3U);
+  int choices = 0;
   for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
-    expect_keys(lines[i], {"name", "ns_per_item", "occupancy", "wait_p50_us", "wait_p99_us"});
+    const bool choice = lines[i].contains("choice");
+    choices += choice ? 1 : 0;
+    if (choice) {
+      expect_keys(lines[i], {"choice", "value", "reason"});
+    } else {
+      expect_keys(lines[i], {"name", "ns_per_item", "occupancy", "wait_p50_us", "wait_p99_us"});
+    }
   }
+  EXPECT_EQ(choices, 2) << "threads and prefetch";
   const nlohmann::json& verdict = lines.back();
   expect_keys(verdict, {"bottleneck", "kind", "ceiling_images_per_second", "measured_images_per_second",
                         "wait_p50_us", "wait_p99_us", "ready_share", "sentence", "what_ifs"});

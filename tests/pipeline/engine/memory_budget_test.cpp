@@ -32,7 +32,8 @@ TEST(MemoryBudget, SaysWhatDidNotFitAndHowMuchWould) {
     FAIL() << "was charged";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
-    EXPECT_THAT(error.message(), HasSubstr("a batch needs 50 bytes more; 70 of the 100 bytes of pinned_budget_bytes"));
+    EXPECT_THAT(error.message(),
+                HasSubstr("a batch needs 50 bytes more; 70 of the 100 bytes of pinned_budget_bytes"));
     EXPECT_THAT(error.hint(), HasSubstr("120 or more"));
   }
 }
