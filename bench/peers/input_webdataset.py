@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Input workloads in WebDataset: tar shards read in sequence, shuffled in a buffer, WebLoader with N worker processes.
+
+Batches are made in the workers. Decoding is torchvision's (or Pillow's) on the bytes of a member; .decode() of
+WebDataset itself goes through Pillow. cifar-train, from memory, is not offered: WebDataset reads streams of files.
+"""
+import numpy as np
+import torch
+import torchvision
+import webdataset as wds
+from torch.utils.data import get_worker_info
+
+import inputs
+import photographs
+import records
+import small_images
+
+SHARDS = 8
+
+
+class Rng:
+    """One generator a worker process, made when first asked for."""
+
+    def __init__(self):
+        self.rng = None
+
+    def __call__(self):
+        self.rng = self.rng or np.random.default_rng(get_worker_info().seed)
+        return self.rng
+
+
+def endless(opt, make, batched, buffer, shuffled=True):
+    """make(encoded) a sample, or batched(list of them) where batches are made whole."""
+    paths = records.shards(opt.data, max(SHARDS, opt.threads) if shuffled else 1)
+    data = wds.WebDataset(paths, shardshuffle=False, resampled=shuffled,
+                          nodesplitter=None if shuffled else wds.split_by_node,
+                          empty_check=shuffled)
+    if shuffled:
+        data = data.shuffle(buffer)
+    data = data.to_tuple("jpg").map_tuple(make)
+    data = data.batched(opt.batch, collation_fn=batched, partial=False)
+    data = data if shuffled else data.repeat()
+    return wds.WebLoader(data, batch_size=None, num_workers=opt.threads, persistent_workers=True, prefetch_factor=2,
+                         worker_init_fn=lambda _: torch.set_num_threads(1))
+
+
+def stacked(samples):
+    return torch.from_numpy(np.stack([sample[0] for sample in samples]))
+
+
+def jpeg_train(opt):
+    make, rng = photographs.train(opt.decoder), Rng()
+    return endless(opt, lambda encoded: make(np.frombuffer(encoded, np.uint8), rng()), stacked, 500)
+
+
+def jpeg_eval(opt):
+    make = photographs.evaluate(opt.decoder)
+    return endless(opt, lambda encoded: make(np.frombuffer(encoded, np.uint8)), stacked, 0, shuffled=False)
+
+
+def cifar_jpeg(opt):
+    rng = Rng()
+    return endless(opt, lambda encoded: small_images.decode(np.frombuffer(encoded, np.uint8), opt.decoder),
+                   lambda samples: small_images.augment(np.stack([sample[0] for sample in samples]), rng()), 5000)
+
+
+if __name__ == "__main__":
+    inputs.run("webdataset", f"webdataset {wds.__version__}, torchvision {torchvision.__version__}", __doc__,
+               {"jpeg-train": jpeg_train, "jpeg-eval": jpeg_eval, "cifar-jpeg": cifar_jpeg}, photographs.add_decoder)
