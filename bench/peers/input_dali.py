@@ -49,16 +49,21 @@ def jpeg_train(opt):
 def jpeg_eval(opt):
     @defined(opt)
     def pipeline():
-        images = fn.decoders.image(read(opt, shuffled=False), device="cpu", output_type=types.RGB)
-        images = fn.resize(images, resize_shorter=inputs.RESIZE, interp_type=types.INTERP_LINEAR, antialias=True)
-        return fn.crop(images, crop=[inputs.CROP, inputs.CROP])
+        encoded = read(opt, shuffled=False)
+        extents = fn.peek_image_shape(encoded)[:2]
+        # resize_shorter rounds the longer side and crop rounds half a pixel up: this rounds both down, as Headrace.
+        size = inputs.RESIZE * extents // fn.reductions.min(extents)
+        images = fn.decoders.image(encoded, device="cpu", output_type=types.RGB)
+        images = fn.resize(images, size=fn.cast(size, dtype=types.FLOAT), interp_type=types.INTERP_LINEAR,
+                           antialias=True)
+        return fn.slice(images, start=(size - inputs.CROP) // 2, shape=[inputs.CROP, inputs.CROP], axis_names="HW")
 
     return endless(pipeline())
 
 
-def augmented(images, layout):
-    start = fn.cast(fn.random.uniform(range=[-inputs.PAD, inputs.PAD + 1 - 1e-3], shape=[2]) + inputs.PAD,
-                    dtype=types.INT32) - inputs.PAD
+def augmented(images):
+    offsets = [float(offset) for offset in range(-inputs.PAD, inputs.PAD + 1)]
+    start = fn.cast(fn.random.uniform(values=offsets, shape=[2]), dtype=types.INT32)
     images = fn.slice(images, start=start, shape=[32, 32], axis_names="HW", out_of_bounds_policy="pad", fill_values=0)
     return fn.crop_mirror_normalize(images, dtype=types.FLOAT, output_layout="CHW", mean=SHIFT, std=SCALE,
                                     mirror=fn.random.coin_flip())
@@ -71,7 +76,7 @@ def cifar_train(opt):
     @defined(opt)
     def pipeline():
         batch = fn.external_source(lambda: images[next(orders)], batch=True, layout="HWC", no_copy=True)
-        return augmented(batch, "HWC")
+        return augmented(batch)
 
     return endless(pipeline())
 
@@ -79,7 +84,7 @@ def cifar_train(opt):
 def cifar_jpeg(opt):
     @defined(opt)
     def pipeline():
-        return augmented(fn.decoders.image(read(opt), device="cpu", output_type=types.RGB), "HWC")
+        return augmented(fn.decoders.image(read(opt), device="cpu", output_type=types.RGB))
 
     return endless(pipeline())
 

@@ -36,7 +36,7 @@ def endless(opt, make, batched, buffer, shuffled=True):
                           nodesplitter=None if shuffled else wds.split_by_node,
                           empty_check=shuffled)
     if shuffled:
-        data = data.shuffle(buffer)
+        data = data.shuffle(buffer, initial=buffer)  # full before the first batch: read once a sample from then on
     data = data.to_tuple("jpg").map_tuple(make)
     data = data.batched(opt.batch, collation_fn=batched, partial=False)
     data = data if shuffled else data.repeat()
@@ -61,7 +61,7 @@ def jpeg_eval(opt):
 def cifar_jpeg(opt):
     rng = Rng()
     return endless(opt, lambda encoded: small_images.decode(np.frombuffer(encoded, np.uint8), opt.decoder),
-                   lambda samples: small_images.augment(np.stack([sample[0] for sample in samples]), rng()), 5000)
+                   lambda samples: small_images.augment(np.stack([sample[0] for sample in samples]), rng()), 1000)
 
 
 if __name__ == "__main__":

@@ -110,20 +110,16 @@ def files(data):
 
 
 def shards(data, count):
-    """Paths of `count` tar files with the members NNNNNN.jpg and NNNNNN.cls, the records in order."""
+    """Paths of `count` tar files with the members NNNNNN.jpg, the records in order."""
     records = Records(data)
-
-    def add(tar, name, content):
-        member = tarfile.TarInfo(name)
-        member.size = len(content)
-        tar.addfile(member, io.BytesIO(content))
 
     def write(place):
         for shard, numbers in enumerate(np.array_split(np.arange(len(records)), count)):
             with tarfile.open(place / f"shard-{shard:04}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
                 for i in numbers:
-                    add(tar, f"{i:06}.jpg", bytes(records[i]))
-                    add(tar, f"{i:06}.cls", str(records.labels[i]).encode())
+                    member = tarfile.TarInfo(f"{i:06}.jpg")
+                    member.size = len(records[i])
+                    tar.addfile(member, io.BytesIO(records[i]))
 
     folder = _made_once(data, f"shards-{count}", write)
     return sorted(map(str, folder.glob("*.tar")))
