@@ -56,7 +56,8 @@ def jpeg_eval(opt):
         images = fn.decoders.image(encoded, device="cpu", output_type=types.RGB)
         images = fn.resize(images, size=fn.cast(size, dtype=types.FLOAT), interp_type=types.INTERP_LINEAR,
                            antialias=True)
-        return fn.slice(images, start=(size - inputs.CROP) // 2, shape=[inputs.CROP, inputs.CROP], axis_names="HW")
+        start = fn.cast((size - inputs.CROP) // 2, dtype=types.INT32)
+        return fn.slice(images, start=start, shape=[inputs.CROP, inputs.CROP], axis_names="HW")
 
     return endless(pipeline())
 

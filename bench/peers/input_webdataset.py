@@ -29,19 +29,29 @@ class Rng:
         return self.rng
 
 
-def endless(opt, make, batched, buffer, shuffled=True):
-    """make(encoded) a sample, or batched(list of them) where batches are made whole."""
-    paths = records.shards(opt.data, max(SHARDS, opt.threads) if shuffled else 1)
-    data = wds.WebDataset(paths, shardshuffle=False, resampled=shuffled,
-                          nodesplitter=None if shuffled else wds.split_by_node,
-                          empty_check=shuffled)
-    if shuffled:
-        data = data.shuffle(buffer, initial=buffer)  # full before the first batch: read once a sample from then on
-    data = data.to_tuple("jpg").map_tuple(make)
-    data = data.batched(opt.batch, collation_fn=batched, partial=False)
-    data = data if shuffled else data.repeat()
-    return wds.WebLoader(data, batch_size=None, num_workers=opt.threads, persistent_workers=True, prefetch_factor=2,
-                         worker_init_fn=lambda _: torch.set_num_threads(1))
+class Shards:
+    """The worker's shards for ever, in a new order each pass: a stream without end never drains its buffers."""
+
+    def __init__(self, paths, shuffled):
+        self.paths, self.shuffled = paths, shuffled
+
+    def __call__(self):
+        info = get_worker_info()
+        mine, rng = self.paths[info.id::info.num_workers], np.random.default_rng(info.seed)
+        while True:
+            for i in rng.permutation(len(mine)) if self.shuffled else range(len(mine)):
+                yield {"url": mine[i]}
+
+
+def endless(opt, make, batched, buffer=0):
+    """make(encoded) gives a sample, batched(list of (sample,)) a batch; a buffer of 0 keeps the records' order."""
+    paths = records.shards(opt.data, max(SHARDS, opt.threads) if buffer else opt.threads, shuffled=buffer > 0)
+    stages = [Shards(paths, buffer > 0), wds.tarfile_to_samples()]
+    if buffer:
+        stages.append(wds.shuffle(buffer, initial=buffer))  # full before the first batch
+    stages += [wds.to_tuple("jpg"), wds.map_tuple(make), wds.batched(opt.batch, collation_fn=batched, partial=False)]
+    return wds.WebLoader(wds.DataPipeline(*stages), batch_size=None, num_workers=opt.threads, persistent_workers=True,
+                         prefetch_factor=2, worker_init_fn=lambda _: torch.set_num_threads(1))
 
 
 def stacked(samples):
@@ -55,7 +65,7 @@ def jpeg_train(opt):
 
 def jpeg_eval(opt):
     make = photographs.evaluate(opt.decoder)
-    return endless(opt, lambda encoded: make(np.frombuffer(encoded, np.uint8)), stacked, 0, shuffled=False)
+    return endless(opt, lambda encoded: make(np.frombuffer(encoded, np.uint8)), stacked)
 
 
 def cifar_jpeg(opt):

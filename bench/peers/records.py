@@ -109,19 +109,20 @@ def files(data):
     return [str(folder / path) for path in records.paths], records.labels
 
 
-def shards(data, count):
-    """Paths of `count` tar files with the members NNNNNN.jpg, the records in order."""
+def shards(data, count, shuffled):
+    """Paths of `count` tar files with the members NNNNNN.jpg: the records in order, or in one random order."""
     records = Records(data)
+    order = np.random.default_rng(0).permutation(len(records)) if shuffled else np.arange(len(records))
 
     def write(place):
-        for shard, numbers in enumerate(np.array_split(np.arange(len(records)), count)):
+        for shard, numbers in enumerate(np.array_split(order, count)):
             with tarfile.open(place / f"shard-{shard:04}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
                 for i in numbers:
                     member = tarfile.TarInfo(f"{i:06}.jpg")
                     member.size = len(records[i])
                     tar.addfile(member, io.BytesIO(records[i]))
 
-    folder = _made_once(data, f"shards-{count}", write)
+    folder = _made_once(data, f"shards-{count}" + ("-shuffled" if shuffled else ""), write)
     return sorted(map(str, folder.glob("*.tar")))
 
 
