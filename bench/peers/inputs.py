@@ -11,7 +11,6 @@ import dataclasses
 import itertools
 import json
 import pathlib
-import sys
 import time
 
 import numpy as np
@@ -88,10 +87,6 @@ def check(peer, opt, batches):
             "std": np.sqrt(squares / count - mean**2).tolist()}
     (place / f"{opt.workload}-{peer}.json").write_text(json.dumps(line) + "\n")
     return line
-
-
-def not_offered(peer, why):
-    sys.exit(f"{peer}: {why}")
 
 
 def orders(count, seed):
