@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Input workloads in SPDL: its pipeline of stages on N threads; decoding and resizing release the interpreter's lock.
+"""Input workloads in SPDL: its pipeline of stages on N threads of one process.
 
 spdl.io's own decoder needs the shared libraries of FFmpeg, which its wheel does not bring, and scales with FFmpeg's
 filters; the stages here call torchvision (or Pillow) instead. CIFAR batches are one task each.

@@ -2,8 +2,8 @@
 """Input workloads in PyTorch: DataLoader with N worker processes that persist, two batches ahead each.
 
 Photographs are decoded and augmented one by one in the workers, as the documentation shows it, by torchvision's
-functions on uint8 tensors (or Pillow's). CIFAR batches are fetched whole by a batch sampler, since a Python call an
-image would be most of the time; --per-sample does what tutorials do instead: transforms.v2 on one image at a time.
+functions on uint8 tensors (or Pillow's). CIFAR batches are fetched whole by a batch sampler; --per-sample does
+what tutorials do instead: transforms.v2 on one image at a time.
 Samplers go on for ever, so no pass ends with the workers idle. Each worker computes on one thread.
 """
 import numpy as np

@@ -1,7 +1,7 @@
 """Decoding and resizing one photograph with torchvision or Pillow: for the peers that bring no decoder of their own.
 
 Both give (224, 224, 3) uint8 arrays. torchvision decodes through libjpeg-turbo and resizes uint8 pixels in vector
-code, releasing the interpreter's lock; it is the faster of the two here, so it is the default.
+code; it is the faster of the two here, so it is the default.
 """
 import io
 

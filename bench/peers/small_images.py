@@ -1,6 +1,6 @@
 """Batches of 32x32 images with NumPy and PyTorch: for the peers that have no such operation on batches.
 
-Whole batches at once: operations image by image, as torchvision's, cost 20 times as much at this size.
+Whole batches at once; input_torch.py --per-sample is the other way, image by image, to compare.
 """
 import io
 
