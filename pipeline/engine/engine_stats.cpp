@@ -75,7 +75,6 @@ std::vector<StageStats> StreamEngine::stage_stats() const {
 
 LoaderStats StreamEngine::stats() const {
   LoaderStats stats;
-  stats.elapsed_ns = now_ns() - start_ns_;
   stats.batches = state().sequence - first_;
   std::uint64_t ready = 0, asked_ready = 0;
   for (const Consumer& consumer : consumers_) {
@@ -94,6 +93,7 @@ LoaderStats StreamEngine::stats() const {
   stats.memory_bytes = memory_budget_.used();
   stats.pinned_bytes = pinned_budget_.used();
   stats.stages = stage_stats();
+  stats.elapsed_ns = now_ns() - start_ns_;  // not before what was counted
   for (const StageStats& stage : stats.stages) {
     if (stage.kind == StageKind::kRead) stats.read_ns += stage.busy_ns;
     if (stage.kind == StageKind::kDecode) stats.decode_ns += stage.busy_ns;

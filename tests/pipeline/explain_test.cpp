@@ -81,6 +81,21 @@ TEST(Explain, ASlowSourceIsNamed) {
   expect_predicted(verdict, 0.25);
 }
 
+// Sleeping readers need no cores: what twice as many reach does not depend on the machine.
+TEST(Explain, WhatIfsComeTrue) {
+  DeviceGroup devices = cpu_replicas(1);
+  const Dataset dataset = Dataset::from(slow_source(milliseconds(10))).batch({.global = 8});
+  const auto verdict_with = [&](int readers) {
+    Loader loader(dataset, devices, {.epochs = kWithoutEnd, .threads = 1, .reader_threads = readers});
+    return judge(stats_of(loader, 1, 20));
+  };
+  const Verdict verdict = verdict_with(2);
+  const auto twice = std::ranges::find(verdict.what_ifs, "twice the readers", &WhatIf::what);
+  ASSERT_NE(twice, verdict.what_ifs.end());
+  const double measured = verdict_with(4).measured_images_per_second;
+  EXPECT_NEAR(twice->images_per_second, measured, 0.25 * measured) << verdict.sentence(*twice);
+}
+
 TEST(Explain, ASlowGeneratorIsNamed) {
   GeneratorOptions slow{.name = "slow numbers",
                         .fields = {{.name = "value", .dtype = DType::kI64, .shape = {}}},
