@@ -19,7 +19,7 @@
 #include "headrace/pipeline/engine/copy_clock.h"
 #include "headrace/pipeline/engine/engine_thread.h"
 #include "headrace/pipeline/engine/memory_budget.h"
-#include "headrace/pipeline/engine/schedule.h"
+#include "headrace/pipeline/engine/batch_schedule.h"
 #include "headrace/pipeline/engine/work_board.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/stages/mixer.h"
@@ -43,7 +43,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   std::string trace_json() const;
 
   const BatchLayout& layout() const noexcept { return layout_; }
-  const Schedule& schedule() const noexcept { return schedule_; }
+  const BatchSchedule& schedule() const noexcept { return schedule_; }
   const Fields& fields() const noexcept { return plan_.fields; }
   int threads() const noexcept { return active_threads_.load(std::memory_order_relaxed); }
   bool tuned() const noexcept { return tuned_.load(std::memory_order_relaxed); }
@@ -132,7 +132,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   int threads_;       // that exist
   int reader_count_;  // the same
   std::uint64_t fingerprint_;
-  Schedule schedule_;
+  BatchSchedule schedule_;
   BatchLayout layout_;
   SampleProgram program_;
   std::vector<Mixer> mixers_;

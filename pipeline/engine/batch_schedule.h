@@ -10,11 +10,11 @@
 namespace headrace {
 
 // One thread at a time.
-class Schedule {
+class BatchSchedule {
  public:
-  Schedule(const StreamPlan& plan, std::uint64_t seed, std::uint64_t epochs);
-  Schedule(const Schedule&) = delete;
-  Schedule& operator=(const Schedule&) = delete;
+  BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::uint64_t epochs);
+  BatchSchedule(const BatchSchedule&) = delete;
+  BatchSchedule& operator=(const BatchSchedule&) = delete;
 
   std::uint64_t steps_per_epoch() const noexcept { return steps_; }
   // Batches of the whole run.

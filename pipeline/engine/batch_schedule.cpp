@@ -1,17 +1,17 @@
-#include "headrace/pipeline/engine/schedule.h"
+#include "headrace/pipeline/engine/batch_schedule.h"
 
 #include <algorithm>
 
 namespace headrace {
 
-Schedule::Schedule(const StreamPlan& plan, std::uint64_t seed, std::uint64_t epochs)
+BatchSchedule::BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::uint64_t epochs)
     : map_(plan.index_map(seed)),
       cursor_(map_),
       global_(static_cast<std::uint64_t>(plan.batch->global)),
       steps_(plan.steps_per_epoch(map_.size())),
       epochs_(epochs) {}
 
-BatchPosition Schedule::position(std::uint64_t sequence) const noexcept {
+BatchPosition BatchSchedule::position(std::uint64_t sequence) const noexcept {
   const std::uint64_t step = sequence % steps_;
   return {.epoch = sequence / steps_,
           .step = step,
@@ -20,7 +20,7 @@ BatchPosition Schedule::position(std::uint64_t sequence) const noexcept {
           .last_of_epoch = step + 1 == steps_};
 }
 
-void Schedule::locate(const BatchPosition& position, std::span<std::uint64_t> records,
+void BatchSchedule::locate(const BatchPosition& position, std::span<std::uint64_t> records,
                       std::span<std::uint64_t> passes) {
   const std::uint64_t first = position.step * global_;
   for (std::size_t i = 0; i < records.size(); ++i) {
