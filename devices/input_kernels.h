@@ -4,19 +4,18 @@
 #include <string>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/image_layout.h"
 #include "headrace/devices/stream.h"
 #include "headrace/devices/tensor.h"
 
 namespace headrace {
-
-enum class ImageLayout { kNhwc, kNchw };
 
 // All views are in the device's memory and contiguous.
 struct PixelConversion {
   TensorView pixels;        // u8 (N, H, W, C)
   TensorView scale, shift;  // f32 (C)
   TensorView out;           // f32, (N, H, W, C) or (N, C, H, W)
-  ImageLayout layout = ImageLayout::kNhwc;
+  ImageLayout layout = ImageLayout::kChannelsLast;
 };
 
 // Thread-safe; one implementation a backend, all with the same bits.
@@ -36,7 +35,7 @@ inline void check_pixel_conversion(const PixelConversion& conversion) {
     throw ConfigError("pixels must be uint8 of shape (N, H, W, C), not " +
                       std::string(to_string(conversion.pixels.dtype)) + " " + in.to_string());
   }
-  const Shape out = conversion.layout == ImageLayout::kNhwc ? in : Shape{in[0], in[3], in[1], in[2]};
+  const Shape out = conversion.layout == ImageLayout::kChannelsLast ? in : Shape{in[0], in[3], in[1], in[2]};
   const auto is = [](const TensorView& view, const Shape& shape) {
     return view.dtype == DType::kF32 && view.shape == shape;
   };

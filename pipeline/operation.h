@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "headrace/devices/base/image_layout.h"
 #include "headrace/devices/base/rng.h"
 #include "headrace/devices/base/shape.h"
 #include "headrace/pipeline/field.h"
@@ -18,7 +19,6 @@
 namespace headrace {
 
 enum class Padding { kZero, kReflect };
-enum class ImageLayout { kChannelsLast, kChannelsFirst };
 
 // Pads by `pad` on each side and crops a random `size` x `size` window.
 struct PadCrop {

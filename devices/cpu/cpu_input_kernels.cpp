@@ -17,7 +17,7 @@ void convert(const PixelConversion& conversion) {
   const auto images = static_cast<std::size_t>(shape[0]);
   const auto pixels = static_cast<std::size_t>(shape[1] * shape[2]);
   const auto channels = static_cast<std::size_t>(shape[3]);
-  const Steps steps = conversion.layout == ImageLayout::kNhwc ? Steps{.pixel = channels, .channel = 1}
+  const Steps steps = conversion.layout == ImageLayout::kChannelsLast ? Steps{.pixel = channels, .channel = 1}
                                                               : Steps{.pixel = 1, .channel = pixels};
   const auto* scale = conversion.scale.as<const float>();
   const auto* shift = conversion.shift.as<const float>();

@@ -42,10 +42,10 @@ __global__ void to_nchw(InputKernelArguments a) {
 
 cudaError_t launch_input_kernel(const InputKernelArguments& arguments, ImageLayout layout, cudaStream_t stream) {
   const std::int64_t pixels = arguments.images * arguments.pixels;
-  const std::int64_t items = layout == ImageLayout::kNhwc ? pixels * arguments.channels : pixels;
+  const std::int64_t items = layout == ImageLayout::kChannelsLast ? pixels * arguments.channels : pixels;
   if (items == 0) return cudaSuccess;
   const auto blocks = static_cast<unsigned int>(std::min((items + kThreads - 1) / kThreads, kMaxBlocks));
-  if (layout == ImageLayout::kNhwc) {
+  if (layout == ImageLayout::kChannelsLast) {
     to_nhwc<<<blocks, kThreads, 0, stream>>>(arguments);
   } else {
     to_nchw<<<blocks, kThreads, 0, stream>>>(arguments);

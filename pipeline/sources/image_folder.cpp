@@ -34,12 +34,12 @@ void list_below(const std::filesystem::path& folder, const std::string& prefix, 
 // Images as files: listed once, opened at each read.
 class ImageFolder final : public Source {
  public:
-  ImageFolder(const std::filesystem::path& folder, const Listing& listing, const ImageLayout& layout)
+  ImageFolder(const std::filesystem::path& folder, const Listing& listing, const ImageListing& layout)
       : folder_(folder), table_(layout, listing.paths) {
     Fingerprint fingerprint("image folder 1"), revision("");
     table_.add_to(fingerprint);
     sizes_.reserve(layout.records.size());
-    for (const ImageLayout::Record& record : layout.records) {
+    for (const ImageListing::Record& record : layout.records) {
       sizes_.push_back(listing.sizes[record.path]);
       fingerprint.add(sizes_.back());
       revision.add(listing.modified_ns[record.path]);
@@ -87,7 +87,7 @@ class ImageFolder final : public Source {
 SourcePtr image_folder(const std::filesystem::path& folder, Split split) {
   Listing listing;
   list_below(folder, "", 0, listing);
-  const ImageLayout layout = lay_out_images(listing.paths, split, folder.string());
+  const ImageListing layout = lay_out_images(listing.paths, split, folder.string());
   return std::make_shared<ImageFolder>(folder, listing, layout);
 }
 

@@ -5,12 +5,12 @@
 
 namespace headrace {
 
-ImageTable::ImageTable(const ImageLayout& layout, const std::vector<std::string>& paths)
+ImageTable::ImageTable(const ImageListing& layout, const std::vector<std::string>& paths)
     : classes_(layout.classes), label_values_(layout.classes.size()) {
   std::iota(label_values_.begin(), label_values_.end(), 0);
   labels_.reserve(layout.records.size());
   name_ends_.reserve(layout.records.size());
-  for (const ImageLayout::Record& record : layout.records) {
+  for (const ImageListing::Record& record : layout.records) {
     labels_.push_back(record.label);
     names_ += paths[record.path];
     name_ends_.push_back(names_.size());

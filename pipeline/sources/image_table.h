@@ -10,14 +10,14 @@
 
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources/fingerprint.h"
-#include "headrace/pipeline/sources/image_layout.h"
+#include "headrace/pipeline/sources/image_listing.h"
 
 namespace headrace {
 
 class ImageTable {
  public:
   // Copies what it needs; `layout` refers to `paths`.
-  ImageTable(const ImageLayout& layout, const std::vector<std::string>& paths);
+  ImageTable(const ImageListing& layout, const std::vector<std::string>& paths);
 
   std::size_t size() const noexcept { return labels_.size(); }
   std::string_view name(std::size_t index) const noexcept;

@@ -71,11 +71,11 @@ Members read_members(const std::filesystem::path& archive, const ArchiveOptions&
 
 PackedImages::Unpacked PackedImages::unpack(const std::filesystem::path& archive, const ArchiveOptions& options) {
   Members members = read_members(archive, options);
-  const ImageLayout layout = lay_out_images(members.paths, options.split, archive.string());
+  const ImageListing layout = lay_out_images(members.paths, options.split, archive.string());
   Unpacked unpacked{.slabs = {}, .images = {}, .table = ImageTable(layout, members.paths)};
   unpacked.images.reserve(layout.records.size());
   bool other_is_wanted = false;
-  for (const ImageLayout::Record& record : layout.records) {
+  for (const ImageListing::Record& record : layout.records) {
     unpacked.images.push_back(members.list[record.path].bytes);
     other_is_wanted = other_is_wanted || members.list[record.path].of_other_split;
   }

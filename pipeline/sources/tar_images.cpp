@@ -18,10 +18,10 @@ TarImages::Index TarImages::index(const std::filesystem::path& archive, Split sp
     paths.push_back(std::move(member->path));
     members.push_back({.offset = member->offset, .size = member->size});
   }
-  const ImageLayout layout = lay_out_images(paths, split, archive.string());
+  const ImageListing layout = lay_out_images(paths, split, archive.string());
   Index index{.table = ImageTable(layout, paths), .extents = {}};
   index.extents.reserve(layout.records.size());
-  for (const ImageLayout::Record& record : layout.records) index.extents.push_back(members[record.path]);
+  for (const ImageListing::Record& record : layout.records) index.extents.push_back(members[record.path]);
   return index;
 }
 

@@ -29,7 +29,7 @@ class InputKernelsSuite : public DeviceFixture<Target> {
       return {.pixels = pixels.view(shape(), DType::kU8),
               .scale = scale_buffer.view({c}, DType::kF32),
               .shift = shift_buffer.view({c}, DType::kF32),
-              .out = out.view(layout == ImageLayout::kNhwc ? shape() : Shape{n, c, h, w}, DType::kF32),
+              .out = out.view(layout == ImageLayout::kChannelsLast ? shape() : Shape{n, c, h, w}, DType::kF32),
               .layout = layout};
     }
 
@@ -87,13 +87,13 @@ TYPED_TEST_P(InputKernelsSuite, ConvertsEveryPixelInBothLayouts) {
                              Shape{2, 9, 4, 4}, Shape{1, 224, 224, 3}}) {
     const auto images = this->make(*stream, shape);
     const std::int64_t pixels = images.h * images.w;
-    for (const ImageLayout layout : {ImageLayout::kNhwc, ImageLayout::kNchw}) {
+    for (const ImageLayout layout : {ImageLayout::kChannelsLast, ImageLayout::kChannelsFirst}) {
       kernels->convert_pixels(*stream, images.conversion(layout));
       const std::vector<float> result = this->template download<float>(*stream, images.out);
       for (std::int64_t i = 0; i < shape.elements(); ++i) {
         const std::int64_t image = i / (pixels * images.c);
         const std::int64_t rest = i % (pixels * images.c);
-        const bool nhwc = layout == ImageLayout::kNhwc;
+        const bool nhwc = layout == ImageLayout::kChannelsLast;
         const std::int64_t pixel = nhwc ? rest / images.c : rest % pixels;
         const std::int64_t channel = nhwc ? rest % images.c : rest / pixels;
         ASSERT_EQ(result[static_cast<std::size_t>(i)], images.wanted(image, pixel, channel))
@@ -108,7 +108,7 @@ TYPED_TEST_P(InputKernelsSuite, RunsInStreamOrderAndInCaptures) {
   const auto images = this->make(*stream, {2, 4, 4, 3});
   stream->begin_capture();
   stream->fill(images.pixels.data(), 10, images.pixels.size());
-  this->device().input_kernels()->convert_pixels(*stream, images.conversion(ImageLayout::kNhwc));
+  this->device().input_kernels()->convert_pixels(*stream, images.conversion(ImageLayout::kChannelsLast));
   const auto work = stream->end_capture();
   stream->launch(*work);
   const std::vector<float> result = this->template download<float>(*stream, images.out);
@@ -118,12 +118,12 @@ TYPED_TEST_P(InputKernelsSuite, RunsInStreamOrderAndInCaptures) {
 TYPED_TEST_P(InputKernelsSuite, RefusesWhatDoesNotFit) {
   const auto stream = this->device().create_stream();
   const auto images = this->make(*stream, {2, 4, 5, 3});
-  const PixelConversion good = images.conversion(ImageLayout::kNchw);
+  const PixelConversion good = images.conversion(ImageLayout::kChannelsFirst);
   const auto refused = [&](PixelConversion bad) {
     EXPECT_THROW(this->device().input_kernels()->convert_pixels(*stream, bad), ConfigError);
   };
   PixelConversion bad = good;
-  bad.layout = ImageLayout::kNhwc;
+  bad.layout = ImageLayout::kChannelsLast;
   refused(bad);
   bad = good;
   bad.pixels.dtype = DType::kF32;

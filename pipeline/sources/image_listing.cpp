@@ -1,4 +1,4 @@
-#include "headrace/pipeline/sources/image_layout.h"
+#include "headrace/pipeline/sources/image_listing.h"
 
 #include <algorithm>
 #include <array>
@@ -60,7 +60,7 @@ class Collection {
         images_, [&](std::size_t i) { return depth_of(paths_[i]) > 1 && name_at(paths_[i], 0) == first; });
   }
 
-  ImageLayout lay_out(Split split) const {
+  ImageListing lay_out(Split split) const {
     if (const std::optional<std::size_t> root = split_root()) return by_split(*root, split);
     if (split == Split::kTest) {
       throw ConfigError(source_ + ": has no test/ folder: all of its images are the train split", kUnderstood);
@@ -101,7 +101,7 @@ class Collection {
         images_, [&](std::size_t i) { return depth_of(paths_[i]) == depth && !wnid_of(paths_[i]).empty(); });
   }
 
-  ImageLayout by_split(std::size_t root, Split split) const {
+  ImageListing by_split(std::size_t root, Split split) const {
     Members of_splits, wanted;
     const std::string_view name = split == Split::kTrain                               ? "train"
                                   : has_split(root, "test") || !has_split(root, "val") ? "test"
@@ -120,9 +120,9 @@ class Collection {
     return std::ranges::any_of(images_, [&](std::size_t i) { return name_at(paths_[i], root) == name; });
   }
 
-  ImageLayout by_wnid() const { return label(images_, images_, wnid_of); }
+  ImageListing by_wnid() const { return label(images_, images_, wnid_of); }
 
-  ImageLayout by_class() const {
+  ImageListing by_class() const {
     const bool deep = std::ranges::all_of(images_, [&](std::size_t i) { return depth_of(paths_[i]) >= 3; });
     const std::size_t root = in_one_folder_ && deep ? 1 : 0;
     for (const std::size_t i : images_) {
@@ -132,7 +132,7 @@ class Collection {
   }
 
   template <typename ClassOf>
-  ImageLayout label(const Members& all, const Members& wanted, const ClassOf& class_of) const {
+  ImageListing label(const Members& all, const Members& wanted, const ClassOf& class_of) const {
     std::vector<std::string_view> names;
     for (const std::size_t i : all) {
       const std::string_view name = class_of(paths_[i]);
@@ -141,7 +141,7 @@ class Collection {
     std::ranges::sort(names);
     const auto repeated = std::ranges::unique(names);
     names.erase(repeated.begin(), repeated.end());
-    ImageLayout layout{.classes = {names.begin(), names.end()}, .records = {}};
+    ImageListing layout{.classes = {names.begin(), names.end()}, .records = {}};
     layout.records.reserve(wanted.size());
     for (const std::size_t i : wanted) {
       const auto at = std::ranges::lower_bound(names, class_of(std::string_view(paths_[i])));
@@ -175,7 +175,7 @@ bool seems_of_other_split(std::string_view path, Split wanted) {
   return false;
 }
 
-ImageLayout lay_out_images(const std::vector<std::string>& paths, Split split, const std::string& source) {
+ImageListing lay_out_images(const std::vector<std::string>& paths, Split split, const std::string& source) {
   return Collection(paths, source).lay_out(split);
 }
 

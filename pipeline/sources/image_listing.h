@@ -11,7 +11,7 @@
 
 namespace headrace {
 
-struct ImageLayout {
+struct ImageListing {
   struct Record {
     std::size_t path;     // index into the paths given
     std::uint32_t label;  // index into classes
@@ -32,6 +32,6 @@ bool seems_of_other_split(std::string_view path, Split wanted);
 //   <class>/x.jpg, in one more folder or not: all train;
 //   <wnid>_x.JPEG side by side, in a folder or not: all train.
 // DataError naming `source`, what was found and what is understood; ConfigError where it has no such split.
-ImageLayout lay_out_images(const std::vector<std::string>& paths, Split split, const std::string& source);
+ImageListing lay_out_images(const std::vector<std::string>& paths, Split split, const std::string& source);
 
 }  // namespace headrace

@@ -1,0 +1,9 @@
+// How the pixels of images lie in memory.
+#pragma once
+
+namespace headrace {
+
+// (H, W, C) or (C, H, W); of batches (N, H, W, C) or (N, C, H, W).
+enum class ImageLayout { kChannelsLast, kChannelsFirst };
+
+}  // namespace headrace
