@@ -1,7 +1,7 @@
 #include "headrace/pipeline/sources/tar_members.h"
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/sources/image_layout.h"
+#include "headrace/pipeline/sources/image_listing.h"
 
 namespace headrace {
 
