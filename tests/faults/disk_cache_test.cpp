@@ -10,7 +10,7 @@
 #include <csignal>
 
 #include "headrace/devices/base/file_faults.h"
-#include "headrace/tests/conformance/sample_cache_suite.h"
+#include "headrace/tests/support/cache_samples.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {

@@ -119,7 +119,8 @@ TEST(Explain, ASlowOperationIsNamed) {
   const Verdict verdict = judge(stats_of(loader, 1, 20));
   EXPECT_EQ(verdict.bottleneck, "map user_map 'busy'");
   EXPECT_EQ(verdict.kind, "CPU");
-  EXPECT_LE(verdict.ceiling_images_per_second, 500);
+  EXPECT_LE(verdict.ceiling_images_per_second,
+            1.2 * 500);  // a block is counted when it ends, in or out of the interval
   expect_predicted(verdict, 0.25);
   EXPECT_NEAR(verdict.what_ifs.front().images_per_second, 2 * verdict.ceiling_images_per_second,
               0.2 * verdict.ceiling_images_per_second)

@@ -75,8 +75,8 @@ TEST_F(CommandErrors, BadDevices) {
   }
 }
 
-TEST_F(CommandErrors, CacheThatIsNotThere) {
-  expect_clear(headrace({"digest", "--pipeline", "trivial", "--cache", "attic"}), 2, "attic");
+TEST_F(CommandErrors, CacheThatIsAFile) {
+  expect_clear(headrace({"digest", "--pipeline", "trivial", "--cache", HEADRACE_BINARY}), 2, "is not a folder");
 }
 
 TEST_F(CommandErrors, JsonThatCannotBeWritten) {
