@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <latch>
 #include <thread>
 
@@ -12,6 +13,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace {
 namespace {
@@ -219,11 +221,22 @@ std::size_t entries_of(const char* folder) {
   return static_cast<std::size_t>(std::distance(begin, std::filesystem::directory_iterator()));
 }
 
-TEST(EngineFaults, LeavesNothingBehindHoweverItIsLeft) {
+std::size_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t all = 0, resident = 0;
+  statm >> all >> resident;
+  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST(EngineFaults, LeavesNothingBehindAThousandTimesHoweverItIsLeft) {
   DeviceGroup devices = cpu_replicas(2);
+  const test::TempFolder folder;
   const auto source = std::make_shared<FakeSource>(500);
-  const Dataset dataset = Dataset::from(source).shuffle().batch({.global = 16});
+  const Dataset plain = Dataset::from(source);
   const auto run = [&](int how) {
+    // Now and then with a cache on disk, half of the time warm.
+    const Dataset kept = how % 11 == 0 ? plain.cache(disk(folder / std::to_string(how % 2))) : plain;
+    const Dataset dataset = kept.shuffle().batch({.global = 16});
     Loader loader(dataset, devices, {.threads = 2, .reader_threads = 2, .prefetch = how % 4});
     for (int i = 0; i < how % 7; ++i) {
       loader.next(0);
@@ -242,7 +255,10 @@ TEST(EngineFaults, LeavesNothingBehindHoweverItIsLeft) {
   careless(0);
   const std::size_t threads = entries_of("/proc/self/task");
   const std::size_t files = entries_of("/proc/self/fd");
-  for (int i = 0; i < 200; ++i) careless(i);
+  for (int i = 0; i < 300; ++i) careless(i);
+  const std::size_t memory = resident_bytes();
+  for (int i = 300; i < 1000; ++i) careless(i);
+  EXPECT_LT(resident_bytes(), memory + (std::size_t{4} << 20)) << "after 700 more";
   EXPECT_EQ(entries_of("/proc/self/task"), threads);
   EXPECT_EQ(entries_of("/proc/self/fd"), files);
   EXPECT_EQ(devices[0].memory_use().device_bytes, 0U);
