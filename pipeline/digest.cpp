@@ -9,6 +9,7 @@ StreamDigest::StreamDigest(DeviceGroup& devices) : devices_(devices) {
 }
 
 std::optional<BatchDigest> StreamDigest::next(Loader& loader) {
+  loader.state();  // refuses replayed batches: they have no identity
   std::vector<Batch> shares;
   for (int r = 0; r < devices_.size(); ++r) {
     std::optional<Batch> batch = loader.next(r);

@@ -33,6 +33,11 @@ struct LoaderOptions {
   std::uint64_t pinned_budget_bytes = 0;  // batches in pinned memory
   int cpu_budget = 0;                     // compute threads at most; 0: one a processor
   int reader_limit = 8;                   // readers at most, where they are chosen
+
+  // Once this many batches were made (the ring's size at least), the same bytes are handed out again and again:
+  // nothing is read, decoded or operated on. What a trainer reaches with it is its own ceiling. Such a stream has
+  // no identity: state() and digests refuse it. 0: off.
+  std::uint64_t headspace = 0;
 };
 
 // next() may be called by one thread a replica at a time; replicas are independent but for this: a replica
@@ -59,7 +64,8 @@ class Loader {
   // Nothing is being tried any more: every choice has been made.
   bool tuned() const noexcept;
 
-  // After the last batch that every replica took; what was only prefetched does not count.
+  // After the last batch that every replica took; what was only prefetched does not count. ConfigError in
+  // headspace mode.
   LoaderState state() const;
   LoaderStats stats() const;
   // What the engine decided for itself: threads, readers, prefetch, each with its reason. May change while it

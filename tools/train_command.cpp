@@ -26,6 +26,7 @@ struct TrainOptions {
   std::uint64_t steps_per_epoch = 0;
   std::uint64_t stop_after_steps = 0;
   int accumulate = 1;
+  std::uint64_t headspace = 0;
   int verbose = 1;
   std::string run_dir;
 };
@@ -83,6 +84,7 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Result
   fit.seed = options.common.seed;
   fit.threads = options.common.threads;
   fit.accumulate = options.accumulate;
+  fit.headspace = options.headspace;
   fit.stop_after_steps = options.stop_after_steps;
   fit.stop = &interrupted;
   fit.callbacks.push_back(
@@ -142,6 +144,8 @@ void add_train_command(CLI::App& program) {
                       "optimizer steps an epoch; 0: one pass over the data");
   command->add_option("--stop-after-steps", options->stop_after_steps,
                       "end training after this many optimizer steps");
+  command->add_option("--headspace", options->headspace,
+                      "replay this many batches for ever: how fast it trains where input costs nothing");
   command->add_option("--accumulate", options->accumulate, "batches summed into one optimizer step")
       ->check(CLI::PositiveNumber);
   command->add_option("--verbose", options->verbose, "0: nothing, 1: live bar, 2: a line an epoch")

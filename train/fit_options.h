@@ -30,6 +30,9 @@ struct FitOptions {
   std::uint64_t seed = 0;      // of the data's order and operations, and of dropout
   int threads = 0;             // of the input engine; 0: one a processor
   int prefetch = -1;           // batches ahead; -1: as the plan says
+  // The first so many batches are replayed for ever, as LoaderOptions::headspace: the rate is the trainer's own
+  // ceiling and nothing is learned from the data as it is. 0: off.
+  std::uint64_t headspace = 0;
   // Batches a step: their gradients are summed before one all-reduce and one update, as if they were one
   // batch (the last step of a pass may have fewer).
   int accumulate = 1;

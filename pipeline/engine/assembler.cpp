@@ -96,6 +96,7 @@ void StreamEngine::begin(std::uint64_t sequence) {
   for (std::size_t r = 0; r < slot.shares.size(); ++r) {
     if (copies(slot.shares[r]) && slot.shares[r].fenced) copy_streams_[r]->wait(*slot.shares[r].fence);
   }
+  if (replays(sequence)) return replay(sequence);
   slot.begin(schedule_.position(sequence));
   schedule_.locate(slot.position, slot.records, slot.passes);
   slot.block_rows = rows_of_a_block(program_, layout_);
@@ -108,6 +109,24 @@ void StreamEngine::begin(std::uint64_t sequence) {
     slot.held = layout_.replicas;
   }
   board_->publish(sequence, fetched_by());
+}
+
+// Every slot has been written once before its bytes are handed out again.
+bool StreamEngine::replays(std::uint64_t sequence) const noexcept {
+  return options_.headspace > 0 && sequence - first_ >= std::max<std::uint64_t>(options_.headspace, slots_.size());
+}
+
+// The bytes a slot holds become another batch: only the copy is done again.
+void StreamEngine::replay(std::uint64_t sequence) {
+  Slot& slot = slot_of(sequence);
+  slot.replay(schedule_.position(sequence));
+  {
+    const std::lock_guard lock(mutex_);
+    slot.sequence = sequence;
+    slot.held = layout_.replicas;
+    slot.assembled = copies();
+  }
+  if (!copies()) make_ready(slot);
 }
 
 // What may wait for a file is the readers', where there are any; but of small samples in a warm cache handing each

@@ -21,7 +21,7 @@ BatchPosition BatchSchedule::position(std::uint64_t sequence) const noexcept {
 }
 
 void BatchSchedule::locate(const BatchPosition& position, std::span<std::uint64_t> records,
-                      std::span<std::uint64_t> passes) {
+                           std::span<std::uint64_t> passes) {
   const std::uint64_t first = position.step * global_;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Located located = cursor_.locate(position.epoch, first + i);

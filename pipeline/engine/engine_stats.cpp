@@ -75,7 +75,7 @@ std::vector<StageStats> StreamEngine::stage_stats() const {
 
 LoaderStats StreamEngine::stats() const {
   LoaderStats stats;
-  stats.batches = state().sequence - first_;
+  stats.batches = position() - first_;
   std::uint64_t ready = 0, asked_ready = 0;
   for (const Consumer& consumer : consumers_) {
     stats.examples += consumer.examples.load();

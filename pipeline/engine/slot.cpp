@@ -53,6 +53,16 @@ void Slot::begin(const BatchPosition& at) {
   }
 }
 
+void Slot::replay(const BatchPosition& at) {
+  const std::int64_t examples = position.global_examples;
+  position = at;
+  position.global_examples = examples;
+  for (SlotShare& share : shares) {
+    share.fenced = false;
+    share.released = false;
+  }
+}
+
 SampleProgram::Rows Slot::rows(int replica, std::int64_t local_row) const noexcept {
   SampleProgram::Rows rows{};
   std::byte* base = shares[static_cast<std::size_t>(replica)].host.data();

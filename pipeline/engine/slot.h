@@ -48,6 +48,8 @@ class Slot {
   // Takes the next batch in: `records` and `passes` are filled in afterwards. Rows without an example
   // become zero.
   void begin(const BatchPosition& at);
+  // Hands out what it holds once more, as another batch.
+  void replay(const BatchPosition& at);
   SampleProgram::Rows rows(int replica, std::int64_t local_row) const noexcept;
   // Of an example by its position in the global batch, whichever replica has it.
   SampleProgram::Rows rows_of(std::int64_t example) const noexcept;

@@ -154,9 +154,17 @@ void StreamEngine::shut_down() noexcept {
 bool StreamEngine::is_forked() const noexcept { return getpid() != process_; }
 
 LoaderState StreamEngine::state() const {
+  if (options_.headspace > 0) {
+    throw ConfigError("a stream in headspace mode has no state: its batches are replayed",
+                      "save states of runs with LoaderOptions::headspace = 0");
+  }
+  return {.fingerprint = fingerprint_, .sequence = position()};
+}
+
+std::uint64_t StreamEngine::position() const {
   std::uint64_t sequence = consumers_.front().taken.load();
   for (const Consumer& consumer : consumers_) sequence = std::min(sequence, consumer.taken.load());
-  return {.fingerprint = fingerprint_, .sequence = sequence};
+  return sequence;
 }
 
 bool StreamEngine::copies() const noexcept {

@@ -83,6 +83,8 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   std::uint64_t begin_counted(std::uint64_t sequence, std::uint64_t idle_since);
   void begin(std::uint64_t sequence);
   FetchedBy fetched_by() const;
+  bool replays(std::uint64_t sequence) const noexcept;
+  void replay(std::uint64_t sequence);
   void copy(std::uint64_t sequence);
 
   // workers.cpp: compute threads and readers.
@@ -114,6 +116,9 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   void begin_window(std::uint64_t sequence, std::uint64_t now);
   TuningWindow end_window(std::uint64_t now) const;
   void apply_tuning();
+
+  // The sequence of the first batch that some replica has not taken.
+  std::uint64_t position() const;
 
   // engine_stats.cpp
   std::vector<StageStats> stage_stats() const;

@@ -31,6 +31,7 @@ LoaderOptions loader_options(const FitOptions& options, std::uint64_t passes) {
   loader.epochs = passes;
   loader.threads = options.threads;
   loader.prefetch = options.prefetch;
+  loader.headspace = options.headspace;
   return loader;
 }
 

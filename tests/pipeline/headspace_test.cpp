@@ -1,0 +1,61 @@
+// Headspace mode: the first batches again and again, for nothing.
+#include <gtest/gtest.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/pipeline/fake_source.h"
+#include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/discrete_device.h"
+
+namespace headrace {
+namespace {
+
+using test::FakeSource;
+
+std::vector<std::int64_t> values_of(const Batch& batch) {
+  std::vector<std::int64_t> values(static_cast<std::size_t>(batch.examples()));
+  std::memcpy(values.data(), batch.tensor("value").data, values.size() * sizeof(std::int64_t));
+  return values;
+}
+
+TEST(Headspace, ReplaysTheRingAndReadsNothingMore) {
+  const auto source = std::make_shared<FakeSource>(100);
+  DeviceGroup devices = test::cpu_replicas(1);
+  Loader loader(Dataset::from(source).batch({.global = 10}), devices,
+                {.epochs = 1000, .threads = 2, .prefetch = 3, .headspace = 1});
+  std::vector<std::vector<std::int64_t>> first;
+  for (int i = 0; i < 4; ++i) first.push_back(values_of(*loader.next()));
+  const std::uint64_t reads = source->reads();
+  for (std::size_t i = 4; i < 500; ++i) {
+    const std::optional<Batch> batch = loader.next();
+    ASSERT_EQ(values_of(*batch), first[i % 4]) << i;
+    ASSERT_EQ(batch->position().sequence, i);
+  }
+  EXPECT_EQ(source->reads(), reads);
+  EXPECT_GE(loader.stats().batches, 499U);
+}
+
+TEST(Headspace, HasNoIdentity) {
+  DeviceGroup devices = test::cpu_replicas(1);
+  Loader loader(Dataset::from(test::numbers(10)).batch({.global = 5}), devices, {.headspace = 2});
+  EXPECT_THROW(loader.state(), ConfigError);
+  StreamDigest digest(devices);
+  EXPECT_THROW(digest.next(loader), ConfigError);
+}
+
+TEST(Headspace, CopiesAgainWhereBatchesAreCopied) {
+  std::vector<std::unique_ptr<Device>> cpus;
+  cpus.push_back(std::make_unique<test::DiscreteDevice>(backends().front()->open(0, "gpu:0", 1)));
+  DeviceGroup devices(std::move(cpus));
+  Loader loader(Dataset::from(test::numbers(20)).batch({.global = 10}), devices,
+                {.epochs = 50, .threads = 1, .prefetch = 1, .headspace = 2});
+  int batches = 0;
+  while (auto batch = loader.next()) {
+    batch->ready().wait();
+    EXPECT_EQ(batch->examples(), 10);
+    ++batches;
+  }
+  EXPECT_EQ(batches, 100);
+}
+
+}  // namespace
+}  // namespace headrace
