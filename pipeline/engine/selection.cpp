@@ -1,12 +1,12 @@
 #include "headrace/pipeline/engine/selection.h"
 
 #include <fmt/format.h>
-#include <tbb/blocked_range.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
+#include <tbb/info.h>
 
+#include <algorithm>
 #include <atomic>
 #include <limits>
+#include <thread>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/engine/failure.h"
@@ -112,13 +112,18 @@ BitSelect Selection::scan() const {
   const IndexMap map(plan.source->info().records, stages, 0);
   std::vector<std::uint64_t> words(static_cast<std::size_t>((map.size() + 63) / 64));
   FirstFailure failure;
-  tbb::task_arena arena;  // not the caller's: its threads may be few, and at work
-  arena.execute([&] {
-    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, words.size()), [&](const auto& range) {
-      Judge judge(*plan.source, map, filter_, failure);
-      for (std::size_t i = range.begin(); i < range.end(); ++i) words[i] = judge.word(i);
-    });
-  });
+  // Threads of its own: the caller's arena may be at work, and reads may block.
+  std::atomic<std::size_t> next{0};
+  const auto judge_words = [&] {
+    Judge judge(*plan.source, map, filter_, failure);
+    for (std::size_t i = 0; (i = next.fetch_add(1)) < words.size();) words[i] = judge.word(i);
+  };
+  {
+    std::vector<std::jthread> helpers;
+    const auto most = std::min(words.size(), static_cast<std::size_t>(tbb::info::default_concurrency()));
+    for (std::size_t i = 1; i < most; ++i) helpers.emplace_back(judge_words);
+    judge_words();
+  }
   failure.raise();
   return BitSelect(std::move(words));
 }
