@@ -91,11 +91,16 @@ void Autotuner::next_candidate() {
   candidate_ = kept_ - step_;
   threads_ = candidate_;
   windows_ = 0;
-  candidate_rate_ = kept_rate_ = 0;
+  candidate_rate_ = kept_rate_ = candidate_stalled_ = 0;
 }
 
 void Autotuner::try_threads(const TuningWindow& window) {
-  (threads_ == candidate_ ? candidate_rate_ : kept_rate_) += window.examples_per_second;
+  if (threads_ == candidate_) {
+    candidate_rate_ += window.examples_per_second;
+    candidate_stalled_ = std::max(candidate_stalled_, window.stalled);
+  } else {
+    kept_rate_ += window.examples_per_second;
+  }
   ++windows_;
   const bool pairs = windows_ % 2 == 0;
   if (windows_ == kWindows || (pairs && candidate_rate_ < kHopeless * kept_rate_)) return judge_threads();
@@ -105,11 +110,13 @@ void Autotuner::try_threads(const TuningWindow& window) {
 void Autotuner::judge_threads() {
   const double ratio = kept_rate_ > 0 ? candidate_rate_ / kept_rate_ : 1;
   const double loss = loss_ * std::min(1.0, ratio);
-  if (ratio >= kAsFast && loss >= kAllowedLoss) {
-    threads_reason_ = fmt::format("{:.2f} of the rate with {}", ratio, kept_);
+  const bool as_fast = ratio >= kAsFast && loss >= kAllowedLoss;
+  if (as_fast || candidate_stalled_ < kNoStall) {
+    threads_reason_ = as_fast ? fmt::format("{:.2f} of the rate with {}", ratio, kept_)
+                              : fmt::format("consumers wait {:.0f} % of their time", 100 * candidate_stalled_);
     refused_.clear();
     kept_ = candidate_;
-    loss_ = loss;
+    if (as_fast) loss_ = loss;
   } else {
     refused_ = fmt::format("{} give {:.2f} of the rate", candidate_, ratio);
     step_ /= 2;

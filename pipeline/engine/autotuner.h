@@ -24,7 +24,8 @@ struct TuningLimits {
 
 // Readers first: doubled while compute threads wait for busy ones and the rate rises, fewer where they idle.
 // Then compute threads: steps down from all of them, halved at each refusal; a smaller number is kept where the
-// rate stays within 4 % of the best. Each candidate is measured twice, in turn with the number kept so far.
+// rate stays within 4 % of the best, or where consumers do not wait: then the rate is theirs. Each candidate is
+// measured twice, in turn with the number kept so far.
 class Autotuner {
  public:
   explicit Autotuner(const TuningLimits& limits);
@@ -62,6 +63,7 @@ class Autotuner {
   int kept_ = 0, candidate_ = 0, step_ = 0;
   int windows_ = 0;                            // of this candidate, it and the kept number in turn
   double candidate_rate_ = 0, kept_rate_ = 0;  // sums
+  double candidate_stalled_ = 0;               // the most of its windows
   double loss_ = 1;                            // of the kept number against the best one
   std::string refused_;
   double stalled_sum_ = 0;

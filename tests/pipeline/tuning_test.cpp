@@ -47,7 +47,7 @@ TEST(Tuning, LeavesThreadsIdleForASlowConsumer) {
   Loader loader(augmented(16), devices, {.epochs = kWithoutEnd, .cpu_budget = 4});
   for (const Stopwatch watch; !loader.tuned() && watch.seconds() < 20;) {
     const auto batch = loader.next();
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::this_thread::sleep_for(std::chrono::milliseconds(15));
   }
   EXPECT_EQ(loader.threads(), 1) << "one makes batches faster than they are taken";
 }

@@ -93,6 +93,13 @@ TEST(Autotuner, LeavesThreadsIdleThatDoNotHelp) {
   EXPECT_GE(tuner.threads(), 4);
 }
 
+// Batches come in lumps, so that the rate of a short window says little: consumers that never wait have enough.
+TEST(Autotuner, LeavesThreadsIdleWhereConsumersDoNotWaitHoweverTheRateVaries) {
+  Autotuner tuner(kResident);
+  windows_until_settled(tuner, {.per_thread = 100, .consumer = 90, .noise = 0.5});
+  EXPECT_EQ(tuner.threads(), 1) << tuner.threads_reason();
+}
+
 TEST(Autotuner, TriesNothingWhereTheNumberWasAskedFor) {
   Autotuner tuner({.threads = 4, .least_threads = 4, .readers = 3, .least_readers = 3, .most_readers = 3});
   EXPECT_TRUE(tuner.settled());
