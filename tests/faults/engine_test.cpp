@@ -288,21 +288,24 @@ TEST(EngineFaults, AForkedChildIsToldSo) {
 }
 
 TEST(EngineFaults, SlowSamplesAreOvertakenWithinTheWindow) {
-  // One record in 20 takes 20 times as long; with two threads and a window of batches order costs little.
-  const auto nap = [](std::int64_t record) {
-    std::this_thread::sleep_for(std::chrono::microseconds(record % 20 == 0 ? 4000 : 200));
+  // Every 50th record, once begun, ends only after one that lies two batches behind it: in order this would stand.
+  std::atomic<std::int64_t> latest{-1};
+  std::atomic<int> not_overtaken{0};
+  const auto wait_for_later = [&](std::int64_t record) {
+    for (std::int64_t seen = latest; seen < record && !latest.compare_exchange_weak(seen, record);) {
+    }
+    if (record % 50 != 0 || record + 20 >= 400) return;
+    const Stopwatch watch;
+    while (latest < record + 20 && watch.seconds() < 10) std::this_thread::yield();
+    if (latest < record + 20) ++not_overtaken;
   };
   DeviceGroup devices = cpu_replicas(1);
-  const auto seconds = [&](int prefetch) {
-    Loader loader(Dataset::from(numbers(400)).map(on_each(nap)).batch({.global = 10}), devices,
-                  {.threads = 4, .prefetch = prefetch});
-    const Stopwatch watch;
-    std::uint64_t step = 0;
-    while (const auto batch = loader.next()) EXPECT_EQ(batch->position().step, step++);
-    return watch.seconds();
-  };
-  // The naps alone: 400 x 0.39 ms over 4 threads.
-  EXPECT_LT(seconds(8), 0.75 * seconds(0));
+  Loader loader(Dataset::from(numbers(400)).map(on_each(wait_for_later)).batch({.global = 10}), devices,
+                {.threads = 4, .prefetch = 8});
+  std::uint64_t step = 0;
+  while (const auto batch = loader.next()) EXPECT_EQ(batch->position().step, step++);
+  EXPECT_EQ(step, 40U);
+  EXPECT_EQ(not_overtaken, 0);
 }
 
 }  // namespace
