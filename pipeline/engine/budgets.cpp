@@ -47,7 +47,7 @@ void StreamEngine::allocate_slots() {
     slots_.back()->pageable = std::move(in_memory);
     slots_.back()->pinned = std::move(in_pinned);
   }
-  std::string reason = "as asked for";
+  std::string reason = "as the options or the plan say";
   if (slots < wanted) {
     const bool by_memory = pageable <= pinned;
     reason = fmt::format("{} instead of {}: each batch takes {} bytes of the {} of {}", slots - 1, wanted - 1,

@@ -27,14 +27,11 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
-// The rows as written.
-struct Manifest {
-  struct Entry {
-    std::string path, label;
-    std::uint64_t line;
-  };
-  std::vector<Entry> entries;
+struct Entry {
+  std::string path, label;  // as written
+  std::uint64_t line;
 };
+using Manifest = std::vector<Entry>;
 
 std::size_t column(const CsvRow& header, const std::string& name, const std::string& source) {
   const auto found = std::ranges::find(header.cells, name);
@@ -62,12 +59,12 @@ Manifest read_manifest(const std::filesystem::path& csv, const CsvOptions& optio
               ? fmt::format("line {} has {} fields where the first line has {}", row.line, row.cells.size(),
                             columns)
               : fmt::format("line {} has an empty {}", row.line, row.cells[path].empty() ? "path" : "label"),
-          {.source = source, .record = manifest.entries.size()}, "put text with commas in quotes");
+          {.source = source, .record = manifest.size()}, "put text with commas in quotes");
     }
-    manifest.entries.push_back(
+    manifest.push_back(
         {.path = std::move(row.cells[path]), .label = std::move(row.cells[label]), .line = row.line});
   }
-  if (manifest.entries.empty()) throw DataError(ErrorCode::kDataCorrupt, "names no image", {.source = source});
+  if (manifest.empty()) throw DataError(ErrorCode::kDataCorrupt, "names no image", {.source = source});
   return manifest;
 }
 
@@ -75,8 +72,8 @@ Manifest read_manifest(const std::filesystem::path& csv, const CsvOptions& optio
 class Labels {
  public:
   Labels(const Manifest& manifest, const std::string& source) {
-    names_ = !parse_integer(manifest.entries.front().label).has_value();
-    for (const Manifest::Entry& entry : manifest.entries) {
+    names_ = !parse_integer(manifest.front().label).has_value();
+    for (const Entry& entry : manifest) {
       if (names_) {
         classes_.push_back(entry.label);
       } else if (!parse_integer(entry.label)) {
@@ -109,7 +106,7 @@ class CsvManifest final : public Source {
     info_.name = csv.string();
     const Labels labels(manifest, info_.name);
     Fingerprint revision("");
-    for (const Manifest::Entry& entry : manifest.entries) {
+    for (const Entry& entry : manifest) {
       table_.add(entry.path, labels.value(entry.label));
       const File file = open_file(entry);
       sizes_.push_back(file.size());
@@ -152,7 +149,7 @@ class CsvManifest final : public Source {
   std::string describe(std::uint64_t index) const override { return std::string(table_.name(index)); }
 
  private:
-  File open_file(const Manifest::Entry& entry) const {
+  File open_file(const Entry& entry) const {
     try {
       return File::open(folder_ / entry.path);
     } catch (const DataError& error) {
