@@ -7,23 +7,13 @@
 #include "headrace/devices/base/rng.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/images.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace {
 namespace {
 
 using test::digests_of;
-using test::FakeSource;
-
-std::shared_ptr<FakeSource> jpegs(int count) {
-  std::vector<std::vector<std::byte>> images;
-  for (int i = 0; i < count; ++i) {
-    images.push_back(
-        test::encode_jpeg(test::make_picture(24 + i % 5, 30 - i % 3, 3, static_cast<std::uint64_t>(i))));
-  }
-  return std::make_shared<FakeSource>(std::move(images));
-}
+using test::fake_jpegs;
 
 Dataset finish(const Dataset& decoded) {
   return decoded.shuffle()
@@ -32,7 +22,7 @@ Dataset finish(const Dataset& decoded) {
 }
 
 TEST(CacheStage, LeavesTheStreamAsItIs) {
-  const auto source = jpegs(25);
+  const auto source = fake_jpegs(25);
   const Dataset base = Dataset::from(source).decode();
   const auto expected = digests_of(finish(base), 1, {.seed = 2, .epochs = 2, .threads = 1});
   for (int replicas : {1, 2, 4}) {
@@ -51,7 +41,7 @@ TEST(CacheStage, LeavesTheStreamAsItIs) {
 }
 
 TEST(CacheStage, OnDiskLeavesTheStreamAsItIs) {
-  const auto source = jpegs(25);
+  const auto source = fake_jpegs(25);
   const Dataset base = Dataset::from(source).decode();
   const auto expected = digests_of(finish(base), 1, {.seed = 2, .epochs = 2, .threads = 1});
   const test::TempFolder folder;
@@ -70,7 +60,7 @@ TEST(CacheStage, OnDiskLeavesTheStreamAsItIs) {
 }
 
 TEST(CacheStage, OnDiskSurvivesDamage) {
-  const auto source = jpegs(25);
+  const auto source = fake_jpegs(25);
   const Dataset base = Dataset::from(source).decode();
   const auto expected = digests_of(finish(base), 1, {.seed = 2, .epochs = 2, .threads = 1});
   const test::TempFolder folder;
@@ -91,7 +81,7 @@ TEST(CacheStage, OnDiskSurvivesDamage) {
 }
 
 TEST(CacheStage, OnDiskIsKeyedByWhatIsCached) {
-  const auto source = jpegs(4);
+  const auto source = fake_jpegs(4);
   const Dataset base = Dataset::from(source).decode();
   const test::TempFolder folder;
   digests_of(base.map(center_crop(8)).cache(disk(folder.path())).batch({.global = 2}), 1, {});
@@ -100,7 +90,7 @@ TEST(CacheStage, OnDiskIsKeyedByWhatIsCached) {
 }
 
 TEST(CacheStage, MayStandAnywhereBeforeRandomOperations) {
-  const auto source = jpegs(9);
+  const auto source = fake_jpegs(9);
   const Operations crop = center_crop(20);
   const Operations rest = normalize({0.5F}, {0.25F}) | pad_crop(20, 4) | flip();
   const auto stream = [&](const Dataset& dataset) {
@@ -116,7 +106,7 @@ TEST(CacheStage, MayStandAnywhereBeforeRandomOperations) {
 }
 
 TEST(CacheStage, WorksWhenOnlyAPartFits) {
-  const auto source = jpegs(25);
+  const auto source = fake_jpegs(25);
   const Dataset base = Dataset::from(source).decode();
   const auto expected = digests_of(finish(base), 1, {.seed = 2, .epochs = 3});
   const auto cache = memory(20'000);
@@ -127,7 +117,7 @@ TEST(CacheStage, WorksWhenOnlyAPartFits) {
 }
 
 TEST(CacheStage, RefusesAnotherStreamsCache) {
-  const auto source = jpegs(4);
+  const auto source = fake_jpegs(4);
   const auto cache = memory();
   DeviceGroup devices = test::cpu_replicas(1);
   const Dataset base = Dataset::from(source).decode();
@@ -139,7 +129,7 @@ TEST(CacheStage, RefusesAUserMapThatDrawsRandomNumbers) {
   UserMap map{.name = "dice", .output = {.dtype = DType::kU8, .shape = {1}}};
   map.function = [](auto&&, auto&&, auto&&, Philox& random) { random.next_u32(); };
   DeviceGroup devices = test::cpu_replicas(1);
-  Loader loader(Dataset::from(jpegs(4)).decode().map(user_map(map)).cache(memory()).batch({.global = 2}), devices);
+  Loader loader(Dataset::from(fake_jpegs(4)).decode().map(user_map(map)).cache(memory()).batch({.global = 2}), devices);
   EXPECT_THROW(loader.next(), DataError);
 }
 

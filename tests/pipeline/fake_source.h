@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "headrace/pipeline/source.h"
+#include "headrace/tests/support/images.h"
 
 namespace headrace::test {
 
@@ -58,5 +59,14 @@ class FakeSource final : public Source {
   std::vector<std::vector<std::byte>> images_;
   mutable std::atomic<std::uint64_t> reads_{0};
 };
+
+// JPEGs of pictures, a little different in size.
+inline std::shared_ptr<FakeSource> fake_jpegs(int count) {
+  std::vector<std::vector<std::byte>> images;
+  for (int i = 0; i < count; ++i) {
+    images.push_back(encode_jpeg(make_picture(24 + i % 5, 30 - i % 3, 3, static_cast<std::uint64_t>(i))));
+  }
+  return std::make_shared<FakeSource>(std::move(images));
+}
 
 }  // namespace headrace::test

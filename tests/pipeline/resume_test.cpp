@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace {
 namespace {
@@ -42,6 +44,42 @@ TEST(Resume, ContinuesAtEveryStepWithAnyReplicasAndThreads) {
                                   .start = state});
     EXPECT_EQ(rest, std::vector(whole.begin() + static_cast<std::ptrdiff_t>(step), whole.end()))
         << "from " << step;
+  }
+}
+
+// JPEGs, decoded whole and by their crop's window, without a cache and with one that is empty, half full or full.
+TEST(Resume, ContinuesAtEveryStepOfJpegsWhateverTheirCacheHolds) {
+  const auto source = test::fake_jpegs(23);
+  const test::TempFolder folder;
+  const auto stream = [&](const std::shared_ptr<SampleCache>& cache) {
+    const Dataset decoded = Dataset::from(source).decode();
+    return (cache ? decoded.cache(cache) : decoded)
+        .shuffle()
+        .map(random_resized_crop({.size = 16}) | flip() | normalize({0.5F}, {0.25F}))
+        .batch({.global = 7});
+  };
+  const auto whole = digests_of(stream(nullptr), 1, {.seed = 4, .epochs = 2, .threads = 1});
+  ASSERT_EQ(whole.size(), 8U);
+  const std::shared_ptr<SampleCache> full = memory();
+  digests_of(stream(full), 1, {.seed = 4});
+  for (std::size_t step = 0; step <= whole.size(); ++step) {
+    const auto part = memory(20'000);
+    const auto on_disk = disk(folder / std::to_string(step / 3));  // found empty, then full
+    for (const std::shared_ptr<SampleCache>& cache :
+         std::vector<std::shared_ptr<SampleCache>>{nullptr, memory(), part, full, on_disk}) {
+      DeviceGroup devices = cpu_replicas(1 + static_cast<int>(step % 3));
+      const LoaderOptions options{.seed = 4, .epochs = 2, .threads = 1 + static_cast<int>(step % 2)};
+      Loader first(stream(cache), devices, options);
+      StreamDigest digest(devices);
+      for (std::size_t i = 0; i < step; ++i) EXPECT_EQ(digest.next(first), whole[i]);
+      LoaderOptions rest = options;
+      rest.threads = 3;
+      rest.prefetch = static_cast<int>(step % 4);
+      rest.start = first.state();
+      EXPECT_EQ(digests_of(stream(cache), 2, rest),
+                std::vector(whole.begin() + static_cast<std::ptrdiff_t>(step), whole.end()))
+          << "from " << step;
+    }
   }
 }
 
