@@ -98,6 +98,18 @@ struct GeneratorOptions {
 };
 SourcePtr generator(GeneratorOptions options);
 
+// Records that a function gives one after another until it returns false: for what has no numbers and no known
+// length. It is called by the thread that opens the source, to the end at once; what it gave is kept in memory, so
+// that it is shuffled, cached and continued like everything else, and is identified by its bytes.
+struct PullOptions {
+  std::string name = "pulled";
+  Fields fields = {};
+  std::vector<std::string> classes = {};
+  std::uint64_t memory_limit = std::uint64_t{4} << 30;
+  std::function<bool(RecordWriter& record)> function = {};
+};
+SourcePtr pulled(PullOptions options);
+
 // One split of a record file, as convert_dataset() writes it (pipeline/FORMAT.md): read by position, each record
 // checked against its checksum at every read. Fields and classes are the origin's.
 SourcePtr record_file(const std::filesystem::path& path, Split split);

@@ -3,6 +3,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/fingerprint.h"
+#include "headrace/pipeline/sources/made_by_function.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 
 namespace headrace {
@@ -28,16 +29,10 @@ class Generator final : public Source {
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override {
     if (index >= info_.records) throw no_such_record(info_, index);
     RecordWriter writer(info_.fields, scratch);
-    try {
+    return with_foreign_errors("generator", {.source = info_.name, .record = index}, [&] {
       function_(index, writer);
       return writer.view();
-    } catch (const Error& error) {
-      throw DataError(error.code(), "generator: " + error.message(), {.source = info_.name, .record = index},
-                      error.hint());
-    } catch (const std::exception& error) {
-      throw DataError(ErrorCode::kInvalidArgument, std::string("generator: ") + error.what(),
-                      {.source = info_.name, .record = index});
-    }
+    });
   }
 
   std::string describe(std::uint64_t index) const override {
@@ -52,11 +47,7 @@ class Generator final : public Source {
 }  // namespace
 
 SourcePtr generator(GeneratorOptions options) {
-  if (!options.function) throw ConfigError("generator(" + options.name + ") has no function", "set function");
-  if (options.fields.empty() || options.fields.size() > kMaxFields) {
-    throw ConfigError("generator(" + options.name + ") has " + std::to_string(options.fields.size()) + " fields",
-                      "a record has 1 to " + std::to_string(kMaxFields));
-  }
+  check_made_by_function("generator", options.name, options.fields, static_cast<bool>(options.function));
   if (options.records >= std::uint64_t{1} << 48) {
     throw ConfigError("generator(" + options.name + "): more records than can be numbered", "at most 2^48 - 1");
   }

@@ -1,0 +1,34 @@
+// What sources that call a function of the caller's share.
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/field.h"
+
+namespace headrace {
+
+// ConfigError where a source `kind`(name) cannot be made.
+inline void check_made_by_function(const std::string& kind, const std::string& name, const Fields& fields,
+                                   bool has_function) {
+  if (!has_function) throw ConfigError(kind + "(" + name + ") has no function", "set function");
+  if (fields.empty() || fields.size() > kMaxFields) {
+    throw ConfigError(kind + "(" + name + ") has " + std::to_string(fields.size()) + " fields",
+                      "a record has 1 to " + std::to_string(kMaxFields));
+  }
+}
+
+// What `call` gives; whatever it throws becomes a DataError that says where.
+template <typename Call>
+auto with_foreign_errors(const std::string& kind, const DataLocation& at, const Call& call) {
+  try {
+    return call();
+  } catch (const Error& error) {
+    throw DataError(error.code(), kind + ": " + error.message(), at, error.hint());
+  } catch (const std::exception& error) {
+    throw DataError(ErrorCode::kInvalidArgument, kind + ": " + error.what(), at);
+  }
+}
+
+}  // namespace headrace
