@@ -1,7 +1,13 @@
 #include "headrace/pipeline/convert.h"
 
+#include <tbb/info.h>
+
 #include <algorithm>
+#include <atomic>
+#include <exception>
+#include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "headrace/devices/base/error.h"
@@ -28,6 +34,7 @@ void check(const ConvertOptions& options, const std::filesystem::path& to) {
     throw ConfigError("a JPEG quality of " + std::to_string(options.quality),
                       "it is 1 to 100, or 0 to keep the bytes of the images");
   }
+  if (options.threads < 0) throw ConfigError("threads = " + std::to_string(options.threads) + " is negative");
   if (path_kind(to) == PathKind::kDirectory) {
     throw ConfigError(to.string() + " is a folder", "name the file that the records go to");
   }
@@ -89,34 +96,95 @@ std::string name_of(const Source& source, std::uint64_t record) {
   return name == source.info().name + "[" + std::to_string(record) + "]" ? std::string() : name;
 }
 
+// One record as it will be written, or why it cannot be.
+struct Packed {
+  std::array<std::vector<std::byte>, kMaxFields> bytes;
+  std::exception_ptr error;
+};
+
+// What one thread makes records with.
 class Packer {
  public:
-  Packer(RecordFileWriter& writer, const ConvertOptions& options)
-      : writer_(writer), recoder_({.max_side = options.max_side, .quality = options.quality}) {}
+  explicit Packer(const RecodeOptions& options) : recoder_(options) {}
 
-  void pack(const Source& source, std::uint64_t record) {
-    RecordView view = source.read(record, scratch_);
-    const Fields& fields = source.info().fields;
-    for (std::size_t i = 0; i < fields.size(); ++i) {
-      if (fields[i].encoding != Encoding::kImage) continue;
-      try {
-        view.fields[i] = recoder_.recode(view.fields[i]);
-      } catch (const Error& error) {
-        throw DataError(error.code(), source.describe(record) + ": " + error.message(),
-                        {.source = source.info().name, .record = record}, error.hint());
+  void pack(const Source& source, std::uint64_t record, Packed& to) {
+    to.error = nullptr;
+    try {
+      const RecordView view = source.read(record, scratch_);
+      const Fields& fields = source.info().fields;
+      for (std::size_t i = 0; i < fields.size(); ++i) {
+        const auto bytes =
+            fields[i].encoding == Encoding::kImage ? recode(source, record, view.fields[i]) : view.fields[i];
+        to.bytes[i].assign(bytes.begin(), bytes.end());
       }
-      // A second image of the record would overwrite the first one's bytes.
-      images_[i].assign(view.fields[i].begin(), view.fields[i].end());
-      view.fields[i] = images_[i];
+    } catch (...) {
+      to.error = std::current_exception();
     }
-    writer_.append(view, name_of(source, record));
   }
 
  private:
-  RecordFileWriter& writer_;
+  std::span<const std::byte> recode(const Source& source, std::uint64_t record, std::span<const std::byte> image) {
+    try {
+      return recoder_.recode(image);
+    } catch (const Error& error) {
+      throw DataError(error.code(), source.describe(record) + ": " + error.message(),
+                      {.source = source.info().name, .record = record}, error.hint());
+    }
+  }
+
   ImageRecoder recoder_;
   std::vector<std::byte> scratch_;
-  std::array<std::vector<std::byte>, kMaxFields> images_;
+};
+
+// Makes a few records for each thread at a time, then writes them in order: what is written depends on no thread.
+class Packing {
+ public:
+  Packing(RecordFileWriter& writer, const ConvertOptions& options) : writer_(writer) {
+    const RecodeOptions recode{.max_side = options.max_side, .quality = options.quality};
+    // Copying bytes is the disk's work: more threads would wait for it.
+    const int threads = recode.changes_nothing() ? 1
+                        : options.threads > 0    ? options.threads
+                                                 : tbb::info::default_concurrency();
+    for (int i = 0; i < threads; ++i) packers_.emplace_back(recode);
+    records_.resize(packers_.size() * kRecordsAThread);
+  }
+
+  template <typename Done>
+  void pack(const Source& source, const Done& done) {
+    const std::uint64_t records = source.info().records;
+    for (std::uint64_t first = 0; first < records; first += records_.size()) {
+      const std::uint64_t count = std::min<std::uint64_t>(records_.size(), records - first);
+      make(source, first, count);
+      for (std::uint64_t i = 0; i < count; ++i) {
+        write(source, first + i, records_[i]);
+        done();
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kRecordsAThread = 16;
+
+  void make(const Source& source, std::uint64_t first, std::uint64_t count) {
+    std::atomic<std::uint64_t> next{0};
+    const auto work = [&](Packer& packer) {
+      for (std::uint64_t i = 0; (i = next.fetch_add(1)) < count;) packer.pack(source, first + i, records_[i]);
+    };
+    std::vector<std::jthread> helpers;
+    for (std::size_t i = 1; i < packers_.size(); ++i) helpers.emplace_back(work, std::ref(packers_[i]));
+    work(packers_.front());
+  }
+
+  void write(const Source& source, std::uint64_t record, const Packed& packed) {
+    if (packed.error) std::rethrow_exception(packed.error);
+    RecordView view;
+    std::ranges::copy(packed.bytes, view.fields.begin());
+    writer_.append(view, name_of(source, record));
+  }
+
+  RecordFileWriter& writer_;
+  std::vector<Packer> packers_;
+  std::vector<Packed> records_;
 };
 
 }  // namespace
@@ -129,13 +197,12 @@ ConvertResult convert_dataset(const std::filesystem::path& data, const std::file
   RecordFileHeader header = header_of(parts, options);
   const std::uint64_t records = header.records();
   RecordFileWriter writer(to, std::move(header));
-  Packer packer(writer, options);
+  Packing packing(writer, options);
   for (const Part& part : parts) {
-    for (std::uint64_t i = 0; i < part.source->info().records; ++i) {
-      packer.pack(*part.source, i);
+    packing.pack(*part.source, [&] {
       ++result.records;
       if (options.progress) options.progress(result.records, records);
-    }
+    });
   }
   result.bytes = writer.finish();
   return result;

@@ -16,6 +16,7 @@ struct ConvertOptions {
   std::int64_t max_side = 0;
   // 1 to 100: every encoded image becomes a JPEG of this quality. 0: only those that max_side reduces do, at 90.
   int quality = 0;
+  int threads = 0;  // that decode and encode; 0: one a processor. The file is the same with any number
   // Only this split; without it both, or the only one of a format that has no other.
   std::optional<Split> split = {};
   // Told after each record, from the calling thread: how many are done, of how many.

@@ -75,6 +75,8 @@ void add_convert_command(CLI::App& program) {
       ->add_option("--quality", options->convert.quality,
                    "encode every image anew at this JPEG quality; reduced ones are at 90 without it")
       ->check(CLI::Range(1, 100));
+  command->add_option("--threads", options->convert.threads, "that decode and encode; 0: one a processor")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--json", options->json, "results as JSON lines into this file, - for standard output");
   command->callback([options] { convert(*options); });
 }

@@ -129,7 +129,8 @@ TEST(CacheStage, RefusesAUserMapThatDrawsRandomNumbers) {
   UserMap map{.name = "dice", .output = {.dtype = DType::kU8, .shape = {1}}};
   map.function = [](auto&&, auto&&, auto&&, Philox& random) { random.next_u32(); };
   DeviceGroup devices = test::cpu_replicas(1);
-  Loader loader(Dataset::from(fake_jpegs(4)).decode().map(user_map(map)).cache(memory()).batch({.global = 2}), devices);
+  Loader loader(Dataset::from(fake_jpegs(4)).decode().map(user_map(map)).cache(memory()).batch({.global = 2}),
+                devices);
   EXPECT_THROW(loader.next(), DataError);
 }
 

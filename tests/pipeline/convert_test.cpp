@@ -170,12 +170,28 @@ TEST(Convert, ReducesAndEncodesAnew) {
   EXPECT_EQ(bytes[0], std::byte{0xFF}) << "a JPEG now";
 }
 
+TEST(Convert, WritesTheSameBytesWithAnyNumberOfThreads) {
+  TempFolder folder;
+  std::map<std::string, Bytes> files;
+  for (int i = 0; i < 75; ++i) {
+    files["a/" + std::to_string(100 + i) + ".jpg"] =
+        encode_jpeg(make_picture(20 + i % 7, 40, 3, static_cast<std::uint64_t>(i)));
+  }
+  const std::filesystem::path data = folder.write("a.tar", pack_images(files).finish());
+  convert_dataset(data, folder / "one", {.max_side = 30, .threads = 1});
+  for (const int threads : {0, 2, 3}) {
+    convert_dataset(data, folder / "more", {.max_side = 30, .threads = threads});
+    EXPECT_EQ(read_whole_file(folder / "more"), read_whole_file(folder / "one")) << threads;
+  }
+}
+
 TEST(Convert, SaysWhatCannotBe) {
   TempFolder folder;
   write_idx(folder);
   EXPECT_THAT(error_of<ConfigError>(folder.path(), folder / "a", {.max_side = 10}), HasSubstr("raw pixels"));
   EXPECT_THAT(error_of<ConfigError>(folder.path(), folder / "a", {.quality = 101}), HasSubstr("101"));
   EXPECT_THAT(error_of<ConfigError>(folder.path(), folder / "a", {.max_side = -1}), HasSubstr("-1"));
+  EXPECT_THAT(error_of<ConfigError>(folder.path(), folder / "a", {.threads = -2}), HasSubstr("threads = -2"));
   EXPECT_THAT(error_of<ConfigError>(folder.path(), folder.path()), HasSubstr("is a folder"));
   EXPECT_THAT(error_of<DataError>(folder / "gone", folder / "a"), HasSubstr("no such file"));
   EXPECT_THAT(error_of<DataError>(folder.path(), folder / "no" / "a"), HasSubstr("cannot create"));

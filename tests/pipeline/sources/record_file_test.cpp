@@ -4,9 +4,9 @@
 
 #include <optional>
 
+#include "headrace/devices/base/byte_writer.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/convert.h"
-#include "headrace/devices/base/byte_writer.h"
 #include "headrace/pipeline/sources/record_file_writer.h"
 #include "headrace/tests/pipeline/sources/file_source_suite.h"
 #include "headrace/tests/pipeline/sources/image_fixture.h"
