@@ -3,13 +3,14 @@
 namespace headrace {
 
 Batch::Batch(BatchPosition position, std::int64_t examples, const Fields* fields,
-             std::span<const TensorView> tensors, std::span<const std::uint64_t> records, const Event* ready,
-             std::unique_ptr<BatchLease> lease)
+             std::span<const TensorView> tensors, std::span<const std::uint64_t> records,
+             std::span<const BadRecord> bad, const Event* ready, std::unique_ptr<BatchLease> lease)
     : position_(position),
       examples_(examples),
       fields_(fields),
       tensors_(tensors),
       records_(records),
+      bad_(bad),
       ready_(ready),
       lease_(std::move(lease)) {}
 

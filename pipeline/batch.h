@@ -9,6 +9,7 @@
 #include "headrace/devices/event.h"
 #include "headrace/devices/stream.h"
 #include "headrace/devices/tensor.h"
+#include "headrace/pipeline/bad_record.h"
 #include "headrace/pipeline/field.h"
 
 namespace headrace {
@@ -18,7 +19,7 @@ struct BatchPosition {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;            // within the epoch
   std::uint64_t sequence = 0;        // over all epochs
-  std::int64_t global_examples = 0;  // real examples over all replicas
+  std::int64_t global_examples = 0;  // real examples over all replicas; those skipped are none
   std::int64_t first_row = 0;        // real examples in the replicas before this one
   bool last_of_epoch = false;
 };
@@ -36,7 +37,8 @@ class BatchLease {
 class Batch {
  public:
   Batch(BatchPosition position, std::int64_t examples, const Fields* fields, std::span<const TensorView> tensors,
-        std::span<const std::uint64_t> records, const Event* ready, std::unique_ptr<BatchLease> lease);
+        std::span<const std::uint64_t> records, std::span<const BadRecord> bad, const Event* ready,
+        std::unique_ptr<BatchLease> lease);
   Batch(Batch&&) noexcept = default;
   Batch& operator=(Batch&&) noexcept = default;
   ~Batch();
@@ -52,6 +54,9 @@ class Batch {
   // Source record of each real example.
   std::span<const std::uint64_t> records() const noexcept { return records_; }
 
+  // Records of the global batch that could not be used, in order; see ErrorPolicy. All replicas are told all.
+  std::span<const BadRecord> bad_records() const noexcept { return bad_; }
+
   // Complete when the tensors may be read. Streams wait(ready()), hosts ready().wait().
   const Event& ready() const noexcept { return *ready_; }
 
@@ -64,6 +69,7 @@ class Batch {
   const Fields* fields_ = nullptr;
   std::span<const TensorView> tensors_;
   std::span<const std::uint64_t> records_;
+  std::span<const BadRecord> bad_;
   const Event* ready_ = nullptr;
   std::unique_ptr<BatchLease> lease_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace headrace {
 namespace {
@@ -32,14 +33,31 @@ void Ledger::add(const Batch& batch, int replica) {
     entries_.push_back(
         {.epoch = batch.position().epoch, .step = batch.position().step, .replica = replica, .record = record});
   }
+  if (replica != 0) return;  // all are told the same
+  for (const BadRecord& bad : batch.bad_records()) {
+    set_aside_.push_back({.epoch = batch.position().epoch, .record = bad.record, .substitute = bad.substitute});
+  }
 }
 
-std::optional<std::string> Ledger::find_breach(std::uint64_t epoch, const EpochContents& expected) const {
-  std::vector<std::uint64_t> seen;
+std::vector<std::uint64_t> Ledger::seen_in(std::uint64_t epoch) const {
+  std::vector<std::uint64_t> seen, stand_ins;
   for (const LedgerEntry& entry : entries_) {
     if (entry.epoch == epoch) seen.push_back(entry.record);
   }
-  std::sort(seen.begin(), seen.end());
+  for (const SetAside& one : set_aside_) {
+    if (one.epoch != epoch) continue;
+    seen.push_back(one.record);
+    if (one.substitute) stand_ins.push_back(*one.substitute);
+  }
+  std::ranges::sort(seen);
+  std::ranges::sort(stand_ins);
+  std::vector<std::uint64_t> real;
+  std::ranges::set_difference(seen, stand_ins, std::back_inserter(real));
+  return real;
+}
+
+std::optional<std::string> Ledger::find_breach(std::uint64_t epoch, const EpochContents& expected) const {
+  const std::vector<std::uint64_t> seen = seen_in(epoch);
   std::uint64_t missing = 0;
   std::optional<std::uint64_t> first_missing;
   auto at = seen.begin();

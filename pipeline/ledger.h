@@ -36,12 +36,26 @@ class Ledger {
   // In the order they were added.
   const std::vector<LedgerEntry>& entries() const noexcept { return entries_; }
 
-  // Nothing where the epoch holds exactly the expected records; else what is wrong, naming the first missing or
-  // surplus record and the batches it is in.
+  // Records set aside by an ErrorPolicy, over all epochs.
+  std::uint64_t set_aside() const noexcept { return set_aside_.size(); }
+
+  // Nothing where the epoch holds exactly the expected records, a bad one at the place where it was skipped or
+  // another one stands for it; else what is wrong, naming the first missing or surplus record and the batches it
+  // is in.
   std::optional<std::string> find_breach(std::uint64_t epoch, const EpochContents& expected) const;
 
  private:
+  struct SetAside {
+    std::uint64_t epoch = 0;
+    std::uint64_t record = 0;
+    std::optional<std::uint64_t> substitute = {};
+  };
+
+  // Ascending; what stands for another record counts as that.
+  std::vector<std::uint64_t> seen_in(std::uint64_t epoch) const;
+
   std::vector<LedgerEntry> entries_;
+  std::vector<SetAside> set_aside_;
 };
 
 }  // namespace headrace

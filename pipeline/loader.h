@@ -11,6 +11,7 @@
 #include "headrace/pipeline/batch.h"
 #include "headrace/pipeline/choice.h"
 #include "headrace/pipeline/dataset.h"
+#include "headrace/pipeline/error_policy.h"
 #include "headrace/pipeline/loader_state.h"
 #include "headrace/pipeline/stats.h"
 
@@ -25,6 +26,8 @@ struct LoaderOptions {
   std::optional<LoaderState> start = {};  // continue from here; ConfigError when it belongs to another stream
   double stall_timeout_seconds = 120;     // next() fails, naming the stage waited for, after this long; 0: never
   std::size_t trace_spans = 0;            // the latest spans kept of each thread; 0: nothing is traced
+
+  ErrorPolicy errors = {};  // of records that cannot be used
 
   // Hard budgets, 0: none. What does not fit makes the prefetch depth smaller, down to 1; where that does not do,
   // construction is a ConfigError that says how many bytes are needed. A quarter of the memory budget is left to
@@ -52,7 +55,8 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   // The next batch of this replica; nothing at the end of the last epoch. Blocks until it is assembled.
-  // Throws the error of the batch it would have been, in order; after stop() Error(kCancelled).
+  // Throws the error of the batch it would have been, in order, as LoaderOptions::errors says; after stop()
+  // Error(kCancelled).
   std::optional<Batch> next(int replica = 0);
 
   // Rows of a replica's tensors: the local batch, ceil(global / replicas).

@@ -15,6 +15,8 @@ struct SourceInfo {
   std::uint64_t records = 0;
   Fields fields;                     // the same for every record
   std::vector<std::string> classes;  // class names by label, where the format has them
+  // The field "label" is below this, or else the record is bad; 0: as many as there are classes, if there are any.
+  std::uint64_t label_count = 0;
   // Where the source reads several files one after another: the end of each one's records. Else empty.
   std::vector<std::uint64_t> file_ends = {};
   // Changes when the data does: names, sizes, order, or the content where it is in memory anyway.

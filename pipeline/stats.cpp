@@ -42,6 +42,8 @@ LoaderStats LoaderStats::since(const LoaderStats& earlier) const {
   interval.read_ns -= earlier.read_ns;
   interval.decode_ns -= earlier.decode_ns;
   interval.operate_ns -= earlier.operate_ns;
+  interval.bad_records -= earlier.bad_records;
+  interval.read_retries -= earlier.read_retries;
   interval.cache.hits -= earlier.cache.hits;
   interval.cache.misses -= earlier.cache.misses;
   for (std::size_t i = 0; i < interval.stages.size() && i < earlier.stages.size(); ++i) {
@@ -62,6 +64,8 @@ std::string LoaderStats::summary() const {
                         100 * static_cast<double>(cache.hits) / static_cast<double>(looked),
                         static_cast<double>(cache.bytes) * 1e-6);
   }
+  if (bad_records > 0) text += fmt::format("; {} bad records", bad_records);
+  if (read_retries > 0) text += fmt::format("; {} reads tried again", read_retries);
   return text;
 }
 

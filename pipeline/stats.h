@@ -27,6 +27,8 @@ struct LoaderStats {
   std::uint64_t memory_bytes = 0;    // charged to the memory budget: batches, working memory, records read ahead
   std::uint64_t pinned_bytes = 0;    // charged to the pinned budget
   CacheCounters cache = {};
+  std::uint64_t bad_records = 0;        // of the batches handed out: skipped, or others in their place
+  std::uint64_t read_retries = 0;       // reads that the system refused and that were tried again
   std::vector<StageStats> stages = {};  // in the order a record meets them; the consumer is last
 
   double examples_per_second() const noexcept;

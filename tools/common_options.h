@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headrace/cache/sample_cache.h"
+#include "headrace/pipeline/error_policy.h"
 
 namespace CLI {
 class App;
@@ -24,10 +25,14 @@ struct CommonOptions {
   int threads = 0;  // 0: one a processor
   int prefetch = 2;
   std::string cache = "none";
+  std::string on_error = "fail";
+  double most_bad = ErrorPolicy{}.most_bad;
+  std::filesystem::path quarantine = {};
   std::string json = {};  // a file, "-" for standard output, empty for none
 
   void add_to(CLI::App& command);
 
+  ErrorPolicy error_policy() const;
   // Null for "none"; anything but none and memory is a folder.
   std::shared_ptr<SampleCache> open_cache() const;
   // Says on standard error why a cache that was opened here stores nothing more.

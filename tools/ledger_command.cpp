@@ -56,6 +56,10 @@ void keep_ledger(const LedgerOptions& options) {
   if (!options.check) return;
   const std::uint64_t epochs = options.loader().epochs;
   prove(ledger, dataset, epochs);
+  if (ledger.set_aside() > 0) {
+    std::fprintf(json.people(), "bad records, %s: %" PRIu64 "\n",
+                 options.common.on_error == "skip" ? "skipped" : "with others in their place", ledger.set_aside());
+  }
   std::fprintf(json.people(), "exactly once: %" PRIu64 " records in each of %" PRIu64 " epochs over %d replicas\n",
                dataset.size(), epochs, devices.size());
 }

@@ -36,7 +36,10 @@ DeviceGroup PipelineCommandOptions::devices() const {
 }
 
 LoaderOptions PipelineCommandOptions::loader() const {
-  return {.seed = common.seed, .epochs = common.epochs > 0 ? common.epochs : 1, .threads = common.threads};
+  return {.seed = common.seed,
+          .epochs = common.epochs > 0 ? common.epochs : 1,
+          .threads = common.threads,
+          .errors = common.error_policy()};
 }
 
 }  // namespace headrace::tools

@@ -85,6 +85,7 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Result
   fit.threads = options.common.threads;
   fit.accumulate = options.accumulate;
   fit.headspace = options.headspace;
+  fit.errors = options.common.error_policy();
   fit.stop_after_steps = options.stop_after_steps;
   fit.stop = &interrupted;
   fit.callbacks.push_back(
@@ -116,7 +117,8 @@ void train(const TrainOptions& options) {
   if (interrupted)
     throw Error(ErrorCode::kCancelled, "interrupted after step " + std::to_string(model.global_step()));
 
-  const Evaluation test = model.evaluate(recipe.test, {.threads = options.common.threads});
+  const Evaluation test =
+      model.evaluate(recipe.test, {.threads = options.common.threads, .errors = options.common.error_policy()});
   if (options.verbose > 0) {
     std::fprintf(results.people(), "test: %lld examples - loss: %.4f - accuracy: %.4f\n",
                  static_cast<long long>(test.examples), test.loss, test.accuracy);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headrace/pipeline/dataset.h"
+#include "headrace/pipeline/error_policy.h"
 #include "headrace/train/callbacks.h"
 
 namespace headrace {
@@ -33,6 +34,7 @@ struct FitOptions {
   // The first so many batches are replayed for ever, as LoaderOptions::headspace: the rate is the trainer's own
   // ceiling and nothing is learned from the data as it is. 0: off.
   std::uint64_t headspace = 0;
+  ErrorPolicy errors = {};  // of records that cannot be used, in training and in validation
   // Batches a step: their gradients are summed before one all-reduce and one update, as if they were one
   // batch (the last step of a pass may have fewer).
   int accumulate = 1;
@@ -50,6 +52,7 @@ struct EvaluateOptions {
   std::uint64_t seed = 0;
   int threads = 0;
   int prefetch = -1;
+  ErrorPolicy errors = {};
 };
 
 struct Evaluation {

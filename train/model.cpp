@@ -17,6 +17,7 @@ LoaderOptions loader_options(const EvaluateOptions& options) {
   loader.seed = options.seed;
   loader.threads = options.threads;
   loader.prefetch = options.prefetch;
+  loader.errors = options.errors;
   return loader;
 }
 

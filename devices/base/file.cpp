@@ -301,6 +301,12 @@ void AppendFile::append(std::span<const std::byte> bytes) {
   size_ += bytes.size();
 }
 
+void append_to_file(const std::filesystem::path& path, std::string_view text) {
+  const Descriptor descriptor(open_retrying(path, O_WRONLY | O_CREAT | O_APPEND, 0666));
+  if (descriptor.get() < 0) fail(path, "cannot open for appending", errno);
+  write_all(descriptor.get(), std::as_bytes(std::span(text)), path, 0);
+}
+
 void make_folders(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);

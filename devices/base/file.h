@@ -55,6 +55,8 @@ enum class Durability { kNow, kLater };
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
                            Durability durability = Durability::kNow);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+// At the end of the file, which is made where there is none; in one write, so that what others append stays whole.
+void append_to_file(const std::filesystem::path& path, std::string_view text);
 
 // Makes the folder and those above it; nothing where it exists.
 void make_folders(const std::filesystem::path& path);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/decoders/jpeg_reader.h"
@@ -10,6 +11,8 @@
 namespace headrace {
 namespace {
 
+// More than any image has, be it of one colour: what a header claims is not allocated for nothing.
+constexpr std::uint64_t kMostPixelsAByte = 65536;
 constexpr std::array<int, 3> kJpegStart = {0xFF, 0xD8, 0xFF};
 constexpr std::array<int, 8> kPngStart = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 
@@ -47,7 +50,11 @@ ImageDecoder::ImageDecoder(ImageDecoder&&) noexcept = default;
 ImageDecoder& ImageDecoder::operator=(ImageDecoder&&) noexcept = default;
 
 ImageSize ImageDecoder::read_size(std::span<const std::byte> encoded) {
-  return state_->with_reader(encoded, [&](auto& reader) { return reader.read_size(encoded); });
+  const ImageSize size = state_->with_reader(encoded, [&](auto& reader) { return reader.read_size(encoded); });
+  if (static_cast<std::uint64_t>(size.height * size.width) <= kMostPixelsAByte * encoded.size()) return size;
+  throw Error(ErrorCode::kDataCorrupt, "claims " + std::to_string(size.height) + " x " +
+                                           std::to_string(size.width) + " pixels in " +
+                                           std::to_string(encoded.size()) + " bytes");
 }
 
 void ImageDecoder::decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb) {

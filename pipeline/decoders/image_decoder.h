@@ -21,7 +21,7 @@ class ImageDecoder {
   ImageDecoder(ImageDecoder&&) noexcept;
   ImageDecoder& operator=(ImageDecoder&&) noexcept;
 
-  // Reads the header only. Rejects images above 2^28 pixels.
+  // Reads the header only. Rejects images above 2^28 pixels, or of more than any file of this size holds.
   ImageSize read_size(std::span<const std::byte> encoded);
 
   // The whole image as u8 RGB, row-major (H, W, 3); grey is replicated, CMYK converted, alpha dropped.

@@ -30,4 +30,9 @@ void BatchSchedule::locate(const BatchPosition& position, std::span<std::uint64_
   }
 }
 
+Located BatchSchedule::draw(std::uint64_t epoch, Philox& random) const {
+  const std::uint64_t high = random.next_u32();
+  return IndexCursor(map_).locate(epoch, (high << 32 | random.next_u32()) % map_.size());
+}
+
 }  // namespace headrace

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "headrace/devices/base/rng.h"
 #include "headrace/pipeline/batch.h"
 #include "headrace/pipeline/engine/planner.h"
 
@@ -24,6 +25,8 @@ class BatchSchedule {
   BatchPosition position(std::uint64_t sequence) const noexcept;
   // Record and pass of each example of the batch, in order.
   void locate(const BatchPosition& position, std::span<std::uint64_t> records, std::span<std::uint64_t> passes);
+  // Some example of the epoch. May be called by any thread at any time; slow.
+  Located draw(std::uint64_t epoch, Philox& random) const;
 
  private:
   IndexMap map_;

@@ -12,6 +12,9 @@ namespace {
 // Bytes of the memory budget that batches may take where there is a choice.
 constexpr std::uint64_t for_batches(std::uint64_t budget) { return budget / 4 * 3; }
 
+// The caches of a core: what is larger has left them before it is read.
+constexpr std::uint64_t kStreamedRing = std::uint64_t{8} << 20;
+
 // How many slots of this size a budget holds, between `least` and `wanted`.
 int slots_within(std::uint64_t budget, std::uint64_t slot, int least, int wanted) {
   if (budget == 0 || slot == 0) return wanted;
@@ -55,6 +58,8 @@ void StreamEngine::allocate_slots() {
                          by_memory ? memory_budget_.limit() : pinned_budget_.limit(),
                          by_memory ? memory_budget_.name() : pinned_budget_.name());
   }
+  // A ring that no cache holds until its consumer comes round to it.
+  if (slots_.size() * (one.pageable + one.pinned) >= kStreamedRing) stores_ = Stores::kStreamed;
   note({.what = "prefetch", .value = std::to_string(slots - 1), .reason = reason});
 }
 

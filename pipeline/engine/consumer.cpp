@@ -44,8 +44,9 @@ std::optional<Batch> StreamEngine::next(int replica) {
   consumer.asked.fetch_add(1, std::memory_order_relaxed);
 
   wait_until_ready(slot, sequence, replica);
+  count_bad(consumer, slot, replica);
   if (slot.failure) {
-    consumer.failed = slot.failure->message;
+    consumer.failed = describe(slot.failure->what);
     slot.failure->raise();
   }
   const SlotShare& share = slot.shares[static_cast<std::size_t>(replica)];
@@ -58,7 +59,7 @@ std::optional<Batch> StreamEngine::next(int replica) {
   return Batch(
       position, share.rows, &plan_.fields, share.tensors,
       std::span(slot.records).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.rows)),
-      share.ready.get(), std::move(lease));
+      slot.bad, share.ready.get(), std::move(lease));
 }
 
 // A thread that takes the batches of several replicas in turn is not busy for one while it waits for another.

@@ -79,6 +79,7 @@ LoaderStats StreamEngine::stats() const {
   std::uint64_t ready = 0, asked_ready = 0;
   for (const Consumer& consumer : consumers_) {
     stats.examples += consumer.examples.load();
+    stats.bad_records = std::max(stats.bad_records, consumer.bad.load());
     stats.stall_ns = std::max(stats.stall_ns, consumer.stall_ns.load());
     ready += consumer.ready_sum.load();
     asked_ready += consumer.asked_ready.load();
@@ -98,6 +99,9 @@ LoaderStats StreamEngine::stats() const {
     if (stage.kind == StageKind::kRead) stats.read_ns += stage.busy_ns;
     if (stage.kind == StageKind::kDecode) stats.decode_ns += stage.busy_ns;
     if (stage.kind == StageKind::kOperate) stats.operate_ns += stage.busy_ns;
+  }
+  for (const auto* threads : {&workers_, &readers_}) {
+    for (const EngineThread& thread : *threads) stats.read_retries += thread.state().retries.load();
   }
   stats.first_batch_ns = first_batch_ns_.load();
   if (plan_.cache != nullptr) stats.cache = plan_.cache->counters();

@@ -38,10 +38,11 @@ class alignas(64) ThreadState final : public Probe {
   std::uint64_t since_ns() const noexcept { return since_.load(std::memory_order_relaxed); }
 
   // What the thread's time went into. Written by itself, read by others.
-  StageClock reading;              // Source::read
-  std::vector<StageClock> stages;  // of a compute thread: the program's, then the mixers'
-  WaitClock waits;                 // for its next piece of work
-  TraceRing* trace = nullptr;      // null: nothing is traced; set before the thread starts
+  StageClock reading;                     // Source::read
+  std::vector<StageClock> stages;         // of a compute thread: the program's, then the mixers'
+  WaitClock waits;                        // for its next piece of work
+  std::atomic<std::uint64_t> retries{0};  // of reads that the system refused
+  TraceRing* trace = nullptr;             // null: nothing is traced; set before the thread starts
 
  private:
   friend class EngineThread;

@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "headrace/pipeline/stages/step_error.h"
+
 namespace headrace {
 namespace {
 
@@ -22,37 +24,48 @@ std::string bare_message(const DataError& error) {
 
 Failure Failure::of_batch(const std::exception& cause) {
   if (const auto* error = dynamic_cast<const Error*>(&cause)) {
-    return {.code = error->code(), .message = error->message(), .hint = error->hint(), .location = {}};
+    return {.what = {.code = error->code(), .cause = error->message()}, .hint = error->hint()};
   }
   const bool memory = dynamic_cast<const std::bad_alloc*>(&cause) != nullptr;
-  return {.code = memory ? ErrorCode::kOutOfMemory : ErrorCode::kInternal,
-          .message = cause.what(),
-          .hint = {},
-          .location = {}};
+  return {.what = {.code = memory ? ErrorCode::kOutOfMemory : ErrorCode::kInternal, .cause = cause.what()}};
 }
 
 Failure Failure::of_record(const Source& source, std::uint64_t record, std::int64_t row,
                            const std::exception& cause) {
   Failure failure = of_batch(cause);
-  failure.row = row;
-  failure.location = {.source = source.info().name, .record = record};
+  failure.what.row = row;
+  failure.what.source = source.info().name;
+  failure.what.record = record;
   if (const auto* data = dynamic_cast<const DataError*>(&cause)) {
-    failure.message = "source read: " + bare_message(*data);
-    failure.location.offset = data->location().offset;
+    failure.what.operation = "source read";
+    failure.what.cause = bare_message(*data);
+    failure.what.offset = data->location().offset;
+  } else if (const auto* step = dynamic_cast<const StepError*>(&cause)) {
+    failure.what.operation = step->step();
+    failure.what.cause = step->cause();
   }
-  std::string name;
   try {
-    name = source.describe(record);
+    failure.what.name = source.describe(record);
   } catch (const std::exception&) {
-    name = "a record that cannot be named";
+    failure.what.name = "a record that cannot be named";
   }
-  failure.message = name + ": " + failure.message;
   return failure;
 }
 
+bool Failure::is_of_record() const noexcept {
+  switch (what.code) {
+    case ErrorCode::kOutOfMemory:
+    case ErrorCode::kDevice:
+    case ErrorCode::kCancelled:
+    case ErrorCode::kTimeout: return false;
+    default: return !what.source.empty();
+  }
+}
+
 void Failure::raise() const {
-  if (location.source.empty()) throw Error(code, message, hint);
-  throw DataError(code, message, location, hint);
+  if (what.source.empty()) throw Error(what.code, describe(what), hint);
+  throw DataError(what.code, describe(what), {.source = what.source, .record = what.record, .offset = what.offset},
+                  hint);
 }
 
 }  // namespace headrace

@@ -1,6 +1,7 @@
 #include "headrace/pipeline/engine/slot.h"
 
 #include <cstring>
+#include <utility>
 
 namespace headrace {
 
@@ -37,26 +38,57 @@ void Slot::begin(const BatchPosition& at) {
   records.resize(static_cast<std::size_t>(at.global_examples));
   passes.resize(records.size());
   failure.reset();
+  bad.clear();
   mixing = 0;
   for (int r = 0; r < layout_->replicas; ++r) {
     SlotShare& share = shares[static_cast<std::size_t>(r)];
     share.first = layout_->first_of(at.global_examples, r);
     share.rows = layout_->first_of(at.global_examples, r + 1) - share.first;
-    for (std::size_t i = 0; i < fields_ && share.rows < share.used_rows; ++i) {
-      const std::size_t bytes = layout_->row_bytes[i];
-      std::memset(share.host.data() + layout_->offset[i] + static_cast<std::size_t>(share.rows) * bytes, 0,
-                  static_cast<std::size_t>(share.used_rows - share.rows) * bytes);
-    }
-    share.used_rows = share.rows;
+    clear_rest(share);
     share.fenced = false;
     share.released = false;
   }
+}
+
+void Slot::clear_rest(SlotShare& share) {
+  for (std::size_t i = 0; i < fields_ && share.rows < share.used_rows; ++i) {
+    const std::size_t bytes = layout_->row_bytes[i];
+    std::memset(share.host.data() + layout_->offset[i] + static_cast<std::size_t>(share.rows) * bytes, 0,
+                static_cast<std::size_t>(share.used_rows - share.rows) * bytes);
+  }
+  share.used_rows = share.rows;
+}
+
+void Slot::close_gaps() {
+  auto gap = bad.begin();
+  std::int64_t kept = 0;  // examples, over all replicas
+  for (int r = 0; r < layout_->replicas; ++r) {
+    SlotShare& share = shares[static_cast<std::size_t>(r)];
+    const std::int64_t first = std::exchange(share.first, kept), end = first + share.rows;
+    for (std::int64_t example = first; example < end; ++example) {
+      if (gap != bad.end() && gap->row == example) {
+        ++gap;
+        continue;
+      }
+      const SampleProgram::Rows from = rows(r, example - first), to = rows(r, kept - share.first);
+      for (std::size_t i = 0; i < fields_ && from != to; ++i) std::memcpy(to[i], from[i], layout_->row_bytes[i]);
+      records[static_cast<std::size_t>(kept)] = records[static_cast<std::size_t>(example)];
+      passes[static_cast<std::size_t>(kept)] = passes[static_cast<std::size_t>(example)];
+      ++kept;
+    }
+    share.rows = kept - share.first;
+    clear_rest(share);
+  }
+  position.global_examples = kept;
+  records.resize(static_cast<std::size_t>(kept));
+  passes.resize(records.size());
 }
 
 void Slot::replay(const BatchPosition& at) {
   const std::int64_t examples = position.global_examples;
   position = at;
   position.global_examples = examples;
+  bad.clear();  // they were counted once
   for (SlotShare& share : shares) {
     share.fenced = false;
     share.released = false;
@@ -80,7 +112,12 @@ SampleProgram::Rows Slot::rows_of(std::int64_t example) const noexcept {
 
 void Slot::fail(Failure what) {
   const std::lock_guard lock(failure_mutex_);
-  if (!failure || what.row < failure->row) failure = std::move(what);
+  if (!failure || what.what.row < failure->what.row) failure = std::move(what);
+}
+
+void Slot::set_aside(BadRecord what) {
+  const std::lock_guard lock(failure_mutex_);
+  bad.push_back(std::move(what));
 }
 
 }  // namespace headrace

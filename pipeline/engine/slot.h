@@ -55,6 +55,11 @@ class Slot {
   SampleProgram::Rows rows_of(std::int64_t example) const noexcept;
   // Remembers the failure of the smallest row. Thread-safe.
   void fail(Failure failure);
+  // Remembers a row that could not be written, though the batch goes on without it. Thread-safe.
+  void set_aside(BadRecord bad);
+  // Once all rows were written: moves the others up over those that were set aside, and counts only them. `bad` is
+  // in order of rows.
+  void close_gaps();
 
   BatchPosition position;
   std::vector<std::uint64_t> records;  // of each example, in the order of the global batch
@@ -80,10 +85,14 @@ class Slot {
   int held = 0;                    // replicas that have not given it back
 
   std::optional<Failure> failure;  // complete before `ready`
+  std::vector<BadRecord> bad;      // rows set aside; in order and complete before `ready`
 
   ChargedBytes pageable, pinned;  // charged for its memory
 
  private:
+  // Rows without an example become zero.
+  void clear_rest(SlotShare& share);
+
   const BatchLayout* layout_;
   std::size_t fields_;
   std::mutex failure_mutex_;

@@ -38,6 +38,9 @@ LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, con
         fmt::format("threads = {} is more than cpu_budget = {}", options.threads, options.cpu_budget),
         "lower threads, or give 0 to have them chosen");
   }
+  if (!(options.errors.most_bad >= 0 && options.errors.most_bad <= 1)) {
+    throw ConfigError(fmt::format("errors.most_bad = {} is no share", options.errors.most_bad), "give 0 to 1");
+  }
   if (options.prefetch < 0) options.prefetch = plan.prefetch;
   return options;
 }
@@ -90,6 +93,7 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
   }
   for (const PlannedOperation& planned : plan_.batch_operations) mixers_.emplace_back(planned, plan_.fields);
   for (Consumer& consumer : consumers_) consumer.taken.store(first_);
+  if (!options_.errors.quarantine.empty()) quarantine_.emplace(options_.errors.quarantine);
   allocate_slots();
   if (options_.trace_spans > 0) trace_ = std::make_unique<Trace>(options_.trace_spans);
   for (int r = 0; r < devices.size(); ++r) {

@@ -16,10 +16,11 @@
 #include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/choice.h"
 #include "headrace/pipeline/engine/autotuner.h"
+#include "headrace/pipeline/engine/batch_schedule.h"
 #include "headrace/pipeline/engine/copy_clock.h"
 #include "headrace/pipeline/engine/engine_thread.h"
 #include "headrace/pipeline/engine/memory_budget.h"
-#include "headrace/pipeline/engine/batch_schedule.h"
+#include "headrace/pipeline/engine/quarantine.h"
 #include "headrace/pipeline/engine/work_board.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/stages/mixer.h"
@@ -57,13 +58,15 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   struct alignas(64) Consumer {
     std::atomic<std::uint64_t> taken{0};  // sequence of the batch it takes next
     std::atomic<std::uint64_t> examples{0}, stall_ns{0}, ready_sum{0}, asked{0}, asked_ready{0};
-    std::string failed;           // the error it was given, empty: none
-    StageClock busy;              // between two calls of next(), but for waiting in that of another replica
-    WaitClock waits;              // in next()
-    std::uint64_t left_ns = 0;    // when it last left next(); 0: never
-    std::uint64_t left_rows = 0;  // with this many examples
-    std::uint64_t waited_ns = 0;  // by its thread in next(), when it left
-    TraceRing* trace = nullptr;   // null: nothing is traced
+    std::atomic<std::uint64_t> bad{0};  // records of the global batches it took
+    std::uint64_t drawn = 0;            // the same, good and bad
+    std::string failed;                 // the error it was given, empty: none
+    StageClock busy;                    // between two calls of next(), but for waiting in that of another replica
+    WaitClock waits;                    // in next()
+    std::uint64_t left_ns = 0;          // when it last left next(); 0: never
+    std::uint64_t left_rows = 0;        // with this many examples
+    std::uint64_t waited_ns = 0;        // by its thread in next(), when it left
+    TraceRing* trace = nullptr;         // null: nothing is traced
   };
 
   Slot& slot_of(std::uint64_t sequence) const noexcept { return *slots_[sequence % slots_.size()]; }
@@ -97,11 +100,18 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   template <typename Run>
   void guard(Slot& slot, std::int64_t row, Run run);
   RecordView read_record(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) const;
+  RecordView read_once(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) const;
   void read(ThreadState& state, int number);
-  void wrote(Slot& slot, std::int64_t count);
+  void wrote(Slot& slot, std::int64_t count, ThreadState& state);
   bool mix_next(Slot& slot);
-  void run_pairs(const Work& work);
+  void run_pairs(const Work& work, ThreadState& state);
   void make_ready(Slot& slot);
+
+  // bad_rows.cpp
+  void fail_row(Slot& slot, Failure failure);
+  void settle(Slot& slot, ThreadState& state);
+  void substitute(Slot& slot, BadRecord& bad, ThreadState& state);
+  void count_bad(Consumer& consumer, const Slot& slot, int replica);
 
   // consumer.cpp: next().
   void refuse_fork() const;
@@ -140,8 +150,10 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   BatchSchedule schedule_;
   BatchLayout layout_;
   SampleProgram program_;
+  Stores stores_ = Stores::kCached;  // into the slots
   std::vector<Mixer> mixers_;
-  std::uint64_t first_ = 0;  // sequence of the first batch
+  std::optional<Quarantine> quarantine_;  // by the consumer of replica 0
+  std::uint64_t first_ = 0;               // sequence of the first batch
   long process_;
   std::uint64_t start_ns_;
 

@@ -1,5 +1,7 @@
 // The compute threads, which write rows, and the readers, which fetch records for them.
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/engine/stream_engine.h"
@@ -9,6 +11,8 @@ namespace headrace {
 namespace {
 
 const std::string kReading = "source read";
+constexpr std::chrono::milliseconds kFirstPause{5}, kLongestPause{80};
+constexpr int kLongerPause = 4;
 
 // Charges what the buffers grew by; where that does not fit they are freed again.
 void charge(ChargedBytes& charged, Scratch& scratch) {
@@ -40,12 +44,27 @@ void StreamEngine::guard(Slot& slot, std::int64_t row, Run run) {
   try {
     run();
   } catch (const std::exception& error) {
-    slot.fail(Failure::of_record(*plan_.source, slot.records[static_cast<std::size_t>(row)], row, error));
+    fail_row(slot, Failure::of_record(*plan_.source, slot.records[static_cast<std::size_t>(row)], row, error));
   }
 }
 
+// What the system refused is asked for again, a little later each time.
 RecordView StreamEngine::read_record(std::uint64_t record, std::vector<std::byte>& scratch,
                                      ThreadState& state) const {
+  for (std::chrono::milliseconds pause = kFirstPause;; pause *= kLongerPause) {
+    try {
+      return read_once(record, scratch, state);
+    } catch (const DataError& error) {
+      const bool refused = error.code() == ErrorCode::kIo || error.code() == ErrorCode::kNotFound;
+      if (!refused || pause > kLongestPause || stopped_.load(std::memory_order_relaxed)) throw;
+      state.retries.fetch_add(1, std::memory_order_relaxed);
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+RecordView StreamEngine::read_once(std::uint64_t record, std::vector<std::byte>& scratch,
+                                   ThreadState& state) const {
   const Source& source = *plan_.source;
   try {
     if (source.info().resident) return source.read(record, scratch);
@@ -102,7 +121,7 @@ std::uint64_t StreamEngine::run_work(const Work& work, std::uint64_t begin, Thre
       break;
     case WorkKind::kPairs:
       items = 2 * static_cast<std::uint64_t>(work.count);
-      run_pairs(work);
+      run_pairs(work, state);
       break;
   }
   const std::uint64_t end = now_ns();
@@ -144,7 +163,8 @@ void StreamEngine::run_rows(const Work& work, ThreadState& state, Scratch& scrat
                       .scratch = &scratch,
                       .probe = &state,
                       .trace = state.trace,
-                      .batch = slot.position.sequence};
+                      .batch = slot.position.sequence,
+                      .stores = stores_};
   for (int r = 0; r < layout_.replicas; ++r) {
     const SlotShare& share = slot.shares[static_cast<std::size_t>(r)];
     const std::int64_t share_end = std::min(end, share.first + share.rows);
@@ -164,7 +184,7 @@ void StreamEngine::run_rows(const Work& work, ThreadState& state, Scratch& scrat
     }
   }
   guard(slot, work.first, [&] { charge(charged, scratch); });
-  wrote(slot, work.count);
+  wrote(slot, work.count, state);
 }
 
 void StreamEngine::run_fetched(FetchedRecord& fetched, ThreadState& state, Scratch& scratch,
@@ -179,7 +199,8 @@ void StreamEngine::run_fetched(FetchedRecord& fetched, ThreadState& state, Scrat
                               .probe = &state,
                               .samples = scratch.samples.data(),
                               .trace = state.trace,
-                              .batch = slot.position.sequence};
+                              .batch = slot.position.sequence,
+                              .stores = stores_};
     const SampleProgram::Rows rows = slot.rows_of(fetched.row);
     if (!fetched.cached.empty()) return program_.run_cached(fetched.cached, context, rows);
     program_.run_record(fetched.view, context, rows);
@@ -187,7 +208,7 @@ void StreamEngine::run_fetched(FetchedRecord& fetched, ThreadState& state, Scrat
   scratch.samples.back().ns = now_ns() - scratch.stamp_ns;
   guard(slot, fetched.row, [&] { charge(charged, scratch); });
   board_->recycle(&fetched);
-  wrote(slot, 1);
+  wrote(slot, 1, state);
 }
 
 void StreamEngine::read(ThreadState& state, int number) {
@@ -215,12 +236,12 @@ void StreamEngine::read(ThreadState& state, int number) {
       board_->fetched(fetch);
     } else {
       board_->recycle(fetch);
-      wrote(slot, 1);
+      wrote(slot, 1, state);
     }
   }
 }
 
-void StreamEngine::run_pairs(const Work& work) {
+void StreamEngine::run_pairs(const Work& work, ThreadState& state) {
   Slot& slot = *work.slot;
   const Mixer& mixer = mixers_[slot.mixing - 1];
   const BatchKey key{.seed = options_.seed, .epoch = slot.position.epoch, .step = slot.position.step};
@@ -229,7 +250,7 @@ void StreamEngine::run_pairs(const Work& work) {
     const Pair pair = pairing[i];
     mixer.mix(slot.rows_of(pair.first), slot.rows_of(pair.second), pairing.random(i));
   }
-  wrote(slot, work.count);
+  wrote(slot, work.count, state);
 }
 
 // Begins the next batch-level operation; false where none is left. A batch that failed is not mixed: its error is
@@ -244,8 +265,9 @@ bool StreamEngine::mix_next(Slot& slot) {
 }
 
 // `count` of what was pending is done. The thread that does the last of it sees all that the others wrote.
-void StreamEngine::wrote(Slot& slot, std::int64_t count) {
+void StreamEngine::wrote(Slot& slot, std::int64_t count, ThreadState& state) {
   if (slot.pending.fetch_sub(count, std::memory_order_acq_rel) != count) return;
+  if (slot.mixing == 0) settle(slot, state);
   if (mix_next(slot)) return;
   if (!copies()) return make_ready(slot);
   {

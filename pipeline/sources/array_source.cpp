@@ -31,7 +31,7 @@ void check_size(const std::string& name, std::uint64_t records, const Array& arr
 }  // namespace
 
 ArraySource::ArraySource(std::string name, std::uint64_t records, std::vector<Array> arrays,
-                         std::vector<std::string> classes)
+                         std::vector<std::string> classes, std::uint64_t label_count)
     : arrays_(std::move(arrays)) {
   if (arrays_.empty() || arrays_.size() > kMaxFields) {
     throw ConfigError(name + ": has " + std::to_string(arrays_.size()) + " fields",
@@ -48,6 +48,7 @@ ArraySource::ArraySource(std::string name, std::uint64_t records, std::vector<Ar
   for (const std::string& name_of_class : classes) fingerprint.add(name_of_class);
   info_.name = std::move(name);
   info_.records = records;
+  info_.label_count = label_count;
   info_.classes = std::move(classes);
   info_.fingerprint = fingerprint.value();
   info_.resident = true;

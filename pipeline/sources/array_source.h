@@ -12,9 +12,9 @@ namespace headrace {
 
 class ArraySource final : public Source {
  public:
-  // ConfigError where an array's size is not `records` times its field's.
+  // ConfigError where an array's size is not `records` times its field's. `label_count` as in SourceInfo.
   ArraySource(std::string name, std::uint64_t records, std::vector<Array> arrays,
-              std::vector<std::string> classes = {});
+              std::vector<std::string> classes = {}, std::uint64_t label_count = 0);
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;

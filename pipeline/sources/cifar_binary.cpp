@@ -58,14 +58,7 @@ void append_file(const std::filesystem::path& path, const Layout& layout, Record
   }
   for (std::size_t i = 0; i < count; ++i) {
     const std::byte* record = bytes.data() + i * one;
-    const std::byte label = record[layout.label_at];
-    if (std::to_integer<std::size_t>(label) >= layout.classes) {
-      throw DataError(ErrorCode::kDataCorrupt,
-                      "label " + std::to_string(std::to_integer<int>(label)) + " where there are " +
-                          std::to_string(layout.classes) + " classes",
-                      {.source = path.string(), .record = i, .offset = i * one + layout.label_at});
-    }
-    records.labels.push_back(label);
+    records.labels.push_back(record[layout.label_at]);
     append_image(record + layout.label_bytes, records.pixels);
   }
 }
@@ -117,7 +110,7 @@ SourcePtr cifar_binary(const std::filesystem::path& folder, Split split) {
       {.field = {.name = "image", .dtype = DType::kU8, .shape = {32, 32, 3}}, .bytes = std::move(records.pixels)});
   arrays.push_back(label_array(records.labels));
   return std::make_shared<ArraySource>(folder.string(), records.labels.size(), std::move(arrays),
-                                       read_names(folder / layout.names, layout.classes));
+                                       read_names(folder / layout.names, layout.classes), layout.classes);
 }
 
 }  // namespace headrace

@@ -16,12 +16,12 @@ bool concerns(const PlannedOperation& planned, const Field& field) {
 
 }  // namespace
 
-Error name_step(const std::string& name, const std::exception& cause) {
+StepError name_step(const std::string& name, const std::exception& cause) {
   if (const auto* error = dynamic_cast<const Error*>(&cause)) {
-    return Error(error->code(), name + ": " + error->message(), error->hint());
+    return {error->code(), name, error->message(), error->hint()};
   }
   const bool memory = dynamic_cast<const std::bad_alloc*>(&cause) != nullptr;
-  return Error(memory ? ErrorCode::kOutOfMemory : ErrorCode::kInvalidArgument, name + ": " + cause.what());
+  return {memory ? ErrorCode::kOutOfMemory : ErrorCode::kInvalidArgument, name, cause.what()};
 }
 
 Chain::Chain(const Field& input, std::span<const SampleStage> stages, ChainPlace place) : output_(input) {

@@ -13,6 +13,7 @@
 #include "headrace/pipeline/stages/pixel_step.h"
 #include "headrace/pipeline/stages/sample_steps.h"
 #include "headrace/pipeline/stages/stage_name.h"
+#include "headrace/pipeline/stages/step_error.h"
 
 namespace headrace {
 
@@ -63,6 +64,6 @@ class Chain {
 };
 
 // An error of a step, with the step's name in front of its message. Keeps the code of an Error.
-Error name_step(const std::string& name, const std::exception& cause);
+StepError name_step(const std::string& name, const std::exception& cause);
 
 }  // namespace headrace

@@ -98,7 +98,7 @@ bool convert_interleaved_bytes(const PixelWork& work) {
                        .direction = mirrored ? Direction::kMirrored : Direction::kAsStored};
   auto* to = reinterpret_cast<float*>(work.to);
   if (work.channels == 3 && work.layout == ImageLayout::kChannelsFirst && floats) {
-    rgb_kernels().to_planes(image, work.scale->scale.data(), work.scale->shift.data(), to);
+    rgb_kernels().to_planes(image, work.scale->scale.data(), work.scale->shift.data(), work.stores, to);
     return true;
   }
   if (work.layout != ImageLayout::kChannelsLast && work.channels != 1) return false;
@@ -106,8 +106,9 @@ bool convert_interleaved_bytes(const PixelWork& work) {
     rgb_kernels().mirror(image, reinterpret_cast<std::uint8_t*>(work.to));
     return true;
   }
-  if (mirrored && work.channels == 3 && floats) {
-    rgb_kernels().to_pixels(image, work.scale->pattern_scale.data(), work.scale->pattern_shift.data(), to);
+  if ((mirrored || work.stores == Stores::kStreamed) && work.channels == 3 && floats) {
+    rgb_kernels().to_pixels(image, work.scale->pattern_scale.data(), work.scale->pattern_shift.data(), work.stores,
+                            to);
     return true;
   }
   if (!mirrored && floats && !work.scale->pattern_scale.empty()) {

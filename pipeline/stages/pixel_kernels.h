@@ -7,6 +7,7 @@
 
 #include "headrace/devices/base/dtype.h"
 #include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/stages/stores.h"
 
 namespace headrace {
 
@@ -33,6 +34,7 @@ struct PixelWork {
   std::byte* to = nullptr;  // without gaps, in `layout`
   ImageLayout layout = ImageLayout::kChannelsLast;
   const ChannelScale* scale = nullptr;  // nullptr: values stay
+  Stores stores = Stores::kCached;
 };
 
 void convert_pixels(const PixelWork& work);

@@ -176,6 +176,7 @@ FieldView PixelStep::run(const FieldView& in, const StepContext& context, StepOu
   const std::int64_t elements = window.height * window.width * channels_;
   const std::span<std::byte> out = output.take(static_cast<std::size_t>(elements) * size_of(to_type_));
   work.to = out.data();
+  if (output.is_row() && holes_.empty()) work.stores = context.stores;
   convert_pixels(work);
   cut_holes(window, context, out.data());
   return {.bytes = out, .shape = result_shape(in, window)};

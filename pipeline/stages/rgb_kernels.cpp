@@ -42,11 +42,13 @@ void mirror_part(const RgbImage& image, std::int64_t y, std::int64_t begin, std:
   }
 }
 
-void to_planes_portable(const RgbImage& image, const float* scale, const float* shift, float* to) {
+void to_planes_portable(const RgbImage& image, const float* scale, const float* shift, Stores /*stores*/,
+                        float* to) {
   for (std::int64_t y = 0; y < image.height; ++y) planes_part(image, y, 0, image.width, scale, shift, to);
 }
 
-void to_pixels_portable(const RgbImage& image, const float* scale, const float* shift, float* to) {
+void to_pixels_portable(const RgbImage& image, const float* scale, const float* shift, Stores /*stores*/,
+                        float* to) {
   for (std::int64_t y = 0; y < image.height; ++y) pixels_part(image, y, 0, image.width, scale, shift, to);
 }
 
@@ -108,22 +110,42 @@ HEADRACE_AVX2 [[gnu::always_inline]] inline __m128i pick(const Pixels16& pixels,
   return _mm_or_si128(part(0), _mm_or_si128(part(1), part(2)));
 }
 
+// Streamed stores want whole vectors at their own multiples; every row and plane begins at one where the first
+// does.
+bool can_stream(const RgbImage& image, const float* to) noexcept {
+  return reinterpret_cast<std::uintptr_t>(to) % 64 == 0 && image.width % kLanes == 0;
+}
+
 // to[i] = values[i] * scale + shift
+template <Stores kStores>
 HEADRACE_AVX2 [[gnu::always_inline]] inline void store_avx2(__m128i values, const __m256 (&scale)[2],
                                                             const __m256 (&shift)[2], float* to) {
   const __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(values));
   const __m256 high = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(values, 8)));
-  _mm256_storeu_ps(to, _mm256_add_ps(_mm256_mul_ps(low, scale[0]), shift[0]));
-  _mm256_storeu_ps(to + 8, _mm256_add_ps(_mm256_mul_ps(high, scale[1]), shift[1]));
+  const __m256 first = _mm256_add_ps(_mm256_mul_ps(low, scale[0]), shift[0]);
+  const __m256 second = _mm256_add_ps(_mm256_mul_ps(high, scale[1]), shift[1]);
+  if constexpr (kStores == Stores::kStreamed) {
+    _mm256_stream_ps(to, first);
+    _mm256_stream_ps(to + 8, second);
+  } else {
+    _mm256_storeu_ps(to, first);
+    _mm256_storeu_ps(to + 8, second);
+  }
 }
 
+template <Stores kStores>
 HEADRACE_AVX512 [[gnu::always_inline]] inline void store_avx512(__m128i values, __m512 scale, __m512 shift,
                                                                 float* to) {
   const __m512 floats = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(values));
-  _mm512_storeu_ps(to, _mm512_add_ps(_mm512_mul_ps(floats, scale), shift));
+  const __m512 result = _mm512_add_ps(_mm512_mul_ps(floats, scale), shift);
+  if constexpr (kStores == Stores::kStreamed) {
+    _mm512_stream_ps(to, result);
+  } else {
+    _mm512_storeu_ps(to, result);
+  }
 }
 
-template <Direction kDirection>
+template <Direction kDirection, Stores kStores>
 HEADRACE_AVX2 void planes_avx2(const RgbImage& image, const float* scale, const float* shift, float* to) {
   const std::int64_t plane = image.height * image.width, whole = image.width / kLanes * kLanes;
   const __m256 scales[3] = {_mm256_set1_ps(scale[0]), _mm256_set1_ps(scale[1]), _mm256_set1_ps(scale[2])};
@@ -132,18 +154,18 @@ HEADRACE_AVX2 void planes_avx2(const RgbImage& image, const float* scale, const 
     for (std::int64_t x = 0; x < whole; x += kLanes) {
       const Pixels16 pixels = load(image.first + y * image.stride + 3 * x);
       float* out = to + y * image.width + (kDirection == Direction::kMirrored ? image.width - x - kLanes : x);
-      store_avx2(pick(pixels, kChannelShuffle<kDirection, 0>), {scales[0], scales[0]}, {shifts[0], shifts[0]},
-                 out);
-      store_avx2(pick(pixels, kChannelShuffle<kDirection, 1>), {scales[1], scales[1]}, {shifts[1], shifts[1]},
-                 out + plane);
-      store_avx2(pick(pixels, kChannelShuffle<kDirection, 2>), {scales[2], scales[2]}, {shifts[2], shifts[2]},
-                 out + 2 * plane);
+      store_avx2<kStores>(pick(pixels, kChannelShuffle<kDirection, 0>), {scales[0], scales[0]},
+                          {shifts[0], shifts[0]}, out);
+      store_avx2<kStores>(pick(pixels, kChannelShuffle<kDirection, 1>), {scales[1], scales[1]},
+                          {shifts[1], shifts[1]}, out + plane);
+      store_avx2<kStores>(pick(pixels, kChannelShuffle<kDirection, 2>), {scales[2], scales[2]},
+                          {shifts[2], shifts[2]}, out + 2 * plane);
     }
     planes_part(image, y, whole, image.width, scale, shift, to);
   }
 }
 
-template <Direction kDirection>
+template <Direction kDirection, Stores kStores>
 HEADRACE_AVX512 void planes_avx512(const RgbImage& image, const float* scale, const float* shift, float* to) {
   const std::int64_t plane = image.height * image.width, whole = image.width / kLanes * kLanes;
   const __m512 scales[3] = {_mm512_set1_ps(scale[0]), _mm512_set1_ps(scale[1]), _mm512_set1_ps(scale[2])};
@@ -152,15 +174,15 @@ HEADRACE_AVX512 void planes_avx512(const RgbImage& image, const float* scale, co
     for (std::int64_t x = 0; x < whole; x += kLanes) {
       const Pixels16 pixels = load(image.first + y * image.stride + 3 * x);
       float* out = to + y * image.width + (kDirection == Direction::kMirrored ? image.width - x - kLanes : x);
-      store_avx512(pick(pixels, kChannelShuffle<kDirection, 0>), scales[0], shifts[0], out);
-      store_avx512(pick(pixels, kChannelShuffle<kDirection, 1>), scales[1], shifts[1], out + plane);
-      store_avx512(pick(pixels, kChannelShuffle<kDirection, 2>), scales[2], shifts[2], out + 2 * plane);
+      store_avx512<kStores>(pick(pixels, kChannelShuffle<kDirection, 0>), scales[0], shifts[0], out);
+      store_avx512<kStores>(pick(pixels, kChannelShuffle<kDirection, 1>), scales[1], shifts[1], out + plane);
+      store_avx512<kStores>(pick(pixels, kChannelShuffle<kDirection, 2>), scales[2], shifts[2], out + 2 * plane);
     }
     planes_part(image, y, whole, image.width, scale, shift, to);
   }
 }
 
-template <Direction kDirection>
+template <Direction kDirection, Stores kStores>
 HEADRACE_AVX2 void pixels_avx2(const RgbImage& image, const float* scale, const float* shift, float* to) {
   const std::int64_t whole = image.width / kLanes * kLanes;
   for (std::int64_t y = 0; y < image.height; ++y) {
@@ -171,8 +193,8 @@ HEADRACE_AVX2 void pixels_avx2(const RgbImage& image, const float* scale, const 
       const auto store = [&](std::int64_t part, __m128i values) __attribute__((target("avx2"), always_inline)) {
         const float* s = scale + 16 * part;
         const float* t = shift + 16 * part;
-        store_avx2(values, {_mm256_loadu_ps(s), _mm256_loadu_ps(s + 8)},
-                   {_mm256_loadu_ps(t), _mm256_loadu_ps(t + 8)}, out + 16 * part);
+        store_avx2<kStores>(values, {_mm256_loadu_ps(s), _mm256_loadu_ps(s + 8)},
+                            {_mm256_loadu_ps(t), _mm256_loadu_ps(t + 8)}, out + 16 * part);
       };
       store(0, pick(pixels, kPartShuffle<kDirection, 0>));
       store(1, pick(pixels, kPartShuffle<kDirection, 1>));
@@ -196,20 +218,43 @@ HEADRACE_AVX2 void mirror_avx2(const RgbImage& image, std::uint8_t* to) {
   }
 }
 
-void to_planes_avx2(const RgbImage& image, const float* scale, const float* shift, float* to) {
-  const bool mirrored = image.direction == Direction::kMirrored;
-  (mirrored ? planes_avx2<Direction::kMirrored> : planes_avx2<Direction::kAsStored>)(image, scale, shift, to);
+using Kernel = void (*)(const RgbImage&, const float*, const float*, float*);
+// One kernel in its four forms.
+struct Forms {
+  Kernel forward, mirrored, forward_streamed, mirrored_streamed;
+
+  void run(const RgbImage& image, const float* scale, const float* shift, Stores stores, float* to) const {
+    const bool turned = image.direction == Direction::kMirrored;
+    if (stores == Stores::kCached || !can_stream(image, to)) {
+      return (turned ? mirrored : forward)(image, scale, shift, to);
+    }
+    (turned ? mirrored_streamed : forward_streamed)(image, scale, shift, to);
+    _mm_sfence();  // what is streamed is in no order with what tells others of it
+  }
+};
+
+#define HEADRACE_FORMS(kernel)                                                                           \
+  {                                                                                                      \
+    kernel<Direction::kAsStored, Stores::kCached>, kernel<Direction::kMirrored, Stores::kCached>,        \
+        kernel<Direction::kAsStored, Stores::kStreamed>, kernel<Direction::kMirrored, Stores::kStreamed> \
+  }
+
+void to_planes_avx2(const RgbImage& image, const float* scale, const float* shift, Stores stores, float* to) {
+  static constexpr Forms kForms = HEADRACE_FORMS(planes_avx2);
+  kForms.run(image, scale, shift, stores, to);
 }
 
-void to_planes_avx512(const RgbImage& image, const float* scale, const float* shift, float* to) {
-  const bool mirrored = image.direction == Direction::kMirrored;
-  (mirrored ? planes_avx512<Direction::kMirrored> : planes_avx512<Direction::kAsStored>)(image, scale, shift, to);
+void to_planes_avx512(const RgbImage& image, const float* scale, const float* shift, Stores stores, float* to) {
+  static constexpr Forms kForms = HEADRACE_FORMS(planes_avx512);
+  kForms.run(image, scale, shift, stores, to);
 }
 
-void to_pixels_avx2(const RgbImage& image, const float* scale, const float* shift, float* to) {
-  const bool mirrored = image.direction == Direction::kMirrored;
-  (mirrored ? pixels_avx2<Direction::kMirrored> : pixels_avx2<Direction::kAsStored>)(image, scale, shift, to);
+void to_pixels_avx2(const RgbImage& image, const float* scale, const float* shift, Stores stores, float* to) {
+  static constexpr Forms kForms = HEADRACE_FORMS(pixels_avx2);
+  kForms.run(image, scale, shift, stores, to);
 }
+
+#undef HEADRACE_FORMS
 
 #endif
 

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "headrace/pipeline/stages/stores.h"
+
 namespace headrace {
 
 enum class Direction { kAsStored, kMirrored };  // left to right, or right to left
@@ -18,9 +20,9 @@ struct RgbImage {
 
 struct RgbKernels {
   // (H, W, 3) u8 -> (3, H, W) f32; `scale` and `shift` have an entry a channel.
-  void (*to_planes)(const RgbImage&, const float* scale, const float* shift, float* to);
+  void (*to_planes)(const RgbImage&, const float* scale, const float* shift, Stores stores, float* to);
   // (H, W, 3) u8 -> (H, W, 3) f32; `scale` and `shift` repeat their three entries up to 48.
-  void (*to_pixels)(const RgbImage&, const float* scale, const float* shift, float* to);
+  void (*to_pixels)(const RgbImage&, const float* scale, const float* shift, Stores stores, float* to);
   // (H, W, 3) u8 -> (H, W, 3) u8, mirrored whatever the direction says.
   void (*mirror)(const RgbImage&, std::uint8_t* to);
 };

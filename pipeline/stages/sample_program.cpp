@@ -1,7 +1,12 @@
 #include "headrace/pipeline/stages/sample_program.h"
 
+#include <algorithm>
+#include <cstring>
+#include <string>
+
 #include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/stages/cached_sample.h"
+#include "headrace/pipeline/stages/step_error.h"
 
 namespace headrace {
 namespace {
@@ -39,7 +44,29 @@ SampleProgram::SampleProgram(const StreamPlan& plan) : cache_(plan.cache), recor
     field.after->add_stages(stages_);
   }
   stages_.push_back({.name = "write rows"});
+  find_label(plan.source->info());
   if (cache_ != nullptr) cache_->bind(plan.cache_fingerprint(), records_);
+}
+
+void SampleProgram::find_label(const SourceInfo& info) {
+  label_count_ = info.label_count > 0 ? info.label_count : info.classes.size();
+  const Field label{.name = "label", .dtype = DType::kI64, .shape = {}};
+  if (label_count_ == 0) return;
+  label_ = static_cast<std::size_t>(std::ranges::find(info.fields, label) - info.fields.begin());
+  if (label_ == info.fields.size()) label_ = kMaxFields;
+}
+
+void SampleProgram::check_label(const RecordView& record) const {
+  if (label_ == kMaxFields) return;
+  std::int64_t label = -1;
+  if (record.fields[label_].size() == sizeof label) {
+    std::memcpy(&label, record.fields[label_].data(), sizeof label);
+    if (label >= 0 && static_cast<std::uint64_t>(label) < label_count_) return;
+  }
+  throw StepError(
+      ErrorCode::kDataCorrupt, "label check",
+      "label " + std::to_string(label) + " where there are " + std::to_string(label_count_) + " classes",
+      "correct the label, or the list of classes");
 }
 
 bool SampleProgram::is_warm() const noexcept {
@@ -67,6 +94,7 @@ void SampleProgram::run_cached(std::span<const std::byte> sample, const StepCont
 }
 
 void SampleProgram::run_record(const RecordView& record, const StepContext& context, const Rows& rows) const {
+  check_label(record);
   if (cache_ == nullptr) {
     for (std::size_t i = 0; i < fields_.size(); ++i) {
       const FieldChains& field = fields_[i];

@@ -47,11 +47,16 @@ class SampleProgram {
     std::size_t row_bytes = 0;
   };
 
+  void find_label(const SourceInfo& info);
+  // Error where the record's label is none of the source's.
+  void check_label(const RecordView& record) const;
   FieldView source_view(const FieldChains& field, std::span<const std::byte> bytes) const noexcept;
 
   std::vector<FieldChains> fields_;
   std::shared_ptr<SampleCache> cache_;
   std::uint64_t records_ = 0;
+  std::size_t label_ = kMaxFields;  // the field that is checked; kMaxFields: none
+  std::uint64_t label_count_ = 0;
   std::vector<StageName> stages_;
   bool slow_ = false;
 };

@@ -12,6 +12,7 @@
 #include "headrace/devices/base/trace_ring.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/stages/resampler.h"
+#include "headrace/pipeline/stages/stores.h"
 
 namespace headrace {
 
@@ -69,9 +70,10 @@ struct StepContext {
   std::uint64_t record = 0;
   Scratch* scratch = nullptr;
   Probe* probe = nullptr;
-  StageSample* samples = nullptr;  // one a stage of the program; null: this record is not timed
-  TraceRing* trace = nullptr;      // for records that are timed; null: nothing is traced
-  std::uint64_t batch = 0;         // for the trace
+  StageSample* samples = nullptr;   // one a stage of the program; null: this record is not timed
+  TraceRing* trace = nullptr;       // for records that are timed; null: nothing is traced
+  std::uint64_t batch = 0;          // for the trace
+  Stores stores = Stores::kCached;  // into the rows of the batch
 
   Philox random(std::uint16_t operation) const noexcept {
     return Philox(
@@ -87,6 +89,7 @@ class StepOutput {
 
   // Room for a result of exactly this size; Error(kInternal) where the row has another.
   std::span<std::byte> take(std::size_t bytes);
+  bool is_row() const noexcept { return buffer_ == nullptr; }
 
  private:
   std::span<std::byte> row_;

@@ -256,9 +256,11 @@ TEST(EngineFaults, LeavesNothingBehindAThousandTimesHoweverItIsLeft) {
   const std::size_t threads = entries_of("/proc/self/task");
   const std::size_t files = entries_of("/proc/self/fd");
   for (int i = 0; i < 300; ++i) careless(i);
-  const std::size_t memory = resident_bytes();
+  [[maybe_unused]] const std::size_t memory = resident_bytes();
   for (int i = 300; i < 1000; ++i) careless(i);
+#ifndef HEADRACE_SANITIZED  // which keep what is freed
   EXPECT_LT(resident_bytes(), memory + (std::size_t{4} << 20)) << "after 700 more";
+#endif
   EXPECT_EQ(entries_of("/proc/self/task"), threads);
   EXPECT_EQ(entries_of("/proc/self/fd"), files);
   EXPECT_EQ(devices[0].memory_use().device_bytes, 0U);

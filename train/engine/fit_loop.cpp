@@ -32,6 +32,7 @@ LoaderOptions loader_options(const FitOptions& options, std::uint64_t passes) {
   loader.threads = options.threads;
   loader.prefetch = options.prefetch;
   loader.headspace = options.headspace;
+  loader.errors = options.errors;
   return loader;
 }
 

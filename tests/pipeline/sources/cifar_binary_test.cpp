@@ -1,9 +1,12 @@
 #include "headrace/pipeline/sources/cifar_binary.h"
 
+#include <gmock/gmock.h>
+
 #include <cstring>
 
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/sources/file_source_suite.h"
+#include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
@@ -120,17 +123,19 @@ TEST(CifarBinaryTest, EveryTruncationIsAnErrorWithItsOffset) {
   }
 }
 
-TEST(CifarBinaryTest, RefusesALabelOutOfRange) {
+TEST(CifarBinaryTest, ALabelOutOfRangeIsABadRecord) {
   CifarMaker maker;
   Bytes bytes = make_records(2, 1);
   bytes[3073] = std::byte{10};
   maker.folder().write(CifarMaker::name(0), bytes);
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(Dataset::from(maker.open()).batch({.global = 2}), devices);
   try {
-    maker.open();
+    loader.next();
     FAIL();
   } catch (const DataError& error) {
     EXPECT_EQ(error.location().record, 1U);
-    EXPECT_EQ(error.location().offset, 3073U);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("label 10 where there are 10 classes"));
   }
 }
 

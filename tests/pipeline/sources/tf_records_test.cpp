@@ -8,6 +8,7 @@
 #include "headrace/pipeline/sources/tf_example.h"
 #include "headrace/tests/pipeline/property.h"
 #include "headrace/tests/pipeline/sources/file_source_suite.h"
+#include "headrace/tests/pipeline/sources/tf_fixture.h"
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/support/temp_folder.h"
@@ -16,61 +17,6 @@ namespace headrace::test {
 namespace {
 
 using ::testing::HasSubstr;
-
-void append(Bytes& to, std::span<const std::byte> bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); }
-
-void append_varint(Bytes& to, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) to.push_back(static_cast<std::byte>(value | 0x80));
-  to.push_back(static_cast<std::byte>(value));
-}
-
-// A field of bytes: a string or a message.
-Bytes field(int number, std::span<const std::byte> bytes) {
-  Bytes result;
-  append_varint(result, static_cast<std::uint64_t>(number) << 3 | 2);
-  append_varint(result, bytes.size());
-  append(result, bytes);
-  return result;
-}
-
-Bytes entry(const std::string& key, const Bytes& feature) {
-  Bytes pair = field(1, to_bytes(key));
-  append(pair, field(2, feature));
-  return field(1, pair);
-}
-
-Bytes bytes_feature(std::span<const std::byte> bytes) { return field(1, field(1, bytes)); }
-
-Bytes packed_feature(std::int64_t value) {
-  Bytes list;
-  append_varint(list, static_cast<std::uint64_t>(value));
-  return field(3, field(1, list));
-}
-
-Bytes unpacked_feature(std::int64_t value) {
-  Bytes list{std::byte{1 << 3}};
-  append_varint(list, static_cast<std::uint64_t>(value));
-  return field(3, list);
-}
-
-Bytes example(std::initializer_list<Bytes> entries) {
-  Bytes features;
-  for (const Bytes& one : entries) append(features, one);
-  return field(1, features);
-}
-
-void append_number(Bytes& to, std::uint64_t value, std::size_t size) {
-  for (std::size_t i = 0; i < size; ++i) to.push_back(static_cast<std::byte>(value >> (8 * i)));
-}
-
-Bytes frame(const Bytes& payload) {
-  Bytes record;
-  append_number(record, payload.size(), 8);
-  append_number(record, mask_crc32c(crc32c(record)), 4);
-  append(record, payload);
-  append_number(record, mask_crc32c(crc32c(payload)), 4);
-  return record;
-}
 
 Bytes image_of(std::size_t i) { return encode_jpeg(make_picture(8, 9, 3, i)); }
 

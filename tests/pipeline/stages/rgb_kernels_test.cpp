@@ -34,9 +34,28 @@ TEST_P(RgbKernelsTest, FloatsAreThePortableOnesBitForBit) {
   for (const Direction direction : {Direction::kAsStored, Direction::kMirrored}) {
     for (const auto kernel : {&RgbKernels::to_planes, &RgbKernels::to_pixels}) {
       std::vector<float> fast(static_cast<std::size_t>(9 * width_)), plain(fast.size());
-      (rgb_kernels().*kernel)(image(direction), scale_.data(), shift_.data(), fast.data());
-      (portable_rgb_kernels().*kernel)(image(direction), scale_.data(), shift_.data(), plain.data());
+      (rgb_kernels().*kernel)(image(direction), scale_.data(), shift_.data(), Stores::kCached, fast.data());
+      (portable_rgb_kernels().*kernel)(image(direction), scale_.data(), shift_.data(), Stores::kCached,
+                                       plain.data());
       ASSERT_EQ(fast, plain);
+    }
+  }
+}
+
+TEST_P(RgbKernelsTest, StreamedOnesAreTheSameAtAnyPlace) {
+  for (const Direction direction : {Direction::kAsStored, Direction::kMirrored}) {
+    for (const auto kernel : {&RgbKernels::to_planes, &RgbKernels::to_pixels}) {
+      const auto size = static_cast<std::size_t>(9 * width_);
+      std::vector<float> plain(size);
+      (portable_rgb_kernels().*kernel)(image(direction), scale_.data(), shift_.data(), Stores::kCached,
+                                       plain.data());
+      std::vector<float> room(size + 32);
+      for (const std::size_t offset : {0, 1, 8}) {  // from a multiple of 64 bytes
+        const std::size_t into_line = reinterpret_cast<std::uintptr_t>(room.data()) / sizeof(float) % 16;
+        float* to = room.data() + (16 - into_line) % 16 + offset;
+        (rgb_kernels().*kernel)(image(direction), scale_.data(), shift_.data(), Stores::kStreamed, to);
+        EXPECT_EQ(std::vector<float>(to, to + size), plain) << offset;
+      }
     }
   }
 }

@@ -1,0 +1,91 @@
+// What becomes of rows that could not be written, and of a consumer that is given too many of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/engine/stream_engine.h"
+
+namespace headrace {
+namespace {
+
+constexpr int kDraws = 16;                       // of substitutes, before a row is given up
+constexpr std::uint16_t kSubstitution = 0xFFFF;  // keys the draws; operations are numbered from 0
+
+}  // namespace
+
+void StreamEngine::fail_row(Slot& slot, Failure failure) {
+  const bool ends_stream = options_.errors.on_error == OnError::kFail || !failure.is_of_record();
+  if (ends_stream) return slot.fail(std::move(failure));
+  slot.set_aside(std::move(failure.what));
+}
+
+// By the thread that wrote the last row.
+void StreamEngine::settle(Slot& slot, ThreadState& state) {
+  if (slot.bad.empty() || slot.failure) return;
+  std::ranges::sort(slot.bad, {}, &BadRecord::row);
+  if (options_.errors.on_error == OnError::kSkip) return slot.close_gaps();
+  for (BadRecord& bad : slot.bad) substitute(slot, bad, state);
+  state.idle();
+}
+
+// Writes another record's sample into the row. Which one is a function of seed, epoch and record.
+void StreamEngine::substitute(Slot& slot, BadRecord& bad, ThreadState& state) {
+  const auto row = static_cast<std::size_t>(bad.row);
+  Philox random({.seed = options_.seed,
+                 .epoch = static_cast<std::uint32_t>(slot.passes[row]),
+                 .record = slot.records[row],
+                 .operation = kSubstitution});
+  Scratch scratch;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const Located other = schedule_.draw(slot.position.epoch, random);
+    try {
+      const StepContext context{.seed = options_.seed,
+                                .pass = other.pass,
+                                .record = other.record,
+                                .scratch = &scratch,
+                                .probe = &state,
+                                .batch = slot.position.sequence};
+      const auto cached = program_.find_cached(other.record, scratch.read);
+      if (!cached.empty()) {
+        program_.run_cached(cached, context, slot.rows_of(bad.row));
+      } else {
+        program_.run_record(read_record(other.record, scratch.read, state), context, slot.rows_of(bad.row));
+      }
+      slot.records[row] = other.record;
+      slot.passes[row] = other.pass;
+      bad.substitute = other.record;
+      return;
+    } catch (const std::exception& error) {
+      Failure failure = Failure::of_record(*plan_.source, other.record, bad.row, error);
+      if (!failure.is_of_record()) return slot.fail(std::move(failure));
+    }
+  }
+  Failure given_up{.what = bad};
+  given_up.what.cause += fmt::format("; nor could any of {} other records drawn in its place be used", kDraws);
+  slot.fail(std::move(given_up));
+}
+
+// Every consumer counts for itself what all of them see, so that all are refused the same batch.
+void StreamEngine::count_bad(Consumer& consumer, const Slot& slot, int replica) {
+  consumer.drawn += static_cast<std::uint64_t>(schedule_.position(slot.position.sequence).global_examples);
+  if (slot.bad.empty() && !slot.failure) return;
+  if (replica == 0 && quarantine_) {
+    for (const BadRecord& bad : slot.bad) quarantine_->add(bad, slot.position, options_.errors.on_error);
+    if (slot.failure && slot.failure->is_of_record()) {
+      quarantine_->add(slot.failure->what, slot.position, OnError::kFail);
+    }
+  }
+  if (slot.failure || slot.bad.empty()) return;
+  const std::uint64_t bad = consumer.bad.fetch_add(slot.bad.size(), std::memory_order_relaxed) + slot.bad.size();
+  const auto allowed = static_cast<std::uint64_t>(options_.errors.most_bad * static_cast<double>(consumer.drawn));
+  if (bad <= std::max(allowed, options_.errors.always_allowed)) return;
+  const BadRecord& last = slot.bad.back();
+  consumer.failed = fmt::format("{} of the first {} examples could not be used, more than the {:g} % that may be",
+                                bad, consumer.drawn, 100 * options_.errors.most_bad);
+  throw DataError(last.code, consumer.failed + "; the last: " + describe(last),
+                  {.source = last.source, .record = last.record, .offset = last.offset},
+                  "mend or leave out what the quarantine file lists, or raise ErrorPolicy::most_bad");
+}
+
+}  // namespace headrace

@@ -1,0 +1,28 @@
+// The file of bad records.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <unordered_set>
+
+#include "headrace/pipeline/bad_record.h"
+#include "headrace/pipeline/batch.h"
+#include "headrace/pipeline/error_policy.h"
+
+namespace headrace {
+
+// Not thread-safe; several of them, in several processes, may share one file.
+class Quarantine {
+ public:
+  // Makes the file where there is none, so that a path that cannot be written fails at once, as DataError.
+  explicit Quarantine(const std::filesystem::path& path);
+
+  // A line, unless the record has one. DataError where it cannot be written.
+  void add(const BadRecord& bad, const BatchPosition& at, OnError action);
+
+ private:
+  std::filesystem::path path_;
+  std::unordered_set<std::uint64_t> listed_;
+};
+
+}  // namespace headrace

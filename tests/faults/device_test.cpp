@@ -1,0 +1,71 @@
+// Devices that fail under the engine: a clean error, no hang, nothing left behind.
+#include <gmock/gmock.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/registry.h"
+#include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/failing_device.h"
+
+namespace headrace {
+namespace {
+
+using ::testing::HasSubstr;
+
+DeviceGroup failing(test::Lives lives) {
+  std::vector<std::unique_ptr<Device>> list;
+  list.push_back(std::make_unique<test::FailingDevice>(backends().front()->open(0, "gpu:0", 1), lives));
+  return DeviceGroup(std::move(list));
+}
+
+Dataset images() { return Dataset::from(test::noise_images(64, 8, 8)).batch({.global = 8}); }
+
+void expect_nothing_left(DeviceGroup& devices) {
+  EXPECT_EQ(devices[0].memory_use().device_bytes, 0U);
+  EXPECT_EQ(devices[0].memory_use().pinned_bytes, 0U);
+}
+
+TEST(DeviceFaults, PinnedMemoryThatRunsOutIsAnErrorAndIsGivenBack) {
+  for (int allocations = 0; allocations < 3; ++allocations) {
+    DeviceGroup devices = failing({.pinned = allocations});
+    try {
+      Loader loader(images(), devices, {.prefetch = 2});
+      FAIL() << "no error";
+    } catch (const DeviceError& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
+      EXPECT_THAT(error.what(), HasSubstr("pinned"));
+    }
+    expect_nothing_left(devices);
+  }
+}
+
+TEST(DeviceFaults, ALostDeviceEndsTheStreamAtTheBatchItWasLostAt) {
+  for (int copies = 0; copies < 4; ++copies) {
+    DeviceGroup devices = failing({.copies = copies});
+    {
+      Loader loader(images(), devices, {.threads = 2, .prefetch = 2});
+      for (int i = 0; i < copies; ++i) EXPECT_TRUE(loader.next());
+      try {
+        loader.next();
+        FAIL() << "no error";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kDevice);
+        EXPECT_THAT(error.what(), HasSubstr("fell off the bus"));
+      }
+    }
+    expect_nothing_left(devices);
+  }
+}
+
+TEST(DeviceFaults, AConsumerMayGoInTheMiddleOfACopy) {
+  for (int batches = 0; batches < 8; ++batches) {
+    DeviceGroup devices = failing({});
+    {
+      Loader loader(images(), devices, {.threads = 2, .prefetch = 3});
+      for (int i = 0; i < batches; ++i) loader.next();  // never waited for
+    }
+    expect_nothing_left(devices);
+  }
+}
+
+}  // namespace
+}  // namespace headrace

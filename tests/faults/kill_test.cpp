@@ -1,0 +1,123 @@
+// A consumer killed at any moment and resumed with other replicas: every record once, every batch as it would have
+// been.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "headrace/devices/base/file.h"
+#include "headrace/pipeline/ledger.h"
+#include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::uint64_t kRecords = 300, kEpochs = 3;
+constexpr int kKills = 200;
+
+Dataset dataset() {
+  return Dataset::from(test::noise_images(kRecords, 8, 8))
+      .shuffle()
+      .map(pad_crop(8, 2) | flip())
+      .batch({.global = 16});
+}
+
+// What a consumer wrote down of one batch, in one line.
+struct Line {
+  LoaderState next;  // to go on after it
+  std::uint64_t epoch = 0, step = 0;
+  std::string sha256;
+  std::vector<std::uint64_t> records;
+};
+
+// A killed writer may leave a part of a line.
+void drop_torn_line(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (text.empty() || text.ends_with('\n')) return;
+  write_file_atomically(path, std::string_view(text).substr(0, text.rfind('\n') + 1));
+}
+
+std::vector<Line> read_lines(const std::filesystem::path& path) {
+  std::vector<Line> lines;
+  std::ifstream file(path);
+  for (std::string text; std::getline(file, text);) {
+    std::istringstream words(text);
+    Line line;
+    words >> line.next.fingerprint >> line.next.sequence >> line.epoch >> line.step >> line.sha256;
+    for (std::uint64_t record = 0; words >> record;) line.records.push_back(record);
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+void consume(const std::filesystem::path& path, int replicas, int threads, std::optional<LoaderState> start) {
+  DeviceGroup devices = test::cpu_replicas(replicas);
+  Loader loader(dataset(), devices, {.seed = 5, .epochs = kEpochs, .threads = threads, .start = start});
+  StreamDigest digest(devices);
+  while (true) {
+    std::vector<Batch> shares;
+    for (int r = 0; r < replicas; ++r) {
+      std::optional<Batch> batch = loader.next(r);
+      if (!batch) return;
+      shares.push_back(std::move(*batch));
+    }
+    const BatchDigest of = digest.add(shares);
+    const LoaderState state = loader.state();
+    std::ostringstream line;
+    line << state.fingerprint << ' ' << state.sequence << ' ' << of.epoch << ' ' << of.step << ' ' << of.sha256;
+    for (const Batch& share : shares) {
+      for (const std::uint64_t record : share.records()) line << ' ' << record;
+    }
+    append_to_file(path, line.str() + "\n");
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+  }
+}
+
+// True where the consumer came to the end.
+bool run_and_kill(const std::filesystem::path& path, int attempt, Philox& random) {
+  drop_torn_line(path);
+  const std::vector<Line> lines = read_lines(path);
+  const std::optional<LoaderState> start = lines.empty() ? std::nullopt : std::optional(lines.back().next);
+  const pid_t child = fork();
+  if (child == 0) {
+    consume(path, 1 << attempt % 4, 1 + attempt % 3, start);
+    _exit(0);
+  }
+  std::this_thread::sleep_for(std::chrono::microseconds(random.below(20'000)));
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status);
+}
+
+TEST(KilledConsumer, ResumesToTheSameStreamEachRecordOnce) {
+  const auto expected = test::digests_of(dataset(), 1, {.seed = 5, .epochs = kEpochs, .threads = 1});
+  const test::TempFolder folder;
+  Philox random({.seed = 2});
+  int kills = 0;
+  for (int run = 0; kills < kKills; ++run) {
+    const auto path = folder / std::to_string(run);
+    for (int attempt = 0; !run_and_kill(path, run + attempt, random); ++attempt) ++kills;
+    const std::vector<Line> lines = read_lines(path);
+    ASSERT_EQ(lines.size(), expected.size());
+    Ledger ledger;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      ASSERT_EQ(lines[i].sha256, expected[i].sha256) << "batch " << i << " of run " << run;
+      for (const std::uint64_t record : lines[i].records) {
+        ledger.add(LedgerEntry{.epoch = lines[i].epoch, .step = lines[i].step, .record = record});
+      }
+    }
+    for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
+      ASSERT_EQ(ledger.find_breach(epoch, EpochContents::all(kRecords)), std::nullopt);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace headrace

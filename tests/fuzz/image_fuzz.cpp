@@ -1,0 +1,72 @@
+// JPEG and PNG as the decoder uses them: header, whole image, a window of it.
+#include <cstring>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/tests/fuzz/fuzz_target.h"
+#include "headrace/tests/support/images.h"
+
+namespace headrace::fuzz {
+
+using namespace test;
+
+namespace {
+
+constexpr std::int64_t kPixels = 1 << 20;  // larger ones take their time, and nothing but that
+
+std::uint32_t crc32(std::span<const std::byte> bytes) {
+  std::uint32_t crc = ~0U;
+  for (const std::byte byte : bytes) {
+    crc ^= std::to_integer<std::uint32_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320U : 0);
+  }
+  return ~crc;
+}
+
+}  // namespace
+
+std::vector<Bytes> seeds() {
+  std::vector<Bytes> all;
+  for (const int channels : {1, 3, 4}) {
+    const Picture picture = make_picture(17, 23, channels, 1);
+    all.push_back(encode_jpeg(picture));
+    all.push_back(encode_jpeg(picture, {.progressive = true}));
+    all.push_back(encode_png(picture, {.bits = channels == 4 ? 16 : 8, .interlaced = channels == 3}));
+  }
+  all.push_back(encode_jpeg(make_picture(40, 40, 3, 2), {.horizontal = 1, .vertical = 1, .restart_rows = 1}));
+  Picture shown;
+  all.push_back(encode_palette_png(make_picture(9, 8, 3, 3), shown));
+  return all;
+}
+
+void run(std::span<const std::byte> input) {
+  static ImageDecoder decoder;  // one for all: nothing of one image may reach into the next
+  const ImageSize size = decoder.read_size(input);
+  if (size.height * size.width > kPixels) return;
+  std::vector<std::uint8_t> rgb(static_cast<std::size_t>(size.height * size.width * 3));
+  const ImageWindow window{.top = size.height / 3,
+                           .left = size.width / 3,
+                           .height = (size.height + 2) / 3,
+                           .width = (size.width + 2) / 3};
+  std::vector<std::uint8_t> part(static_cast<std::size_t>(window.height * window.width * 3));
+  try {
+    decoder.decode_window(input, window, part);
+  } catch (const Error&) {
+  }
+  decoder.decode(input, rgb);
+}
+
+// Of a PNG's chunks.
+void repair(Bytes& input) {
+  if (input.size() < 8 || input[1] != std::byte{'P'}) return;
+  for (std::size_t at = 8; at + 12 <= input.size();) {
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < 4; ++i) length = length << 8 | std::to_integer<std::size_t>(input[at + i]);
+    if (length > input.size() - at - 12) return;
+    const std::uint32_t crc = crc32(std::span(input).subspan(at + 4, length + 4));
+    for (std::size_t i = 0; i < 4; ++i) input[at + 8 + length + i] = static_cast<std::byte>(crc >> (24 - 8 * i));
+    at += 12 + length;
+  }
+}
+
+}  // namespace headrace::fuzz

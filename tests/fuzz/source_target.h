@@ -1,0 +1,29 @@
+// What targets that read a data source share.
+#pragma once
+
+#include <span>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/source.h"
+
+namespace headrace::fuzz {
+
+constexpr std::uint64_t kRecords = 200;  // read at most, of those that a source says it has
+
+// Reads the first records, and every byte of them; a record that is refused does not stop it.
+inline void read_records(const Source& source) {
+  std::vector<std::byte> scratch;
+  volatile unsigned touched = 0;
+  for (std::uint64_t i = 0; i < std::min(source.info().records, kRecords); ++i) {
+    source.describe(i);
+    try {
+      const RecordView view = source.read(i, scratch);
+      for (std::size_t f = 0; f < source.info().fields.size(); ++f) {
+        for (const std::byte byte : view.fields[f]) touched = touched + std::to_integer<unsigned>(byte);
+      }
+    } catch (const Error&) {
+    }
+  }
+}
+
+}  // namespace headrace::fuzz

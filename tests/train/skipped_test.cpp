@@ -1,0 +1,85 @@
+// Records that are skipped weigh nothing: not in a gradient, not in the loss, not in the accuracy.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/rng.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+
+namespace headrace {
+namespace {
+
+constexpr float kRotten = 99;
+const ErrorPolicy kSkip{.on_error = OnError::kSkip, .most_bad = 1};
+
+// 40 records; with `rotten` ones, every fifth more is one that cannot be used.
+Dataset data(bool rotten) {
+  std::vector<float> images;
+  std::vector<std::int64_t> labels;
+  Philox random({.seed = 1});
+  for (std::int64_t i = 0; i < 40; ++i) {
+    if (rotten && i % 4 == 1) {
+      images.insert(images.end(), 8, kRotten);
+      labels.push_back(0);
+    }
+    labels.push_back(i % 4);
+    for (std::int64_t k = 0; k < 8; ++k) images.push_back(random.uniform() + (k % 4 == i % 4 ? 1.0F : 0.0F));
+  }
+  UserMap inspect{.name = "inspect", .output = {.dtype = DType::kF32, .shape = {8}}};
+  inspect.function = [](std::span<const std::byte> in, const Shape&, std::span<std::byte> out, Philox&) {
+    float first = 0;
+    std::memcpy(&first, in.data(), sizeof first);
+    if (first == kRotten) throw std::runtime_error("rotten");
+    std::memcpy(out.data(), in.data(), out.size());
+  };
+  return test::labelled({8}, images, labels).map(user_map(std::move(inspect))).batch({.global = rotten ? 10 : 8});
+}
+
+TEST(Skipped, TrainsAsIfTheyHadNeverBeen) {
+  for (const int replicas : {1, 3}) {
+    for (const int accumulate : {1, 2}) {
+      const auto run = [&](bool rotten, std::vector<float>& weights) {
+        test::Training training(replicas);
+        Model model = test::compiled(training.strategy, test::small_mlp);
+        const Dataset from = data(rotten);
+        History history = model.fit(from, {.epochs = 3,
+                                           .validation = from,
+                                           .verbose = 0,
+                                           .threads = 2,
+                                           .errors = kSkip,
+                                           .accumulate = accumulate});
+        weights = model.read_variable(model.variable_names().front());
+        const Evaluation test = model.evaluate(from, {.errors = kSkip});
+        EXPECT_EQ(test.examples, 40);
+        return history;
+      };
+      std::vector<float> with, without;
+      const History rotten = run(true, with), good = run(false, without);
+      for (std::size_t epoch = 0; epoch < 3; ++epoch) {
+        for (const char* figure : {"loss", "accuracy", "val_loss", "val_accuracy"}) {
+          EXPECT_NEAR(rotten[figure][epoch], good[figure][epoch], 1e-5) << figure << " of epoch " << epoch;
+        }
+      }
+      for (std::size_t i = 0; i < with.size(); ++i) EXPECT_NEAR(with[i], without[i], 1e-5) << i;
+    }
+  }
+}
+
+TEST(Skipped, ABatchOfNothingElseChangesNothing) {
+  test::Training training(2);
+  Model model = test::compiled(training.strategy, test::small_mlp, sgd(0.1F));
+  const Dataset rotten = test::labelled({8}, std::vector<float>(64, kRotten), std::vector<std::int64_t>(8, 1))
+                             .map(user_map({.name = "never",
+                                            .output = {.dtype = DType::kF32, .shape = {8}},
+                                            .function = [](auto&&...) { throw std::runtime_error("rotten"); }}))
+                             .batch({.global = 4});
+  const std::string before = model.weights_sha256();
+  const History history = model.fit(rotten, {.verbose = 0, .errors = kSkip});
+  EXPECT_EQ(model.weights_sha256(), before);
+  EXPECT_EQ(model.evaluate(rotten, {.errors = kSkip}).examples, 0);
+}
+
+}  // namespace
+}  // namespace headrace
