@@ -12,6 +12,7 @@
 #include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
+#include "headrace/devices/base/prefetch.h"
 
 namespace headrace {
 namespace {
@@ -139,6 +140,14 @@ std::span<const std::byte> MemoryCache::find(std::uint64_t record, std::vector<s
   }
   state_->lookups.miss();
   return {};
+}
+
+void MemoryCache::expect(std::uint64_t record) const noexcept {
+  const Table* table = state_->table.load(std::memory_order_acquire);
+  if (table == nullptr || record >= table->records) return;
+  const Entry& entry = table->entries[record];
+  const std::byte* bytes = entry.bytes.load(std::memory_order_acquire);
+  if (bytes != nullptr && bytes != claimed()) prefetch(std::span(bytes, entry.size));
 }
 
 bool MemoryCache::insert(std::uint64_t record, std::span<const std::byte> bytes) {

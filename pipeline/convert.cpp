@@ -1,7 +1,5 @@
 #include "headrace/pipeline/convert.h"
 
-#include <tbb/info.h>
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -143,8 +141,9 @@ class Packing {
     const RecodeOptions recode{.max_side = options.max_side, .quality = options.quality};
     // Copying bytes is the disk's work: more threads would wait for it.
     const int threads = recode.changes_nothing() ? 1
-                        : options.threads > 0    ? options.threads
-                                                 : tbb::info::default_concurrency();
+                        : options.threads > 0
+                            ? options.threads
+                            : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     for (int i = 0; i < threads; ++i) packers_.emplace_back(recode);
     records_.resize(packers_.size() * kRecordsAThread);
   }

@@ -40,6 +40,9 @@ class Source {
   // are in `scratch`, which is reused from call to call. Throws DataError with record and offset.
   virtual RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const = 0;
 
+  // The record will be read soon. A matter of speed alone.
+  virtual void expect(std::uint64_t /*index*/) const noexcept {}
+
   // For messages and the quarantine: the file or archive member of a record, "train/cat/0007.jpg".
   virtual std::string describe(std::uint64_t index) const = 0;
 };

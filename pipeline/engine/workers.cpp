@@ -155,6 +155,12 @@ void StreamEngine::count(ThreadState& state, const Scratch& scratch, std::uint64
   state.stages[last].add(rows, left);
 }
 
+// Small samples come from all over memory: the next one's is on its way while this one is worked on.
+void StreamEngine::expect(std::uint64_t record) const noexcept {
+  if (plan_.cache != nullptr) return plan_.cache->expect(record);
+  plan_.source->expect(record);
+}
+
 void StreamEngine::run_rows(const Work& work, ThreadState& state, Scratch& scratch, ChargedBytes& charged) {
   Slot& slot = *work.slot;
   const std::int64_t end = work.first + work.count;
@@ -169,6 +175,7 @@ void StreamEngine::run_rows(const Work& work, ThreadState& state, Scratch& scrat
     const SlotShare& share = slot.shares[static_cast<std::size_t>(r)];
     const std::int64_t share_end = std::min(end, share.first + share.rows);
     for (std::int64_t row = std::max(work.first, share.first); row < share_end; ++row) {
+      if (row + 1 < share_end) expect(slot.records[static_cast<std::size_t>(row + 1)]);
       context.samples = row == timed ? scratch.samples.data() : nullptr;
       guard(slot, row, [&] {
         context.record = slot.records[static_cast<std::size_t>(row)];
@@ -183,6 +190,7 @@ void StreamEngine::run_rows(const Work& work, ThreadState& state, Scratch& scrat
       if (row == timed) scratch.samples.back().ns = now_ns() - scratch.stamp_ns;
     }
   }
+  finish(stores_);
   guard(slot, work.first, [&] { charge(charged, scratch); });
   wrote(slot, work.count, state);
 }
@@ -206,6 +214,7 @@ void StreamEngine::run_fetched(FetchedRecord& fetched, ThreadState& state, Scrat
     program_.run_record(fetched.view, context, rows);
   });
   scratch.samples.back().ns = now_ns() - scratch.stamp_ns;
+  finish(stores_);
   guard(slot, fetched.row, [&] { charge(charged, scratch); });
   board_->recycle(&fetched);
   wrote(slot, 1, state);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/prefetch.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 
@@ -61,6 +62,13 @@ RecordView ArraySource::read(std::uint64_t index, std::vector<std::byte>& /*scra
     view.fields[i] = std::span(arrays_[i].bytes).subspan(index * record_bytes_[i], record_bytes_[i]);
   }
   return view;
+}
+
+void ArraySource::expect(std::uint64_t index) const noexcept {
+  if (index >= info_.records) return;
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    prefetch(std::span(arrays_[i].bytes).subspan(index * record_bytes_[i], record_bytes_[i]));
+  }
 }
 
 std::string ArraySource::describe(std::uint64_t index) const {

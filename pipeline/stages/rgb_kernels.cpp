@@ -229,7 +229,6 @@ struct Forms {
       return (turned ? mirrored : forward)(image, scale, shift, to);
     }
     (turned ? mirrored_streamed : forward_streamed)(image, scale, shift, to);
-    _mm_sfence();  // what is streamed is in no order with what tells others of it
   }
 };
 

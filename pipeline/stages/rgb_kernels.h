@@ -18,6 +18,7 @@ struct RgbImage {
   Direction direction = Direction::kAsStored;
 };
 
+// Whoever asks for streamed stores calls finish() before others may read.
 struct RgbKernels {
   // (H, W, 3) u8 -> (3, H, W) f32; `scale` and `shift` have an entry a channel.
   void (*to_planes)(const RgbImage&, const float* scale, const float* shift, Stores stores, float* to);

@@ -31,12 +31,12 @@ SampleProgram::SampleProgram(const StreamPlan& plan) : cache_(plan.cache), recor
     if (cache_ != nullptr) {
       field.before = std::make_unique<Chain>(input, stages.first(plan.cached_stages), ChainPlace::kBeforeCache);
       between = field.before->output();
-      slow_ = slow_ || field.before->is_slow();
+      slow_before_cache_ = slow_before_cache_ || field.before->is_slow();
     }
     field.after = std::make_unique<Chain>(between, stages.subspan(plan.cached_stages), ChainPlace::kAfterCache);
     const Field& output = field.after->output();
     field.row_bytes = static_cast<std::size_t>(output.shape.elements()) * size_of(output.dtype);
-    slow_ = slow_ || field.after->is_slow();
+    slow_after_cache_ = slow_after_cache_ || field.after->is_slow();
     fields_.push_back(std::move(field));
   }
   for (FieldChains& field : fields_) {

@@ -20,8 +20,8 @@ class SampleProgram {
   // Binds the plan's cache, if it has one.
   explicit SampleProgram(const StreamPlan& plan);
 
-  // Whether a sample deserves a task of its own.
-  bool is_slow() const noexcept { return slow_; }
+  // Whether a sample deserves a task of its own, as things are: what is in a warm cache is decoded no more.
+  bool is_slow() const noexcept { return slow_after_cache_ || (slow_before_cache_ && !is_warm()); }
   // What a compute thread's time is divided into, in the order a record meets them: steps one by one, and last
   // everything else. StepContext::samples has one for each.
   const std::vector<StageName>& stages() const noexcept { return stages_; }
@@ -58,7 +58,7 @@ class SampleProgram {
   std::size_t label_ = kMaxFields;  // the field that is checked; kMaxFields: none
   std::uint64_t label_count_ = 0;
   std::vector<StageName> stages_;
-  bool slow_ = false;
+  bool slow_before_cache_ = false, slow_after_cache_ = false;
 };
 
 }  // namespace headrace

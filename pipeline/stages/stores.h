@@ -1,6 +1,10 @@
 // How a kernel writes its result.
 #pragma once
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace headrace {
 
 enum class Stores {
@@ -8,5 +12,14 @@ enum class Stores {
   kStreamed,  // past the caches: the lines need not be read before they are written. For results that are larger
               // than the caches, and a matter of speed alone
 };
+
+// Before another thread is told of results: what was streamed is in no order with other stores.
+inline void finish(Stores stores) noexcept {
+#if defined(__x86_64__)
+  if (stores == Stores::kStreamed) _mm_sfence();
+#else
+  (void)stores;
+#endif
+}
 
 }  // namespace headrace
