@@ -49,6 +49,7 @@ nlohmann::ordered_json epoch_line(const EpochReport& report) {
                                  {"accuracy", report.accuracy}};
   if (report.val_loss) line["val_loss"] = *report.val_loss;
   if (report.val_accuracy) line["val_accuracy"] = *report.val_accuracy;
+  if (report.bad_records > 0) line["bad_records"] = report.bad_records;
   return line;
 }
 

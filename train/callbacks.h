@@ -31,6 +31,7 @@ struct EpochReport {
   std::optional<double> val_loss = std::nullopt, val_accuracy = std::nullopt;
   double examples_per_second = 0;   // training alone
   double input_stall_fraction = 0;  // share of the training time in which the devices waited for input
+  std::uint64_t bad_records = 0;    // skipped or substituted, see ErrorPolicy; validation's included
 };
 
 // What a callback may do to the fit that called it.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/tests/support/bytes.h"
 #include "headrace/tests/support/command.h"
 #include "headrace/tests/support/temp_folder.h"
 
@@ -74,6 +75,51 @@ TEST(LedgerCommand, EveryRecordOnceAnEpoch) {
                                "--epochs", "2", "--check"});
   ASSERT_GT(lines.size(), 1U);
   expect_keys(lines.front(), {"epoch", "step", "replica", "record"});
+}
+
+// CIFAR-10 of 20 records, of which record 6 has a label that there is not.
+void write_cifar_with_a_bad_record(const TempFolder& folder) {
+  for (int file = 1; file <= 5; ++file) {
+    Bytes records(4 * 3073, static_cast<std::byte>(file));
+    if (file == 2) records[2 * 3073] = std::byte{77};
+    folder.write("data_batch_" + std::to_string(file) + ".bin", records);
+  }
+}
+
+TEST(OnError, FailNamesTheRecord) {
+  const TempFolder folder;
+  write_cifar_with_a_bad_record(folder);
+  const CommandResult result = run_command({HEADRACE_BINARY, "digest", "--pipeline", "cifar-train", "--data",
+                                            folder.path().string(), "--global-batch", "8"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.errors.find("label 77 where there are 10 classes, record 6"), std::string::npos)
+      << result.errors;
+}
+
+TEST(OnError, SkipAndSubstituteGoOnAndListIt) {
+  for (const char* policy : {"skip", "substitute"}) {
+    const TempFolder folder;
+    write_cifar_with_a_bad_record(folder);
+    const std::filesystem::path quarantine = folder / "bad records.jsonl";
+    const auto run = [&](const char* replicas, const char* threads) {
+      return json_of({"ledger", "--pipeline", "cifar-train", "--data", folder.path().string(), "--global-batch",
+                      "8", "--replicas", replicas, "--threads", threads, "--epochs", "2", "--check", "--on-error",
+                      policy, "--quarantine", quarantine.string()});
+    };
+    const bool skips = std::string(policy) == "skip";
+    EXPECT_EQ(run("1", "1").size(), skips ? 38U : 40U);
+    EXPECT_EQ(run("3", "2").size(), skips ? 38U : 40U);
+    std::ifstream file(quarantine);
+    std::size_t lines = 0;
+    for (std::string text; std::getline(file, text); ++lines) {
+      const nlohmann::json line = nlohmann::json::parse(text);
+      expect_keys(line, {"source", "record", "name", "operation", "cause", "code", "epoch", "step", "action"});
+      EXPECT_EQ(line["record"], 6);
+      EXPECT_EQ(line["action"], policy);
+      EXPECT_EQ(line.contains("substitute"), !skips);
+    }
+    EXPECT_EQ(lines, 2U) << "one a run";
+  }
 }
 
 TEST(BenchCommand, ReportsItsKeys) {

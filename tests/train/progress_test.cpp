@@ -22,6 +22,11 @@ TEST(Progress, WithoutValidationItEndsAfterTraining) {
   EXPECT_THAT(epoch_line(fast, true), testing::HasSubstr("- 0.4s - 400us/step -"));
 }
 
+TEST(Progress, BadRecordsAreNotPassedOverInSilence) {
+  const EpochReport report{.steps = 10, .seconds = 75, .loss = 1, .accuracy = 0.5, .bad_records = 3};
+  EXPECT_EQ(epoch_line(report, false), "10/10 - 1:15 - 7.5s/step - loss: 1.0000 - bad records: 3");
+}
+
 TEST(Progress, AStepsLineShowsRateTimeAndStall) {
   const StepReport report{.step = 50,
                           .steps = 100,

@@ -96,6 +96,7 @@ bool FitLoop::train_epoch(int epoch) {
   trainer_.reset_metrics();
   epoch_time_.restart();
   stalled_before_ = trainer_.stall_ns();
+  bad_before_ = bad_records();
   next_report_ns_ = now_ns() + kReportEveryNs;
   for (std::uint64_t step = 0; step < steps_; ++step) {
     if (stopped()) return false;
@@ -125,6 +126,7 @@ EpochReport FitLoop::finish_epoch(int epoch) {
     report.val_loss = mean_loss(validated);
     report.val_accuracy = mean_accuracy(validated);
   }
+  report.bad_records = bad_records() - bad_before_;
   report.seconds = epoch_time_.seconds();
   return report;
 }
@@ -166,6 +168,10 @@ void FitLoop::remember(const EpochReport& report) {
 bool FitLoop::stopped() const {
   if (options_.stop_after_steps > 0 && model_.global_step() >= options_.stop_after_steps) return true;
   return control_.stop_requested() || (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed));
+}
+
+std::uint64_t FitLoop::bad_records() const {
+  return loader_.stats().bad_records + (validation_ ? validation_->loader.stats().bad_records : 0);
 }
 
 double FitLoop::stall_fraction(double seconds) const {

@@ -33,6 +33,7 @@ class FitLoop {
   void remember(const EpochReport& report);
   bool stopped() const;
   double stall_fraction(double seconds) const;
+  std::uint64_t bad_records() const;
 
   Model& model_;
   const FitOptions& options_;
@@ -46,6 +47,7 @@ class FitLoop {
 
   Stopwatch epoch_time_;
   std::uint64_t stalled_before_ = 0;  // when the epoch began
+  std::uint64_t bad_before_ = 0;      // the same
   std::uint64_t next_report_ns_ = 0;
 };
 

@@ -42,6 +42,7 @@ std::string epoch_line(const EpochReport& report, bool accuracy) {
   if (accuracy) line += fmt::format(" - accuracy: {:.4f}", report.accuracy);
   if (report.val_loss) line += fmt::format(" - val_loss: {:.4f}", *report.val_loss);
   if (accuracy && report.val_accuracy) line += fmt::format(" - val_accuracy: {:.4f}", *report.val_accuracy);
+  if (report.bad_records > 0) line += fmt::format(" - bad records: {}", report.bad_records);
   return line;
 }
 
