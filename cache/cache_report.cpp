@@ -56,10 +56,11 @@ class Inspection {
       const bool has_index = path_kind(index_path(path)) == PathKind::kFile;
       if (has_index && contents.from == SegmentReader::Source::kScan) complain(index_path(path), "damaged index");
       for (const SegmentEntry& entry : contents.entries) add_entry(reader, entry);
-      const std::uint64_t end = contents.entries.empty() ? kSegmentHeaderBytes : contents.entries.back().end();
-      if (end < reader.size() && !is_being_written(path)) {
-        complain(path, std::to_string(reader.size() - end) + " bytes from offset " + std::to_string(end) +
-                           " on are no entries: was its process killed?");
+      std::uint64_t covered = kSegmentHeaderBytes;
+      for (const SegmentEntry& entry : contents.entries) covered += kEntryHeaderBytes + entry.stored_bytes;
+      if (covered < reader.size() && !is_being_written(path)) {
+        complain(path, std::to_string(reader.size() - covered) +
+                           " bytes are no entries: damaged, or was its process killed?");
       }
     } catch (const DataError& error) {
       complain(path, error.what());

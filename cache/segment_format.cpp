@@ -15,7 +15,6 @@ using namespace std::string_view_literals;
 
 constexpr auto kSegmentMagic = "HRSEG\r\n\0"sv;
 constexpr auto kIndexMagic = "HRIDX\r\n\0"sv;
-constexpr auto kEntryMagic = "HREN"sv;
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kChecksumBytes = 8;
 constexpr std::size_t kIndexHeadBytes = 40, kIndexEntryBytes = 40;

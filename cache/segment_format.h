@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace headrace {
 
 inline constexpr std::uint64_t kSegmentHeaderBytes = 40;
 inline constexpr std::uint64_t kEntryHeaderBytes = 32;
+inline constexpr std::string_view kEntryMagic = "HREN";
 inline constexpr std::uint64_t kLargestSample = std::uint64_t{1} << 31;
 inline constexpr std::uint64_t kLargestSegment = std::uint64_t{1} << 40;
 

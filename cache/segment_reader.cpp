@@ -1,11 +1,19 @@
 #include "headrace/cache/segment_reader.h"
 
+#include <algorithm>
 #include <array>
 
 #include "headrace/cache/sample_compressor.h"
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
+namespace {
+
+constexpr std::size_t kSearchedAtOnce = std::size_t{1} << 16;
+// Bytes of what looked like entries and was none, in sizes of the file: one made to look like many is given up.
+constexpr std::uint64_t kMostWasted = 4;
+
+}  // namespace
 
 std::filesystem::path index_path(const std::filesystem::path& segment) {
   return std::filesystem::path(segment).replace_extension(".index");
@@ -43,16 +51,44 @@ bool SegmentReader::read_header(std::uint64_t at, std::span<std::byte> header) c
   }
 }
 
+std::optional<SegmentEntry> SegmentReader::entry_at(std::uint64_t at) const noexcept {
+  std::array<std::byte, kEntryHeaderBytes> header;
+  if (at + kEntryHeaderBytes > file_.size() || !read_header(at, header)) return {};
+  const auto entry = decode_entry_header(header, at);
+  if (!entry || entry->record >= stream_.records || entry->end() > file_.size()) return {};
+  return entry;
+}
+
+std::uint64_t SegmentReader::next_magic(std::uint64_t from) const {
+  const auto magic = std::as_bytes(std::span(kEntryMagic));
+  std::vector<std::byte> bytes(kSearchedAtOnce);
+  try {
+    while (from + kEntryHeaderBytes <= file_.size()) {
+      const auto read = std::span(bytes).first(file_.read_some(from, bytes));
+      const auto found = std::ranges::search(read, magic);
+      if (!found.empty()) return from + static_cast<std::uint64_t>(found.begin() - read.begin());
+      if (read.size() < magic.size()) break;
+      from += read.size() - magic.size() + 1;  // it may stand across the end
+    }
+  } catch (const DataError&) {
+    // What cannot be read holds no entry.
+  }
+  return file_.size();
+}
+
 std::vector<SegmentEntry> SegmentReader::scan() const {
   std::vector<SegmentEntry> entries;
   std::vector<std::byte> scratch;
-  std::array<std::byte, kEntryHeaderBytes> header;
-  std::uint64_t at = kSegmentHeaderBytes;
-  while (at + kEntryHeaderBytes <= file_.size() && read_header(at, header)) {
-    const auto entry = decode_entry_header(header, at);
-    if (!entry || entry->record >= stream_.records || entry->end() > file_.size()) break;
-    if (!read(*entry, scratch).empty()) entries.push_back(*entry);
-    at = entry->end();
+  std::uint64_t wasted = 0;
+  for (std::uint64_t at = kSegmentHeaderBytes; at < file_.size() && wasted <= kMostWasted * file_.size();) {
+    const auto entry = entry_at(at);
+    if (entry && !read(*entry, scratch).empty()) {
+      entries.push_back(*entry);
+      at = entry->end();
+    } else {
+      wasted += entry ? entry->stored_bytes : 0;
+      at = next_magic(at + 1);
+    }
   }
   return entries;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,7 +31,7 @@ class SegmentReader {
   };
   // What the index says, where there is a sound one; else scan().
   Contents contents() const;
-  // The valid entries up to the first place where no entry's header is: every byte of them is read.
+  // The valid entries, wherever they stand: every byte of them is read, what lies between them is passed over.
   std::vector<SegmentEntry> scan() const;
 
   // The sample, in `scratch`; empty where its bytes are not what was stored.
@@ -40,6 +41,10 @@ class SegmentReader {
   bool holds(const SegmentEntry& entry) const;
 
  private:
+  // What claims to be an entry at this place, its bytes not yet checked.
+  std::optional<SegmentEntry> entry_at(std::uint64_t at) const noexcept;
+  // The first place from there on where an entry could begin; the file's size where there is none.
+  std::uint64_t next_magic(std::uint64_t from) const;
   bool read_header(std::uint64_t at, std::span<std::byte> header) const noexcept;
 
   SegmentStream stream_;

@@ -113,6 +113,23 @@ TEST_F(DiskCacheTest, ReadsASegmentWithoutItsIndexThrough) {
   EXPECT_EQ(files(".index").size(), 1U) << "indexed anew";
 }
 
+TEST_F(DiskCacheTest, WithoutItsIndexOneDamagedHeaderCostsOneEntry) {
+  fill(0, kRecords);
+  remove_file(files(".index").front());
+  const std::filesystem::path segment = files(".segment").front();
+  Bytes bytes = read_whole_file(segment);
+  const Bytes magic = to_bytes("HREN");
+  auto at = bytes.begin();
+  for (int entry = 0; entry < 5; ++entry) at = std::search(at + 1, bytes.end(), magic.begin(), magic.end());
+  at[1] ^= std::byte{1};  // the mark itself
+  at = std::search(at + 1, bytes.end(), magic.begin(), magic.end());
+  at[20] ^= std::byte{64};  // the size of what is stored
+  write_file_atomically(segment, bytes);
+  DiskCache cache(place_);
+  cache.bind(kFingerprint, kRecords);
+  EXPECT_EQ(cache.counters().records, kRecords - 2);
+}
+
 TEST_F(DiskCacheTest, ServesWhatIsStillInItsBuffer) {
   DiskCache cache(place_);
   cache.bind(kFingerprint, kRecords);

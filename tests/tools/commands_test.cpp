@@ -187,6 +187,19 @@ TEST(DoctorCommand, ListsTheCpu) {
   EXPECT_TRUE(cpu);
 }
 
+TEST(TrainCommand, AnInterruptEndsItAfterTheStep) {
+  if (!std::filesystem::exists(kFashion)) GTEST_SKIP() << "needs Debian's package dataset-fashion-mnist";
+  const TempFolder folder;
+  const std::string script =
+      "'" HEADRACE_BINARY "' train --recipe mnist-mlp --data '" + kFashion.string() +
+      "' --devices cpu:1 --epochs 100000 --steps-per-epoch 2 --verbose 0 --json \"$0\" & train=$!\n"
+      "while [ ! -s \"$0\" ]; do sleep 0.02; done\n"
+      "kill -INT $train; wait $train";
+  const CommandResult result = run_command({"/bin/sh", "-c", script, (folder / "lines").string()});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.errors.find("interrupted after step"), std::string::npos) << result.errors;
+}
+
 TEST(TrainCommand, ReportsItsKeysAndRepeatsItself) {
   if (!std::filesystem::exists(kFashion)) GTEST_SKIP() << "needs Debian's package dataset-fashion-mnist";
   const std::vector<std::string> arguments = {
