@@ -58,8 +58,8 @@ void mirror_portable(const RgbImage& image, std::uint8_t* to) {
 
 #if defined(__x86_64__)
 
-#define HEADRACE_AVX2 __attribute__((target("avx2")))
-#define HEADRACE_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#define HEADRACE_AVX2 [[gnu::target("avx2")]]
+#define HEADRACE_AVX512 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]]
 
 constexpr std::int64_t kLanes = 16;  // pixels at a time: 48 bytes, three vectors
 
