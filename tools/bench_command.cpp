@@ -41,12 +41,12 @@ double quantile(std::vector<double>& values, double share) {
   return *at;
 }
 
-// Takes the next global batch and gives it back at once; its examples, 0 at the end.
-std::int64_t consume(Loader& loader, int replicas) {
+// Takes the next global batch and gives it back at once; its examples, nothing at the end.
+std::optional<std::int64_t> consume(Loader& loader, int replicas) {
   std::int64_t examples = 0;
   for (int replica = 0; replica < replicas; ++replica) {
     const std::optional<Batch> batch = loader.next(replica);
-    if (!batch) return 0;
+    if (!batch) return std::nullopt;
     batch->ready().wait();
     examples += batch->examples();
   }
@@ -58,22 +58,21 @@ Measured measure(const BenchOptions& options, const Dataset& dataset, DeviceGrou
   if (options.common.epochs == 0) settings.epochs = kWithoutEnd;
   const Stopwatch since_start;
   Loader loader(dataset, devices, settings);
-  std::int64_t first = consume(loader, devices.size());
-  if (first == 0) throw ConfigError("the pipeline has no batches", "is the data set empty?");
+  if (!consume(loader, devices.size())) throw ConfigError("the pipeline has no batches", "is the data set empty?");
   Measured result{.first_batch_ms = since_start.seconds() * 1e3};
 
   for (const Stopwatch tuning; !loader.tuned() && tuning.seconds() < kTuningSeconds;) {
-    if (consume(loader, devices.size()) == 0) break;
+    if (!consume(loader, devices.size())) break;
   }
   std::vector<double> waits;
   std::int64_t images = 0;
   const Stopwatch clock;
   while (clock.seconds() < seconds) {
     const Stopwatch wait;
-    const std::int64_t examples = consume(loader, devices.size());
-    if (examples == 0) break;
+    const std::optional<std::int64_t> examples = consume(loader, devices.size());
+    if (!examples) break;
     waits.push_back(wait.seconds() * 1e6);
-    images += examples;
+    images += *examples;
   }
   if (waits.empty())
     throw ConfigError("the stream ended with its first batch", "give more --epochs or a smaller --global-batch");

@@ -22,8 +22,9 @@ void StreamEngine::fail_row(Slot& slot, Failure failure) {
 
 // By the thread that wrote the last row.
 void StreamEngine::settle(Slot& slot, ThreadState& state) {
-  if (slot.bad.empty() || slot.failure) return;
-  std::ranges::sort(slot.bad, {}, &BadRecord::row);
+  if (slot.bad.empty()) return;
+  std::ranges::sort(slot.bad, {}, &BadRecord::row);  // they came in any order, and are listed even where it fails
+  if (slot.failure) return;
   if (options_.errors.on_error == OnError::kSkip) return slot.close_gaps();
   for (BadRecord& bad : slot.bad) substitute(slot, bad, state);
   state.idle();
@@ -85,7 +86,7 @@ void StreamEngine::count_bad(Consumer& consumer, const Slot& slot, int replica) 
                                 bad, consumer.drawn, 100 * options_.errors.most_bad);
   throw DataError(last.code, consumer.failed + "; the last: " + describe(last),
                   {.source = last.source, .record = last.record, .offset = last.offset},
-                  "mend or leave out what the quarantine file lists, or raise ErrorPolicy::most_bad");
+                  "mend or leave out what the quarantine file lists, or raise ErrorPolicy::most_bad (--most-bad)");
 }
 
 }  // namespace headrace

@@ -110,14 +110,14 @@ SampleProgram::Rows Slot::rows_of(std::int64_t example) const noexcept {
   return rows(static_cast<int>(replica), example - shares[replica].first);
 }
 
-void Slot::fail(Failure what) {
+void Slot::fail(Failure cause) {
   const std::lock_guard lock(failure_mutex_);
-  if (!failure || what.what.row < failure->what.row) failure = std::move(what);
+  if (!failure || cause.what.row < failure->what.row) failure = std::move(cause);
 }
 
-void Slot::set_aside(BadRecord what) {
+void Slot::set_aside(BadRecord record) {
   const std::lock_guard lock(failure_mutex_);
-  bad.push_back(std::move(what));
+  bad.push_back(std::move(record));
 }
 
 }  // namespace headrace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <new>
 #include <string>
 
 #include "headrace/devices/base/error.h"
@@ -26,6 +27,8 @@ auto with_foreign_errors(const std::string& kind, const DataLocation& at, const 
     return call();
   } catch (const Error& error) {
     throw DataError(error.code(), kind + ": " + error.message(), at, error.hint());
+  } catch (const std::bad_alloc&) {
+    throw DataError(ErrorCode::kOutOfMemory, kind + ": out of memory", at);  // not the record's fault
   } catch (const std::exception& error) {
     throw DataError(ErrorCode::kInvalidArgument, kind + ": " + error.what(), at);
   }

@@ -73,6 +73,18 @@ TEST(GeneratorTest, ReportsWhatItsFunctionDoesWrong) {
               HasSubstr("written twice"));
 }
 
+TEST(GeneratorTest, RunningOutOfMemoryIsNotTheRecordsFault) {
+  GeneratorOptions options = squares();
+  options.function = [](auto, RecordWriter&) { throw std::bad_alloc(); };
+  std::vector<std::byte> scratch;
+  try {
+    generator(options)->read(0, scratch);
+    FAIL() << "no error";
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
+  }
+}
+
 TEST(GeneratorTest, RefusesWrongOptions) {
   GeneratorOptions none = squares();
   none.function = {};
