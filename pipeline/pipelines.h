@@ -19,8 +19,9 @@ struct PipelineOptions {
   std::int64_t global_batch = 512;
   std::uint64_t seed = 0;  // of the shuffle
   int prefetch = 2;
-  std::shared_ptr<SampleCache> cache = {};  // of decoded images, where something is decoded; null: none
-  std::optional<ImageLayout> layout = {};   // of float images; none: the pipeline's own
+  std::shared_ptr<SampleCache> cache = {};    // of decoded images, where something is decoded; null: none
+  std::optional<ImageLayout> layout = {};     // of float images; none: the pipeline's own
+  std::optional<std::uint64_t> records = {};  // the first ones of the source only; none: all
 };
 
 //   mnist-train, fashion-train  shuffled, u8 / 255 as f32 (28, 28, 1)

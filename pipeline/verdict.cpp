@@ -106,7 +106,7 @@ std::vector<WhatIf> what_ifs_of(const Line& line) {
   add("twice the cores and compute threads", [](Line& l) { l.compute.threads *= 2; });
   if (line.read.cost_ns > 0) add("twice the readers", [](Line& l) { l.read.threads *= 2; });
   if (line.read.cost_ns > 0 || line.preparing_ns > 0) {
-    add("every decoded sample in a cache", [](Line& l) {
+    add("every decoded sample in a cache that costs nothing to read", [](Line& l) {
       l.read.cost_ns = 0;
       l.compute.cost_ns -= l.preparing_ns;
     });

@@ -1,18 +1,18 @@
 // `headrace explain`: the plan as it will run and, where it is run, what bounds it.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <thread>
 
-#include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/verdict.h"
+#include "headrace/tools/cache_trial.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/measured_run.h"
 #include "headrace/tools/pipeline_options.h"
 
 namespace headrace::tools {
@@ -22,11 +22,12 @@ constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;  // epochs: the cl
 constexpr double kTraceSeconds = 2;                            // where only a trace was asked for
 constexpr std::size_t kSpansAThread = 1 << 14;
 constexpr int kNameWidth = 48;
-constexpr double kTuningSeconds = 10;  // at most, before it is measured
+constexpr double kTrialSeconds = 1;  // of a what-if that is tried
 
 struct ExplainOptions : PipelineCommandOptions {
   double seconds = 0;
   std::int64_t consumer_us = 0;  // slept a batch, in place of a training step
+  std::string try_cache = "memory";
   std::string trace = {};
 };
 
@@ -83,37 +84,6 @@ void print(std::FILE* people, const LoaderStats& stats, const std::vector<Choice
   }
 }
 
-// Takes the next global batch as a trainer would and gives it back; false at the end.
-bool consume(Loader& loader, int replicas, std::chrono::microseconds busy) {
-  for (int replica = 0; replica < replicas; ++replica) {
-    const std::optional<Batch> batch = loader.next(replica);
-    if (!batch) return false;
-    batch->ready().wait();
-    if (busy.count() > 0 && replica == 0) std::this_thread::sleep_for(busy);
-  }
-  return true;
-}
-
-// What the loader did in `seconds`, without its start.
-LoaderStats run(Loader& loader, int replicas, const ExplainOptions& options) {
-  const std::chrono::microseconds busy(options.consumer_us);
-  if (!consume(loader, replicas, busy)) {
-    throw ConfigError("the pipeline has no batches", "is the data set empty?");
-  }
-  for (const Stopwatch tuning; !loader.tuned() && tuning.seconds() < kTuningSeconds;) {
-    if (!consume(loader, replicas, busy)) break;
-  }
-  const LoaderStats before = loader.stats();
-  const Stopwatch clock;
-  while (clock.seconds() < options.seconds && consume(loader, replicas, busy)) {
-  }
-  const LoaderStats interval = loader.stats().since(before);
-  if (interval.examples == 0) {
-    throw ConfigError("the stream ended before it was measured", "give more --epochs or a smaller --global-batch");
-  }
-  return interval;
-}
-
 void explain(ExplainOptions options) {
   JsonLines json(options.common.json);
   const Dataset dataset = options.open();
@@ -126,8 +96,13 @@ void explain(ExplainOptions options) {
   if (options.common.epochs == 0) settings.epochs = kWithoutEnd;
   if (!options.trace.empty()) settings.trace_spans = kSpansAThread;
   Loader loader(dataset, devices, settings);
-  const LoaderStats stats = run(loader, devices.size(), options);
-  const Verdict verdict = judge(stats);
+  MeasuredRunOptions measured{.seconds = options.seconds,
+                              .consumer = std::chrono::microseconds(options.consumer_us)};
+  const LoaderStats stats = run_measured(loader, devices.size(), measured);
+  Verdict verdict = judge(stats);
+  measured.seconds = std::min(measured.seconds, kTrialSeconds);
+  const std::optional<WhatIf> tried = try_cache(options, options.try_cache, devices, settings, stats, measured);
+  if (tried) verdict.what_ifs.push_back(*tried);
   print(json.people(), stats, loader.choices(), verdict);
   for (const StageStats& stage : stats.stages) json.write(to_json(stage, stats.elapsed_ns));
   for (const Choice& choice : loader.choices()) {
@@ -148,6 +123,9 @@ void add_explain_command(CLI::App& program) {
       ->check(CLI::PositiveNumber);
   command->add_option("--consumer-us", options->consumer_us, "a consumer that takes this long for a batch")
       ->check(CLI::NonNegativeNumber);
+  command->add_option(
+      "--try-cache", options->try_cache,
+      "the cache that is tried as a what-if: memory, or a folder, which keeps what is stored there");
   command->add_option("--trace", options->trace, "what each thread did, into this file, for ui.perfetto.dev");
   command->callback([options] { explain(*options); });
 }

@@ -1,4 +1,5 @@
 // The commands as scripts use them: exit status 0, the promised JSON keys, the same stream whatever the settings.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -11,6 +12,7 @@
 
 #include "headrace/tests/support/bytes.h"
 #include "headrace/tests/support/command.h"
+#include "headrace/tests/support/images.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
@@ -162,6 +164,34 @@ TEST(ExplainCommand, ReportsItsKeysAndItsVerdict) {
   for (const nlohmann::json& what_if : verdict["what_ifs"]) {
     expect_keys(what_if, {"what", "images_per_second", "bottleneck", "sentence"});
   }
+}
+
+// Twenty small photographs in two classes.
+void write_photographs(const TempFolder& folder) {
+  for (int i = 0; i < 20; ++i) {
+    const Picture picture = make_picture(60, 80, 3, static_cast<std::uint64_t>(i));
+    folder.write(fmt::format("train/{}/{}.jpg", i % 2 == 0 ? "cat" : "dog", i), encode_jpeg(picture));
+  }
+}
+
+TEST(ExplainCommand, TriesACacheWhereThereIsNone) {
+  const TempFolder folder;
+  write_photographs(folder);
+  const auto tried = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"explain",   "--pipeline", "jpeg-train", "--data", folder.path().string(),
+                                       "--seconds", "0.2",        "--threads",  "1",      "--global-batch",
+                                       "4"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Lines lines = json_of(arguments);
+    const nlohmann::json& what_if = lines.back()["what_ifs"].back();
+    const std::string what = what_if["what"];
+    EXPECT_GT(what_if["images_per_second"], 0) << what;
+    return what;
+  };
+  EXPECT_EQ(tried({}), "every decoded sample in a cache, tried with 20 in memory");
+  const std::string there = (folder / "tried").string();
+  EXPECT_EQ(tried({"--try-cache", there}), "every decoded sample in a cache, tried with 20 in disk " + there);
+  EXPECT_EQ(tried({"--cache", "memory"}), "batches that cost nothing to make") << "it has one already";
 }
 
 TEST(ExplainCommand, WritesATrace) {
