@@ -16,4 +16,10 @@ struct RecordView {
   std::array<std::span<const std::byte>, kMaxFields> fields;
 };
 
+// One field of all records, back to back in memory.
+struct FieldColumn {
+  const std::byte* data = nullptr;
+  std::size_t record_bytes = 0;
+};
+
 }  // namespace headrace

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,9 @@ class Source {
 
   // The record will be read soon. A matter of speed alone.
   virtual void expect(std::uint64_t /*index*/) const noexcept {}
+
+  // Where all records lie as equal slices in memory: one column a field. Else empty.
+  virtual std::span<const FieldColumn> columns() const noexcept { return {}; }
 
   // For messages and the quarantine: the file or archive member of a record, "train/cat/0007.jpg".
   virtual std::string describe(std::uint64_t index) const = 0;

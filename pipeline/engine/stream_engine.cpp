@@ -77,6 +77,7 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
       schedule_(plan_, options_.seed, options_.epochs),
       layout_(plan_.fields, plan_.batch->global, devices.size()),
       program_(plan_),
+      copier_(RowCopier::of(*plan_.source, program_)),
       process_(getpid()),
       start_ns_(now_ns()),
       memory_budget_("memory_budget_bytes", options_.memory_budget_bytes),

@@ -24,6 +24,7 @@
 #include "headrace/pipeline/engine/work_board.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/stages/mixer.h"
+#include "headrace/pipeline/stages/row_copier.h"
 
 namespace headrace {
 
@@ -151,6 +152,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   BatchSchedule schedule_;
   BatchLayout layout_;
   SampleProgram program_;
+  std::optional<RowCopier> copier_;  // where rows are only copied
   Stores stores_ = Stores::kCached;  // into the slots
   std::vector<Mixer> mixers_;
   std::optional<Quarantine> quarantine_;  // by the consumer of replica 0

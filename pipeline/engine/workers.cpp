@@ -173,8 +173,14 @@ void StreamEngine::run_rows(const Work& work, ThreadState& state, Scratch& scrat
                       .stores = stores_};
   for (int r = 0; r < layout_.replicas; ++r) {
     const SlotShare& share = slot.shares[static_cast<std::size_t>(r)];
+    const std::int64_t first = std::max(work.first, share.first);
     const std::int64_t share_end = std::min(end, share.first + share.rows);
-    for (std::int64_t row = std::max(work.first, share.first); row < share_end; ++row) {
+    if (copier_ && first < share_end) {
+      const auto records = std::span(slot.records).subspan(static_cast<std::size_t>(first));
+      copier_->copy(records.first(static_cast<std::size_t>(share_end - first)), slot.rows(r, first - share.first));
+      continue;
+    }
+    for (std::int64_t row = first; row < share_end; ++row) {
       if (row + 1 < share_end) expect(slot.records[static_cast<std::size_t>(row + 1)]);
       context.samples = row == timed ? scratch.samples.data() : nullptr;
       guard(slot, row, [&] {

@@ -29,6 +29,10 @@ void check_size(const std::string& name, std::uint64_t records, const Array& arr
                     "every array holds one entry a record, back to back");
 }
 
+std::span<const std::byte> slice(const FieldColumn& column, std::uint64_t index) noexcept {
+  return {column.data + index * column.record_bytes, column.record_bytes};
+}
+
 }  // namespace
 
 ArraySource::ArraySource(std::string name, std::uint64_t records, std::vector<Array> arrays,
@@ -41,8 +45,8 @@ ArraySource::ArraySource(std::string name, std::uint64_t records, std::vector<Ar
   Fingerprint fingerprint("array 1");
   fingerprint.add(records);
   for (const Array& array : arrays_) {
-    record_bytes_.push_back(bytes_of_one(name, array.field));
-    check_size(name, records, array, record_bytes_.back());
+    columns_.push_back({.data = array.bytes.data(), .record_bytes = bytes_of_one(name, array.field)});
+    check_size(name, records, array, columns_.back().record_bytes);
     fingerprint.add(array.field).add(array.bytes);
     info_.fields.push_back(array.field);
   }
@@ -58,17 +62,13 @@ ArraySource::ArraySource(std::string name, std::uint64_t records, std::vector<Ar
 RecordView ArraySource::read(std::uint64_t index, std::vector<std::byte>& /*scratch*/) const {
   if (index >= info_.records) throw no_such_record(info_, index);
   RecordView view;
-  for (std::size_t i = 0; i < arrays_.size(); ++i) {
-    view.fields[i] = std::span(arrays_[i].bytes).subspan(index * record_bytes_[i], record_bytes_[i]);
-  }
+  for (std::size_t i = 0; i < columns_.size(); ++i) view.fields[i] = slice(columns_[i], index);
   return view;
 }
 
 void ArraySource::expect(std::uint64_t index) const noexcept {
   if (index >= info_.records) return;
-  for (std::size_t i = 0; i < arrays_.size(); ++i) {
-    prefetch(std::span(arrays_[i].bytes).subspan(index * record_bytes_[i], record_bytes_[i]));
-  }
+  for (const FieldColumn& column : columns_) prefetch(slice(column, index));
 }
 
 std::string ArraySource::describe(std::uint64_t index) const {

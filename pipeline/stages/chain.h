@@ -30,6 +30,8 @@ class Chain {
   // A sample takes long enough to be worth a task of its own: it is decoded, resampled or the user's.
   bool is_slow() const noexcept;
 
+  bool does_nothing() const noexcept { return steps_.empty(); }
+
   // Into `row`, which has exactly the result's size.
   void run_into(const FieldView& in, const StepContext& context, std::span<std::byte> row) const;
   // Into memory of the scratch (valid until the next run), or `in` itself where there is nothing to do.

@@ -73,6 +73,11 @@ bool SampleProgram::is_warm() const noexcept {
   return cache_ != nullptr && cache_->counters().records == records_;
 }
 
+bool SampleProgram::only_copies() const noexcept {
+  return cache_ == nullptr && label_ == kMaxFields &&
+         std::ranges::all_of(fields_, [](const FieldChains& field) { return field.after->does_nothing(); });
+}
+
 std::span<const std::byte> SampleProgram::find_cached(std::uint64_t record,
                                                       std::vector<std::byte>& scratch) const noexcept {
   return cache_ != nullptr ? cache_->find(record, scratch) : std::span<const std::byte>{};

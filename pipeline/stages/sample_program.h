@@ -22,6 +22,8 @@ class SampleProgram {
 
   // Whether a sample deserves a task of its own, as things are: what is in a warm cache is decoded no more.
   bool is_slow() const noexcept { return slow_after_cache_ || (slow_before_cache_ && !is_warm()); }
+  // True when nothing is done to a record but copying its fields to their rows, which may be done without this.
+  bool only_copies() const noexcept;
   // What a compute thread's time is divided into, in the order a record meets them: steps one by one, and last
   // everything else. StepContext::samples has one for each.
   const std::vector<StageName>& stages() const noexcept { return stages_; }

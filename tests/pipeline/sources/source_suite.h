@@ -94,6 +94,20 @@ TYPED_TEST_P(SourceSuite, UsesScratchOnlyWhereItIsNotResident) {
   EXPECT_EQ(in_scratch, !TypeParam::kResident);
 }
 
+TYPED_TEST_P(SourceSuite, HasTheSameBytesInItsColumns) {
+  const SourcePtr source = this->maker_.open();
+  const auto expected = read_all(*source);
+  const std::span<const FieldColumn> columns = source->columns();
+  if (columns.empty()) return;  // only what lies in memory as arrays has them
+  ASSERT_EQ(columns.size(), source->info().fields.size());
+  for (std::uint64_t record = 0; record < expected.size(); ++record) {
+    for (std::size_t field = 0; field < columns.size(); ++field) {
+      const std::byte* slice = columns[field].data + record * columns[field].record_bytes;
+      EXPECT_EQ(Bytes(slice, slice + columns[field].record_bytes), expected[record][field]);
+    }
+  }
+}
+
 TYPED_TEST_P(SourceSuite, RefusesARecordBeyondTheEnd) {
   const SourcePtr source = this->maker_.open();
   std::vector<std::byte> scratch;
@@ -115,7 +129,7 @@ TYPED_TEST_P(SourceSuite, HasAFingerprintThatFollowsTheData) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(SourceSuite, DescribesItself, GivesTheSameRecordTwice, IsReadByManyThreadsAtOnce,
-                            UsesScratchOnlyWhereItIsNotResident, RefusesARecordBeyondTheEnd,
-                            HasAFingerprintThatFollowsTheData);
+                            UsesScratchOnlyWhereItIsNotResident, HasTheSameBytesInItsColumns,
+                            RefusesARecordBeyondTheEnd, HasAFingerprintThatFollowsTheData);
 
 }  // namespace headrace::test
