@@ -134,7 +134,7 @@ void optimizer(benchmark::State& state, Update update) {
   const Shape arena{state.range(0)};
   const TensorView p = bench.random(arena), g = bench.random(arena), m = bench.empty(arena),
                    v = bench.empty(arena);
-  const StepScalars* scalars = bench.constant(StepScalars{.learning_rate = 1e-6F});
+  const StepScalars* scalars = bench.constant(StepScalars{.learning_rates = {1e-6F}});
   bench.time(state, [&] {
     if (update == Update::kAdam) return bench.kernels().adam(bench.stream(), p, g, m, v, {}, scalars);
     bench.kernels().sgd(bench.stream(), p, g, m, {.momentum = 0.9F}, scalars);
@@ -167,8 +167,8 @@ void mlp_step(benchmark::State& state) {
     x.push_back(bench.empty({rows, kSizes[layer + 1]}));
     dx.push_back(bench.empty({rows, kSizes[layer + 1]}));
   }
-  const StepScalars* scalars = bench.constant(
-      StepScalars{.rows = rows, .inverse_global_rows = 1.0F / static_cast<float>(rows), .learning_rate = 1e-6F});
+  const StepScalars* scalars = bench.constant(StepScalars{
+      .rows = rows, .inverse_global_rows = 1.0F / static_cast<float>(rows), .learning_rates = {1e-6F}});
   MetricSums* sums = bench.constant(MetricSums{});
   bench.time(state, [&] {
     Kernels& k = bench.kernels();

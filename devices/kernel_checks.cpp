@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "headrace/devices/base/error.h"
 
 namespace headrace::check {
@@ -133,6 +135,32 @@ void loss(const char* kernel, const TensorView& logits, const TensorView& labels
   if (!labels.defined() || labels.dtype != DType::kI64) refuse(kernel, "labels must be int64");
   need(labels.shape.rank() == 1 && labels.shape[0] == logits.shape[0], kernel, "there must be one label a row",
        labels, logits);
+}
+
+void shift(const char* kernel, const TensorView& x, const ImageShift& shift, const TensorView& y) {
+  images(kernel, x, y);
+  same(kernel, y, x);
+  if (std::abs(shift.down) >= x.shape[1] || std::abs(shift.right) >= x.shape[2]) {
+    refuse(kernel, fmt::format("a shift by {} and {} pixels leaves images of shape {}", shift.down, shift.right,
+                               x.shape.to_string()));
+  }
+}
+
+void group(const char* kernel, int group) {
+  if (group >= 0 && group < kMaxParameterGroups) return;
+  refuse(kernel, fmt::format("parameter group {} does not exist, there are {}", group, kMaxParameterGroups));
+}
+
+void muon(std::span<const MuonMatrix> matrices, const MuonOptions& options) {
+  group("muon", options.group);
+  if (options.iterations < 0) refuse("muon", fmt::format("{} iterations", options.iterations));
+  for (const MuonMatrix& matrix : matrices) {
+    for (const TensorView& view : {matrix.parameters, matrix.gradients, matrix.velocity}) {
+      same("muon", view, matrix.parameters);
+    }
+    if (matrix.parameters.shape.rank() >= 2) continue;
+    refuse("muon", fmt::format("a parameter of shape {} is no matrix", matrix.parameters.shape.to_string()));
+  }
 }
 
 void dropout(const char* kernel, float rate, int layer) {

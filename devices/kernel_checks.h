@@ -26,6 +26,12 @@ void batch_norm_training(const char* kernel, const TensorView& x, const Kernels:
 void loss(const char* kernel, const TensorView& logits, const TensorView& labels);
 // f32, at least one axis, no empty extent.
 void tensor(const char* kernel, const char* name, const TensorView& tensor);
+// x and y are images of one shape; the shift is smaller than they are.
+void shift(const char* kernel, const TensorView& x, const ImageShift& shift, const TensorView& y);
+// Of an optimizer's options: a parameter group that exists.
+void group(const char* kernel, int group);
+// Every matrix has its three tensors, alike, of two axes at least; the options make sense.
+void muon(std::span<const MuonMatrix> matrices, const MuonOptions& options);
 // A dropout rate in [0, 1), a layer number below 2^16.
 void dropout(const char* kernel, float rate, int layer);
 

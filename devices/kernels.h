@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "headrace/devices/stream.h"
 #include "headrace/devices/tensor.h"
@@ -37,14 +38,18 @@ struct PoolOptions {
   int stride = 2;
 };
 
+constexpr int kMaxParameterGroups = 4;  // parameter groups with a learning rate of their own
+
 // What changes from step to step, in device memory, written before each launch of a captured step.
 struct StepScalars {
-  std::int64_t rows = 0;          // real examples in this replica's batch
-  float inverse_global_rows = 0;  // 1 / real examples over all replicas; 0 for an empty global batch
-  float learning_rate = 0;
-  float beta1_correction = 1;   // 1 / (1 - beta1^t)
-  float beta2_correction = 1;   // 1 / (1 - beta2^t)
-  std::uint64_t step = 0;       // global step, keys dropout
+  std::int64_t rows = 0;  // real examples in this replica's batch
+  // What an example's loss counts in the gradient: 1 / real examples over all replicas for a mean, 0 for an empty
+  // global batch; 1 for a sum.
+  float inverse_global_rows = 0;
+  float learning_rates[kMaxParameterGroups] = {};  // of each parameter group
+  float beta1_correction = 1;                      // 1 / (1 - beta1^t)
+  float beta2_correction = 1;                      // 1 / (1 - beta2^t)
+  std::uint64_t step = 0;                          // global step, keys dropout
   std::uint64_t first_row = 0;  // this replica's first row within the global batch, keys dropout
 };
 
@@ -60,6 +65,7 @@ struct MetricSums {
 struct AdamOptions {
   float beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-7F;
   float weight_decay = 0;  // decoupled (AdamW); 0 is plain Adam
+  int group = 0;           // whose learning rate
 };
 
 // v = momentum v + g, w -= lr v; with Nesterov w -= lr (g + momentum v). Without momentum there is no v.
@@ -67,6 +73,29 @@ struct SgdOptions {
   float momentum = 0;
   float weight_decay = 0;  // added to the gradient, as Keras and PyTorch do
   bool nesterov = false;
+  int group = 0;  // whose learning rate
+};
+
+// One weight matrix (O, K) of f32, seen as such whatever its rank: rows = first extent.
+struct MuonMatrix {
+  TensorView parameters, gradients, velocity;
+};
+
+// v = momentum v + g; u = g + momentum v (Nesterov); X = u / (|u| + epsilon) as (O, K);
+// iterations times { A = X X'; X = a X + (b A + c A A) X }, in bf16 products with f32 sums where the device has
+// them; w is first scaled to Frobenius norm sqrt(O); w -= lr X. Where O > K it is done on the transpose of X.
+struct MuonOptions {
+  float momentum = 0.6F;
+  float epsilon = 1e-7F;
+  float a = 3.4445F, b = -4.7750F, c = 2.0315F;
+  int iterations = 3;
+  int group = 0;  // whose learning rate
+};
+
+// Where a view of an image lies on the image: moved by so many pixels, then mirrored left-right or not.
+struct ImageShift {
+  int down = 0, right = 0;
+  bool mirror = false;
 };
 
 class Kernels {
@@ -92,6 +121,7 @@ class Kernels {
                             const TensorView& y, const ConvOptions&, Activation) = 0;
   virtual void conv_backward_data(Stream&, const TensorView& dy, const TensorView& weights, const TensorView& dx,
                                   const ConvOptions&) = 0;
+  // Each of dweights and dbias is skipped when undefined.
   virtual void conv_backward_weights(Stream&, const TensorView& x, const TensorView& dy,
                                      const TensorView& dweights, const TensorView& dbias, const ConvOptions&) = 0;
 
@@ -112,6 +142,11 @@ class Kernels {
   // be dropout's own (mix_seed). Backward is the same call on dy. x may be y.
   virtual void dropout(Stream&, const TensorView& x, float rate, std::uint64_t seed, int layer,
                        const StepScalars* scalars, const TensorView& y) = 0;
+
+  // --- views of images: x, y (N, H, W, C) of one type ---
+  // y[n, i, j, c] = x[n, i + down, j' + right, c], j' being j or, mirrored, W - 1 - j. Beyond the border pixels
+  // are reflected without repeating the edge: -1 is 1, H is H - 2. Shifts are smaller than the extents.
+  virtual void shift_images(Stream&, const TensorView& x, const ImageShift&, const TensorView& y) = 0;
 
   // --- pooling, window and stride equal in both axes, no padding, floor ---
   // `argmax` (u8, y's shape) receives the winner's position in the window, first one on ties.
@@ -157,6 +192,8 @@ class Kernels {
                     const StepScalars* scalars) = 0;
   virtual void sgd(Stream&, const TensorView& parameters, const TensorView& gradients, const TensorView& velocity,
                    const SgdOptions&, const StepScalars* scalars) = 0;
+  virtual void muon(Stream&, std::span<const MuonMatrix> matrices, const MuonOptions&,
+                    const StepScalars* scalars) = 0;
 };
 
 }  // namespace headrace

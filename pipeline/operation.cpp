@@ -231,7 +231,9 @@ struct Describe {
     return fmt::format("pad_crop({}, pad={}, {})", o.size, o.pad,
                        o.padding == Padding::kZero ? "zero" : "reflect");
   }
-  std::string operator()(const Flip& o) const { return fmt::format("flip({})", o.probability); }
+  std::string operator()(const Flip& o) const {
+    return fmt::format("flip({}{})", o.probability, o.draw == FlipDraw::kAlternating ? ", alternating" : "");
+  }
   std::string operator()(const Normalize& o) const {
     return fmt::format("normalize(mean=[{}], std=[{}])", fmt::join(o.mean, ", "), fmt::join(o.std, ", "));
   }
@@ -274,6 +276,7 @@ Operations pad_crop(int size, int pad, Padding padding) {
   return Operation{PadCrop{.size = size, .pad = pad, .padding = padding}};
 }
 Operations flip(float probability) { return Operation{Flip{.probability = probability}}; }
+Operations alternating_flip() { return Operation{Flip{.draw = FlipDraw::kAlternating}}; }
 Operations normalize(std::vector<float> mean, std::vector<float> std) {
   return Operation{Normalize{.mean = std::move(mean), .std = std::move(std)}};
 }

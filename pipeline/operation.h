@@ -26,9 +26,14 @@ struct PadCrop {
   int pad = 4;
   Padding padding = Padding::kZero;
 };
+enum class FlipDraw {
+  kEachPass,     // drawn anew in each pass
+  kAlternating,  // drawn once for each record, for pass 0; turned round from pass to pass
+};
 // Mirrors left-right with this probability.
 struct Flip {
   float probability = 0.5F;
+  FlipDraw draw = FlipDraw::kEachPass;
 };
 // (x / 255 - mean[c]) / std[c] for u8, (x - mean[c]) / std[c] for f32; result f32.
 // One entry for all channels, or one a channel.
@@ -128,6 +133,8 @@ class Operations {
 
 Operations pad_crop(int size, int pad, Padding padding = Padding::kZero);
 Operations flip(float probability = 0.5F);
+// Each two passes in a row show a record both ways.
+Operations alternating_flip();
 Operations normalize(std::vector<float> mean, std::vector<float> std);
 Operations cast(DType to);
 Operations to_layout(ImageLayout layout);

@@ -5,44 +5,17 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/sources.h"
+#include "headrace/tools/cifar10_fast.h"
+#include "headrace/tools/recipe_data.h"
 #include "headrace/train/nets.h"
 
 namespace headrace::tools {
 namespace {
 
-constexpr std::int64_t kEvaluationBatch = 500;
-
-struct Halves {
-  SourcePtr train;
-  SourcePtr test;
-};
-
-Halves open_halves(const CommonOptions& options) {
-  if (options.data.empty()) throw ConfigError("no --data given", "name a folder or archive of images");
-  return {open_source(options.data, Split::kTrain), open_source(options.data, Split::kTest)};
-}
-
-std::int64_t batch_size(const CommonOptions& options, std::int64_t usual) {
-  return options.global_batch > 0 ? options.global_batch : usual;
-}
-
-Dataset batched(const Dataset& data, std::int64_t batch, const CommonOptions& options) {
-  return data.batch({.global = batch}).prefetch(options.prefetch);
-}
-
 // Adam whose rate falls from `peak` to nothing over the run.
 Optimizer decaying_adam(float peak, const CommonOptions& options, int usual_epochs, const Dataset& train) {
   const std::uint64_t epochs = options.epochs > 0 ? options.epochs : static_cast<std::uint64_t>(usual_epochs);
   return adam(Schedule::linear_decay({.peak = peak, .total_steps = epochs * train.steps_per_epoch()}));
-}
-
-void require_image(const std::string& recipe, const SourcePtr& source, const Shape& shape) {
-  const Field& image = source->info().fields.at(find_field(source->info().fields, "image"));
-  if (image.encoding == Encoding::kImage || image.shape == shape) return;  // a decoded size shows when decoded
-  throw ConfigError("recipe " + recipe + " wants images of shape " + shape.to_string() + "; " +
-                        source->info().name + " has " + image.shape.to_string(),
-                    "choose a recipe for this data");
 }
 
 // Images as they are stored, u8: the net scales them to [0, 1]. The last records of the training half validate.
@@ -56,13 +29,14 @@ Recipe grey_recipe(const std::string& name, const CommonOptions& options, std::u
                       halves.train->info().name + " has only " + std::to_string(records));
   }
   const Dataset all = Dataset::from(halves.train);
-  return {.name = name,
-          .train = batched(all.take(records - held_out).shuffle(), batch_size(options, batch), options),
-          .validation = batched(all.skip(records - held_out), kEvaluationBatch, options),
-          .test = batched(Dataset::from(halves.test), kEvaluationBatch, options),
-          .net = named_net(name),
-          .optimizer = adam(1e-3F),
-          .epochs = 2};
+  return {
+      .name = name,
+      .train = batched(all.take(records - held_out).shuffle(), {.global = batch_size(options, batch)}, options),
+      .validation = batched(all.skip(records - held_out), {.global = kEvaluationBatch}, options),
+      .test = batched(Dataset::from(halves.test), {.global = kEvaluationBatch}, options),
+      .net = named_net(name),
+      .optimizer = adam(1e-3F),
+      .epochs = 2};
 }
 
 Recipe mnist_recipe(const CommonOptions& options) { return grey_recipe("mnist-mlp", options, 10'000, 32); }
@@ -79,36 +53,28 @@ Recipe cifar_recipe(const CommonOptions& options) {
   static constexpr std::uint64_t kHeldOut = 10;
   const Halves halves = open_halves(options);
   require_image("cifar10-cnn", halves.train, {32, 32, 3});
-  const auto decoded = [&](const SourcePtr& source) {
-    const bool encoded =
-        source->info().fields.at(find_field(source->info().fields, "image")).encoding == Encoding::kImage;
-    if (!encoded) return Dataset::from(source);
-    const auto cache = options.cache == "auto" ? memory() : options.open_cache();
-    return cache == nullptr ? Dataset::from(source).decode() : Dataset::from(source).decode().cache(cache);
-  };
-  const std::vector<float> mean = {0.4914F, 0.4822F, 0.4465F};
-  const std::vector<float> std = {0.2470F, 0.2435F, 0.2616F};
   static constexpr int kEpochs = 8;
-  const Dataset all = decoded(halves.train);
-  const Dataset train =
-      batched(all.without_shard(kHeldOut, 0).shuffle().map(pad_crop(32, 4) | flip() | normalize(mean, std)),
-              batch_size(options, 512), options);
-  return {
-      .name = "cifar10-cnn",
-      .train = train,
-      .validation =
-          batched(all.shard(kHeldOut, 0).map(center_crop(32) | normalize(mean, std)), kEvaluationBatch, options),
-      .test = batched(decoded(halves.test).map(center_crop(32) | normalize(mean, std)), kEvaluationBatch, options),
-      .net = named_net("cifar10-cnn"),
-      .optimizer = decaying_adam(4e-3F, options, kEpochs, train),
-      .epochs = kEpochs};
+  const Dataset all = decoded(halves.train, options);
+  const Dataset train = batched(
+      all.without_shard(kHeldOut, 0).shuffle().map(pad_crop(32, 4) | flip() | normalize(kCifarMean, kCifarStd)),
+      {.global = batch_size(options, 512)}, options);
+  return {.name = "cifar10-cnn",
+          .train = train,
+          .validation = batched(all.shard(kHeldOut, 0).map(center_crop(32) | normalize(kCifarMean, kCifarStd)),
+                                {.global = kEvaluationBatch}, options),
+          .test = batched(decoded(halves.test, options).map(center_crop(32) | normalize(kCifarMean, kCifarStd)),
+                          {.global = kEvaluationBatch}, options),
+          .net = named_net("cifar10-cnn"),
+          .optimizer = decaying_adam(4e-3F, options, kEpochs, train),
+          .epochs = kEpochs};
 }
 
 using Maker = Recipe (*)(const CommonOptions&);
-constexpr std::array<std::pair<const char*, Maker>, 3> kRecipes = {{
+constexpr std::array<std::pair<const char*, Maker>, 4> kRecipes = {{
     {"mnist-mlp", mnist_recipe},
     {"fashion-mnist", fashion_recipe},
     {"cifar10-cnn", cifar_recipe},
+    {"cifar10-fast", cifar10_fast},
 }};
 
 }  // namespace

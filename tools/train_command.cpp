@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/registry.h"
@@ -110,16 +111,22 @@ void train(const TrainOptions& options) {
 
   Model model = strategy.build(recipe.net, {.seed = options.common.seed, .fields = recipe.train.fields()});
   model.compile({.optimizer = recipe.optimizer,
+                 .loss = recipe.loss,
                  .precision = devices[0].kernels()->prefers_bf16() ? Precision::kBF16 : Precision::kF32});
   describe_run(options, recipe, model);
 
+  if (recipe.load) recipe.load();
+  const Stopwatch clock;
+  if (recipe.initialise) recipe.initialise(model);
   std::signal(SIGINT, on_interrupt);
   model.fit(recipe.train, fit_options(options, recipe, results));
   if (interrupted)
     throw Error(ErrorCode::kCancelled, "interrupted after step " + std::to_string(model.global_step()));
 
-  const Evaluation test =
-      model.evaluate(recipe.test, {.threads = options.common.threads, .errors = options.common.error_policy()});
+  const Evaluation test = model.evaluate(
+      recipe.test,
+      {.threads = options.common.threads, .errors = options.common.error_policy(), .views = recipe.views});
+  const double seconds = clock.seconds();
   if (options.verbose > 0) {
     std::fprintf(results.people(), "test: %lld examples - loss: %.4f - accuracy: %.4f\n",
                  static_cast<long long>(test.examples), test.loss, test.accuracy);
@@ -131,7 +138,8 @@ void train(const TrainOptions& options) {
                  {"weights_sha256", model.weights_sha256()},
                  {"replicas", strategy.replicas()},
                  {"devices", devices.to_string()},
-                 {"steps", model.global_step()}});
+                 {"steps", model.global_step()},
+                 {"train_seconds", seconds}});
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/error_policy.h"
 #include "headrace/train/callbacks.h"
+#include "headrace/train/views.h"
 
 namespace headrace {
 
@@ -53,6 +54,9 @@ struct EvaluateOptions {
   int threads = 0;
   int prefetch = -1;
   ErrorPolicy errors = {};
+  // What evaluate() makes of each image, all fields of shape (height, width, channels) alike: the logits are the
+  // weighted sum over the views. Empty: the image as it is.
+  std::vector<View> views = {};
 };
 
 struct Evaluation {

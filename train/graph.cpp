@@ -13,6 +13,7 @@
 #include "headrace/train/layers/global_average_pool_layer.h"
 #include "headrace/train/layers/input_layer.h"
 #include "headrace/train/layers/max_pool_layer.h"
+#include "headrace/train/layers/scale_layer.h"
 #include "headrace/train/layers/softmax_layer.h"
 
 namespace headrace {
@@ -106,6 +107,12 @@ Node Graph::dropout(Node x, float rate, const LayerOptions& options) {
   const std::string name = unique_name(options.name, "dropout");
   const int from = require(x, name);
   return append(std::make_unique<DropoutLayer>(name, shape(x), rate), {from});
+}
+
+Node Graph::scale(Node x, float factor, const LayerOptions& options) {
+  const std::string name = unique_name(options.name, "scale");
+  const int from = require(x, name);
+  return append(std::make_unique<ScaleLayer>(name, shape(x), factor), {from});
 }
 
 Node Graph::add(Node a, Node b, const LayerOptions& options) {

@@ -34,7 +34,7 @@ struct LayerInfo {
   Shape shape;       // of one example's result
   std::vector<int> inputs;
   std::int64_t parameters = 0;  // trained
-  std::int64_t state = 0;       // not trained: running statistics
+  std::int64_t state = 0;       // not trained: running statistics, frozen weights
 };
 
 // Built by one thread; immutable and thread-safe after finish(). Not movable: nodes point to it.
@@ -66,6 +66,7 @@ class Graph {
   Node global_average_pool(Node x, const LayerOptions& options = {});
   Node flatten(Node x, const LayerOptions& options = {});
   Node dropout(Node x, float rate, const LayerOptions& options = {});
+  Node scale(Node x, float factor, const LayerOptions& options = {});  // factor * x
   Node add(Node a, Node b, const LayerOptions& options = {});
 
   // Names the result and closes the graph: a layer added later, or one that leads nowhere, is a ConfigError.

@@ -16,6 +16,9 @@ enum class ConvPadding {
 enum class Initializer {
   kGlorotUniform,  // uniform in +-sqrt(6 / (fan_in + fan_out)), Keras's default
   kHeUniform,      // uniform in +-sqrt(6 / fan_in), for deep ReLU nets
+  kFanInUniform,   // uniform in +-1 / sqrt(fan_in), PyTorch's default
+  kDirac,          // kFanInUniform, but the first filters of a convolution each pass one channel on as it is
+  kUnitDeviation,  // uniform, divided by the standard deviation of the values drawn
 };
 
 // An empty name becomes "<kind>", "<kind>_1", ... in every options struct below.
@@ -25,6 +28,7 @@ struct ConvLayerOptions {
   ConvPadding padding = ConvPadding::kSame;
   Activation activation = Activation::kNone;  // adds an activation layer, fused where that is possible
   bool bias = true;
+  bool trained_weights = true;  // false: they stay as they are, no gradient is computed
   Initializer initializer = Initializer::kGlorotUniform;
   std::string name = {};
 };

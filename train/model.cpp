@@ -6,6 +6,7 @@
 #include "headrace/train/engine/fit_loop.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/engine/predictor.h"
+#include "headrace/train/engine/update_plan.h"
 #include "headrace/train/strategy.h"
 #include "headrace/train/summary.h"
 
@@ -50,6 +51,7 @@ void Model::compile(const CompileOptions& options) {
   check_loss_fits(*state_->graph, options.loss);
   const TensorView parameters = state_->variables.parameters(0);
   if (!parameters.defined()) throw ConfigError("the net has no parameters: there is nothing to train");
+  const UpdatePlan checked(*state_->graph, state_->layout, options.optimizer);
   state_->compiled = options;
   state_->step = 0;
   state_->optimizer.clear();
@@ -78,7 +80,8 @@ Evaluation Model::evaluate(const Dataset& data, const EvaluateOptions& options) 
   Evaluator evaluator(
       *state_, loader,
       {.program = {.mode = Mode::kEvaluate, .rows = loader.local_rows(), .precision = compiled.precision},
-       .loss = compiled.loss});
+       .loss = compiled.loss},
+      options.views);
   const MetricSums sums = evaluator.run(options.steps);
   return {.loss = mean_loss(sums),
           .accuracy = mean_accuracy(sums),
@@ -87,6 +90,9 @@ Evaluation Model::evaluate(const Dataset& data, const EvaluateOptions& options) 
 }
 
 Predictions Model::predict(const Dataset& data, const EvaluateOptions& options) {
+  if (!options.views.empty()) {
+    throw ConfigError("predict() gives the net's own results and takes no views", "use evaluate(), or no views");
+  }
   Loader loader(data, strategy().devices(), loader_options(options));
   return headrace::predict(*state_, loader, options.steps);
 }

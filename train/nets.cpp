@@ -16,8 +16,25 @@ Node conv_norm_relu(Graph& graph, Node x, int filters) {
   return graph.relu(graph.batch_norm(graph.conv(x, filters, {.bias = false}), {.momentum = 0.9F}));
 }
 
-constexpr std::pair<const char*, Node (*)(Graph&)> kNets[] = {
-    {"mnist-mlp", mnist_mlp}, {"fashion-mnist", fashion_cnn}, {"cifar10-cnn", cifar10_cnn}};
+Node identity_conv(Graph& graph, Node x, int filters) {
+  return graph.conv(x, filters, {.bias = false, .initializer = Initializer::kDirac});
+}
+
+Node norm_gelu(Graph& graph, Node x) {
+  return graph.gelu(graph.batch_norm(x, {.momentum = 0.6F, .epsilon = 1e-12F, .scale = false}));
+}
+
+Node speed_group(Graph& graph, Node x, int filters) {
+  x = norm_gelu(graph, graph.max_pool(identity_conv(graph, x, filters), 2));
+  return norm_gelu(graph, identity_conv(graph, x, filters));
+}
+
+Node default_speed_net(Graph& graph) { return cifar10_speed_net(graph); }
+
+constexpr std::pair<const char*, Node (*)(Graph&)> kNets[] = {{"mnist-mlp", mnist_mlp},
+                                                              {"fashion-mnist", fashion_cnn},
+                                                              {"cifar10-cnn", cifar10_cnn},
+                                                              {"cifar10-fast", default_speed_net}};
 
 }  // namespace
 
@@ -46,6 +63,22 @@ Node cifar10_cnn(Graph& graph) {
   x = conv_norm_relu(graph, x, 128);
   x = graph.dropout(graph.global_average_pool(graph.max_pool(x, 2)), 0.2F);
   return graph.dense(x, 10);
+}
+
+Node cifar10_speed_net(Graph& graph, const SpeedNetWidths& widths) {
+  constexpr int kWhitened = 24;  // the 12 directions of a 2x2 patch of three channels, and their opposites
+  Node x = image(graph, {32, 32, 3});
+  x = graph.conv(x, kWhitened,
+                 {.kernel = 2,
+                  .padding = ConvPadding::kValid,
+                  .activation = Activation::kGelu,
+                  .trained_weights = false,
+                  .initializer = Initializer::kFanInUniform,
+                  .name = "whiten"});
+  for (const int filters : {widths.first, widths.second, widths.third}) x = speed_group(graph, x, filters);
+  x = graph.flatten(graph.max_pool(x, 3));
+  x = graph.dense(x, 10, {.bias = false, .initializer = Initializer::kUnitDeviation, .name = "head"});
+  return graph.scale(x, 1.0F / 256);
 }
 
 Net named_net(const std::string& name) {

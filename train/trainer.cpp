@@ -1,7 +1,6 @@
 #include "headrace/train/trainer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "headrace/devices/base/clock.h"
@@ -9,6 +8,7 @@
 #include "headrace/train/engine/batch_runner.h"
 #include "headrace/train/engine/capture.h"
 #include "headrace/train/engine/replica_arenas.h"
+#include "headrace/train/engine/update_plan.h"
 #include "headrace/train/reducer.h"
 #include "headrace/train/strategy.h"
 
@@ -22,6 +22,7 @@ class Trainer::Impl {
         state_(model.state()),
         loader_(loader),
         options_(options),
+        plan_(*state_.graph, state_.layout, state_.compiled->optimizer),
         runner_(state_, loader.fields(),
                 {.program = {.mode = Mode::kTrain,
                              .rows = loader.local_rows(),
@@ -143,17 +144,7 @@ class Trainer::Impl {
 
   // The optimizer on the arenas' elements [begin, end).
   void submit_update(int r, std::int64_t begin, std::int64_t end) {
-    if (begin == end) return;
-    const OptimizerViews slice = arenas_[index(r)].slice(begin, end);
-    Stream& stream = strategy_.stream(r);
-    const StepScalars* scalars = runner_.binding(r).scalars;
-    if (const auto* adam = std::get_if<AdamOptions>(&state_.compiled->optimizer.rule)) {
-      kernels(r)->adam(stream, slice.parameters, slice.gradients, slice.moments[0], slice.moments[1], *adam,
-                       scalars);
-    } else {
-      kernels(r)->sgd(stream, slice.parameters, slice.gradients, slice.moments[0],
-                      std::get<SgdOptions>(state_.compiled->optimizer.rule), scalars);
-    }
+    plan_.submit(strategy_.stream(r), *kernels(r), arenas_[index(r)], begin, end, runner_.binding(r).scalars);
   }
 
   // What is not trained becomes its mean over replicas.
@@ -166,7 +157,8 @@ class Trainer::Impl {
     if (options_.accumulate == 1) return stream.launch(*updates_[index(r)]);
     stream.launch(*micros_[index(r)]);
     if (!last) return;
-    std::fill_n(slot.group_scale, VariableLayout::kAlignment, 1.0F / static_cast<float>(group_examples));
+    std::fill_n(slot.group_scale, VariableLayout::kAlignment,
+                sums_losses() ? 1.0F : 1.0F / static_cast<float>(group_examples));
     stream.copy(runner_.group_scale(r), slot.group_scale, VariableLayout::kAlignment * sizeof(float));
     stream.launch(*updates_[index(r)]);
   }
@@ -176,19 +168,16 @@ class Trainer::Impl {
   // Of a batch that ends at `group_end` examples into its step. While gradients accumulate they are sums; the
   // update divides by the step's examples, which are known then.
   StepScalars scalars(const BatchPosition& position, std::int64_t group_end) const {
-    const bool sums = options_.accumulate > 1;
-    const auto t = static_cast<double>(state_.step + 1);
-    StepScalars common{.learning_rate = state_.compiled->optimizer.learning_rate.at(state_.step),
-                       .step = state_.step};
+    const bool sums = options_.accumulate > 1 || sums_losses();
+    StepScalars common{.step = state_.step};
     common.inverse_global_rows =
         sums ? 1.0F : 1.0F / static_cast<float>(std::max<std::int64_t>(1, position.global_examples));
     common.first_row = static_cast<std::uint64_t>(group_end - position.global_examples);
-    if (const auto* adam = std::get_if<AdamOptions>(&state_.compiled->optimizer.rule)) {
-      common.beta1_correction = static_cast<float>(1.0 / (1.0 - std::pow(adam->beta1, t)));
-      common.beta2_correction = static_cast<float>(1.0 / (1.0 - std::pow(adam->beta2, t)));
-    }
+    plan_.set_rates(state_.step, common);
     return common;
   }
+
+  bool sums_losses() const { return state_.compiled->loss.options.reduction == Reduction::kSum; }
 
   void advance() {
     ++state_.step;
@@ -204,6 +193,7 @@ class Trainer::Impl {
   ModelState& state_;
   Loader& loader_;
   TrainerOptions options_;
+  UpdatePlan plan_;
   std::vector<ReplicaArenas> arenas_;
   // Whole steps; with accumulation what follows the last batch of a step, the batches themselves being `micros_`.
   std::vector<std::unique_ptr<CapturedWork>> updates_;

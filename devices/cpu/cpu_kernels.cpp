@@ -5,6 +5,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/cpu/batch_norm.h"
+#include "headrace/devices/cpu/column_sums.h"
 #include "headrace/devices/cpu/cpu_device.h"
 #include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/devices/cpu/cpu_stream.h"
@@ -15,8 +16,10 @@
 #include "headrace/devices/cpu/onednn.h"
 #include "headrace/devices/cpu/onednn_conv.h"
 #include "headrace/devices/cpu/onednn_dense.h"
+#include "headrace/devices/cpu/onednn_muon.h"
 #include "headrace/devices/cpu/optimizers.h"
 #include "headrace/devices/cpu/pooling.h"
+#include "headrace/devices/cpu/shift_images.h"
 #include "headrace/devices/kernel_checks.h"
 
 namespace headrace {
@@ -121,6 +124,7 @@ class CpuKernels final : public Kernels {
 
   void conv_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
                              const TensorView& dbias, const ConvOptions& options) override {
+    if (!dweights.defined()) return submit_column_sums(stream, "conv_backward_weights", dy, dbias);
     check::convolution("conv_backward_weights", x, dweights, dbias, dy, options);
     submit(stream, headrace::conv_backward_weights(onednn_, conv_shape(x, dweights, dy, options), f32(x), f32(dy),
                                                    f32(dweights), f32(dbias)));
@@ -179,6 +183,14 @@ class CpuKernels final : public Kernels {
                                 .layer = static_cast<std::uint16_t>(layer),
                                 .first_row = scalars->first_row};
       cpu::dropout(key, rate, f32(x), f32(y), x.shape[0], x.elements() / x.shape[0]);
+    });
+  }
+
+  void shift_images(Stream& stream, const TensorView& x, const ImageShift& shift, const TensorView& y) override {
+    check::shift("shift_images", x, shift, y);
+    submit(stream, [=] {
+      const cpu::ImageGeometry geometry{x.shape[0], x.shape[1], x.shape[2], x.shape[3]};
+      cpu::shift_images(geometry, f32(x), shift, f32(y));
     });
   }
 
@@ -262,6 +274,7 @@ class CpuKernels final : public Kernels {
     for (const TensorView& view : {parameters, gradients, first_moment, second_moment}) {
       check::same("adam", view, parameters);
     }
+    check::group("adam", options.group);
     submit(stream, [=] {
       cpu::adam({.parameters = f32(parameters), .gradients = f32(gradients), .count = parameters.elements()},
                 f32(first_moment), f32(second_moment), options, *scalars);
@@ -272,13 +285,30 @@ class CpuKernels final : public Kernels {
            const SgdOptions& options, const StepScalars* scalars) override {
     for (const TensorView& view : {parameters, gradients}) check::same("sgd", view, parameters);
     if (options.momentum != 0) check::same("sgd", velocity, parameters);
+    check::group("sgd", options.group);
     submit(stream, [=] {
       cpu::sgd({.parameters = f32(parameters), .gradients = f32(gradients), .count = parameters.elements()},
                f32(velocity), options, *scalars);
     });
   }
 
+  void muon(Stream& stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,
+            const StepScalars* scalars) override {
+    check::muon(matrices, options);
+    for (const MuonMatrix& matrix : matrices) submit(stream, muon_update(onednn_, matrix, options, scalars));
+  }
+
  private:
+  static void submit_column_sums(Stream& stream, const char* kernel, const TensorView& matrix,
+                                 const TensorView& sums) {
+    if (!sums.defined()) return;
+    check::same(kernel, matrix, matrix);
+    check::channels(kernel, sums, matrix);
+    submit(stream, [=] {
+      cpu::column_sums(f32(matrix), f32(sums), matrix.elements() / sums.elements(), sums.elements());
+    });
+  }
+
   OneDnn onednn_;
 };
 

@@ -18,8 +18,9 @@ HEADRACE_SIMD void adam_range(const ParameterArena& arena, float* __restrict fir
   float* __restrict parameters = arena.parameters;
   const float* __restrict gradients = arena.gradients;
   const float beta1 = options.beta1, beta2 = options.beta2, epsilon = options.epsilon;
-  const float keep = 1.0F - scalars.learning_rate * options.weight_decay;
-  const float rate = scalars.learning_rate * scalars.beta1_correction;
+  const float learning_rate = scalars.learning_rates[options.group];
+  const float keep = 1.0F - learning_rate * options.weight_decay;
+  const float rate = learning_rate * scalars.beta1_correction;
   const float correction = scalars.beta2_correction;
   for (std::int64_t i = 0; i < arena.count; ++i) {
     const float gradient = gradients[i];
@@ -35,7 +36,8 @@ HEADRACE_SIMD void momentum_range(const ParameterArena& arena, float* __restrict
                                   const SgdOptions& options, const StepScalars& scalars) {
   float* __restrict parameters = arena.parameters;
   const float* __restrict gradients = arena.gradients;
-  const float momentum = options.momentum, decay = options.weight_decay, rate = scalars.learning_rate;
+  const float momentum = options.momentum, decay = options.weight_decay;
+  const float rate = scalars.learning_rates[options.group];
   // Nesterov looks one step of momentum ahead: gradient + momentum * v; plain momentum moves by v.
   const float gradient_share = options.nesterov ? 1.0F : 0.0F;
   const float velocity_share = options.nesterov ? momentum : 1.0F;
@@ -51,7 +53,7 @@ HEADRACE_SIMD void descend_range(const ParameterArena& arena, const SgdOptions& 
                                  const StepScalars& scalars) {
   float* __restrict parameters = arena.parameters;
   const float* __restrict gradients = arena.gradients;
-  const float decay = options.weight_decay, rate = scalars.learning_rate;
+  const float decay = options.weight_decay, rate = scalars.learning_rates[options.group];
   for (std::int64_t i = 0; i < arena.count; ++i) {
     parameters[i] -= rate * (gradients[i] + decay * parameters[i]);
   }

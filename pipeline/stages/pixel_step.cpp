@@ -47,7 +47,7 @@ bool PixelStep::add(const PlannedOperation& planned, const Field& field) {
   } else if (const auto* center = std::get_if<CenterCrop>(&operation)) {
     turns_.emplace_back(Center{center->size});
   } else if (const auto* flip = std::get_if<Flip>(&operation)) {
-    turns_.emplace_back(Mirror{.probability = flip->probability, .number = planned.number});
+    turns_.emplace_back(Mirror{.options = *flip, .number = planned.number});
   } else if (const auto* normalize = std::get_if<Normalize>(&operation)) {
     // After flatten() several means would be taken for channels that are no longer there.
     return !(flat_ && normalize->mean.size() > 1) && add_scale(*normalize, field);
@@ -92,10 +92,18 @@ PixelStep::Window PixelStep::pad_and_crop(const FieldView& in, const StepContext
           .width = options.size};
 }
 
+bool PixelStep::Mirror::drawn(const StepContext& context) const {
+  const bool alternating = options.draw == FlipDraw::kAlternating;
+  StepContext keyed = context;
+  if (alternating) keyed.pass = 0;
+  const bool mirrored = keyed.random(number).uniform() < options.probability;
+  return mirrored ^ (alternating && context.pass % 2 == 1);
+}
+
 void PixelStep::turn(Window& window, const StepContext& context) const {
   for (const auto& turn : turns_) {
     if (const auto* mirror = std::get_if<Mirror>(&turn)) {
-      window.mirrored ^= context.random(mirror->number).uniform() < mirror->probability;
+      window.mirrored ^= mirror->drawn(context);
       continue;
     }
     const std::int64_t size = std::get<Center>(turn).size;

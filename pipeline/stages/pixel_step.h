@@ -30,8 +30,10 @@ class PixelStep {
     std::uint16_t number = 0;
   };
   struct Mirror {
-    float probability = 0;
+    Flip options;
     std::uint16_t number = 0;
+
+    bool drawn(const StepContext& context) const;
   };
   struct Center {
     std::int64_t size = 0;

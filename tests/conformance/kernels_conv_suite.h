@@ -104,6 +104,17 @@ TYPED_TEST_P(KernelsConvSuite, BackwardWeights) {
   }
 }
 
+TYPED_TEST_P(KernelsConvSuite, BiasGradientAlone) {
+  for (const ConvSizes& s : this->in_both_precisions()) {
+    const TensorView x = this->random(this->x_shape(s), 6), dy = this->random(this->y_shape(s), 7);
+    const TensorView dbias = this->result({s.outputs});
+    this->run([&](Stream& stream) { this->kernels().conv_backward_weights(stream, x, dy, {}, dbias, s.options); },
+              {dbias});
+    this->expect_close(dbias, column_sums(this->read_reals(dy), s.outputs),
+                       s.options.precision == Precision::kF32 ? 3e-6 : 5e-3, this->label(s));
+  }
+}
+
 TYPED_TEST_P(KernelsConvSuite, GradientsAreThoseOfTheForwardPass) {
   for (const int stride : {1, 2}) {
     const ConvSizes s{1, 5, 4, 2, 3, 3, 2, {.stride = stride, .pad_top = 1, .pad_right = 1}};
@@ -134,7 +145,7 @@ TYPED_TEST_P(KernelsConvSuite, WrongShapesAreRefusedAtOnce) {
   this->stream().synchronize();
 }
 
-REGISTER_TYPED_TEST_SUITE_P(KernelsConvSuite, Forward, BackwardData, BackwardWeights,
+REGISTER_TYPED_TEST_SUITE_P(KernelsConvSuite, Forward, BackwardData, BackwardWeights, BiasGradientAlone,
                             GradientsAreThoseOfTheForwardPass, WrongShapesAreRefusedAtOnce);
 
 }  // namespace headrace::test

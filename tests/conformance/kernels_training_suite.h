@@ -51,7 +51,8 @@ class KernelsTrainingSuite : public KernelsFixture<Target> {
     for (std::size_t i = 0; i < ps.size(); ++i) expected.push_back({ps[i], ms[i], vs[i]});
     for (std::uint64_t t = 0; t < 3; ++t) {
       const TensorView gradients = this->random({kCount}, 10 + t);
-      const StepScalars values{.learning_rate = 0.01F, .beta1_correction = 1.7F, .beta2_correction = 2.9F};
+      const StepScalars values{
+          .learning_rates = {0.3F, 0.2F, 0.01F, 0.1F}, .beta1_correction = 1.7F, .beta2_correction = 2.9F};
       const StepScalars* scalars = this->scalars(values);
       this->run([&](Stream& stream) { submit(stream, parameters, gradients, first, second, scalars); },
                 {parameters, first, second});
@@ -156,7 +157,7 @@ TYPED_TEST_P(KernelsTrainingSuite, Softmax) {
 
 TYPED_TEST_P(KernelsTrainingSuite, Adam) {
   for (const float decay : {0.0F, 0.1F}) {
-    const AdamOptions options{.weight_decay = decay};
+    const AdamOptions options{.weight_decay = decay, .group = 2};
     this->expect_steps(
         [&](Stream& stream, const TensorView& p, const TensorView& g, const TensorView& m, const TensorView& v,
             const StepScalars* scalars) { this->kernels().adam(stream, p, g, m, v, options, scalars); },
@@ -167,8 +168,9 @@ TYPED_TEST_P(KernelsTrainingSuite, Adam) {
 }
 
 TYPED_TEST_P(KernelsTrainingSuite, Sgd) {
-  for (const SgdOptions& options : {SgdOptions{}, SgdOptions{.weight_decay = 0.1F}, SgdOptions{.momentum = 0.9F},
-                                    SgdOptions{.momentum = 0.8F, .weight_decay = 0.05F, .nesterov = true}}) {
+  for (const SgdOptions& options :
+       {SgdOptions{.group = 2}, SgdOptions{.weight_decay = 0.1F}, SgdOptions{.momentum = 0.9F, .group = 3},
+        SgdOptions{.momentum = 0.8F, .weight_decay = 0.05F, .nesterov = true, .group = 1}}) {
     this->expect_steps(
         [&](Stream& stream, const TensorView& p, const TensorView& g, const TensorView& velocity,
             const TensorView&, const StepScalars* scalars) {
@@ -191,6 +193,9 @@ TYPED_TEST_P(KernelsTrainingSuite, WrongArgumentsAreRefusedAtOnce) {
       this->kernels().softmax_cross_entropy(this->stream(), logits, this->random({2}, 1), 0, scalars, {}, sums),
       ConfigError);
   EXPECT_THROW(this->kernels().sgd(this->stream(), logits, logits, {}, {.momentum = 0.9F}, scalars), ConfigError);
+  EXPECT_THROW(this->kernels().sgd(this->stream(), logits, logits, {}, {.group = -1}, scalars), ConfigError);
+  EXPECT_THROW(this->kernels().adam(this->stream(), logits, logits, logits, logits, {.group = 4}, scalars),
+               ConfigError);
   EXPECT_THROW(this->kernels().adam(this->stream(), logits, logits, logits, this->random({3, 2}, 1), {}, scalars),
                ConfigError);
 }

@@ -132,6 +132,9 @@ TEST(Operation, KnowsWhatIsRandomAndDescribesItself) {
   EXPECT_FALSE(is_random(one_hot(2).list()[0]));
   EXPECT_EQ(describe(cutout(8, {1, 2, 3}).list()[0]), "cutout(8, fill=[1, 2, 3])");
   EXPECT_EQ(describe(all.list()[0]), "pad_crop(32, pad=4, reflect)");
+  EXPECT_TRUE(is_random(alternating_flip().list()[0]));
+  EXPECT_EQ(describe(flip().list()[0]), "flip(0.5)");
+  EXPECT_EQ(describe(alternating_flip().list()[0]), "flip(0.5, alternating)");
   EXPECT_EQ(describe(normalize({0.5F, 1}, {2, 3}).list()[0]), "normalize(mean=[0.5, 1], std=[2, 3])");
 }
 

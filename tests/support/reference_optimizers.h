@@ -13,7 +13,7 @@ struct Trained {
 };
 
 inline Trained adam_step(Trained of, double gradient, const AdamOptions& options, const StepScalars& scalars) {
-  const double beta1 = options.beta1, beta2 = options.beta2, rate = scalars.learning_rate;
+  const double beta1 = options.beta1, beta2 = options.beta2, rate = scalars.learning_rates[options.group];
   of.first = beta1 * of.first + (1 - beta1) * gradient;
   of.second = beta2 * of.second + (1 - beta2) * gradient * gradient;
   const double step =
@@ -29,7 +29,7 @@ inline Trained sgd_step(Trained of, double gradient, const SgdOptions& options, 
   const double step = options.momentum == 0 ? gradient
                       : options.nesterov    ? gradient + options.momentum * of.first
                                             : of.first;
-  of.parameter -= scalars.learning_rate * step;
+  of.parameter -= scalars.learning_rates[options.group] * step;
   return of;
 }
 

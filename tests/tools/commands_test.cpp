@@ -246,5 +246,27 @@ TEST(TrainCommand, ReportsItsKeysAndRepeatsItself) {
   EXPECT_EQ(json_of(arguments).back()["weights_sha256"], lines.back()["weights_sha256"]);
 }
 
+TEST(TrainCommand, TrainsTheFastRecipe) {
+  const TempFolder folder;
+  for (int file = 1; file <= 6; ++file) {
+    Bytes records(10 * 3073);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const std::size_t record = i / 3073;
+      records[i] =
+          static_cast<std::byte>(i % 3073 == 0 ? record : (i * 7919 * static_cast<std::size_t>(file)) >> 4);
+    }
+    folder.write(file == 6 ? "test_batch.bin" : "data_batch_" + std::to_string(file) + ".bin", records);
+  }
+  const Lines lines = json_of({"train", "--recipe", "cifar10-fast", "--data", folder.path().string(), "--devices",
+                               "cpu:2", "--global-batch", "15", "--epochs", "2"});
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0]["steps"], 3) << "the remainder is dropped";
+  EXPECT_FALSE(lines[0].contains("val_loss")) << "nothing is held out";
+  expect_keys(lines.back(),
+              {"final", "test_loss", "test_accuracy", "weights_sha256", "replicas", "devices", "train_seconds"});
+  EXPECT_EQ(lines.back()["steps"], 6);
+  EXPECT_GT(lines.back()["train_seconds"], 0);
+}
+
 }  // namespace
 }  // namespace headrace::test

@@ -155,6 +155,15 @@ const Case kCases[] = {
        return head(g, g.flatten(g.max_pool(g.conv(g.input("image", kImage), 3), 3, {.stride = 1})));
      },
      kImage},
+    {"conv_with_frozen_weights",
+     [](Graph& g) {
+       Node x = g.conv(g.conv(g.input("image", kImage), 3), 3, {.trained_weights = false});
+       return head(g, g.flatten(g.conv(g.gelu(x), 2, {.bias = false, .trained_weights = false})));
+     },
+     kImage},
+    {"scale",
+     [](Graph& g) { return g.scale(head(g, g.scale(g.dense(g.input("image", {5}), 4), -3)), 0.5F); },
+     {5}},
     {"global_average_pool",
      [](Graph& g) { return head(g, g.global_average_pool(g.silu(g.conv(g.input("image", kImage), 4)))); }, kImage},
     {"dropout", [](Graph& g) { return head(g, g.dropout(g.dense(g.input("image", {5}), 6), 0.4F)); }, {5}},

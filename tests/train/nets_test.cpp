@@ -28,6 +28,15 @@ TEST(Nets, TheMlpTakesFlatImages) {
   EXPECT_EQ(parameters(g), 269'322);
 }
 
+TEST(Nets, TheSpeedNetHasTheDocumentedParameters) {
+  Graph g;
+  g.finish(cifar10_speed_net(g));
+  // Convolutions, head, biases of the norms, bias of the whitening.
+  EXPECT_EQ(parameters(g), 9 * (24 * 64 + 64 * 64 + 64 * 256 + 3 * 256 * 256) + 2560 + 2 * (64 + 256 + 256) + 24);
+  EXPECT_EQ(g.layers()[1].name, "whiten");
+  EXPECT_EQ(g.layers()[1].shape, (Shape{31, 31, 24}));
+}
+
 TEST(Nets, EveryNamedNetEndsInTenClasses) {
   for (const std::string& name : net_names()) {
     Graph g;

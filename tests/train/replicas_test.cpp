@@ -23,11 +23,15 @@ struct Run {
   std::int64_t batch = 16;
   int replicas = 1;
   int accumulate = 1;
+  Optimizer optimizer = adam(1e-2F);
+  Reduction reduction = Reduction::kMean;
 };
 
 Outcome train(const Run& run) {
   Training training(run.replicas);
-  Model model = test::compiled(training.strategy, run.net);
+  Model model = training.strategy.build(run.net, {.seed = 3});
+  model.compile(
+      {.optimizer = run.optimizer, .loss = sparse_categorical_crossentropy({.reduction = run.reduction})});
   const Dataset data = test::blobs(run.examples, {6, 6, 2}).batch({.global = run.batch});
   Outcome outcome;
   outcome.history = model.fit(data, {.epochs = 3, .validation = data, .verbose = 0, .accumulate = run.accumulate});
@@ -65,6 +69,21 @@ TEST_P(ReplicasTest, TrainAsOneDoesWhenTheBatchIsNotDivisible) {
 
 TEST_P(ReplicasTest, TrainAsOneDoesWhenSomeHaveNoRows) {
   expect_equal(train({.examples = 3, .batch = 10}), train({.examples = 3, .batch = 10, .replicas = GetParam()}),
+               1e-5);
+}
+
+TEST_P(ReplicasTest, TrainAsOneDoesWithParameterGroups) {
+  expect_equal(train({.optimizer = test::grouped()}),
+               train({.replicas = GetParam(), .optimizer = test::grouped()}), 1e-5);
+}
+
+TEST_P(ReplicasTest, AccumulatedSumsEqualThoseOfALargerBatch) {
+  expect_equal(train({.batch = 32, .optimizer = sgd(2e-3F), .reduction = Reduction::kSum}),
+               train({.batch = 8,
+                      .replicas = GetParam(),
+                      .accumulate = 4,
+                      .optimizer = sgd(2e-3F),
+                      .reduction = Reduction::kSum}),
                1e-5);
 }
 
@@ -117,6 +136,19 @@ TEST(Replicas, TheSameSeedGivesTheSameBits) {
   }
 }
 
+TEST(Replicas, CountEveryViewOfEveryExample) {
+  const Dataset data = test::blobs(53, {6, 6, 2}).batch({.global = 7});
+  std::vector<Evaluation> seen;
+  for (const int replicas : {1, 2, 4}) {
+    Training training(replicas);
+    Model model = test::compiled(training.strategy, test::small_cnn);
+    seen.push_back(model.evaluate(data, {.views = mirrored_and_shifted_views()}));
+    EXPECT_EQ(seen.back().examples, 53);
+    EXPECT_EQ(seen.back().accuracy, seen.front().accuracy);
+    EXPECT_NEAR(seen.back().loss, seen.front().loss, 1e-6);
+  }
+}
+
 TEST(Replicas, GiveBackAllMemory) {
   DeviceGroup devices = open_devices("cpu:2");
   {
@@ -125,6 +157,7 @@ TEST(Replicas, GiveBackAllMemory) {
     const Dataset data = test::blobs(30, {6, 6, 2}).batch({.global = 8});
     model.fit(data, {.validation = data, .verbose = 0, .accumulate = 2});
     model.predict(data);
+    model.evaluate(data, {.views = mirrored_views()});
     EXPECT_GT(devices[1].memory_use().device_bytes, 0U);
   }
   for (int r = 0; r < 2; ++r) {

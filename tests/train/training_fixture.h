@@ -35,6 +35,18 @@ inline Node small_cnn(Graph& g) {
   return g.dense(g.flatten(x), 4);
 }
 
+// Muon for weights, Adam for the head's, SGD for biases.
+inline Optimizer grouped() {
+  Optimizer optimizer = muon(Schedule::linear_decay({.peak = 0.1F, .total_steps = 40}));
+  optimizer.groups = {{.takes = [](const TrainedVariable& variable) { return variable.shape.rank() == 1; },
+                       .rule = SgdOptions{.momentum = 0.9F, .weight_decay = 1e-3F, .nesterov = true},
+                       .learning_rate = 0.05F},
+                      {.takes = [](const TrainedVariable& variable) { return variable.kind == "dense"; },
+                       .rule = AdamOptions{.weight_decay = 1e-2F},
+                       .learning_rate = 1e-2F}};
+  return optimizer;
+}
+
 inline Node norm_cnn(Graph& g) {
   Node x = g.conv(g.input("image", {6, 6, 2}), 4, {.bias = false});
   x = g.relu(g.batch_norm(x, {.momentum = 0.5F}));

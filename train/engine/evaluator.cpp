@@ -5,17 +5,23 @@
 
 namespace headrace {
 
-Evaluator::Evaluator(ModelState& model, Loader& loader, const BatchRunnerOptions& options)
+Evaluator::Evaluator(ModelState& model, Loader& loader, const BatchRunnerOptions& options,
+                     const std::vector<View>& views)
     : model_(model), loader_(loader), runner_(model, loader.fields(), options) {
-  for (int r = 0; r < model.strategy->replicas(); ++r) capture(r, options);
+  for (int r = 0; r < model.strategy->replicas(); ++r) capture(r, options, views);
 }
 
-void Evaluator::capture(int replica, const BatchRunnerOptions& options) {
+void Evaluator::capture(int replica, const BatchRunnerOptions& options, const std::vector<View>& views) {
   const ProgramBinding bound = runner_.binding(replica);
+  const Program& program = runner_.program();
+  if (!views.empty()) {
+    ensembles_.emplace_back(*model_.graph, program, bound, model_.strategy->device(replica), views);
+  }
   works_.push_back(headrace::capture(bound.stream, [&] {
-    runner_.program().forward(bound);
+    if (views.empty()) program.forward(bound);
+    const TensorView result = views.empty() ? program.result(bound) : ensembles_.back().forward(bound);
     if (!options.loss) return;
-    bound.kernels.softmax_cross_entropy(bound.stream, runner_.program().result(bound), runner_.labels(replica),
+    bound.kernels.softmax_cross_entropy(bound.stream, result, runner_.labels(replica),
                                         options.loss->options.label_smoothing, bound.scalars, {},
                                         runner_.sums(replica));
   }));

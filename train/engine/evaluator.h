@@ -6,6 +6,7 @@
 
 #include "headrace/pipeline/loader.h"
 #include "headrace/train/engine/batch_runner.h"
+#include "headrace/train/engine/view_ensemble.h"
 
 namespace headrace {
 
@@ -13,7 +14,8 @@ namespace headrace {
 class Evaluator {
  public:
   // Everything given must outlive the evaluator.
-  Evaluator(ModelState& model, Loader& loader, const BatchRunnerOptions& options);
+  Evaluator(ModelState& model, Loader& loader, const BatchRunnerOptions& options,
+            const std::vector<View>& views = {});
 
   // One pass, or `steps` batches of it (0: all), and waits for it.
   MetricSums run(std::uint64_t steps);
@@ -21,10 +23,11 @@ class Evaluator {
   BatchRunner& runner() noexcept { return runner_; }
 
  private:
-  void capture(int replica, const BatchRunnerOptions& options);
+  void capture(int replica, const BatchRunnerOptions& options, const std::vector<View>& views);
 
   ModelState& model_;
   Loader& loader_;
+  std::vector<ViewEnsemble> ensembles_;  // by replica, where there are views
   std::vector<std::unique_ptr<CapturedWork>> works_;
   BatchRunner runner_;  // after the works: it waits when destroyed
 };

@@ -62,7 +62,7 @@ void Program::plan_forward() {
 
 void Program::plan_backward() {
   for (int id = 0; id <= result_; ++id) {
-    bool wanted = !graph_->layer(id).variables().empty();
+    bool wanted = graph_->layer(id).has_trained_variables();
     for (const int input : graph_->inputs(id)) wanted = wanted || wants_gradient_[static_cast<std::size_t>(input)];
     wants_gradient_[static_cast<std::size_t>(id)] = wanted;
   }
@@ -179,7 +179,7 @@ void Program::backward(const ProgramBinding& binding, const std::function<void(s
       binding.kernels.accumulate(binding.stream, call.input_gradients[i],
                                  gradient_view(binding, graph_->inputs(id)[i], target.add_to));
     }
-    if (!call.variables.empty()) filled(layout_->filled_after(id));
+    if (graph_->layer(id).has_trained_variables()) filled(layout_->filled_after(id));
   }
 }
 

@@ -20,7 +20,10 @@ TensorView part(const TensorView& arena, std::int64_t begin, std::int64_t end) {
 }  // namespace
 
 ReplicaArenas::ReplicaArenas(ModelState& model, int replica, Accumulation accumulation)
-    : parameters(model.variables.parameters(replica)), state_(model.variables.state(replica)) {
+    : parameters(model.variables.parameters(replica)) {
+  if (const std::int64_t averaged = model.layout.averaged_elements(); averaged > 0) {
+    state_ = part(model.variables.state(replica), 0, averaged);
+  }
   Device& device = model.strategy->device(replica);
   Stream& stream = model.strategy->stream(replica);
   const OptimizerMemory& memory = model.optimizer.at(static_cast<std::size_t>(replica));

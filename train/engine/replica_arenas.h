@@ -28,7 +28,7 @@ class ReplicaArenas {
   void accumulate(Stream& stream, Kernels& kernels) const;
   // The step's gradients are the accumulated ones times `group_scale`; accumulation starts anew.
   void begin_group_update(Stream& stream, Kernels& kernels, float* group_scale) const;
-  // The state (running statistics) becomes its mean over replicas.
+  // The state (running statistics, nothing frozen) becomes its mean over replicas.
   void average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels) const;
 
   TensorView parameters, gradients;  // whole arenas, owned by the model

@@ -25,11 +25,17 @@ VariableLayout::VariableLayout(const Graph& graph) : filled_(static_cast<std::si
   for (int id = graph.size() - 1; id >= 0; --id) {
     const auto [first, end] = of_layer(id);
     for (std::size_t i = first; i < end; ++i) {
-      const bool trained = variables_[i].spec.role == VariableRole::kTrained;
-      variables_[i].offset =
-          take(trained ? trained_elements_ : state_elements_, variables_[i].spec.shape.elements());
+      const VariableRole role = variables_[i].spec.role;
+      if (role == VariableRole::kFrozen) continue;
+      std::int64_t& arena = role == VariableRole::kTrained ? trained_elements_ : state_elements_;
+      variables_[i].offset = take(arena, variables_[i].spec.shape.elements());
     }
     filled_[static_cast<std::size_t>(id)] = trained_elements_;
+  }
+  averaged_elements_ = state_elements_;
+  for (Variable& variable : variables_) {
+    if (variable.spec.role != VariableRole::kFrozen) continue;
+    variable.offset = take(state_elements_, variable.spec.shape.elements());
   }
 }
 

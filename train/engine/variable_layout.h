@@ -17,7 +17,8 @@ struct Variable {
 };
 
 // Trained variables lie in one arena, the last layer's first: the order in which the backward pass finishes their
-// gradients. State lies in another. Each variable begins on a cache line; the gaps stay 0.
+// gradients. State lies in another, behind it what is frozen. Each variable begins on a cache line;
+// the gaps stay 0.
 class VariableLayout {
  public:
   static constexpr std::int64_t kAlignment = 16;  // elements; arenas are multiples of it
@@ -30,7 +31,9 @@ class VariableLayout {
   const Variable& find(const std::string& name) const;  // ConfigError listing the names
 
   std::int64_t trained_elements() const noexcept { return trained_elements_; }
-  std::int64_t state_elements() const noexcept { return state_elements_; }
+  std::int64_t state_elements() const noexcept { return state_elements_; }  // frozen ones included
+  // Of the state arena, those that replicas average: all but the frozen ones behind them.
+  std::int64_t averaged_elements() const noexcept { return averaged_elements_; }
   std::int64_t parameter_count() const noexcept;  // without the gaps
   // The gradient arena's elements that are final once the backward pass has done this layer.
   std::int64_t filled_after(int id) const { return filled_.at(static_cast<std::size_t>(id)); }
@@ -41,6 +44,7 @@ class VariableLayout {
   std::vector<std::int64_t> filled_;
   std::int64_t trained_elements_ = 0;
   std::int64_t state_elements_ = 0;
+  std::int64_t averaged_elements_ = 0;
 };
 
 }  // namespace headrace

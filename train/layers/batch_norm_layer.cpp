@@ -22,8 +22,8 @@ std::vector<VariableSpec> BatchNormLayer::variables() const {
   std::vector<VariableSpec> specs{
       {.name = "beta", .shape = channels},
       {.name = "running_mean", .shape = channels, .role = VariableRole::kState},
-      {.name = "running_var", .shape = channels, .role = VariableRole::kState, .fill = Fill::kOnes}};
-  if (options_.scale) specs.push_back({.name = "gamma", .shape = channels, .fill = Fill::kOnes});
+      {.name = "running_var", .shape = channels, .role = VariableRole::kState, .fill = Fill::kConstant}};
+  if (options_.scale) specs.push_back({.name = "gamma", .shape = channels, .fill = Fill::kConstant});
   return specs;
 }
 

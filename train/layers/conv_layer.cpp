@@ -43,11 +43,13 @@ ConvLayer::ConvLayer(const std::string& name, const Shape& input, int filters, c
 
 std::vector<VariableSpec> ConvLayer::variables() const {
   const std::int64_t kernel = options_.kernel;
-  std::vector<VariableSpec> specs{{.name = "weights",
-                                   .shape = Shape{shape()[2], kernel, kernel, input_[2]},
-                                   .fill = to_fill(options_.initializer),
-                                   .fan_in = kernel * kernel * input_[2],
-                                   .fan_out = kernel * kernel * shape()[2]}};
+  std::vector<VariableSpec> specs{
+      {.name = "weights",
+       .shape = Shape{shape()[2], kernel, kernel, input_[2]},
+       .role = options_.trained_weights ? VariableRole::kTrained : VariableRole::kFrozen,
+       .fill = to_fill(options_.initializer),
+       .fan_in = kernel * kernel * input_[2],
+       .fan_out = kernel * kernel * shape()[2]}};
   if (options_.bias) specs.push_back({.name = "bias", .shape = Shape{shape()[2]}});
   return specs;
 }
@@ -73,9 +75,11 @@ void ConvLayer::forward(LayerContext& context) const {
 
 void ConvLayer::backward(LayerContext& context) const {
   const ConvOptions options = geometry(context.precision);
-  context.kernels.conv_backward_weights(context.stream, context.inputs[0], context.output_gradient,
-                                        context.variable_gradients[0],
-                                        options_.bias ? context.variable_gradients[1] : TensorView{}, options);
+  const TensorView dbias = options_.bias ? context.variable_gradients[1] : TensorView{};
+  if (options_.trained_weights || dbias.defined()) {
+    context.kernels.conv_backward_weights(context.stream, context.inputs[0], context.output_gradient,
+                                          context.variable_gradients[0], dbias, options);
+  }
   if (context.input_gradients[0].defined()) {
     context.kernels.conv_backward_data(context.stream, context.output_gradient, context.variables[0],
                                        context.input_gradients[0], options);

@@ -1,5 +1,7 @@
 #include "headrace/train/layers/layer.h"
 
+#include <algorithm>
+
 namespace headrace {
 
 std::string label(const std::string& name, const std::string& kind) {
@@ -7,7 +9,19 @@ std::string label(const std::string& name, const std::string& kind) {
 }
 
 Fill to_fill(Initializer initializer) noexcept {
-  return initializer == Initializer::kGlorotUniform ? Fill::kGlorotUniform : Fill::kHeUniform;
+  switch (initializer) {
+    case Initializer::kGlorotUniform: return Fill::kGlorotUniform;
+    case Initializer::kHeUniform: return Fill::kHeUniform;
+    case Initializer::kFanInUniform: return Fill::kFanInUniform;
+    case Initializer::kDirac: return Fill::kDirac;
+    case Initializer::kUnitDeviation: return Fill::kUnitDeviation;
+  }
+  return Fill::kZeros;
+}
+
+bool Layer::has_trained_variables() const {
+  const std::vector<VariableSpec> specs = variables();
+  return std::ranges::any_of(specs, [](const VariableSpec& spec) { return spec.role == VariableRole::kTrained; });
 }
 
 TensorView as_matrix(const TensorView& view) {

@@ -15,15 +15,20 @@ namespace headrace {
 
 enum class Mode { kTrain, kEvaluate, kPredict };
 
-enum class VariableRole { kTrained, kState };
+enum class VariableRole {
+  kTrained,
+  kState,   // changed by the forward pass, averaged over replicas
+  kFrozen,  // never changed by training
+};
 
-enum class Fill { kZeros, kOnes, kGlorotUniform, kHeUniform };
+enum class Fill { kZeros, kConstant, kGlorotUniform, kHeUniform, kFanInUniform, kDirac, kUnitDeviation };
 
 struct VariableSpec {
   std::string name;  // within the layer: "weights"
   Shape shape;
   VariableRole role = VariableRole::kTrained;
   Fill fill = Fill::kZeros;
+  float constant = 1;  // of kConstant
   std::int64_t fan_in = 1, fan_out = 1;
 };
 
@@ -61,7 +66,7 @@ struct LayerContext {
   // Backward only.
   TensorView output_gradient = {};
   std::vector<TensorView> input_gradients = {};     // undefined: not wanted
-  std::vector<TensorView> variable_gradients = {};  // undefined for state
+  std::vector<TensorView> variable_gradients = {};  // undefined for what is not trained
 };
 
 class Layer {
@@ -76,6 +81,8 @@ class Layer {
   virtual std::vector<VariableSpec> variables() const { return {}; }
   virtual std::vector<SavedSpec> saved(std::int64_t) const { return {}; }
   virtual LayerTraits traits(Mode) const { return {}; }
+  // Whether any of variables() is trained.
+  bool has_trained_variables() const;
   // The activation that this layer is, where the layer before it might do it instead.
   virtual std::optional<Activation> as_epilogue() const { return std::nullopt; }
 

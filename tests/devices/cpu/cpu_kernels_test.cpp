@@ -110,7 +110,7 @@ TEST(CpuKernels, OwnLoopsDoNotDependOnTheThreads) {
                                   .running_var = vector(2),
                                   .saved_mean = vector(3),
                                   .saved_inv_std = vector(4)};
-    const StepScalars scalars{.rows = kImages - 1, .learning_rate = 0.1F, .step = 9};
+    const StepScalars scalars{.rows = kImages - 1, .learning_rates = {0.1F}, .step = 9};
     kernels.batch_norm_train(*stream, view(x, shape), norm, &scalars, view(y, shape));
     kernels.batch_norm_backward(*stream, view(x, shape), view(y, shape), norm, &scalars, {}, vector(0),
                                 view(y, shape));
@@ -126,6 +126,25 @@ TEST(CpuKernels, OwnLoopsDoNotDependOnTheThreads) {
     for (const auto* part : {&vectors, &y, &small, &x, &average}) results.push_back(*part);
   }
   for (std::size_t i = 0; i < results.size() / 2; ++i) EXPECT_EQ(results[i], results[i + results.size() / 2]) << i;
+}
+
+TEST(CpuKernels, MuonDoesNotDependOnTheThreads) {
+  for (const Shape& shape : {Shape{64, 216}, Shape{256, 2304}, Shape{300, 40}}) {
+    std::vector<std::vector<float>> results;
+    for (const int threads : {1, 2, 3}) {
+      CpuDevice device("cpu:0", threads);
+      const auto stream = device.create_stream();
+      auto parameters = random_floats(shape.elements(), 1), gradients = random_floats(shape.elements(), 2),
+           velocity = random_floats(shape.elements(), 3);
+      const StepScalars scalars{.learning_rates = {0.24F}};
+      const MuonMatrix matrix{view(parameters, shape), view(gradients, shape), view(velocity, shape)};
+      device.kernels()->muon(*stream, std::vector{matrix}, {}, &scalars);
+      stream->synchronize();
+      results.push_back(parameters);
+    }
+    EXPECT_EQ(results[0], results[1]) << shape.to_string();
+    EXPECT_EQ(results[0], results[2]) << shape.to_string();
+  }
 }
 
 // A stream of somebody else's.

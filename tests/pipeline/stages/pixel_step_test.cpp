@@ -76,6 +76,21 @@ TEST(PixelStep, FlipsTwiceToNothing) {
   expect_near(run_chain(flip(0), image, DType::kU8).values, image.values, 0);
 }
 
+TEST(PixelStep, AnAlternatingFlipTurnsRoundFromPassToPass) {
+  int mirrored_first = 0;
+  for (std::uint64_t record = 0; record < 40; ++record) {
+    const Image image = random_image(5, 6, 3, record);
+    const bool first = draws(0, record).uniform() < 0.5F;
+    mirrored_first += first ? 1 : 0;
+    for (std::uint64_t pass = 0; pass < 4; ++pass) {
+      const Image expected = first != (pass % 2 == 1) ? naive_mirror(image) : image;
+      expect_near(run_chain(alternating_flip(), image, DType::kU8, record, pass).values, expected.values, 0);
+    }
+  }
+  EXPECT_GT(mirrored_first, 10);
+  EXPECT_LT(mirrored_first, 30);
+}
+
 TEST(PixelStep, HandlesAnyNumberOfChannels) {
   for (std::int64_t channels : {1, 2, 4, 5}) {
     const Image image = random_image(9, 19, channels, 5);

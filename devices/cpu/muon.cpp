@@ -1,0 +1,107 @@
+#include "headrace/devices/cpu/muon.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "headrace/devices/cpu/parallel.h"
+#include "headrace/devices/cpu/simd.h"
+
+namespace headrace::cpu {
+namespace {
+
+constexpr std::int64_t kGrain = row_grain(1);
+constexpr std::int64_t kLanes = 16, kBlock = 1024;
+
+// In f32 within a block, in f64 from block to block: the limits are the same for any number of threads.
+HEADRACE_SIMD double sum_of_squares(const float* x, std::int64_t count) {
+  double total = 0;
+  for (std::int64_t begin = 0; begin < count; begin += kBlock) {
+    const std::int64_t end = count - begin < kBlock ? count : begin + kBlock;
+    float lanes[kLanes] = {};
+    std::int64_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) {
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += x[i + lane] * x[i + lane];
+    }
+    for (; i < end; ++i) lanes[0] += x[i] * x[i];
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) total += static_cast<double>(lanes[lane]);
+  }
+  return total;
+}
+
+HEADRACE_SIMD void momentum_range(const float* __restrict gradients, float* __restrict velocity,
+                                  float* __restrict update, float momentum, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float v = momentum * velocity[i] + gradients[i];
+    velocity[i] = v;
+    update[i] = gradients[i] + momentum * v;
+  }
+}
+
+HEADRACE_SIMD void combine_range(float b, const float* __restrict x, float c, float* __restrict y,
+                                 std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = b * x[i] + c * y[i];
+}
+
+HEADRACE_SIMD void scale_range(float factor, float* x, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) x[i] *= factor;
+}
+
+// A tall matrix's update comes by columns.
+void momentum_transposed(const MuonArena& arena, float momentum, float* x) {
+  for (std::int64_t row = 0; row < arena.rows; ++row) {
+    for (std::int64_t column = 0; column < arena.columns; ++column) {
+      const std::int64_t at = row * arena.columns + column;
+      const float v = momentum * arena.velocity[at] + arena.gradients[at];
+      arena.velocity[at] = v;
+      x[column * arena.rows + row] = arena.gradients[at] + momentum * v;
+    }
+  }
+}
+
+}  // namespace
+
+void begin_muon(const MuonArena& arena, const MuonOptions& options, float* x) {
+  const std::int64_t count = arena.rows * arena.columns;
+  if (arena.tall()) {
+    momentum_transposed(arena, options.momentum, x);
+  } else {
+    parallel_ranges(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      momentum_range(arena.gradients + begin, arena.velocity + begin, x + begin, options.momentum, end - begin);
+    });
+  }
+  const double norm = std::sqrt(sum_of_squares(x, count)) + static_cast<double>(options.epsilon);
+  scale_range(static_cast<float>(1 / norm), x, count);
+}
+
+void combine(float b, const float* gram, float c, float* square, std::int64_t count) {
+  parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
+    combine_range(b, gram + begin, c, square + begin, end - begin);
+  });
+}
+
+void scale_add(float a, float* x, const float* y, std::int64_t count) {
+  parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
+    combine_range(1.0F, y + begin, a, x + begin, end - begin);
+  });
+}
+
+void finish_muon(const MuonArena& arena, const float* x, float rate) {
+  const std::int64_t count = arena.rows * arena.columns;
+  const double norm = std::sqrt(sum_of_squares(arena.parameters, count));
+  const double wanted = std::sqrt(static_cast<double>(arena.rows));
+  const float factor = norm > 0 ? static_cast<float>(wanted / norm) : 1.0F;
+  if (!arena.tall()) {
+    parallel_ranges(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      combine_range(-rate, x + begin, factor, arena.parameters + begin, end - begin);
+    });
+    return;
+  }
+  for (std::int64_t row = 0; row < arena.rows; ++row) {
+    for (std::int64_t column = 0; column < arena.columns; ++column) {
+      float& parameter = arena.parameters[row * arena.columns + column];
+      parameter = factor * parameter - rate * x[column * arena.rows + row];
+    }
+  }
+}
+
+}  // namespace headrace::cpu

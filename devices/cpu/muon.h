@@ -1,0 +1,29 @@
+// What Muon does to a matrix beside its products. Private to the CPU backend.
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/devices/kernels.h"
+
+namespace headrace::cpu {
+
+// A weight matrix of `rows` by `columns`, its gradient and its velocity.
+struct MuonArena {
+  float* parameters = nullptr;
+  const float* gradients = nullptr;
+  float* velocity = nullptr;
+  std::int64_t rows = 0, columns = 0;
+
+  bool tall() const noexcept { return rows > columns; }
+};
+
+// Moves the velocity and writes the normalised update to x, of a tall matrix its transpose.
+void begin_muon(const MuonArena& arena, const MuonOptions& options, float* x);
+// square = b gram + c square
+void combine(float b, const float* gram, float c, float* square, std::int64_t count);
+// x = a x + y
+void scale_add(float a, float* x, const float* y, std::int64_t count);
+// Brings the parameters to the norm sqrt(rows), unless they are all 0, and takes rate * x from them.
+void finish_muon(const MuonArena& arena, const float* x, float rate);
+
+}  // namespace headrace::cpu

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Writes speed_expected.json beside itself: the first steps of the recipe cifar10-fast on a narrow net, and its
+evaluation with six views, computed by PyTorch in float64.
+
+Images and parameters are made from their positions by the same integers here and in speed_test.cpp, so that only
+results are stored. Run: python3 make_speed_expected.py
+"""
+import json
+import pathlib
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+STEPS, BATCH, TOTAL_STEPS, WHITENING_STEPS = 4, 12, 40, 3
+WIDTHS = (16, 24, 32)
+torch.set_default_dtype(torch.float64)
+
+
+def mixed(count, salt):
+    """`count` integers of 32 bits."""
+    h = (np.arange(count, dtype=np.uint64) * 0x9E3779B1 + salt * 0x85EBCA77) & 0xFFFFFFFF
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B), (16, 1)):
+        h = ((h ^ (h >> shift)) * factor) & 0xFFFFFFFF
+    return h
+
+
+def numbers(shape, salt, scale=1.0):
+    """float32 in [-scale, scale)."""
+    unit = (mixed(int(np.prod(shape)), salt) >> 8).astype(np.float32) / np.float32(2**23) - np.float32(1)
+    return (unit * np.float32(scale)).reshape(shape)
+
+
+def filters(shape, salt, dirac):
+    """Channels last, as Headrace keeps them, to channels first."""
+    weights = numbers(shape, salt, np.float32(1) / np.sqrt(np.float32(shape[1] * shape[2] * shape[3])))
+    if dirac:
+        weights[:shape[3]] = 0
+        for c in range(min(shape[0], shape[3])):
+            weights[c, shape[1] // 2, shape[2] // 2, c] = 1
+    return nn.Parameter(torch.tensor(weights).double().permute(0, 3, 1, 2).contiguous())
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.whiten = filters((24, 2, 2, 3), 1, False).detach()
+        self.whiten_bias = nn.Parameter(torch.tensor(numbers((24,), 2, 0.1)).double())
+        sizes = [24] + [width for width in WIDTHS for _ in range(2)]
+        pairs = list(zip(sizes[:-1], sizes[1:]))
+        self.convs = nn.ParameterList(filters((o, 3, 3, i), 10 + n, True) for n, (i, o) in enumerate(pairs))
+        self.norms = nn.ModuleList(nn.BatchNorm2d(o, eps=1e-12, momentum=0.4) for _, o in pairs)
+        for n, norm in enumerate(self.norms):
+            norm.weight.requires_grad = False
+            norm.bias.data = torch.tensor(numbers(tuple(norm.bias.shape), 20 + n, 0.1)).double()
+        self.head = nn.Parameter(torch.tensor(numbers((10, WIDTHS[2]), 3, 1.7)).double())
+
+    def forward(self, x, train_whitening=True):
+        x = F.gelu(F.conv2d(x, self.whiten, self.whiten_bias if train_whitening else self.whiten_bias.detach()))
+        for n, (conv, norm) in enumerate(zip(self.convs, self.norms)):
+            x = F.conv2d(x, conv, padding=1)
+            x = F.gelu(norm(F.max_pool2d(x, 2) if n % 2 == 0 else x))
+        return F.max_pool2d(x, 3).flatten(1) @ self.head.T / 256
+
+
+def orthogonal(update):
+    x = update / (update.norm() + 1e-7)
+    for _ in range(3):
+        gram = x @ x.T
+        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+    return x
+
+
+def summary(tensor):
+    if tensor.dim() == 4:
+        tensor = tensor.permute(0, 2, 3, 1)
+    flat = tensor.detach().flatten()
+    return {"first": flat[:8].tolist(), "sum": float(flat.sum()), "norm": float(flat.norm())}
+
+
+def named(net):
+    names = {"whiten/weights": net.whiten, "whiten/bias": net.whiten_bias, "head/weights": net.head}
+    for n, (conv, norm) in enumerate(zip(net.convs, net.norms)):
+        number = f"_{n}" if n > 0 else ""
+        names |= {f"conv{number}/weights": conv, f"batch_norm{number}/beta": norm.bias,
+                  f"batch_norm{number}/running_mean": norm.running_mean,
+                  f"batch_norm{number}/running_var": norm.running_var}
+    return names
+
+
+def train(net, images, labels):
+    decay, rates = 2e-6 * BATCH, (0.053, 0.053, 0.67)
+    groups = ([net.whiten_bias], [norm.bias for norm in net.norms], [net.head])
+    sgd = torch.optim.SGD([{"params": list(g), "lr": r, "weight_decay": decay / r} for g, r in zip(groups, rates)],
+                          momentum=0.85, nesterov=True)
+    velocities = [torch.zeros_like(conv) for conv in net.convs]
+    losses = []
+    for step in range(STEPS):
+        rows = slice(step * BATCH, (step + 1) * BATCH)
+        logits = net(images[rows], train_whitening=step < WHITENING_STEPS)
+        loss = F.cross_entropy(logits, labels[rows], label_smoothing=0.2, reduction="sum")
+        net.zero_grad(set_to_none=True)
+        loss.backward()
+        left = 1 - step / TOTAL_STEPS
+        shares = (max(0.0, 1 - step / WHITENING_STEPS), left, left)
+        for group, rate, share in zip(sgd.param_groups, rates, shares):
+            group["lr"] = rate * share
+        sgd.step()
+        with torch.no_grad():
+            for conv, velocity in zip(net.convs, velocities):
+                velocity.mul_(0.6).add_(conv.grad)
+                # Rows of channels last; the singular values are the same in any order of columns.
+                update = orthogonal((conv.grad + 0.6 * velocity).flatten(1)).view_as(conv)
+                conv.mul_(len(conv) ** 0.5 / conv.norm()).sub_(update, alpha=0.24 * left)
+        losses.append(float(loss.detach()) / BATCH)
+    return losses
+
+
+def evaluate(net, images, labels):
+    net.eval()
+    padded = F.pad(images, (1, 1, 1, 1), "reflect")
+    views = [(0.5, images)] + [(0.25, padded[:, :, d:d + 32, d:d + 32]) for d in (0, 2)]
+    with torch.no_grad():
+        logits = sum(weight * (net(view) + net(view.flip(-1))) / 2 for weight, view in views)
+    return {"loss": float(F.cross_entropy(logits, labels, label_smoothing=0.2)),
+            "correct": int((logits.argmax(1) == labels).sum())}
+
+
+count = STEPS * BATCH
+images = torch.tensor(numbers((count, 32, 32, 3), 7)).double().permute(0, 3, 1, 2)
+labels = torch.tensor((mixed(count, 5) % 10).astype(np.int64))
+net = Net()
+losses = train(net, images, labels)
+expected = {"made_with": "torch " + torch.__version__.split("+")[0], "widths": WIDTHS, "steps": STEPS, "batch": BATCH,
+            "total_steps": TOTAL_STEPS, "whitening_steps": WHITENING_STEPS, "losses": losses,
+            "final": {name: summary(tensor) for name, tensor in named(net).items()},
+            "evaluation": evaluate(net, images, labels)}
+path = pathlib.Path(__file__).with_name("speed_expected.json")
+path.write_text(json.dumps(expected).replace('},', '},\n') + "\n")
+print(path, path.stat().st_size, "bytes")

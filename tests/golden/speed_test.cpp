@@ -1,0 +1,136 @@
+// The recipe cifar10-fast, on a narrow net, against PyTorch's (make_speed_expected.py wrote speed_expected.json).
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "headrace/pipeline/loader.h"
+#include "headrace/tests/support/source_file.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/nets.h"
+#include "headrace/train/speed_optimizer.h"
+#include "headrace/train/trainer.h"
+
+namespace headrace {
+namespace {
+
+using nlohmann::json;
+
+// make_speed_expected.py makes the same integers.
+std::uint32_t mixed(std::uint64_t index, std::uint32_t salt) {
+  auto h = static_cast<std::uint32_t>(index) * 0x9E3779B1U + salt * 0x85EBCA77U;
+  h = (h ^ (h >> 16)) * 0x7FEB352DU;
+  h = (h ^ (h >> 15)) * 0x846CA68BU;
+  return h ^ (h >> 16);
+}
+
+std::vector<float> numbers(std::int64_t count, std::uint32_t salt, float scale = 1) {
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::uint32_t bits = mixed(static_cast<std::uint64_t>(i), salt) >> 8;
+    values.push_back((static_cast<float>(bits) / 8388608.0F - 1.0F) * scale);
+  }
+  return values;
+}
+
+std::vector<float> filters(const Shape& shape, std::uint32_t salt) {
+  const std::int64_t filter = shape.elements() / shape[0];
+  std::vector<float> values = numbers(shape.elements(), salt, 1.0F / std::sqrt(static_cast<float>(filter)));
+  if (shape[1] != 3) return values;
+  for (std::int64_t f = 0; f < std::min(shape[0], shape[3]); ++f) {
+    std::fill_n(values.begin() + f * filter, filter, 0.0F);
+    values[static_cast<std::size_t>(f * filter + 4 * shape[3] + f)] = 1.0F;
+  }
+  return values;
+}
+
+// What the variable holds at first; nothing for one that keeps its usual start.
+std::vector<float> start(const std::string& name, const Shape& shape) {
+  const std::size_t digit = name.find('_', name.starts_with("batch_norm") ? 6 : 0);
+  const std::uint32_t number = digit < name.find('/') ? static_cast<std::uint32_t>(name[digit + 1] - '0') : 0;
+  if (name == "whiten/weights") return filters(shape, 1);
+  if (name == "whiten/bias") return numbers(shape.elements(), 2, 0.1F);
+  if (name == "head/weights") return numbers(shape.elements(), 3, 1.7F);
+  if (name.starts_with("conv")) return filters(shape, 10 + number);
+  if (name.ends_with("/beta")) return numbers(shape.elements(), 20 + number, 0.1F);
+  return {};
+}
+
+json read_expected() {
+  const std::filesystem::path path = test::source_file("tests/golden/speed_expected.json");
+  std::ifstream file(path);
+  EXPECT_TRUE(file) << path << " is missing";
+  return json::parse(file);
+}
+
+void expect_summary(const std::string& name, const std::vector<float>& values, const json& expected) {
+  double sum = 0, squares = 0;
+  for (const float value : values) {
+    sum += static_cast<double>(value);
+    squares += static_cast<double>(value) * static_cast<double>(value);
+  }
+  const double norm = expected["norm"].get<double>();
+  const double typical = norm / std::sqrt(static_cast<double>(values.size()));
+  EXPECT_NEAR(std::sqrt(squares), norm, 1e-6 + 1e-5 * norm) << name;
+  EXPECT_NEAR(sum, expected["sum"].get<double>(), 1e-6 + 1e-4 * norm) << name;
+  for (std::size_t i = 0; i < expected["first"].size(); ++i) {
+    EXPECT_NEAR(static_cast<double>(values[i]), expected["first"][i].get<double>(), 1e-6 + 1e-4 * typical)
+        << name << "[" << i << "]";
+  }
+}
+
+class SpeedGolden : public testing::Test {
+ protected:
+  Dataset data() const {
+    const std::int64_t count = batch_ * expected_["steps"].get<std::int64_t>();
+    std::vector<std::int64_t> labels;
+    for (std::int64_t i = 0; i < count; ++i) labels.push_back(mixed(static_cast<std::uint64_t>(i), 5) % 10);
+    return test::labelled({32, 32, 3}, numbers(count * 32 * 32 * 3, 7), labels).batch({.global = batch_});
+  }
+
+  Model build(Strategy& strategy) const {
+    const auto widths = expected_["widths"].get<std::vector<int>>();
+    Model model = strategy.build([&](Graph& g) {
+      return cifar10_speed_net(g, {.first = widths[0], .second = widths[1], .third = widths[2]});
+    });
+    model.compile(
+        {.optimizer = cifar10_speed_optimizer({.global_batch = batch_,
+                                               .steps = expected_["total_steps"],
+                                               .whitening_steps = expected_["whitening_steps"]}),
+         .loss = sparse_categorical_crossentropy({.label_smoothing = 0.2F, .reduction = Reduction::kSum})});
+    for (const std::string& name : model.variable_names()) {
+      const std::vector<float> values = start(name, model.variable_shape(name));
+      if (!values.empty()) model.write_variable(name, values);
+    }
+    return model;
+  }
+
+  const json expected_ = read_expected();
+  const std::int64_t batch_ = expected_["batch"];
+};
+
+TEST_F(SpeedGolden, FollowsPyTorch) {
+  test::Training training;
+  Model model = build(training.strategy);
+  const Dataset data = this->data();
+  Loader loader(data, training.devices);
+  Trainer trainer(training.strategy, model, loader);
+  for (const json& loss : expected_["losses"]) {
+    trainer.reset_metrics();
+    ASSERT_TRUE(trainer.step());
+    EXPECT_NEAR(mean_loss(trainer.finish()), loss.get<double>(), 2e-6 * loss.get<double>());
+  }
+  for (const auto& [name, values] : expected_["final"].items()) {
+    expect_summary(name, model.read_variable(name), values);
+  }
+  const Evaluation seen = model.evaluate(data, {.views = mirrored_and_shifted_views()});
+  const double loss = expected_["evaluation"]["loss"];
+  EXPECT_NEAR(seen.loss, loss, 1e-5 * loss);
+  EXPECT_NEAR(seen.accuracy * static_cast<double>(seen.examples), expected_["evaluation"]["correct"].get<double>(),
+              1e-6);
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,100 @@
+#include "headrace/train/views.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::int64_t kSide = 4, kChannels = 2;
+
+std::vector<float> shifted(const std::vector<float>& images, const ImageShift& shift) {
+  const auto reflect = [](std::int64_t at) { return at < 0 ? -at : at < kSide ? at : 2 * (kSide - 1) - at; };
+  std::vector<float> result;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(images.size()); ++i) {
+    const std::int64_t c = i % kChannels, column = i / kChannels % kSide, row = i / kChannels / kSide % kSide;
+    const std::int64_t right = reflect((shift.mirror ? kSide - 1 - column : column) + shift.right);
+    const std::int64_t from = (reflect(row + shift.down) * kSide + right) * kChannels + c;
+    result.push_back(
+        images[static_cast<std::size_t>(i / (kSide * kSide * kChannels) * kSide * kSide * kChannels + from)]);
+  }
+  return result;
+}
+
+Node net(Graph& g) {
+  return g.dense(
+      g.flatten(g.conv(g.input("image", {kSide, kSide, kChannels}), 3, {.activation = Activation::kGelu})), 4);
+}
+
+// The mean loss and accuracy of the weighted sum of what predict() gives for each view.
+Evaluation by_hand(Model& model, const std::vector<float>& images, const std::vector<std::int64_t>& labels,
+                   const std::vector<View>& views) {
+  std::vector<double> logits(labels.size() * 4);
+  for (const View& view : views) {
+    const Dataset moved = test::labelled({kSide, kSide, kChannels}, shifted(images, view.shift), labels);
+    const Predictions predictions = model.predict(moved.batch({.global = 5}));
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      logits[i] += static_cast<double>(view.weight) * static_cast<double>(predictions.values[i]);
+    }
+  }
+  Evaluation result;
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    const double* z = logits.data() + row * 4;
+    double sum = 0;
+    for (int k = 0; k < 4; ++k) sum += std::exp(z[k]);
+    result.loss += (std::log(sum) - z[labels[row]]) / static_cast<double>(labels.size());
+    const bool correct = std::max_element(z, z + 4) - z == labels[row];
+    result.accuracy += correct ? 1.0 / static_cast<double>(labels.size()) : 0;
+  }
+  return result;
+}
+
+TEST(Views, EvaluateTheWeightedSumOfLogits) {
+  constexpr std::int64_t kImages = 13;
+  std::vector<float> images;
+  std::vector<std::int64_t> labels;
+  Philox random({.seed = 9});
+  for (std::int64_t i = 0; i < kImages * kSide * kSide * kChannels; ++i) images.push_back(random.uniform() - 0.5F);
+  for (std::int64_t i = 0; i < kImages; ++i) labels.push_back(i % 4);
+  test::Training training;
+  Model model = test::compiled(training.strategy, net);
+  const Dataset data = test::labelled({kSide, kSide, kChannels}, images, labels).batch({.global = 5});
+  for (const std::vector<View>& views :
+       {mirrored_views(), mirrored_and_shifted_views(), mirrored_and_shifted_views(3), {View{.weight = 2}}}) {
+    const Evaluation seen = model.evaluate(data, {.views = views});
+    const Evaluation expected = by_hand(model, images, labels, views);
+    EXPECT_NEAR(seen.loss, expected.loss, 1e-5);
+    EXPECT_NEAR(seen.accuracy, expected.accuracy, 1e-9);
+    EXPECT_EQ(seen.examples, kImages);
+  }
+}
+
+TEST(Views, WeighOneInAll) {
+  for (const auto& views : {mirrored_views(), mirrored_and_shifted_views()}) {
+    float sum = 0;
+    for (const View& view : views) sum += view.weight;
+    EXPECT_EQ(sum, 1.0F);
+  }
+  EXPECT_EQ(mirrored_and_shifted_views().size(), 6U);
+}
+
+TEST(Views, AreRefusedWhereThereIsNothingToMove) {
+  test::Training training;
+  Model flat = test::compiled(training.strategy, test::small_mlp);
+  const Dataset vectors = test::blobs(6).batch({.global = 3});
+  EXPECT_THROW(flat.evaluate(vectors, {.views = mirrored_views()}), ConfigError);
+  Model images = test::compiled(training.strategy, test::small_cnn);
+  const Dataset data = test::blobs(6, {6, 6, 2}).batch({.global = 3});
+  EXPECT_THROW(images.evaluate(data, {.views = mirrored_and_shifted_views(6)}), ConfigError);
+  EXPECT_THROW(images.predict(data, {.views = mirrored_views()}), ConfigError);
+  EXPECT_EQ(images.evaluate(data, {.views = mirrored_and_shifted_views(5)}).examples, 6);
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,36 @@
+#include "headrace/tools/recipe_data.h"
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace::tools {
+
+Halves open_halves(const CommonOptions& options) {
+  if (options.data.empty()) throw ConfigError("no --data given", "name a folder or archive of images");
+  return {open_source(options.data, Split::kTrain), open_source(options.data, Split::kTest)};
+}
+
+std::int64_t batch_size(const CommonOptions& options, std::int64_t usual) {
+  return options.global_batch > 0 ? options.global_batch : usual;
+}
+
+Dataset batched(const Dataset& data, const BatchOptions& batch, const CommonOptions& options) {
+  return data.batch(batch).prefetch(options.prefetch);
+}
+
+void require_image(const std::string& recipe, const SourcePtr& source, const Shape& shape) {
+  const Field& image = source->info().fields.at(find_field(source->info().fields, "image"));
+  if (image.encoding == Encoding::kImage || image.shape == shape) return;  // a decoded size shows when decoded
+  throw ConfigError("recipe " + recipe + " wants images of shape " + shape.to_string() + "; " +
+                        source->info().name + " has " + image.shape.to_string(),
+                    "choose a recipe for this data");
+}
+
+Dataset decoded(const SourcePtr& source, const CommonOptions& options) {
+  const Fields& fields = source->info().fields;
+  const Dataset data = Dataset::from(source);
+  if (fields.at(find_field(fields, "image")).encoding != Encoding::kImage) return data;
+  const auto cache = options.cache == "auto" ? memory() : options.open_cache();
+  return cache == nullptr ? data.decode() : data.decode().cache(cache);
+}
+
+}  // namespace headrace::tools

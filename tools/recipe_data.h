@@ -1,0 +1,35 @@
+// What recipes do with their data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "headrace/pipeline/dataset.h"
+#include "headrace/pipeline/sources.h"
+#include "headrace/tools/common_options.h"
+
+namespace headrace::tools {
+
+constexpr std::int64_t kEvaluationBatch = 500;
+
+// Of CIFAR-10's training images, by channel, of values in 0..1.
+inline const std::vector<float> kCifarMean{0.4914F, 0.4822F, 0.4465F};
+inline const std::vector<float> kCifarStd{0.2470F, 0.2435F, 0.2616F};
+
+struct Halves {
+  SourcePtr train;
+  SourcePtr test;
+};
+
+// ConfigError without --data.
+Halves open_halves(const CommonOptions& options);
+// ConfigError where images are not encoded and have another shape; a decoded size shows when decoded.
+void require_image(const std::string& recipe, const SourcePtr& source, const Shape& shape);
+// Decoded where it is encoded, and then kept: in memory unless --cache says otherwise.
+Dataset decoded(const SourcePtr& source, const CommonOptions& options);
+
+// --global-batch, or what is usual.
+std::int64_t batch_size(const CommonOptions& options, std::int64_t usual);
+Dataset batched(const Dataset& data, const BatchOptions& batch, const CommonOptions& options);
+
+}  // namespace headrace::tools

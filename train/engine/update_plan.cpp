@@ -1,0 +1,160 @@
+#include "headrace/train/engine/update_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+// A trained variable with its layer's kind.
+struct Placed {
+  const Variable* variable;
+  std::string kind;
+};
+
+std::vector<Placed> in_arena_order(const Graph& graph, const VariableLayout& layout) {
+  std::vector<Placed> placed;
+  for (int id = 0; id < graph.size(); ++id) {
+    const auto [first, end] = layout.of_layer(id);
+    for (std::size_t i = first; i < end; ++i) {
+      const Variable& variable = layout.variables()[i];
+      if (variable.spec.role == VariableRole::kTrained) placed.push_back({&variable, graph.layer(id).kind()});
+    }
+  }
+  std::ranges::sort(placed, {}, [](const Placed& each) { return each.variable->offset; });
+  return placed;
+}
+
+// 0 where no group takes it.
+int group_of(const Optimizer& optimizer, const Placed& placed) {
+  const TrainedVariable asked{
+      .name = placed.variable->name, .kind = placed.kind, .shape = placed.variable->spec.shape};
+  for (std::size_t i = 0; i < optimizer.groups.size(); ++i) {
+    if (optimizer.groups[i].takes(asked)) return static_cast<int>(i) + 1;
+  }
+  return 0;
+}
+
+TensorView as_shape(const TensorView& flat, const Shape& shape) { return {flat.data, shape, flat.dtype}; }
+
+}  // namespace
+
+UpdatePlan::UpdatePlan(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer)
+    : elements_(layout.trained_elements()) {
+  add_groups(optimizer);
+  add_parts(graph, layout, optimizer);
+}
+
+void UpdatePlan::add_groups(const Optimizer& optimizer) {
+  groups_.push_back({optimizer.rule, optimizer.learning_rate});
+  for (const ParameterGroup& group : optimizer.groups) {
+    if (!group.takes) throw ConfigError("a parameter group does not say which variables it takes");
+    groups_.push_back({group.rule, group.learning_rate});
+  }
+  if (groups_.size() > kMaxParameterGroups) {
+    throw ConfigError(fmt::format("an optimizer can have {} groups beside its own rule, got {}",
+                                  kMaxParameterGroups - 1, optimizer.groups.size()));
+  }
+  std::optional<AdamOptions> first;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    std::visit([i](auto& rule) { rule.group = static_cast<int>(i); }, groups_[i].rule);
+    const auto* adam = std::get_if<AdamOptions>(&groups_[i].rule);
+    if (adam == nullptr) continue;
+    if (first && (first->beta1 != adam->beta1 || first->beta2 != adam->beta2)) {
+      throw ConfigError("all groups under Adam must have the same beta1 and beta2");
+    }
+    first = *adam;
+  }
+}
+
+void UpdatePlan::add_parts(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer) {
+  std::vector<int> taken(groups_.size(), 0);
+  for (const Placed& placed : in_arena_order(graph, layout)) {
+    const int group = group_of(optimizer, placed);
+    ++taken[static_cast<std::size_t>(group)];
+    add_part(*placed.variable, group);
+  }
+  for (std::size_t i = 1; i < taken.size(); ++i) {
+    if (taken[i] > 0) continue;
+    throw ConfigError(fmt::format("parameter group {} takes no variable", i),
+                      "look at variable_names(); groups are asked in order, the first that takes it has it");
+  }
+}
+
+// Neighbours of one group are one slice, the gap between them included.
+void UpdatePlan::add_part(const Variable& variable, int group) {
+  const Shape& shape = variable.spec.shape;
+  const std::int64_t begin = variable.offset, end = begin + shape.elements();
+  if (is_muon(group)) {
+    if (shape.rank() < 2) {
+      throw ConfigError(
+          fmt::format("Muon is for matrices, variable '{}' has shape {}", variable.name, shape.to_string()),
+          "put it into a parameter group of another rule");
+    }
+    parts_.push_back({begin, end, group, shape});
+  } else if (!parts_.empty() && parts_.back().group == group) {
+    parts_.back().end = end;
+  } else {
+    parts_.push_back({begin, end, group, {}});
+  }
+}
+
+bool UpdatePlan::is_muon(int group) const {
+  return std::holds_alternative<MuonOptions>(groups_[static_cast<std::size_t>(group)].rule);
+}
+
+void UpdatePlan::set_rates(std::uint64_t step, StepScalars& scalars) const {
+  const auto t = static_cast<double>(step + 1);
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    scalars.learning_rates[i] = groups_[i].learning_rate.at(step);
+    const auto* adam = std::get_if<AdamOptions>(&groups_[i].rule);
+    if (adam == nullptr) continue;
+    scalars.beta1_correction = static_cast<float>(1.0 / (1.0 - std::pow(adam->beta1, t)));
+    scalars.beta2_correction = static_cast<float>(1.0 / (1.0 - std::pow(adam->beta2, t)));
+  }
+}
+
+void UpdatePlan::submit(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, std::int64_t begin,
+                        std::int64_t end, const StepScalars* scalars) const {
+  for (const Part& part : parts_) {
+    const std::int64_t from = std::max(part.begin, begin), to = std::min(part.end, end);
+    if (from < to && !is_muon(part.group)) {
+      submit_part(stream, kernels, arenas.slice(from, to), part.group, scalars);
+    }
+  }
+  if (begin == end || end != elements_) return;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    if (is_muon(static_cast<int>(i))) submit_matrices(stream, kernels, arenas, static_cast<int>(i), scalars);
+  }
+}
+
+void UpdatePlan::submit_part(Stream& stream, Kernels& kernels, const OptimizerViews& part, int group,
+                             const StepScalars* scalars) const {
+  const UpdateRule& rule = groups_[static_cast<std::size_t>(group)].rule;
+  if (const auto* adam = std::get_if<AdamOptions>(&rule)) {
+    kernels.adam(stream, part.parameters, part.gradients, part.moments[0], part.moments[1], *adam, scalars);
+  } else {
+    kernels.sgd(stream, part.parameters, part.gradients, part.moments[0], std::get<SgdOptions>(rule), scalars);
+  }
+}
+
+void UpdatePlan::submit_matrices(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, int group,
+                                 const StepScalars* scalars) const {
+  std::vector<MuonMatrix> matrices;
+  for (const Part& part : parts_) {
+    if (part.group != group) continue;
+    const OptimizerViews views = arenas.slice(part.begin, part.end);
+    matrices.push_back({.parameters = as_shape(views.parameters, part.shape),
+                        .gradients = as_shape(views.gradients, part.shape),
+                        .velocity = as_shape(views.moments[0], part.shape)});
+  }
+  if (matrices.empty()) return;
+  kernels.muon(stream, matrices, std::get<MuonOptions>(groups_[static_cast<std::size_t>(group)].rule), scalars);
+}
+
+}  // namespace headrace

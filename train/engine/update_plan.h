@@ -1,0 +1,56 @@
+// Which rule changes which part of the arenas.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "headrace/devices/kernels.h"
+#include "headrace/train/engine/replica_arenas.h"
+#include "headrace/train/engine/variable_layout.h"
+#include "headrace/train/graph.h"
+#include "headrace/train/optimizers.h"
+
+namespace headrace {
+
+// Immutable. Group 0 is the optimizer's own rule, its groups follow.
+class UpdatePlan {
+ public:
+  // ConfigError for a group that takes nothing, too many groups, Muon on what is no matrix, and Adams of different
+  // decay rates.
+  UpdatePlan(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer);
+
+  // The rates and corrections of the update after `step` others.
+  void set_rates(std::uint64_t step, StepScalars& scalars) const;
+
+  // Updates the arenas' elements [begin, end): the calls of a step go through the arenas in order, without gaps.
+  // Matrices of Muon are updated together, with the last elements.
+  void submit(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, std::int64_t begin, std::int64_t end,
+              const StepScalars* scalars) const;
+
+ private:
+  struct Group {
+    UpdateRule rule;
+    Schedule learning_rate;
+  };
+  // Elements [begin, end) of the arenas: neighbours of one group, or a matrix.
+  struct Part {
+    std::int64_t begin = 0, end = 0;
+    int group = 0;
+    Shape shape = {};  // of a matrix
+  };
+
+  void add_groups(const Optimizer& optimizer);
+  void add_parts(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer);
+  void add_part(const Variable& variable, int group);
+  bool is_muon(int group) const;
+  void submit_part(Stream& stream, Kernels& kernels, const OptimizerViews& part, int group,
+                   const StepScalars* scalars) const;
+  void submit_matrices(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, int group,
+                       const StepScalars* scalars) const;
+
+  std::vector<Group> groups_;
+  std::vector<Part> parts_;  // in the arenas' order
+  std::int64_t elements_ = 0;
+};
+
+}  // namespace headrace

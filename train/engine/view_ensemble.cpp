@@ -1,0 +1,73 @@
+#include "headrace/train/engine/view_ensemble.h"
+
+#include <cstdlib>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/device.h"
+
+namespace headrace {
+
+ViewEnsemble::ViewEnsemble(const Graph& graph, const Program& program, const ProgramBinding& binding,
+                           Device& device, const std::vector<View>& views)
+    : program_(&program), views_(views), logits_(program.result(binding).shape) {
+  add_images(graph, binding, device);
+  write_weights(binding, device);
+  const auto bytes = static_cast<std::size_t>(logits_.elements()) * sizeof(float);
+  sum_ = device.allocate(bytes);
+  scaled_ = device.allocate(bytes);
+}
+
+void ViewEnsemble::add_images(const Graph& graph, const ProgramBinding& binding, Device& device) {
+  for (int id = 0; id < graph.size(); ++id) {
+    const Layer& layer = graph.layer(id);
+    if (layer.kind() != "input" || layer.shape().rank() != 3) continue;
+    for (const View& view : views_) {
+      if (std::abs(view.shift.down) < layer.shape()[0] && std::abs(view.shift.right) < layer.shape()[1]) continue;
+      throw ConfigError(
+          "a view moves images of shape " + layer.shape().to_string() + " by as much as they measure",
+          "use smaller shifts");
+    }
+    images_.push_back({.layer = id, .copy = device.allocate(program_->value(binding, id).bytes())});
+  }
+  if (images_.empty()) {
+    throw ConfigError("there are views to evaluate, but no input of the net is an image (height, width, channels)",
+                      "leave the views out");
+  }
+}
+
+void ViewEnsemble::write_weights(const ProgramBinding& binding, Device& device) {
+  const auto classes = static_cast<std::size_t>(logits_.back());
+  std::vector<float> values;
+  for (const View& view : views_) values.insert(values.end(), classes, view.weight);
+  values.insert(values.end(), classes, 0.0F);
+  weights_ = device.allocate(values.size() * sizeof(float));
+  binding.stream.copy(weights_.data(), values.data(), weights_.size());
+  binding.stream.synchronize();
+}
+
+TensorView ViewEnsemble::constants(std::size_t view) const {
+  const auto classes = static_cast<std::size_t>(logits_.back());
+  return weights_.view(Shape{logits_.back()}, DType::kF32, view * classes * sizeof(float));
+}
+
+TensorView ViewEnsemble::forward(const ProgramBinding& binding) const {
+  Stream& stream = binding.stream;
+  for (const Image& image : images_) {
+    const TensorView value = program_->value(binding, image.layer);
+    stream.copy(image.copy.data(), value.data, value.bytes());
+  }
+  const TensorView sum = sum_.view(logits_, DType::kF32), scaled = scaled_.view(logits_, DType::kF32);
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    for (const Image& image : images_) {
+      const TensorView value = program_->value(binding, image.layer);
+      binding.kernels.shift_images(stream, image.copy.view(value.shape, value.dtype), views_[i].shift, value);
+    }
+    program_->forward(binding);
+    binding.kernels.scale_shift(stream, program_->result(binding), constants(i), constants(views_.size()),
+                                i == 0 ? sum : scaled);
+    if (i > 0) binding.kernels.accumulate(stream, scaled, sum);
+  }
+  return sum;
+}
+
+}  // namespace headrace

@@ -1,0 +1,43 @@
+// One replica's forward passes over several views of a batch.
+#pragma once
+
+#include <vector>
+
+#include "headrace/devices/buffer.h"
+#include "headrace/train/engine/program.h"
+#include "headrace/train/graph.h"
+#include "headrace/train/views.h"
+
+namespace headrace {
+
+// The program must outlive it.
+class ViewEnsemble {
+ public:
+  // Fills its constants and waits for that. ConfigError where the net has no image among its inputs, or an image
+  // that is no larger than a shift.
+  ViewEnsemble(const Graph& graph, const Program& program, const ProgramBinding& binding, Device& device,
+               const std::vector<View>& views);
+
+  // Submits the passes over the batch that was brought to the program's inputs; may be captured. Returns where the
+  // weighted sum of logits will be.
+  TensorView forward(const ProgramBinding& binding) const;
+
+ private:
+  struct Image {
+    int layer = 0;
+    Buffer copy;  // of the batch's images as they are
+  };
+
+  void add_images(const Graph& graph, const ProgramBinding& binding, Device& device);
+  void write_weights(const ProgramBinding& binding, Device& device);
+  // The weight of a view, as often as there are classes; behind the views zeros.
+  TensorView constants(std::size_t view) const;
+
+  const Program* program_;
+  std::vector<View> views_;
+  std::vector<Image> images_;
+  Shape logits_;
+  Buffer weights_, sum_, scaled_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,21 @@
+// A fixed multiple of the input.
+#pragma once
+
+#include "headrace/train/layers/layer.h"
+
+namespace headrace {
+
+class ScaleLayer final : public Layer {
+ public:
+  ScaleLayer(const std::string& name, const Shape& input, float factor);
+
+  std::string kind() const override { return "scale"; }
+  std::vector<VariableSpec> variables() const override;
+  void forward(LayerContext& context) const override;
+  void backward(LayerContext& context) const override;
+
+ private:
+  float factor_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,22 @@
+// Several views of each image when a net is evaluated: test-time augmentation.
+#pragma once
+
+#include <vector>
+
+#include "headrace/devices/kernels.h"
+
+namespace headrace {
+
+// The net's logits for the image so moved count with this weight.
+struct View {
+  float weight = 1;
+  ImageShift shift = {};
+};
+
+// The image and its mirror image, half and half.
+std::vector<View> mirrored_views();
+// Half of that, and a quarter each of the image moved by so many pixels down and right, and up and left, each with
+// its mirror image: six views.
+std::vector<View> mirrored_and_shifted_views(int pixels = 1);
+
+}  // namespace headrace

@@ -1,0 +1,33 @@
+// Filters that make small patches of images uncorrelated: the weights of a first convolution, from data.
+#pragma once
+
+#include <vector>
+
+#include "headrace/devices/base/shape.h"
+#include "headrace/devices/device.h"
+#include "headrace/pipeline/dataset.h"
+
+namespace headrace {
+
+// Images in host memory.
+struct ImageBlock {
+  Shape shape;  // (images, height, width, channels)
+  std::vector<float> values;
+};
+
+// One pass over the field "image", f32 of shape (height, width, channels), in the order of the data.
+ImageBlock read_images(const Dataset& batched);
+
+struct WhiteningOptions {
+  int kernel = 2;         // side of a patch
+  float epsilon = 5e-4F;  // added to the variances
+};
+
+// The eigenvectors of the patches' second moments, each divided by the root of its eigenvalue, the smallest first,
+// then their opposites: (2 kernel^2 channels, kernel, kernel, channels), as a convolution's weights. The largest
+// component of the first half's filters is positive. The moments are summed on the device, which must have
+// kernels, the same for any number of replicas.
+std::vector<float> whitening_filters(const ImageBlock& images, Device& device,
+                                     const WhiteningOptions& options = {});
+
+}  // namespace headrace
