@@ -1,14 +1,19 @@
 // The input engine alone. Ratios are taken from pairs measured in turn (A B A B ...) within one benchmark: the
-// counters ratio_median, ratio_min and ratio_max; images_per_second is the engine's.
+// counters ratio_median, ratio_min and ratio_max; images_per_second is the engine's. --device=SPEC or
+// $HEADRACE_DEVICES says where the batches go, by default one CPU replica; a batch counts once it is there.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "headrace/bench/device_bench.h"
 #include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
 #include "headrace/devices/base/rng.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/loader.h"
@@ -25,6 +30,10 @@ constexpr std::int64_t kBytes = kPixels * kChannels;
 constexpr float kMean[] = {0.4914F, 0.4822F, 0.4465F};
 constexpr float kStd[] = {0.2470F, 0.2435F, 0.2616F};
 constexpr int kPairs = 7;
+
+std::string device_spec;  // set by main()
+
+DeviceGroup target() { return open_devices(device_spec, DeviceNeed::kMemory); }
 
 std::vector<std::byte> random_pixels() {
   std::vector<std::byte> pixels(static_cast<std::size_t>(kImages * kBytes));
@@ -98,6 +107,7 @@ double loader_epoch(Loader& loader, std::uint64_t steps) {
   const Stopwatch watch;
   for (std::uint64_t i = 0; i < steps; ++i) {
     const auto batch = loader.next();
+    batch->ready().wait();
     benchmark::DoNotOptimize(batch->tensors()[0].data);
   }
   return watch.seconds();
@@ -120,7 +130,7 @@ void cifar_train_against_fused_loop(benchmark::State& state) {
   std::vector<float> batch(3 * kBatch * kBytes);
   const Dataset dataset = cifar_dataset(ImageLayout::kChannelsFirst);
   for (auto _ : state) {
-    DeviceGroup devices = open_devices("cpu", DeviceNeed::kMemory);
+    DeviceGroup devices = target();
     Loader loader(dataset, devices, {.epochs = kPairs + 1, .threads = 1});
     std::vector<double> ratios;
     double seconds = 0;
@@ -142,7 +152,7 @@ BENCHMARK(cifar_train_against_fused_loop)->Iterations(1)->Unit(benchmark::kMilli
 
 void cifar_train(benchmark::State& state) {
   const auto layout = state.range(0) == 0 ? ImageLayout::kChannelsFirst : ImageLayout::kChannelsLast;
-  DeviceGroup devices = open_devices("cpu", DeviceNeed::kMemory);
+  DeviceGroup devices = target();
   Loader loader(cifar_dataset(layout), devices,
                 {.epochs = 1'000'000, .threads = static_cast<int>(state.range(1))});
   loader_epoch(loader, 10);
@@ -154,7 +164,7 @@ BENCHMARK(cifar_train)->ArgsProduct({{0, 1}, {1, 2}})->ArgNames({"hwc", "threads
 
 // The engine's own cost: 512 integers a batch.
 void trivial(benchmark::State& state) {
-  DeviceGroup devices = open_devices("cpu", DeviceNeed::kMemory);
+  DeviceGroup devices = target();
   Loader loader(make_pipeline("trivial", {}), devices, {.epochs = 1'000'000, .threads = 1});
   loader_epoch(loader, 10);
   for (auto _ : state) loader_epoch(loader, 1);
@@ -168,7 +178,7 @@ void jpeg(benchmark::State& state, const char* pipeline) {
   const char* folder = std::getenv("HEADRACE_DATA");
   if (folder == nullptr)
     return state.SkipWithError("set HEADRACE_DATA to the folder with imagenet-sample-700.tar");
-  DeviceGroup devices = open_devices("cpu", DeviceNeed::kMemory);
+  DeviceGroup devices = target();
   const PipelineOptions options{.data = std::filesystem::path(folder) / "imagenet-sample-700.tar",
                                 .split = Split::kTrain,
                                 .global_batch = 64};
@@ -188,7 +198,24 @@ BENCHMARK_CAPTURE(jpeg, train, "jpeg-train")->Arg(1)->Arg(2)->UseRealTime()->Uni
 BENCHMARK_CAPTURE(jpeg, train_float, "jpeg-train-float")->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(jpeg, eval, "jpeg-eval")->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
 
+void run() {
+  const DeviceGroup devices = target();
+  benchmark::AddCustomContext("device", devices[0].info().name + ", " + devices[0].info().description);
+  benchmark::RunSpecifiedBenchmarks();
+}
+
 }  // namespace
 }  // namespace headrace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  headrace::device_spec = headrace::take_device_flag(argc, argv);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  try {
+    headrace::run();
+  } catch (const headrace::Error& error) {
+    std::fprintf(stderr, "input_bench: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

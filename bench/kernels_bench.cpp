@@ -1,5 +1,7 @@
 // The mathematics of one device: GFLOP/s of convolutions and dense layers, GB/s of what memory bounds, steps/s of
-// a whole small training step. The device is that of $HEADRACE_DEVICES, else one CPU replica.
+// a whole small training step. The device is that of --device=SPEC or $HEADRACE_DEVICES, else one CPU replica. The
+// counter `roofline` is the share of the floor that was measured first (bench/floors.h; the context names it): of
+// the large product for arithmetic, of the large copy for memory. It is above 1 where tensors stay in a cache.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -8,16 +10,32 @@
 #include <vector>
 
 #include "headrace/bench/device_bench.h"
+#include "headrace/bench/floors.h"
+#include "headrace/devices/base/error.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace {
 namespace {
 
-void count_flops(benchmark::State& state, double flops) {
-  state.counters["GFLOP/s"] = benchmark::Counter(flops / 1e9, benchmark::Counter::kIsIterationInvariantRate);
+// What main() opened and measured before the benchmarks run.
+struct Target {
+  DeviceGroup devices;
+  Floors floors;
+};
+const Target* target = nullptr;
+
+Device& device() { return target->devices[0]; }
+bool on_host() { return device().info().host_memory; }
+
+void count(benchmark::State& state, const char* unit, double work, double floor) {
+  state.counters[unit] = benchmark::Counter(work / 1e9, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["roofline"] = benchmark::Counter(work / floor, benchmark::Counter::kIsIterationInvariantRate);
+}
+void count_flops(benchmark::State& state, double flops, Precision precision) {
+  count(state, "GFLOP/s", flops, target->floors.flops(precision));
 }
 void count_bytes(benchmark::State& state, double bytes) {
-  state.counters["GB/s"] = benchmark::Counter(bytes / 1e9, benchmark::Counter::kIsIterationInvariantRate);
+  count(state, "GB/s", bytes, target->floors.bytes_per_second);
 }
 
 enum class Pass { kForward, kBackwardData, kBackwardWeights };
@@ -28,10 +46,12 @@ struct Conv {
 };
 
 void conv(benchmark::State& state, const Conv& c, Pass pass, Precision precision) {
-  DeviceBench bench;
+  DeviceBench bench(device());
   const ConvOptions options{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1, .precision = precision};
-  const TensorView x = bench.random({c.batch, c.side, c.side, c.in}), weights = bench.random({c.out, 3, 3, c.in});
-  const TensorView y = bench.random({c.batch, c.side, c.side, c.out}), bias = bench.random({c.out});
+  const DType type = bench.kernels().activation_type(precision);
+  const TensorView x = bench.random({c.batch, c.side, c.side, c.in}, type);
+  const TensorView y = bench.random({c.batch, c.side, c.side, c.out}, type);
+  const TensorView weights = bench.random({c.out, 3, 3, c.in}), bias = bench.random({c.out});
   bench.time(state, [&] {
     Stream& stream = bench.stream();
     switch (pass) {
@@ -42,7 +62,7 @@ void conv(benchmark::State& state, const Conv& c, Pass pass, Precision precision
         return bench.kernels().conv_backward_weights(stream, x, y, weights, bias, options);
     }
   });
-  count_flops(state, 18.0 * static_cast<double>(c.batch * c.side * c.side * c.in * c.out));
+  count_flops(state, 18.0 * static_cast<double>(c.batch * c.side * c.side * c.in * c.out), precision);
 }
 
 struct Dense {
@@ -50,9 +70,10 @@ struct Dense {
 };
 
 void dense(benchmark::State& state, const Dense& d, Pass pass, Precision precision) {
-  DeviceBench bench;
-  const TensorView x = bench.random({d.rows, d.inputs}), weights = bench.random({d.outputs, d.inputs});
-  const TensorView y = bench.random({d.rows, d.outputs}), bias = bench.random({d.outputs});
+  DeviceBench bench(device());
+  const DType type = bench.kernels().activation_type(precision);
+  const TensorView x = bench.random({d.rows, d.inputs}, type), y = bench.random({d.rows, d.outputs}, type);
+  const TensorView weights = bench.random({d.outputs, d.inputs}), bias = bench.random({d.outputs});
   bench.time(state, [&] {
     Stream& stream = bench.stream();
     switch (pass) {
@@ -63,37 +84,44 @@ void dense(benchmark::State& state, const Dense& d, Pass pass, Precision precisi
         return bench.kernels().dense_backward_weights(stream, x, y, weights, bias, precision);
     }
   });
-  count_flops(state, 2.0 * static_cast<double>(d.rows * d.inputs * d.outputs));
+  count_flops(state, 2.0 * static_cast<double>(d.rows * d.inputs * d.outputs), precision);
 }
 
-constexpr std::int64_t kImages = 128, kSide = 32, kChannels = 64;
-const Shape kBatch{kImages, kSide, kSide, kChannels};
-const double kBatchBytes = 4.0 * static_cast<double>(kBatch.elements());
+constexpr std::int64_t kSide = 32, kChannels = 64;
 
-void activation(benchmark::State& state, Activation which, Pass pass) {
-  DeviceBench bench;
-  const TensorView x = bench.random(kBatch), y = bench.random(kBatch), dx = bench.empty(kBatch);
+std::int64_t images() { return on_host() ? 128 : 2000; }  // a GPU's cache must not hold them
+Shape images_of(std::int64_t side) { return {images(), side, side, kChannels}; }
+double bytes_of(DType type) {
+  return static_cast<double>(size_of(type)) * static_cast<double>(images_of(kSide).elements());
+}
+
+void activation(benchmark::State& state, Activation which, Pass pass, DType type) {
+  DeviceBench bench(device());
+  const Shape batch = images_of(kSide);
+  const TensorView x = bench.random(batch, type), y = bench.random(batch, type), dx = bench.empty(batch, type);
   bench.time(state, [&] {
     if (pass == Pass::kForward) return bench.kernels().activation_forward(bench.stream(), which, x, y);
     bench.kernels().activation_backward(bench.stream(), which, x, y, dx);
   });
-  count_bytes(state, (pass == Pass::kForward ? 2 : 3) * kBatchBytes);
+  count_bytes(state, (pass == Pass::kForward ? 2 : 3) * bytes_of(type));
 }
 
-void max_pool(benchmark::State& state, Pass pass) {
-  DeviceBench bench;
-  const Shape half{kImages, kSide / 2, kSide / 2, kChannels};
-  const TensorView x = bench.random(kBatch), y = bench.random(half), argmax = bench.empty(half, DType::kU8);
+void max_pool(benchmark::State& state, Pass pass, DType type) {
+  DeviceBench bench(device());
+  const Shape half = images_of(kSide / 2);
+  const TensorView x = bench.random(images_of(kSide), type), y = bench.random(half, type);
+  const TensorView argmax = bench.empty(half, DType::kU8);
   bench.time(state, [&] {
     if (pass == Pass::kForward) return bench.kernels().max_pool_forward(bench.stream(), x, y, argmax, {});
     bench.kernels().max_pool_backward(bench.stream(), y, argmax, x, {});
   });
-  count_bytes(state, kBatchBytes * (1 + 0.25 + 0.0625));
+  count_bytes(state, bytes_of(type) * 1.25 + bytes_of(DType::kU8) * 0.25);
 }
 
-void batch_norm(benchmark::State& state, Pass pass) {
-  DeviceBench bench;
-  const TensorView x = bench.random(kBatch), y = bench.random(kBatch), dx = bench.empty(kBatch);
+void batch_norm(benchmark::State& state, Pass pass, DType type) {
+  DeviceBench bench(device());
+  const Shape batch = images_of(kSide);
+  const TensorView x = bench.random(batch, type), y = bench.random(batch, type), dx = bench.empty(batch, type);
   const auto vector = [&] { return bench.random({kChannels}); };
   const Kernels::BatchNorm norm{.gamma = vector(),
                                 .beta = vector(),
@@ -102,24 +130,24 @@ void batch_norm(benchmark::State& state, Pass pass) {
                                 .saved_mean = vector(),
                                 .saved_inv_std = vector()};
   const TensorView dgamma = vector(), dbeta = vector();
-  const StepScalars* scalars = bench.constant(StepScalars{.rows = kImages});
+  const StepScalars* scalars = bench.constant(StepScalars{.rows = images()});
   bench.time(state, [&] {
     if (pass == Pass::kForward) return bench.kernels().batch_norm_train(bench.stream(), x, norm, scalars, y);
     bench.kernels().batch_norm_backward(bench.stream(), x, y, norm, scalars, dgamma, dbeta, dx);
   });
-  count_bytes(state, kBatchBytes * (pass == Pass::kForward ? 3 : 5));
+  count_bytes(state, bytes_of(type) * (pass == Pass::kForward ? 3 : 5));
 }
 
 void dropout(benchmark::State& state) {
-  DeviceBench bench;
-  const TensorView x = bench.random(kBatch);
-  const StepScalars* scalars = bench.constant(StepScalars{.rows = kImages});
+  DeviceBench bench(device());
+  const TensorView x = bench.random(images_of(kSide));
+  const StepScalars* scalars = bench.constant(StepScalars{.rows = images()});
   bench.time(state, [&] { bench.kernels().dropout(bench.stream(), x, 0.0F, 1, 2, scalars, x); });
-  count_bytes(state, 2 * kBatchBytes);
+  count_bytes(state, 2 * bytes_of(DType::kF32));
 }
 
 void scale_shift(benchmark::State& state) {
-  DeviceBench bench;
+  DeviceBench bench(device());
   const Shape images{512, 32, 32, 3};
   const TensorView x = bench.empty(images, DType::kU8), y = bench.empty(images);
   const TensorView scale = bench.random({3}), shift = bench.random({3});
@@ -130,7 +158,7 @@ void scale_shift(benchmark::State& state) {
 enum class Update { kAdam, kSgd };
 
 void optimizer(benchmark::State& state, Update update) {
-  DeviceBench bench;
+  DeviceBench bench(device());
   const Shape arena{state.range(0)};
   const TensorView p = bench.random(arena), g = bench.random(arena), m = bench.empty(arena),
                    v = bench.empty(arena);
@@ -144,7 +172,7 @@ void optimizer(benchmark::State& state, Update update) {
 
 // 784-256-256-10 with Adam: forward, loss, backward, update as one captured launch.
 void mlp_step(benchmark::State& state) {
-  DeviceBench bench;
+  DeviceBench bench(device());
   const std::int64_t rows = state.range(0);
   constexpr std::int64_t kSizes[] = {784, 256, 256, 10};
   constexpr std::int64_t kParameters = 784 * 256 + 256 + 256 * 256 + 256 + 256 * 10 + 10;
@@ -189,24 +217,28 @@ void mlp_step(benchmark::State& state) {
   state.counters["steps/s"] = benchmark::Counter(1, benchmark::Counter::kIsIterationInvariantRate);
 }
 
+// Of recipe cifar10-cnn, for a processor.
+const std::vector<Conv> kHostConvs = {{3, 32, 32, 256},  {32, 32, 32, 256}, {32, 64, 16, 256},
+                                      {64, 64, 16, 256}, {64, 128, 8, 256}, {128, 128, 8, 256}};
+// Of recipe cifar10-fast, for a GPU.
+const std::vector<Conv> kDeviceConvs = {
+    {24, 64, 31, 2000}, {64, 64, 15, 2000}, {64, 256, 15, 2000}, {256, 256, 7, 2000}, {256, 256, 3, 2000}};
+const std::vector<Dense> kHostDense = {
+    {32, 784, 256}, {32, 256, 256}, {32, 256, 10}, {512, 784, 256}, {512, 256, 256}};
+const std::vector<Dense> kDeviceDense = {{2000, 256, 10}, {8192, 1024, 1024}};
+
 void add_products() {
   for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
     const char* type = precision == Precision::kF32 ? "f32" : "bf16";
     for (const Pass pass : {Pass::kForward, Pass::kBackwardData, Pass::kBackwardWeights}) {
       const char* name = kPassNames[static_cast<int>(pass)];
-      for (const Conv& c : {Conv{3, 32, 32, 256},
-                            {32, 32, 32, 256},
-                            {32, 64, 16, 256},
-                            {64, 64, 16, 256},
-                            {64, 128, 8, 256},
-                            {128, 128, 8, 256}}) {
+      for (const Conv& c : on_host() ? kHostConvs : kDeviceConvs) {
         benchmark::RegisterBenchmark(
             fmt::format("conv3x3/{}/{}/{}->{}@{}x{}", type, name, c.in, c.out, c.side, c.batch).c_str(),
             [=](benchmark::State& state) { conv(state, c, pass, precision); })
             ->UseRealTime();
       }
-      for (const Dense& d :
-           {Dense{32, 784, 256}, {32, 256, 256}, {32, 256, 10}, {512, 784, 256}, {512, 256, 256}}) {
+      for (const Dense& d : on_host() ? kHostDense : kDeviceDense) {
         benchmark::RegisterBenchmark(
             fmt::format("dense/{}/{}/{}x{}x{}", type, name, d.rows, d.inputs, d.outputs).c_str(),
             [=](benchmark::State& state) { dense(state, d, pass, precision); })
@@ -216,18 +248,26 @@ void add_products() {
   }
 }
 
-void add_others() {
+// What memory bounds, on activations of this type.
+void add_memory_bound(DType type) {
   for (const Pass pass : {Pass::kForward, Pass::kBackwardData}) {
-    const std::string name = pass == Pass::kForward ? "forward" : "backward";
-    const auto add = [&](const std::string& what, auto function) {
-      benchmark::RegisterBenchmark((what + "/" + name).c_str(), function)->UseRealTime();
+    const auto add = [&](const char* what, auto function) {
+      const std::string name = fmt::format("{}{}/{}", what, type == DType::kF32 ? "" : "_bf16",
+                                           pass == Pass::kForward ? "forward" : "backward");
+      benchmark::RegisterBenchmark(name.c_str(), function)->UseRealTime();
     };
-    add("relu", [=](benchmark::State& state) { activation(state, Activation::kRelu, pass); });
-    add("gelu", [=](benchmark::State& state) { activation(state, Activation::kGelu, pass); });
-    add("silu", [=](benchmark::State& state) { activation(state, Activation::kSilu, pass); });
-    add("max_pool", [=](benchmark::State& state) { max_pool(state, pass); });
-    add("batch_norm", [=](benchmark::State& state) { batch_norm(state, pass); });
+    add("relu", [=](benchmark::State& state) { activation(state, Activation::kRelu, pass, type); });
+    add("gelu", [=](benchmark::State& state) { activation(state, Activation::kGelu, pass, type); });
+    add("silu", [=](benchmark::State& state) { activation(state, Activation::kSilu, pass, type); });
+    add("max_pool", [=](benchmark::State& state) { max_pool(state, pass, type); });
+    add("batch_norm", [=](benchmark::State& state) { batch_norm(state, pass, type); });
   }
+}
+
+void add_others() {
+  add_memory_bound(DType::kF32);
+  const DType half = device().kernels()->activation_type(Precision::kBF16);
+  if (half != DType::kF32) add_memory_bound(half);
   benchmark::RegisterBenchmark("dropout", dropout)->UseRealTime();
   benchmark::RegisterBenchmark("scale_shift_u8", scale_shift)->UseRealTime();
   for (const auto& [name, update] : {std::pair{"adam", Update::kAdam}, {"sgd_momentum", Update::kSgd}}) {
@@ -239,14 +279,31 @@ void add_others() {
   benchmark::RegisterBenchmark("mlp_step", mlp_step)->Arg(32)->Arg(512)->UseRealTime();
 }
 
+void run(const std::string& spec) {
+  Target opened{.devices = open_devices(spec), .floors = {}};
+  opened.floors = measure_floors(opened.devices[0]);
+  target = &opened;
+  benchmark::AddCustomContext("device", device().info().name + ", " + device().info().description);
+  benchmark::AddCustomContext("floor_gb_per_s", fmt::format("{:.1f}", opened.floors.bytes_per_second / 1e9));
+  benchmark::AddCustomContext("floor_f32_gflop_per_s", fmt::format("{:.1f}", opened.floors.f32_flops / 1e9));
+  benchmark::AddCustomContext("floor_bf16_gflop_per_s", fmt::format("{:.1f}", opened.floors.bf16_flops / 1e9));
+  add_products();
+  add_others();
+  benchmark::RunSpecifiedBenchmarks();
+}
+
 }  // namespace
 }  // namespace headrace
 
 int main(int argc, char** argv) {
+  const std::string device = headrace::take_device_flag(argc, argv);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  headrace::add_products();
-  headrace::add_others();
-  benchmark::RunSpecifiedBenchmarks();
+  try {
+    headrace::run(device);
+  } catch (const headrace::Error& error) {
+    fmt::print(stderr, "kernels_bench: {}\n", error.what());
+    return 1;
+  }
   return 0;
 }

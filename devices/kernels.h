@@ -105,6 +105,9 @@ class Kernels {
   // True when Precision::kBF16 is faster than kF32 here (AMX on a CPU, tensor cores on a GPU).
   virtual bool prefers_bf16() const noexcept = 0;
 
+  // The type in which this device wants activations and their gradients stored for that precision: f32 or bf16.
+  virtual DType activation_type(Precision) const noexcept { return DType::kF32; }
+
   // --- dense: x (M, K), weights (N, K), bias (N) or undefined, y (M, N) ---
   // y = activation(x weights' + bias)
   virtual void dense_forward(Stream&, const TensorView& x, const TensorView& weights, const TensorView& bias,

@@ -1,0 +1,116 @@
+"""Draws the figures of a check's parts together. Pure functions: results in, values and text out."""
+import statistics
+
+MAX_FRACTION = 0.01  # of a step: input stall, exposed copy, idle GPU
+MAX_HOST_US = 10.0  # of host time a step
+MIN_RATIO = 1.3  # seconds of the record script over ours
+MAX_POINTS = 0.3  # of accuracy, below the record script's
+
+
+def spread(values):
+    values = [value for value in values if value is not None]
+    if not values:
+        return None
+    return {"n": len(values), "median": statistics.median(values), "mean": statistics.fmean(values), "min": min(values),
+            "max": max(values), "stdev": statistics.stdev(values) if len(values) > 1 else 0.0}
+
+
+def of_runs(runs):
+    return {key: spread([run.get(key) for run in runs]) for key in ("accuracy", "seconds")}
+
+
+def against(ours, theirs):
+    """How many times as long their median run takes, and our mean accuracy less theirs in points."""
+    if not all(one and one["seconds"] and one["accuracy"] for one in (ours, theirs)):
+        return None
+    return {"ratio": theirs["seconds"]["median"] / ours["seconds"]["median"],
+            "points": 100 * (ours["accuracy"]["mean"] - theirs["accuracy"]["mean"])}
+
+
+def bar(what, value, limit, most):
+    """most: the value may be at most the limit; else it must be at least that. met: None where nothing was measured."""
+    met = None if value is None else (value <= limit if most == "most" else value >= limit)
+    return {"what": what, "value": value, "limit": limit, "at": most, "met": met}
+
+
+def bars(figures):
+    saturation = (figures.get("steps") or {}).get("end_to_end") or {}
+    found = [bar("input stall, of a step", saturation.get("input_stall_fraction"), MAX_FRACTION, "most"),
+             bar("exposed copy, of a step", saturation.get("exposed_copy_fraction"), MAX_FRACTION, "most"),
+             bar("GPU idle between steps", saturation.get("device_idle_fraction"), MAX_FRACTION, "most"),
+             bar("host time a step, us", saturation.get("host_us_per_step"), MAX_HOST_US, "most")]
+    for name, one in figures.get("against", {}).items():
+        found.append(bar(f"times as fast as {name}", one and one["ratio"], MIN_RATIO, "least"))
+        found.append(bar(f"accuracy less that of {name}, points", one and one["points"], -MAX_POINTS, "least"))
+    return found
+
+
+def rooflines(rows):
+    """Of kernels with a fraction of a floor, by kind (the name up to the first two slashes): the spread."""
+    kinds = {}
+    for row in rows:
+        if "roofline" in row:
+            kinds.setdefault("/".join(row["name"].split("/")[:2]), []).append(row["roofline"])
+    return {kind: spread(values) for kind, values in kinds.items()}
+
+
+def figures_of(results):
+    """The figures that count, from the parts' results."""
+    part = lambda name: results.get(name) or {}
+    halves = [of_runs(part(name).get("runs", [])) for name in ("cifar10-fast", "cifar10-fast-again")]
+    ours = of_runs(part("cifar10-fast").get("runs", []) + part("cifar10-fast-again").get("runs", []))
+    scripts = {name: of_runs(one["runs"]) for name, one in part("record").get("scripts", {}).items()}
+    figures = {
+        "gpu": [gpu.get("name") for gpu in part("device").get("gpus", [])],
+        "rooflines": rooflines(part("kernels").get("benchmarks", [])),
+        "input_images_per_second": (part("input").get("headrace_bench_input") or {}).get("images_per_second"),
+        "steps": {key: part("steps").get(key) for key in ("step_only", "end_to_end", "share_of_step_only")},
+        "cifar10-fast": ours | {"halves": halves},
+        "scripts": scripts,
+        "against": {name: against(ours, theirs) for name, theirs in scripts.items()},
+        "oracle": part("oracle").get("line"),
+        "ddp": (part("ddp").get("lines") or [None])[-1],
+    }
+    return figures | {"bars": bars(figures)}
+
+
+def state(result):
+    return "failed" if "failed" in result else "skipped" if "skipped" in result else "ok"
+
+
+def summary_of(results, about):
+    parts = {name: {"state": state(one), "seconds": one.get("seconds"), "why": one.get("failed") or one.get("skipped")}
+             for name, one in results.items()}
+    return about | {"ok": all(one["state"] != "failed" for one in parts.values()), "parts": parts, "figures": figures_of(results)}
+
+
+def number(value):
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def table(summary):
+    """The summary for people: a line a part, then the figures."""
+    lines = [f"{'part':<20} {'state':<8} {'seconds':>8}  why"]
+    for name, part in summary["parts"].items():
+        lines.append(f"{name:<20} {part['state']:<8} {number(part['seconds']):>8}  {part['why'] or ''}".rstrip())
+    figures = summary["figures"]
+    lines += ["", "GPU: " + (", ".join(map(str, figures["gpu"])) or "none")]
+    for kind, one in figures["rooflines"].items():
+        lines.append(f"{kind}: {number(one['median'])} of its floor ({number(one['min'])} to {number(one['max'])}, {one['n']} sizes)")
+    lines.append(f"input into the GPU: {number(figures['input_images_per_second'])} images/s")
+    for name in ("step_only", "end_to_end"):
+        rate = (figures["steps"][name] or {}).get("examples_per_second")
+        lines.append(f"{name.replace('_', ' ')}: {number(rate)} images/s")
+    for name, one in {"cifar10-fast": figures["cifar10-fast"], **figures["scripts"]}.items():
+        if one["seconds"]:
+            lines.append(f"{name}: {one['seconds']['n']} runs, {number(one['seconds']['median'])} s "
+                         f"({number(one['seconds']['min'])} to {number(one['seconds']['max'])}), accuracy "
+                         f"{one['accuracy']['mean']:.4f} +- {one['accuracy']['stdev']:.4f}")
+    lines += ["", f"{'bar':<44} {'measured':>10} {'wanted':>12}  met"]
+    for one in figures["bars"]:
+        wanted = ("<= " if one["at"] == "most" else ">= ") + number(one["limit"])
+        met = {True: "yes", False: "NO", None: "not measured"}[one["met"]]
+        lines.append(f"{one['what']:<44} {number(one['value']):>10} {wanted:>12}  {met}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,95 @@
+"""Parts that train to the end: cifar10-fast, the record scripts of PyTorch, a DataLoader + DDP baseline, on one GPU and data."""
+import os
+
+from gpu_checks.benchmarks import train
+from gpu_checks.machine import Missing, torch_python
+from gpu_checks.readers import json_lines, record_runs
+
+ORACLE = "cifar10_recipe_torch.py"
+
+
+def one_run(lines):
+    """Accuracy and seconds on the recipe's clock of the run that wrote these lines, or nothing."""
+    last = lines[-1] if lines else {}
+    if not last.get("final") or last.get("train_seconds") is None:
+        return None
+    return {"accuracy": last["test_accuracy"], "seconds": last["train_seconds"], "weights_sha256": last.get("weights_sha256")}
+
+
+def seeds(half):
+    """Half the seeds, 0: the first, 1: the others; what it is compared with runs in between."""
+    def part(check):
+        middle = (check.seeds + 1) // 2
+        wanted = range(middle) if half == 0 else range(middle, check.seeds)
+        runs, why = [], ""
+        for seed in wanted:
+            outcome, lines = train(check, f"cifar10-fast-{seed}", "--seed", str(seed))
+            run = one_run(lines)
+            if outcome.why or run is None:
+                why = f"seed {seed}: {outcome.why or 'its last line has no train_seconds'}"
+                break
+            runs.append({"seed": seed} | run)
+        return {"runs": runs, "wanted": len(wanted)} | ({"failed": why} if why else {})
+    return part
+
+
+def run_torch(check, name, *words, **how):
+    """A Python with PyTorch, in the caller's own environment: it finds its CUDA libraries itself."""
+    own = {"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")}
+    return check.run(name, [torch_python(), "-u", *words], environment=own, **how)
+
+
+def exported(check):
+    """The folder with cifar10/train.pt and test.pt, made from the archive by the oracle."""
+    folder = check.machine.work / "torch"
+    if not (folder / "cifar10/test.pt").exists():
+        script = need_peers(check) / ORACLE
+        if not script.exists():
+            raise Missing(f"no {ORACLE} in {script.parent}: it turns the archive into train.pt and test.pt")
+        outcome = run_torch(check, "export", script, "--data", check.machine.need_data(), "--export", folder / "cifar10")
+        if outcome.why:
+            raise Missing(f"export: {outcome.why}")
+    return folder
+
+
+def need_peers(check):
+    if check.machine.peers is None:
+        raise Missing("no scripts to compare with: give --peers FOLDER")
+    return check.machine.peers
+
+
+def records(check):
+    """Each record script as it is, until it has done as many runs as there are seeds."""
+    folder = exported(check)
+    scripts = sorted(path for path in need_peers(check).glob("*.py") if path.name != ORACLE)
+    if not scripts:
+        raise Missing(f"no record script (*.py beside {ORACLE}) in {need_peers(check)}")
+    result, failed = {}, []
+    for left, script in zip(range(len(scripts), 0, -1), scripts):
+        enough = lambda output: len(record_runs(output)) >= check.seeds
+        with check.runner.at_most(check.runner.left() / left):
+            outcome = run_torch(check, f"record-{script.stem}", script, enough=enough, folder=folder)
+        runs = record_runs(outcome.output)[:check.seeds]
+        result[script.stem] = {"runs": runs, "seconds": outcome.seconds}
+        if len(runs) < check.seeds:
+            failed.append(f"{script.stem}: {len(runs)} of {check.seeds} runs; {outcome.why or outcome.ending()}")
+    return {"scripts": result} | ({"failed": "; ".join(failed)} if failed else {})
+
+
+def oracle(check):
+    """The plain recipe in PyTorch, once: what accuracy these files allow."""
+    script = need_peers(check) / ORACLE
+    if not script.exists():
+        raise Missing(f"no {ORACLE} in {script.parent}")
+    outcome = run_torch(check, "oracle", script, "--data", check.machine.need_data())
+    lines = json_lines(outcome.output)
+    return {"line": lines[-1] if lines else None} | ({"failed": outcome.why} if outcome.why else {})
+
+
+def baseline(check):
+    """The same net fed by a DataLoader and wrapped in DistributedDataParallel, as it is commonly written."""
+    folder = exported(check)
+    script = check.machine.root / "bench/peers/cifar_ddp_torch.py"
+    outcome = run_torch(check, "ddp", script, "--data", folder / "cifar10", "--compile")
+    lines = json_lines(outcome.output)
+    return {"lines": lines} | ({"failed": outcome.why} if outcome.why else {})
