@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/collective.h"
 #include "headrace/devices/device.h"
+#include "headrace/devices/device_group.h"
 
 namespace headrace {
 
@@ -27,6 +29,8 @@ class Backend {
   virtual std::vector<DeviceInfo> list() const = 0;
   // Opens `ordinal` under the given unique name, as one of `replicas` that share it. Throws DeviceError.
   virtual std::unique_ptr<Device> open(int ordinal, const std::string& name, int replicas) const = 0;
+  // For a group that consists of this backend's devices. Throws DeviceError where it cannot sum over them.
+  virtual std::unique_ptr<Collective> create_collective(DeviceGroup& devices) const = 0;
   virtual std::vector<Finding> diagnose() const = 0;
 };
 

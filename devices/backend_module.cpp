@@ -1,9 +1,10 @@
 #include "headrace/devices/backend_module.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "headrace/devices/base/shared_module.h"
 
 namespace headrace {
 namespace {
@@ -26,14 +27,9 @@ std::string listed(const std::vector<fs::path>& paths) {
 }
 
 BackendModule open_module(const std::string& name, const fs::path& path) {
-  void* library = dlopen(path.c_str(), RTLD_LOCAL | RTLD_NOW);
-  if (library == nullptr) return missing(name, fmt::format("it could not be opened: {}", dlerror()));
-  const auto entry = reinterpret_cast<BackendEntry>(dlsym(library, kBackendEntryName));
-  if (entry == nullptr) {
-    return missing(name,
-                   fmt::format("{} is no Headrace module: it exports no {}", path.string(), kBackendEntryName));
-  }
-  const Backend* backend = entry(kBackendAbiVersion);
+  const SharedModule module = open_shared_module(path, kBackendEntryName);
+  if (module.entry == nullptr) return missing(name, module.missing);
+  const Backend* backend = reinterpret_cast<BackendEntry>(module.entry)(kBackendAbiVersion);
   if (backend == nullptr) {
     return missing(name,
                    fmt::format("{} is from another build of Headrace: install both from one", path.string()));

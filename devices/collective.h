@@ -10,15 +10,16 @@
 namespace headrace {
 
 // Every replica must make the same calls in the same order, each on its own stream; calls may be captured.
-// Thread-safe over replicas. The result bits depend on the group's size and the data, never on timing.
+// Thread-safe over replicas. The result bits depend on the group's size and the data, never on timing; for
+// replicas on distinct GPUs they are NCCL's, which are equal on all of them.
 class Collective {
  public:
   virtual ~Collective() = default;
 
   virtual int size() const noexcept = 0;
 
-  // Every replica's `tensor` (f32) becomes the sum over replicas, added as one fixed pairwise tree:
-  // ((0+1)+(2+3))+... The same bits on every replica.
+  // Every replica's `tensor` (f32) becomes the sum over replicas, the same bits on every replica: added as one
+  // fixed pairwise tree ((0+1)+(2+3))+..., except by NCCL, whose order is its own.
   virtual void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) = 0;
   // Every replica's `tensor` becomes a copy of the root's, bit for bit.
   virtual void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) = 0;
@@ -28,7 +29,7 @@ class Collective {
   virtual void abort(const std::string& reason) noexcept = 0;
 };
 
-// The collective for this group: in-process and in one fixed order for CPU devices and logical replicas.
+// The collective of the backend that opened the devices. Throws ConfigError when they are of several kinds.
 std::unique_ptr<Collective> create_collective(DeviceGroup& devices);
 
 }  // namespace headrace

@@ -40,6 +40,8 @@ class Device : public BufferOwner {
 
   virtual std::unique_ptr<Stream> create_stream() = 0;
   virtual std::unique_ptr<Event> create_event() = 0;
+  // One that also knows when it was reached; dearer to record.
+  virtual std::unique_ptr<Event> create_timed_event() = 0;
 
   // Uninitialised, aligned to at least 64 bytes. Throws DeviceError(kOutOfMemory) with sizes.
   virtual Buffer allocate(std::size_t bytes) = 0;
@@ -47,6 +49,8 @@ class Device : public BufferOwner {
 
   // The device's mathematics, or nullptr where this build has none for it (input stage only).
   virtual Kernels* kernels() noexcept = 0;
+  // Why kernels() is nullptr, in words; empty where it is not, or where nobody knows.
+  virtual std::string why_no_kernels() { return {}; }
   // What the input stage may leave to the device, or nullptr where the host must do all of it.
   virtual InputKernels* input_kernels() noexcept { return nullptr; }
 };

@@ -1,6 +1,9 @@
 // A point in a stream's work. Recorded by a stream, waited for by streams or by the host.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 namespace headrace {
 
 // Thread-safe. An event that was never recorded counts as complete; recording again moves it.
@@ -12,6 +15,10 @@ class Event {
   virtual bool ready() const = 0;
   // Blocks the calling thread until ready(). Does not report the work's errors: the stream does.
   virtual void wait() const = 0;
+
+  // Nanoseconds on the device's clock from `earlier`'s last record to this one's: negative where this one came
+  // first. Nothing unless both are timed events of one device, recorded and complete. Never blocks.
+  virtual std::optional<std::int64_t> ns_since(const Event& earlier) const = 0;
 };
 
 }  // namespace headrace

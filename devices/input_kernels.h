@@ -1,6 +1,7 @@
 // What an input pipeline asks of a device that holds its batches: bytes cross the bus, floats are made there.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "headrace/devices/base/error.h"
@@ -10,12 +11,30 @@
 
 namespace headrace {
 
+// The part of a padded image that becomes an example: where it begins, counted from the padded image's first row
+// and column, and which way its rows are read.
+struct PixelWindow {
+  std::int32_t top = 0, left = 0;
+  std::int32_t mirrored = 0;  // 1: from right to left
+};
+
+enum class PixelBorder {
+  kZero,
+  kReflect,  // without repeating the edge
+};
+
 // All views are in the device's memory and contiguous.
 struct PixelConversion {
   TensorView pixels;        // u8 (N, H, W, C)
   TensorView scale, shift;  // f32 (C)
-  TensorView out;           // f32, (N, H, W, C) or (N, C, H, W)
+  TensorView out;           // f32, (N, h, w, C) or (N, C, h, w)
   ImageLayout layout = ImageLayout::kChannelsLast;
+
+  // i32 (N, 3), a PixelWindow of h x w pixels each, which must lie within its padded image: nobody checks.
+  // Undefined: every image as a whole, h x w being H x W and `pad` 0.
+  TensorView windows = {};
+  std::int64_t pad = 0;  // pixels around each image; they are scaled like the image's
+  PixelBorder border = PixelBorder::kZero;
 };
 
 // Thread-safe; one implementation a backend, all with the same bits.
@@ -23,10 +42,34 @@ class InputKernels {
  public:
   virtual ~InputKernels() = default;
 
-  // out = pixel * scale[c] + shift[c], the product rounded before the sum, in one pass and in stream order.
-  // Throws ConfigError at once when shapes or types do not fit. May be captured.
+  // out = pixel * scale[c] + shift[c], the product rounded before the sum, of the pixels in each image's window,
+  // in one pass and in stream order. Throws ConfigError at once when shapes or types do not fit. May be captured.
   virtual void convert_pixels(Stream& stream, const PixelConversion& conversion) = 0;
 };
+
+// Elements of one image at most: indices within it are 32 bit.
+inline constexpr std::int64_t kMaxImageElements = std::int64_t{1} << 30;
+inline constexpr std::int64_t kMaxPixelPadding = std::int64_t{1} << 20;
+
+// Windows of an image of (N, H, W, C) give an output of (N, h, w, C).
+inline void check_pixel_windows(const PixelConversion& conversion, const Shape& in, const Shape& out) {
+  if (!conversion.windows.defined()) {
+    if (conversion.pad == 0) return;
+    throw ConfigError("a padding of " + std::to_string(conversion.pad) + " without windows: nobody would see it");
+  }
+  const std::int64_t pad = conversion.pad;
+  if (conversion.windows.dtype != DType::kI32 || !(conversion.windows.shape == Shape{in[0], 3})) {
+    throw ConfigError("windows must be int32, three numbers for each image of " + in.to_string());
+  }
+  const bool reflects = conversion.border == PixelBorder::kReflect;
+  if (pad < 0 || pad > kMaxPixelPadding || (reflects && (pad >= in[1] || pad >= in[2]))) {
+    throw ConfigError("images of " + in.to_string() + " cannot be padded by " + std::to_string(pad));
+  }
+  if (out[1] > in[1] + 2 * pad || out[2] > in[2] + 2 * pad) {
+    throw ConfigError("windows of " + out.to_string() + " are larger than images of " + in.to_string() +
+                      " padded by " + std::to_string(pad));
+  }
+}
 
 // The check that every implementation makes first.
 inline void check_pixel_conversion(const PixelConversion& conversion) {
@@ -35,7 +78,12 @@ inline void check_pixel_conversion(const PixelConversion& conversion) {
     throw ConfigError("pixels must be uint8 of shape (N, H, W, C), not " +
                       std::string(to_string(conversion.pixels.dtype)) + " " + in.to_string());
   }
-  const Shape out = conversion.layout == ImageLayout::kChannelsLast ? in : Shape{in[0], in[3], in[1], in[2]};
+  const bool last = conversion.layout == ImageLayout::kChannelsLast;
+  Shape out = last ? in : Shape{in[0], in[3], in[1], in[2]};
+  const Shape& given = conversion.out.shape;
+  if (conversion.windows.defined() && given.rank() == 4) {
+    out = last ? Shape{in[0], given[1], given[2], in[3]} : Shape{in[0], in[3], given[2], given[3]};
+  }
   const auto is = [](const TensorView& view, const Shape& shape) {
     return view.dtype == DType::kF32 && view.shape == shape;
   };
@@ -45,6 +93,11 @@ inline void check_pixel_conversion(const PixelConversion& conversion) {
   }
   if (!is(conversion.scale, {in[3]}) || !is(conversion.shift, {in[3]})) {
     throw ConfigError("scale and shift must be float32, one number for each channel of " + in.to_string());
+  }
+  check_pixel_windows(conversion, in, last ? out : Shape{out[0], out[2], out[3], out[1]});
+  if (in.without_front().elements() > kMaxImageElements || out.without_front().elements() > kMaxImageElements) {
+    throw ConfigError("an image of " + in.to_string() + " has more than " + std::to_string(kMaxImageElements) +
+                      " elements");
   }
 }
 

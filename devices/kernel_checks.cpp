@@ -18,8 +18,8 @@ void need(bool holds, const char* kernel, const char* rule, const TensorView& a,
     refuse(kernel, fmt::format("{}; the shapes are {} and {}", rule, a.shape.to_string(), b.shape.to_string()));
 }
 
-void ranked(const char* kernel, const char* name, const TensorView& view, int rank) {
-  tensor(kernel, name, view);
+void ranked(const char* kernel, const char* name, const TensorView& view, int rank, Half half = Half::kRefused) {
+  tensor(kernel, name, view, half);
   if (view.shape.rank() != rank) {
     refuse(kernel, fmt::format("{} has shape {}, it must have {} axes", name, view.shape.to_string(), rank));
   }
@@ -41,18 +41,26 @@ void convolved(const char* kernel, const char* axis, std::int64_t in, std::int64
   }
 }
 
-void images(const char* kernel, const TensorView& x, const TensorView& y) {
-  ranked(kernel, "x", x, 4);
-  ranked(kernel, "y", y, 4);
+void alike(const char* kernel, const TensorView& a, const TensorView& b) {
+  if (a.dtype == b.dtype) return;
+  refuse(kernel, fmt::format("all activations of a call must be of one type, not {} and {}", to_string(a.dtype),
+                             to_string(b.dtype)));
+}
+
+void images(const char* kernel, const TensorView& x, const TensorView& y, Half half) {
+  ranked(kernel, "x", x, 4, half);
+  ranked(kernel, "y", y, 4, half);
   need(x.shape[0] == y.shape[0], kernel, "x and y must hold equally many images", x, y);
 }
 
 }  // namespace
 
-void tensor(const char* kernel, const char* name, const TensorView& view) {
+void tensor(const char* kernel, const char* name, const TensorView& view, Half half) {
   if (!view.defined()) refuse(kernel, fmt::format("{} is undefined", name));
-  if (view.dtype != DType::kF32) {
-    refuse(kernel, fmt::format("{} is {}, it must be float32", name, to_string(view.dtype)));
+  const bool accepted = half == Half::kAccepted;
+  if (view.dtype != DType::kF32 && !(accepted && view.dtype == DType::kBF16)) {
+    refuse(kernel, fmt::format("{} is {}, it must be float32{}", name, to_string(view.dtype),
+                               accepted ? " or bfloat16" : ""));
   }
   bool empty = view.shape.rank() == 0;
   for (const std::int64_t extent : view.shape.extents()) empty = empty || extent <= 0;
@@ -60,10 +68,10 @@ void tensor(const char* kernel, const char* name, const TensorView& view) {
 }
 
 void dense(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
-           const TensorView& y) {
-  ranked(kernel, "x", x, 2);
+           const TensorView& y, Half half) {
+  ranked(kernel, "x", x, 2, half);
   ranked(kernel, "weights", weights, 2);
-  ranked(kernel, "y", y, 2);
+  ranked(kernel, "y", y, 2, half);
   need(x.shape[1] == weights.shape[1], kernel, "x and weights must have equally many columns", x, weights);
   need(y.shape[1] == weights.shape[0], kernel, "y must have a column for each row of weights", y, weights);
   need(x.shape[0] == y.shape[0], kernel, "x and y must have equally many rows", x, y);
@@ -71,8 +79,8 @@ void dense(const char* kernel, const TensorView& x, const TensorView& weights, c
 }
 
 void convolution(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                 const TensorView& y, const ConvOptions& options) {
-  images(kernel, x, y);
+                 const TensorView& y, const ConvOptions& options, Half half) {
+  images(kernel, x, y, half);
   ranked(kernel, "weights", weights, 4);
   need(x.shape[3] == weights.shape[3], kernel, "x and weights must have equally many channels", x, weights);
   need(y.shape[3] == weights.shape[0], kernel, "y must have a channel for each row of weights", y, weights);
@@ -87,9 +95,10 @@ void convolution(const char* kernel, const TensorView& x, const TensorView& weig
   if (bias.defined()) vector_of(kernel, "bias", bias, weights.shape[0]);
 }
 
-void same(const char* kernel, const TensorView& view, const TensorView& like) {
-  tensor(kernel, "an argument", view);
+void same(const char* kernel, const TensorView& view, const TensorView& like, Half half) {
+  tensor(kernel, "an argument", view, half);
   need(view.shape == like.shape, kernel, "all tensors must have the same shape", view, like);
+  alike(kernel, view, like);
 }
 
 void channels(const char* kernel, const TensorView& vector, const TensorView& x) {
@@ -97,8 +106,9 @@ void channels(const char* kernel, const TensorView& vector, const TensorView& x)
 }
 
 void max_pool(const char* kernel, const TensorView& x, const TensorView& y, const TensorView& argmax,
-              const PoolOptions& options) {
-  images(kernel, x, y);
+              const PoolOptions& options, Half half) {
+  images(kernel, x, y, half);
+  alike(kernel, x, y);
   need(x.shape[3] == y.shape[3], kernel, "x and y must have equally many channels", x, y);
   need(argmax.defined() && argmax.shape == y.shape, kernel, "argmax must have y's shape", argmax, y);
   if (argmax.dtype != DType::kU8) refuse(kernel, "argmax must be uint8");
@@ -110,22 +120,40 @@ void max_pool(const char* kernel, const TensorView& x, const TensorView& y, cons
   convolved(kernel, "width", x.shape[2], 0, options.window, options.stride, y.shape[2]);
 }
 
-void global_pool(const char* kernel, const TensorView& x, const TensorView& y) {
-  ranked(kernel, "x", x, 4);
-  ranked(kernel, "y", y, 2);
+void global_pool(const char* kernel, const TensorView& x, const TensorView& y, Half half) {
+  ranked(kernel, "x", x, 4, half);
+  ranked(kernel, "y", y, 2, half);
+  alike(kernel, x, y);
   need(x.shape[0] == y.shape[0] && x.shape[3] == y.shape[1], kernel, "y must be (images, channels) of x", x, y);
 }
 
-void batch_norm(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm) {
-  tensor(kernel, "x", x);
+void scale_shift(const char* kernel, const TensorView& x, const TensorView& scale, const TensorView& shift,
+                 const TensorView& y, Half half) {
+  TensorView values = x;
+  if (x.dtype == DType::kU8) values.dtype = DType::kF32;
+  tensor(kernel, "x", values, half);
+  tensor(kernel, "y", y, half);
+  need(x.shape == y.shape, kernel, "x and y must have the same shape", x, y);
+  channels(kernel, scale, y);
+  channels(kernel, shift, y);
+}
+
+void convert(const char* kernel, const TensorView& from, const TensorView& to) {
+  tensor(kernel, "from", from, Half::kAccepted);
+  tensor(kernel, "to", to, Half::kAccepted);
+  need(from.shape == to.shape, kernel, "both tensors must have the same shape", from, to);
+}
+
+void batch_norm(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm, Half half) {
+  tensor(kernel, "x", x, half);
   if (norm.gamma.defined()) channels(kernel, norm.gamma, x);
   channels(kernel, norm.beta, x);
   channels(kernel, norm.running_mean, x);
   channels(kernel, norm.running_var, x);
 }
 
-void batch_norm_training(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm) {
-  batch_norm(kernel, x, norm);
+void batch_norm_training(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm, Half half) {
+  batch_norm(kernel, x, norm, half);
   channels(kernel, norm.saved_mean, x);
   channels(kernel, norm.saved_inv_std, x);
 }
@@ -137,9 +165,9 @@ void loss(const char* kernel, const TensorView& logits, const TensorView& labels
        labels, logits);
 }
 
-void shift(const char* kernel, const TensorView& x, const ImageShift& shift, const TensorView& y) {
-  images(kernel, x, y);
-  same(kernel, y, x);
+void shift(const char* kernel, const TensorView& x, const ImageShift& shift, const TensorView& y, Half half) {
+  images(kernel, x, y, half);
+  same(kernel, y, x, half);
   if (std::abs(shift.down) >= x.shape[1] || std::abs(shift.right) >= x.shape[2]) {
     refuse(kernel, fmt::format("a shift by {} and {} pixels leaves images of shape {}", shift.down, shift.right,
                                x.shape.to_string()));

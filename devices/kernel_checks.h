@@ -6,28 +6,39 @@
 
 namespace headrace::check {
 
+// Whether activations may be bf16, too: only on devices that can keep them so.
+enum class Half { kRefused, kAccepted };
+
 // x (M, K), weights (N, K), bias (N) or undefined, y (M, N); also for the gradients in their place.
 void dense(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
-           const TensorView& y);
+           const TensorView& y, Half half = Half::kRefused);
 // x (N, H, W, C), weights (O, KH, KW, C), bias (O) or undefined, y as the options make it.
 void convolution(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                 const TensorView& y, const ConvOptions& options);
-// `tensor` is f32 and has the shape of `like`.
-void same(const char* kernel, const TensorView& tensor, const TensorView& like);
+                 const TensorView& y, const ConvOptions& options, Half half = Half::kRefused);
+// `tensor` is an activation of the type and shape of `like`.
+void same(const char* kernel, const TensorView& tensor, const TensorView& like, Half half = Half::kRefused);
 // `vector` is f32 and has one element for each of `x`'s channels.
 void channels(const char* kernel, const TensorView& vector, const TensorView& x);
 void max_pool(const char* kernel, const TensorView& x, const TensorView& y, const TensorView& argmax,
-              const PoolOptions& options);
-void global_pool(const char* kernel, const TensorView& x, const TensorView& y);
-void batch_norm(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm);
+              const PoolOptions& options, Half half = Half::kRefused);
+void global_pool(const char* kernel, const TensorView& x, const TensorView& y, Half half = Half::kRefused);
+// x u8 or an activation, y an activation of its shape, one coefficient a channel.
+void scale_shift(const char* kernel, const TensorView& x, const TensorView& scale, const TensorView& shift,
+                 const TensorView& y, Half half = Half::kRefused);
+// f32 or bf16 both, of one shape.
+void convert(const char* kernel, const TensorView& from, const TensorView& to);
+void batch_norm(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm,
+                Half half = Half::kRefused);
 // In training the saved statistics are there too.
-void batch_norm_training(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm);
+void batch_norm_training(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm,
+                         Half half = Half::kRefused);
 // logits (M, K), labels i64 (M).
 void loss(const char* kernel, const TensorView& logits, const TensorView& labels);
-// f32, at least one axis, no empty extent.
-void tensor(const char* kernel, const char* name, const TensorView& tensor);
+// f32 or, where accepted, bf16; at least one axis, no empty extent.
+void tensor(const char* kernel, const char* name, const TensorView& tensor, Half half = Half::kRefused);
 // x and y are images of one shape; the shift is smaller than they are.
-void shift(const char* kernel, const TensorView& x, const ImageShift& shift, const TensorView& y);
+void shift(const char* kernel, const TensorView& x, const ImageShift& shift, const TensorView& y,
+           Half half = Half::kRefused);
 // Of an optimizer's options: a parameter group that exists.
 void group(const char* kernel, int group);
 // Every matrix has its three tensors, alike, of two axes at least; the options make sense.

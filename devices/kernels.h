@@ -5,6 +5,10 @@
 //  - Activations are channels-last: images are (N, H, W, C), dense layers act on (rows, features).
 //  - All tensors are f32 unless said otherwise, contiguous, in this device's memory. Outputs are overwritten
 //    unless the name says accumulate. No aliasing unless said.
+//  - A device whose activation_type() is bf16 for some precision takes activations and their gradients (x, y, dx,
+//    dy, a, b, sum, into) in bf16 too: in dense layers and convolutions each on its own, elsewhere all of one call
+//    alike. Parameters, their gradients, statistics, logits and what is made of them are always f32. Results are
+//    computed in f32 and rounded once.
 //  - A call checks shapes at once (ConfigError) and only submits; results exist in stream order. The views'
 //    memory must live until then. Calls may be captured; what a pointer points to is read at each launch.
 //  - `rows` is a pointer to device memory holding how many leading rows of the batch are real examples; the
@@ -107,6 +111,8 @@ class Kernels {
 
   // The type in which this device wants activations and their gradients stored for that precision: f32 or bf16.
   virtual DType activation_type(Precision) const noexcept { return DType::kF32; }
+  // `to` becomes `from`, rounded to the nearest where it is narrower. Both f32 or bf16, on every device.
+  virtual void convert(Stream&, const TensorView& from, const TensorView& to) = 0;
 
   // --- dense: x (M, K), weights (N, K), bias (N) or undefined, y (M, N) ---
   // y = activation(x weights' + bias)
@@ -135,7 +141,7 @@ class Kernels {
                                    const TensorView& dx) = 0;
   virtual void add(Stream&, const TensorView& a, const TensorView& b, const TensorView& sum) = 0;  // sum may be a
   virtual void accumulate(Stream&, const TensorView& x, const TensorView& into) = 0;               // into += x
-  // y = x * scale[c] + shift[c] over the last axis; x may be u8 or f32.
+  // y = x * scale[c] + shift[c] over the last axis; x may be u8, or of another type than y.
   virtual void scale_shift(Stream&, const TensorView& x, const TensorView& scale, const TensorView& shift,
                            const TensorView& y) = 0;
   // Keeps each element with probability 1 - rate, scaled by 1 / (1 - rate). The mask is a Philox function of

@@ -141,9 +141,11 @@ DeviceGroup open_devices(std::string_view text, DeviceNeed need, std::span<const
   if (backend == nullptr) refuse_unknown(spec.backend, table);
   Devices devices = open_all(spec, *backend, table);
   if (!serves(devices, need)) {
+    const std::string why = devices.front()->why_no_kernels();
     throw DeviceError(ErrorCode::kUnsupported,
-                      fmt::format("this build's {} backend feeds batches but cannot train yet", spec.backend),
-                      devices.front()->info().name, "train on `cpu`");
+                      fmt::format("the {} backend feeds batches but cannot train here{}{}", spec.backend,
+                                  why.empty() ? "" : ": ", why),
+                      devices.front()->info().name, "`headrace doctor` says what is missing; or train on `cpu`");
   }
   return DeviceGroup(std::move(devices));
 }

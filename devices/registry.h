@@ -1,6 +1,7 @@
 // The table of backends, and the way from a device spec to devices.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,5 +33,8 @@ enum class DeviceNeed {
 DeviceGroup open_devices(std::string_view spec = "auto", DeviceNeed need = DeviceNeed::kKernels);
 // The same over another table than backends().
 DeviceGroup open_devices(std::string_view spec, DeviceNeed need, std::span<const Backend* const> table);
+
+// create_collective() over another table than backends().
+std::unique_ptr<Collective> create_collective(DeviceGroup& devices, std::span<const Backend* const> table);
 
 }  // namespace headrace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/engine/device_split.h"
 #include "headrace/pipeline/engine/planner.h"
 #include "headrace/pipeline/engine/selection.h"
 #include "headrace/pipeline/plan.h"
@@ -158,6 +159,11 @@ Dataset Dataset::prefetch(int batches) const {
 }
 
 std::string Dataset::explain() const { return explain_plan(make_stream_plan(plan_)); }
+
+std::string Dataset::explain(const DeviceGroup& devices, ConvertAt at) const {
+  const StreamPlan plan = make_stream_plan(plan_);
+  return explain_plan(plan, split_for_devices(plan, devices, at));
+}
 
 std::uint64_t Dataset::size() const { return make_stream_plan(plan_).index_map(0).size(); }
 

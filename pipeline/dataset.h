@@ -10,6 +10,7 @@
 
 #include "headrace/cache/disk_cache.h"
 #include "headrace/cache/memory_cache.h"
+#include "headrace/pipeline/convert_at.h"
 #include "headrace/pipeline/operation.h"
 #include "headrace/pipeline/record_filter.h"
 #include "headrace/pipeline/source.h"
@@ -65,6 +66,8 @@ std::shared_ptr<MemoryCache> memory(std::uint64_t budget_bytes = 0);
 // Decoded samples in a folder, for this run and later ones, and for other processes: `.cache(disk("cache"))`.
 std::shared_ptr<DiskCache> disk(const std::filesystem::path& folder, DiskCacheOptions options = {});
 
+class DeviceGroup;
+
 // One stage of a plan; see plan.h.
 struct PlanNode;
 using PlanPtr = std::shared_ptr<const PlanNode>;
@@ -101,6 +104,8 @@ class Dataset {
 
   // The plan after push-down, one stage a line. Throws ConfigError where the plan makes no sense.
   std::string explain() const;
+  // The same for these devices: which operations they do themselves, and why or why not.
+  std::string explain(const DeviceGroup& devices, ConvertAt at = ConvertAt::kAuto) const;
 
   // Records in one epoch.
   std::uint64_t size() const;

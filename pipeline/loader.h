@@ -10,6 +10,7 @@
 #include "headrace/devices/device_group.h"
 #include "headrace/pipeline/batch.h"
 #include "headrace/pipeline/choice.h"
+#include "headrace/pipeline/convert_at.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/error_policy.h"
 #include "headrace/pipeline/loader_state.h"
@@ -26,6 +27,8 @@ struct LoaderOptions {
   std::optional<LoaderState> start = {};  // continue from here; ConfigError when it belongs to another stream
   double stall_timeout_seconds = 120;     // next() fails, naming the stage waited for, after this long; 0: never
   std::size_t trace_spans = 0;            // the latest spans kept of each thread; 0: nothing is traced
+
+  ConvertAt convert = ConvertAt::kAuto;  // where u8 images become f32 for devices with memory of their own
 
   ErrorPolicy errors = {};  // of records that cannot be used
 

@@ -30,11 +30,19 @@ void CommonOptions::add_to(CLI::App& command) {
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
   command.add_option("--quarantine", quarantine, "append a line of JSON for each bad record to this file");
+  command.add_option("--convert", convert, "where uint8 images become float32 for a GPU: auto, host or device")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "host", "device"}));
   command.add_option("--json", json, "results as JSON lines into this file, - for standard output");
 }
 
 ErrorPolicy CommonOptions::error_policy() const {
   return {.on_error = parse_on_error(on_error), .most_bad = most_bad, .quarantine = quarantine};
+}
+
+ConvertAt CommonOptions::convert_at() const {
+  if (convert == "host") return ConvertAt::kHost;
+  return convert == "device" ? ConvertAt::kDevice : ConvertAt::kAuto;
 }
 
 std::shared_ptr<SampleCache> CommonOptions::open_cache() const {

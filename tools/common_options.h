@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headrace/cache/sample_cache.h"
+#include "headrace/pipeline/convert_at.h"
 #include "headrace/pipeline/error_policy.h"
 
 namespace CLI {
@@ -28,11 +29,13 @@ struct CommonOptions {
   std::string on_error = "fail";
   double most_bad = ErrorPolicy{}.most_bad;
   std::filesystem::path quarantine = {};
+  std::string convert = "auto";
   std::string json = {};  // a file, "-" for standard output, empty for none
 
   void add_to(CLI::App& command);
 
   ErrorPolicy error_policy() const;
+  ConvertAt convert_at() const;
   // Null for "none"; anything but none and memory is a folder.
   std::shared_ptr<SampleCache> open_cache() const;
   // Says on standard error why a cache that was opened here stores nothing more.

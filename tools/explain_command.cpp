@@ -87,11 +87,12 @@ void print(std::FILE* people, const LoaderStats& stats, const std::vector<Choice
 void explain(ExplainOptions options) {
   JsonLines json(options.common.json);
   const Dataset dataset = options.open();
-  std::fputs(dataset.explain().c_str(), json.people());
-  if (options.seconds == 0 && options.trace.empty()) return json.write({{"plan", dataset.explain()}});
+  DeviceGroup devices = options.devices();
+  const std::string plan = dataset.explain(devices, options.common.convert_at());
+  std::fputs(plan.c_str(), json.people());
+  if (options.seconds == 0 && options.trace.empty()) return json.write({{"plan", plan}});
   if (options.seconds == 0) options.seconds = kTraceSeconds;
 
-  DeviceGroup devices = options.devices();
   LoaderOptions settings = options.loader();
   if (options.common.epochs == 0) settings.epochs = kWithoutEnd;
   if (!options.trace.empty()) settings.trace_spans = kSpansAThread;

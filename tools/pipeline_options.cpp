@@ -39,6 +39,7 @@ LoaderOptions PipelineCommandOptions::loader() const {
   return {.seed = common.seed,
           .epochs = common.epochs > 0 ? common.epochs : 1,
           .threads = common.threads,
+          .convert = common.convert_at(),
           .errors = common.error_policy()};
 }
 

@@ -46,6 +46,9 @@ nlohmann::ordered_json epoch_line(const EpochReport& report) {
                                  {"seconds", report.seconds},
                                  {"examples_per_second", report.examples_per_second},
                                  {"input_stall_fraction", report.input_stall_fraction},
+                                 {"exposed_copy_fraction", report.exposed_copy_fraction},
+                                 {"device_idle_fraction", report.device_idle_fraction},
+                                 {"host_us_per_step", report.host_us_per_step},
                                  {"loss", report.loss},
                                  {"accuracy", report.accuracy}};
   if (report.val_loss) line["val_loss"] = *report.val_loss;
@@ -88,6 +91,7 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Result
   fit.accumulate = options.accumulate;
   fit.headspace = options.headspace;
   fit.errors = options.common.error_policy();
+  fit.convert = options.common.convert_at();
   fit.stop_after_steps = options.stop_after_steps;
   fit.stop = &interrupted;
   fit.callbacks.push_back(
@@ -99,7 +103,8 @@ void describe_run(const TrainOptions& options, const Recipe& recipe, const Model
   if (options.run_dir.empty()) return;
   const std::filesystem::path folder = options.run_dir;
   write_file_atomically(folder / "model.txt", model.summary());
-  write_file_atomically(folder / "plan.txt", recipe.train.explain());
+  write_file_atomically(folder / "plan.txt",
+                        recipe.train.explain(model.strategy().devices(), options.common.convert_at()));
 }
 
 void train(const TrainOptions& options) {

@@ -17,7 +17,7 @@ struct StepReport {
   double seconds = 0;             // since the epoch began
   double loss = 0, accuracy = 0;  // means over the epoch so far (a few steps behind)
   double examples_per_second = 0;
-  double input_stall_fraction = 0;
+  double input_stall_fraction = 0, exposed_copy_fraction = 0, device_idle_fraction = 0;  // as in EpochReport
   double remaining_seconds = 0;
 };
 
@@ -29,9 +29,12 @@ struct EpochReport {
   double seconds = 0;  // with validation
   double loss = 0, accuracy = 0;
   std::optional<double> val_loss = std::nullopt, val_accuracy = std::nullopt;
-  double examples_per_second = 0;   // training alone
-  double input_stall_fraction = 0;  // share of the training time in which the devices waited for input
-  std::uint64_t bad_records = 0;    // skipped or substituted, see ErrorPolicy; validation's included
+  double examples_per_second = 0;  // training alone
+  // Shares of the devices' time in training, a few steps behind: no batch was there to work on; it had been handed
+  // out and was still being copied or converted; the host had not submitted the step.
+  double input_stall_fraction = 0, exposed_copy_fraction = 0, device_idle_fraction = 0;
+  double host_us_per_step = 0;    // of the thread that submits, without its waits
+  std::uint64_t bad_records = 0;  // skipped or substituted, see ErrorPolicy; validation's included
 };
 
 // What a callback may do to the fit that called it.

@@ -35,7 +35,8 @@ struct FitOptions {
   // The first so many batches are replayed for ever, as LoaderOptions::headspace: the rate is the trainer's own
   // ceiling and nothing is learned from the data as it is. 0: off.
   std::uint64_t headspace = 0;
-  ErrorPolicy errors = {};  // of records that cannot be used, in training and in validation
+  ErrorPolicy errors = {};               // of records that cannot be used, in training and in validation
+  ConvertAt convert = ConvertAt::kAuto;  // as LoaderOptions::convert
   // Batches a step: their gradients are summed before one all-reduce and one update, as if they were one
   // batch (the last step of a pass may have fewer).
   int accumulate = 1;

@@ -13,8 +13,9 @@ Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options) : devic
   for (int replica = 0; replica < devices.size(); ++replica) {
     Device& device = devices[replica];
     if (device.kernels() == nullptr) {
-      throw DeviceError(ErrorCode::kUnsupported, "this build cannot compute on it", device.info().name,
-                        "choose other devices, as \"cpu\"");
+      const std::string why = device.why_no_kernels();
+      throw DeviceError(ErrorCode::kUnsupported, "cannot compute on it" + (why.empty() ? "" : ": " + why),
+                        device.info().name, "choose other devices, as \"cpu\"");
     }
     streams_.push_back(device.create_stream());
   }

@@ -40,6 +40,8 @@ class Trainer::Impl {
 
   // One update. The host only submits: it waits for input, and where too many batches are in flight.
   bool step() {
+    const Stopwatch whole;
+    const std::uint64_t waited = runner_.waited_ns();
     std::int64_t group_examples = 0;
     for (int micro = 0; micro < options_.accumulate; ++micro) {
       std::optional<GlobalBatch> batches = take();
@@ -47,32 +49,21 @@ class Trainer::Impl {
       const BatchPosition position = batches->front().position();
       group_examples += position.global_examples;
       const bool last = micro + 1 == options_.accumulate || position.last_of_epoch;
-      runner_.submit(std::move(*batches), scalars(position, group_examples),
-                     [&](int r, const ReplicaSlot& slot) { launch(r, slot, last, group_examples); });
+      runner_.submit(std::move(*batches), scalars(position, group_examples), [&](int r) { launch(r, last); });
       if (last) break;
     }
     advance();
+    host_ns_ += whole.nanoseconds() - (runner_.waited_ns() - waited);
     return true;
   }
 
-  // Every replica's share of the next global batch. Time spent here counts as a stall where the devices have
-  // run out of work meanwhile.
-  std::optional<GlobalBatch> take() {
-    const Stopwatch waited;
-    GlobalBatch batches;
-    for (int r = 0; r < strategy_.replicas(); ++r) {
-      std::optional<Batch> batch = loader_.next(r);
-      if (!batch) return std::nullopt;
-      batches.push_back(std::move(*batch));
-    }
-    if (runner_.idle()) stall_ns_ += waited.nanoseconds();
-    return batches;
-  }
+  // Every replica's share of the next global batch.
+  std::optional<GlobalBatch> take() { return runner_.take(loader_); }
 
   void gradients(GlobalBatch batches) {
     const BatchPosition position = batches.front().position();
     runner_.submit(std::move(batches), scalars(position, position.global_examples),
-                   [&](int r, const ReplicaSlot&) { submit_gradients(r, [](std::int64_t) {}); });
+                   [&](int r) { submit_gradients(r, [](std::int64_t) {}); });
   }
 
   void all_reduce() {
@@ -85,6 +76,7 @@ class Trainer::Impl {
     for (int r = 0; r < strategy_.replicas(); ++r) {
       submit_update(r, 0, arenas_[index(r)].gradients.elements());
       submit_state(r);
+      runner_.extend(r);
     }
     advance();
   }
@@ -97,9 +89,16 @@ class Trainer::Impl {
     return runner_.sums();
   }
 
-  void reset_metrics() { runner_.reset_sums(); }
+  void reset_metrics() {
+    runner_.reset_sums();
+    host_ns_ = 0;
+  }
 
-  std::uint64_t stall_ns() const noexcept { return stall_ns_; }
+  StepTimes times() const noexcept {
+    StepTimes times = runner_.times();
+    times.host_ns = host_ns_;
+    return times;
+  }
 
  private:
   static std::size_t index(int replica) { return static_cast<std::size_t>(replica); }
@@ -152,15 +151,11 @@ class Trainer::Impl {
     arenas_[index(r)].average_state(strategy_.collective(), r, strategy_.stream(r), *kernels(r));
   }
 
-  void launch(int r, const ReplicaSlot& slot, bool last, std::int64_t group_examples) {
+  // A batch, which is the whole step or, while gradients accumulate, a part of it: the last one brings the update.
+  void launch(int r, bool last) {
     Stream& stream = strategy_.stream(r);
-    if (options_.accumulate == 1) return stream.launch(*updates_[index(r)]);
-    stream.launch(*micros_[index(r)]);
-    if (!last) return;
-    std::fill_n(slot.group_scale, VariableLayout::kAlignment,
-                sums_losses() ? 1.0F : 1.0F / static_cast<float>(group_examples));
-    stream.copy(runner_.group_scale(r), slot.group_scale, VariableLayout::kAlignment * sizeof(float));
-    stream.launch(*updates_[index(r)]);
+    if (options_.accumulate > 1) stream.launch(*micros_[index(r)]);
+    if (last) stream.launch(*updates_[index(r)]);
   }
 
   // --- what changes from step to step ---
@@ -200,7 +195,7 @@ class Trainer::Impl {
   std::vector<std::unique_ptr<CapturedWork>> micros_;
   BatchRunner runner_;  // after what its work uses: it waits when destroyed
   Reducer reducer_;
-  std::uint64_t stall_ns_ = 0;
+  std::uint64_t host_ns_ = 0;  // in step(), without waits
 };
 
 namespace {
@@ -234,6 +229,6 @@ void Trainer::apply_gradients() { impl_->apply_gradients(); }
 MetricSums Trainer::progress() const noexcept { return impl_->progress(); }
 MetricSums Trainer::finish() { return impl_->finish(); }
 void Trainer::reset_metrics() { impl_->reset_metrics(); }
-std::uint64_t Trainer::stall_ns() const noexcept { return impl_->stall_ns(); }
+StepTimes Trainer::times() const noexcept { return impl_->times(); }
 
 }  // namespace headrace

@@ -20,6 +20,7 @@
 #include "headrace/train/fit_options.h"
 #include "headrace/train/metrics.h"
 #include "headrace/train/model.h"
+#include "headrace/train/step_times.h"
 
 namespace headrace {
 
@@ -60,8 +61,8 @@ class Trainer {
   MetricSums finish();
   void reset_metrics();
 
-  // Time in which the devices had nothing to do because the input was late (an upper bound).
-  std::uint64_t stall_ns() const noexcept;
+  // Of the batches since the last reset that are known to be done.
+  StepTimes times() const noexcept;
 
  private:
   class Impl;

@@ -45,7 +45,7 @@ class Philox {
   using Block = std::array<std::uint32_t, 4>;
 
   // The raw bijection; `counter` -> four random words. For kernels that compute many blocks at once.
-  static Block round10(Block counter, std::array<std::uint32_t, 2> key) noexcept {
+  static constexpr Block round10(Block counter, std::array<std::uint32_t, 2> key) noexcept {
     for (int round = 0; round < 10; ++round) {
       const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0];
       const std::uint64_t b = std::uint64_t{0xCD9E8D57} * counter[2];

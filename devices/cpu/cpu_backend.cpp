@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/cpu/cpu_collective.h"
 #include "headrace/devices/cpu/cpu_device.h"
 #include "headrace/devices/cpu/cpu_features.h"
 
@@ -49,6 +50,10 @@ std::unique_ptr<Device> CpuBackend::open(int ordinal, const std::string& name, i
     throw DeviceError(ErrorCode::kNotFound, fmt::format("there is no CPU {}", ordinal), name, "it is one device");
   }
   return std::make_unique<CpuDevice>(name, threads_per_stream(replicas));
+}
+
+std::unique_ptr<Collective> CpuBackend::create_collective(DeviceGroup& devices) const {
+  return std::make_unique<CpuCollective>(devices);
 }
 
 std::vector<Finding> CpuBackend::diagnose() const {

@@ -12,6 +12,8 @@ class CpuBackend final : public Backend {
   std::string name() const override { return "cpu"; }
   std::vector<DeviceInfo> list() const override;
   std::unique_ptr<Device> open(int ordinal, const std::string& name, int replicas) const override;
+  // In process, as one pairwise tree.
+  std::unique_ptr<Collective> create_collective(DeviceGroup& devices) const override;
   std::vector<Finding> diagnose() const override;
 };
 

@@ -51,7 +51,9 @@ MemoryUse CpuDevice::memory_use() const noexcept {
 
 std::unique_ptr<Stream> CpuDevice::create_stream() { return std::make_unique<CpuStream>(*this, threads_); }
 
-std::unique_ptr<Event> CpuDevice::create_event() { return std::make_unique<CpuEvent>(); }
+std::unique_ptr<Event> CpuDevice::create_event() { return std::make_unique<CpuEvent>(CpuTiming::kNo); }
+
+std::unique_ptr<Event> CpuDevice::create_timed_event() { return std::make_unique<CpuEvent>(CpuTiming::kYes); }
 
 void CpuDevice::release(void* data, std::size_t bytes, MemoryPlace place) noexcept {
   std::free(data);

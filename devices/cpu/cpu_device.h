@@ -25,6 +25,7 @@ class CpuDevice final : public Device {
 
   std::unique_ptr<Stream> create_stream() override;
   std::unique_ptr<Event> create_event() override;
+  std::unique_ptr<Event> create_timed_event() override;
   Buffer allocate(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kDevice); }
   Buffer allocate_pinned(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kPinned); }
   Kernels* kernels() noexcept override { return kernels_.get(); }

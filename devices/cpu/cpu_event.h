@@ -5,27 +5,39 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "headrace/devices/event.h"
 
 namespace headrace {
 
+enum class CpuTiming { kNo, kYes };
+
 // One record of an event: reached once, waited for by any number of threads. Lives as long as anyone holds
 // it, so that a wait keeps its meaning when the event is recorded again.
 class CpuPoint {
  public:
+  explicit CpuPoint(CpuTiming timing) : timing_(timing) {}
+
   void reach() noexcept;
   bool reached() const noexcept { return reached_.load(std::memory_order_acquire) != 0; }
   void wait() const noexcept;
+  // When it was reached; nothing where it was not, or is not timed.
+  std::optional<std::uint64_t> reached_ns() const noexcept;
 
  private:
+  CpuTiming timing_;
+  std::uint64_t reached_ns_ = 0;  // complete before `reached_`
   std::atomic<std::uint32_t> reached_{0};
 };
 
 class CpuEvent final : public Event {
  public:
+  explicit CpuEvent(CpuTiming timing) : timing_(timing) {}
+
   bool ready() const override;
   void wait() const override;
+  std::optional<std::int64_t> ns_since(const Event& earlier) const override;
 
   // The last record; null when there was none.
   std::shared_ptr<CpuPoint> last() const;
@@ -33,6 +45,7 @@ class CpuEvent final : public Event {
   std::shared_ptr<CpuPoint> renew();
 
  private:
+  CpuTiming timing_;
   mutable std::mutex mutex_;
   std::shared_ptr<CpuPoint> last_;  // by mutex_
 };

@@ -6,30 +6,66 @@
 namespace headrace {
 namespace {
 
-// Pixel `i`, channel `c` of an image is written to out[i * pixel + c * channel].
-struct Steps {
-  std::size_t pixel;
-  std::size_t channel;
+// One image and what becomes of it, in pixels.
+struct Extents {
+  std::int64_t height, width;          // of the image
+  std::int64_t out_height, out_width;  // of its window
+  std::int64_t channels;
+  std::int64_t pad;
+  bool reflects;
 };
 
-void convert(const PixelConversion& conversion) {
-  const Shape& shape = conversion.pixels.shape;
-  const auto images = static_cast<std::size_t>(shape[0]);
-  const auto pixels = static_cast<std::size_t>(shape[1] * shape[2]);
-  const auto channels = static_cast<std::size_t>(shape[3]);
-  const Steps steps = conversion.layout == ImageLayout::kChannelsLast ? Steps{.pixel = channels, .channel = 1}
-                                                              : Steps{.pixel = 1, .channel = pixels};
+// Row or column `at` of the padded image as one of the image of `size`; -1: a border of zeros.
+std::int64_t inside(std::int64_t at, std::int64_t size, const Extents& extents) {
+  at -= extents.pad;
+  if (at >= 0 && at < size) return at;
+  if (!extents.reflects) return -1;
+  return at < 0 ? -at : 2 * (size - 1) - at;
+}
+
+// Pixel `i`, channel `c` of a window is written to out[i * pixel + c * channel].
+struct Steps {
+  std::int64_t pixel;
+  std::int64_t channel;
+};
+
+void convert_image(const PixelConversion& conversion, const Extents& extents, const PixelWindow& window,
+                   const std::uint8_t* in, float* out) {
+  const std::int64_t pixels = extents.out_height * extents.out_width;
+  const bool last = conversion.layout == ImageLayout::kChannelsLast;
+  const Steps steps{.pixel = last ? extents.channels : 1, .channel = last ? 1 : pixels};
   const auto* scale = conversion.scale.as<const float>();
   const auto* shift = conversion.shift.as<const float>();
-  for (std::size_t n = 0; n < images; ++n) {
-    const auto* in = conversion.pixels.as<const std::uint8_t>() + n * pixels * channels;
-    auto* out = conversion.out.as<float>() + n * pixels * channels;
-    for (std::size_t c = 0; c < channels; ++c) {
-      for (std::size_t i = 0; i < pixels; ++i) {
-        const float product = static_cast<float>(in[i * channels + c]) * scale[c];
-        out[i * steps.pixel + c * steps.channel] = product + shift[c];
-      }
+  for (std::int64_t i = 0; i < pixels; ++i) {
+    const std::int64_t x = i % extents.out_width;
+    const std::int64_t across = window.mirrored != 0 ? extents.out_width - 1 - x : x;
+    const std::int64_t row = inside(window.top + i / extents.out_width, extents.height, extents);
+    const std::int64_t column = inside(window.left + across, extents.width, extents);
+    const bool border = row < 0 || column < 0;
+    const std::uint8_t* pixel = in + (border ? 0 : (row * extents.width + column) * extents.channels);
+    for (std::int64_t c = 0; c < extents.channels; ++c) {
+      const float product = (border ? 0.0F : static_cast<float>(pixel[c])) * scale[c];
+      out[i * steps.pixel + c * steps.channel] = product + shift[c];
     }
+  }
+}
+
+void convert(const PixelConversion& conversion) {
+  const Shape& in = conversion.pixels.shape;
+  const Shape& out = conversion.out.shape;
+  const int rows = conversion.layout == ImageLayout::kChannelsLast ? 1 : 2;  // axis of the output
+  const Extents extents{.height = in[1],
+                        .width = in[2],
+                        .out_height = out[rows],
+                        .out_width = out[rows + 1],
+                        .channels = in[3],
+                        .pad = conversion.pad,
+                        .reflects = conversion.border == PixelBorder::kReflect};
+  const auto* windows = conversion.windows.as<const PixelWindow>();
+  for (std::int64_t n = 0; n < in[0]; ++n) {
+    convert_image(conversion, extents, windows != nullptr ? windows[n] : PixelWindow{},
+                  conversion.pixels.as<const std::uint8_t>() + n * in.without_front().elements(),
+                  conversion.out.as<float>() + n * out.without_front().elements());
   }
 }
 

@@ -87,6 +87,19 @@ class CpuKernels final : public Kernels {
 
   bool prefers_bf16() const noexcept override { return onednn_.bf16_products() == Bf16Products::kNative; }
 
+  void convert(Stream& stream, const TensorView& from, const TensorView& to) override {
+    check::convert("convert", from, to);
+    submit(stream, [=] {
+      if (from.dtype == to.dtype) {
+        std::memcpy(to.data, from.data, from.bytes());
+      } else if (to.dtype == DType::kBF16) {
+        cpu::to_bf16(f32(from), to.as<std::uint16_t>(), from.elements());
+      } else {
+        cpu::from_bf16(from.as<std::uint16_t>(), f32(to), from.elements());
+      }
+    });
+  }
+
   void dense_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                      const TensorView& y, Activation activation, Precision precision) override {
     check::dense("dense_forward", x, weights, bias, y);
@@ -155,12 +168,7 @@ class CpuKernels final : public Kernels {
 
   void scale_shift(Stream& stream, const TensorView& x, const TensorView& scale, const TensorView& shift,
                    const TensorView& y) override {
-    TensorView like = x;
-    if (x.dtype == DType::kU8) like.dtype = DType::kF32;
-    check::same("scale_shift", like, y);
-    check::same("scale_shift", y, x);
-    check::channels("scale_shift", scale, y);
-    check::channels("scale_shift", shift, y);
+    check::scale_shift("scale_shift", x, scale, shift, y);
     submit(stream, [=] {
       const std::int64_t channels = y.shape.back();
       const std::int64_t rows = y.elements() / channels;

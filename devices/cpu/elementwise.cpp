@@ -49,6 +49,12 @@ HEADRACE_SIMD void round_to_bf16_range(const float* x, float* y, std::int64_t co
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) y[i] = headrace::round_to_bf16(x[i]);
 }
+HEADRACE_SIMD void from_bf16_range(const std::uint16_t* x, float* y, std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) {
+    y[i] = __builtin_bit_cast(float, static_cast<std::uint32_t>(x[i]) << 16);
+  }
+}
 
 // Few channels (an image's 3) repeat within one vector: the coefficients are laid out once so that a block of
 // kBlock pixels is one straight loop.
@@ -153,6 +159,12 @@ void to_bf16(const float* x, std::uint16_t* y, std::int64_t count) {
 void round_to_bf16(const float* x, float* y, std::int64_t count) {
   parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
     round_to_bf16_range(x + begin, y + begin, end - begin);
+  });
+}
+
+void from_bf16(const std::uint16_t* x, float* y, std::int64_t count) {
+  parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
+    from_bf16_range(x + begin, y + begin, end - begin);
   });
 }
 

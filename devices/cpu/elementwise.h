@@ -20,8 +20,9 @@ void scale_shift(const float* x, const float* scale, const float* shift, float* 
 void scale_shift(const std::uint8_t* x, const float* scale, const float* shift, float* y, std::int64_t rows,
                  std::int64_t channels);
 
-// bf16 values nearest to x: packed, and widened to f32 again.
+// bf16 values nearest to x: packed, and widened to f32 again. And packed ones widened.
 void to_bf16(const float* x, std::uint16_t* y, std::int64_t count);
 void round_to_bf16(const float* x, float* y, std::int64_t count);
+void from_bf16(const std::uint16_t* x, float* y, std::int64_t count);
 
 }  // namespace headrace::cpu

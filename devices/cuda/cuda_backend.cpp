@@ -3,9 +3,15 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <set>
+#include <utility>
+
 #include "headrace/devices/backend_module.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/cuda/cuda_device.h"
+#include "headrace/devices/cuda/math_loader.h"
+#include "headrace/devices/cuda/shared_gpu_collective.h"
 
 namespace headrace {
 namespace {
@@ -73,12 +79,24 @@ Finding no_gpu(const Finding& driver, cudaError_t status) {
   return {.name = "GPU", .found = false, .version = {}, .hint = hint};
 }
 
-Finding unused_library(const char* name) {
-  return {.name = name,
-          .found = false,
-          .version = {},
-          .hint = "not used: this module feeds batches and does not train"};
+std::vector<Finding> mathematics() {
+  const LoadedMath& loaded = cuda_math();
+  if (loaded.math != nullptr) return loaded.math->diagnose();
+  return {{.name = "CUDA mathematics", .found = false, .version = {}, .hint = loaded.missing}};
 }
+
+enum class Placement { kOneGpu, kDistinctGpus, kMixed };
+
+Placement placement_of(const DeviceGroup& devices) {
+  std::set<int> ordinals;
+  for (int replica = 0; replica < devices.size(); ++replica) ordinals.insert(devices[replica].info().ordinal);
+  if (ordinals.size() == 1) return Placement::kOneGpu;
+  return static_cast<int>(ordinals.size()) == devices.size() ? Placement::kDistinctGpus : Placement::kMixed;
+}
+
+// Read by the driver when it starts. Streams that share a hardware queue run in the order of their submission: a
+// replica that waits for another would hold it up. 32 is the most there are.
+void ask_for_queues() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0); }
 
 }  // namespace
 
@@ -110,14 +128,28 @@ std::vector<Finding> CudaBackend::diagnose() const {
                         .version = info.description + ", " + gibibytes(info.memory_bytes),
                         .hint = {}});
   }
-  findings.push_back(unused_library("cuDNN"));
-  findings.push_back(unused_library("NCCL"));
+  for (Finding& finding : mathematics()) findings.push_back(std::move(finding));
   return findings;
+}
+
+std::unique_ptr<Collective> CudaBackend::create_collective(DeviceGroup& devices) const {
+  const Placement placement = placement_of(devices);
+  if (placement == Placement::kOneGpu) return std::make_unique<SharedGpuCollective>(devices);
+  if (placement == Placement::kMixed) {
+    throw DeviceError(ErrorCode::kUnsupported, "cannot sum over " + devices.to_string(), devices[0].info().name,
+                      "use one replica on each GPU, or all replicas on one");
+  }
+  const LoadedMath& loaded = cuda_math();
+  if (loaded.math == nullptr) {
+    throw DeviceError(ErrorCode::kUnsupported, "no mathematics: " + loaded.missing, devices[0].info().name);
+  }
+  return loaded.math->create_nccl_collective(devices);
 }
 
 }  // namespace headrace
 
 extern "C" __attribute__((visibility("default"))) const headrace::Backend* headrace_backend(int abi_version) {
   static const headrace::CudaBackend backend;
+  headrace::ask_for_queues();
   return abi_version == headrace::kBackendAbiVersion ? &backend : nullptr;
 }

@@ -9,6 +9,8 @@
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_event.h"
 #include "headrace/devices/cuda/cuda_stream.h"
+#include "headrace/devices/cuda/math_loader.h"
+#include "headrace/devices/kernels.h"
 
 namespace headrace {
 
@@ -16,6 +18,30 @@ CudaDevice::CudaDevice(DeviceInfo info, const std::string& name) : info_(std::mo
   info_.name = name;
   make_current();
   CUDA_CHECK(cudaFree(nullptr), info_.name);  // creates the context here, not in the first step
+}
+
+CudaDevice::~CudaDevice() = default;
+
+Kernels* CudaDevice::kernels() noexcept {
+  std::call_once(kernels_made_, [this] { make_kernels(); });
+  return kernels_.get();
+}
+
+std::string CudaDevice::why_no_kernels() {
+  kernels();
+  return why_no_kernels_;
+}
+
+void CudaDevice::make_kernels() noexcept {
+  try {
+    const LoadedMath& loaded = cuda_math();
+    why_no_kernels_ = loaded.missing;
+    if (loaded.math == nullptr) return;
+    make_current();
+    kernels_ = loaded.math->create_kernels(info_);
+  } catch (const std::exception& error) {
+    why_no_kernels_ = error.what();
+  }
 }
 
 MemoryUse CudaDevice::memory_use() const noexcept {
@@ -29,7 +55,12 @@ std::unique_ptr<Stream> CudaDevice::create_stream() {
 
 std::unique_ptr<Event> CudaDevice::create_event() {
   make_current();
-  return std::make_unique<CudaEvent>(info_.name);
+  return std::make_unique<CudaEvent>(info_.name, CudaTiming::kNo);
+}
+
+std::unique_ptr<Event> CudaDevice::create_timed_event() {
+  make_current();
+  return std::make_unique<CudaEvent>(info_.name, CudaTiming::kYes);
 }
 
 void CudaDevice::release(void* data, std::size_t bytes, MemoryPlace place) noexcept {

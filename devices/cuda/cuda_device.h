@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "headrace/devices/cuda/cuda_input_kernels.h"
@@ -16,16 +17,19 @@ namespace headrace {
 class CudaDevice final : public Device {
  public:
   CudaDevice(DeviceInfo info, const std::string& name);
+  ~CudaDevice() override;
 
   const DeviceInfo& info() const noexcept override { return info_; }
   MemoryUse memory_use() const noexcept override;
 
   std::unique_ptr<Stream> create_stream() override;
   std::unique_ptr<Event> create_event() override;
+  std::unique_ptr<Event> create_timed_event() override;
   Buffer allocate(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kDevice); }
   Buffer allocate_pinned(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kPinned); }
-  // This build's module feeds batches; it has no mathematics to train with.
-  Kernels* kernels() noexcept override { return nullptr; }
+  // Opens the mathematics at the first call, which may take a second.
+  Kernels* kernels() noexcept override;
+  std::string why_no_kernels() override;
   InputKernels* input_kernels() noexcept override { return &input_kernels_; }
 
   void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override;
@@ -36,7 +40,12 @@ class CudaDevice final : public Device {
   [[noreturn]] void refuse_allocation(std::size_t bytes, MemoryPlace place) const;
   std::atomic<std::uint64_t>& counter(MemoryPlace place) noexcept;
 
+  void make_kernels() noexcept;
+
   DeviceInfo info_;
+  std::once_flag kernels_made_;
+  std::unique_ptr<Kernels> kernels_;  // by kernels_made_
+  std::string why_no_kernels_;        // by kernels_made_
   CudaInputKernels input_kernels_;
   std::atomic<std::uint64_t> device_bytes_{0};
   std::atomic<std::uint64_t> pinned_bytes_{0};

@@ -4,8 +4,9 @@
 
 namespace headrace {
 
-CudaEvent::CudaEvent(const std::string& device) {
-  CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), device);
+CudaEvent::CudaEvent(const std::string& device, CudaTiming timing) : timing_(timing) {
+  const unsigned int flags = timing == CudaTiming::kYes ? cudaEventDefault : cudaEventDisableTiming;
+  CUDA_CHECK(cudaEventCreateWithFlags(&event_, flags), device);
 }
 
 CudaEvent::~CudaEvent() { cudaEventDestroy(event_); }
@@ -17,5 +18,16 @@ bool CudaEvent::ready() const {
 }
 
 void CudaEvent::wait() const { cudaEventSynchronize(event_); }
+
+std::optional<std::int64_t> CudaEvent::ns_since(const Event& earlier) const {
+  const auto* other = dynamic_cast<const CudaEvent*>(&earlier);
+  if (other == nullptr || timing_ == CudaTiming::kNo || other->timing_ == CudaTiming::kNo) return std::nullopt;
+  float milliseconds = 0;
+  if (cudaEventElapsedTime(&milliseconds, other->event_, event_) != cudaSuccess) {
+    cudaGetLastError();  // never recorded or not complete: no error that a later call should find
+    return std::nullopt;
+  }
+  return static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6);
+}
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// A CUDA event without timing. Private to the CUDA backend.
+// A CUDA event, with or without timing. Private to the CUDA backend.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,10 +9,12 @@
 
 namespace headrace {
 
+enum class CudaTiming { kNo, kYes };
+
 class CudaEvent final : public Event {
  public:
   // On the current device, called `device` in errors.
-  explicit CudaEvent(const std::string& device);
+  CudaEvent(const std::string& device, CudaTiming timing);
   ~CudaEvent() override;
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
@@ -20,10 +22,13 @@ class CudaEvent final : public Event {
   // A device that failed counts as ready: its stream says what happened, and nobody waits for ever.
   bool ready() const override;
   void wait() const override;
+  // Nothing, too, where the device failed.
+  std::optional<std::int64_t> ns_since(const Event& earlier) const override;
 
   cudaEvent_t handle() const noexcept { return event_; }
 
  private:
+  CudaTiming timing_;
   cudaEvent_t event_ = nullptr;
 };
 

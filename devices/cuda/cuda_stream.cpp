@@ -1,5 +1,6 @@
 #include "headrace/devices/cuda/cuda_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "headrace/devices/base/check.h"
@@ -10,7 +11,7 @@
 
 namespace headrace {
 
-CudaStream::CudaStream(Device& device) : device_(device) {
+CudaStream::CudaStream(Device& device) : device_(device), failure_(device.info().name) {
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), name());
 }
 
@@ -27,8 +28,27 @@ void CudaStream::synchronize() {
   if (capture_) refuse("synchronize() while the stream is capturing", "call end_capture() first");
   const cudaError_t status = cudaStreamSynchronize(stream_);
   host_calls_.collect();
+  const std::exception_ptr reported = take_reported();
   if (const std::exception_ptr error = failure_.take()) std::rethrow_exception(error);
   CUDA_CHECK(status, name());
+  if (reported) std::rethrow_exception(reported);
+}
+
+void CudaStream::listen_to(const std::shared_ptr<StreamReport>& report) {
+  std::erase_if(reports_, [](const auto& known) { return known.expired(); });
+  const bool known = std::ranges::any_of(reports_, [&](const auto& other) { return other.lock() == report; });
+  if (!known) reports_.push_back(report);
+}
+
+// The first of them; each is asked, so that none comes up again later.
+std::exception_ptr CudaStream::take_reported() noexcept {
+  std::exception_ptr first;
+  for (const auto& listed : reports_) {
+    const auto report = listed.lock();
+    const std::exception_ptr error = report ? report->take() : nullptr;
+    if (!first) first = error;
+  }
+  return first;
 }
 
 void CudaStream::record(Event& event) {

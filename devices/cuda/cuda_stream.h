@@ -3,11 +3,14 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "headrace/devices/cuda/cuda_captured_work.h"
 #include "headrace/devices/cuda/host_calls.h"
+#include "headrace/devices/cuda/stream_report.h"
 #include "headrace/devices/stream.h"
 
 namespace headrace {
@@ -38,12 +41,19 @@ class CudaStream final : public Stream {
   // True when new work should not be submitted because earlier work failed.
   bool skips() const noexcept { return capture_ == nullptr && failure_.failed(); }
 
+  // For kernels: not 0 while a host function's error waits to be reported. In pinned host memory.
+  const std::uint32_t* failure_word() const noexcept { return failure_.word(); }
+  // Asks `report` at every synchronize() from now on, for as long as it lives. Once for each report.
+  void listen_to(const std::shared_ptr<StreamReport>& report);
+
  private:
   const std::string& name() const noexcept;
+  std::exception_ptr take_reported() noexcept;
   [[noreturn]] void refuse(const std::string& message, const std::string& hint) const;
 
   Device& device_;
   cudaStream_t stream_ = nullptr;
+  std::vector<std::weak_ptr<StreamReport>> reports_;
   HostFailure failure_;
   FailureSlot failure_slot_{&failure_};
   HostCalls host_calls_;

@@ -6,15 +6,29 @@
 
 namespace headrace {
 
+HostFailure::HostFailure(const std::string& device) {
+  void* word = nullptr;
+  CUDA_CHECK(cudaHostAlloc(&word, sizeof(std::uint32_t), cudaHostAllocPortable | cudaHostAllocMapped), device);
+  word_ = static_cast<std::uint32_t*>(word);
+  mark(false);
+}
+
+HostFailure::~HostFailure() { cudaFreeHost(word_); }
+
+void HostFailure::mark(bool failed) noexcept {
+  std::atomic_ref(*word_).store(failed ? 1U : 0U, std::memory_order_release);
+  failed_.store(failed, std::memory_order_release);
+}
+
 void HostFailure::keep(std::exception_ptr error) noexcept {
   const std::lock_guard lock(mutex_);
   if (!error_) error_ = std::move(error);
-  failed_.store(true, std::memory_order_release);
+  mark(true);
 }
 
 std::exception_ptr HostFailure::take() noexcept {
   const std::lock_guard lock(mutex_);
-  failed_.store(false, std::memory_order_release);
+  mark(false);
   return std::exchange(error_, nullptr);
 }
 

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -16,13 +17,24 @@ namespace headrace {
 // The first exception of a stream's host functions. Thread-safe: CUDA calls them on a thread of its own.
 class HostFailure {
  public:
+  // Throws DeviceError without memory for the word.
+  explicit HostFailure(const std::string& device);
+  ~HostFailure();
+  HostFailure(const HostFailure&) = delete;
+  HostFailure& operator=(const HostFailure&) = delete;
+
+  // For kernels: not 0 while failed(). In pinned host memory.
+  const std::uint32_t* word() const noexcept { return word_; }
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
   void keep(std::exception_ptr error) noexcept;
   // The exception, null where there was none; afterwards there is none.
   std::exception_ptr take() noexcept;
 
  private:
+  void mark(bool failed) noexcept;
+
   std::atomic<bool> failed_{false};
+  std::uint32_t* word_ = nullptr;
   std::mutex mutex_;
   std::exception_ptr error_;  // by mutex_
 };

@@ -146,7 +146,8 @@ void StreamEngine::copy(std::uint64_t sequence) {
       CopyClock& clock = *copy_clocks_[r];
       const bool stamped = clock.stamps(sequence);
       if (stamped) clock.begin(*copy_streams_[r]);
-      copy_streams_[r]->copy(share.device.data(), share.host.data(), layout_.buffer_bytes);
+      copy_streams_[r]->copy(share.device.data(), share.host.data(), share.host.size());
+      if (conversion_) conversion_->submit(static_cast<int>(r), *copy_streams_[r], share.device, share.results);
       copy_streams_[r]->record(*share.ready);
       if (stamped) clock.end(*copy_streams_[r], sequence, static_cast<std::uint64_t>(share.rows));
     }

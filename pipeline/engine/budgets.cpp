@@ -36,7 +36,7 @@ void charge_slot(ChargedBytes& charged, const MemoryBudget& budget, std::uint64_
 }  // namespace
 
 void StreamEngine::allocate_slots() {
-  const Slot::Bytes one = Slot::bytes(*devices_, layout_);
+  const Slot::Bytes one = Slot::bytes(*devices_, layout_, conversion());
   const int wanted = options_.prefetch + 1;
   const int least = std::min(wanted, 2);
   const int pageable = slots_within(for_batches(memory_budget_.limit()), one.pageable, least, wanted);
@@ -46,7 +46,7 @@ void StreamEngine::allocate_slots() {
     ChargedBytes in_memory(memory_budget_), in_pinned(pinned_budget_);
     charge_slot(in_memory, memory_budget_, one.pageable, least);
     charge_slot(in_pinned, pinned_budget_, one.pinned, least);
-    slots_.push_back(std::make_unique<Slot>(*devices_, plan_.fields, layout_));
+    slots_.push_back(std::make_unique<Slot>(*devices_, host_.fields, layout_, conversion()));
     slots_.back()->pageable = std::move(in_memory);
     slots_.back()->pinned = std::move(in_pinned);
   }

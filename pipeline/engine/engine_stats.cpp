@@ -12,6 +12,13 @@ void add_work(StageStats& stage, const StageClock& clock) {
   stage.busy_ns += clock.ns();
 }
 
+std::uint64_t bytes_of_sample(const Fields& fields) {
+  std::uint64_t bytes = 0;
+  for (const Field& field : fields)
+    bytes += static_cast<std::uint64_t>(field.shape.elements()) * size_of(field.dtype);
+  return bytes;
+}
+
 void add_waits(StageStats& stage, const WaitClock& waits) {
   stage.wait_ns += waits.ns();
   waits.read_into(stage.waits);
@@ -44,7 +51,7 @@ void StreamEngine::add_compute_stats(std::vector<StageStats>& stages) const {
 }
 
 StageStats StreamEngine::copy_stats() const {
-  StageStats stage{.name = "copy", .kind = StageKind::kCopy, .threads = 0};
+  StageStats stage{.name = conversion_ ? "copy and convert" : "copy", .kind = StageKind::kCopy, .threads = 0};
   for (const auto& clock : copy_clocks_) {
     if (clock == nullptr) continue;
     ++stage.threads;
@@ -85,7 +92,7 @@ LoaderStats StreamEngine::stats() const {
     asked_ready += consumer.asked_ready.load();
     stats.asked += consumer.asked.load();
   }
-  stats.bytes = stats.examples * layout_.sample_bytes;
+  stats.bytes = stats.examples * bytes_of_sample(plan_.fields);
   if (stats.asked > 0) {
     stats.ready_batches = static_cast<double>(ready) / static_cast<double>(stats.asked);
     stats.ready_share = static_cast<double>(asked_ready) / static_cast<double>(stats.asked);

@@ -188,12 +188,14 @@ std::uint64_t StreamPlan::fingerprint() const {
 
 StreamPlan make_stream_plan(const PlanPtr& plan) { return Planner().plan(stages_of(plan)); }
 
-std::string explain_plan(const StreamPlan& plan) {
+std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>& on_device) {
   std::string text = describe(Stage{SourceStage{plan.source}}) + "\n";
   for (const Stage& stage : plan.index_stages) text += describe(stage) + "  [on indices]\n";
   for (std::size_t i = 0; i <= plan.sample_stages.size(); ++i) {
     if (plan.cache != nullptr && i == plan.cached_stages) text += describe(Stage{CacheStage{plan.cache}}) + "\n";
-    if (i < plan.sample_stages.size()) text += describe_sample_stage(plan.sample_stages[i]) + "\n";
+    if (i == plan.sample_stages.size()) break;
+    const bool marked = std::ranges::find(on_device, i) != on_device.end();
+    text += describe_sample_stage(plan.sample_stages[i]) + (marked ? "  [on the device]\n" : "\n");
   }
   for (const Field& field : plan.fields) {
     text += fmt::format("  -> {} {} {}\n", field.name, to_string(field.dtype), field.shape.to_string());

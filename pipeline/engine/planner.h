@@ -45,6 +45,7 @@ struct StreamPlan {
 // Throws ConfigError where the plan makes no sense, saying which stage and why.
 StreamPlan make_stream_plan(const PlanPtr& plan);
 
-std::string explain_plan(const StreamPlan& plan);
+// `on_device`: places of the sample stages that are marked as the devices'.
+std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>& on_device = {});
 
 }  // namespace headrace

@@ -4,31 +4,43 @@
 #include <utility>
 
 namespace headrace {
+namespace {
 
-Slot::Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout)
-    : layout_(&layout), fields_(fields.size()) {
+std::size_t host_bytes(const BatchLayout& layout, const DeviceConversion* conversion) {
+  return layout.buffer_bytes + (conversion != nullptr ? conversion->window_bytes() : 0);
+}
+
+}  // namespace
+
+Slot::Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout,
+           const DeviceConversion* conversion)
+    : layout_(&layout), conversion_(conversion), fields_(fields.size()) {
+  const std::size_t bytes = host_bytes(layout, conversion);
   for (int r = 0; r < layout.replicas; ++r) {
     Device& device = devices[r];
     const bool in_place = device.info().host_memory;
     SlotShare share;
-    share.host = in_place ? device.allocate(layout.buffer_bytes) : device.allocate_pinned(layout.buffer_bytes);
-    if (!in_place) share.device = device.allocate(layout.buffer_bytes);
-    std::memset(share.host.data(), 0, layout.buffer_bytes);
+    share.host = in_place ? device.allocate(bytes) : device.allocate_pinned(bytes);
+    if (!in_place) share.device = device.allocate(bytes);
+    if (conversion != nullptr) share.results = device.allocate(conversion->result_bytes());
+    std::memset(share.host.data(), 0, bytes);
     share.ready = device.create_event();
     share.fence = device.create_event();
     const Buffer& batch = in_place ? share.host : share.device;
     for (std::size_t i = 0; i < fields.size(); ++i) {
-      share.tensors.push_back(
-          batch.view(fields[i].shape.with_front(layout.local_rows), fields[i].dtype, layout.offset[i]));
+      const TensorView made = conversion != nullptr ? conversion->result(share.results, i) : TensorView{};
+      const TensorView arrived =
+          batch.view(fields[i].shape.with_front(layout.local_rows), fields[i].dtype, layout.offset[i]);
+      share.tensors.push_back(made.defined() ? made : arrived);
     }
     shares.push_back(std::move(share));
   }
 }
 
-Slot::Bytes Slot::bytes(DeviceGroup& devices, const BatchLayout& layout) {
+Slot::Bytes Slot::bytes(DeviceGroup& devices, const BatchLayout& layout, const DeviceConversion* conversion) {
   Bytes bytes;
   for (int r = 0; r < layout.replicas; ++r) {
-    (devices[r].info().host_memory ? bytes.pageable : bytes.pinned) += layout.buffer_bytes;
+    (devices[r].info().host_memory ? bytes.pageable : bytes.pinned) += host_bytes(layout, conversion);
   }
   return bytes;
 }
@@ -57,6 +69,17 @@ void Slot::clear_rest(SlotShare& share) {
                 static_cast<std::size_t>(share.used_rows - share.rows) * bytes);
   }
   share.used_rows = share.rows;
+}
+
+void Slot::draw_windows(std::uint64_t seed) {
+  if (conversion_ == nullptr) return;
+  for (SlotShare& share : shares) {
+    const auto first = static_cast<std::size_t>(share.first), rows = static_cast<std::size_t>(share.rows);
+    conversion_->draw({.seed = seed,
+                       .records = std::span(records).subspan(first, rows),
+                       .passes = std::span(passes).subspan(first, rows)},
+                      share.host.data());
+  }
 }
 
 void Slot::close_gaps() {

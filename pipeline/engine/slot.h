@@ -13,6 +13,7 @@
 #include "headrace/pipeline/batch.h"
 #include "headrace/pipeline/engine/batch_layout.h"
 #include "headrace/pipeline/engine/charged_bytes.h"
+#include "headrace/pipeline/engine/device_conversion.h"
 #include "headrace/pipeline/engine/failure.h"
 #include "headrace/pipeline/stages/sample_program.h"
 
@@ -21,7 +22,8 @@ namespace headrace {
 // What a slot holds for one replica.
 struct SlotShare {
   Buffer host;                      // rows are written here: the batch itself, or pinned memory
-  Buffer device;                    // the batch where the host cannot write it in place; else empty
+  Buffer device;                    // where `host` is copied to, if the host cannot write it in place; else empty
+  Buffer results;                   // of the fields that the device converts; else empty
   std::vector<TensorView> tensors;  // of the batch
   std::unique_ptr<Event> ready;     // recorded by the copy; never recorded where there is none
   std::unique_ptr<Event> fence;     // recorded by the consumer when it gives the batch back
@@ -36,14 +38,15 @@ class Slot {
  public:
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 
-  Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout);
+  // `fields` and `layout` are of the rows the host writes. `conversion` is null where the devices convert nothing.
+  Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout, const DeviceConversion* conversion);
 
   // Host memory one takes.
   struct Bytes {
     std::uint64_t pageable = 0;
     std::uint64_t pinned = 0;
   };
-  static Bytes bytes(DeviceGroup& devices, const BatchLayout& layout);
+  static Bytes bytes(DeviceGroup& devices, const BatchLayout& layout, const DeviceConversion* conversion);
 
   // Takes the next batch in: `records` and `passes` are filled in afterwards. Rows without an example
   // become zero.
@@ -57,6 +60,9 @@ class Slot {
   void fail(Failure failure);
   // Remembers a row that could not be written, though the batch goes on without it. Thread-safe.
   void set_aside(BadRecord bad);
+  // Once it is known which records the rows hold: what the devices need to know of each. Nothing where they
+  // convert nothing.
+  void draw_windows(std::uint64_t seed);
   // Once all rows were written: moves the others up over those that were set aside, and counts only them. `bad` is
   // in order of rows.
   void close_gaps();
@@ -94,6 +100,7 @@ class Slot {
   void clear_rest(SlotShare& share);
 
   const BatchLayout* layout_;
+  const DeviceConversion* conversion_;
   std::size_t fields_;
   std::mutex failure_mutex_;
 };

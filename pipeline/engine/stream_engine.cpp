@@ -45,6 +45,14 @@ LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, con
   return options;
 }
 
+// No batch is sent anywhere.
+bool all_in_place(const DeviceGroup& devices) {
+  for (int r = 0; r < devices.size(); ++r) {
+    if (!devices[r].info().host_memory) return false;
+  }
+  return true;
+}
+
 int compute_threads(const LoaderOptions& options) {
   if (options.threads > 0) return options.threads;
   const int processors = tbb::info::default_concurrency();
@@ -74,9 +82,11 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
       threads_(compute_threads(options_)),
       reader_count_(reader_threads(options_, plan_)),
       fingerprint_(mix_seed(plan_.fingerprint(), options_.seed)),
+      split_(split_for_devices(plan_, devices, options_.convert)),
+      host_(host_part(plan_, split_.passes)),
       schedule_(plan_, options_.seed, options_.epochs),
-      layout_(plan_.fields, plan_.batch->global, devices.size()),
-      program_(plan_),
+      layout_(host_.fields, plan_.batch->global, devices.size()),
+      program_(host_),
       copier_(RowCopier::of(*plan_.source, program_)),
       process_(getpid()),
       start_ns_(now_ns()),
@@ -95,6 +105,11 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
   for (const PlannedOperation& planned : plan_.batch_operations) mixers_.emplace_back(planned, plan_.fields);
   for (Consumer& consumer : consumers_) consumer.taken.store(first_);
   if (!options_.errors.quarantine.empty()) quarantine_.emplace(options_.errors.quarantine);
+  if (!all_in_place(devices)) {
+    const char* where = split_.passes.empty() ? "on the host" : "on the device";
+    note({.what = "conversion", .value = where, .reason = split_.reason});
+  }
+  if (!split_.passes.empty()) conversion_.emplace(devices, plan_.fields, split_.passes, layout_);
   allocate_slots();
   if (options_.trace_spans > 0) trace_ = std::make_unique<Trace>(options_.trace_spans);
   for (int r = 0; r < devices.size(); ++r) {
@@ -154,6 +169,7 @@ void StreamEngine::shut_down() noexcept {
   for (EngineThread& thread : workers_) thread.end(kGrace);
   copy_streams_.clear();
   slots_.clear();
+  conversion_.reset();
 }
 
 bool StreamEngine::is_forked() const noexcept { return getpid() != process_; }

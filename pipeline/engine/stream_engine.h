@@ -18,6 +18,7 @@
 #include "headrace/pipeline/engine/autotuner.h"
 #include "headrace/pipeline/engine/batch_schedule.h"
 #include "headrace/pipeline/engine/copy_clock.h"
+#include "headrace/pipeline/engine/device_split.h"
 #include "headrace/pipeline/engine/engine_thread.h"
 #include "headrace/pipeline/engine/memory_budget.h"
 #include "headrace/pipeline/engine/quarantine.h"
@@ -46,7 +47,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
 
   const BatchLayout& layout() const noexcept { return layout_; }
   const BatchSchedule& schedule() const noexcept { return schedule_; }
-  const Fields& fields() const noexcept { return plan_.fields; }
+  const Fields& fields() const noexcept { return plan_.fields; }  // of a finished sample
   int threads() const noexcept { return active_threads_.load(std::memory_order_relaxed); }
   bool tuned() const noexcept { return tuned_.load(std::memory_order_relaxed); }
   std::vector<Choice> choices() const;
@@ -73,6 +74,8 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   Slot& slot_of(std::uint64_t sequence) const noexcept { return *slots_[sequence % slots_.size()]; }
   bool copies(const SlotShare& share) const noexcept { return static_cast<bool>(share.device); }
   bool copies() const noexcept;
+
+  const DeviceConversion* conversion() const noexcept { return conversion_ ? &*conversion_ : nullptr; }
 
   // budgets.cpp: construction.
   void allocate_slots();
@@ -149,8 +152,10 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   int threads_;       // that exist
   int reader_count_;  // the same
   std::uint64_t fingerprint_;
+  DeviceSplit split_;
+  StreamPlan host_;  // of `plan_`, without what the devices do
   BatchSchedule schedule_;
-  BatchLayout layout_;
+  BatchLayout layout_;  // of the rows that the host writes
   SampleProgram program_;
   std::optional<RowCopier> copier_;  // where rows are only copied
   Stores stores_ = Stores::kCached;  // into the slots
@@ -161,6 +166,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   std::uint64_t start_ns_;
 
   MemoryBudget memory_budget_, pinned_budget_;
+  std::optional<DeviceConversion> conversion_;  // nothing where the host does everything
   std::vector<std::unique_ptr<Slot>> slots_;
   std::unique_ptr<Trace> trace_;                         // null: nothing is traced
   std::vector<std::unique_ptr<CopyClock>> copy_clocks_;  // one a replica; null where nothing is copied

@@ -285,6 +285,7 @@ void StreamEngine::wrote(Slot& slot, std::int64_t count, ThreadState& state) {
   if (slot.mixing == 0) settle(slot, state);
   if (mix_next(slot)) return;
   if (!copies()) return make_ready(slot);
+  if (!slot.failure) slot.draw_windows(options_.seed);
   {
     const std::lock_guard lock(mutex_);
     slot.assembled = true;

@@ -39,4 +39,7 @@ struct PixelWork {
 
 void convert_pixels(const PixelWork& work);
 
+// What normalising elements of type `from` (u8 or f32) does to each of so many channels.
+ChannelScale scale_of(const Normalize& options, DType from, std::int64_t channels);
+
 }  // namespace headrace

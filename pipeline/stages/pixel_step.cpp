@@ -1,8 +1,5 @@
 #include "headrace/pipeline/stages/pixel_step.h"
 
-#include <fmt/format.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/stages/canvas.h"
 #include "headrace/pipeline/stages/cutout.h"
 #include "headrace/pipeline/stages/image_shape.h"
@@ -20,15 +17,7 @@ PixelStep::PixelStep(const Field& input)
 bool PixelStep::add_scale(const Normalize& options, const Field& field) {
   if (scale_ || (to_type_ == DType::kU8 && from_type_ == DType::kF32)) return false;
   if (!image_ && options.mean.size() > 1) channels_ = static_cast<std::int64_t>(options.mean.size());
-  const double unit = field.dtype == DType::kU8 ? 255.0 : 1.0;
-  std::vector<float> scales, shifts;
-  for (std::int64_t c = 0; c < channels_; ++c) {
-    const std::size_t entry = options.mean.size() == 1 ? 0 : static_cast<std::size_t>(c);
-    const double deviation = options.std[entry];
-    scales.push_back(static_cast<float>(1.0 / (unit * deviation)));
-    shifts.push_back(static_cast<float>(-static_cast<double>(options.mean[entry]) / deviation));
-  }
-  scale_.emplace(std::move(scales), std::move(shifts));
+  scale_ = scale_of(options, field.dtype, channels_);
   to_type_ = DType::kF32;
   return true;
 }
@@ -41,14 +30,11 @@ bool PixelStep::add(const PlannedOperation& planned, const Field& field) {
     return true;
   }
   if (!holes_.empty()) return false;
-  if (const auto* crop = std::get_if<PadCrop>(&operation)) {
-    if (moves_pixels() || values_or_layout) return false;
-    crop_ = {.options = *crop, .number = planned.number};
-  } else if (const auto* center = std::get_if<CenterCrop>(&operation)) {
-    turns_.emplace_back(Center{center->size});
-  } else if (const auto* flip = std::get_if<Flip>(&operation)) {
-    turns_.emplace_back(Mirror{.options = *flip, .number = planned.number});
-  } else if (const auto* normalize = std::get_if<Normalize>(&operation)) {
+  if (WindowChooser::takes(operation)) {
+    const bool pads = std::holds_alternative<PadCrop>(operation);
+    return !(pads && values_or_layout) && window_.add(planned);
+  }
+  if (const auto* normalize = std::get_if<Normalize>(&operation)) {
     // After flatten() several means would be taken for channels that are no longer there.
     return !(flat_ && normalize->mean.size() > 1) && add_scale(*normalize, field);
   } else if (const auto* cast = std::get_if<Cast>(&operation)) {
@@ -65,62 +51,17 @@ bool PixelStep::add(const PlannedOperation& planned, const Field& field) {
   return true;
 }
 
-PixelStep::Window PixelStep::pad_and_crop(const FieldView& in, const StepContext& context) const {
-  const PadCrop& options = crop_->options;
+PixelStep::Source PixelStep::padded(const FieldView& in, const PadCrop& options, const CropWindow& window,
+                                    const StepContext& context) const {
   const std::int64_t pixel = channels_ * static_cast<std::int64_t>(size_of(from_type_));
-  const std::int64_t height = in.shape[0], width = in.shape[1];
-  const std::int64_t down = height + 2 * options.pad - options.size;
-  const std::int64_t right = width + 2 * options.pad - options.size;
-  if (down < 0 || right < 0 ||
-      (options.padding == Padding::kReflect && (options.pad >= height || options.pad >= width))) {
-    throw Error(
-        ErrorCode::kDataCorrupt,
-        fmt::format("an image of {} x {} is too small for {}", height, width, describe(Operation{options})),
-        "resize() first");
-  }
-  Philox random = context.random(crop_->number);
-  const std::int64_t top = random.below(static_cast<std::uint32_t>(down + 1));
-  const std::int64_t left = random.below(static_cast<std::uint32_t>(right + 1));
   Canvas& canvas = context.scratch->canvas;
-  const CanvasImage image{.data = in.bytes.data(), .height = height, .width = width, .pixel_bytes = pixel};
-  draw_on_canvas(canvas, image, options, top);
-  return {.data = canvas.bytes.data(),
-          .stride = (width + 2 * options.pad) * pixel,
-          .top = top,
-          .left = left,
-          .height = options.size,
-          .width = options.size};
+  const CanvasImage image{
+      .data = in.bytes.data(), .height = in.shape[0], .width = in.shape[1], .pixel_bytes = pixel};
+  draw_on_canvas(canvas, image, options, window.top);
+  return {.data = canvas.bytes.data(), .stride = (image.width + 2 * options.pad) * pixel};
 }
 
-bool PixelStep::Mirror::drawn(const StepContext& context) const {
-  const bool alternating = options.draw == FlipDraw::kAlternating;
-  StepContext keyed = context;
-  if (alternating) keyed.pass = 0;
-  const bool mirrored = keyed.random(number).uniform() < options.probability;
-  return mirrored ^ (alternating && context.pass % 2 == 1);
-}
-
-void PixelStep::turn(Window& window, const StepContext& context) const {
-  for (const auto& turn : turns_) {
-    if (const auto* mirror = std::get_if<Mirror>(&turn)) {
-      window.mirrored ^= mirror->drawn(context);
-      continue;
-    }
-    const std::int64_t size = std::get<Center>(turn).size;
-    const std::int64_t down = window.height - size, right = window.width - size;
-    if (down < 0 || right < 0) {
-      throw Error(
-          ErrorCode::kDataCorrupt,
-          fmt::format("an image of {} x {} is smaller than center_crop({})", window.height, window.width, size),
-          "resize() first");
-    }
-    window.top += down / 2;
-    window.left += window.mirrored ? right - right / 2 : right / 2;
-    window.height = window.width = size;
-  }
-}
-
-void PixelStep::cut_holes(const Window& window, const StepContext& context, std::byte* result) const {
+void PixelStep::cut_holes(const CropWindow& window, const StepContext& context, std::byte* result) const {
   const PixelTarget target{.data = result,
                            .height = window.height,
                            .width = window.width,
@@ -133,7 +74,7 @@ void PixelStep::cut_holes(const Window& window, const StepContext& context, std:
   }
 }
 
-PixelWork PixelStep::work_for(const FieldView& in, const Window& window) const {
+PixelWork PixelStep::work_for(const FieldView& in, const Source& source, const CropWindow& window) const {
   const auto element = static_cast<std::int64_t>(size_of(from_type_));
   PixelWork work{.height = window.height,
                  .width = window.width,
@@ -151,8 +92,8 @@ PixelWork PixelStep::work_for(const FieldView& in, const Window& window) const {
   }
   work.deeper = element;
   work.right = channels_ * element;
-  work.down = window.stride;
-  work.from = window.data + window.top * window.stride + window.left * work.right;
+  work.down = source.stride;
+  work.from = source.data + window.top * source.stride + window.left * work.right;
   if (window.mirrored) {
     work.from += (window.width - 1) * work.right;
     work.right = -work.right;
@@ -160,7 +101,7 @@ PixelWork PixelStep::work_for(const FieldView& in, const Window& window) const {
   return work;
 }
 
-Shape PixelStep::result_shape(const FieldView& in, const Window& window) const {
+Shape PixelStep::result_shape(const FieldView& in, const CropWindow& window) const {
   if (flat_) return Shape{in.shape.rank() == 3 ? window.height * window.width * channels_ : in.shape.elements()};
   if (!image_) return in.shape;
   return to_layout_ == ImageLayout::kChannelsFirst ? Shape{channels_, window.height, window.width}
@@ -168,19 +109,16 @@ Shape PixelStep::result_shape(const FieldView& in, const Window& window) const {
 }
 
 FieldView PixelStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
-  Window window{.data = in.bytes.data(), .height = 1};
-  if (image_) {
-    const bool planes = from_layout_ == ImageLayout::kChannelsFirst;
-    window.height = in.shape[planes ? 1 : 0];
-    window.width = in.shape[planes ? 2 : 1];
-  } else {
-    window.width = in.shape.elements() / channels_;
-  }
-  window.stride = window.width * channels_ * static_cast<std::int64_t>(size_of(from_type_));
-  if (crop_) window = pad_and_crop(in, context);
-  turn(window, context);
+  const bool planes = from_layout_ == ImageLayout::kChannelsFirst;
+  const std::int64_t height = image_ ? in.shape[planes ? 1 : 0] : 1;
+  const std::int64_t width = image_ ? in.shape[planes ? 2 : 1] : in.shape.elements() / channels_;
+  Source source{.data = in.bytes.data(),
+                .stride = width * channels_ * static_cast<std::int64_t>(size_of(from_type_))};
+  CropWindow window = window_.crop(height, width, context);
+  if (const PadCrop* options = window_.padding()) source = padded(in, *options, window, context);
+  window_.turn(window, context);
 
-  PixelWork work = work_for(in, window);
+  PixelWork work = work_for(in, source, window);
   const std::int64_t elements = window.height * window.width * channels_;
   const std::span<std::byte> out = output.take(static_cast<std::size_t>(elements) * size_of(to_type_));
   work.to = out.data();

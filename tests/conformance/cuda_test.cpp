@@ -1,7 +1,8 @@
-// The CUDA backend against the same suites, two logical replicas on the first GPU. Skips where there is none.
+// The CUDA backend against the same suites, logical replicas on the first GPU. Skips where there is none.
 #include <fmt/format.h>
 
 #include "headrace/devices/registry.h"
+#include "headrace/tests/conformance/collective_suite.h"
 #include "headrace/tests/conformance/device_suite.h"
 #include "headrace/tests/conformance/input_kernels_suite.h"
 #include "headrace/tests/conformance/stream_failure_suite.h"
@@ -31,5 +32,6 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, DeviceSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, StreamSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, StreamFailureSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, InputKernelsSuite, Cuda);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, CollectiveSuite, Cuda);
 
 }  // namespace headrace::test

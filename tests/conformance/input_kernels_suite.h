@@ -39,6 +39,18 @@ class InputKernelsSuite : public DeviceFixture<Target> {
       return product + shift[index(channel)];
     }
 
+    // Of a window's pixel, the border made the simplest way.
+    float wanted_of(const PixelWindow& window, std::int64_t image, std::int64_t y, std::int64_t x,
+                    std::int64_t channel, std::int64_t width, std::int64_t pad, PixelBorder border) const {
+      std::int64_t row = window.top + y - pad;
+      std::int64_t column = window.left + (window.mirrored != 0 ? width - 1 - x : x) - pad;
+      const bool outside = row < 0 || row >= h || column < 0 || column >= w;
+      if (outside && border == PixelBorder::kZero) return shift[index(channel)];
+      while (row < 0 || row >= h) row = row < 0 ? -row : 2 * (h - 1) - row;
+      while (column < 0 || column >= w) column = column < 0 ? -column : 2 * (w - 1) - column;
+      return wanted(image, row * w + column, channel);
+    }
+
     static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
   };
 
@@ -67,6 +79,28 @@ class InputKernelsSuite : public DeviceFixture<Target> {
     images.shift_buffer = upload(stream, images.shift);
     images.out = this->device().allocate(images.bytes.size() * sizeof(float));
     return images;
+  }
+
+  struct Windows {
+    std::vector<PixelWindow> list;
+    Buffer buffer;
+  };
+
+  // One an image, of this size: the corners of what is possible, then random ones.
+  Windows make_windows(Stream& stream, const Images& images, const Shape& size, std::int64_t pad) {
+    Windows windows;
+    Philox random(RandomKey{.seed = 7});
+    const auto down = static_cast<std::uint32_t>(images.h + 2 * pad - size[0]);
+    const auto right = static_cast<std::uint32_t>(images.w + 2 * pad - size[1]);
+    for (std::int64_t i = 0; i < images.n; ++i) {
+      const std::uint32_t top = i == 0 ? 0 : i == 1 ? down : random.below(down + 1);
+      const std::uint32_t left = i == 0 ? 0 : i == 1 ? right : random.below(right + 1);
+      windows.list.push_back({.top = static_cast<std::int32_t>(top),
+                              .left = static_cast<std::int32_t>(left),
+                              .mirrored = static_cast<std::int32_t>(i % 2)});
+    }
+    windows.buffer = upload(stream, windows.list);
+    return windows;
   }
 
   template <typename T>
@@ -101,6 +135,83 @@ TYPED_TEST_P(InputKernelsSuite, ConvertsEveryPixelInBothLayouts) {
       }
     }
   }
+}
+
+// Every way to place a window, on sizes with and without a remainder of a GPU's block.
+TYPED_TEST_P(InputKernelsSuite, CropsPadsAndFlips) {
+  const auto stream = this->device().create_stream();
+  struct Case {
+    Shape in;
+    std::int64_t height, width, pad;
+    PixelBorder border;
+  };
+  for (const Case& c :
+       {Case{{1, 1, 1, 1}, 1, 1, 0, PixelBorder::kZero}, Case{{9, 32, 32, 3}, 32, 32, 4, PixelBorder::kZero},
+        Case{{9, 32, 32, 3}, 32, 32, 2, PixelBorder::kReflect}, Case{{4, 5, 7, 1}, 3, 8, 4, PixelBorder::kReflect},
+        Case{{4, 5, 7, 2}, 9, 4, 3, PixelBorder::kZero}, Case{{3, 60, 80, 3}, 50, 61, 0, PixelBorder::kZero}}) {
+    auto images = this->make(*stream, c.in);
+    const auto windows = this->make_windows(*stream, images, {c.height, c.width}, c.pad);
+    images.out = this->device().allocate(static_cast<std::size_t>(images.n * c.height * c.width * images.c) *
+                                         sizeof(float));
+    for (const ImageLayout layout : {ImageLayout::kChannelsLast, ImageLayout::kChannelsFirst}) {
+      const bool nhwc = layout == ImageLayout::kChannelsLast;
+      PixelConversion conversion = images.conversion(layout);
+      conversion.out = images.out.view(
+          nhwc ? Shape{images.n, c.height, c.width, images.c} : Shape{images.n, images.c, c.height, c.width},
+          DType::kF32);
+      conversion.windows = windows.buffer.view({images.n, 3}, DType::kI32);
+      conversion.pad = c.pad;
+      conversion.border = c.border;
+      this->device().input_kernels()->convert_pixels(*stream, conversion);
+      const std::vector<float> result = this->template download<float>(*stream, images.out);
+      std::size_t at = 0;
+      for (std::int64_t n = 0; n < images.n; ++n) {
+        for (std::int64_t i = 0; i < c.height * c.width * images.c; ++i, ++at) {
+          const std::int64_t channel = nhwc ? i % images.c : i / (c.height * c.width);
+          const std::int64_t pixel = nhwc ? i / images.c : i % (c.height * c.width);
+          ASSERT_EQ(result[at], images.wanted_of(windows.list[static_cast<std::size_t>(n)], n, pixel / c.width,
+                                                 pixel % c.width, channel, c.width, c.pad, c.border))
+              << c.in.to_string() << " pad " << c.pad << (nhwc ? " NHWC " : " NCHW ") << at;
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST_P(InputKernelsSuite, RefusesWindowsThatDoNotFit) {
+  const auto stream = this->device().create_stream();
+  const auto images = this->make(*stream, {2, 4, 5, 3});
+  const auto windows = this->make_windows(*stream, images, {4, 5}, 1);
+  PixelConversion good = images.conversion(ImageLayout::kChannelsLast);
+  good.windows = windows.buffer.view({2, 3}, DType::kI32);
+  good.pad = 1;
+  this->device().input_kernels()->convert_pixels(*stream, good);
+  const auto refused = [&](PixelConversion bad) {
+    EXPECT_THROW(this->device().input_kernels()->convert_pixels(*stream, bad), ConfigError);
+  };
+  PixelConversion bad = good;
+  bad.windows = {};
+  refused(bad);
+  bad = good;
+  bad.windows.shape = {3, 3};
+  refused(bad);
+  bad = good;
+  bad.windows.dtype = DType::kF32;
+  refused(bad);
+  bad = good;
+  bad.pad = -1;
+  refused(bad);
+  bad = good;
+  bad.pad = 4;
+  bad.border = PixelBorder::kReflect;
+  refused(bad);
+  bad = good;
+  bad.out.shape = {2, 7, 5, 3};
+  refused(bad);
+  bad = good;
+  bad.out.shape = {1, 4, 5, 3};
+  refused(bad);
+  EXPECT_NO_THROW(stream->synchronize());
 }
 
 TYPED_TEST_P(InputKernelsSuite, RunsInStreamOrderAndInCaptures) {
@@ -140,7 +251,7 @@ TYPED_TEST_P(InputKernelsSuite, RefusesWhatDoesNotFit) {
   EXPECT_NO_THROW(stream->synchronize());
 }
 
-REGISTER_TYPED_TEST_SUITE_P(InputKernelsSuite, ConvertsEveryPixelInBothLayouts, RunsInStreamOrderAndInCaptures,
-                            RefusesWhatDoesNotFit);
+REGISTER_TYPED_TEST_SUITE_P(InputKernelsSuite, ConvertsEveryPixelInBothLayouts, CropsPadsAndFlips,
+                            RefusesWindowsThatDoNotFit, RunsInStreamOrderAndInCaptures, RefusesWhatDoesNotFit);
 
 }  // namespace headrace::test

@@ -102,6 +102,27 @@ TYPED_TEST_P(KernelsElementwiseSuite, ScaleShift) {
   }
 }
 
+TYPED_TEST_P(KernelsElementwiseSuite, ConvertRoundsToTheNearestAndWidensExactly) {
+  for (const Shape& shape : this->kShapes) {
+    const TensorView x = this->wide(shape, 9), half = this->result(shape, DType::kBF16),
+                     back = this->result(shape);
+    this->run([&](Stream& stream) { this->kernels().convert(stream, x, half); }, {half});
+    const Reals rounded = in_precision(Precision::kBF16, this->read_reals(x));
+    EXPECT_EQ(this->read_reals(half), rounded) << shape.to_string();
+    this->run([&](Stream& stream) { this->kernels().convert(stream, half, back); }, {back});
+    EXPECT_EQ(this->read_reals(back), rounded) << shape.to_string();
+    this->run([&](Stream& stream) { this->kernels().convert(stream, x, back); }, {back});
+    EXPECT_EQ(this->read_reals(back), this->read_reals(x)) << shape.to_string();
+  }
+  const TensorView halfway =
+      this->tensor({4}, std::vector<float>{1.00390625F, 1.01171875F, -1.00390625F, 3.4e38F});
+  const TensorView half = this->result({4}, DType::kBF16);
+  this->kernels().convert(this->stream(), halfway, half);
+  EXPECT_EQ(this->read_reals(half), (Reals{1, 1.015625, -1, std::numeric_limits<double>::infinity()}));
+  EXPECT_THROW(this->kernels().convert(this->stream(), halfway, this->result({4}, DType::kU8)), ConfigError);
+  EXPECT_THROW(this->kernels().convert(this->stream(), halfway, this->result({5})), ConfigError);
+}
+
 TYPED_TEST_P(KernelsElementwiseSuite, DropoutMaskIsTheStatedFunction) {
   for (const Shape& shape : {Shape{1, 1}, Shape{3, 7}, Shape{4, 5, 5, 3}, Shape{2, 1000}}) {
     const TensorView x = this->random(shape, 9);
@@ -150,7 +171,7 @@ TYPED_TEST_P(KernelsElementwiseSuite, WrongArgumentsAreRefusedAtOnce) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsElementwiseSuite, ActivationForward, ActivationBackward, AddAndAccumulate,
-                            ScaleShift, DropoutMaskIsTheStatedFunction, DropoutKeepsItsShareAndForgetsTheReplicas,
-                            WrongArgumentsAreRefusedAtOnce);
+                            ScaleShift, ConvertRoundsToTheNearestAndWidensExactly, DropoutMaskIsTheStatedFunction,
+                            DropoutKeepsItsShareAndForgetsTheReplicas, WrongArgumentsAreRefusedAtOnce);
 
 }  // namespace headrace::test

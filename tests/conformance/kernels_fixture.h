@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/bf16.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/device_group.h"
 #include "headrace/devices/kernels.h"
@@ -71,7 +72,13 @@ class KernelsFixture : public ::testing::Test {
     stream().synchronize();
     return values;
   }
-  Reals read_reals(const TensorView& view) { return reals(read<float>(view)); }
+  // Of f32 or bf16.
+  Reals read_reals(const TensorView& view) {
+    if (view.dtype == DType::kF32) return reals(read<float>(view));
+    Reals values;
+    for (const BFloat16 value : read<BFloat16>(view)) values.push_back(static_cast<double>(widened(value)));
+    return values;
+  }
   template <typename T>
   void write(const TensorView& view, const std::vector<T>& values) {
     stream().copy(view.data, values.data(), view.bytes());

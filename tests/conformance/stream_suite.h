@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -135,6 +137,48 @@ TYPED_TEST_P(StreamSuite, ALaterRecordElsewhereDoesNotReleaseAWaitForTheFormerOn
   EXPECT_TRUE(this->eventually(*passed));
 }
 
+TYPED_TEST_P(StreamSuite, TimedEventsTellTheTimeBetweenThem) {
+  const auto begin = this->device().create_timed_event();
+  const auto middle = this->device().create_timed_event();
+  const auto end = this->device().create_timed_event();
+  constexpr std::chrono::milliseconds kWork{20};
+  this->a_->record(*begin);
+  this->a_->call([&] { std::this_thread::sleep_for(kWork); });
+  this->a_->record(*middle);
+  this->b_->wait(*middle);  // across streams
+  this->b_->record(*end);
+  end->wait();
+  const std::int64_t work = middle->ns_since(*begin).value();
+  EXPECT_GE(work, 19'000'000);
+  EXPECT_LT(work, 10'000'000'000);
+  EXPECT_GE(end->ns_since(*middle).value(), 0);
+  EXPECT_NEAR(static_cast<double>(end->ns_since(*begin).value()),
+              static_cast<double>(work + end->ns_since(*middle).value()), 10'000.0);
+  EXPECT_EQ(begin->ns_since(*begin), 0);
+}
+
+TYPED_TEST_P(StreamSuite, AnEventTellsNoTimeUnlessItIsTimedRecordedAndComplete) {
+  const auto timed = this->device().create_timed_event();
+  const auto other = this->device().create_timed_event();
+  const auto plain = this->device().create_event();
+  EXPECT_EQ(timed->ns_since(*other), std::nullopt) << "never recorded";
+  this->a_->record(*timed);
+  this->a_->record(*plain);
+  this->a_->synchronize();
+  EXPECT_EQ(timed->ns_since(*other), std::nullopt) << "the earlier one was never recorded";
+  EXPECT_EQ(other->ns_since(*timed), std::nullopt) << "the later one was never recorded";
+  EXPECT_EQ(plain->ns_since(*timed), std::nullopt);
+  EXPECT_EQ(timed->ns_since(*plain), std::nullopt);
+  Gate gate;
+  this->a_->call(gate.blocker());
+  this->a_->record(*other);
+  EXPECT_EQ(other->ns_since(*timed), std::nullopt) << "not complete";
+  gate.open();
+  other->wait();
+  EXPECT_GT(other->ns_since(*timed).value(), 0);
+  EXPECT_NO_THROW(this->a_->synchronize()) << "asking too early is no error";
+}
+
 TYPED_TEST_P(StreamSuite, CapturedWorkDoesTheSameAtEveryLaunch) {
   const Buffer from = this->device().allocate(64);
   const Buffer to = this->device().allocate(64);
@@ -213,6 +257,8 @@ REGISTER_TYPED_TEST_SUITE_P(StreamSuite, WorkRunsInTheOrderOfSubmission, Submitt
                             AnEventNeverRecordedIsComplete, AnEventHoldsBackAnotherStreamUntilItsWorkIsDone,
                             AnEventAlreadyCompleteHoldsNothingBack, RecordingAgainDoesNotMoveAWaitAlreadySubmitted,
                             ALaterRecordElsewhereDoesNotReleaseAWaitForTheFormerOne,
+                            TimedEventsTellTheTimeBetweenThem,
+                            AnEventTellsNoTimeUnlessItIsTimedRecordedAndComplete,
                             CapturedWorkDoesTheSameAtEveryLaunch, CapturedWorkMayBeLaunchedOnAnotherStream,
                             CapturedEventsStandForTheirLaunch, TenThousandHandoversKeepTheOrder);
 

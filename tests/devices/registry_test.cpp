@@ -30,9 +30,11 @@ class FakeGpu final : public Device {
   MemoryUse memory_use() const noexcept override { return inner_.memory_use(); }
   std::unique_ptr<Stream> create_stream() override { return inner_.create_stream(); }
   std::unique_ptr<Event> create_event() override { return inner_.create_event(); }
+  std::unique_ptr<Event> create_timed_event() override { return inner_.create_timed_event(); }
   Buffer allocate(std::size_t bytes) override { return inner_.allocate(bytes); }
   Buffer allocate_pinned(std::size_t bytes) override { return inner_.allocate_pinned(bytes); }
   Kernels* kernels() noexcept override { return trains_ == Trains::kYes ? inner_.kernels() : nullptr; }
+  std::string why_no_kernels() override { return "its wheels came off"; }
   void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override {
     inner_.release(data, bytes, place);
   }
@@ -58,6 +60,9 @@ class FakeCuda final : public Backend {
   }
   std::unique_ptr<Device> open(int ordinal, const std::string& name, int) const override {
     return std::make_unique<FakeGpu>(ordinal, name, trains_);
+  }
+  std::unique_ptr<Collective> create_collective(DeviceGroup& devices) const override {
+    throw DeviceError(ErrorCode::kUnsupported, "asked the fake", devices[0].info().name);
   }
   std::vector<Finding> diagnose() const override { return {}; }
 
@@ -121,8 +126,9 @@ TEST_F(RegistryTest, AutoTakesOnlyWhatServesTheNeed) {
 }
 
 TEST_F(RegistryTest, ANamedGpuThatCannotTrainIsRefusedForTraining) {
-  EXPECT_THAT(refused("cuda:1", &feeders, DeviceNeed::kKernels),
-              HasSubstr("unsupported: cuda:1: this build's cuda backend feeds batches but cannot train yet"));
+  EXPECT_THAT(
+      refused("cuda:1", &feeders, DeviceNeed::kKernels),
+      HasSubstr("unsupported: cuda:1: the cuda backend feeds batches but cannot train here: its wheels came off"));
 }
 
 TEST_F(RegistryTest, TheEnvironmentOverridesAutoOnly) {
@@ -151,6 +157,27 @@ TEST_F(RegistryTest, OtherMakersAreAnsweredAsUnsupported) {
     EXPECT_THAT(refused(name, &gpus), HasSubstr("unsupported: ")) << name;
     EXPECT_THAT(refused(name, &gpus), HasSubstr("not supported")) << name;
   }
+}
+
+TEST_F(RegistryTest, ACollectiveIsThatOfTheDevicesBackend) {
+  const std::vector<const Backend*> table{&cpu, &gpus};
+  DeviceGroup two_cpus = open_devices("cpu:2", DeviceNeed::kMemory, table);
+  EXPECT_EQ(create_collective(two_cpus, table)->size(), 2);
+  DeviceGroup two_gpus = open_devices("cuda:0,1", DeviceNeed::kMemory, table);
+  EXPECT_THAT([&] { create_collective(two_gpus, table); },
+              ::testing::ThrowsMessage<DeviceError>(HasSubstr("cuda:0: asked the fake")));
+  EXPECT_THROW(create_collective(two_gpus, std::vector<const Backend*>{&cpu}), DeviceError);
+}
+
+TEST_F(RegistryTest, ACollectiveOverSeveralKindsIsRefused) {
+  std::vector<std::unique_ptr<Device>> devices;
+  devices.push_back(cpu.open(0, "cpu:0", 1));
+  devices.push_back(gpus.open(0, "cuda:0", 1));
+  DeviceGroup mixed(std::move(devices));
+  EXPECT_THAT([&] { create_collective(mixed); },
+              ::testing::ThrowsMessage<ConfigError>(HasSubstr("devices of several kinds: cpu:0, cuda:0")));
+  DeviceGroup none({});
+  EXPECT_THROW(create_collective(none), ConfigError);
 }
 
 TEST_F(RegistryTest, TheProgramsOwnTableBeginsWithTheCpu) {

@@ -56,6 +56,28 @@ TEST(DeviceFaults, ALostDeviceEndsTheStreamAtTheBatchItWasLostAt) {
   }
 }
 
+TEST(DeviceFaults, AConversionThatFailsEndsTheStreamThere) {
+  const Dataset floats = Dataset::from(test::noise_images(64, 8, 8))
+                             .map(pad_crop(8, 2) | normalize({0.5F, 0.5F, 0.5F}, {0.2F, 0.2F, 0.2F}))
+                             .batch({.global = 8});
+  for (int conversions = 0; conversions < 4; ++conversions) {
+    DeviceGroup devices = failing({.conversions = conversions});
+    {
+      Loader loader(floats, devices, {.threads = 2, .prefetch = 2});
+      for (int i = 0; i < conversions; ++i) EXPECT_TRUE(loader.next());
+      try {
+        loader.next();
+        FAIL() << "no error";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kDevice);
+        EXPECT_THAT(error.what(), HasSubstr("not launched"));
+      }
+      EXPECT_THROW(loader.next(), Error) << "the stream has ended";
+    }
+    expect_nothing_left(devices);
+  }
+}
+
 TEST(DeviceFaults, AConsumerMayGoInTheMiddleOfACopy) {
   for (int batches = 0; batches < 8; ++batches) {
     DeviceGroup devices = failing({});

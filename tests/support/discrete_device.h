@@ -21,6 +21,7 @@ class DiscreteDevice final : public Device {
   MemoryUse memory_use() const noexcept override { return inner_->memory_use(); }
   std::unique_ptr<Stream> create_stream() override { return inner_->create_stream(); }
   std::unique_ptr<Event> create_event() override { return inner_->create_event(); }
+  std::unique_ptr<Event> create_timed_event() override { return inner_->create_timed_event(); }
   // Filled with a pattern, so that bytes which were never copied show.
   Buffer allocate(std::size_t bytes) override {
     Buffer buffer = inner_->allocate(bytes);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/input_kernels.h"
 #include "headrace/tests/support/discrete_device.h"
 
 namespace headrace::test {
@@ -17,6 +18,27 @@ struct Lives {
   static constexpr int kAll = std::numeric_limits<int>::max();
   int pinned = kAll;  // allocations
   int copies = kAll;
+  int conversions = kAll;
+};
+
+// Input kernels whose launches fail once the device is lost.
+class LosingInputKernels final : public InputKernels {
+ public:
+  LosingInputKernels(Device& device, InputKernels& inner, int conversions)
+      : device_(device), inner_(inner), conversions_(conversions) {}
+
+  void convert_pixels(Stream& stream, const PixelConversion& conversion) override {
+    if (conversions_.fetch_sub(1) <= 0) {
+      throw DeviceError(ErrorCode::kDevice, "the kernel was not launched", device_.info().name,
+                        "restart the machine");
+    }
+    inner_.convert_pixels(stream, conversion);
+  }
+
+ private:
+  Device& device_;
+  InputKernels& inner_;
+  std::atomic<int> conversions_;
 };
 
 // A stream whose copies fail once the device is lost.
@@ -51,7 +73,10 @@ class LosingStream final : public Stream {
 class FailingDevice final : public Device {
  public:
   FailingDevice(std::unique_ptr<Device> inner, Lives lives)
-      : inner_(std::move(inner)), pinned_(lives.pinned), copies_(lives.copies) {}
+      : inner_(std::move(inner)),
+        pinned_(lives.pinned),
+        copies_(lives.copies),
+        input_kernels_(*this, *inner_.input_kernels(), lives.conversions) {}
 
   const DeviceInfo& info() const noexcept override { return inner_.info(); }
   MemoryUse memory_use() const noexcept override { return inner_.memory_use(); }
@@ -59,6 +84,7 @@ class FailingDevice final : public Device {
     return std::make_unique<LosingStream>(*this, inner_.create_stream(), copies_);
   }
   std::unique_ptr<Event> create_event() override { return inner_.create_event(); }
+  std::unique_ptr<Event> create_timed_event() override { return inner_.create_timed_event(); }
   Buffer allocate(std::size_t bytes) override { return inner_.allocate(bytes); }
   Buffer allocate_pinned(std::size_t bytes) override {
     if (pinned_.fetch_sub(1) > 0) return inner_.allocate_pinned(bytes);
@@ -66,7 +92,7 @@ class FailingDevice final : public Device {
                       info().name, "lower the prefetch depth or the global batch");
   }
   Kernels* kernels() noexcept override { return inner_.kernels(); }
-  InputKernels* input_kernels() noexcept override { return inner_.input_kernels(); }
+  InputKernels* input_kernels() noexcept override { return &input_kernels_; }
   void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override {
     inner_.release(data, bytes, place);
   }
@@ -74,6 +100,7 @@ class FailingDevice final : public Device {
  private:
   DiscreteDevice inner_;
   std::atomic<int> pinned_, copies_;
+  LosingInputKernels input_kernels_;
 };
 
 }  // namespace headrace::test

@@ -136,6 +136,7 @@ TEST(ExplainCommand, NamesEveryStage) {
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_NE(result.output.find("integers"), std::string::npos);
   EXPECT_NE(result.output.find("batch"), std::string::npos);
+  EXPECT_NE(result.output.find("conversion on the host: cpu:0"), std::string::npos) << result.output;
 }
 
 TEST(ExplainCommand, ReportsItsKeysAndItsVerdict) {
@@ -217,6 +218,18 @@ TEST(DoctorCommand, ListsTheCpu) {
   EXPECT_TRUE(cpu);
 }
 
+TEST(DoctorCommand, SaysWhyTheCudaMathematicsAreMissing) {
+  const auto module = std::filesystem::path(HEADRACE_BINARY).parent_path() / "libheadrace_cuda.so";
+  const auto beside =
+      std::filesystem::path(HEADRACE_BINARY).parent_path().parent_path() / "lib" / "libheadrace_cuda.so";
+  if (!std::filesystem::exists(module) && !std::filesystem::exists(beside)) GTEST_SKIP() << "built without CUDA";
+  const CommandResult result =
+      run_command({"/usr/bin/env", "HEADRACE_CUDA_MATH_MODULE=/nowhere/math.so", HEADRACE_BINARY, "doctor"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_NE(result.output.find("missing  CUDA mathematics"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("there is no /nowhere/math.so"), std::string::npos) << result.output;
+}
+
 TEST(TrainCommand, AnInterruptEndsItAfterTheStep) {
   if (!std::filesystem::exists(kFashion)) GTEST_SKIP() << "needs Debian's package dataset-fashion-mnist";
   const TempFolder folder;
@@ -237,8 +250,9 @@ TEST(TrainCommand, ReportsItsKeysAndRepeatsItself) {
       "40",    "--devices", "cpu:2"};
   const Lines lines = json_of(arguments);
   ASSERT_EQ(lines.size(), 3U);
-  expect_keys(lines.front(), {"epoch", "steps", "seconds", "examples_per_second", "input_stall_fraction", "loss",
-                              "accuracy", "val_loss", "val_accuracy"});
+  expect_keys(lines.front(),
+              {"epoch", "steps", "seconds", "examples_per_second", "input_stall_fraction", "exposed_copy_fraction",
+               "device_idle_fraction", "host_us_per_step", "loss", "accuracy", "val_loss", "val_accuracy"});
   expect_keys(lines.back(), {"final", "test_loss", "test_accuracy", "weights_sha256", "replicas", "devices"});
   EXPECT_EQ(lines.back()["replicas"], 2);
   EXPECT_EQ(lines.front()["steps"], 40);

@@ -50,6 +50,12 @@ TEST_F(CommandErrors, MissingData) {
   expect_clear(headrace({"digest", "--pipeline", "cifar-train", "--data", missing}), 1, missing);
 }
 
+TEST_F(CommandErrors, AConversionThatTheDevicesCannotDo) {
+  expect_clear(headrace({"digest", "--pipeline", "trivial", "--devices", "cpu:2", "--convert", "device"}), 2,
+               "cpu:0 reads batches where the host wrote them");
+  EXPECT_EQ(headrace({"digest", "--pipeline", "trivial", "--convert", "moon"}).status, 2);
+}
+
 TEST_F(CommandErrors, EmptyFolder) {
   expect_clear(headrace({"train", "--recipe", "mnist-mlp", "--data", folder_.string()}), 1, folder_.string());
 }

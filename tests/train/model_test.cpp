@@ -58,8 +58,9 @@ TEST_F(ModelTest, LearnsWhatCanBeLearned) {
 TEST_F(ModelTest, HistoryHasOneEntryAnEpochInEveryList) {
   Model model = make();
   const History history = model.fit(data_, {.epochs = 3, .validation = fresh_, .verbose = 0});
-  for (const char* name : {"loss", "accuracy", "val_loss", "val_accuracy", "steps", "seconds",
-                           "examples_per_second", "input_stall_fraction"}) {
+  for (const char* name :
+       {"loss", "accuracy", "val_loss", "val_accuracy", "steps", "seconds", "examples_per_second",
+        "input_stall_fraction", "exposed_copy_fraction", "device_idle_fraction"}) {
     EXPECT_THAT(history[name], SizeIs(3)) << name;
   }
   EXPECT_THAT(history["steps"], testing::Each(20.0));

@@ -34,9 +34,12 @@ TEST(Progress, AStepsLineShowsRateTimeAndStall) {
                           .accuracy = 0.75,
                           .examples_per_second = 23'400,
                           .input_stall_fraction = 0.012,
+                          .exposed_copy_fraction = 0.003,
+                          .device_idle_fraction = 0.004,
                           .remaining_seconds = 3};
   EXPECT_EQ(step_line(report, true),
-            "50/100 [==========>.........] 23k/s - ETA 3.0s - input stall 1.2% - loss: 0.5000 - accuracy: 0.7500");
+            "50/100 [==========>.........] 23k/s - ETA 3.0s - input stall 1.2% copy 0.3% idle 0.4% - "
+            "loss: 0.5000 - accuracy: 0.7500");
 }
 
 }  // namespace

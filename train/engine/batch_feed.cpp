@@ -63,7 +63,6 @@ void BatchFeed::make_scales(const Strategy& strategy) {
 
 void BatchFeed::load(int replica, const Batch& batch, const Program& program, const ProgramBinding& binding,
                      const TensorView& labels) const {
-  binding.stream.wait(batch.ready());
   for (const Input& input : inputs_) load_input(replica, input, batch.tensor(input.field), program, binding);
   if (label_field_.empty()) return;
   const TensorView& from = batch.tensor(label_field_);
@@ -73,12 +72,15 @@ void BatchFeed::load(int replica, const Batch& batch, const Program& program, co
 void BatchFeed::load_input(int replica, const Input& input, const TensorView& from, const Program& program,
                            const ProgramBinding& binding) const {
   const TensorView to = program.value(binding, input.layer);
-  if (input.dtype == DType::kF32) return binding.stream.copy(to.data, from.data, to.bytes());
+  if (input.dtype == DType::kF32) {
+    if (to.dtype == DType::kF32) return binding.stream.copy(to.data, from.data, to.bytes());
+    return binding.kernels.convert(binding.stream, {from.data, to.shape, DType::kF32}, to);
+  }
   const Shape flat{to.shape[0], to.elements() / to.shape[0]};
   const Buffer& scales = scales_[static_cast<std::size_t>(replica)];
   const Shape columns{flat[1]};
   binding.kernels.scale_shift(binding.stream, {from.data, flat, DType::kU8}, scales.view(columns, DType::kF32),
-                              scales.view(columns, DType::kF32, scales.size() / 2), {to.data, flat, DType::kF32});
+                              scales.view(columns, DType::kF32, scales.size() / 2), {to.data, flat, to.dtype});
 }
 
 }  // namespace headrace

@@ -11,13 +11,13 @@
 
 namespace headrace {
 
-// f32 is copied, u8 becomes x / 255.
+// f32 is copied, u8 becomes x / 255; either is rounded where the program stores its inputs in bf16.
 class BatchFeed {
  public:
   // ConfigError where the data's fields do not fit the net or, if there is one, the loss.
   BatchFeed(const ModelState& model, const Fields& fields, const std::optional<Loss>& loss);
 
-  // Submits it to the binding's stream, after the batch's ready event. `labels` where there is a loss.
+  // Submits it to the binding's stream, where the batch has arrived. `labels` where there is a loss.
   void load(int replica, const Batch& batch, const Program& program, const ProgramBinding& binding,
             const TensorView& labels) const;
 

@@ -1,7 +1,9 @@
 #include "headrace/train/engine/batch_runner.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/train/engine/step_failure.h"
 #include "headrace/train/strategy.h"
@@ -10,19 +12,32 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kLine = 64;  // every part of a block begins on a cache line
-constexpr std::size_t kScalarsAt = 0, kSumsAt = kLine, kGroupScaleAt = 2 * kLine, kLabelsAt = 3 * kLine;
+// The host's memory and the device's have the same parts. The first two go to the device in one copy, the last two
+// come back in one.
+constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = kLine, kSumsAt = 2 * kLine, kLabelsAt = 3 * kLine;
 static_assert(sizeof(StepScalars) <= kLine && sizeof(MetricSums) <= kLine);
 static_assert(VariableLayout::kAlignment * sizeof(float) <= kLine);
+
+// How the devices want activations stored; f32 where they do not agree, as one program serves all.
+ProgramOptions with_activations(ProgramOptions options, const Strategy& strategy) {
+  options.activations = strategy.device(0).kernels()->activation_type(options.precision);
+  for (int r = 1; r < strategy.replicas(); ++r) {
+    if (strategy.device(r).kernels()->activation_type(options.precision) == options.activations) continue;
+    options.activations = DType::kF32;
+  }
+  return options;
+}
 
 }  // namespace
 
 BatchRunner::BatchRunner(ModelState& model, const Fields& fields, const BatchRunnerOptions& options)
     : model_(model),
       options_(options),
-      program_(*model.graph, model.layout, options.program),
-      feed_(model, fields, options.loss) {
+      program_(*model.graph, model.layout, with_activations(options.program, *model.strategy)),
+      feed_(model, fields, options.loss),
+      clock_(*model.strategy) {
   allocate();
-  for (int i = 0; i < options.in_flight; ++i) slots_.push_back(make_slot());
+  for (int i = 0; i < options.in_flight + 1; ++i) slots_.push_back(make_slot());
   reset_sums();
 }
 
@@ -56,7 +71,10 @@ StepSlot BatchRunner::make_slot() const {
   const std::size_t tail = options_.loss ? rows * sizeof(std::int64_t) : program_.result(binding(0)).bytes();
   for (int replica = 0; replica < model_.strategy->replicas(); ++replica) {
     Device& device = model_.strategy->device(replica);
-    ReplicaSlot slot{.pinned = device.allocate_pinned(kLabelsAt + tail), .done = device.create_event()};
+    ReplicaSlot slot{.pinned = device.allocate_pinned(kLabelsAt + tail),
+                     .begin = device.create_timed_event(),
+                     .arrived = device.create_timed_event(),
+                     .done = device.create_timed_event()};
     std::byte* base = slot.pinned.data();
     slot.scalars = new (base + kScalarsAt) StepScalars;
     slot.sums = new (base + kSumsAt) MetricSums;
@@ -97,28 +115,71 @@ float* BatchRunner::group_scale(int replica) const {
   return reinterpret_cast<float*>(memory_[static_cast<std::size_t>(replica)].block.data() + kGroupScaleAt);
 }
 
+std::optional<GlobalBatch> BatchRunner::take(Loader& loader) {
+  asked_ns_ = now_ns();
+  GlobalBatch batches;
+  for (int r = 0; r < model_.strategy->replicas(); ++r) {
+    std::optional<Batch> batch = loader.next(r);
+    if (!batch) return std::nullopt;
+    batches.push_back(std::move(*batch));
+  }
+  taken_ns_ = now_ns();
+  waited_ns_ += taken_ns_ - asked_ns_;
+  return batches;
+}
+
+// What it costs a GPU's host where the batch has arrived: per replica three events, three copies and one of each
+// input, and what the body submits.
 void BatchRunner::submit(GlobalBatch batches, const StepScalars& common, const Body& body) {
   if (failed_) throw Error(ErrorCode::kCancelled, "the run has failed before", "start it anew");
+  const std::size_t oldest = after(next_, 1);
+  if (slots_[oldest].pending) collect(oldest);
   StepSlot& step = slots_[next_];
-  next_ = (next_ + 1) % slots_.size();
-  if (step.pending) collect(step);
 
   step.step = common.step;
   step.position = batches.front().position();
+  step.asked_ns = asked_ns_;
+  step.taken_ns = taken_ns_;
+  step.restarted = std::exchange(restarted_, false);
   for (int r = 0; r < model_.strategy->replicas(); ++r) {
     ReplicaSlot& slot = step.replicas[static_cast<std::size_t>(r)];
     Batch& batch = batches[static_cast<std::size_t>(r)];
     const ProgramBinding bound = binding(r);
     describe(batch, common, slot);
-    bound.stream.copy(memory_[static_cast<std::size_t>(r)].block.data() + kScalarsAt, slot.scalars,
-                      sizeof(StepScalars));
-    feed_.load(r, batch, program_, bound, labels(r));
+    bring_in(r, batch, slot);
     batch.release(bound.stream);
-    body(r, slot);
+    body(r);
     bring_back(r, slot);
     bound.stream.record(*slot.done);
   }
   step.pending = true;
+  next_ = oldest;
+}
+
+void BatchRunner::bring_in(int replica, const Batch& batch, ReplicaSlot& slot) {
+  const ProgramBinding bound = binding(replica);
+  slot.submitted_ns = now_ns();
+  bound.stream.record(*slot.begin);
+  slot.waited = !batch.ready().ready();
+  if (slot.waited) {
+    bound.stream.wait(batch.ready());
+    bound.stream.record(*slot.arrived);
+  }
+  Buffer& block = memory_[static_cast<std::size_t>(replica)].block;
+  bound.stream.copy(block.data() + kScalarsAt, slot.pinned.data() + kScalarsAt, kSumsAt - kScalarsAt);
+  feed_.load(replica, batch, program_, bound, labels(replica));
+}
+
+void BatchRunner::extend(int replica) {
+  const StepSlot& last = slots_[after(next_, slots_.size() - 1)];
+  stream(replica).record(*last.replicas[static_cast<std::size_t>(replica)].done);
+}
+
+// What the gradients of a step are multiplied by that have accumulated up to this batch.
+float BatchRunner::group_scale_of(const Batch& batch, const StepScalars& common) const {
+  if (options_.loss && options_.loss->options.reduction == Reduction::kSum) return 1;
+  const auto so_far = static_cast<std::int64_t>(common.first_row) + batch.position().global_examples;
+  return 1.0F / static_cast<float>(std::max<std::int64_t>(1, so_far));
 }
 
 void BatchRunner::describe(const Batch& batch, const StepScalars& common, ReplicaSlot& slot) {
@@ -127,6 +188,7 @@ void BatchRunner::describe(const Batch& batch, const StepScalars& common, Replic
   *slot.scalars = common;
   slot.scalars->rows = batch.examples();
   slot.scalars->first_row = common.first_row + static_cast<std::uint64_t>(batch.position().first_row);
+  std::fill_n(slot.group_scale, VariableLayout::kAlignment, group_scale_of(batch, common));
   slot.sums->examples = ReplicaSlot::kNotRun;
 }
 
@@ -136,21 +198,13 @@ void BatchRunner::bring_back(int replica, const ReplicaSlot& slot) {
     const TensorView result = program_.result(bound);
     bound.stream.copy(slot.result, result.data, result.bytes());
   }
-  if (slot.labels != nullptr) bound.stream.copy(slot.labels, labels(replica).data, labels(replica).bytes());
-  bound.stream.copy(slot.sums, sums(replica), sizeof(MetricSums));
-}
-
-bool BatchRunner::idle() const {
-  return std::ranges::all_of(slots_, [](const StepSlot& slot) {
-    return !slot.pending ||
-           std::ranges::all_of(slot.replicas, [](const ReplicaSlot& replica) { return replica.done->ready(); });
-  });
+  const std::size_t labels_too = slot.labels != nullptr ? labels(replica).bytes() : 0;
+  bound.stream.copy(slot.sums, sums(replica), kLabelsAt - kSumsAt + labels_too);
 }
 
 void BatchRunner::drain() {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    StepSlot& slot = slots_[(next_ + i) % slots_.size()];
-    if (slot.pending) collect(slot);
+    if (slots_[after(next_, i)].pending) collect(after(next_, i));
   }
 }
 
@@ -158,10 +212,16 @@ void BatchRunner::reset_sums() {
   drain();
   for (int r = 0; r < model_.strategy->replicas(); ++r) stream(r).fill(sums(r), 0, sizeof(MetricSums));
   seen_ = {};
+  clock_.restart();
+  restarted_ = true;
 }
 
-void BatchRunner::collect(StepSlot& slot) {
+void BatchRunner::collect(std::size_t index) {
+  StepSlot& slot = slots_[index];
+  const Stopwatch waited;
   for (const ReplicaSlot& replica : slot.replicas) replica.done->wait();
+  waited_ns_ += waited.nanoseconds();
+  clock_.add(slot, slots_[after(index, slots_.size() - 1)]);
   slot.pending = false;
   MetricSums total;
   for (std::size_t r = 0; r < slot.replicas.size(); ++r) {

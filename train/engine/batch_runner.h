@@ -12,6 +12,7 @@
 #include "headrace/train/engine/batch_feed.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/engine/program.h"
+#include "headrace/train/engine/step_clock.h"
 #include "headrace/train/engine/step_slot.h"
 #include "headrace/train/fit_options.h"
 #include "headrace/train/trainer.h"
@@ -19,7 +20,7 @@
 namespace headrace {
 
 struct BatchRunnerOptions {
-  ProgramOptions program;
+  ProgramOptions program;                   // but for `activations`, which the devices decide
   std::optional<Loss> loss = std::nullopt;  // nothing: predicting
   int in_flight = 3;
   NanPolicy nan = NanPolicy::kStop;
@@ -40,32 +41,45 @@ class BatchRunner {
   MetricSums* sums(int replica) const;
   float* group_scale(int replica) const;  // in device memory
 
-  // Submits one global batch; `body` submits the step of a replica, everything being in place. Waits while
-  // `in_flight` batches are unfinished.
-  using Body = std::function<void(int replica, const ReplicaSlot& slot)>;
+  // Every replica's share of the next global batch; nothing at the end of the data. Waits for it.
+  std::optional<GlobalBatch> take(Loader& loader);
+  // Submits one global batch, the one taken last; `body` submits the step of a replica, everything being in place.
+  // Waits while `in_flight` batches are unfinished.
+  using Body = std::function<void(int replica)>;
   void submit(GlobalBatch batches, const StepScalars& common, const Body& body);
 
   // Called once for each batch, in order, when it is done on all replicas.
   std::function<void(const StepSlot&)> on_done;
 
-  bool idle() const;  // everything submitted has finished
+  // What was submitted to the replica's stream since its body belongs to the last batch, too.
+  void extend(int replica);
   void drain();
   // Over all replicas since the last reset, as of the last batch known to be done.
   const MetricSums& sums() const noexcept { return seen_; }
-  void reset_sums();  // drains
+  void reset_sums();  // drains, and begins the times anew
+  // Since the last reset.
+  const StepTimes& times() const noexcept { return clock_.times; }
+  // Time the calling thread has waited in here, for input or for devices.
+  std::uint64_t waited_ns() const noexcept { return waited_ns_; }
 
  private:
   // One replica's device memory.
   struct Memory {
     Buffer workspace;
-    Buffer block;  // StepScalars, MetricSums, group scale, labels
+    Buffer block;  // StepScalars, group scale, MetricSums, labels
   };
 
   void allocate();
   StepSlot make_slot() const;
-  static void describe(const Batch& batch, const StepScalars& common, ReplicaSlot& slot);
+  float group_scale_of(const Batch& batch, const StepScalars& common) const;
+  void describe(const Batch& batch, const StepScalars& common, ReplicaSlot& slot);
+  void bring_in(int replica, const Batch& batch, ReplicaSlot& slot);
   void bring_back(int replica, const ReplicaSlot& slot);
-  void collect(StepSlot& slot);
+  void collect(std::size_t index);
+  // The place in the ring `steps` after this one.
+  std::size_t after(std::size_t index, std::size_t steps) const noexcept {
+    return (index + steps) % slots_.size();
+  }
   Stream& stream(int replica) const;
 
   ModelState& model_;
@@ -73,8 +87,12 @@ class BatchRunner {
   Program program_;
   BatchFeed feed_;
   std::vector<Memory> memory_;
-  std::vector<StepSlot> slots_;
+  StepClock clock_;
+  std::vector<StepSlot> slots_;  // one more than are in flight: the times need the one before the oldest
   std::size_t next_ = 0;
+  bool restarted_ = true;                      // since the last batch was submitted
+  std::uint64_t asked_ns_ = 0, taken_ns_ = 0;  // of the last take(), on the host
+  std::uint64_t waited_ns_ = 0;
   MetricSums seen_;
   bool failed_ = false;
 };

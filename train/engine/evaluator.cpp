@@ -30,17 +30,11 @@ void Evaluator::capture(int replica, const BatchRunnerOptions& options, const st
 MetricSums Evaluator::run(std::uint64_t steps) {
   runner_.reset_sums();
   for (std::uint64_t done = 0; steps == 0 || done < steps; ++done) {
-    GlobalBatch batches;
-    for (int r = 0; r < model_.strategy->replicas(); ++r) {
-      std::optional<Batch> batch = loader_.next(r);
-      if (!batch) break;
-      batches.push_back(std::move(*batch));
-    }
-    if (batches.empty()) break;
-    const bool last = batches.front().position().last_of_epoch;
-    runner_.submit(std::move(batches), {.step = model_.step}, [this](int r, const ReplicaSlot&) {
-      model_.strategy->stream(r).launch(*works_[static_cast<std::size_t>(r)]);
-    });
+    std::optional<GlobalBatch> batches = runner_.take(loader_);
+    if (!batches) break;
+    const bool last = batches->front().position().last_of_epoch;
+    runner_.submit(std::move(*batches), {.step = model_.step},
+                   [this](int r) { model_.strategy->stream(r).launch(*works_[static_cast<std::size_t>(r)]); });
     if (last) break;
   }
   runner_.drain();

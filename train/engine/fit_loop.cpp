@@ -33,6 +33,7 @@ LoaderOptions loader_options(const FitOptions& options, std::uint64_t passes) {
   loader.prefetch = options.prefetch;
   loader.headspace = options.headspace;
   loader.errors = options.errors;
+  loader.convert = options.convert;
   return loader;
 }
 
@@ -95,7 +96,6 @@ History FitLoop::run() {
 bool FitLoop::train_epoch(int epoch) {
   trainer_.reset_metrics();
   epoch_time_.restart();
-  stalled_before_ = trainer_.stall_ns();
   bad_before_ = bad_records();
   next_report_ns_ = now_ns() + kReportEveryNs;
   for (std::uint64_t step = 0; step < steps_; ++step) {
@@ -112,6 +112,7 @@ bool FitLoop::train_epoch(int epoch) {
 EpochReport FitLoop::finish_epoch(int epoch) {
   const MetricSums sums = trainer_.finish();
   const double training = epoch_time_.seconds();
+  const StepTimes times = trainer_.times();
   if (options_.nan == NanPolicy::kStop) model_.state().variables.check_finite();
   EpochReport report{.epoch = epoch,
                      .epochs = options_.epochs,
@@ -120,7 +121,10 @@ EpochReport FitLoop::finish_epoch(int epoch) {
                      .loss = mean_loss(sums),
                      .accuracy = mean_accuracy(sums),
                      .examples_per_second = per_second(sums.examples, training),
-                     .input_stall_fraction = stall_fraction(training)};
+                     .input_stall_fraction = times.input_stall_fraction(),
+                     .exposed_copy_fraction = times.exposed_copy_fraction(),
+                     .device_idle_fraction = times.device_idle_fraction(),
+                     .host_us_per_step = 1e-3 * static_cast<double>(times.host_ns) / static_cast<double>(steps_)};
   if (validation_) {
     const MetricSums validated = validation_->evaluator.run(0);
     report.val_loss = mean_loss(validated);
@@ -134,6 +138,7 @@ EpochReport FitLoop::finish_epoch(int epoch) {
 void FitLoop::report_step(int epoch, std::uint64_t step) {
   const MetricSums sums = trainer_.progress();
   const double seconds = epoch_time_.seconds();
+  const StepTimes times = trainer_.times();
   const StepReport report{
       .epoch = epoch,
       .step = step,
@@ -143,7 +148,9 @@ void FitLoop::report_step(int epoch, std::uint64_t step) {
       .loss = mean_loss(sums),
       .accuracy = mean_accuracy(sums),
       .examples_per_second = per_second(sums.examples, seconds),
-      .input_stall_fraction = stall_fraction(seconds),
+      .input_stall_fraction = times.input_stall_fraction(),
+      .exposed_copy_fraction = times.exposed_copy_fraction(),
+      .device_idle_fraction = times.device_idle_fraction(),
       .remaining_seconds = seconds / static_cast<double>(step) * static_cast<double>(steps_ - step)};
   progress_.step(report);
   for (const Callback& callback : options_.callbacks) {
@@ -163,6 +170,8 @@ void FitLoop::remember(const EpochReport& report) {
   history_.append("seconds", report.seconds);
   history_.append("examples_per_second", report.examples_per_second);
   history_.append("input_stall_fraction", report.input_stall_fraction);
+  history_.append("exposed_copy_fraction", report.exposed_copy_fraction);
+  history_.append("device_idle_fraction", report.device_idle_fraction);
 }
 
 bool FitLoop::stopped() const {
@@ -172,10 +181,6 @@ bool FitLoop::stopped() const {
 
 std::uint64_t FitLoop::bad_records() const {
   return loader_.stats().bad_records + (validation_ ? validation_->loader.stats().bad_records : 0);
-}
-
-double FitLoop::stall_fraction(double seconds) const {
-  return seconds > 0 ? static_cast<double>(trainer_.stall_ns() - stalled_before_) * 1e-9 / seconds : 0.0;
 }
 
 }  // namespace headrace

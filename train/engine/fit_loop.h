@@ -32,7 +32,6 @@ class FitLoop {
   void report_step(int epoch, std::uint64_t step);
   void remember(const EpochReport& report);
   bool stopped() const;
-  double stall_fraction(double seconds) const;
   std::uint64_t bad_records() const;
 
   Model& model_;
@@ -46,8 +45,7 @@ class FitLoop {
   History history_;
 
   Stopwatch epoch_time_;
-  std::uint64_t stalled_before_ = 0;  // when the epoch began
-  std::uint64_t bad_before_ = 0;      // the same
+  std::uint64_t bad_before_ = 0;  // when the epoch began
   std::uint64_t next_report_ns_ = 0;
 };
 

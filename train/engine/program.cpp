@@ -1,5 +1,7 @@
 #include "headrace/train/engine/program.h"
 
+#include "headrace/train/engine/value_types.h"
+
 namespace headrace {
 
 // The clock of the plan: layer i runs forward at time i and backward at time 2n - i; the loss is at time n.
@@ -16,6 +18,7 @@ Program::Program(const Graph& graph, const VariableLayout& layout, const Program
   if (options.mode != Mode::kPredict && graph.layer(result_).traits(options.mode).only_last) {
     result_ = graph.inputs(result_).front();
   }
+  types_ = value_types(graph, options.mode, result_, options.activations);
   find_fusions();
   plan_forward();
   if (options.mode == Mode::kTrain) plan_backward();
@@ -41,12 +44,10 @@ void Program::plan_forward() {
   for (int id = 0; id <= result_; ++id) {
     const Layer& layer = graph_->layer(id);
     const LayerTraits traits = layer.traits(options_.mode);
-    const std::size_t bytes =
-        static_cast<std::size_t>(layer.shape().with_front(options_.rows).elements()) * sizeof(float);
     const bool shares = traits.view || fused(id);
     // Inputs are written before the first layer runs.
     const int born = layer.kind() == "input" ? 0 : id;
-    value_storage(id) = shares ? value_storage(graph_->inputs(id).front()) : memory_.add(bytes, born);
+    value_storage(id) = shares ? value_storage(graph_->inputs(id).front()) : memory_.add(stored(id).bytes(), born);
     memory_.keep(value_storage(id), training && traits.backward_reads_output ? time_of_backward(id) : id);
     for (const int input : graph_->inputs(id)) {
       memory_.keep(value_storage(input), training && traits.backward_reads_input ? time_of_backward(id) : id);
@@ -66,8 +67,7 @@ void Program::plan_backward() {
     for (const int input : graph_->inputs(id)) wanted = wanted || wants_gradient_[static_cast<std::size_t>(input)];
     wants_gradient_[static_cast<std::size_t>(id)] = wanted;
   }
-  const TensorView result{nullptr, graph_->layer(result_).shape().with_front(options_.rows), DType::kF32};
-  gradient_storage(result_) = memory_.add(result.bytes(), graph_->size());
+  gradient_storage(result_) = memory_.add(stored(result_).bytes(), graph_->size());
   for (int id = result_; id >= 0; --id) {
     if (wants_gradient_[static_cast<std::size_t>(id)]) plan_backward_of(id);
   }
@@ -85,8 +85,7 @@ void Program::plan_backward_of(int id) {
 
 Program::GradientTarget Program::target(int id, int input, bool in_place, int time) {
   if (!wants_gradient_[static_cast<std::size_t>(input)]) return {};
-  const TensorView shaped{nullptr, graph_->layer(input).shape().with_front(options_.rows), DType::kF32};
-  const int written = in_place ? gradient_storage(id) : memory_.add(shaped.bytes(), time);
+  const int written = in_place ? gradient_storage(id) : memory_.add(stored(input).bytes(), time);
   if (gradient_storage(input) < 0) {
     gradient_storage(input) = written;
     return {.storage = written};
@@ -95,18 +94,21 @@ Program::GradientTarget Program::target(int id, int input, bool in_place, int ti
   return {.storage = written, .add_to = gradient_storage(input)};
 }
 
-TensorView Program::place(const ProgramBinding& binding, int storage, const Shape& shape, DType dtype) const {
-  return {binding.workspace + memory_.offset(storage), shape, dtype};
+TensorView Program::stored(int id) const {
+  return {nullptr, graph_->layer(id).shape().with_front(options_.rows), types_[static_cast<std::size_t>(id)]};
+}
+
+TensorView Program::place(const ProgramBinding& binding, int storage, const TensorView& what) const {
+  return {binding.workspace + memory_.offset(storage), what.shape, what.dtype};
 }
 
 TensorView Program::value(const ProgramBinding& binding, int id) const {
-  const Shape shape = graph_->layer(id).shape().with_front(options_.rows);
-  return place(binding, values_[static_cast<std::size_t>(id)], shape, DType::kF32);
+  return place(binding, values_[static_cast<std::size_t>(id)], stored(id));
 }
 
 TensorView Program::gradient_view(const ProgramBinding& binding, int id, int storage) const {
   if (storage < 0) return {};
-  return place(binding, storage, graph_->layer(id).shape().with_front(options_.rows), DType::kF32);
+  return place(binding, storage, stored(id));
 }
 
 TensorView Program::result_gradient(const ProgramBinding& binding) const {
@@ -132,7 +134,7 @@ LayerContext Program::context(const ProgramBinding& binding, int id) const {
   std::size_t next = 0;
   for (const SavedSpec& spec : graph_->layer(id).saved(options_.rows)) {
     const int storage = saved_[static_cast<std::size_t>(id)][next++];
-    context.saved.push_back(place(binding, storage, spec.shape, spec.dtype));
+    context.saved.push_back(place(binding, storage, {nullptr, spec.shape, spec.dtype}));
   }
   return context;
 }

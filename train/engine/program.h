@@ -18,7 +18,8 @@ struct ProgramOptions {
   Mode mode = Mode::kTrain;
   std::int64_t rows = 1;  // of the batch, padding included
   Precision precision = Precision::kF32;
-  std::uint64_t seed = 0;  // of dropout
+  DType activations = DType::kF32;  // how results of layers and their gradients are stored: f32 or bf16
+  std::uint64_t seed = 0;           // of dropout
 };
 
 // One replica's memory and where to submit.
@@ -33,7 +34,8 @@ struct ProgramBinding {
 };
 
 // Immutable. A ReLU right behind a convolution or dense layer that nothing else reads is applied by it; outside
-// training so is every other activation. A softmax at the end is left out where a loss follows.
+// training so is every other activation. A softmax at the end is left out where a loss follows. The result is f32
+// whatever the activations are.
 class Program {
  public:
   Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options);
@@ -69,7 +71,9 @@ class Program {
   bool fused(int id) const { return producer_of_[static_cast<std::size_t>(id)] >= 0; }
   int& value_storage(int id) { return values_[static_cast<std::size_t>(id)]; }
   int& gradient_storage(int id) { return gradients_[static_cast<std::size_t>(id)]; }
-  TensorView place(const ProgramBinding& binding, int storage, const Shape& shape, DType dtype) const;
+  // The result of a layer, or its gradient, without a place.
+  TensorView stored(int id) const;
+  TensorView place(const ProgramBinding& binding, int storage, const TensorView& what) const;
   TensorView gradient_view(const ProgramBinding& binding, int id, int storage) const;
   LayerContext context(const ProgramBinding& binding, int id) const;
   void add_gradients(const ProgramBinding& binding, int id, LayerContext& context) const;
@@ -78,6 +82,7 @@ class Program {
   const VariableLayout* layout_;
   ProgramOptions options_;
   int result_;
+  std::vector<DType> types_;  // of each layer's result and its gradient
   MemoryPlan memory_;
   std::vector<int> epilogue_of_;  // by layer: the activation it applies; -1
   std::vector<int> producer_of_;  // by activation: the layer that applies it; -1

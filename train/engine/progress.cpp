@@ -50,9 +50,10 @@ std::string step_line(const StepReport& report, bool accuracy) {
   const double share =
       static_cast<double>(report.step) / static_cast<double>(std::max<std::uint64_t>(1, report.steps));
   std::string line =
-      fmt::format("{}/{} {} {} - ETA {} - input stall {:.1f}% - loss: {:.4f}", report.step, report.steps,
-                  bar(share), rate(report.examples_per_second), duration(report.remaining_seconds),
-                  report.input_stall_fraction * 100, report.loss);
+      fmt::format("{}/{} {} {} - ETA {} - input stall {:.1f}% copy {:.1f}% idle {:.1f}% - loss: {:.4f}",
+                  report.step, report.steps, bar(share), rate(report.examples_per_second),
+                  duration(report.remaining_seconds), report.input_stall_fraction * 100,
+                  report.exposed_copy_fraction * 100, report.device_idle_fraction * 100, report.loss);
   if (accuracy) line += fmt::format(" - accuracy: {:.4f}", report.accuracy);
   return line;
 }

@@ -31,7 +31,7 @@ class Progress {
 
 // "1563/1563 - 7s - 4ms/step - loss: 0.2614 - accuracy: 0.9230 - val_loss: ...".
 std::string epoch_line(const EpochReport& report, bool accuracy);
-// "  781/1563 [=======>......] 23k/s - ETA 3s - input stall 0.1% - loss: ...".
+// "  781/1563 [=======>......] 23k/s - ETA 3s - input stall 0.1% copy 0.0% idle 0.4% - loss: ...".
 std::string step_line(const StepReport& report, bool accuracy);
 
 }  // namespace headrace

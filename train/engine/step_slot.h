@@ -18,11 +18,14 @@ struct ReplicaSlot {
 
   Buffer pinned = {};
   StepScalars* scalars = nullptr;
-  float* group_scale = nullptr;    // VariableLayout::kAlignment times the same number
+  float* group_scale = nullptr;    // VariableLayout::kAlignment times the same number; right behind the scalars
   MetricSums* sums = nullptr;      // of all batches since the last reset, this one included
   std::int64_t* labels = nullptr;  // null without a loss
   float* result = nullptr;         // null unless predicting
-  std::unique_ptr<Event> done = nullptr;
+  // Timed: where the stream's part of this batch begins, where the batch has arrived, and where all is done.
+  std::unique_ptr<Event> begin = nullptr, arrived = nullptr, done = nullptr;
+  bool waited = false;             // for the batch to arrive: `arrived` was recorded
+  std::uint64_t submitted_ns = 0;  // host time of `begin`'s submission
 
   std::int64_t examples = 0;
   std::vector<std::uint64_t> records = {};
@@ -33,6 +36,9 @@ struct StepSlot {
   bool pending = false;
   std::uint64_t step = 0;  // the model's
   BatchPosition position;
+  // Host times between which next() was waited in for it.
+  std::uint64_t asked_ns = 0, taken_ns = 0;
+  bool restarted = false;  // the first since the times began
 };
 
 }  // namespace headrace

@@ -11,7 +11,9 @@ class DenseLayer final : public Layer {
 
   std::string kind() const override { return "dense"; }
   std::vector<VariableSpec> variables() const override;
-  LayerTraits traits(Mode) const override { return {.backward_reads_input = true, .takes_epilogue = true}; }
+  LayerTraits traits(Mode) const override {
+    return {.backward_reads_input = true, .takes_epilogue = true, .casts = true};
+  }
   void forward(LayerContext& context) const override;
   void backward(LayerContext& context) const override;
 

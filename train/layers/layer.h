@@ -44,6 +44,7 @@ struct LayerTraits {
   bool backward_reads_input = false;
   bool backward_reads_output = false;
   bool takes_epilogue = false;  // forward can apply an activation to its result
+  bool casts = false;           // the result may be stored in another type than the input
   bool only_last = false;       // has no backward: must be the model's result, behind the logits
 };
 

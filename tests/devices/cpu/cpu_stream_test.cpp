@@ -69,6 +69,7 @@ TEST(CpuStream, AnEmptyFunctionIsRefusedAtOnce) {
 struct ForeignEvent final : Event {
   bool ready() const override { return true; }
   void wait() const override {}
+  std::optional<std::int64_t> ns_since(const Event&) const override { return std::nullopt; }
 };
 
 TEST(CpuStream, EventsOfOtherDevicesAreRefused) {

@@ -1,0 +1,281 @@
+// Batch normalisation as work for threads: one pass for sums, one that applies them, each way. Private to the CUDA
+// backend.
+#pragma once
+
+#include <cmath>
+
+#include "headrace/devices/cuda/math/column_sums_work.h"
+
+namespace headrace::cuda {
+
+// The vectors of Kernels::BatchNorm as the threads see them.
+struct NormVectors {
+  const float* gamma;  // null: 1
+  const float* beta;
+  float* running_mean;
+  float* running_var;
+  float* saved_mean;     // null outside training
+  float* saved_inv_std;  // null outside training
+  float epsilon, momentum;
+
+  HEADRACE_HOST_DEVICE float scale(std::int64_t column) const { return gamma != nullptr ? gamma[column] : 1.0F; }
+};
+
+inline NormVectors norm_vectors(const Kernels::BatchNorm& norm) {
+  return {norm.gamma.as<float>(),
+          norm.beta.as<float>(),
+          norm.running_mean.as<float>(),
+          norm.running_var.as<float>(),
+          norm.saved_mean.as<float>(),
+          norm.saved_inv_std.as<float>(),
+          norm.epsilon,
+          norm.momentum};
+}
+
+// The batch's statistics over its real rows, and what they do to the running ones.
+template <typename T>
+struct BatchStatistics {
+  using Total = Moments<float>;
+
+  const T* x;
+  std::int64_t columns;
+  RealRows real;
+  NormVectors norm;
+
+  HEADRACE_HOST_DEVICE std::int64_t rows() const { return real.count(); }
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE Nothing begin(std::int64_t) const {
+    return {};
+  }
+  // Welford: a large common offset costs no digits.
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void add(Nothing, Total (&totals)[kWidth], std::int64_t row, std::int64_t column) const {
+    const Pack<T, kWidth> pack = load_pack<kWidth>(x + row * columns + column);
+    const float count = totals[0].count + 1.0F;
+    const float share = 1.0F / count;
+    for (int k = 0; k < kWidth; ++k) {
+      const float value = value_of(pack.values[k]);
+      const float distance = value - totals[k].mean;
+      totals[k].count = count;
+      totals[k].mean += distance * share;
+      totals[k].deviation += distance * (value - totals[k].mean);
+    }
+  }
+  HEADRACE_HOST_DEVICE void finish(std::int64_t column, const Moments<double>& total) const {
+    if (total.count == 0) {
+      norm.saved_mean[column] = norm.running_mean[column];
+      norm.saved_inv_std[column] = 1.0F / sqrtf(norm.running_var[column] + norm.epsilon);
+      return;
+    }
+    const double variance = total.deviation / total.count;
+    const double others = total.count > 1 ? total.count - 1 : 1;
+    norm.saved_mean[column] = static_cast<float>(total.mean);
+    norm.saved_inv_std[column] = static_cast<float>(1 / sqrt(variance + static_cast<double>(norm.epsilon)));
+    follow(norm.running_mean[column], total.mean);
+    follow(norm.running_var[column], total.deviation / others);
+  }
+  HEADRACE_HOST_DEVICE void follow(float& running, double batch) const {
+    const double momentum = norm.momentum;
+    running = static_cast<float>(momentum * static_cast<double>(running) + (1 - momentum) * batch);
+  }
+};
+
+// y = (x - mean) * scale + beta, with the saved statistics in training, else with the running ones.
+template <typename T>
+struct Normalize {
+  const T* x;
+  T* y;
+  std::int64_t columns;
+  NormVectors norm;
+
+  template <int kWidth>
+  struct Own {
+    float mean[kWidth], scale[kWidth], beta[kWidth];
+  };
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE Own<kWidth> begin(std::int64_t column) const {
+    Own<kWidth> own;
+    for (int k = 0; k < kWidth; ++k) {
+      const std::int64_t c = column + k;
+      const bool training = norm.saved_mean != nullptr;
+      own.mean[k] = training ? norm.saved_mean[c] : norm.running_mean[c];
+      own.scale[k] = training ? norm.scale(c) * norm.saved_inv_std[c]
+                              : norm.scale(c) / sqrtf(norm.running_var[c] + norm.epsilon);
+      own.beta[k] = norm.beta[c];
+    }
+    return own;
+  }
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void run(const Own<kWidth>& own, std::int64_t row, std::int64_t column) const {
+    const std::int64_t at = row * columns + column;
+    Pack<T, kWidth> pack = load_pack<kWidth>(x + at);
+    for (int k = 0; k < kWidth; ++k) {
+      pack.values[k] = element_of<T>((value_of(pack.values[k]) - own.mean[k]) * own.scale[k] + own.beta[k]);
+    }
+    store_pack(y + at, pack);
+  }
+};
+
+// Sums of the gradient over the real rows: dgamma, dbeta, and what the input's gradient needs of them.
+template <typename T>
+struct NormGradients {
+  using Total = GradientSums<float>;
+
+  const T* x;
+  const T* dy;
+  std::int64_t columns;
+  RealRows real;
+  NormVectors norm;
+  float* dgamma;  // or null
+  float* dbeta;   // or null
+  float* offset;  // columns each
+  float* slope;
+
+  template <int kWidth>
+  struct Own {
+    float mean[kWidth];
+  };
+  HEADRACE_HOST_DEVICE std::int64_t rows() const { return real.count(); }
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE Own<kWidth> begin(std::int64_t column) const {
+    Own<kWidth> own;
+    for (int k = 0; k < kWidth; ++k) own.mean[k] = norm.saved_mean[column + k];
+    return own;
+  }
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void add(const Own<kWidth>& own, Total (&totals)[kWidth], std::int64_t row,
+                                std::int64_t column) const {
+    const std::int64_t at = row * columns + column;
+    const Pack<T, kWidth> from = load_pack<kWidth>(x + at), gradient = load_pack<kWidth>(dy + at);
+    for (int k = 0; k < kWidth; ++k) {
+      const float g = value_of(gradient.values[k]);
+      totals[k].dy += g;
+      totals[k].dy_distance += g * (value_of(from.values[k]) - own.mean[k]);
+    }
+  }
+  HEADRACE_HOST_DEVICE void finish(std::int64_t column, const GradientSums<double>& total) const {
+    const std::int64_t count = real.count();
+    const double share = count > 0 ? 1 / static_cast<double>(count) : 0;
+    const double inv_std = norm.saved_inv_std[column];
+    if (dgamma != nullptr) dgamma[column] = static_cast<float>(total.dy_distance * inv_std);
+    if (dbeta != nullptr) dbeta[column] = static_cast<float>(total.dy);
+    offset[column] = static_cast<float>(total.dy * share);
+    slope[column] = static_cast<float>(total.dy_distance * share * inv_std * inv_std);
+  }
+};
+
+// dx = scale * (dy - offset - (x - mean) * slope) in the real rows, 0 in the others. dx may be dy.
+template <typename T>
+struct NormInputGradient {
+  const T* x;
+  const T* dy;
+  T* dx;
+  std::int64_t columns;
+  RealRows real;
+  NormVectors norm;
+  const float* offset;
+  const float* slope;
+
+  template <int kWidth>
+  struct Own {
+    std::int64_t rows;
+    float mean[kWidth], scale[kWidth], offset[kWidth], slope[kWidth];
+  };
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE Own<kWidth> begin(std::int64_t column) const {
+    Own<kWidth> own;
+    own.rows = real.count();
+    for (int k = 0; k < kWidth; ++k) {
+      const std::int64_t c = column + k;
+      own.mean[k] = norm.saved_mean[c];
+      own.scale[k] = norm.scale(c) * norm.saved_inv_std[c];
+      own.offset[k] = offset[c];
+      own.slope[k] = slope[c];
+    }
+    return own;
+  }
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void run(const Own<kWidth>& own, std::int64_t row, std::int64_t column) const {
+    const std::int64_t at = row * columns + column;
+    Pack<T, kWidth> pack{};
+    if (row < own.rows) {
+      const Pack<T, kWidth> from = load_pack<kWidth>(x + at), gradient = load_pack<kWidth>(dy + at);
+      for (int k = 0; k < kWidth; ++k) {
+        const float distance = value_of(from.values[k]) - own.mean[k];
+        pack.values[k] =
+            element_of<T>(own.scale[k] * (value_of(gradient.values[k]) - own.offset[k] - distance * own.slope[k]));
+      }
+    }
+    store_pack(dx + at, pack);
+  }
+};
+
+// Of the example's pixels, those of real examples.
+inline RealRows real_rows(const TensorView& x, const StepScalars* scalars) {
+  const std::int64_t rows = x.elements() / x.shape.back();
+  return {scalars, rows / x.shape[0], rows};
+}
+
+// Block totals, then two coefficients a column.
+inline std::size_t batch_norm_scratch_bytes(const TensorView& x) {
+  return reduction_scratch_bytes(x) + 2 * static_cast<std::size_t>(x.shape.back()) * sizeof(float);
+}
+
+template <typename Launcher>
+void submit_batch_norm_infer(Launcher& launch, const TensorView& x, const Kernels::BatchNorm& norm,
+                             const TensorView& y) {
+  by_type(x.dtype, [&](auto type) {
+    using T = decltype(type);
+    const std::int64_t columns = x.shape.back();
+    NormVectors running = norm_vectors(norm);
+    running.saved_mean = nullptr;
+    constexpr int kWidth = kPackWidth<T>;
+    by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, x, y), [&](auto width) {
+      launch.template columns<width()>(Normalize<T>{x.as<T>(), y.as<T>(), columns, running},
+                                       column_grid(x.elements() / columns, columns, width()));
+    });
+  });
+}
+
+template <typename Launcher>
+void submit_batch_norm_train(Launcher& launch, const TensorView& x, const Kernels::BatchNorm& norm,
+                             const StepScalars* scalars, const TensorView& y, void* scratch) {
+  by_type(x.dtype, [&](auto type) {
+    using T = decltype(type);
+    const std::int64_t columns = x.shape.back();
+    const NormVectors vectors = norm_vectors(norm);
+    constexpr int kWidth = kPackWidth<T>;
+    by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, x, y), [&](auto width) {
+      const ColumnGrid grid = column_grid(x.elements() / columns, columns, width());
+      launch.template reduce<width()>(BatchStatistics<T>{x.as<T>(), columns, real_rows(x, scalars), vectors}, grid,
+                                      scratch);
+      launch.template columns<width()>(Normalize<T>{x.as<T>(), y.as<T>(), columns, vectors}, grid);
+    });
+  });
+}
+
+template <typename Launcher>
+void submit_batch_norm_backward(Launcher& launch, const TensorView& x, const TensorView& dy,
+                                const Kernels::BatchNorm& norm, const StepScalars* scalars,
+                                const TensorView& dgamma, const TensorView& dbeta, const TensorView& dx,
+                                void* scratch) {
+  by_type(x.dtype, [&](auto type) {
+    using T = decltype(type);
+    const std::int64_t columns = x.shape.back();
+    const NormVectors vectors = norm_vectors(norm);
+    const RealRows real = real_rows(x, scalars);
+    auto* offset = reinterpret_cast<float*>(static_cast<std::byte*>(scratch) + reduction_scratch_bytes(x));
+    float* slope = offset + columns;
+    constexpr int kWidth = kPackWidth<T>;
+    by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, x, dy, dx), [&](auto width) {
+      const ColumnGrid grid = column_grid(x.elements() / columns, columns, width());
+      launch.template reduce<width()>(NormGradients<T>{x.as<T>(), dy.as<T>(), columns, real, vectors,
+                                                       dgamma.as<float>(), dbeta.as<float>(), offset, slope},
+                                      grid, scratch);
+      launch.template columns<width()>(
+          NormInputGradient<T>{x.as<T>(), dy.as<T>(), dx.as<T>(), columns, real, vectors, offset, slope}, grid);
+    });
+  });
+}
+
+}  // namespace headrace::cuda

@@ -1,0 +1,15 @@
+// Bias and ReLU where no library kernel has them fused. Private to the CUDA backend.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "headrace/devices/cuda/math/convolution_problem.h"
+#include "headrace/devices/tensor.h"
+
+namespace headrace::cuda {
+
+// In place: y = relu(y + bias), or the part of it that `epilogue` says. y is f32 or bf16 of shape (..., C), the
+// bias f32 (C) or undefined. Returns the status of the launch.
+cudaError_t apply_epilogue(const TensorView& y, const TensorView& bias, Epilogue epilogue, cudaStream_t stream);
+
+}  // namespace headrace::cuda

@@ -1,0 +1,96 @@
+// How a matrix (rows, columns) is dealt to blocks of threads such that a thread keeps to its columns: what
+// belongs to a column is loaded once, and sums over rows need no atomics. Private to the CUDA backend.
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/devices/cuda/math/host_device.h"
+
+namespace headrace::cuda {
+
+inline constexpr int kColumnThreads = 256;  // of a block
+inline constexpr std::int64_t kMaxRowBlocks = 512;
+
+// A block is `side` threads wide, each taking `width` neighbouring columns, and kColumnThreads / side rows high.
+// Blocks are numbered along the columns first.
+struct ColumnGrid {
+  std::int64_t rows;
+  std::int64_t columns;  // a multiple of width
+  int width;
+  int side;                 // a power of two
+  std::int64_t tiles;       // blocks side by side
+  std::int64_t row_blocks;  // blocks above each other
+  std::int64_t rows_per_block;
+
+  HEADRACE_HOST_DEVICE constexpr int row_lanes() const { return kColumnThreads / side; }
+  HEADRACE_HOST_DEVICE constexpr std::int64_t blocks() const { return tiles * row_blocks; }
+};
+
+// A thread's columns [column, column + width), where that is below the grid's columns, and every row_lanes()-th
+// row of [first_row, end_row).
+struct ColumnPlace {
+  std::int64_t column;
+  std::int64_t first_row;
+  std::int64_t end_row;
+  std::int64_t row_block;
+  int row_lane;
+};
+
+constexpr std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+constexpr ColumnGrid column_grid(std::int64_t rows, std::int64_t columns, int width) {
+  constexpr std::int64_t kRowsPerThread = 8;  // worth its thread
+  ColumnGrid grid{};
+  grid.rows = rows;
+  grid.columns = columns;
+  grid.width = width;
+  grid.side = 1;
+  while (grid.side < kColumnThreads && grid.side * static_cast<std::int64_t>(width) < columns) grid.side *= 2;
+  grid.tiles = divided_up(columns, grid.side * static_cast<std::int64_t>(width));
+  const std::int64_t most = kMaxRowBlocks / grid.tiles > 1 ? kMaxRowBlocks / grid.tiles : 1;
+  const std::int64_t wanted = divided_up(rows, grid.row_lanes() * kRowsPerThread);
+  const std::int64_t blocks = wanted < 1 ? 1 : wanted < most ? wanted : most;
+  grid.rows_per_block = divided_up(rows, blocks);
+  if (grid.rows_per_block < 1) grid.rows_per_block = 1;
+  grid.row_blocks = divided_up(rows, grid.rows_per_block);
+  if (grid.row_blocks < 1) grid.row_blocks = 1;
+  return grid;
+}
+
+HEADRACE_HOST_DEVICE constexpr ColumnPlace column_place(const ColumnGrid& grid, std::int64_t block, int thread) {
+  const std::int64_t row_block = block / grid.tiles;
+  const std::int64_t tile = block - row_block * grid.tiles;
+  const int row_lane = thread / grid.side;
+  const std::int64_t begin = row_block * grid.rows_per_block;
+  const std::int64_t end = begin + grid.rows_per_block;
+  return {(tile * grid.side + thread % grid.side) * grid.width, begin + row_lane,
+          end < grid.rows ? end : grid.rows, row_block, row_lane};
+}
+
+// What belongs to no column.
+struct Nothing {};
+
+// work.run(own, row, column) for each place of the thread, `own` being what work.begin(column) returned.
+template <int kWidth, typename Work>
+HEADRACE_HOST_DEVICE void run_columns(const Work& work, const ColumnGrid& grid, const ColumnPlace& at) {
+  if (at.column >= grid.columns) return;
+  const auto own = work.template begin<kWidth>(at.column);
+  for (std::int64_t row = at.first_row; row < at.end_row; row += grid.row_lanes()) {
+    work.template run<kWidth>(own, row, at.column);
+  }
+}
+
+// Adds the thread's rows that are below work.rows() to `totals`, one a column.
+template <int kWidth, typename Work>
+HEADRACE_HOST_DEVICE void add_rows(const Work& work, const ColumnGrid& grid, const ColumnPlace& at,
+                                   typename Work::Total (&totals)[kWidth]) {
+  if (at.column >= grid.columns) return;
+  const std::int64_t real = work.rows();
+  const std::int64_t end = real < at.end_row ? real : at.end_row;
+  const auto own = work.template begin<kWidth>(at.column);
+  for (std::int64_t row = at.first_row; row < end; row += grid.row_lanes()) {
+    work.template add<kWidth>(own, totals, row, at.column);
+  }
+}
+
+}  // namespace headrace::cuda

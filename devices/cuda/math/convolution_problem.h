@@ -1,0 +1,63 @@
+// What a convolution's plan depends on: everything but the pointers. Private to the CUDA backend.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/dtype.h"
+#include "headrace/devices/kernels.h"
+
+namespace headrace::cuda {
+
+enum class ConvolutionPass { kForward, kBackwardData, kBackwardWeights };
+
+// What follows the products of a forward pass within the same kernel.
+enum class Epilogue { kNone, kRelu, kBias, kBiasRelu };
+
+constexpr bool has_bias(Epilogue epilogue) noexcept {
+  return epilogue == Epilogue::kBias || epilogue == Epilogue::kBiasRelu;
+}
+constexpr bool has_relu(Epilogue epilogue) noexcept {
+  return epilogue == Epilogue::kRelu || epilogue == Epilogue::kBiasRelu;
+}
+
+// The result of a pass: y, dx or dweights; its operands are the other two tensors.
+struct ConvolutionProblem {
+  using Extents = std::array<std::int64_t, 4>;
+
+  ConvolutionPass pass = ConvolutionPass::kForward;
+  Extents x{};        // (N, H, W, C)
+  Extents weights{};  // (O, KH, KW, C)
+  Extents y{};        // (N, H', W', O)
+  std::int64_t stride = 1;
+  std::array<std::int64_t, 2> pad_before{}, pad_after{};  // height, width
+  // Of bf16 values in f32 storage, tensor cores make exact products: bf16 precision with f32 operands.
+  Precision precision = Precision::kF32;
+  DType operands = DType::kF32;         // f32 or bf16
+  DType result = DType::kF32;           // f32 or bf16
+  Epilogue epilogue = Epilogue::kNone;  // forward only; the bias is f32
+
+  auto operator<=>(const ConvolutionProblem&) const = default;
+};
+
+// The problem of a call from its tensors' shapes and options, with operands and result of f32.
+ConvolutionProblem convolution_problem(ConvolutionPass pass, const Shape& x, const Shape& weights, const Shape& y,
+                                       const ConvOptions& options);
+
+// How activations lie in memory: y and dy, x and dx.
+enum class ActivationStorage { kF32, kBF16 };
+
+// The ways to compute `problem` with a result of type `wanted`, the best first; not every library has each. In
+// bf16 precision cuDNN writes f32 results of bf16 operands in the forward pass only. Backward from f32
+// activations, operands are rounded to bf16 but stay in f32 storage, so that the result is not rounded; from bf16
+// activations the result is rounded to bf16, which saves half the traffic.
+std::vector<ConvolutionProblem> ways_to_compute(const ConvolutionProblem& problem, DType wanted,
+                                                ActivationStorage storage);
+
+// "forward (2000, 32, 32, 3) * (24, 2, 2, 3) -> (2000, 31, 31, 24), stride 1, bfloat16 to float32"
+std::string to_string(const ConvolutionProblem& problem);
+
+}  // namespace headrace::cuda

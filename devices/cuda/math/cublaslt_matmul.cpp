@@ -1,0 +1,193 @@
+#include "headrace/devices/cuda/math/cublaslt_matmul.h"
+
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/cuda/cuda_check.h"
+#include "headrace/devices/cuda/math/relaxed_capture.h"
+
+namespace headrace::cuda {
+namespace {
+
+// What NVIDIA recommends for Hopper; smaller GPUs make do with it too.
+constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
+
+cudaDataType_t data_type(DType dtype) { return dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
+
+cublasOperation_t operation(Transpose transpose) {
+  return transpose == Transpose::kYes ? CUBLAS_OP_T : CUBLAS_OP_N;
+}
+
+cublasLtEpilogue_t epilogue(GemmProblem::Epilogue which) {
+  switch (which) {
+    case GemmProblem::Epilogue::kNone: return CUBLASLT_EPILOGUE_DEFAULT;
+    case GemmProblem::Epilogue::kRelu: return CUBLASLT_EPILOGUE_RELU;
+    case GemmProblem::Epilogue::kBias: return CUBLASLT_EPILOGUE_BIAS;
+    case GemmProblem::Epilogue::kBiasRelu: return CUBLASLT_EPILOGUE_RELU_BIAS;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+bool has_bias(GemmProblem::Epilogue which) {
+  return which == GemmProblem::Epilogue::kBias || which == GemmProblem::Epilogue::kBiasRelu;
+}
+
+}  // namespace
+
+// cuBLASLt's descriptions of one problem, and the algorithm for it.
+struct CublasLtMatmul::Plan {
+  Plan() = default;
+  ~Plan() {
+    for (cublasLtMatrixLayout_t layout : {a, b, d}) {
+      if (layout != nullptr) cublasLtMatrixLayoutDestroy(layout);
+    }
+    if (product != nullptr) cublasLtMatmulDescDestroy(product);
+  }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  cublasStatus_t describe(const GemmProblem& problem);
+  // Where the epilogue has one.
+  cublasStatus_t point_to_bias(const GemmProblem& problem, const void* bias) const {
+    if (!has_bias(problem.epilogue)) return CUBLAS_STATUS_SUCCESS;
+    return cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+  }
+  cublasStatus_t describe_matrix(cublasLtMatrixLayout_t* layout, DType dtype, std::int64_t rows,
+                                 std::int64_t columns, std::int64_t batch);
+  // Leaves `found` at 0 where there is no algorithm.
+  cublasStatus_t choose(cublasLtHandle_t handle, const GemmProblem& problem, int* found);
+
+  cublasLtMatmulDesc_t product = nullptr;
+  cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
+  cublasLtMatmulAlgo_t algorithm{};
+};
+
+cublasStatus_t CublasLtMatmul::Plan::describe_matrix(cublasLtMatrixLayout_t* layout, DType dtype,
+                                                     std::int64_t rows, std::int64_t columns, std::int64_t batch) {
+  const auto count = static_cast<std::int32_t>(batch);
+  const std::int64_t stride = rows * columns;
+  cublasStatus_t status = cublasLtMatrixLayoutCreate(layout, data_type(dtype), static_cast<std::uint64_t>(rows),
+                                                     static_cast<std::uint64_t>(columns), rows);
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count);
+  }
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
+                                              sizeof stride);
+  }
+  return status;
+}
+
+cublasStatus_t CublasLtMatmul::Plan::describe(const GemmProblem& problem) {
+  const bool a_turned = problem.a == Transpose::kYes;
+  const bool b_turned = problem.b == Transpose::kYes;
+  const cublasOperation_t on_a = operation(problem.a);
+  const cublasOperation_t on_b = operation(problem.b);
+  const cublasLtEpilogue_t after = epilogue(problem.epilogue);
+  const auto set = [this](cublasLtMatmulDescAttributes_t name, const auto& value) {
+    return cublasLtMatmulDescSetAttribute(product, name, &value, sizeof value);
+  };
+  cublasStatus_t status = cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+  if (status == CUBLAS_STATUS_SUCCESS) status = set(CUBLASLT_MATMUL_DESC_TRANSA, on_a);
+  if (status == CUBLAS_STATUS_SUCCESS) status = set(CUBLASLT_MATMUL_DESC_TRANSB, on_b);
+  if (status == CUBLAS_STATUS_SUCCESS) status = set(CUBLASLT_MATMUL_DESC_EPILOGUE, after);
+  if (status == CUBLAS_STATUS_SUCCESS && has_bias(problem.epilogue)) {
+    status = set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(problem.result));
+  }
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = describe_matrix(&a, problem.operands, a_turned ? problem.k : problem.m,
+                             a_turned ? problem.m : problem.k, problem.batch);
+  }
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = describe_matrix(&b, problem.operands, b_turned ? problem.n : problem.k,
+                             b_turned ? problem.k : problem.n, problem.batch);
+  }
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = describe_matrix(&d, problem.result, problem.m, problem.n, problem.batch);
+  }
+  return status;
+}
+
+cublasStatus_t CublasLtMatmul::Plan::choose(cublasLtHandle_t handle, const GemmProblem& problem, int* found) {
+  // Sums in place, or of parts rounded to the result's type, depend on which part comes first, or lose bits.
+  const std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  cublasLtMatmulPreference_t preference = nullptr;
+  cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t name, const auto& value) {
+    if (status == CUBLAS_STATUS_SUCCESS) {
+      status = cublasLtMatmulPreferenceSetAttribute(preference, name, &value, sizeof value);
+    }
+  };
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
+  set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.align_a);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.align_b);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.align_d);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem.align_d);
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    cublasLtMatmulHeuristicResult_t best{};
+    status = cublasLtMatmulAlgoGetHeuristic(handle, product, a, b, d, d, preference, 1, &best, found);
+    if (status == CUBLAS_STATUS_SUCCESS && *found > 0) algorithm = best.algo;
+  }
+  if (preference != nullptr) cublasLtMatmulPreferenceDestroy(preference);
+  return status;
+}
+
+CublasLtMatmul::CublasLtMatmul(int ordinal, std::string device_name)
+    : ordinal_(ordinal), device_(std::move(device_name)), scratch_(device_) {
+  const RelaxedCapture relaxed;
+  CUDA_CHECK(cudaSetDevice(ordinal_), device_);
+  const cublasStatus_t status = cublasLtCreate(&handle_);
+  if (status != CUBLAS_STATUS_SUCCESS) {
+    throw DeviceError(ErrorCode::kDevice,
+                      std::string("cuBLASLt does not start: ") + cublasLtGetStatusString(status), device_,
+                      "`headrace doctor` shows its version and the driver's");
+  }
+}
+
+CublasLtMatmul::~CublasLtMatmul() {
+  plans_.clear();
+  cublasLtDestroy(handle_);
+}
+
+void CublasLtMatmul::run(cudaStream_t stream, const GemmProblem& problem, const Operands& operands) {
+  CUDA_CHECK(cudaSetDevice(ordinal_), device_);
+  void* workspace = scratch_.reserve(stream, kWorkspaceBytes);
+  const std::lock_guard lock(mutex_);  // also over the bias pointer, which belongs to the description
+  const Plan& plan = plan_for(problem, operands.bias);
+  check(plan.point_to_bias(problem, operands.bias), "cublasLtMatmulDescSetAttribute", problem);
+  check(cublasLtMatmul(handle_, plan.product, &operands.alpha, operands.a, plan.a, operands.b, plan.b,
+                       &operands.beta, operands.c, plan.d, operands.d, plan.d, &plan.algorithm, workspace,
+                       kWorkspaceBytes, stream),
+        "cublasLtMatmul", problem);
+}
+
+// With mutex_ held.
+const CublasLtMatmul::Plan& CublasLtMatmul::plan_for(const GemmProblem& problem, const void* bias) {
+  std::unique_ptr<Plan>& plan = plans_[problem];
+  if (plan != nullptr) return *plan;
+  const RelaxedCapture relaxed;
+  auto made = std::make_unique<Plan>();
+  check(made->describe(problem), "cublasLtMatmulDescCreate", problem);
+  check(made->point_to_bias(problem, bias), "cublasLtMatmulDescSetAttribute", problem);
+  int found = 0;
+  const cublasStatus_t status = made->choose(handle_, problem, &found);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0)) {
+    throw DeviceError(ErrorCode::kUnsupported, "cuBLASLt has no algorithm for " + to_string(problem), device_,
+                      "another precision may have one");
+  }
+  check(status, "cublasLtMatmulAlgoGetHeuristic", problem);
+  plan = std::move(made);
+  return *plan;
+}
+
+void CublasLtMatmul::check(cublasStatus_t status, const char* call, const GemmProblem& problem) const {
+  if (status == CUBLAS_STATUS_SUCCESS) [[likely]]
+    return;
+  throw DeviceError(
+      ErrorCode::kDevice,
+      std::string("cuBLASLt: ") + cublasLtGetStatusString(status) + " [" + call + "] for " + to_string(problem),
+      device_, "see nvidia-smi and the kernel log for the GPU's state");
+}
+
+}  // namespace headrace::cuda

@@ -1,0 +1,54 @@
+// Matrix products through cuBLASLt. Private to the CUDA backend.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "headrace/devices/cuda/math/gemm_problem.h"
+#include "headrace/devices/cuda/math/stream_scratch.h"
+
+namespace headrace::cuda {
+
+// Chooses an algorithm at a problem's first call, also during a capture, and keeps it: cuBLASLt's best among those
+// that repeat their bits. Sums are f32, and so are products of f32 (never TF32). Thread-safe over streams; throws
+// DeviceError.
+class CublasLtMatmul {
+ public:
+  CublasLtMatmul(int ordinal, std::string device_name);
+  ~CublasLtMatmul();
+  CublasLtMatmul(const CublasLtMatmul&) = delete;
+  CublasLtMatmul& operator=(const CublasLtMatmul&) = delete;
+
+  // In device memory. `c` may be `d`; it is not read where beta is 0. `bias` only where the epilogue has one.
+  struct Operands {
+    const void* a;
+    const void* b;
+    const void* c;
+    void* d;
+    const void* bias;
+    float alpha, beta;
+  };
+  void run(cudaStream_t stream, const GemmProblem& problem, const Operands& operands);
+
+ private:
+  struct Plan;
+
+  // `bias` is one of the call: an algorithm is chosen for such.
+  const Plan& plan_for(const GemmProblem& problem, const void* bias);
+  void check(cublasStatus_t status, const char* call, const GemmProblem& problem) const;
+
+  int ordinal_;
+  std::string device_;
+  StreamScratch scratch_;
+  cublasLtHandle_t handle_ = nullptr;
+  std::mutex mutex_;
+  std::map<GemmProblem, std::unique_ptr<Plan>> plans_;  // by mutex_
+};
+
+}  // namespace headrace::cuda

@@ -1,0 +1,184 @@
+// Work for threads, run by a GPU. Private to the CUDA backend.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "headrace/devices/cuda/math/column_grid.h"
+#include "headrace/devices/cuda/math/column_totals.h"
+#include "headrace/devices/cuda/math/flat_split.h"
+#include "headrace/devices/cuda/math/loss_work.h"
+
+namespace headrace::cuda {
+
+template <int kWidth, typename Work>
+__global__ void __launch_bounds__(kFlatThreads) flat_kernel(Work work, FlatSplit split) {
+  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kFlatThreads;
+  run_share<kWidth>(work, split, static_cast<std::int64_t>(blockIdx.x) * kFlatThreads + threadIdx.x, threads);
+}
+
+template <int kWidth, typename Work>
+__global__ void __launch_bounds__(kColumnThreads) column_kernel(Work work, ColumnGrid grid) {
+  run_columns<kWidth>(work, grid, column_place(grid, blockIdx.x, static_cast<int>(threadIdx.x)));
+}
+
+// One total a row block and column: the block's threads one below the other merge as a tree.
+template <int kWidth, typename Work>
+__global__ void __launch_bounds__(kColumnThreads)
+    reduce_kernel(Work work, ColumnGrid grid, typename Work::Total* block_totals) {
+  using Total = typename Work::Total;
+  __shared__ Total shared[kColumnThreads * kWidth];
+  const int thread = static_cast<int>(threadIdx.x);
+  const ColumnPlace at = column_place(grid, blockIdx.x, thread);
+  Total mine[kWidth] = {};
+  add_rows<kWidth>(work, grid, at, mine);
+  for (int k = 0; k < kWidth; ++k) shared[thread * kWidth + k] = mine[k];
+  __syncthreads();
+  for (int half = grid.row_lanes() / 2; half > 0; half /= 2) {
+    if (at.row_lane < half) {
+      const Total* other = shared + (thread + half * grid.side) * kWidth;
+      for (int k = 0; k < kWidth; ++k) shared[thread * kWidth + k] = mine[k] = merged(mine[k], other[k]);
+    }
+    __syncthreads();
+  }
+  if (at.row_lane > 0 || at.column >= grid.columns) return;
+  for (int k = 0; k < kWidth; ++k) block_totals[at.row_block * grid.columns + at.column + k] = mine[k];
+}
+
+template <typename Work>
+__global__ void __launch_bounds__(kFinishColumns* kFinishLanes)
+    finish_kernel(Work work, const typename Work::Total* block_totals, std::int64_t blocks, std::int64_t columns) {
+  using Wide = decltype(wide(typename Work::Total{}));
+  __shared__ Wide shared[kFinishLanes][kFinishColumns];
+  const int side = static_cast<int>(threadIdx.x) % kFinishColumns,
+            lane = static_cast<int>(threadIdx.x) / kFinishColumns;
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kFinishColumns + side;
+  Wide total{};
+  if (column < columns) total = lane_total(block_totals, blocks, columns, column, lane);
+  shared[lane][side] = total;
+  __syncthreads();
+  if (lane > 0 || column >= columns) return;
+  for (int other = 1; other < kFinishLanes; ++other) total = merged(total, shared[other][side]);
+  work.finish(column, total);
+}
+
+__device__ inline RowMaximum from_lane_below(const RowMaximum& of, int distance) {
+  return {__shfl_down_sync(0xFFFFFFFFU, of.value, distance),
+          static_cast<std::int64_t>(
+              __shfl_down_sync(0xFFFFFFFFU, static_cast<unsigned long long>(of.index), distance))};
+}
+__device__ inline RowSums from_lane_below(const RowSums& of, int distance) {
+  return {__shfl_down_sync(0xFFFFFFFFU, of.exp_sum, distance), __shfl_down_sync(0xFFFFFFFFU, of.total, distance)};
+}
+__device__ inline RowMaximum of_first_lane(const RowMaximum& of) {
+  return {__shfl_sync(0xFFFFFFFFU, of.value, 0),
+          static_cast<std::int64_t>(__shfl_sync(0xFFFFFFFFU, static_cast<unsigned long long>(of.index), 0))};
+}
+__device__ inline RowSums of_first_lane(const RowSums& of) {
+  return {__shfl_sync(0xFFFFFFFFU, of.exp_sum, 0), __shfl_sync(0xFFFFFFFFU, of.total, 0)};
+}
+
+// Merges over the 32 lanes of a warp, in one order; all lanes get the result. Every lane must come here.
+template <typename Total>
+__device__ Total warp_total(Total mine) {
+  for (int distance = kRowLanes / 2; distance > 0; distance /= 2) {
+    mine = merged(mine, from_lane_below(mine, distance));
+  }
+  return of_first_lane(mine);
+}
+
+inline constexpr int kRowsPerBlock = 8;
+
+// A warp a row; all lanes of a warp have the same row, so they leave together.
+template <typename Work>
+__global__ void __launch_bounds__(kRowsPerBlock* kRowLanes) row_kernel(Work work, std::int64_t rows) {
+  const int lane = static_cast<int>(threadIdx.x) % kRowLanes;
+  const std::int64_t row =
+      static_cast<std::int64_t>(blockIdx.x) * kRowsPerBlock + static_cast<int>(threadIdx.x) / kRowLanes;
+  if (row >= rows) return;
+  const RowMaximum maximum = warp_total(work.in.maximum(row, lane));
+  const RowSums sums = warp_total(work.in.sums(row, lane, maximum));
+  work.write(row, lane, maximum, sums);
+}
+
+inline constexpr int kTotalThreads = 256;
+
+// One block.
+template <typename Work>
+__global__ void __launch_bounds__(kTotalThreads) total_kernel(Work work) {
+  __shared__ RowLoss shared[kTotalThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  shared[thread] = work.part(thread, kTotalThreads);
+  __syncthreads();
+  for (int half = kTotalThreads / 2; half > 0; half /= 2) {
+    if (thread < half) shared[thread] = merged(shared[thread], shared[thread + half]);
+    __syncthreads();
+  }
+  if (thread == 0) work.finish(shared[0]);
+}
+
+// Submits to one stream of the current device. After a launch that failed nothing more is submitted.
+class CudaLauncher {
+ public:
+  explicit CudaLauncher(cudaStream_t stream) : stream_(stream) {}
+
+  // Of all launches: the first that is not cudaSuccess.
+  cudaError_t status() const { return status_; }
+
+  template <int kWidth, typename Work>
+  void flat(const Work& work, std::int64_t count) {
+    const FlatSplit split = flat_split(count, kWidth);
+    if (!ready(flat_blocks(split))) return;
+    flat_kernel<kWidth><<<static_cast<unsigned int>(flat_blocks(split)), kFlatThreads, 0, stream_>>>(work, split);
+    status_ = cudaGetLastError();
+  }
+
+  template <int kWidth, typename Work>
+  void columns(const Work& work, const ColumnGrid& grid) {
+    if (!ready(grid.blocks())) return;
+    column_kernel<kWidth><<<static_cast<unsigned int>(grid.blocks()), kColumnThreads, 0, stream_>>>(work, grid);
+    status_ = cudaGetLastError();
+  }
+
+  // `scratch` for a Work::Total a row block and column.
+  template <int kWidth, typename Work>
+  void reduce(const Work& work, const ColumnGrid& grid, void* scratch) {
+    auto* block_totals = static_cast<typename Work::Total*>(scratch);
+    if (!ready(grid.blocks())) return;
+    reduce_kernel<kWidth>
+        <<<static_cast<unsigned int>(grid.blocks()), kColumnThreads, 0, stream_>>>(work, grid, block_totals);
+    status_ = cudaGetLastError();
+    const std::int64_t blocks = divided_up(grid.columns, kFinishColumns);
+    if (!ready(blocks)) return;
+    finish_kernel<<<static_cast<unsigned int>(blocks), kFinishColumns * kFinishLanes, 0, stream_>>>(
+        work, block_totals, grid.row_blocks, grid.columns);
+    status_ = cudaGetLastError();
+  }
+
+  template <typename Work>
+  void rows(const Work& work, std::int64_t rows) {
+    const std::int64_t blocks = divided_up(rows, kRowsPerBlock);
+    if (!ready(blocks)) return;
+    row_kernel<<<static_cast<unsigned int>(blocks), kRowsPerBlock * kRowLanes, 0, stream_>>>(work, rows);
+    status_ = cudaGetLastError();
+  }
+
+  template <typename Work>
+  void total(const Work& work) {
+    if (!ready(1)) return;
+    total_kernel<<<1, kTotalThreads, 0, stream_>>>(work);
+    status_ = cudaGetLastError();
+  }
+
+ private:
+  // A grid that is larger than a launch can be is an error, not a launch of something else.
+  bool ready(std::int64_t blocks) {
+    constexpr std::int64_t kMostBlocks = 0x7FFFFFFF;
+    if (status_ == cudaSuccess && blocks > kMostBlocks) status_ = cudaErrorInvalidConfiguration;
+    return status_ == cudaSuccess;
+  }
+
+  cudaStream_t stream_;
+  cudaError_t status_ = cudaSuccess;
+};
+
+}  // namespace headrace::cuda

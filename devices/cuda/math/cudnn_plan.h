@@ -1,0 +1,44 @@
+// The kernel that cuDNN chose for a convolution. Private to the CUDA backend.
+#pragma once
+
+#include <cudnn.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "headrace/devices/cuda/math/convolution_problem.h"
+#include "headrace/devices/cuda/math/cudnn_descriptor.h"
+#include "headrace/devices/cuda/math/determinism.h"
+
+namespace headrace::cuda {
+
+// The device that plans are made for: that of a handle, or one described in words where there is none (tests).
+struct CudnnTarget {
+  cudnnHandle_t handle = nullptr;
+  const CudnnDescriptor* properties = nullptr;
+};
+
+// Ready to be executed on its device any number of times.
+struct CudnnPlan {
+  CudnnDescriptor plan;
+  std::int64_t workspace_bytes = 0;
+};
+
+// The first plan that can be built among cuDNN's proposals, in its order of preference; empty when there is none.
+// Engines that would not repeat their bits are left out unless `determinism` lets them in; those that round f32
+// operands are left out always. Throws CudnnRefusal when the problem itself is refused.
+std::optional<CudnnPlan> make_plan(const ConvolutionProblem& problem, const CudnnTarget& target,
+                                   Determinism determinism);
+
+// Submits the plan to the handle's stream. `bias` may be null where the plan has none.
+struct CudnnOperands {
+  const void* first;
+  const void* second;
+  void* result;
+  const void* bias;
+  void* workspace;
+};
+void execute(const CudnnPlan& plan, cudnnHandle_t handle, const CudnnOperands& operands);
+
+}  // namespace headrace::cuda

@@ -1,0 +1,177 @@
+// The functions of one element as work for threads, and which of them a call becomes. A launcher is a CUDA stream
+// (cuda_launcher.cuh) or, in tests, loops on the host. Private to the CUDA backend.
+#pragma once
+
+#include "headrace/devices/cuda/math/activation_math.h"
+#include "headrace/devices/cuda/math/column_grid.h"
+#include "headrace/devices/cuda/math/element.h"
+
+namespace headrace::cuda {
+
+template <typename T>
+struct ActivationForward {
+  Activation activation;
+  const T* x;
+  T* y;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
+    Pack<T, kWidth> pack = load_pack<kWidth>(x + at);
+    for (T& element : pack.values) element = element_of<T>(activated(activation, value_of(element)));
+    store_pack(y + at, pack);
+  }
+};
+
+// A relu's slope times an infinite gradient is 0, as dy is chosen, not multiplied.
+template <typename T>
+struct ActivationBackward {
+  Activation activation;
+  const T* x;
+  const T* dy;
+  T* dx;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
+    const Pack<T, kWidth> from = load_pack<kWidth>(x + at);
+    Pack<T, kWidth> pack = load_pack<kWidth>(dy + at);
+    for (int k = 0; k < kWidth; ++k) {
+      const float value = value_of(from.values[k]), gradient = value_of(pack.values[k]);
+      const float result = activation == Activation::kRelu ? (value > 0 ? gradient : 0.0F)
+                                                           : gradient * activation_slope(activation, value);
+      pack.values[k] = element_of<T>(result);
+    }
+    store_pack(dx + at, pack);
+  }
+};
+
+template <typename T>
+struct Add {
+  const T* a;
+  const T* b;
+  T* sum;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
+    const Pack<T, kWidth> other = load_pack<kWidth>(b + at);
+    Pack<T, kWidth> pack = load_pack<kWidth>(a + at);
+    for (int k = 0; k < kWidth; ++k) {
+      pack.values[k] = element_of<T>(value_of(pack.values[k]) + value_of(other.values[k]));
+    }
+    store_pack(sum + at, pack);
+  }
+};
+
+template <typename From, typename To>
+struct Convert {
+  const From* from;
+  To* to;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
+    const Pack<From, kWidth> source = load_pack<kWidth>(from + at);
+    Pack<To, kWidth> pack;
+    for (int k = 0; k < kWidth; ++k) pack.values[k] = element_of<To>(value_of(source.values[k]));
+    store_pack(to + at, pack);
+  }
+};
+
+template <typename From, typename To>
+struct ScaleShift {
+  const From* x;
+  const float* scale;
+  const float* shift;
+  To* y;
+  std::int64_t columns;
+
+  template <int kWidth>
+  struct Own {
+    float scale[kWidth], shift[kWidth];
+  };
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE Own<kWidth> begin(std::int64_t column) const {
+    Own<kWidth> own;
+    for (int k = 0; k < kWidth; ++k) own.scale[k] = scale[column + k];
+    for (int k = 0; k < kWidth; ++k) own.shift[k] = shift[column + k];
+    return own;
+  }
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void run(const Own<kWidth>& own, std::int64_t row, std::int64_t column) const {
+    const std::int64_t at = row * columns + column;
+    const Pack<From, kWidth> source = load_pack<kWidth>(x + at);
+    Pack<To, kWidth> pack;
+    for (int k = 0; k < kWidth; ++k) {
+      pack.values[k] = element_of<To>(value_of(source.values[k]) * own.scale[k] + own.shift[k]);
+    }
+    store_pack(y + at, pack);
+  }
+};
+
+template <int kWidth, typename Launcher, typename Work>
+void submit_flat(Launcher& launch, const Work& work, std::int64_t count, bool fits) {
+  by_width<kWidth>(fits, [&](auto width) { launch.template flat<width()>(work, count); });
+}
+
+template <typename Launcher>
+void submit_activation_forward(Launcher& launch, Activation activation, const TensorView& x, const TensorView& y) {
+  by_type(x.dtype, [&](auto type) {
+    using T = decltype(type);
+    submit_flat<kPackWidth<T>>(launch, ActivationForward<T>{activation, x.as<T>(), y.as<T>()}, x.elements(),
+                               packs_fit(kPackWidth<T>, x, y));
+  });
+}
+
+template <typename Launcher>
+void submit_activation_backward(Launcher& launch, Activation activation, const TensorView& x, const TensorView& dy,
+                                const TensorView& dx) {
+  by_type(x.dtype, [&](auto type) {
+    using T = decltype(type);
+    submit_flat<kPackWidth<T>>(launch, ActivationBackward<T>{activation, x.as<T>(), dy.as<T>(), dx.as<T>()},
+                               x.elements(), packs_fit(kPackWidth<T>, x, dy, dx));
+  });
+}
+
+template <typename Launcher>
+void submit_add(Launcher& launch, const TensorView& a, const TensorView& b, const TensorView& sum) {
+  by_type(a.dtype, [&](auto type) {
+    using T = decltype(type);
+    submit_flat<kPackWidth<T>>(launch, Add<T>{a.as<T>(), b.as<T>(), sum.as<T>()}, a.elements(),
+                               packs_fit(kPackWidth<T>, a, b, sum));
+  });
+}
+
+template <typename Launcher>
+void submit_convert(Launcher& launch, const TensorView& from, const TensorView& to) {
+  by_type(from.dtype, [&](auto source) {
+    by_type(to.dtype, [&](auto target) {
+      using From = decltype(source);
+      using To = decltype(target);
+      constexpr int kWidth = 8;  // bf16 in 16 bytes
+      submit_flat<kWidth>(launch, Convert<From, To>{from.as<From>(), to.as<To>()}, from.elements(),
+                          packs_fit(kWidth, from, to));
+    });
+  });
+}
+
+template <typename From, typename Launcher>
+void submit_scale_shift_of(Launcher& launch, const TensorView& x, const TensorView& scale, const TensorView& shift,
+                           const TensorView& y) {
+  by_type(y.dtype, [&](auto type) {
+    using To = decltype(type);
+    const std::int64_t columns = y.shape.back();
+    const ScaleShift<From, To> work{x.as<From>(), scale.as<float>(), shift.as<float>(), y.as<To>(), columns};
+    constexpr int kWidth = kPackWidth<To>;
+    by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, x, y), [&](auto width) {
+      launch.template columns<width()>(work, column_grid(y.elements() / columns, columns, width()));
+    });
+  });
+}
+
+// x u8, f32 or bf16.
+template <typename Launcher>
+void submit_scale_shift(Launcher& launch, const TensorView& x, const TensorView& scale, const TensorView& shift,
+                        const TensorView& y) {
+  if (x.dtype == DType::kU8) return submit_scale_shift_of<std::uint8_t>(launch, x, scale, shift, y);
+  by_type(x.dtype, [&](auto type) { submit_scale_shift_of<decltype(type)>(launch, x, scale, shift, y); });
+}
+
+}  // namespace headrace::cuda

@@ -1,0 +1,35 @@
+// What a matrix product's algorithm depends on. Private to the CUDA backend.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+#include "headrace/devices/base/dtype.h"
+
+namespace headrace::cuda {
+
+enum class Transpose { kNo, kYes };
+
+// D = alpha op(A) op(B) + beta C, then the epilogue, in cuBLAS's column-major terms: op(A) is m x k, op(B) k x n,
+// C and D are m x n; each matrix is stored densely, leading dimension = its stored rows. A batch is a row of such
+// products, each matrix following the one before.
+struct GemmProblem {
+  // What the vector of m f32 or bf16 values (of D's type) and the ReLU do to D's rows.
+  enum class Epilogue { kNone, kRelu, kBias, kBiasRelu };
+
+  std::int64_t m = 0, n = 0, k = 0;
+  Transpose a = Transpose::kNo, b = Transpose::kNo;
+  DType operands = DType::kF32;  // A's and B's: f32 or bf16
+  DType result = DType::kF32;    // C's and D's: f32 or bf16
+  std::int64_t batch = 1;
+  Epilogue epilogue = Epilogue::kNone;
+  // Each pointer's address is a multiple of this, a power of two up to 256.
+  std::uint32_t align_a = 16, align_b = 16, align_d = 16;
+
+  auto operator<=>(const GemmProblem&) const = default;
+};
+
+std::string to_string(const GemmProblem& problem);
+
+}  // namespace headrace::cuda

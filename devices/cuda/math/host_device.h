@@ -1,0 +1,9 @@
+// What marks a function that both GPU and host run: the mathematics of the kernels is plain code, tested on the
+// host. Private to the CUDA backend.
+#pragma once
+
+#ifdef __CUDACC__
+#define HEADRACE_HOST_DEVICE __host__ __device__ inline
+#else
+#define HEADRACE_HOST_DEVICE inline
+#endif

@@ -1,0 +1,167 @@
+// Softmax and its cross-entropy as work for warps, a row each. Private to the CUDA backend.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "headrace/devices/cuda/math/host_device.h"
+#include "headrace/devices/kernels.h"
+
+namespace headrace::cuda {
+
+inline constexpr int kRowLanes = 32;  // a warp
+
+struct RowMaximum {
+  float value;
+  std::int64_t index;  // the first that has it
+};
+HEADRACE_HOST_DEVICE RowMaximum merged(const RowMaximum& a, const RowMaximum& b) {
+  const bool second = b.value > a.value || (b.value == a.value && b.index < a.index);
+  return second ? b : a;
+}
+
+// Of e^(z - maximum), and of (z - maximum).
+struct RowSums {
+  float exp_sum, total;
+};
+HEADRACE_HOST_DEVICE RowSums merged(const RowSums& a, const RowSums& b) {
+  return {a.exp_sum + b.exp_sum, a.total + b.total};
+}
+
+// What one lane sees of a row of logits.
+struct LogitRows {
+  const float* logits;
+  std::int64_t classes;
+
+  HEADRACE_HOST_DEVICE RowMaximum maximum(std::int64_t row, int lane) const {
+    const float* z = logits + row * classes;
+    // A lane without a class loses to any that has one.
+    if (lane >= classes)
+      return {-std::numeric_limits<float>::infinity(), std::numeric_limits<std::int64_t>::max()};
+    RowMaximum best{z[lane], lane};
+    for (std::int64_t k = lane + kRowLanes; k < classes; k += kRowLanes) {
+      if (z[k] > best.value) best = {z[k], k};
+    }
+    return best;
+  }
+  HEADRACE_HOST_DEVICE RowSums sums(std::int64_t row, int lane, const RowMaximum& maximum) const {
+    const float* z = logits + row * classes;
+    RowSums sums{};
+    for (std::int64_t k = lane; k < classes; k += kRowLanes) {
+      sums.exp_sum += expf(z[k] - maximum.value);
+      sums.total += z[k] - maximum.value;
+    }
+    return sums;
+  }
+};
+
+struct SoftmaxRows {
+  LogitRows in;
+  float* probabilities;
+
+  HEADRACE_HOST_DEVICE void write(std::int64_t row, int lane, const RowMaximum& maximum,
+                                  const RowSums& sums) const {
+    const float* z = in.logits + row * in.classes;
+    float* p = probabilities + row * in.classes;
+    const float inverse = 1.0F / sums.exp_sum;
+    for (std::int64_t k = lane; k < in.classes; k += kRowLanes) p[k] = expf(z[k] - maximum.value) * inverse;
+  }
+};
+
+// What one row adds to the metrics.
+struct RowLoss {
+  double loss;
+  std::int64_t correct;
+};
+HEADRACE_HOST_DEVICE RowLoss merged(const RowLoss& a, const RowLoss& b) {
+  return {a.loss + b.loss, a.correct + b.correct};
+}
+
+struct CrossEntropyRows {
+  LogitRows in;
+  const std::int64_t* labels;
+  float smoothing;
+  const StepScalars* scalars;
+  float* dlogits;   // or null
+  RowLoss* losses;  // one a row
+
+  HEADRACE_HOST_DEVICE void write(std::int64_t row, int lane, const RowMaximum& maximum,
+                                  const RowSums& sums) const {
+    const bool real = row < scalars->rows;
+    const std::int64_t label = real ? labels[row] : -1;  // padding is like a label that is none
+    const bool known = label >= 0 && label < in.classes;
+    if (dlogits != nullptr) write_gradient(row, lane, maximum, sums, known ? label : -1);
+    if (lane == 0) losses[row] = real ? loss(row, maximum, sums, label, known) : RowLoss{};
+  }
+
+  // Of a row whose label is not known (-1) it is 0.
+  HEADRACE_HOST_DEVICE void write_gradient(std::int64_t row, int lane, const RowMaximum& maximum,
+                                           const RowSums& sums, std::int64_t label) const {
+    const float* z = in.logits + row * in.classes;
+    float* gradient = dlogits + row * in.classes;
+    const float factor = scalars->inverse_global_rows;
+    const float inverse = 1.0F / sums.exp_sum;
+    const float smooth = smoothing / static_cast<float>(in.classes);
+    for (std::int64_t k = lane; k < in.classes; k += kRowLanes) {
+      const float target = k == label ? smooth + (1.0F - smoothing) : smooth;
+      gradient[k] = label < 0 ? 0.0F : (expf(z[k] - maximum.value) * inverse - target) * factor;
+    }
+  }
+
+  HEADRACE_HOST_DEVICE RowLoss loss(std::int64_t row, const RowMaximum& maximum, const RowSums& sums,
+                                    std::int64_t label, bool known) const {
+    if (!known) return {std::numeric_limits<double>::quiet_NaN(), 0};
+    const double distance = in.logits[row * in.classes + label] - maximum.value;
+    const double smooth = smoothing / static_cast<float>(in.classes);
+    const double target = static_cast<double>(1.0F - smoothing) * distance;
+    return {log(static_cast<double>(sums.exp_sum)) - target - smooth * static_cast<double>(sums.total),
+            maximum.index == label ? 1 : 0};
+  }
+};
+
+// Adds the real rows' losses to the metrics, by one block of threads.
+struct MetricTotal {
+  const RowLoss* losses;
+  std::int64_t all_rows;
+  const StepScalars* scalars;
+  MetricSums* sums;
+
+  // Of rows `thread`, thread + threads, ...
+  HEADRACE_HOST_DEVICE RowLoss part(int thread, int threads) const {
+    const std::int64_t rows = scalars->rows < all_rows ? scalars->rows : all_rows;
+    RowLoss total{};
+    for (std::int64_t row = thread; row < rows; row += threads) total = merged(total, losses[row]);
+    return total;
+  }
+  HEADRACE_HOST_DEVICE void finish(const RowLoss& total) const {
+    sums->loss += total.loss;
+    sums->correct += total.correct;
+    sums->examples += scalars->rows;
+  }
+};
+
+inline std::size_t loss_scratch_bytes(const TensorView& logits) {
+  return static_cast<std::size_t>(logits.shape[0]) * sizeof(RowLoss);
+}
+
+template <typename Launcher>
+void submit_softmax(Launcher& launch, const TensorView& logits, const TensorView& probabilities) {
+  const std::int64_t classes = logits.shape.back();
+  launch.rows(SoftmaxRows{{logits.as<float>(), classes}, probabilities.as<float>()}, logits.elements() / classes);
+}
+
+template <typename Launcher>
+void submit_cross_entropy(Launcher& launch, const TensorView& logits, const TensorView& labels, float smoothing,
+                          const StepScalars* scalars, const TensorView& dlogits, MetricSums* sums, void* scratch) {
+  auto* losses = static_cast<RowLoss*>(scratch);
+  launch.rows(CrossEntropyRows{{logits.as<float>(), logits.shape[1]},
+                               labels.as<std::int64_t>(),
+                               smoothing,
+                               scalars,
+                               dlogits.as<float>(),
+                               losses},
+              logits.shape[0]);
+  launch.total(MetricTotal{losses, logits.shape[0], scalars, sums});
+}
+
+}  // namespace headrace::cuda

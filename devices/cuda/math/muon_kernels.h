@@ -1,0 +1,42 @@
+// Muon's passes over memory; the products between them are cuBLASLt's. Private to the CUDA backend.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+
+#include "headrace/devices/cuda/math/muon_layout.h"
+#include "headrace/devices/kernels.h"
+
+namespace headrace::cuda {
+
+inline constexpr int kMuonBlocks = 64;  // blocks a matrix: as many parts its norms are summed in
+
+// A batch, by value to every kernel. All pointers are in device memory.
+struct MuonBatch {
+  struct Matrix {
+    float* parameters;
+    const float* gradients;
+    float* velocity;
+    MuonShape shape;
+  };
+  Matrix matrices[kMaxMuonBatch];
+  int count = 0;
+  MuonExtent extent;
+  float momentum = 0;
+  float epsilon = 0;
+  int group = 0;
+  double* partial_norms = nullptr;  // (count, kMuonBlocks, 2): squares of the update and of the weights
+  float* scales = nullptr;          // (count, 2): of the update and of the weights
+  __nv_bfloat16* x = nullptr;       // (count, rows, columns)
+};
+
+// v = momentum v + g, and the sums of squares in kMuonBlocks parts.
+cudaError_t muon_momentum(const MuonBatch& batch, cudaStream_t stream);
+// The parts added in order: 1 / (|u| + epsilon) and sqrt(O) / |w|, which is 1 where w is 0.
+cudaError_t muon_norms(const MuonBatch& batch, cudaStream_t stream);
+// x = u / (|u| + epsilon), padded.
+cudaError_t muon_load(const MuonBatch& batch, cudaStream_t stream);
+// w = w sqrt(O) / |w| - learning rate * x
+cudaError_t muon_apply(const MuonBatch& batch, const StepScalars* scalars, cudaStream_t stream);
+
+}  // namespace headrace::cuda

@@ -1,0 +1,153 @@
+#include "headrace/devices/cuda/math/nccl_collective.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <thread>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/cuda/collective_timeout.h"
+#include "headrace/devices/cuda/cuda_check.h"
+#include "headrace/devices/cuda/cuda_stream.h"
+#include "headrace/devices/cuda/math/nccl_check.h"
+#include "headrace/devices/cuda/math/relaxed_capture.h"
+
+namespace headrace {
+namespace {
+
+constexpr auto kPoll = std::chrono::microseconds(50);
+
+}  // namespace
+
+// Tells a replica that used the group once that it is off.
+class NcclCollective::Report final : public StreamReport {
+ public:
+  Report(const NcclCollective& owner, int replica) : owner_(owner), replica_(replica) {}
+
+  void used() noexcept { owed_ = true; }
+  std::exception_ptr take() noexcept override {
+    const std::string reason = owner_.reason();
+    if (reason.empty() || !owed_.exchange(false)) return nullptr;
+    return std::make_exception_ptr(DeviceError(ErrorCode::kCancelled, "a collective was aborted: " + reason,
+                                               owner_.devices_[replica_].info().name));
+  }
+
+ private:
+  const NcclCollective& owner_;
+  int replica_;
+  std::atomic<bool> owed_{false};
+};
+
+NcclCollective::NcclCollective(DeviceGroup& devices)
+    : devices_(devices),
+      patience_(collective_timeout()),
+      communicators_(static_cast<std::size_t>(devices.size()), nullptr) {
+  for (int r = 0; r < devices.size(); ++r) reports_.push_back(std::make_shared<Report>(*this, r));
+  // All connections at the start: a call of one replica must never wait for another's on the host.
+  setenv("NCCL_RUNTIME_CONNECT", "0", /*overwrite=*/0);
+  try {
+    connect();
+  } catch (...) {
+    give_up();
+    throw;
+  }
+}
+
+NcclCollective::~NcclCollective() { give_up(); }
+
+void NcclCollective::connect() {
+  const std::string& first = devices_[0].info().name;
+  ncclUniqueId id{};
+  NCCL_CHECK(ncclGetUniqueId(&id), first);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  NCCL_CHECK(ncclGroupStart(), first);
+  for (int r = 0; r < size(); ++r) {
+    const DeviceInfo& device = devices_[r].info();
+    CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);
+    NCCL_CHECK(ncclCommInitRankConfig(&communicators_[static_cast<std::size_t>(r)], size(), id, r, &config),
+               device.name);
+  }
+  NCCL_CHECK(ncclGroupEnd(), first);
+  for (int r = 0; r < size(); ++r) await(r, "connecting the GPUs");
+}
+
+void NcclCollective::await(int replica, const char* what) {
+  const std::string& device = devices_[replica].info().name;
+  const auto deadline = std::chrono::steady_clock::now() + patience_;
+  for (;;) {
+    ncclResult_t state = ncclSuccess;
+    NCCL_CHECK(ncclCommGetAsyncError(communicators_[static_cast<std::size_t>(replica)], &state), device);
+    if (state == ncclSuccess) return;
+    NCCL_CHECK(state, device);
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw DeviceError(ErrorCode::kTimeout,
+                        fmt::format("NCCL: {} took longer than {} s", what, patience_.count()), device,
+                        "HEADRACE_COLLECTIVE_TIMEOUT sets the limit; NCCL_DEBUG=INFO says more");
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+void NcclCollective::all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) {
+  if (tensor.dtype != DType::kF32) {
+    throw ConfigError(fmt::format("all_reduce_sum of {}: only float32 can be summed", to_string(tensor.dtype)));
+  }
+  submit(replica, "all-reduce", stream, [&](ncclComm_t communicator, cudaStream_t on) {
+    return ncclAllReduce(tensor.data, tensor.data, static_cast<std::size_t>(tensor.elements()), ncclFloat32,
+                         ncclSum, communicator, on);
+  });
+}
+
+void NcclCollective::broadcast(int replica, int root, const TensorView& tensor, Stream& stream) {
+  if (root < 0 || root >= size()) {
+    throw ConfigError(fmt::format("broadcast from replica {} in a group of {}", root, size()));
+  }
+  submit(replica, "broadcast", stream, [&](ncclComm_t communicator, cudaStream_t on) {
+    return ncclBroadcast(tensor.data, tensor.data, tensor.bytes(), ncclUint8, root, communicator, on);
+  });
+}
+
+void NcclCollective::submit(int replica, const char* name, Stream& stream, const Call& call) {
+  const DeviceInfo& device = devices_[replica].info();
+  auto* mine = dynamic_cast<CudaStream*>(&stream);
+  if (mine == nullptr || &stream.device() != &devices_[replica]) {
+    throw ConfigError(fmt::format("replica {}: the stream is of {}, not of {}", replica,
+                                  stream.device().info().name, device.name));
+  }
+  const auto& report = reports_[static_cast<std::size_t>(replica)];
+  mine->listen_to(report);
+  report->used();
+  if (mine->skips()) return abort(device.name + " failed before this collective");
+  const std::lock_guard lock(mutex_);
+  ncclComm_t communicator = communicators_[static_cast<std::size_t>(replica)];
+  if (communicator == nullptr) return;  // given up: the report says so
+  const cuda::RelaxedCapture relaxed;   // NCCL may allocate
+  CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);
+  NCCL_CHECK(call(communicator, mine->handle()), device.name);
+  await(replica, name);
+}
+
+void NcclCollective::abort(const std::string& reason) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (reason_.empty()) reason_ = reason;
+  }
+  give_up();
+}
+
+void NcclCollective::give_up() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (ncclComm_t& communicator : communicators_) {
+    if (communicator != nullptr) ncclCommAbort(communicator);
+    communicator = nullptr;
+  }
+}
+
+std::string NcclCollective::reason() const {
+  const std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+}  // namespace headrace

@@ -1,0 +1,54 @@
+// Sums and copies among GPUs, through NCCL. Private to the CUDA backend.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/collective.h"
+#include "headrace/devices/cuda/stream_report.h"
+
+namespace headrace {
+
+// One replica a GPU, all of this process. NCCL promises equal values on all replicas, but chooses its own order of
+// additions: the bits are not those of the pairwise tree, and may depend on the GPUs and how they are connected.
+// A call that NCCL has not submitted, or a group that has not come up, after HEADRACE_COLLECTIVE_TIMEOUT seconds
+// (30) is given up with DeviceError(kTimeout). That replicas make different calls is not found out.
+class NcclCollective final : public Collective {
+ public:
+  // Blocks until the GPUs are connected. Throws DeviceError.
+  explicit NcclCollective(DeviceGroup& devices);
+  ~NcclCollective() override;
+
+  int size() const noexcept override { return devices_.size(); }
+  void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override;
+  void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override;
+  void abort(const std::string& reason) noexcept override;
+
+ private:
+  class Report;
+  using Call = std::function<ncclResult_t(ncclComm_t, cudaStream_t)>;
+
+  void connect();
+  void give_up() noexcept;
+  void submit(int replica, const char* name, Stream& stream, const Call& call);
+  // Until NCCL has done what it was asked for; throws at the deadline.
+  void await(int replica, const char* what);
+  // The reason why the group is off; empty while it is not.
+  std::string reason() const;
+
+  DeviceGroup& devices_;
+  std::chrono::seconds patience_;
+  std::vector<std::shared_ptr<Report>> reports_;  // one a replica
+  mutable std::mutex mutex_;
+  std::vector<ncclComm_t> communicators_;  // by mutex_; null once given up
+  std::string reason_;                     // by mutex_
+};
+
+}  // namespace headrace

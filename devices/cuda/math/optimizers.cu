@@ -1,0 +1,23 @@
+#include "headrace/devices/cuda/math/optimizers.h"
+
+#include "headrace/devices/cuda/math/cuda_launcher.cuh"
+#include "headrace/devices/cuda/math/optimizer_work.h"
+
+namespace headrace::cuda {
+
+cudaError_t adam(const TensorView& parameters, const TensorView& gradients, const TensorView& first_moment,
+                 const TensorView& second_moment, const AdamOptions& options, const StepScalars* scalars,
+                 cudaStream_t stream) {
+  CudaLauncher launch(stream);
+  submit_adam(launch, parameters, gradients, first_moment, second_moment, options, scalars);
+  return launch.status();
+}
+
+cudaError_t sgd(const TensorView& parameters, const TensorView& gradients, const TensorView& velocity,
+                const SgdOptions& options, const StepScalars* scalars, cudaStream_t stream) {
+  CudaLauncher launch(stream);
+  submit_sgd(launch, parameters, gradients, velocity, options, scalars);
+  return launch.status();
+}
+
+}  // namespace headrace::cuda

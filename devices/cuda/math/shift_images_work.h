@@ -1,0 +1,49 @@
+// Shifted and mirrored images as work for threads. Private to the CUDA backend.
+#pragma once
+
+#include "headrace/devices/cuda/math/pooling_work.h"
+
+namespace headrace::cuda {
+
+// Without repeating the edge: -1 is 1, extent is extent - 2. `at` is less than an extent away.
+HEADRACE_HOST_DEVICE constexpr std::int64_t reflected(std::int64_t at, std::int64_t extent) {
+  if (at < 0) return -at;
+  return at < extent ? at : 2 * (extent - 1) - at;
+}
+
+// A row is a pixel of the result.
+template <typename T>
+struct ShiftImages {
+  std::int64_t height, width, channels;
+  ImageShift shift;
+  const T* x;
+  T* y;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE Nothing begin(std::int64_t) const {
+    return {};
+  }
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void run(Nothing, std::int64_t row, std::int64_t column) const {
+    const Pixel to = pixel_of(row, height, width);
+    const std::int64_t line = reflected(to.y + shift.down, height);
+    const std::int64_t place = reflected((shift.mirror ? width - 1 - to.x : to.x) + shift.right, width);
+    const std::int64_t from = (to.image * height + line) * width + place;
+    store_pack(y + row * channels + column, load_pack<kWidth>(x + from * channels + column));
+  }
+};
+
+template <typename Launcher>
+void submit_shift_images(Launcher& launch, const TensorView& x, const ImageShift& shift, const TensorView& y) {
+  by_type(x.dtype, [&](auto type) {
+    using T = decltype(type);
+    const std::int64_t channels = x.shape[3];
+    const ShiftImages<T> work{x.shape[1], x.shape[2], channels, shift, x.as<T>(), y.as<T>()};
+    constexpr int kWidth = kPackWidth<T>;
+    by_width<kWidth>(channels % kWidth == 0 && packs_fit(kWidth, x, y), [&](auto width) {
+      launch.template columns<width()>(work, column_grid(x.elements() / channels, channels, width()));
+    });
+  });
+}
+
+}  // namespace headrace::cuda

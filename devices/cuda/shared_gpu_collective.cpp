@@ -1,0 +1,131 @@
+#include "headrace/devices/cuda/shared_gpu_collective.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/cuda/collective_timeout.h"
+#include "headrace/devices/cuda/cuda_check.h"
+#include "headrace/devices/cuda/cuda_stream.h"
+
+namespace headrace {
+namespace {
+
+std::atomic_ref<std::uint32_t> word(std::uint32_t& in_pinned_memory) { return std::atomic_ref(in_pinned_memory); }
+
+}  // namespace
+
+// What a replica's kernels have left in its word.
+class SharedGpuCollective::Report final : public StreamReport {
+ public:
+  Report(const SharedGpuCollective& owner, int replica) : owner_(owner), replica_(replica) {}
+
+  std::exception_ptr take() noexcept override {
+    auto& words = *reinterpret_cast<cuda::RendezvousWords*>(owner_.words_.data());
+    const auto outcome = static_cast<cuda::Outcome>(word(words.outcomes[replica_]).exchange(0));
+    if (outcome == cuda::Outcome::kFine) return nullptr;
+    const std::string& device = owner_.devices_[replica_].info().name;
+    switch (outcome) {
+      case cuda::Outcome::kDisagreed:
+        return std::make_exception_ptr(DeviceError(ErrorCode::kInvalidArgument,
+                                                   "the replicas disagree about a collective", device,
+                                                   "all must make the same calls in the same order"));
+      case cuda::Outcome::kTimedOut:
+        return std::make_exception_ptr(DeviceError(
+            ErrorCode::kTimeout, "a collective timed out: " + owner_.reason(), device,
+            "every replica must make the call; HEADRACE_COLLECTIVE_TIMEOUT sets how many seconds that may take"));
+      default:
+        return std::make_exception_ptr(
+            DeviceError(ErrorCode::kCancelled, "a collective was aborted: " + owner_.reason(), device));
+    }
+  }
+
+ private:
+  const SharedGpuCollective& owner_;
+  int replica_;
+};
+
+SharedGpuCollective::SharedGpuCollective(DeviceGroup& devices)
+    : devices_(devices),
+      patience_ns_(static_cast<unsigned long long>(std::chrono::nanoseconds(collective_timeout()).count())) {
+  if (devices.size() > cuda::kMaxReplicas) {
+    throw DeviceError(ErrorCode::kUnsupported,
+                      fmt::format("{} replicas share it, at most {} can", devices.size(), cuda::kMaxReplicas),
+                      devices[0].info().name, "use fewer replicas, as in cuda:0x8");
+  }
+  state_ = devices[0].allocate(sizeof(cuda::RendezvousState));
+  words_ = devices[0].allocate_pinned(sizeof(cuda::RendezvousWords));
+  std::memset(words_.data(), 0, words_.size());
+  const std::unique_ptr<Stream> stream = devices[0].create_stream();
+  stream->fill(state_.data(), 0, state_.size());
+  stream->synchronize();
+  CUDA_CHECK(cuda::load_rendezvous_kernels(), devices[0].info().name);
+  for (int r = 0; r < devices.size(); ++r) reports_.push_back(std::make_shared<Report>(*this, r));
+}
+
+// Freeing memory waits for the GPU: nobody may be waiting there for replicas that do not come any more.
+SharedGpuCollective::~SharedGpuCollective() { abort("the collective is being destroyed"); }
+
+void SharedGpuCollective::all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) {
+  if (tensor.dtype != DType::kF32) {
+    throw ConfigError(fmt::format("all_reduce_sum of {}: only float32 can be summed", to_string(tensor.dtype)));
+  }
+  submit(
+      replica,
+      {.data = tensor.as<std::byte>(), .bytes = static_cast<std::int64_t>(tensor.bytes()), .root = cuda::kNoRoot},
+      stream);
+}
+
+void SharedGpuCollective::broadcast(int replica, int root, const TensorView& tensor, Stream& stream) {
+  if (root < 0 || root >= size()) {
+    throw ConfigError(fmt::format("broadcast from replica {} in a group of {}", root, size()));
+  }
+  submit(replica,
+         {.data = tensor.as<std::byte>(), .bytes = static_cast<std::int64_t>(tensor.bytes()), .root = root},
+         stream);
+}
+
+void SharedGpuCollective::submit(int replica, const cuda::RendezvousCall& call, Stream& stream) {
+  const DeviceInfo& device = devices_[replica].info();
+  auto* mine = dynamic_cast<CudaStream*>(&stream);
+  if (mine == nullptr || &stream.device() != &devices_[replica]) {
+    throw ConfigError(fmt::format("replica {}: the stream is of {}, not of {}", replica,
+                                  stream.device().info().name, device.name));
+  }
+  if (size() == 1) return;
+  CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);
+  mine->listen_to(reports_[static_cast<std::size_t>(replica)]);
+  const cuda::Rendezvous rendezvous{.state = reinterpret_cast<cuda::RendezvousState*>(state_.data()),
+                                    .words = reinterpret_cast<cuda::RendezvousWords*>(words_.data()),
+                                    .replica = replica,
+                                    .replicas = size(),
+                                    .stream_failed = mine->failure_word(),
+                                    .patience_ns = patience_ns_};
+  CUDA_CHECK(cuda::meet(rendezvous, call, mine->handle()), device.name);
+  CUDA_CHECK(cuda::carry_out(rendezvous, call, mine->handle()), device.name);
+  CUDA_CHECK(cuda::part(rendezvous, mine->handle()), device.name);
+}
+
+void SharedGpuCollective::abort(const std::string& reason) noexcept {
+  const std::lock_guard lock(mutex_);
+  auto& words = *reinterpret_cast<cuda::RendezvousWords*>(words_.data());
+  std::uint32_t none = cuda::kNotCancelled;
+  if (reason_.empty()) reason_ = reason;
+  word(words.cancelled).compare_exchange_strong(none, cuda::kCancelledByHost);
+}
+
+std::string SharedGpuCollective::reason() const {
+  const std::lock_guard lock(mutex_);
+  auto& words = *reinterpret_cast<cuda::RendezvousWords*>(words_.data());
+  const std::uint32_t why = word(words.cancelled).load();
+  if (why < cuda::kReplicaFailed) return reason_;
+  const bool missing = why >= cuda::kReplicaMissing;
+  const auto replica = static_cast<int>(why - (missing ? cuda::kReplicaMissing : cuda::kReplicaFailed));
+  return devices_[replica].info().name + (missing ? " did not come" : " failed before this collective");
+}
+
+}  // namespace headrace

@@ -1,0 +1,48 @@
+// Sums and copies among logical replicas on one GPU. Private to the CUDA backend.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/collective.h"
+#include "headrace/devices/cuda/rendezvous.h"
+#include "headrace/devices/cuda/stream_report.h"
+
+namespace headrace {
+
+// The replicas' streams meet on the GPU, by counters in its memory: the host waits for nothing, and each replica's
+// step may be a captured graph of its own, launched one after the other. Then each stream sums its slice of the
+// vector over all replicas, and they meet again. At most kMaxReplicas.
+//
+// While a replica waits, the others' work must be able to start: every stream needs a hardware queue of its own
+// (the backend asks for 32, see CUDA_DEVICE_MAX_CONNECTIONS) and launches must not block the host
+// (CUDA_LAUNCH_BLOCKING unset). Where they cannot, the wait ends after HEADRACE_COLLECTIVE_TIMEOUT seconds (30)
+// with DeviceError(kTimeout) and the group is called off.
+class SharedGpuCollective final : public Collective {
+ public:
+  explicit SharedGpuCollective(DeviceGroup& devices);
+  ~SharedGpuCollective() override;
+
+  int size() const noexcept override { return devices_.size(); }
+  void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override;
+  void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override;
+  void abort(const std::string& reason) noexcept override;
+
+ private:
+  class Report;
+
+  void submit(int replica, const cuda::RendezvousCall& call, Stream& stream);
+  std::string reason() const;
+
+  DeviceGroup& devices_;
+  Buffer state_;  // RendezvousState
+  Buffer words_;  // RendezvousWords
+  unsigned long long patience_ns_;
+  std::vector<std::shared_ptr<Report>> reports_;  // one a replica
+  mutable std::mutex mutex_;
+  std::string reason_;  // by mutex_; the host's
+};
+
+}  // namespace headrace

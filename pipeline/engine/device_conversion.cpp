@@ -1,0 +1,116 @@
+#include "headrace/pipeline/engine/device_conversion.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace headrace {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+constexpr std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+PixelBorder border_of(const PadCrop& options) {
+  return options.padding == Padding::kReflect ? PixelBorder::kReflect : PixelBorder::kZero;
+}
+
+}  // namespace
+
+DeviceConversion::DeviceConversion(DeviceGroup& devices, const Fields& fields, std::vector<DevicePass> passes,
+                                   const BatchLayout& bus)
+    : passes_(std::move(passes)), bus_(bus) {
+  place(fields);
+  for (int r = 0; r < devices.size(); ++r) {
+    kernels_.push_back(devices[r].input_kernels());
+    upload(devices[r]);
+  }
+}
+
+void DeviceConversion::place(const Fields& fields) {
+  const auto rows = static_cast<std::size_t>(bus_.local_rows);
+  std::size_t constants = 0;
+  for (const DevicePass& pass : passes_) {
+    const Field& field = fields[pass.field];
+    Place place{.result = result_bytes_, .scale = constants};
+    if (!pass.window.empty()) {
+      place.windows = bus_.buffer_bytes + window_bytes_;
+      window_bytes_ += aligned(rows * sizeof(PixelWindow));
+    }
+    result_bytes_ += aligned(rows * static_cast<std::size_t>(field.shape.elements()) * size_of(field.dtype));
+    constants += aligned(2 * pass.scale.scale.size() * sizeof(float));
+    places_.push_back(place);
+    shapes_.push_back(field.shape);
+  }
+}
+
+void DeviceConversion::upload(Device& device) {
+  const DevicePass& last = passes_.back();
+  std::vector<float> values((places_.back().scale / sizeof(float)) + 2 * last.scale.scale.size());
+  for (std::size_t i = 0; i < passes_.size(); ++i) {
+    const ChannelScale& scale = passes_[i].scale;
+    float* at = values.data() + places_[i].scale / sizeof(float);
+    std::ranges::copy(scale.shift, std::ranges::copy(scale.scale, at).out);
+  }
+  constants_.push_back(device.allocate(values.size() * sizeof(float)));
+  const std::unique_ptr<Stream> stream = device.create_stream();
+  stream->copy(constants_.back().data(), values.data(), constants_.back().size());
+  stream->synchronize();
+}
+
+TensorView DeviceConversion::result(const Buffer& results, std::size_t field) const {
+  const auto pass = std::ranges::find(passes_, field, &DevicePass::field);
+  if (pass == passes_.end()) return {};
+  const auto index = static_cast<std::size_t>(pass - passes_.begin());
+  return results.view(shapes_[index].with_front(bus_.local_rows), DType::kF32, places_[index].result);
+}
+
+void DeviceConversion::draw(const Rows& rows, std::byte* slot) const {
+  for (std::size_t i = 0; i < passes_.size(); ++i) {
+    const DevicePass& pass = passes_[i];
+    if (pass.window.empty()) continue;
+    auto* windows = reinterpret_cast<PixelWindow*>(slot + places_[i].windows);
+    std::fill_n(windows, bus_.local_rows, PixelWindow{});
+    for (std::size_t row = 0; row < rows.records.size(); ++row) {
+      const StepContext context{.seed = rows.seed, .pass = rows.passes[row], .record = rows.records[row]};
+      CropWindow window = pass.window.crop(pass.input.shape[0], pass.input.shape[1], context);
+      pass.window.turn(window, context);
+      windows[row] = {.top = static_cast<std::int32_t>(window.top),
+                      .left = static_cast<std::int32_t>(window.left),
+                      .mirrored = window.mirrored ? 1 : 0};
+    }
+  }
+}
+
+// As the kernel wants it: an image of four axes, also where the consumer's rows are flat.
+TensorView DeviceConversion::kernel_output(const DevicePass& pass, const Place& place,
+                                           const Buffer& results) const {
+  const std::int64_t channels = pass.input.shape[2];
+  const Shape shape = pass.layout == ImageLayout::kChannelsLast
+                          ? Shape{bus_.local_rows, pass.height, pass.width, channels}
+                          : Shape{bus_.local_rows, channels, pass.height, pass.width};
+  return results.view(shape, DType::kF32, place.result);
+}
+
+void DeviceConversion::submit(int replica, Stream& stream, const Buffer& arrived, const Buffer& results) const {
+  const auto index = static_cast<std::size_t>(replica);
+  for (std::size_t i = 0; i < passes_.size(); ++i) {
+    const DevicePass& pass = passes_[i];
+    const Place& place = places_[i];
+    const Shape channels{pass.input.shape[2]};
+    const std::size_t shift = place.scale + pass.scale.scale.size() * sizeof(float);
+    PixelConversion conversion{
+        .pixels = arrived.view(pass.input.shape.with_front(bus_.local_rows), DType::kU8, bus_.offset[pass.field]),
+        .scale = constants_[index].view(channels, DType::kF32, place.scale),
+        .shift = constants_[index].view(channels, DType::kF32, shift),
+        .out = kernel_output(pass, place, results),
+        .layout = pass.layout};
+    if (!pass.window.empty()) conversion.windows = arrived.view({bus_.local_rows, 3}, DType::kI32, place.windows);
+    if (const PadCrop* options = pass.window.padding()) {
+      conversion.pad = options->pad;
+      conversion.border = border_of(*options);
+    }
+    kernels_[index]->convert_pixels(stream, conversion);
+  }
+}
+
+}  // namespace headrace

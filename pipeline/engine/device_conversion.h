@@ -1,0 +1,63 @@
+// What devices do with a batch that arrives as bytes: the constants of its passes, and where things lie in a slot.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "headrace/devices/device_group.h"
+#include "headrace/devices/input_kernels.h"
+#include "headrace/pipeline/engine/batch_layout.h"
+#include "headrace/pipeline/engine/device_pass.h"
+
+namespace headrace {
+
+// What arrives at a device is a buffer of the bus layout followed by a window of each row for every pass that
+// moves pixels. What a pass makes of it lies in another buffer of the device's, pass after pass.
+class DeviceConversion {
+ public:
+  // Allocates the constants on every device and waits until they are there. `fields` are a finished sample's,
+  // `bus` is the layout of what arrives.
+  DeviceConversion(DeviceGroup& devices, const Fields& fields, std::vector<DevicePass> passes,
+                   const BatchLayout& bus);
+
+  std::size_t window_bytes() const noexcept { return window_bytes_; }
+  std::size_t result_bytes() const noexcept { return result_bytes_; }
+
+  // The field as the consumer sees it; undefined where it is handed out as it arrived.
+  TensorView result(const Buffer& results, std::size_t field) const;
+
+  // The records of a replica's rows, in order.
+  struct Rows {
+    std::uint64_t seed = 0;
+    std::span<const std::uint64_t> records, passes;
+  };
+  // Draws the windows of the rows into a replica's part of the slot on the host; of rows without a record, some
+  // window. Thread-safe.
+  void draw(const Rows& rows, std::byte* slot) const;
+
+  // Converts what has arrived, in stream order. Throws what InputKernels do.
+  void submit(int replica, Stream& stream, const Buffer& arrived, const Buffer& results) const;
+
+ private:
+  struct Place {
+    std::size_t windows = 0;  // in what arrives; 0: none are needed
+    std::size_t result = 0;   // in the results
+    std::size_t scale = 0;    // in the constants; the shifts follow
+  };
+
+  void place(const Fields& fields);
+  void upload(Device& device);
+  TensorView kernel_output(const DevicePass& pass, const Place& place, const Buffer& results) const;
+
+  std::vector<DevicePass> passes_;
+  std::vector<Place> places_;  // one a pass
+  std::vector<Shape> shapes_;  // of the consumer's rows, one a pass
+  BatchLayout bus_;
+  std::size_t window_bytes_ = 0, result_bytes_ = 0;
+  std::vector<InputKernels*> kernels_;  // one a replica
+  std::vector<Buffer> constants_;       // one a replica
+};
+
+}  // namespace headrace

@@ -1,0 +1,288 @@
+// What the kernels of a device that keeps activations in bf16 must compute on them: the same as in f32 on the
+// rounded inputs, rounded once. A Target's kernels() must have an activation_type(Precision::kBF16) of bf16.
+#pragma once
+
+#include "headrace/tests/conformance/kernels_fixture.h"
+#include "headrace/tests/support/reference_batch_norm.h"
+#include "headrace/tests/support/reference_conv.h"
+#include "headrace/tests/support/reference_dense.h"
+#include "headrace/tests/support/reference_elementwise.h"
+#include "headrace/tests/support/reference_pooling.h"
+
+namespace headrace::test {
+
+template <typename Target>
+class KernelsHalfSuite : public KernelsFixture<Target> {
+ protected:
+  // Widths that fill packs of eight, that do not, and more than one block.
+  static inline const std::vector<Shape> kShapes{{1}, {3, 5, 5, 3}, {7, 8}, {33, 64}, {2, 70001}};
+
+  TensorView half(const Shape& shape, const std::vector<float>& values) {
+    std::vector<BFloat16> rounded;
+    for (const float value : values) rounded.push_back(nearest_bf16(value));
+    return this->tensor(shape, rounded);
+  }
+  TensorView half(const Shape& shape, std::uint64_t seed, float magnitude = 1) {
+    auto values = random_floats(shape.elements(), seed);
+    for (float& value : values) value *= magnitude;
+    return half(shape, values);
+  }
+  TensorView half_result(const Shape& shape) { return this->result(shape, DType::kBF16); }
+
+  // Each element within one rounding to bf16 (2^-9 of itself) of the expected, and what f32 arithmetic of this
+  // relative error of the largest adds, which may also tip the rounding over to the next number.
+  void expect_rounded(const TensorView& actual, const Reals& expected, double arithmetic,
+                      const std::string& what) {
+    const Reals values = this->read_reals(actual);
+    ASSERT_EQ(values.size(), expected.size()) << what;
+    double scale = 0;
+    for (const double value : expected) scale = std::max(scale, std::abs(value));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double allowed = std::abs(expected[i]) / 256 + arithmetic * Target::slack() * std::max(scale, 1e-3);
+      ASSERT_NEAR(values[i], expected[i], allowed) << what << " at " << i;
+    }
+  }
+};
+TYPED_TEST_SUITE_P(KernelsHalfSuite);
+
+TYPED_TEST_P(KernelsHalfSuite, ActivationsAreWantedInBf16OnlyWhereProductsAre) {
+  EXPECT_EQ(this->kernels().activation_type(Precision::kF32), DType::kF32);
+  EXPECT_EQ(this->kernels().activation_type(Precision::kBF16), DType::kBF16);
+}
+
+TYPED_TEST_P(KernelsHalfSuite, Elementwise) {
+  for (const Shape& shape : this->kShapes) {
+    for (const Activation activation :
+         {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kSilu}) {
+      const TensorView x = this->half(shape, 1, 8), dy = this->half(shape, 2), y = this->half_result(shape);
+      this->run([&](Stream& stream) { this->kernels().activation_forward(stream, activation, x, y); }, {y});
+      const Reals xs = this->read_reals(x);
+      this->expect_rounded(y, activated(activation, xs), 2e-7, shape.to_string());
+      this->run([&](Stream& stream) { this->kernels().activation_backward(stream, activation, x, dy, dy); }, {dy});
+      Reals slopes = this->read_reals(this->half(shape, 2));
+      for (std::size_t i = 0; i < xs.size(); ++i) {
+        constexpr double kStep = 1e-5;
+        const bool corner = activation == Activation::kRelu && std::abs(xs[i]) <= kStep;
+        slopes[i] *=
+            corner ? (xs[i] > 0 ? 1 : 0)
+                   : (activated(activation, xs[i] + kStep) - activated(activation, xs[i] - kStep)) / (2 * kStep);
+      }
+      this->expect_rounded(dy, slopes, 2e-6, shape.to_string());
+    }
+    const TensorView a = this->half(shape, 3), b = this->half(shape, 4);
+    Reals sums = this->read_reals(a);
+    const Reals bs = this->read_reals(b);
+    for (std::size_t i = 0; i < bs.size(); ++i) sums[i] += bs[i];
+    const TensorView sum = this->half_result(shape);
+    this->run([&](Stream& stream) { this->kernels().add(stream, a, b, sum); }, {sum});
+    this->expect_rounded(sum, sums, 0, shape.to_string());
+    this->run([&](Stream& stream) { this->kernels().accumulate(stream, b, a); }, {a});
+    this->expect_rounded(a, sums, 0, shape.to_string());
+  }
+}
+
+TYPED_TEST_P(KernelsHalfSuite, ScaleShiftFromBytesAndFromF32) {
+  for (const Shape& shape : {Shape{2, 5, 7, 3}, Shape{1, 1}, Shape{9, 16}, Shape{5, 3072}}) {
+    const TensorView scale = this->random({shape.back()}, 6), shift = this->random({shape.back()}, 7);
+    const auto channels = static_cast<std::size_t>(shape.back());
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(shape.elements()));
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 37);
+    for (const TensorView& x : {this->tensor(shape, bytes), this->random(shape, 8)}) {
+      Reals expected = x.dtype == DType::kU8 ? Reals(bytes.begin(), bytes.end()) : this->read_reals(x);
+      const Reals scales = this->read_reals(scale), shifts = this->read_reals(shift);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        expected[i] = expected[i] * scales[i % channels] + shifts[i % channels];
+      }
+      const TensorView y = this->half_result(shape);
+      this->run([&](Stream& stream) { this->kernels().scale_shift(stream, x, scale, shift, y); }, {y});
+      this->expect_rounded(y, expected, 2e-7, shape.to_string());
+    }
+  }
+}
+
+TYPED_TEST_P(KernelsHalfSuite, DropoutDropsWhatItDropsInF32) {
+  for (const Shape& shape : {Shape{1, 1}, Shape{3, 7}, Shape{2, 1000}}) {
+    const TensorView x = this->half(shape, 9), y = this->half_result(shape), wide = this->result(shape);
+    const TensorView widened_x = this->result(shape);
+    this->kernels().convert(this->stream(), x, widened_x);
+    const StepScalars* scalars = this->scalars({.step = 77, .first_row = 5});
+    this->run([&](Stream& stream) { this->kernels().dropout(stream, x, 0.3F, 11, 3, scalars, y); }, {y});
+    this->kernels().dropout(this->stream(), widened_x, 0.3F, 11, 3, scalars, wide);
+    this->expect_rounded(y, this->read_reals(wide), 0, shape.to_string());
+  }
+}
+
+TYPED_TEST_P(KernelsHalfSuite, Pooling) {
+  for (const PoolSizes& s : {PoolSizes{2, 8, 8, 32}, PoolSizes{3, 7, 9, 5}, PoolSizes{1, 9, 8, 17, {3, 2}}}) {
+    const Shape of_x{static_cast<std::int64_t>(s.images), static_cast<std::int64_t>(s.height),
+                     static_cast<std::int64_t>(s.width), static_cast<std::int64_t>(s.channels)};
+    const Shape of_y{of_x[0], static_cast<std::int64_t>(s.out_height()), static_cast<std::int64_t>(s.out_width()),
+                     of_x[3]};
+    const TensorView x = this->half(of_x, 1), y = this->half_result(of_y), argmax = this->result(of_y, DType::kU8);
+    this->run([&](Stream& stream) { this->kernels().max_pool_forward(stream, x, y, argmax, s.options); },
+              {y, argmax});
+    const Pooled expected = max_pool_forward(s, this->read_reals(x));
+    this->expect_rounded(y, expected.y, 0, of_x.to_string());
+    EXPECT_EQ(this->template read<std::uint8_t>(argmax), expected.argmax);
+    const TensorView dy = this->half(of_y, 2), dx = this->half_result(of_x);
+    this->run([&](Stream& stream) { this->kernels().max_pool_backward(stream, dy, argmax, dx, s.options); }, {dx});
+    this->expect_rounded(dx, max_pool_backward(s, this->read_reals(dy), expected.argmax), 3e-7, of_x.to_string());
+
+    const TensorView mean = this->half_result({of_x[0], of_x[3]}), spread = this->half_result(of_x);
+    this->run([&](Stream& stream) { this->kernels().global_average_pool_forward(stream, x, mean); }, {mean});
+    this->expect_rounded(mean, global_average(this->read_reals(x), s.images, s.height * s.width, s.channels), 1e-6,
+                         of_x.to_string());
+    this->run([&](Stream& stream) { this->kernels().global_average_pool_backward(stream, mean, spread); },
+              {spread});
+    const Reals means = this->read_reals(mean);
+    Reals wanted(s.images * s.height * s.width * s.channels);
+    const std::size_t image = s.height * s.width * s.channels;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      wanted[i] = means[i / image * s.channels + i % s.channels] / static_cast<double>(s.height * s.width);
+    }
+    this->expect_rounded(spread, wanted, 1e-6, of_x.to_string());
+  }
+}
+
+TYPED_TEST_P(KernelsHalfSuite, BatchNormKeepsItsStatisticsInF32) {
+  constexpr float kEpsilon = 1e-3F;
+  struct Case {
+    std::int64_t examples, pixels, channels, real;
+  };
+  for (const Case& c : {Case{4, 9, 3, 4}, {8, 16, 24, 5}, {64, 64, 32, 63}}) {
+    const Shape shape{c.examples, c.pixels, c.channels};
+    const NormSizes sizes{static_cast<std::size_t>(c.examples * c.pixels),
+                          static_cast<std::size_t>(c.real * c.pixels), static_cast<std::size_t>(c.channels)};
+    const Kernels::BatchNorm norm{.gamma = this->random({c.channels}, 12),
+                                  .beta = this->random({c.channels}, 13),
+                                  .running_mean = this->random({c.channels}, 14),
+                                  .running_var = this->tensor({c.channels}, std::vector<float>(sizes.channels, 2)),
+                                  .saved_mean = this->result({c.channels}),
+                                  .saved_inv_std = this->result({c.channels}),
+                                  .epsilon = kEpsilon,
+                                  .momentum = 0.9F};
+    const TensorView x = this->half(shape, 1), y = this->half_result(shape), dy = this->half(shape, 2);
+    const StepScalars* scalars = this->scalars({.rows = c.real});
+    const Reals xs = this->read_reals(x), gammas = this->read_reals(norm.gamma),
+                betas = this->read_reals(norm.beta);
+    this->kernels().batch_norm_infer(this->stream(), x, norm, y);
+    const Statistics running{this->read_reals(norm.running_mean), this->read_reals(norm.running_var)};
+    this->expect_rounded(y, normalized(sizes, xs, running, gammas, betas, kEpsilon), 2e-6, shape.to_string());
+    this->run([&](Stream& stream) { this->kernels().batch_norm_train(stream, x, norm, scalars, y); },
+              {y, norm.running_mean, norm.running_var, norm.saved_mean, norm.saved_inv_std});
+    const Statistics batch = statistics(sizes, xs);
+    this->expect_rounded(y, normalized(sizes, xs, batch, gammas, betas, kEpsilon), 2e-6, shape.to_string());
+    this->expect_close(norm.saved_mean, batch.mean, 1e-6, shape.to_string());
+
+    // Backward against the f32 kernel on the same numbers, which has its own suite.
+    const TensorView wide_x = this->result(shape), wide_dy = this->result(shape), wide_dx = this->result(shape);
+    this->kernels().convert(this->stream(), x, wide_x);
+    this->kernels().convert(this->stream(), dy, wide_dy);
+    const TensorView dgamma = this->result({c.channels}), dbeta = this->result({c.channels});
+    const TensorView wide_dgamma = this->result({c.channels}), wide_dbeta = this->result({c.channels});
+    this->kernels().batch_norm_backward(this->stream(), wide_x, wide_dy, norm, scalars, wide_dgamma, wide_dbeta,
+                                        wide_dx);
+    const TensorView dx = this->half_result(shape);
+    this->run(
+        [&](Stream& stream) {
+          this->kernels().batch_norm_backward(stream, x, dy, norm, scalars, dgamma, dbeta, dx);
+        },
+        {dgamma, dbeta, dx});
+    this->expect_rounded(dx, this->read_reals(wide_dx), 2e-6, shape.to_string());
+    this->expect_close(dgamma, this->read_reals(wide_dgamma), 2e-6, shape.to_string());
+    this->expect_close(dbeta, this->read_reals(wide_dbeta), 2e-6, shape.to_string());
+  }
+}
+
+TYPED_TEST_P(KernelsHalfSuite, DenseTakesEachActivationInEitherType) {
+  for (const DenseSizes& s : {DenseSizes{7, 33, 5}, DenseSizes{32, 256, 10}, DenseSizes{300, 24, 40}}) {
+    const Shape of_x{static_cast<std::int64_t>(s.rows), static_cast<std::int64_t>(s.inputs)};
+    const Shape of_y{of_x[0], static_cast<std::int64_t>(s.outputs)}, of_weights{of_y[1], of_x[1]};
+    const TensorView weights = this->random(of_weights, 1), bias = this->random({of_y[1]}, 2);
+    const TensorView x = this->half(of_x, 3), half_dy = this->half(of_y, 4);
+    const Reals xs = this->read_reals(x), dys = this->read_reals(half_dy);
+    const Reals ws = in_precision(Precision::kBF16, this->read_reals(weights));
+    const Reals linear = dense_forward(s, xs, ws, this->read_reals(bias));
+    const double tolerance = 2e-7 * (4 + std::sqrt(static_cast<double>(std::max(s.inputs, s.rows))));
+    for (const DType type : {DType::kBF16, DType::kF32}) {
+      for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu}) {
+        const TensorView y = this->result(of_y, type);
+        this->run(
+            [&](Stream& stream) {
+              this->kernels().dense_forward(stream, x, weights, bias, y, activation, Precision::kBF16);
+            },
+            {y});
+        // Where the activation is a pass of its own what it reads may have been rounded before: another 2^-9.
+        this->expect_rounded(y, activated(activation, linear), type == DType::kF32 ? tolerance : 1.0 / 256,
+                             to_string(type));
+      }
+      TensorView dy = half_dy;
+      if (type == DType::kF32) {
+        dy = this->result(of_y);
+        this->kernels().convert(this->stream(), half_dy, dy);
+      }
+      const TensorView dx = this->half_result(of_x);
+      this->run(
+          [&](Stream& stream) { this->kernels().dense_backward_data(stream, dy, weights, dx, Precision::kBF16); },
+          {dx});
+      this->expect_rounded(dx, dense_backward_data(s, dys, ws), tolerance, to_string(type));
+      const TensorView dweights = this->result(of_weights), dbias = this->result({of_y[1]});
+      this->run(
+          [&](Stream& stream) {
+            this->kernels().dense_backward_weights(stream, x, dy, dweights, dbias, Precision::kBF16);
+          },
+          {dweights, dbias});
+      this->expect_close(dweights, dense_backward_weights(s, xs, dys), tolerance, to_string(type));
+      this->expect_close(dbias, column_sums(dys, s.outputs), tolerance, to_string(type));
+    }
+  }
+}
+
+TYPED_TEST_P(KernelsHalfSuite, Convolution) {
+  constexpr ConvOptions kSame{
+      .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1, .precision = Precision::kBF16};
+  for (const ConvSizes& s : {ConvSizes{2, 8, 8, 3, 24, 2, 2, {.precision = Precision::kBF16}},
+                             ConvSizes{2, 7, 7, 24, 64, 3, 3, kSame}, ConvSizes{3, 6, 6, 32, 32, 3, 3, kSame}}) {
+    const Shape of_x{s.images, s.height, s.width, s.channels},
+        of_y{s.images, s.out_height(), s.out_width(), s.outputs};
+    const Shape of_weights{s.outputs, s.kernel_height, s.kernel_width, s.channels};
+    const TensorView x = this->half(of_x, 1), weights = this->random(of_weights, 2),
+                     bias = this->random({s.outputs}, 3);
+    const TensorView dy = this->half(of_y, 4), y = this->half_result(of_y), dx = this->half_result(of_x);
+    const TensorView dweights = this->result(of_weights), dbias = this->result({s.outputs});
+    const Reals xs = this->read_reals(x), dys = this->read_reals(dy);
+    const Reals ws = in_precision(Precision::kBF16, this->read_reals(weights));
+    for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu}) {
+      this->run(
+          [&](Stream& stream) {
+            this->kernels().conv_forward(stream, x, weights, bias, y, s.options, activation);
+          },
+          {y});
+      const Reals linear = conv_forward(s, xs, ws, this->read_reals(bias));
+      this->expect_rounded(y, activated(activation, linear), 1.0 / 256, of_x.to_string());
+    }
+    this->run([&](Stream& stream) { this->kernels().conv_backward_data(stream, dy, weights, dx, s.options); },
+              {dx});
+    this->expect_rounded(dx, conv_backward_data(s, dys, ws), 3e-6, of_x.to_string());
+    this->run(
+        [&](Stream& stream) { this->kernels().conv_backward_weights(stream, x, dy, dweights, dbias, s.options); },
+        {dweights, dbias});
+    // A device may sum in f32 and store the gradient through bf16.
+    this->expect_close(dweights, conv_backward_weights(s, xs, dys), 1.0 / 256, of_x.to_string());
+    this->expect_close(dbias, column_sums(dys, static_cast<std::size_t>(s.outputs)), 3e-6, of_x.to_string());
+  }
+}
+
+TYPED_TEST_P(KernelsHalfSuite, ActivationsOfOneCallAreOfOneType) {
+  const TensorView half = this->half({2, 3}, 1), wide = this->random({2, 3}, 1);
+  EXPECT_THROW(this->kernels().add(this->stream(), half, wide, wide), ConfigError);
+  EXPECT_THROW(this->kernels().activation_forward(this->stream(), Activation::kRelu, half, wide), ConfigError);
+  EXPECT_THROW(this->kernels().softmax(this->stream(), half, wide), ConfigError);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(KernelsHalfSuite, ActivationsAreWantedInBf16OnlyWhereProductsAre, Elementwise,
+                            ScaleShiftFromBytesAndFromF32, DropoutDropsWhatItDropsInF32, Pooling,
+                            BatchNormKeepsItsStatisticsInF32, DenseTakesEachActivationInEitherType, Convolution,
+                            ActivationsOfOneCallAreOfOneType);
+
+}  // namespace headrace::test

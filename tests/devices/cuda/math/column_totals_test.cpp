@@ -1,0 +1,46 @@
+#include "headrace/devices/cuda/math/column_totals.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "headrace/tests/support/reference_batch_norm.h"
+
+namespace headrace::cuda {
+namespace {
+
+TEST(ColumnTotals, MomentsOfPartsAreThoseOfTheWhole) {
+  const auto values = test::reals(test::random_floats(1000, 1));
+  const auto moments = [&](std::size_t begin, std::size_t end) {
+    const test::Reals part(values.begin() + static_cast<std::ptrdiff_t>(begin),
+                           values.begin() + static_cast<std::ptrdiff_t>(end));
+    const test::Statistics of = test::statistics({part.size(), part.size(), 1}, part);
+    const auto count = static_cast<double>(part.size());
+    return Moments<double>{count, of.mean[0], of.variance[0] * count};
+  };
+  const Moments<double> whole = moments(0, 1000);
+  const Moments<double> joined = merged(merged(moments(0, 1), moments(1, 300)), moments(300, 1000));
+  EXPECT_EQ(joined.count, 1000);
+  EXPECT_NEAR(joined.mean, whole.mean, 1e-12);
+  EXPECT_NEAR(joined.deviation, whole.deviation, 1e-9);
+}
+
+TEST(ColumnTotals, TheSumOfNothingChangesNothing) {
+  const Moments<float> some{3, 2, 1};
+  for (const Moments<float>& same : {merged(some, Moments<float>{}), merged(Moments<float>{}, some)}) {
+    EXPECT_EQ(same.count, 3);
+    EXPECT_EQ(same.mean, 2);
+    EXPECT_EQ(same.deviation, 1);
+  }
+  EXPECT_EQ(merged(Moments<float>{}, Moments<float>{}).count, 0);
+}
+
+TEST(ColumnTotals, RealRowsAreThoseOfRealExamplesAndNoMoreThanThereAre) {
+  const StepScalars scalars{.rows = 3};
+  EXPECT_EQ((RealRows{&scalars, 16, 64}.count()), 48);
+  EXPECT_EQ((RealRows{&scalars, 16, 32}.count()), 32);
+  EXPECT_EQ((RealRows{nullptr, 16, 64}.count()), 64);
+}
+
+}  // namespace
+}  // namespace headrace::cuda

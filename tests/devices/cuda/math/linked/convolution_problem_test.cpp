@@ -1,0 +1,65 @@
+#include "headrace/devices/cuda/math/convolution_problem.h"
+
+#include <gmock/gmock.h>
+
+namespace headrace::cuda {
+namespace {
+
+ConvolutionProblem problem(ConvolutionPass pass, Precision precision, Epilogue epilogue = Epilogue::kNone) {
+  const ConvOptions options{.stride = 2, .pad_bottom = 1, .pad_right = 1, .precision = precision};
+  ConvolutionProblem made = convolution_problem(pass, {8, 6, 6, 3}, {4, 3, 3, 3}, {8, 3, 3, 4}, options);
+  made.epilogue = epilogue;
+  return made;
+}
+
+using Types = std::vector<std::pair<DType, DType>>;  // of operands and result
+
+Types types(const std::vector<ConvolutionProblem>& ways) {
+  Types result;
+  for (const ConvolutionProblem& way : ways) result.emplace_back(way.operands, way.result);
+  return result;
+}
+
+constexpr auto kF32 = DType::kF32;
+constexpr auto kBF16 = DType::kBF16;
+
+TEST(ConvolutionProblem, IsMadeFromACall) {
+  const ConvolutionProblem made = problem(ConvolutionPass::kForward, Precision::kF32);
+  EXPECT_THAT(made.x, ::testing::ElementsAre(8, 6, 6, 3));
+  EXPECT_THAT(made.pad_before, ::testing::ElementsAre(0, 0));
+  EXPECT_THAT(made.pad_after, ::testing::ElementsAre(1, 1));
+  EXPECT_EQ(to_string(made), "forward (8, 6, 6, 3) * (4, 3, 3, 3) -> (8, 3, 3, 4), stride 2, float32 to float32");
+}
+
+TEST(ConvolutionProblem, F32IsNeverComputedOtherwise) {
+  for (const auto pass :
+       {ConvolutionPass::kForward, ConvolutionPass::kBackwardData, ConvolutionPass::kBackwardWeights}) {
+    for (const DType wanted : {kF32, kBF16}) {
+      const auto ways = ways_to_compute(problem(pass, Precision::kF32), wanted, ActivationStorage::kF32);
+      EXPECT_EQ(types(ways), (Types{{kF32, kF32}}));
+    }
+  }
+}
+
+TEST(ConvolutionProblem, Bf16PrefersBf16Operands) {
+  const auto forward = problem(ConvolutionPass::kForward, Precision::kBF16);
+  EXPECT_EQ(types(ways_to_compute(forward, kBF16, ActivationStorage::kBF16)),
+            (Types{{kBF16, kBF16}, {kF32, kF32}}));
+  EXPECT_EQ(types(ways_to_compute(forward, kF32, ActivationStorage::kF32)), (Types{{kBF16, kF32}, {kF32, kF32}}));
+  const auto backward = problem(ConvolutionPass::kBackwardWeights, Precision::kBF16);
+  EXPECT_EQ(types(ways_to_compute(backward, kF32, ActivationStorage::kBF16)),
+            (Types{{kBF16, kBF16}, {kF32, kF32}}));
+  EXPECT_EQ(types(ways_to_compute(backward, kF32, ActivationStorage::kF32)), (Types{{kF32, kF32}}))
+      << "an f32 gradient of f32 activations is not rounded";
+}
+
+TEST(ConvolutionProblem, AnEpilogueMayBecomeAKernelOfItsOwn) {
+  const auto ways = ways_to_compute(problem(ConvolutionPass::kForward, Precision::kF32, Epilogue::kBiasRelu), kF32,
+                                    ActivationStorage::kF32);
+  ASSERT_EQ(ways.size(), 2U);
+  EXPECT_EQ(ways[0].epilogue, Epilogue::kBiasRelu);
+  EXPECT_EQ(ways[1].epilogue, Epilogue::kNone);
+}
+
+}  // namespace
+}  // namespace headrace::cuda

@@ -1,0 +1,126 @@
+// cuDNN makes plans for a GPU that is only described, so that this runs where there is none. Kernels that it
+// compiles at run time need the driver and are left out here: what is tested are the ways without them.
+#include "headrace/devices/cuda/math/cudnn_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+namespace headrace::cuda {
+namespace {
+
+struct Gpu {
+  const char* name;
+  int compute_capability, multiprocessors, shared_memory, l2_bytes;
+};
+constexpr Gpu kA100{"NVIDIA A100-SXM4-80GB", 800, 108, 166912, 41943040};
+constexpr Gpu kH100{"NVIDIA H100 80GB HBM3", 900, 132, 232448, 52428800};
+
+// In the words of cuDNN 9; empty where this version wants others.
+std::optional<CudnnDescriptor> described(const Gpu& gpu) {
+  const std::string json =
+      std::string("{\"deviceName\":\"") + gpu.name + "\",\"deviceVer\":" + std::to_string(gpu.compute_capability) +
+      ",\"multiProcessorCount\":" + std::to_string(gpu.multiprocessors) +
+      ",\"maxSharedMemoryPerBlockOptin\":" + std::to_string(gpu.shared_memory) +
+      ",\"l2CacheSize\":" + std::to_string(gpu.l2_bytes) +
+      R"(,"cudaDeviceId":0,"driverVer":13000,"isTccDriver":0,"maxCtasPerSM":32,"maxRegistersPerSM":65536,)"
+      R"("maxSharedMemoryPerBlock":49152,"maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"memClockRateKHz":1593000,)"
+      R"("pciDeviceId":0,"regsPerBlock":65536,"reservedSharedMemoryPerBlock":1024,"smClockRateKHz":1410000,)"
+      R"("supportCoopLaunch":1,"totalGlobalMem":85899345920,"warpSize":32,"maxGridSize":[2147483647,65535,65535],)"
+      R"("maxBlockSize":[1024,1024,64]})";
+  try {
+    CudnnDescriptor device(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+    device.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, static_cast<std::int64_t>(json.size()),
+               json.data());
+    device.finalize();
+    return device;
+  } catch (const CudnnRefusal&) {
+    return std::nullopt;
+  }
+}
+
+struct Case {
+  Shape x, weights, y;
+  ConvOptions options;
+};
+
+constexpr ConvOptions kSame{.stride = 1, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+
+// The layers of the recipes, a strided one that is padded on one side, and one with odd channels.
+const Case kCases[] = {
+    {{2000, 32, 32, 3}, {24, 2, 2, 3}, {2000, 31, 31, 24}, {}},
+    {{2000, 31, 31, 24}, {64, 3, 3, 24}, {2000, 31, 31, 64}, kSame},
+    {{2000, 15, 15, 64}, {256, 3, 3, 64}, {2000, 15, 15, 256}, kSame},
+    {{2000, 7, 7, 256}, {256, 3, 3, 256}, {2000, 7, 7, 256}, kSame},
+    {{64, 28, 28, 1}, {32, 3, 3, 1}, {64, 26, 26, 32}, {}},
+    {{64, 56, 56, 64}, {128, 3, 3, 64}, {64, 28, 28, 128}, {.stride = 2, .pad_bottom = 1, .pad_right = 1}},
+    {{3, 5, 7, 3}, {5, 3, 3, 3}, {3, 5, 7, 5}, kSame},
+};
+
+class CudnnPlans : public ::testing::TestWithParam<Gpu> {
+ protected:
+  void SetUp() override {
+    device_ = described(GetParam());
+    if (!device_) GTEST_SKIP() << "this cuDNN does not know the description of a GPU";
+  }
+
+  // The first way that has a plan, in words; "none" where there is none.
+  std::string way(ConvolutionPass pass, const Case& c, Precision precision, DType wanted,
+                  ActivationStorage storage, Epilogue epilogue = Epilogue::kNone) {
+    ConvOptions options = c.options;
+    options.precision = precision;
+    ConvolutionProblem problem = convolution_problem(pass, c.x, c.weights, c.y, options);
+    problem.epilogue = epilogue;
+    for (const ConvolutionProblem& each : ways_to_compute(problem, wanted, storage)) {
+      const auto plan = make_plan(each, {.handle = nullptr, .properties = &*device_}, Determinism::kRepeatable);
+      if (plan && plan->workspace_bytes >= 0) return to_string(each);
+    }
+    return "none: " + to_string(problem);
+  }
+
+  std::optional<CudnnDescriptor> device_;
+};
+
+constexpr ConvolutionPass kPasses[] = {ConvolutionPass::kForward, ConvolutionPass::kBackwardData,
+                                       ConvolutionPass::kBackwardWeights};
+
+TEST_P(CudnnPlans, F32HasRepeatableKernelsWithoutTensorCores) {
+  for (const Case& c : kCases) {
+    for (const ConvolutionPass pass : kPasses) {
+      EXPECT_NE(way(pass, c, Precision::kF32, DType::kF32, ActivationStorage::kF32).substr(0, 4), "none")
+          << to_string(convolution_problem(pass, c.x, c.weights, c.y, c.options));
+    }
+    EXPECT_NE(way(ConvolutionPass::kForward, c, Precision::kF32, DType::kF32, ActivationStorage::kF32,
+                  Epilogue::kBiasRelu)
+                  .substr(0, 4),
+              "none");
+  }
+}
+
+TEST_P(CudnnPlans, Bf16ActivationsHaveBf16Kernels) {
+  for (const Case& c : kCases) {
+    for (const ConvolutionPass pass : kPasses) {
+      const DType wanted = pass == ConvolutionPass::kBackwardWeights ? DType::kF32 : DType::kBF16;
+      const std::string found = way(pass, c, Precision::kBF16, wanted, ActivationStorage::kBF16);
+      EXPECT_NE(found.find("bfloat16 to bfloat16"), std::string::npos) << found;
+    }
+  }
+}
+
+TEST_P(CudnnPlans, Bf16PrecisionOnF32ActivationsHasAWay) {
+  for (const Case& c : kCases) {
+    for (const ConvolutionPass pass : kPasses) {
+      const std::string found = way(pass, c, Precision::kBF16, DType::kF32, ActivationStorage::kF32);
+      EXPECT_NE(found.substr(0, 4), "none") << found;
+      EXPECT_NE(found.find("to float32"), std::string::npos) << found;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Described, CudnnPlans, ::testing::Values(kA100, kH100), [](const auto& gpu) {
+  return "sm_" + std::to_string(gpu.param.compute_capability / 10);
+});
+
+}  // namespace
+}  // namespace headrace::cuda

@@ -1,0 +1,243 @@
+// The last operations on the device: the same stream, fewer bytes on the bus.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/pipeline/fake_source.h"
+#include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/discrete_device.h"
+
+namespace headrace {
+namespace {
+
+using test::digests_of;
+using test::noise_images;
+using ::testing::HasSubstr;
+
+const std::vector<float> kMean{0.5F, 0.4F, 0.3F};
+const std::vector<float> kStd{0.2F, 0.3F, 0.4F};
+
+DeviceGroup discrete_replicas(int count) {
+  std::vector<std::unique_ptr<Device>> devices;
+  for (int i = 0; i < count; ++i) {
+    devices.push_back(
+        std::make_unique<test::DiscreteDevice>(backends().front()->open(0, "gpu:" + std::to_string(i), 1)));
+  }
+  return DeviceGroup(std::move(devices));
+}
+
+Dataset images_with(const Operations& operations, std::int64_t global = 48) {
+  return Dataset::from(noise_images(211, 9, 12)).shuffle({.seed = 7}).map(operations).batch({.global = global});
+}
+
+// Chains whose end, or whole, a device can do.
+std::vector<Operations> convertible() {
+  const Operations to_float = normalize(kMean, kStd);
+  const Operations planes = to_layout(ImageLayout::kChannelsFirst);
+  return {to_float,
+          cast(DType::kF32),
+          cast(DType::kF32) | normalize({10.0F}, {3.0F}),
+          to_float | planes,
+          planes | to_float,
+          to_float | flatten(),
+          flatten() | normalize({0.5F}, {0.25F}),
+          flip() | to_float,
+          to_float | flip() | planes,
+          center_crop(8) | flip() | center_crop(5) | to_float,
+          pad_crop(8, 2) | flip() | to_float,
+          pad_crop(9, 4, Padding::kReflect) | flip(0.3F) | flip(0.6F) | to_float | planes,
+          pad_crop(12, 3) | center_crop(8) | to_float,
+          cutout(3) | flip() | to_float,
+          color_jitter({.brightness = 0.4F}) | flip() | to_float,
+          random_resized_crop({.size = 8}) | flip() | to_float,
+          to_float | cast(DType::kU8) | flip() | cast(DType::kF32)};
+}
+
+// On the host of CPU replicas, and by devices of their own: one stream, however it is run.
+TEST(DeviceConversion, GivesTheSameBitsForAnyReplicasThreadsAndPrefetch) {
+  for (const Operations& operations : convertible()) {
+    const Dataset dataset = images_with(operations);
+    const auto expected = digests_of(dataset, 1, {.seed = 5, .epochs = 2, .threads = 1, .prefetch = 0});
+    ASSERT_EQ(expected.size(), 10U);
+    for (const int replicas : {1, 2, 3}) {
+      for (const int threads : {1, 4}) {
+        for (const int prefetch : {0, 3}) {
+          for (const ConvertAt at : {ConvertAt::kDevice, ConvertAt::kHost}) {
+            DeviceGroup devices = discrete_replicas(replicas);
+            Loader loader(dataset, devices,
+                          {.seed = 5, .epochs = 2, .threads = threads, .prefetch = prefetch, .convert = at});
+            EXPECT_EQ(digests_of(loader, devices), expected)
+                << dataset.explain() << replicas << " replicas, " << threads << " threads, prefetch " << prefetch;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(DeviceConversion, ContinuesFromAnyStepWhereverItWasConverted) {
+  const Dataset dataset = images_with(pad_crop(8, 2) | flip() | normalize(kMean, kStd));
+  const auto whole = digests_of(dataset, 1, {.seed = 5, .threads = 1});
+  for (std::size_t step = 0; step < whole.size(); ++step) {
+    DeviceGroup host = test::cpu_replicas(2);
+    LoaderState state;
+    {
+      Loader loader(dataset, host, {.seed = 5, .threads = 1});
+      for (std::size_t i = 0; i < step; ++i) {
+        for (int r = 0; r < 2; ++r) loader.next(r);
+      }
+      state = loader.state();
+    }
+    DeviceGroup devices = discrete_replicas(3);
+    Loader loader(dataset, devices, {.seed = 5, .start = state});
+    EXPECT_EQ(digests_of(loader, devices),
+              std::vector(whole.begin() + static_cast<std::ptrdiff_t>(step), whole.end()));
+  }
+}
+
+TEST(DeviceConversion, SendsBytesAndAllocatesOnce) {
+  const Dataset dataset = images_with(pad_crop(8, 2) | flip() | normalize(kMean, kStd), 64);
+  DeviceGroup devices = discrete_replicas(1);
+  const auto pinned = [&](ConvertAt at) {
+    const Loader loader(dataset, devices, {.prefetch = 2, .convert = at});
+    return devices[0].memory_use().pinned_bytes;
+  };
+  constexpr std::uint64_t kSlots = 3, kRows = 64, kLabel = 8, kWindow = 12;
+  EXPECT_EQ(pinned(ConvertAt::kHost), kSlots * kRows * (8 * 8 * 3 * 4 + kLabel));
+  EXPECT_EQ(pinned(ConvertAt::kAuto), kSlots * kRows * (9 * 12 * 3 + kLabel + kWindow));
+
+  Loader loader(dataset, devices, {.epochs = 3, .prefetch = 2});
+  const MemoryUse before = devices[0].memory_use();
+  while (loader.next()) {
+  }
+  EXPECT_EQ(devices[0].memory_use().pinned_bytes, before.pinned_bytes);
+  EXPECT_EQ(devices[0].memory_use().device_bytes, before.device_bytes);
+}
+
+// Rows that were skipped or replaced have the windows of the records that are there instead.
+TEST(DeviceConversion, BadRecordsChangeNothingElse) {
+  const auto source = noise_images(64, 9, 12);
+  const UserMap picky{.name = "picky",
+                      .output = {.dtype = DType::kU8, .shape = {9, 12, 3}},
+                      .function = [](auto in, const Shape&, auto out, Philox&) {
+                        if (std::to_integer<int>(in[0]) < 40) throw Error(ErrorCode::kDataCorrupt, "too dark");
+                        std::ranges::copy(in, out.begin());
+                      }};
+  const Dataset dataset = Dataset::from(source)
+                              .map(user_map(picky) | pad_crop(8, 2) | flip() | normalize(kMean, kStd))
+                              .batch({.global = 16});
+  for (const OnError on_error : {OnError::kSkip, OnError::kSubstitute}) {
+    const ErrorPolicy errors{.on_error = on_error, .most_bad = 0.9};
+    const auto expected = digests_of(dataset, 1, {.seed = 5, .threads = 1, .errors = errors});
+    ASSERT_EQ(expected.size(), 4U);
+    DeviceGroup devices = discrete_replicas(2);
+    Loader loader(dataset, devices, {.seed = 5, .threads = 2, .convert = ConvertAt::kDevice, .errors = errors});
+    EXPECT_EQ(digests_of(loader, devices), expected);
+    EXPECT_GT(loader.stats().bad_records, 2U);
+  }
+}
+
+TEST(DeviceConversion, ACacheKeepsWhatItKept) {
+  const auto cache = memory();
+  const Dataset dataset = Dataset::from(noise_images(64, 9, 12))
+                              .map(center_crop(9))
+                              .cache(cache)
+                              .map(flip() | normalize(kMean, kStd))
+                              .batch({.global = 16});
+  const auto expected = digests_of(dataset, 1, {.epochs = 2, .threads = 1});
+  DeviceGroup devices = discrete_replicas(2);
+  Loader loader(dataset, devices, {.epochs = 2, .convert = ConvertAt::kDevice});
+  EXPECT_EQ(digests_of(loader, devices), expected);
+  EXPECT_EQ(loader.stats().cache.records, 64U);
+  EXPECT_THAT(dataset.explain(devices), HasSubstr("center_crop(9)\n"));
+}
+
+TEST(DeviceConversion, ReplaysInHeadspace) {
+  DeviceGroup devices = discrete_replicas(1);
+  Loader loader(images_with(pad_crop(8, 2) | flip() | normalize(kMean, kStd)), devices,
+                {.epochs = 50, .prefetch = 1, .convert = ConvertAt::kDevice, .headspace = 2});
+  std::vector<std::vector<float>> seen;
+  for (int i = 0; i < 20; ++i) {
+    const auto batch = loader.next();
+    batch->ready().wait();
+    const TensorView& image = batch->tensor("image");
+    seen.emplace_back(image.as<float>(), image.as<float>() + image.elements());
+    if (i >= 2) {
+      EXPECT_EQ(seen.back(), seen[seen.size() - 3]) << i;
+    }
+  }
+  EXPECT_NE(seen[0], seen[1]);
+}
+
+TEST(DeviceConversion, ExplainSaysWhereEachStepRunsAndWhy) {
+  DeviceGroup gpu = discrete_replicas(1), cpu = test::cpu_replicas(1);
+  const Dataset dataset = images_with(cutout(3) | flip() | normalize({0.5F}, {0.5F}));
+  const std::string on_gpu = dataset.explain(gpu);
+  EXPECT_THAT(on_gpu, HasSubstr("cutout(3, fill=[0])\nflip(0.5)  [on the device]\n"));
+  EXPECT_THAT(on_gpu, HasSubstr("normalize(mean=[0.5], std=[0.5])  [on the device]\n"));
+  EXPECT_THAT(on_gpu, HasSubstr("conversion on the device: 'image' crosses the bus as uint8 (9, 12, 3) instead of "
+                                "float32 (9, 12, 3)\n"));
+  EXPECT_THAT(dataset.explain(cpu),
+              HasSubstr("conversion on the host: cpu:0 reads batches where the host wrote them"));
+  EXPECT_THAT(dataset.explain(gpu, ConvertAt::kHost), HasSubstr("conversion on the host: as the options say"));
+  EXPECT_EQ(dataset.explain().find("device"), std::string::npos);
+}
+
+TEST(DeviceConversion, IsAChoiceOfTheLoader) {
+  DeviceGroup gpu = discrete_replicas(1), cpu = test::cpu_replicas(1);
+  const auto value = [](const Loader& loader) -> std::string {
+    for (const Choice& choice : loader.choices()) {
+      if (choice.what == "conversion") return choice.value;
+    }
+    return "none to make";
+  };
+  const Dataset floats = images_with(normalize(kMean, kStd));
+  EXPECT_EQ(value(Loader(floats, gpu)), "on the device");
+  EXPECT_EQ(value(Loader(floats, gpu, {.convert = ConvertAt::kHost})), "on the host");
+  EXPECT_EQ(value(Loader(floats, cpu)), "none to make");
+}
+
+TEST(DeviceConversion, WhatADeviceCannotDoIsTheHosts) {
+  DeviceGroup devices = discrete_replicas(2);
+  const auto refuses = [&](const Dataset& dataset, const char* reason) {
+    const auto expected = digests_of(dataset, 1, {.seed = 5, .threads = 1});
+    Loader loader(dataset, devices, {.seed = 5});
+    EXPECT_EQ(digests_of(loader, devices), expected);
+    try {
+      const Loader forced(dataset, devices, {.convert = ConvertAt::kDevice});
+      FAIL() << "no error for " << dataset.explain();
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(reason));
+    }
+  };
+  const char* nothing = "no image of uint8 becomes a larger one of float32";
+  refuses(images_with(flip()), nothing);
+  refuses(images_with(normalize(kMean, kStd) | cutout(3)), nothing);
+  refuses(images_with(normalize(kMean, kStd) | pad_crop(8, 2)), nothing);
+  refuses(images_with(pad_crop(4, 0) | cast(DType::kF32) | cutout(2)), nothing);
+  refuses(images_with(one_hot(10) | normalize(kMean, kStd) | Operation{Cutout{.size = 2}}), nothing);
+  refuses(Dataset::from(noise_images(64, 9, 12))
+              .map(one_hot(10) | normalize(kMean, kStd))
+              .batch({.global = 16})
+              .map(mixup()),
+          "mixup(alpha=0.2, probability=1) mixes finished examples on the host");
+  DeviceGroup cpu = test::cpu_replicas(1);
+  EXPECT_THROW(Loader(images_with(normalize(kMean, kStd)), cpu, {.convert = ConvertAt::kDevice}), ConfigError);
+}
+
+// A window of a large image is cheaper to cut out than to send: there the crop is the host's.
+TEST(DeviceConversion, SendsNeverMoreThanTheResult) {
+  const Dataset dataset = Dataset::from(noise_images(24, 40, 40))
+                              .map(center_crop(8) | flip() | normalize(kMean, kStd))
+                              .batch({.global = 8});
+  DeviceGroup devices = discrete_replicas(1);
+  EXPECT_THAT(dataset.explain(devices), HasSubstr("center_crop(8)\nflip(0.5)  [on the device]\n"));
+  const auto expected = digests_of(dataset, 1, {.seed = 5, .threads = 1});
+  Loader loader(dataset, devices, {.seed = 5});
+  EXPECT_EQ(digests_of(loader, devices), expected);
+}
+
+}  // namespace
+}  // namespace headrace

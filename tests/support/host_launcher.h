@@ -1,0 +1,111 @@
+// Runs the GPU kernels' work in loops on the host: every block, every thread, every step of every tree, in the
+// same split as a GPU (devices/cuda/math/cuda_launcher.cuh), so that the logic of the kernels is tested without
+// one.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "headrace/devices/cuda/math/column_grid.h"
+#include "headrace/devices/cuda/math/column_totals.h"
+#include "headrace/devices/cuda/math/flat_split.h"
+#include "headrace/devices/cuda/math/loss_work.h"
+
+namespace headrace::test {
+
+class HostLauncher {
+ public:
+  template <int kWidth, typename Work>
+  void flat(const Work& work, std::int64_t count) const {
+    const cuda::FlatSplit split = cuda::flat_split(count, kWidth);
+    const std::int64_t threads = cuda::flat_blocks(split) * cuda::kFlatThreads;
+    for (std::int64_t thread = 0; thread < threads; ++thread) {
+      cuda::run_share<kWidth>(work, split, thread, threads);
+    }
+  }
+
+  template <int kWidth, typename Work>
+  void columns(const Work& work, const cuda::ColumnGrid& grid) const {
+    for (std::int64_t block = 0; block < grid.blocks(); ++block) {
+      for (int thread = 0; thread < cuda::kColumnThreads; ++thread) {
+        cuda::run_columns<kWidth>(work, grid, cuda::column_place(grid, block, thread));
+      }
+    }
+  }
+
+  template <int kWidth, typename Work>
+  void reduce(const Work& work, const cuda::ColumnGrid& grid, void* scratch) const {
+    using Total = typename Work::Total;
+    auto* block_totals = static_cast<Total*>(scratch);
+    for (std::int64_t block = 0; block < grid.blocks(); ++block) {
+      reduce_block<kWidth>(work, grid, block, block_totals);
+    }
+    for (std::int64_t column = 0; column < grid.columns; ++column) {
+      auto total = cuda::lane_total(block_totals, grid.row_blocks, grid.columns, column, 0);
+      for (int lane = 1; lane < cuda::kFinishLanes; ++lane) {
+        total = merged(total, cuda::lane_total(block_totals, grid.row_blocks, grid.columns, column, lane));
+      }
+      work.finish(column, total);
+    }
+  }
+
+  template <typename Work>
+  void rows(const Work& work, std::int64_t rows) const {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const auto maximum = warp_total([&](int lane) { return work.in.maximum(row, lane); });
+      const auto sums = warp_total([&](int lane) { return work.in.sums(row, lane, maximum); });
+      for (int lane = 0; lane < cuda::kRowLanes; ++lane) work.write(row, lane, maximum, sums);
+    }
+  }
+
+  template <typename Work>
+  void total(const Work& work) const {
+    constexpr int kThreads = 256;
+    std::vector<cuda::RowLoss> parts;
+    for (int thread = 0; thread < kThreads; ++thread) parts.push_back(work.part(thread, kThreads));
+    work.finish(tree_total(parts));
+  }
+
+ private:
+  template <int kWidth, typename Work>
+  static void reduce_block(const Work& work, const cuda::ColumnGrid& grid, std::int64_t block,
+                           typename Work::Total* block_totals) {
+    using Total = typename Work::Total;
+    std::vector<Total> totals(static_cast<std::size_t>(cuda::kColumnThreads * kWidth));
+    for (int thread = 0; thread < cuda::kColumnThreads; ++thread) {
+      Total mine[kWidth] = {};
+      cuda::add_rows<kWidth>(work, grid, cuda::column_place(grid, block, thread), mine);
+      for (int k = 0; k < kWidth; ++k) totals[static_cast<std::size_t>(thread * kWidth + k)] = mine[k];
+    }
+    for (int side = 0; side < grid.side; ++side) {
+      const cuda::ColumnPlace at = cuda::column_place(grid, block, side);
+      if (at.column >= grid.columns) continue;
+      for (int k = 0; k < kWidth; ++k) {
+        std::vector<Total> lanes;
+        for (int lane = 0; lane < grid.row_lanes(); ++lane) {
+          lanes.push_back(totals[static_cast<std::size_t>((lane * grid.side + side) * kWidth + k)]);
+        }
+        block_totals[at.row_block * grid.columns + at.column + k] = tree_total(lanes);
+      }
+    }
+  }
+
+  // As shuffles down a warp do it; what a lane gets from beyond the last one never reaches the first.
+  template <typename Part>
+  static auto warp_total(const Part& part) {
+    std::vector<decltype(part(0))> lanes;
+    for (int lane = 0; lane < cuda::kRowLanes; ++lane) lanes.push_back(part(lane));
+    return tree_total(lanes);
+  }
+
+  // Of a power of two of parts: the upper half onto the lower one, until one is left.
+  template <typename Total>
+  static Total tree_total(std::vector<Total> parts) {
+    for (std::size_t half = parts.size() / 2; half > 0; half /= 2) {
+      for (std::size_t i = 0; i < half; ++i) parts[i] = merged(parts[i], parts[i + half]);
+    }
+    return parts.front();
+  }
+};
+
+}  // namespace headrace::test

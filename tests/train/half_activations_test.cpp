@@ -1,0 +1,157 @@
+// Training with activations stored in bf16, on replicas that compute as a GPU does (twin_kernels.h).
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "headrace/pipeline/loader.h"
+#include "headrace/tests/support/twin_kernels.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/engine/model_state.h"
+#include "headrace/train/engine/program.h"
+#include "headrace/train/trainer.h"
+
+namespace headrace {
+namespace {
+
+// Every kind of layer, in the order of a net for images.
+Node whole_cnn(Graph& g) {
+  Node x = g.conv(g.input("image", {6, 6, 2}), 8, {.kernel = 2, .padding = ConvPadding::kValid});
+  x = g.gelu(g.batch_norm(g.max_pool(x, 2), {.momentum = 0.6F, .scale = false}));
+  x = g.add(x, g.conv(g.silu(x), 8, {.bias = false}));
+  x = g.dropout(g.dense(g.flatten(x), 12, {.activation = Activation::kRelu}), 0.2F);
+  return g.dense(x, 4, {.bias = false});
+}
+
+Node averaging_cnn(Graph& g) {
+  return g.dense(g.global_average_pool(g.relu(g.conv(g.input("image", {6, 6, 2}), 8))), 4);
+}
+
+struct Twins {
+  explicit Twins(int replicas)
+      : devices(test::twin_devices(replicas)), strategy(devices, {.announce = Announce::kNo}) {}
+
+  DeviceGroup devices;
+  Strategy strategy;
+};
+
+Dataset images() { return test::blobs(60, {6, 6, 2}).batch({.global = 16}); }
+
+// The gradients of one batch at the initial parameters.
+std::vector<float> gradients(Strategy& strategy, DeviceGroup& devices, const Net& net, Precision precision) {
+  Model model = strategy.build(net, {.seed = 3});
+  model.compile({.optimizer = adam(1e-2F), .precision = precision});
+  Loader loader(images(), devices);
+  Trainer trainer(strategy, model, loader, {.seed = 5});
+  trainer.gradients(std::move(*trainer.take()));
+  trainer.finish();
+  const auto* arena = reinterpret_cast<const float*>(model.state().optimizer[0].gradients.data());
+  return {arena, arena + model.state().layout.trained_elements()};
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double error = 0, norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+    error += difference * difference;
+    norm += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+  }
+  EXPECT_GT(norm, 0);
+  return std::sqrt(error / norm);
+}
+
+// In nets this small a few percent are a relu or a maximum that rounding decides the other way.
+TEST(HalfActivations, GradientsAreThoseOfF32ToTheAccuracyOfBf16) {
+  for (const Net& net : {Net(whole_cnn), Net(averaging_cnn), Net(test::small_cnn), Net(test::norm_cnn)}) {
+    test::Training exact;
+    Twins twins(1);
+    const auto expected = gradients(exact.strategy, exact.devices, net, Precision::kF32);
+    // In f32 the GPU's kernels differ from the CPU's by the order of sums only.
+    EXPECT_LT(distance(gradients(twins.strategy, twins.devices, net, Precision::kF32), expected), 1e-5);
+    const double error = distance(gradients(twins.strategy, twins.devices, net, Precision::kBF16), expected);
+    EXPECT_LT(error, 0.1);
+    EXPECT_GT(error, 1e-4) << "nothing was rounded";
+  }
+}
+
+TEST(HalfActivations, TrainingEndsWhereF32Does) {
+  const auto train = [](Strategy& strategy, Precision precision) {
+    Model model = strategy.build(whole_cnn, {.seed = 3});
+    model.compile({.optimizer = adam(1e-2F), .precision = precision});
+    const History history = model.fit(images(), {.epochs = 4, .validation = images(), .verbose = 0});
+    model.check_mirrored();
+    return std::vector<double>{history["loss"].front(), history["loss"].back(), history["val_loss"].back(),
+                               model.evaluate(images()).loss};
+  };
+  test::Training exact;
+  const auto expected = train(exact.strategy, Precision::kF32);
+  Twins twins(1);
+  const auto rounded = train(twins.strategy, Precision::kBF16);
+  EXPECT_LT(rounded[1], 0.7 * rounded[0]);
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(rounded[i], expected[i], 0.06) << i;
+  EXPECT_DOUBLE_EQ(rounded[2], rounded[3]);
+}
+
+TEST(HalfActivations, MirroredReplicasStayBitEqualAndRunsRepeat) {
+  const auto hash = [](int replicas) {
+    Twins twins(replicas);
+    Model model = twins.strategy.build(whole_cnn, {.seed = 3});
+    model.compile({.optimizer = sgd(1e-2F, {.momentum = 0.9F}), .precision = Precision::kBF16});
+    model.fit(test::blobs(37, {6, 6, 2}).batch({.global = 16}),
+              {.epochs = 2, .verbose = 0, .mirror_check_every = 1});
+    model.check_mirrored();
+    return model.weights_sha256();
+  };
+  EXPECT_EQ(hash(2), hash(2));
+  EXPECT_EQ(hash(3), hash(3));
+}
+
+TEST(HalfActivations, PredictionsAreF32LogitsNearThoseOfF32) {
+  const auto predict = [](Strategy& strategy, Precision precision) {
+    Model model = strategy.build(averaging_cnn, {.seed = 3});
+    model.compile({.precision = precision});
+    return model.predict(images());
+  };
+  test::Training exact;
+  Twins twins(2);
+  const Predictions expected = predict(exact.strategy, Precision::kF32);
+  const Predictions rounded = predict(twins.strategy, Precision::kBF16);
+  ASSERT_EQ(rounded.values.size(), expected.values.size());
+  EXPECT_EQ(rounded.records, expected.records);
+  EXPECT_LT(distance(rounded.values, expected.values), 0.02);
+}
+
+TEST(HalfActivations, BytesOfTheDataAreRoundedOnce) {
+  std::vector<std::uint8_t> pixels(16 * 8);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 2);
+  const Dataset data =
+      Dataset::from(in_memory("bytes", 16,
+                              {test::array_of("image", Shape{8}, pixels),
+                               test::array_of("label", Shape{}, std::vector<std::int64_t>(16, 1))}))
+          .batch({.global = 8});
+  const auto predict = [&](Strategy& strategy, Precision precision) {
+    Model model = strategy.build(test::small_mlp, {.seed = 3});
+    model.compile({.precision = precision});
+    return model.predict(data).values;
+  };
+  test::Training exact;
+  Twins twins(1);
+  EXPECT_LT(distance(predict(twins.strategy, Precision::kBF16), predict(exact.strategy, Precision::kF32)), 0.02);
+}
+
+TEST(HalfActivations, HalveTheMemoryOfAStep) {
+  Graph graph;
+  graph.finish(averaging_cnn(graph));
+  const VariableLayout layout(graph);
+  const Program wide(graph, layout, {.rows = 512, .precision = Precision::kBF16});
+  const Program half(graph, layout, {.rows = 512, .precision = Precision::kBF16, .activations = DType::kBF16});
+  EXPECT_LT(half.workspace_bytes(), wide.workspace_bytes() * 6 / 10);
+}
+
+TEST(HalfActivations, TheCpuKeepsF32) {
+  test::Training training;
+  EXPECT_EQ(training.devices[0].kernels()->activation_type(Precision::kBF16), DType::kF32);
+}
+
+}  // namespace
+}  // namespace headrace

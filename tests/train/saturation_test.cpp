@@ -1,0 +1,144 @@
+// What the steps' times say of runs whose bottleneck is known.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "headrace/tests/support/slow_copies.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/trainer.h"
+
+namespace headrace {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kBatch = 32, kSteps = 30;
+
+DeviceGroup slow_bus_device() {
+  std::vector<std::unique_ptr<Device>> list;
+  list.push_back(std::make_unique<test::SlowBusDevice>(backends().front()->open(0, "gpu:0", 1)));
+  return DeviceGroup(std::move(list));
+}
+
+// A net whose step on a batch takes some milliseconds.
+Node wide_mlp(Graph& g) {
+  Node x = g.dense(g.input("image", {256}), 1024, {.activation = Activation::kRelu});
+  x = g.dense(x, 1024, {.activation = Activation::kRelu});
+  return g.dense(g.dense(x, 1024, {.activation = Activation::kRelu}), 4);
+}
+
+StepTimes times_of(Trainer& trainer) {
+  trainer.reset_metrics();
+  while (trainer.step()) {
+  }
+  trainer.finish();
+  return trainer.times();
+}
+
+double sum(const StepTimes& times) {
+  return times.input_stall_fraction() + times.exposed_copy_fraction() + times.device_idle_fraction();
+}
+
+TEST(Saturation, ASlowInputIsAStallAndNothingElse) {
+  test::Training training(2);
+  Model model = test::compiled(training.strategy, test::small_mlp);
+  const UserMap slow{.name = "slow",
+                     .output = {.dtype = DType::kF32, .shape = {8}},
+                     .function = [](auto in, const Shape&, auto out, Philox&) {
+                       std::this_thread::sleep_for(std::chrono::microseconds(500));
+                       std::ranges::copy(in, out.begin());
+                     }};
+  const Dataset data = test::blobs(kBatch * kSteps).map(user_map(slow)).batch({.global = kBatch});
+  Loader loader(data, training.devices, {.threads = 1});
+  Trainer trainer(training.strategy, model, loader);
+  const StepTimes times = times_of(trainer);
+  EXPECT_EQ(times.batches, static_cast<std::uint64_t>(kSteps));
+  EXPECT_GT(times.input_stall_fraction(), 0.7);
+  EXPECT_LE(times.input_stall_fraction(), 1.0);
+  EXPECT_EQ(times.exposed_copy_ns, 0) << "nothing is copied";
+  EXPECT_LT(times.device_idle_fraction(), 0.15);
+  EXPECT_GT(times.elapsed_ns, 2 * kSteps * kBatch * 400'000LL) << "of two replicas, a batch being 16 ms late";
+}
+
+TEST(Saturation, ASlowBusIsAnExposedCopy) {
+  DeviceGroup devices = slow_bus_device();
+  Strategy strategy(devices, {.announce = Announce::kNo});
+  Model model = test::compiled(strategy, test::small_mlp);
+  dynamic_cast<test::SlowBusDevice&>(devices[0]).slow_down(milliseconds(8));
+  Loader loader(test::blobs(kBatch * kSteps).batch({.global = kBatch}), devices, {.threads = 1, .prefetch = 2});
+  Trainer trainer(strategy, model, loader);
+  const StepTimes times = times_of(trainer);
+  EXPECT_GT(times.exposed_copy_fraction(), 0.7);
+  EXPECT_LT(times.device_idle_fraction(), 0.15);
+  EXPECT_LE(sum(times), 1.0 + 1e-9);
+}
+
+TEST(Saturation, ADeviceThatIsAlwaysBusyShowsNoneOfThem) {
+  DeviceGroup devices = slow_bus_device();
+  Strategy strategy(devices, {.announce = Announce::kNo});
+  Model model = test::compiled(strategy, wide_mlp);
+  Loader loader(test::blobs(4 * 256, Shape{256}).batch({.global = 256}), devices,
+                {.epochs = 10, .threads = 1, .prefetch = 3, .headspace = 4});
+  Trainer trainer(strategy, model, loader);
+  for (int i = 0; i < 5; ++i) trainer.step();  // the ring fills
+  trainer.finish();
+  const StepTimes times = times_of(trainer);
+  EXPECT_EQ(times.batches, 35U);
+  EXPECT_GT(times.elapsed_ns, 0);
+  EXPECT_LT(times.input_stall_fraction(), 0.05);
+  EXPECT_LT(times.exposed_copy_fraction(), 0.05);
+  EXPECT_LT(times.device_idle_fraction(), 0.05);
+  EXPECT_GT(times.host_ns, 0U);
+  EXPECT_LT(static_cast<double>(times.host_ns), 0.2 * static_cast<double>(times.elapsed_ns));
+}
+
+// A host that is late with its steps is neither.
+TEST(Saturation, ALateHostIsIdleTime) {
+  test::Training training;
+  Model model = test::compiled(training.strategy, test::small_mlp);
+  Loader loader(test::blobs(kBatch * kSteps).batch({.global = kBatch}), training.devices, {.threads = 1});
+  Trainer trainer(training.strategy, model, loader);
+  trainer.reset_metrics();
+  while (auto batches = trainer.take()) {
+    trainer.gradients(std::move(*batches));
+    trainer.all_reduce();
+    trainer.apply_gradients();
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  trainer.finish();
+  const StepTimes times = trainer.times();
+  EXPECT_EQ(times.batches, static_cast<std::uint64_t>(kSteps));
+  EXPECT_GT(times.device_idle_fraction(), 0.7);
+  EXPECT_LT(times.input_stall_fraction(), 0.15);
+}
+
+// The weights do not depend on who converted the images, nor on whose clock was looked at.
+TEST(Saturation, TrainingIsTheSameThroughTheBus) {
+  const auto weights = [](DeviceGroup& devices, ConvertAt at) {
+    Strategy strategy(devices, {.announce = Announce::kNo});
+    Model model = test::compiled(strategy, test::small_mlp);
+    std::vector<std::uint8_t> pixels;
+    std::vector<std::int64_t> labels;
+    Philox random({.seed = 3});
+    for (int i = 0; i < 100; ++i) {
+      labels.push_back(i % 4);
+      for (int k = 0; k < 2 * 2 * 2; ++k) pixels.push_back(static_cast<std::uint8_t>(random.below(256)));
+    }
+    const Dataset data = Dataset::from(in_memory("pixels", labels.size(),
+                                                 {test::array_of("image", {2, 2, 2}, pixels),
+                                                  test::array_of("label", Shape{}, labels)}))
+                             .map(flip() | normalize({0.5F}, {0.25F}) | flatten())
+                             .batch({.global = 16});
+    model.fit(data, {.epochs = 2, .verbose = 0, .convert = at});
+    return model.weights_sha256();
+  };
+  DeviceGroup cpu = open_devices("cpu:1"), gpu = slow_bus_device();
+  const std::string expected = weights(cpu, ConvertAt::kAuto);
+  EXPECT_EQ(weights(gpu, ConvertAt::kDevice), expected);
+  EXPECT_EQ(weights(gpu, ConvertAt::kHost), expected);
+}
+
+}  // namespace
+}  // namespace headrace
