@@ -25,7 +25,7 @@ class DiscreteDevice final : public Device {
   // Filled with a pattern, so that bytes which were never copied show.
   Buffer allocate(std::size_t bytes) override {
     Buffer buffer = inner_->allocate(bytes);
-    std::memset(buffer.data(), 0xA5, bytes);
+    if (bytes > 0) std::memset(buffer.data(), 0xA5, bytes);
     return buffer;
   }
   Buffer allocate_pinned(std::size_t bytes) override { return inner_->allocate_pinned(bytes); }
