@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "headrace/devices/base/reflect.h"
+
 namespace headrace {
 namespace {
 
@@ -19,8 +21,7 @@ struct Extents {
 std::int64_t inside(std::int64_t at, std::int64_t size, const Extents& extents) {
   at -= extents.pad;
   if (at >= 0 && at < size) return at;
-  if (!extents.reflects) return -1;
-  return at < 0 ? -at : 2 * (size - 1) - at;
+  return extents.reflects ? reflected(at, size) : -1;
 }
 
 // Pixel `i`, channel `c` of a window is written to out[i * pixel + c * channel].

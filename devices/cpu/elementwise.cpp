@@ -51,9 +51,7 @@ HEADRACE_SIMD void round_to_bf16_range(const float* x, float* y, std::int64_t co
 }
 HEADRACE_SIMD void from_bf16_range(const std::uint16_t* x, float* y, std::int64_t count) {
 #pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) {
-    y[i] = __builtin_bit_cast(float, static_cast<std::uint32_t>(x[i]) << 16);
-  }
+  for (std::int64_t i = 0; i < count; ++i) y[i] = widened({x[i]});
 }
 
 // Few channels (an image's 3) repeat within one vector: the coefficients are laid out once so that a block of

@@ -1,23 +1,17 @@
 #include "headrace/devices/cpu/shift_images.h"
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "headrace/devices/base/reflect.h"
 #include "headrace/devices/cpu/parallel.h"
 
 namespace headrace::cpu {
 namespace {
 
-// Without repeating the edge: -1 is 1, extent is extent - 2.
-std::int64_t reflect(std::int64_t at, std::int64_t extent) {
-  at = std::abs(at);
-  return at < extent ? at : 2 * (extent - 1) - at;
-}
-
 void shift_row(const float* x, std::int64_t right, bool mirror, std::int64_t width, std::int64_t channels,
                float* y) {
   for (std::int64_t column = 0; column < width; ++column) {
-    const std::int64_t from = reflect((mirror ? width - 1 - column : column) + right, width);
+    const std::int64_t from = reflected((mirror ? width - 1 - column : column) + right, width);
     std::copy_n(x + from * channels, channels, y + column * channels);
   }
 }
@@ -29,7 +23,7 @@ void shift_images(const ImageGeometry& geometry, const float* x, const ImageShif
   parallel_ranges(geometry.images * geometry.height, row_grain(row), [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t at = begin; at < end; ++at) {
       const std::int64_t image = at / geometry.height;
-      const std::int64_t from = reflect(at % geometry.height + shift.down, geometry.height);
+      const std::int64_t from = reflected(at % geometry.height + shift.down, geometry.height);
       shift_row(x + (image * geometry.height + from) * row, shift.right, shift.mirror, geometry.width,
                 geometry.channels, y + at * row);
     }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "headrace/devices/base/bf16.h"
 #include "headrace/devices/cpu/simd.h"
 
 namespace headrace {
@@ -71,13 +72,7 @@ HEADRACE_INLINE float gelu_slope(float x) noexcept {
 }
 
 // x rounded to the nearest bf16, ties to even, as an f32. NaN stays NaN.
-HEADRACE_INLINE std::uint16_t to_bf16(float x) noexcept {
-  const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, x);
-  const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
-  return static_cast<std::uint16_t>(x == x ? rounded : (bits >> 16) | 0x40U);
-}
-HEADRACE_INLINE float round_to_bf16(float x) noexcept {
-  return __builtin_bit_cast(float, static_cast<std::uint32_t>(to_bf16(x)) << 16);
-}
+HEADRACE_INLINE std::uint16_t to_bf16(float x) noexcept { return nearest_bf16(x).bits; }
+HEADRACE_INLINE float round_to_bf16(float x) noexcept { return widened(nearest_bf16(x)); }
 
 }  // namespace headrace

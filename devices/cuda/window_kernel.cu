@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "headrace/devices/base/reflect.h"
+
 namespace headrace {
 namespace {
 
@@ -16,8 +18,7 @@ constexpr std::int64_t kMaxPieces = 4096;   // blocks along y, likewise
 __device__ int inside(int at, int size, int pad, PixelBorder border) {
   at -= pad;
   if (at >= 0 && at < size) return at;
-  if (border == PixelBorder::kZero) return -1;
-  return at < 0 ? -at : 2 * (size - 1) - at;
+  return border == PixelBorder::kReflect ? reflected(at, size) : -1;
 }
 
 // Where the first channel of a window's pixel lies in its image; -1: in a border of zeros.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "headrace/devices/base/reflect.h"
+
 namespace headrace {
 namespace {
 
@@ -18,12 +20,6 @@ namespace {
     std::memcpy(to + i, &chunk, sizeof chunk);
   }
   if (i < bytes) std::memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
-}
-
-// Reflection without repeating the edge: -1 is 1, size is size - 2.
-std::int64_t reflect(std::int64_t at, std::int64_t size) {
-  if (at < 0) return -at;
-  return at < size ? at : 2 * (size - 1) - at;
 }
 
 void clear_for(Canvas& canvas, const CanvasImage& image, std::int64_t pad) {
@@ -45,13 +41,13 @@ void draw_reflected(Canvas& canvas, const CanvasImage& image, std::int64_t pad, 
   const auto one = static_cast<std::size_t>(pixel);
   const std::int64_t stride = (image.width + 2 * pad) * pixel;
   for (std::int64_t y = top; y < top + rows; ++y) {
-    const std::byte* from = image.data + reflect(y - pad, image.height) * image.width * pixel;
+    const std::byte* from = image.data + reflected(y - pad, image.height) * image.width * pixel;
     std::byte* to = canvas.bytes.data() + y * stride;
     copy_row(to + pad * pixel, from, image.width * pixel);
     for (std::int64_t x = 0; x < pad; ++x) {
-      std::memcpy(to + x * pixel, from + reflect(x - pad, image.width) * pixel, one);
+      std::memcpy(to + x * pixel, from + reflected(x - pad, image.width) * pixel, one);
       const std::int64_t right = image.width + x;
-      std::memcpy(to + (pad + right) * pixel, from + reflect(right, image.width) * pixel, one);
+      std::memcpy(to + (pad + right) * pixel, from + reflected(right, image.width) * pixel, one);
     }
   }
 }

@@ -15,6 +15,7 @@
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/discrete_device.h"
+#include "headrace/tests/support/undisturbed.h"
 
 namespace headrace {
 namespace {
@@ -23,6 +24,7 @@ using std::chrono::milliseconds;
 using test::cpu_replicas;
 using test::noise_images;
 using test::numbers;
+using test::undisturbed;
 
 constexpr std::uint64_t kWithoutEnd = 1'000'000;
 
@@ -71,82 +73,94 @@ void expect_predicted(const Verdict& verdict, double within) {
 }
 
 TEST(Explain, ASlowSourceIsNamed) {
-  DeviceGroup devices = cpu_replicas(1);
-  Loader loader(Dataset::from(slow_source(milliseconds(5))).batch({.global = 8}), devices,
-                {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 2});
-  const Verdict verdict = judge(stats_of(loader, 1, 20));
-  EXPECT_EQ(verdict.bottleneck, "read");
-  EXPECT_EQ(verdict.kind, "disk");
-  EXPECT_LE(verdict.ceiling_images_per_second, 400);  // two readers, 5 ms a record
-  expect_predicted(verdict, 0.25);
+  undisturbed([] {
+    DeviceGroup devices = cpu_replicas(1);
+    Loader loader(Dataset::from(slow_source(milliseconds(5))).batch({.global = 8}), devices,
+                  {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 2});
+    const Verdict verdict = judge(stats_of(loader, 1, 20));
+    EXPECT_EQ(verdict.bottleneck, "read");
+    EXPECT_EQ(verdict.kind, "disk");
+    EXPECT_LE(verdict.ceiling_images_per_second, 400);  // two readers, 5 ms a record
+    expect_predicted(verdict, 0.25);
+  });
 }
 
 // Sleeping readers need no cores: what twice as many reach does not depend on the machine.
 TEST(Explain, WhatIfsComeTrue) {
-  DeviceGroup devices = cpu_replicas(1);
-  const Dataset dataset = Dataset::from(slow_source(milliseconds(10))).batch({.global = 8});
-  const auto verdict_with = [&](int readers) {
-    Loader loader(dataset, devices, {.epochs = kWithoutEnd, .threads = 1, .reader_threads = readers});
-    return judge(stats_of(loader, 1, 20));
-  };
-  const Verdict verdict = verdict_with(2);
-  const auto twice = std::ranges::find(verdict.what_ifs, "twice the readers", &WhatIf::what);
-  ASSERT_NE(twice, verdict.what_ifs.end());
-  const double measured = verdict_with(4).measured_images_per_second;
-  EXPECT_NEAR(twice->images_per_second, measured, 0.25 * measured) << verdict.sentence(*twice);
+  undisturbed([] {
+    DeviceGroup devices = cpu_replicas(1);
+    const Dataset dataset = Dataset::from(slow_source(milliseconds(10))).batch({.global = 8});
+    const auto verdict_with = [&](int readers) {
+      Loader loader(dataset, devices, {.epochs = kWithoutEnd, .threads = 1, .reader_threads = readers});
+      return judge(stats_of(loader, 1, 20));
+    };
+    const Verdict verdict = verdict_with(2);
+    const auto twice = std::ranges::find(verdict.what_ifs, "twice the readers", &WhatIf::what);
+    ASSERT_NE(twice, verdict.what_ifs.end());
+    const double measured = verdict_with(4).measured_images_per_second;
+    EXPECT_NEAR(twice->images_per_second, measured, 0.25 * measured) << verdict.sentence(*twice);
+  });
 }
 
 TEST(Explain, ASlowGeneratorIsNamed) {
-  GeneratorOptions slow{.name = "slow numbers",
-                        .fields = {{.name = "value", .dtype = DType::kI64, .shape = {}}},
-                        .records = 64,
-                        .function = [](std::uint64_t index, RecordWriter& record) {
-                          std::this_thread::sleep_for(milliseconds(5));
-                          record.put(0, static_cast<std::int64_t>(index));
-                        }};
-  DeviceGroup devices = cpu_replicas(1);
-  Loader loader(Dataset::from(generator(std::move(slow))).batch({.global = 8}), devices,
-                {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 2});
-  const Verdict verdict = judge(stats_of(loader, 1, 20));
-  EXPECT_EQ(verdict.bottleneck, "read");
-  EXPECT_EQ(verdict.kind, "disk");
+  undisturbed([] {
+    GeneratorOptions slow{.name = "slow numbers",
+                          .fields = {{.name = "value", .dtype = DType::kI64, .shape = {}}},
+                          .records = 64,
+                          .function = [](std::uint64_t index, RecordWriter& record) {
+                            std::this_thread::sleep_for(milliseconds(5));
+                            record.put(0, static_cast<std::int64_t>(index));
+                          }};
+    DeviceGroup devices = cpu_replicas(1);
+    Loader loader(Dataset::from(generator(std::move(slow))).batch({.global = 8}), devices,
+                  {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 2});
+    const Verdict verdict = judge(stats_of(loader, 1, 20));
+    EXPECT_EQ(verdict.bottleneck, "read");
+    EXPECT_EQ(verdict.kind, "disk");
+  });
 }
 
 TEST(Explain, ASlowOperationIsNamed) {
-  DeviceGroup devices = cpu_replicas(1);
-  Loader loader(Dataset::from(numbers(64)).map(busy_map(2e-3)).batch({.global = 8}), devices,
-                {.epochs = kWithoutEnd, .threads = 1});
-  const Verdict verdict = judge(stats_of(loader, 1, 20));
-  EXPECT_EQ(verdict.bottleneck, "map user_map 'busy'");
-  EXPECT_EQ(verdict.kind, "CPU");
-  EXPECT_LE(verdict.ceiling_images_per_second,
-            1.2 * 500);  // a block is counted when it ends, in or out of the interval
-  expect_predicted(verdict, 0.25);
-  EXPECT_NEAR(verdict.what_ifs.front().images_per_second, 2 * verdict.ceiling_images_per_second,
-              0.2 * verdict.ceiling_images_per_second)
-      << verdict.sentence(verdict.what_ifs.front());
+  undisturbed([] {
+    DeviceGroup devices = cpu_replicas(1);
+    Loader loader(Dataset::from(numbers(64)).map(busy_map(2e-3)).batch({.global = 8}), devices,
+                  {.epochs = kWithoutEnd, .threads = 1});
+    const Verdict verdict = judge(stats_of(loader, 1, 20));
+    EXPECT_EQ(verdict.bottleneck, "map user_map 'busy'");
+    EXPECT_EQ(verdict.kind, "CPU");
+    EXPECT_LE(verdict.ceiling_images_per_second,
+              1.2 * 500);  // a block is counted when it ends, in or out of the interval
+    expect_predicted(verdict, 0.25);
+    EXPECT_NEAR(verdict.what_ifs.front().images_per_second, 2 * verdict.ceiling_images_per_second,
+                0.2 * verdict.ceiling_images_per_second)
+        << verdict.sentence(verdict.what_ifs.front());
+  });
 }
 
 TEST(Explain, ASlowConsumerIsNamed) {
-  DeviceGroup devices = cpu_replicas(1);
-  Loader loader(Dataset::from(numbers(64)).batch({.global = 8}), devices, {.epochs = kWithoutEnd, .threads = 1});
-  const LoaderStats stats = stats_of(loader, 1, 20, milliseconds(10));
-  const Verdict verdict = judge(stats);
-  EXPECT_EQ(verdict.bottleneck, "consumer");
-  EXPECT_EQ(verdict.kind, "consumer");
-  expect_predicted(verdict, 0.25);
-  EXPECT_GT(stats.ready_share, 0.8);
+  undisturbed([] {
+    DeviceGroup devices = cpu_replicas(1);
+    Loader loader(Dataset::from(numbers(64)).batch({.global = 8}), devices, {.epochs = kWithoutEnd, .threads = 1});
+    const LoaderStats stats = stats_of(loader, 1, 20, milliseconds(10));
+    const Verdict verdict = judge(stats);
+    EXPECT_EQ(verdict.bottleneck, "consumer");
+    EXPECT_EQ(verdict.kind, "consumer");
+    expect_predicted(verdict, 0.25);
+    EXPECT_GT(stats.ready_share, 0.8);
+  });
 }
 
 // One thread takes the batches of all replicas in turn: it waits in the first one's next() for all of them, which
 // is not the work of the others.
 TEST(Explain, WaitingForOneReplicaIsNotTheWorkOfAnother) {
-  DeviceGroup devices = cpu_replicas(4);
-  Loader loader(Dataset::from(slow_source(milliseconds(4))).batch({.global = 8}), devices,
-                {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 1});
-  const LoaderStats stats = stats_of(loader, 4, 10);
-  EXPECT_EQ(judge(stats).kind, "disk");
-  EXPECT_LT(stage_of(stats, "consumer").occupancy(stats.elapsed_ns), 0.3);
+  undisturbed([] {
+    DeviceGroup devices = cpu_replicas(4);
+    Loader loader(Dataset::from(slow_source(milliseconds(4))).batch({.global = 8}), devices,
+                  {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 1});
+    const LoaderStats stats = stats_of(loader, 4, 10);
+    EXPECT_EQ(judge(stats).kind, "disk");
+    EXPECT_LT(stage_of(stats, "consumer").occupancy(stats.elapsed_ns), 0.3);
+  });
 }
 
 TEST(Explain, StagesCountWhatWentThroughThem) {

@@ -7,6 +7,7 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/undisturbed.h"
 
 namespace headrace {
 namespace {
@@ -15,6 +16,7 @@ using test::cpu_replicas;
 using test::digests_of;
 using test::noise_images;
 using test::numbers;
+using test::undisturbed;
 using ::testing::HasSubstr;
 
 constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;
@@ -34,22 +36,26 @@ std::string value_of(const Loader& loader, const std::string& what) {
 }
 
 TEST(Tuning, SettlesAndSaysWhy) {
-  DeviceGroup devices = cpu_replicas(1);
-  Loader loader(augmented(), devices, {.epochs = kWithoutEnd});
-  for (const Stopwatch watch; !loader.tuned() && watch.seconds() < 20;) loader.next();
-  EXPECT_TRUE(loader.tuned());
-  EXPECT_EQ(value_of(loader, "threads"), std::to_string(loader.threads()));
-  for (const Choice& choice : loader.choices()) EXPECT_FALSE(choice.reason.empty()) << choice.what;
+  undisturbed([] {
+    DeviceGroup devices = cpu_replicas(1);
+    Loader loader(augmented(), devices, {.epochs = kWithoutEnd});
+    for (const Stopwatch watch; !loader.tuned() && watch.seconds() < 20;) loader.next();
+    EXPECT_TRUE(loader.tuned());
+    EXPECT_EQ(value_of(loader, "threads"), std::to_string(loader.threads()));
+    for (const Choice& choice : loader.choices()) EXPECT_FALSE(choice.reason.empty()) << choice.what;
+  });
 }
 
 TEST(Tuning, LeavesThreadsIdleForASlowConsumer) {
-  DeviceGroup devices = cpu_replicas(1);
-  Loader loader(augmented(16), devices, {.epochs = kWithoutEnd, .cpu_budget = 4});
-  for (const Stopwatch watch; !loader.tuned() && watch.seconds() < 20;) {
-    const auto batch = loader.next();
-    std::this_thread::sleep_for(std::chrono::milliseconds(15));
-  }
-  EXPECT_EQ(loader.threads(), 1) << "one makes batches faster than they are taken";
+  undisturbed([] {
+    DeviceGroup devices = cpu_replicas(1);
+    Loader loader(augmented(16), devices, {.epochs = kWithoutEnd, .cpu_budget = 4});
+    for (const Stopwatch watch; !loader.tuned() && watch.seconds() < 20;) {
+      const auto batch = loader.next();
+      std::this_thread::sleep_for(std::chrono::milliseconds(15));
+    }
+    EXPECT_EQ(loader.threads(), 1) << "one makes batches faster than they are taken";
+  });
 }
 
 TEST(Tuning, DoesNotTouchTheStream) {

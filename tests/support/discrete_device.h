@@ -11,7 +11,8 @@
 
 namespace headrace::test {
 
-class DiscreteDevice final : public Device {
+// Tests derive from it what differs in one thing more.
+class DiscreteDevice : public Device {
  public:
   explicit DiscreteDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)), info_(inner_->info()) {
     info_.host_memory = false;
@@ -34,6 +35,9 @@ class DiscreteDevice final : public Device {
   void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override {
     inner_->release(data, bytes, place);
   }
+
+ protected:
+  Device& inner() noexcept { return *inner_; }
 
  private:
   std::unique_ptr<Device> inner_;

@@ -12,6 +12,7 @@
 #include "headrace/devices/cpu/cpu_stream.h"
 #include "headrace/devices/device_group.h"
 #include "headrace/devices/kernels.h"
+#include "headrace/tests/support/discrete_device.h"
 
 namespace headrace::test {
 
@@ -87,29 +88,14 @@ class TwinKernels final : public Kernels {
 };
 
 // A CPU replica that computes as a GPU would.
-class TwinDevice final : public Device {
+class TwinDevice final : public DiscreteDevice {
  public:
-  explicit TwinDevice(std::unique_ptr<Device> inner)
-      : inner_(std::move(inner)), info_(inner_->info()), kernels_(*inner_) {
-    info_.host_memory = false;
-  }
+  explicit TwinDevice(std::unique_ptr<Device> inner) : DiscreteDevice(std::move(inner)), kernels_(this->inner()) {}
 
-  const DeviceInfo& info() const noexcept override { return info_; }
-  MemoryUse memory_use() const noexcept override { return inner_->memory_use(); }
   std::unique_ptr<Stream> create_stream() override { return std::make_unique<CpuStream>(*this, 1); }
-  std::unique_ptr<Event> create_event() override { return inner_->create_event(); }
-  std::unique_ptr<Event> create_timed_event() override { return inner_->create_timed_event(); }
-  Buffer allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
-  Buffer allocate_pinned(std::size_t bytes) override { return inner_->allocate_pinned(bytes); }
   Kernels* kernels() noexcept override { return &kernels_; }
-  InputKernels* input_kernels() noexcept override { return inner_->input_kernels(); }
-  void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override {
-    inner_->release(data, bytes, place);
-  }
 
  private:
-  std::unique_ptr<Device> inner_;
-  DeviceInfo info_;
   TwinKernels kernels_;
 };
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "headrace/tests/support/slow_copies.h"
+#include "headrace/tests/support/undisturbed.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
@@ -13,6 +14,7 @@ namespace headrace {
 namespace {
 
 using std::chrono::milliseconds;
+using test::undisturbed;
 
 constexpr int kBatch = 32, kSteps = 30;
 
@@ -42,76 +44,84 @@ double sum(const StepTimes& times) {
 }
 
 TEST(Saturation, ASlowInputIsAStallAndNothingElse) {
-  test::Training training(2);
-  Model model = test::compiled(training.strategy, test::small_mlp);
-  const UserMap slow{.name = "slow",
-                     .output = {.dtype = DType::kF32, .shape = {8}},
-                     .function = [](auto in, const Shape&, auto out, Philox&) {
-                       std::this_thread::sleep_for(std::chrono::microseconds(500));
-                       std::ranges::copy(in, out.begin());
-                     }};
-  const Dataset data = test::blobs(kBatch * kSteps).map(user_map(slow)).batch({.global = kBatch});
-  Loader loader(data, training.devices, {.threads = 1});
-  Trainer trainer(training.strategy, model, loader);
-  const StepTimes times = times_of(trainer);
-  EXPECT_EQ(times.batches, static_cast<std::uint64_t>(kSteps));
-  EXPECT_GT(times.input_stall_fraction(), 0.7);
-  EXPECT_LE(times.input_stall_fraction(), 1.0);
-  EXPECT_EQ(times.exposed_copy_ns, 0) << "nothing is copied";
-  EXPECT_LT(times.device_idle_fraction(), 0.25);
-  EXPECT_GT(times.elapsed_ns, 2 * kSteps * kBatch * 400'000LL) << "of two replicas, a batch being 16 ms late";
+  undisturbed([] {
+    test::Training training(2);
+    Model model = test::compiled(training.strategy, test::small_mlp);
+    const UserMap slow{.name = "slow",
+                       .output = {.dtype = DType::kF32, .shape = {8}},
+                       .function = [](auto in, const Shape&, auto out, Philox&) {
+                         std::this_thread::sleep_for(std::chrono::microseconds(500));
+                         std::ranges::copy(in, out.begin());
+                       }};
+    const Dataset data = test::blobs(kBatch * kSteps).map(user_map(slow)).batch({.global = kBatch});
+    Loader loader(data, training.devices, {.threads = 1});
+    Trainer trainer(training.strategy, model, loader);
+    const StepTimes times = times_of(trainer);
+    EXPECT_EQ(times.batches, static_cast<std::uint64_t>(kSteps));
+    EXPECT_GT(times.input_stall_fraction(), 0.7);
+    EXPECT_LE(times.input_stall_fraction(), 1.0);
+    EXPECT_EQ(times.exposed_copy_ns, 0) << "nothing is copied";
+    EXPECT_LT(times.device_idle_fraction(), 0.25);
+    EXPECT_GT(times.elapsed_ns, 2 * kSteps * kBatch * 400'000LL) << "of two replicas, a batch being 16 ms late";
+  });
 }
 
 TEST(Saturation, ASlowBusIsAnExposedCopy) {
-  DeviceGroup devices = slow_bus_device();
-  Strategy strategy(devices, {.announce = Announce::kNo});
-  Model model = test::compiled(strategy, test::small_mlp);
-  dynamic_cast<test::SlowBusDevice&>(devices[0]).slow_down(milliseconds(8));
-  Loader loader(test::blobs(kBatch * kSteps).batch({.global = kBatch}), devices, {.threads = 1, .prefetch = 2});
-  Trainer trainer(strategy, model, loader);
-  const StepTimes times = times_of(trainer);
-  EXPECT_GT(times.exposed_copy_fraction(), 0.7);
-  EXPECT_LT(times.device_idle_fraction(), 0.25);
-  EXPECT_LE(sum(times), 1.0 + 1e-9);
+  undisturbed([] {
+    DeviceGroup devices = slow_bus_device();
+    Strategy strategy(devices, {.announce = Announce::kNo});
+    Model model = test::compiled(strategy, test::small_mlp);
+    dynamic_cast<test::SlowBusDevice&>(devices[0]).slow_down(milliseconds(8));
+    Loader loader(test::blobs(kBatch * kSteps).batch({.global = kBatch}), devices, {.threads = 1, .prefetch = 2});
+    Trainer trainer(strategy, model, loader);
+    const StepTimes times = times_of(trainer);
+    EXPECT_GT(times.exposed_copy_fraction(), 0.7);
+    EXPECT_LT(times.device_idle_fraction(), 0.25);
+    EXPECT_LE(sum(times), 1.0 + 1e-9);
+  });
 }
 
 TEST(Saturation, ADeviceThatIsAlwaysBusyShowsNoneOfThem) {
-  DeviceGroup devices = slow_bus_device();
-  Strategy strategy(devices, {.announce = Announce::kNo});
-  Model model = test::compiled(strategy, wide_mlp);
-  Loader loader(test::blobs(4 * 256, Shape{256}).batch({.global = 256}), devices,
-                {.epochs = 10, .threads = 1, .prefetch = 3, .headspace = 4});
-  Trainer trainer(strategy, model, loader);
-  for (int i = 0; i < 5; ++i) trainer.step();  // the ring fills
-  trainer.finish();
-  const StepTimes times = times_of(trainer);
-  EXPECT_EQ(times.batches, 35U);
-  EXPECT_GT(times.elapsed_ns, 0);
-  EXPECT_LT(times.input_stall_fraction(), 0.25);
-  EXPECT_LT(times.exposed_copy_fraction(), 0.25);
-  EXPECT_LT(times.device_idle_fraction(), 0.25);
-  EXPECT_GT(times.host_ns, 0U);
-  EXPECT_LT(static_cast<double>(times.host_ns), 0.5 * static_cast<double>(times.elapsed_ns));
+  undisturbed([] {
+    DeviceGroup devices = slow_bus_device();
+    Strategy strategy(devices, {.announce = Announce::kNo});
+    Model model = test::compiled(strategy, wide_mlp);
+    Loader loader(test::blobs(4 * 256, Shape{256}).batch({.global = 256}), devices,
+                  {.epochs = 10, .threads = 1, .prefetch = 3, .headspace = 4});
+    Trainer trainer(strategy, model, loader);
+    for (int i = 0; i < 5; ++i) trainer.step();  // the ring fills
+    trainer.finish();
+    const StepTimes times = times_of(trainer);
+    EXPECT_EQ(times.batches, 35U);
+    EXPECT_GT(times.elapsed_ns, 0);
+    EXPECT_LT(times.input_stall_fraction(), 0.25);
+    EXPECT_LT(times.exposed_copy_fraction(), 0.25);
+    EXPECT_LT(times.device_idle_fraction(), 0.25);
+    EXPECT_GT(times.host_ns, 0U);
+    EXPECT_LT(static_cast<double>(times.host_ns), 0.5 * static_cast<double>(times.elapsed_ns));
+  });
 }
 
 // A host that is late with its steps is neither.
 TEST(Saturation, ALateHostIsIdleTime) {
-  test::Training training;
-  Model model = test::compiled(training.strategy, test::small_mlp);
-  Loader loader(test::blobs(kBatch * kSteps).batch({.global = kBatch}), training.devices, {.threads = 1});
-  Trainer trainer(training.strategy, model, loader);
-  trainer.reset_metrics();
-  while (auto batches = trainer.take()) {
-    trainer.gradients(std::move(*batches));
-    trainer.all_reduce();
-    trainer.apply_gradients();
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-  trainer.finish();
-  const StepTimes times = trainer.times();
-  EXPECT_EQ(times.batches, static_cast<std::uint64_t>(kSteps));
-  EXPECT_GT(times.device_idle_fraction(), 0.7);
-  EXPECT_LT(times.input_stall_fraction(), 0.25);
+  undisturbed([] {
+    test::Training training;
+    Model model = test::compiled(training.strategy, test::small_mlp);
+    Loader loader(test::blobs(kBatch * kSteps).batch({.global = kBatch}), training.devices, {.threads = 1});
+    Trainer trainer(training.strategy, model, loader);
+    trainer.reset_metrics();
+    while (auto batches = trainer.take()) {
+      trainer.gradients(std::move(*batches));
+      trainer.all_reduce();
+      trainer.apply_gradients();
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    trainer.finish();
+    const StepTimes times = trainer.times();
+    EXPECT_EQ(times.batches, static_cast<std::uint64_t>(kSteps));
+    EXPECT_GT(times.device_idle_fraction(), 0.7);
+    EXPECT_LT(times.input_stall_fraction(), 0.25);
+  });
 }
 
 // The weights do not depend on who converted the images, nor on whose clock was looked at.

@@ -1,15 +1,10 @@
 // Shifted and mirrored images as work for threads. Private to the CUDA backend.
 #pragma once
 
+#include "headrace/devices/base/reflect.h"
 #include "headrace/devices/cuda/math/pooling_work.h"
 
 namespace headrace::cuda {
-
-// Without repeating the edge: -1 is 1, extent is extent - 2. `at` is less than an extent away.
-HEADRACE_HOST_DEVICE constexpr std::int64_t reflected(std::int64_t at, std::int64_t extent) {
-  if (at < 0) return -at;
-  return at < extent ? at : 2 * (extent - 1) - at;
-}
 
 // A row is a pixel of the result.
 template <typename T>
