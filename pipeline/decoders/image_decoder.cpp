@@ -5,7 +5,9 @@
 #include <string>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/decoders/decode_request.h"
 #include "headrace/pipeline/decoders/jpeg_reader.h"
+#include "headrace/pipeline/decoders/jpeg_splicer.h"
 #include "headrace/pipeline/decoders/png_reader.h"
 
 namespace headrace {
@@ -34,6 +36,8 @@ bool starts_with(std::span<const std::byte> bytes, const std::array<int, kSize>&
 struct ImageDecoder::State {
   JpegReader jpeg;
   PngReader png;
+  JpegMapper mapper;
+  JpegSplicer splicer;
 
   // Hands the reader for these bytes to `use`.
   template <typename Use>
@@ -64,6 +68,19 @@ void ImageDecoder::decode(std::span<const std::byte> encoded, std::span<std::uin
 void ImageDecoder::decode_window(std::span<const std::byte> encoded, const ImageWindow& window,
                                  std::span<std::uint8_t> rgb) {
   state_->with_reader(encoded, [&](auto& reader) { reader.decode_window(encoded, window, rgb); });
+}
+
+std::unique_ptr<const JpegMap> ImageDecoder::map(std::span<const std::byte> encoded) {
+  return starts_with(encoded, kJpegStart) ? state_->mapper.map(encoded) : nullptr;
+}
+
+void ImageDecoder::decode_window(std::span<const std::byte> encoded, const JpegMap& map, const ImageWindow& window,
+                                 std::span<std::uint8_t> rgb) {
+  check_window(map.size(), window, rgb.size());
+  if (const std::optional<SplicedJpeg> part = state_->splicer.splice(encoded, map, window)) {
+    return state_->jpeg.decode_window(part->encoded, part->window, rgb);
+  }
+  state_->jpeg.decode_window(encoded, window, rgb);
 }
 
 std::string ImageDecoder::identity() { return JpegReader::identity() + "; " + PngReader::identity(); }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "headrace/pipeline/decoders/image_size.h"
+#include "headrace/pipeline/decoders/jpeg_map.h"
 
 namespace headrace {
 
@@ -31,6 +32,13 @@ class ImageDecoder {
   // Only the pixels of `window`, equal to decode() and then cropping; much of the work outside is skipped.
   // `rgb` holds exactly window.height * window.width * 3 bytes.
   void decode_window(std::span<const std::byte> encoded, const ImageWindow& window, std::span<std::uint8_t> rgb);
+
+  // What makes windows of this image cheaper: the parts of its bits beside them are not even looked at. Takes a
+  // fifth of what decoding does. Null where there is no such thing: for PNGs, progressive and damaged JPEGs.
+  std::unique_ptr<const JpegMap> map(std::span<const std::byte> encoded);
+  // The same pixels, with the help of the map of the very same bytes.
+  void decode_window(std::span<const std::byte> encoded, const JpegMap& map, const ImageWindow& window,
+                     std::span<std::uint8_t> rgb);
 
   // Names and versions of the libraries behind the pixels: part of every cache key and stream fingerprint.
   static std::string identity();

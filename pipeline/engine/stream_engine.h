@@ -156,6 +156,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   StreamPlan host_;  // of `plan_`, without what the devices do
   BatchSchedule schedule_;
   BatchLayout layout_;  // of the rows that the host writes
+  MemoryBudget memory_budget_, pinned_budget_;
   SampleProgram program_;
   std::optional<RowCopier> copier_;  // where rows are only copied
   Stores stores_ = Stores::kCached;  // into the slots
@@ -165,7 +166,6 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   long process_;
   std::uint64_t start_ns_;
 
-  MemoryBudget memory_budget_, pinned_budget_;
   std::optional<DeviceConversion> conversion_;  // nothing where the host does everything
   std::vector<std::unique_ptr<Slot>> slots_;
   std::unique_ptr<Trace> trace_;                         // null: nothing is traced

@@ -77,6 +77,14 @@ bool Chain::is_slow() const noexcept {
   return std::any_of(steps_.begin(), steps_.end(), takes_long);
 }
 
+void Chain::keep_maps(std::uint64_t records, MemoryBudget& budget) {
+  for (NamedStep& named : steps_) {
+    auto* crop = std::get_if<RandomResizedCropStep>(&named.step);
+    if (crop != nullptr && crop->input == Encoding::kImage)
+      crop->maps = std::make_shared<JpegMaps>(records, budget);
+  }
+}
+
 void Chain::add_stages(std::vector<StageName>& stages) {
   for (NamedStep& named : steps_) {
     const auto* crop = std::get_if<RandomResizedCropStep>(&named.step);

@@ -37,13 +37,38 @@ std::span<const std::byte> packed_window(const FieldView& in, const ImageWindow&
   return packed;
 }
 
-std::span<const std::byte> decoded_window(const FieldView& in, const ImageWindow& window, Scratch& scratch) {
-  const Stopwatch watch;
-  const std::span<std::byte> pixels = grown(scratch.decoded, window.height * window.width * 3);
-  scratch.decoder.decode_window(in.bytes, window, as_u8(pixels));
-  scratch.decode_ns += watch.nanoseconds();
-  return pixels;
-}
+// An encoded image with its map, if it has one: looked for once, then a window of it is decoded.
+class MappedImage {
+ public:
+  MappedImage(std::span<const std::byte> encoded, std::uint64_t record, JpegMaps* maps, Scratch& scratch)
+      : encoded_(encoded), scratch_(scratch) {
+    const Stopwatch watch;
+    if (maps != nullptr) map_ = maps->find(record, encoded, scratch.decoder, made_);
+    size_ = map_ != nullptr ? map_->size() : scratch.decoder.read_size(encoded);
+    scratch.decode_ns += watch.nanoseconds();
+  }
+
+  const ImageSize& size() const noexcept { return size_; }
+
+  std::span<const std::byte> decode(const ImageWindow& window) {
+    const Stopwatch watch;
+    const std::span<std::byte> pixels = grown(scratch_.decoded, window.height * window.width * 3);
+    if (map_ != nullptr) {
+      scratch_.decoder.decode_window(encoded_, *map_, window, as_u8(pixels));
+    } else {
+      scratch_.decoder.decode_window(encoded_, window, as_u8(pixels));
+    }
+    scratch_.decode_ns += watch.nanoseconds();
+    return pixels;
+  }
+
+ private:
+  std::span<const std::byte> encoded_;
+  Scratch& scratch_;
+  std::unique_ptr<const JpegMap> made_;
+  const JpegMap* map_ = nullptr;
+  ImageSize size_;
+};
 
 }  // namespace
 
@@ -58,19 +83,23 @@ FieldView DecodeStep::run(const FieldView& in, const StepContext& context, StepO
 }
 
 FieldView RandomResizedCropStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
-  Scratch& scratch = *context.scratch;
-  const bool encoded = input == Encoding::kImage;
-  const ImageSize size =
-      encoded ? scratch.decoder.read_size(in.bytes) : ImageSize{.height = in.shape[0], .width = in.shape[1]};
-  const std::int64_t channels = encoded ? 3 : in.shape[2];
   Philox random = context.random(number);
-  const ImageWindow window = draw_window(options, size, random);
-  const std::span<const std::byte> pixels =
-      encoded ? decoded_window(in, window, scratch) : packed_window(in, window, scratch);
+  if (input == Encoding::kImage) {
+    MappedImage image(in.bytes, context.record, maps.get(), *context.scratch);
+    const ImageWindow window = draw_window(options, image.size(), random);
+    return resized(image.decode(window), window, 3, context, output);
+  }
+  const ImageWindow window = draw_window(options, {.height = in.shape[0], .width = in.shape[1]}, random);
+  return resized(packed_window(in, window, *context.scratch), window, in.shape[2], context, output);
+}
+
+FieldView RandomResizedCropStep::resized(std::span<const std::byte> pixels, const ImageWindow& window,
+                                         std::int64_t channels, const StepContext& context,
+                                         StepOutput& output) const {
   const ImageSize result{.height = options.size, .width = options.size};
   const std::span<std::byte> out = output.take(static_cast<std::size_t>(result.height * result.width * channels));
-  scratch.resampler.resize(as_u8(pixels.data()), {.height = window.height, .width = window.width},
-                           as_u8(out).data(), result, channels);
+  context.scratch->resampler.resize(as_u8(pixels.data()), {.height = window.height, .width = window.width},
+                                    as_u8(out).data(), result, channels);
   return {.bytes = out, .shape = {result.height, result.width, channels}};
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/stages/jpeg_maps.h"
 #include "headrace/pipeline/stages/step.h"
 
 namespace headrace {
@@ -18,8 +20,13 @@ struct RandomResizedCropStep {
   RandomResizedCrop options;
   std::uint16_t number = 0;
   Encoding input = Encoding::kRaw;
+  std::shared_ptr<JpegMaps> maps = nullptr;  // of encoded images that come again and again
 
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const;
+
+ private:
+  FieldView resized(std::span<const std::byte> pixels, const ImageWindow& window, std::int64_t channels,
+                    const StepContext& context, StepOutput& output) const;
 };
 
 struct ResizeStep {

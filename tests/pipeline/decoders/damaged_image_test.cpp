@@ -43,6 +43,12 @@ class DamagedImageTest : public ::testing::Test {
     return try_decode(20 * 18, before, [&](Pixels& pixels) { decoder.decode_window(encoded, kWindow, pixels); });
   }
 
+  // Of an image that has a map.
+  static Outcome mapped_window(ImageDecoder& decoder, const Bytes& encoded, const JpegMap& map) {
+    return try_decode(20 * 18, 0xA5,
+                      [&](Pixels& pixels) { decoder.decode_window(encoded, map, kWindow, pixels); });
+  }
+
   // An error, or pixels that depend on the bytes alone: not on the buffer nor on what this decoder saw before.
   void check(const Bytes& encoded) {
     ImageDecoder fresh;
@@ -54,6 +60,12 @@ class DamagedImageTest : public ::testing::Test {
     EXPECT_EQ(part, window(fresh, encoded, 0x5A));
     if (first.error.empty() && part.error.empty()) {
       EXPECT_TRUE(equals_crop(part.pixels, first.pixels));
+    }
+    if (const auto map = used_.map(encoded)) {
+      const Outcome mapped = mapped_window(fresh, encoded, *map);
+      EXPECT_EQ(part.error, mapped.error);
+      EXPECT_EQ(part.pixels, mapped.pixels);
+      ++maps_;
     }
     errors_ += first.error.empty() ? 0 : 1;
   }
@@ -77,7 +89,7 @@ class DamagedImageTest : public ::testing::Test {
   }
 
   ImageDecoder used_;
-  std::size_t errors_ = 0;
+  std::size_t errors_ = 0, maps_ = 0;
 };
 
 TEST_F(DamagedImageTest, EveryTruncationIsAnError) {
@@ -108,6 +120,7 @@ TEST_F(DamagedImageTest, FlippedBitsGiveAnErrorOrACleanImage) {
     }
     EXPECT_GT(errors_, 100U);
   }
+  EXPECT_GT(maps_, 100U);
 }
 
 TEST_F(DamagedImageTest, DamageAfterTheImageChangesNothing) {
