@@ -34,7 +34,7 @@ class ImageDecoder {
   void decode_window(std::span<const std::byte> encoded, const ImageWindow& window, std::span<std::uint8_t> rgb);
 
   // What makes windows of this image cheaper: the parts of its bits beside them are not even looked at. Takes a
-  // fifth of what decoding does. Null where there is no such thing: for PNGs, progressive and damaged JPEGs.
+  // third of what decoding does. Null where there is no such thing: for PNGs, progressive and damaged JPEGs.
   std::unique_ptr<const JpegMap> map(std::span<const std::byte> encoded);
   // The same pixels, with the help of the map of the very same bytes.
   void decode_window(std::span<const std::byte> encoded, const JpegMap& map, const ImageWindow& window,

@@ -64,6 +64,13 @@ int reader_threads(const LoaderOptions& options, const StreamPlan& plan) {
   return options.reader_threads > 0 ? options.reader_threads : options.reader_limit;
 }
 
+// Whether records are used so often that what is learned of them the first time pays for itself.
+bool comes_again(const StreamPlan& plan, const BatchSchedule& schedule, std::uint64_t epochs) {
+  constexpr std::uint64_t kPasses = 3;
+  const double examples = static_cast<double>(schedule.batches()) * static_cast<double>(plan.batch->global);
+  return epochs >= kPasses || examples >= static_cast<double>(kPasses * plan.source->info().records);
+}
+
 TuningLimits tuning_limits(const LoaderOptions& options, int threads, int readers) {
   const bool choose_readers = options.reader_threads == 0;
   return {.threads = threads,
@@ -88,7 +95,7 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
       layout_(host_.fields, plan_.batch->global, devices.size()),
       memory_budget_("memory_budget_bytes", options_.memory_budget_bytes),
       pinned_budget_("pinned_budget_bytes", options_.pinned_budget_bytes),
-      program_(host_, memory_budget_),
+      program_(host_),
       copier_(RowCopier::of(*plan_.source, program_)),
       process_(getpid()),
       start_ns_(now_ns()),
@@ -102,6 +109,7 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
     }
     first_ = options_.start->sequence;
   }
+  if (comes_again(plan_, schedule_, options_.epochs)) program_.keep_maps(memory_budget_);
   for (const PlannedOperation& planned : plan_.batch_operations) mixers_.emplace_back(planned, plan_.fields);
   for (Consumer& consumer : consumers_) consumer.taken.store(first_);
   if (!options_.errors.quarantine.empty()) quarantine_.emplace(options_.errors.quarantine);

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <string_view>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
 namespace {
+
+constexpr std::string_view kDecodeAnd = "decode and ";  // what a step is called that does both
 
 bool concerns(const PlannedOperation& planned, const Field& field) {
   return field.name == field_of(planned.operation);
@@ -38,15 +41,10 @@ Chain::Chain(const Field& input, std::span<const SampleStage> stages, ChainPlace
 void Chain::add(const PlannedOperation& planned, ChainPlace place) {
   const Field before = output_;
   output_ = apply_to_field(planned.operation, before);
+  if (fuse(planned)) return;
   const std::string name = describe(planned.operation);
   if (const auto* crop = std::get_if<RandomResizedCrop>(&planned.operation)) {
-    RandomResizedCropStep step{.options = *crop, .number = planned.number};
-    if (!steps_.empty() && std::holds_alternative<DecodeStep>(steps_.back().step)) {
-      step.input = Encoding::kImage;
-      steps_.back() = {.step = step, .name = "decode and " + name};
-    } else {
-      steps_.push_back({.step = step, .name = name});
-    }
+    steps_.push_back({.step = RandomResizedCropStep{.options = *crop, .number = planned.number}, .name = name});
   } else if (const auto* resize = std::get_if<Resize>(&planned.operation)) {
     steps_.push_back({.step = ResizeStep{*resize}, .name = name});
   } else if (const auto* user = std::get_if<UserMap>(&planned.operation)) {
@@ -69,6 +67,40 @@ void Chain::add(const PlannedOperation& planned, ChainPlace place) {
   }
 }
 
+bool Chain::decodes_window(const AnyStep& step) noexcept {
+  const auto* random = std::get_if<RandomResizedCropStep>(&step);
+  const auto* center = std::get_if<ResizeAndCropStep>(&step);
+  return (random != nullptr && random->input == Encoding::kImage) ||
+         (center != nullptr && center->input == Encoding::kImage);
+}
+
+bool Chain::follows_decode() const noexcept {
+  return !steps_.empty() && std::holds_alternative<DecodeStep>(steps_.back().step);
+}
+
+bool Chain::fuse(const PlannedOperation& planned) {
+  const std::string name = describe(planned.operation);
+  if (const auto* crop = std::get_if<RandomResizedCrop>(&planned.operation); crop != nullptr && follows_decode()) {
+    steps_.back() = {
+        .step = RandomResizedCropStep{.options = *crop, .number = planned.number, .input = Encoding::kImage},
+        .name = std::string(kDecodeAnd) + name};
+    return true;
+  }
+  const auto* crop = std::get_if<CenterCrop>(&planned.operation);
+  const auto* resize = steps_.empty() ? nullptr : std::get_if<ResizeStep>(&steps_.back().step);
+  if (crop == nullptr || resize == nullptr) return false;
+  ResizeAndCropStep step{.resize = resize->options, .crop = *crop};
+  std::string both = steps_.back().name + " | " + name;
+  steps_.pop_back();
+  if (follows_decode()) {
+    step.input = Encoding::kImage;
+    both.insert(0, kDecodeAnd);
+    steps_.pop_back();
+  }
+  steps_.push_back({.step = std::move(step), .name = std::move(both)});
+  return true;
+}
+
 bool Chain::is_slow() const noexcept {
   const auto takes_long = [](const NamedStep& named) {
     return !std::holds_alternative<PixelStep>(named.step) &&
@@ -79,21 +111,21 @@ bool Chain::is_slow() const noexcept {
 
 void Chain::keep_maps(std::uint64_t records, MemoryBudget& budget) {
   for (NamedStep& named : steps_) {
-    auto* crop = std::get_if<RandomResizedCropStep>(&named.step);
-    if (crop != nullptr && crop->input == Encoding::kImage)
-      crop->maps = std::make_shared<JpegMaps>(records, budget);
+    if (!decodes_window(named.step)) continue;
+    const auto maps = std::make_shared<JpegMaps>(records, budget);
+    if (auto* crop = std::get_if<RandomResizedCropStep>(&named.step)) crop->maps = maps;
+    if (auto* crop = std::get_if<ResizeAndCropStep>(&named.step)) crop->maps = maps;
   }
 }
 
 void Chain::add_stages(std::vector<StageName>& stages) {
   for (NamedStep& named : steps_) {
-    const auto* crop = std::get_if<RandomResizedCropStep>(&named.step);
-    const bool fused = crop != nullptr && crop->input == Encoding::kImage;
+    const bool fused = decodes_window(named.step);
     const bool decodes = fused || std::holds_alternative<DecodeStep>(named.step);
     named.decode = stages.size();
     if (decodes) stages.push_back({.name = "decode", .kind = StageKind::kDecode});
     named.stage = fused || !decodes ? stages.size() : named.decode;
-    if (fused || !decodes) stages.push_back({.name = fused ? describe(Operation{crop->options}) : named.name});
+    if (fused || !decodes) stages.push_back({.name = fused ? named.name.substr(kDecodeAnd.size()) : named.name});
   }
 }
 

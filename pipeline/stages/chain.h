@@ -49,8 +49,8 @@ class Chain {
   const std::string& step_name(std::size_t step) const { return steps_.at(step).name; }
 
  private:
-  using AnyStep = std::variant<DecodeStep, RandomResizedCropStep, ResizeStep, UserStep, ColorJitterStep,
-                               OneHotStep, PixelStep>;
+  using AnyStep = std::variant<DecodeStep, RandomResizedCropStep, ResizeStep, ResizeAndCropStep, UserStep,
+                               ColorJitterStep, OneHotStep, PixelStep>;
   struct NamedStep {
     AnyStep step;
     std::string name;
@@ -59,6 +59,10 @@ class Chain {
   };
 
   void add(const PlannedOperation& planned, ChainPlace place);
+  // As part of the step before; false where there is none that can take it.
+  bool fuse(const PlannedOperation& planned);
+  bool follows_decode() const noexcept;
+  static bool decodes_window(const AnyStep& step) noexcept;
   FieldView run_step(std::size_t index, const FieldView& in, const StepContext& context, StepOutput output) const;
   FieldView run_timed(const NamedStep& named, const FieldView& in, const StepContext& context,
                       StepOutput& output) const;

@@ -6,6 +6,17 @@
 
 namespace headrace {
 
+ImageWindow center_of(const ImageSize& image, const CenterCrop& crop) {
+  const std::int64_t down = image.height - crop.size, right = image.width - crop.size;
+  if (down < 0 || right < 0) {
+    throw Error(ErrorCode::kDataCorrupt,
+                fmt::format("an image of {} x {} is smaller than {}", image.height, image.width,
+                            describe(Operation{crop})),
+                "resize() first");
+  }
+  return {.top = down / 2, .left = right / 2, .height = crop.size, .width = crop.size};
+}
+
 bool WindowChooser::takes(const Operation& operation) {
   return std::holds_alternative<PadCrop>(operation) || std::holds_alternative<CenterCrop>(operation) ||
          std::holds_alternative<Flip>(operation);
@@ -16,7 +27,7 @@ bool WindowChooser::add(const PlannedOperation& planned) {
     if (!empty()) return false;
     crop_ = {.options = *crop, .number = planned.number};
   } else if (const auto* center = std::get_if<CenterCrop>(&planned.operation)) {
-    turns_.emplace_back(Center{center->size});
+    turns_.emplace_back(*center);
   } else {
     turns_.emplace_back(Mirror{.options = std::get<Flip>(planned.operation), .number = planned.number});
   }
@@ -55,17 +66,12 @@ void WindowChooser::turn(CropWindow& window, const StepContext& context) const {
       window.mirrored ^= mirror->drawn(context);
       continue;
     }
-    const std::int64_t size = std::get<Center>(turn).size;
-    const std::int64_t down = window.height - size, right = window.width - size;
-    if (down < 0 || right < 0) {
-      throw Error(
-          ErrorCode::kDataCorrupt,
-          fmt::format("an image of {} x {} is smaller than center_crop({})", window.height, window.width, size),
-          "resize() first");
-    }
-    window.top += down / 2;
-    window.left += window.mirrored ? right - right / 2 : right / 2;
-    window.height = window.width = size;
+    const ImageWindow center =
+        center_of({.height = window.height, .width = window.width}, std::get<CenterCrop>(turn));
+    window.top += center.top;
+    window.left += window.mirrored ? window.width - center.width - center.left : center.left;
+    window.height = center.height;
+    window.width = center.width;
   }
 }
 

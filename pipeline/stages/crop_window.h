@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "headrace/pipeline/decoders/image_size.h"
 #include "headrace/pipeline/engine/planner.h"
 #include "headrace/pipeline/stages/step.h"
 
@@ -16,6 +17,9 @@ struct CropWindow {
   std::int64_t top = 0, left = 0, height = 0, width = 0;
   bool mirrored = false;  // rows are read from right to left
 };
+
+// What a centre crop leaves of an image. Error(kDataCorrupt) where the image is smaller.
+ImageWindow center_of(const ImageSize& image, const CenterCrop& crop);
 
 // Collects the operations that move pixels, and does them to one record's window.
 class WindowChooser {
@@ -44,12 +48,8 @@ class WindowChooser {
 
     bool drawn(const StepContext& context) const;
   };
-  struct Center {
-    std::int64_t size = 0;
-  };
-
   std::optional<Crop> crop_;  // first of all
-  std::vector<std::variant<Center, Mirror>> turns_;
+  std::vector<std::variant<CenterCrop, Mirror>> turns_;
 };
 
 }  // namespace headrace

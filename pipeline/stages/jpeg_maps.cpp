@@ -30,20 +30,12 @@ JpegMaps::~JpegMaps() {
   budget_.release(bytes());
 }
 
-const JpegMap* JpegMaps::find(std::uint64_t record, std::span<const std::byte> encoded, ImageDecoder& decoder,
-                              std::unique_ptr<const JpegMap>& made) {
-  const JpegMap* kept = record < maps_.size() ? maps_[record].load(std::memory_order_acquire) : nullptr;
-  if (kept == &kHasNone) return nullptr;
-  if (kept != nullptr && kept->content() == JpegMap::content_of(encoded)) return kept;
-  made = decoder.map(encoded);
-  if (kept != nullptr || record >= maps_.size()) return made.get();
-  if (made == nullptr) {
-    maps_[record].compare_exchange_strong(kept, &kHasNone, std::memory_order_release);
-    return nullptr;
-  }
-  const JpegMap* fresh = made.get();
-  keep(record, made);
-  return fresh;
+const JpegMap* JpegMaps::find(std::uint64_t record, std::span<const std::byte> encoded, ImageDecoder& decoder) {
+  if (record >= maps_.size()) return nullptr;
+  const JpegMap* kept = maps_[record].load(std::memory_order_acquire);
+  if (kept == nullptr && !full_.load(std::memory_order_relaxed)) kept = keep(record, decoder.map(encoded));
+  if (kept == nullptr || kept == &kHasNone) return nullptr;
+  return kept->content() == JpegMap::content_of(encoded) ? kept : nullptr;
 }
 
 bool JpegMaps::charge(std::uint64_t bytes) noexcept {
@@ -53,17 +45,22 @@ bool JpegMaps::charge(std::uint64_t bytes) noexcept {
   return false;
 }
 
-// Takes the map over where there is room and no other thread was first.
-void JpegMaps::keep(std::uint64_t record, std::unique_ptr<const JpegMap>& map) noexcept {
-  const std::uint64_t bytes = map->bytes();
-  if (!charge(bytes)) return;
-  const JpegMap* none = nullptr;
-  if (maps_[record].compare_exchange_strong(none, map.get(), std::memory_order_release)) {
+// What the record has from now on; another thread may have been first.
+const JpegMap* JpegMaps::keep(std::uint64_t record, std::unique_ptr<const JpegMap> map) noexcept {
+  const std::uint64_t bytes = map != nullptr ? map->bytes() : 0;
+  if (!charge(bytes)) {
+    full_.store(true, std::memory_order_relaxed);
+    return nullptr;
+  }
+  const JpegMap* fresh = map != nullptr ? map.get() : &kHasNone;
+  const JpegMap* kept = nullptr;
+  if (maps_[record].compare_exchange_strong(kept, fresh, std::memory_order_acq_rel)) {
     map.release();
-    return;
+    return fresh;
   }
   budget_.release(bytes);
   bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  return kept;
 }
 
 }  // namespace headrace

@@ -13,13 +13,15 @@ namespace headrace {
 // Which input pixels make an output pixel of one axis.
 struct ResampleAxis {
   std::int64_t taps = 0;             // weights an output pixel; unused ones are 0 and still inside the input
-  std::vector<std::int32_t> first;   // one an output pixel
+  std::int64_t begin = 0, end = 0;   // of the input pixels that are used
+  std::vector<std::int32_t> first;   // one an output pixel; counted from `begin`
   std::vector<FixedWeight> weights;  // taps an output pixel, their sum is kWholeWeight
 
-  void plan(std::int64_t input, std::int64_t output);
+  // For output pixels [from, to) of `output`.
+  void plan(std::int64_t input, std::int64_t output, std::int64_t from, std::int64_t to);
 
  private:
-  void weigh(std::int64_t output, double center, double support);
+  void weigh(double start, double support, FixedWeight* out);
   std::vector<double> shares_;
 };
 
@@ -29,6 +31,11 @@ class Resampler {
   // `from` is (input.height, input.width, channels) without gaps, `to` the same of output.
   void resize(const std::uint8_t* from, const ImageSize& input, std::uint8_t* to, const ImageSize& output,
               std::int64_t channels);
+
+  // The same in two steps, for a part of the output. First: the part of the input that it is made of.
+  ImageWindow plan(const ImageSize& input, const ImageSize& output, const ImageWindow& part);
+  // Then its pixels: `from` is the first of that part, its rows are `stride` bytes apart; `to` is without gaps.
+  void run(const std::uint8_t* from, std::int64_t stride, std::uint8_t* to, std::int64_t channels);
 
  private:
   ResampleAxis rows_;

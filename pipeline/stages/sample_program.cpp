@@ -20,8 +20,7 @@ Shape shape_of_length(const Shape& shape, std::size_t element_bytes, std::size_t
 
 }  // namespace
 
-SampleProgram::SampleProgram(const StreamPlan& plan, MemoryBudget& budget)
-    : cache_(plan.cache), records_(plan.source->info().records) {
+SampleProgram::SampleProgram(const StreamPlan& plan) : cache_(plan.cache), records_(plan.source->info().records) {
   const std::span<const SampleStage> stages(plan.sample_stages);
   for (const Field& input : plan.source->info().fields) {
     FieldChains field;
@@ -35,7 +34,6 @@ SampleProgram::SampleProgram(const StreamPlan& plan, MemoryBudget& budget)
       slow_before_cache_ = slow_before_cache_ || field.before->is_slow();
     }
     field.after = std::make_unique<Chain>(between, stages.subspan(plan.cached_stages), ChainPlace::kAfterCache);
-    field.after->keep_maps(records_, budget);
     const Field& output = field.after->output();
     field.row_bytes = static_cast<std::size_t>(output.shape.elements()) * size_of(output.dtype);
     slow_after_cache_ = slow_after_cache_ || field.after->is_slow();
@@ -48,6 +46,10 @@ SampleProgram::SampleProgram(const StreamPlan& plan, MemoryBudget& budget)
   stages_.push_back({.name = "write rows"});
   find_label(plan.source->info());
   if (cache_ != nullptr) cache_->bind(plan.cache_fingerprint(), records_);
+}
+
+void SampleProgram::keep_maps(MemoryBudget& budget) {
+  for (FieldChains& field : fields_) field.after->keep_maps(records_, budget);
 }
 
 void SampleProgram::find_label(const SourceInfo& info) {

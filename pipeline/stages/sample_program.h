@@ -17,9 +17,12 @@ class SampleProgram {
   // Where each field of a sample goes in its batch.
   using Rows = std::array<std::byte*, kMaxFields>;
 
-  // Binds the plan's cache, if it has one. What else is kept from pass to pass is charged to the budget, which
-  // must outlive it.
-  SampleProgram(const StreamPlan& plan, MemoryBudget& budget);
+  // Binds the plan's cache, if it has one.
+  explicit SampleProgram(const StreamPlan& plan);
+
+  // Keeps maps of images of which windows are decoded, for records that come again and again. They are charged to
+  // the budget, which must outlive this. Before the first record.
+  void keep_maps(MemoryBudget& budget);
 
   // Whether a sample deserves a task of its own, as things are: what is in a warm cache is decoded no more.
   bool is_slow() const noexcept { return slow_after_cache_ || (slow_before_cache_ && !is_warm()); }

@@ -7,6 +7,7 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/decoders/decode_request.h"
+#include "headrace/pipeline/stages/crop_window.h"
 #include "headrace/pipeline/stages/image_shape.h"
 #include "headrace/pipeline/stages/random_window.h"
 
@@ -37,13 +38,19 @@ std::span<const std::byte> packed_window(const FieldView& in, const ImageWindow&
   return packed;
 }
 
+ImageSize resized_to(const Resize& options, const ImageSize& size) {
+  const auto [height, width] = shorter_side_to(options.size, size.height, size.width);
+  check_pixels(height, width);  // of a line of pixels the longer side grows as the shorter does
+  return {.height = height, .width = width};
+}
+
 // An encoded image with its map, if it has one: looked for once, then a window of it is decoded.
 class MappedImage {
  public:
   MappedImage(std::span<const std::byte> encoded, std::uint64_t record, JpegMaps* maps, Scratch& scratch)
       : encoded_(encoded), scratch_(scratch) {
     const Stopwatch watch;
-    if (maps != nullptr) map_ = maps->find(record, encoded, scratch.decoder, made_);
+    if (maps != nullptr) map_ = maps->find(record, encoded, scratch.decoder);
     size_ = map_ != nullptr ? map_->size() : scratch.decoder.read_size(encoded);
     scratch.decode_ns += watch.nanoseconds();
   }
@@ -65,7 +72,6 @@ class MappedImage {
  private:
   std::span<const std::byte> encoded_;
   Scratch& scratch_;
-  std::unique_ptr<const JpegMap> made_;
   const JpegMap* map_ = nullptr;
   ImageSize size_;
 };
@@ -105,13 +111,32 @@ FieldView RandomResizedCropStep::resized(std::span<const std::byte> pixels, cons
 
 FieldView ResizeStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
   const ImageSize size{.height = in.shape[0], .width = in.shape[1]};
-  const auto [height, width] = shorter_side_to(options.size, size.height, size.width);
-  check_pixels(height, width);  // of a line of pixels the longer side grows as the shorter does
+  const ImageSize result = resized_to(options, size);
   const std::int64_t channels = in.shape[2];
-  const std::span<std::byte> out = output.take(static_cast<std::size_t>(height * width * channels));
-  context.scratch->resampler.resize(as_u8(in.bytes.data()), size, as_u8(out).data(),
-                                    {.height = height, .width = width}, channels);
-  return {.bytes = out, .shape = {height, width, channels}};
+  const std::span<std::byte> out = output.take(static_cast<std::size_t>(result.height * result.width * channels));
+  context.scratch->resampler.resize(as_u8(in.bytes.data()), size, as_u8(out).data(), result, channels);
+  return {.bytes = out, .shape = {result.height, result.width, channels}};
+}
+
+FieldView ResizeAndCropStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
+  Scratch& scratch = *context.scratch;
+  const auto finish = [&](const std::uint8_t* from, std::int64_t stride, std::int64_t channels) -> FieldView {
+    const std::span<std::byte> out = output.take(static_cast<std::size_t>(crop.size * crop.size * channels));
+    scratch.resampler.run(from, stride, as_u8(out).data(), channels);
+    return {.bytes = out, .shape = {crop.size, crop.size, channels}};
+  };
+  const auto plan = [&](const ImageSize& size) {
+    const ImageSize whole = resized_to(resize, size);
+    return scratch.resampler.plan(size, whole, center_of(whole, crop));
+  };
+  if (input == Encoding::kImage) {
+    MappedImage image(in.bytes, context.record, maps.get(), scratch);
+    const ImageWindow used = plan(image.size());
+    return finish(as_u8(image.decode(used).data()), used.width * 3, 3);
+  }
+  const std::int64_t channels = in.shape[2], stride = in.shape[1] * channels;
+  const ImageWindow used = plan({.height = in.shape[0], .width = in.shape[1]});
+  return finish(as_u8(in.bytes.data()) + used.top * stride + used.left * channels, stride, channels);
 }
 
 FieldView UserStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {

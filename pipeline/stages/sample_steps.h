@@ -35,6 +35,16 @@ struct ResizeStep {
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const;
 };
 
+// Makes only what the crop leaves, of the pixels that takes; from an encoded image it decodes no others.
+struct ResizeAndCropStep {
+  Resize resize;
+  CenterCrop crop;
+  Encoding input = Encoding::kRaw;
+  std::shared_ptr<JpegMaps> maps = nullptr;  // of encoded images that come again and again
+
+  FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const;
+};
+
 struct UserStep {
   UserMap map;
   std::uint16_t number = 0;

@@ -99,6 +99,33 @@ std::vector<std::string> names() {
 INSTANTIATE_TEST_SUITE_P(Streams, Augmentation, ::testing::ValuesIn(names()),
                          [](const auto& test) { return test.param; });
 
+// JPEGs that come again and again are mapped when they first come, and cut from then on; those of two epochs are
+// not.
+TEST(DecodedWindows, AreTheSameOfImagesThatComeOftenAndSeldom) {
+  test::TarBuilder tar;
+  for (int i = 0; i < 30; ++i) {
+    const test::JpegOptions options{.horizontal = 1 + i % 2, .vertical = 1 + i % 2, .progressive = i % 7 == 3};
+    tar.add("train/cat/" + std::to_string(i) + ".jpg",
+            encode_jpeg(test::make_picture(70 + i, 90, 3, static_cast<std::uint64_t>(i)), options));
+  }
+  const TempFolder folder;
+  const SourcePtr source = image_archive(folder.write("images.tar", tar.finish()));
+  for (const Operations& operations : {random_resized_crop({.size = 16}) | flip(), resize(24) | center_crop(16)}) {
+    const Dataset dataset = Dataset::from(source).shuffle().decode().map(operations).batch({.global = kGlobal});
+    const auto seldom = digests_of(dataset, 1, {.seed = 4, .epochs = 2, .threads = 1});
+    for (const int threads : {1, 3}) {
+      auto often = digests_of(dataset, 2, {.seed = 4, .epochs = 5, .threads = threads});
+      often.resize(seldom.size());
+      EXPECT_EQ(often, seldom);
+    }
+    // Room for some of the maps.
+    auto tight = digests_of(dataset, 1,
+                            {.seed = 4, .epochs = 5, .threads = 1, .prefetch = 1, .memory_budget_bytes = 1 << 18});
+    tight.resize(seldom.size());
+    EXPECT_EQ(tight, seldom);
+  }
+}
+
 TEST(Mixing, GivesTheSameBitsThroughPinnedMemoryAndCopies) {
   const Dataset dataset = mixed(mixup() | cutmix(), normalize(kMean, kStd));
   const auto expected = digests_of(dataset, 1, {.seed = 4, .threads = 1});

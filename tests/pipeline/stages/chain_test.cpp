@@ -64,6 +64,39 @@ TEST(Chain, ResizesTheShorterSide) {
   EXPECT_EQ(run_chain(resize(10) | center_crop(8), image, DType::kU8).field.shape, (Shape{8, 8, 3}));
 }
 
+// What a centre crop leaves of an image that was resized whole.
+std::vector<float> resized_and_cropped(const Image& image, int shorter, int size) {
+  const auto whole = run_chain(resize(shorter), image, DType::kU8);
+  const std::int64_t height = whole.field.shape[0], width = whole.field.shape[1], channels = image.channels;
+  std::vector<float> cropped;
+  for (std::int64_t y = (height - size) / 2; y < (height - size) / 2 + size; ++y) {
+    const auto row = whole.values.begin() + (y * width + (width - size) / 2) * channels;
+    cropped.insert(cropped.end(), row, row + size * channels);
+  }
+  return cropped;
+}
+
+TEST(Chain, MakingOnlyWhatACropLeavesChangesNothing) {
+  for (const std::int64_t channels : {1, 3}) {
+    for (const auto& [height, width] : {std::pair{20, 45}, {61, 33}, {97, 98}, {9, 9}}) {
+      const Image image = random_image(height, width, channels, 2);
+      for (const int shorter : {9, 16, 31}) {
+        for (const int size : {1, 8, 9}) {
+          const auto actual = run_chain(resize(shorter) | center_crop(size), image, DType::kU8).values;
+          EXPECT_EQ(actual, resized_and_cropped(image, shorter, size)) << height << " " << shorter << " " << size;
+        }
+      }
+    }
+  }
+}
+
+TEST(Chain, DecodingOnlyWhatACropLeavesChangesNothing) {
+  for (const auto& [height, width] : {std::pair{90, 120}, {200, 64}}) {
+    const Bytes encoded = encode_jpeg(make_picture(height, width, 3, 1));
+    EXPECT_EQ(run_encoded(resize(36) | center_crop(32), encoded), resized_and_cropped(decoded(encoded), 36, 32));
+  }
+}
+
 TEST(Chain, RefusesToResizeALineToMorePixelsThanAnImageMayHave) {
   const Field field{.name = "image", .dtype = DType::kU8, .shape = {Shape::kDynamic, Shape::kDynamic, 3}};
   const auto stages = planned(resize(16384) | center_crop(8));

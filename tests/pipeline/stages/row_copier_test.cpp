@@ -23,8 +23,7 @@ Array numbered(const std::string& name, std::int64_t bytes) {
 
 std::optional<RowCopier> copier_of(const Dataset& dataset) {
   const StreamPlan plan = make_stream_plan(dataset.plan());
-  MemoryBudget budget("memory_budget_bytes", 0);
-  return RowCopier::of(*plan.source, SampleProgram(plan, budget));
+  return RowCopier::of(*plan.source, SampleProgram(plan));
 }
 
 TEST(RowCopier, CopiesEachFieldOfEachRecord) {
