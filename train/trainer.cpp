@@ -9,7 +9,6 @@
 #include "headrace/train/engine/capture.h"
 #include "headrace/train/engine/replica_arenas.h"
 #include "headrace/train/engine/update_plan.h"
-#include "headrace/train/reducer.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -31,7 +30,7 @@ class Trainer::Impl {
                  .loss = state_.compiled->loss,
                  .in_flight = options.in_flight,
                  .nan = options.nan}),
-        reducer_(strategy.collective(), state_.layout.trained_elements()) {
+        reducer_(strategy.collective(), state_.layout.trained_elements(), options.buckets) {
     for (int r = 0; r < strategy.replicas(); ++r) {
       arenas_.emplace_back(state_, r, options.accumulate > 1 ? Accumulation::kYes : Accumulation::kNo);
     }
@@ -63,19 +62,22 @@ class Trainer::Impl {
   void gradients(GlobalBatch batches) {
     const BatchPosition position = batches.front().position();
     runner_.submit(std::move(batches), scalars(position, position.global_examples),
-                   [&](int r) { submit_gradients(r, [](std::int64_t) {}); });
+                   [&](int r) { submit_gradients(r); });
   }
 
   void all_reduce() {
     for (int r = 0; r < strategy_.replicas(); ++r) {
-      reducer_.finish(r, arenas_[index(r)].gradients, strategy_.stream(r));
+      // There is nothing to run beside it.
+      const ReplicaStreams one{.compute = strategy_.stream(r), .communication = strategy_.stream(r)};
+      reducer_.finish(r, arenas_[index(r)].gradients, one);
+      reducer_.join(r, one);
     }
   }
 
   void apply_gradients() {
     for (int r = 0; r < strategy_.replicas(); ++r) {
       submit_update(r, 0, arenas_[index(r)].gradients.elements());
-      submit_state(r);
+      submit_state(r, strategy_.stream(r));
       runner_.extend(r);
     }
     advance();
@@ -107,38 +109,58 @@ class Trainer::Impl {
 
   void capture(int r) {
     Stream& stream = strategy_.stream(r);
-    ReplicaArenas& arenas = arenas_[index(r)];
-    updates_.push_back(headrace::capture(stream, [&] {
-      std::int64_t updated = 0;
-      if (options_.accumulate == 1) {
-        // A slice is updated as soon as it is summed, while it is still in the cache.
-        submit_gradients(r, [&](std::int64_t filled) {
-          const std::int64_t summed = reducer_.filled(r, arenas.gradients, filled, stream);
-          submit_update(r, std::exchange(updated, summed), summed);
-        });
-      } else {
-        arenas.begin_group_update(stream, *kernels(r), runner_.group_scale(r));
-      }
-      reducer_.finish(r, arenas.gradients, stream);
-      submit_update(r, updated, arenas.gradients.elements());
-      submit_state(r);
-    }));
+    updates_.push_back(headrace::capture(stream, [&] { submit_step(r, strategy_.streams(r)); }));
     if (options_.accumulate == 1) return;
     micros_.push_back(headrace::capture(stream, [&] {
-      submit_gradients(r, [](std::int64_t) {});
-      arenas.accumulate(stream, *kernels(r));
+      submit_gradients(r);
+      arenas_[index(r)].accumulate(stream, *kernels(r));
     }));
   }
 
-  // Forward, loss, backward. `filled(n)`: the gradient arena's elements [0, n) are final.
-  void submit_gradients(int r, const std::function<void(std::int64_t)>& filled) {
+  // A whole step or, while gradients accumulate, what follows its last batch.
+  void submit_step(int r, const ReplicaStreams& streams) {
+    const TensorView& gradients = arenas_[index(r)].gradients;
+    std::int64_t updated = 0;
+    const auto update = [&](std::int64_t summed) { submit_update(r, std::exchange(updated, summed), summed); };
+
+    if (options_.accumulate == 1) {
+      submit_forward(r);
+      if (streams.apart()) submit_state_beside(r, streams);
+      submit_backward(r, [&](std::int64_t filled) {
+        const std::int64_t summed = reducer_.filled(r, gradients, filled, streams);
+        if (updates_early(r)) update(summed);
+      });
+    } else {
+      arenas_[index(r)].begin_group_update(streams.compute, *kernels(r), runner_.group_scale(r));
+      if (streams.apart()) submit_state_beside(r, streams);
+    }
+    update(reducer_.finish(r, gradients, streams));
+    reducer_.join(r, streams);
+    update(gradients.elements());
+    if (!streams.apart()) submit_state(r, streams.compute);
+  }
+
+  // On a CPU a slice is updated as soon as it is summed, while it is still in the cache; elsewhere as many as
+  // there are at once, with few launches.
+  bool updates_early(int r) const { return strategy_.device(r).info().host_memory; }
+
+  void submit_gradients(int r) {
+    submit_forward(r);
+    submit_backward(r, [](std::int64_t) {});
+  }
+
+  void submit_forward(int r) {
     const Program& program = runner_.program();
     const ProgramBinding bound = runner_.binding(r);
     program.forward(bound);
     bound.kernels.softmax_cross_entropy(bound.stream, program.result(bound), runner_.labels(r),
                                         state_.compiled->loss.options.label_smoothing, bound.scalars,
                                         program.result_gradient(bound), runner_.sums(r));
-    program.backward(bound, filled);
+  }
+
+  // `filled(n)`: the gradient arena's elements [0, n) are final.
+  void submit_backward(int r, const std::function<void(std::int64_t)>& filled) {
+    runner_.program().backward(runner_.binding(r), filled);
   }
 
   // The optimizer on the arenas' elements [begin, end).
@@ -147,8 +169,14 @@ class Trainer::Impl {
   }
 
   // What is not trained becomes its mean over replicas.
-  void submit_state(int r) {
-    arenas_[index(r)].average_state(strategy_.collective(), r, strategy_.stream(r), *kernels(r));
+  void submit_state(int r, Stream& stream) {
+    arenas_[index(r)].average_state(strategy_.collective(), r, stream, *kernels(r));
+  }
+
+  // It is final once the forward pass is done, and read by the next one.
+  void submit_state_beside(int r, const ReplicaStreams& streams) {
+    streams.communication.follow(streams.compute);
+    submit_state(r, streams.communication);
   }
 
   // A batch, which is the whole step or, while gradients accumulate, a part of it: the last one brings the update.

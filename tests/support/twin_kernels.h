@@ -17,7 +17,7 @@
 namespace headrace::test {
 
 // Streams and memory are those of a CPU device. One thread.
-class TwinKernels final : public Kernels {
+class TwinKernels : public Kernels {
  public:
   explicit TwinKernels(Device& cpu) : cpu_(cpu) {}
 
@@ -88,7 +88,7 @@ class TwinKernels final : public Kernels {
 };
 
 // A CPU replica that computes as a GPU would.
-class TwinDevice final : public DiscreteDevice {
+class TwinDevice : public DiscreteDevice {
  public:
   explicit TwinDevice(std::unique_ptr<Device> inner) : DiscreteDevice(std::move(inner)), kernels_(this->inner()) {}
 
