@@ -121,26 +121,31 @@ void UpdatePlan::set_rates(std::uint64_t step, StepScalars& scalars) const {
 
 void UpdatePlan::submit(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, std::int64_t begin,
                         std::int64_t end, const StepScalars* scalars) const {
-  for (const Part& part : parts_) {
-    const std::int64_t from = std::max(part.begin, begin), to = std::min(part.end, end);
-    if (from < to && !is_muon(part.group)) {
-      submit_part(stream, kernels, arenas.slice(from, to), part.group, scalars);
-    }
+  if (begin == end) return;
+  const auto adams = ranges<AdamOptions>(begin, end);
+  if (!adams.empty()) {
+    kernels.adam(stream, arenas.parameters, arenas.gradients, arenas.moments[0], arenas.moments[1], adams,
+                 scalars);
   }
-  if (begin == end || end != elements_) return;
+  const auto sgds = ranges<SgdOptions>(begin, end);
+  if (!sgds.empty()) {
+    kernels.sgd(stream, arenas.parameters, arenas.gradients, arenas.moments[0], sgds, scalars);
+  }
+  if (end != elements_) return;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     if (is_muon(static_cast<int>(i))) submit_matrices(stream, kernels, arenas, static_cast<int>(i), scalars);
   }
 }
 
-void UpdatePlan::submit_part(Stream& stream, Kernels& kernels, const OptimizerViews& part, int group,
-                             const StepScalars* scalars) const {
-  const UpdateRule& rule = groups_[static_cast<std::size_t>(group)].rule;
-  if (const auto* adam = std::get_if<AdamOptions>(&rule)) {
-    kernels.adam(stream, part.parameters, part.gradients, part.moments[0], part.moments[1], *adam, scalars);
-  } else {
-    kernels.sgd(stream, part.parameters, part.gradients, part.moments[0], std::get<SgdOptions>(rule), scalars);
+template <typename Options>
+std::vector<UpdateRange<Options>> UpdatePlan::ranges(std::int64_t begin, std::int64_t end) const {
+  std::vector<UpdateRange<Options>> found;
+  for (const Part& part : parts_) {
+    const auto* options = std::get_if<Options>(&groups_[static_cast<std::size_t>(part.group)].rule);
+    const std::int64_t from = std::max(part.begin, begin), to = std::min(part.end, end);
+    if (options != nullptr && from < to) found.push_back({from, to, *options});
   }
+  return found;
 }
 
 void UpdatePlan::submit_matrices(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, int group,
