@@ -1,12 +1,14 @@
 #include "headrace/train/trainer.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/train/engine/batch_runner.h"
 #include "headrace/train/engine/capture.h"
+#include "headrace/train/engine/learning_phases.h"
 #include "headrace/train/engine/replica_arenas.h"
 #include "headrace/train/engine/update_plan.h"
 #include "headrace/train/strategy.h"
@@ -34,12 +36,16 @@ class Trainer::Impl {
     for (int r = 0; r < strategy.replicas(); ++r) {
       arenas_.emplace_back(state_, r, options.accumulate > 1 ? Accumulation::kYes : Accumulation::kNo);
     }
-    for (int r = 0; r < strategy.replicas(); ++r) capture(r);
+    for (LearningPhase& phase : learning_phases(runner_.program(), state_.layout, state_.graph->size(), plan_)) {
+      variants_.push_back({.phase = std::move(phase)});
+      for (int r = 0; r < strategy.replicas(); ++r) capture(r, variants_.back());
+    }
   }
 
   // One update. The host only submits: it waits for input, and where too many batches are in flight.
   bool step() {
     const Stopwatch whole;
+    choose_variant();
     const std::uint64_t waited = runner_.waited_ns();
     std::int64_t group_examples = 0;
     for (int micro = 0; micro < options_.accumulate; ++micro) {
@@ -60,9 +66,10 @@ class Trainer::Impl {
   std::optional<GlobalBatch> take() { return runner_.take(loader_); }
 
   void gradients(GlobalBatch batches) {
+    choose_variant();
     const BatchPosition position = batches.front().position();
     runner_.submit(std::move(batches), scalars(position, position.global_examples),
-                   [&](int r) { submit_gradients(r); });
+                   [&](int r) { submit_gradients(r, variants_[variant_].phase); });
   }
 
   void all_reduce() {
@@ -103,22 +110,31 @@ class Trainer::Impl {
   }
 
  private:
+  // A phase's step, recorded for each replica.
+  struct Variant {
+    LearningPhase phase;
+    // Whole steps; with accumulation what follows the last batch of a step, the batches themselves being `micros`.
+    std::vector<std::unique_ptr<CapturedWork>> updates = {};
+    std::vector<std::unique_ptr<CapturedWork>> micros = {};
+  };
+
   static std::size_t index(int replica) { return static_cast<std::size_t>(replica); }
 
-  // --- what a step is: recorded once a replica, launched every step ---
+  // --- what a step is: recorded once a replica and phase, launched every step ---
 
-  void capture(int r) {
+  void capture(int r, Variant& variant) {
     Stream& stream = strategy_.stream(r);
-    updates_.push_back(headrace::capture(stream, [&] { submit_step(r, strategy_.streams(r)); }));
+    const auto submit = [&] { submit_step(r, variant.phase, strategy_.streams(r)); };
+    variant.updates.push_back(headrace::capture(stream, submit));
     if (options_.accumulate == 1) return;
-    micros_.push_back(headrace::capture(stream, [&] {
-      submit_gradients(r);
+    variant.micros.push_back(headrace::capture(stream, [&] {
+      submit_gradients(r, variant.phase);
       arenas_[index(r)].accumulate(stream, *kernels(r));
     }));
   }
 
   // A whole step or, while gradients accumulate, what follows its last batch.
-  void submit_step(int r, const ReplicaStreams& streams) {
+  void submit_step(int r, const LearningPhase& phase, const ReplicaStreams& streams) {
     const TensorView& gradients = arenas_[index(r)].gradients;
     std::int64_t updated = 0;
     const auto update = [&](std::int64_t summed) { submit_update(r, std::exchange(updated, summed), summed); };
@@ -126,7 +142,7 @@ class Trainer::Impl {
     if (options_.accumulate == 1) {
       submit_forward(r);
       if (streams.apart()) submit_state_beside(r, streams);
-      submit_backward(r, [&](std::int64_t filled) {
+      submit_backward(r, phase, [&](std::int64_t filled) {
         const std::int64_t summed = reducer_.filled(r, gradients, filled, streams);
         if (updates_early(r)) update(summed);
       });
@@ -144,9 +160,9 @@ class Trainer::Impl {
   // there are at once, with few launches.
   bool updates_early(int r) const { return strategy_.device(r).info().host_memory; }
 
-  void submit_gradients(int r) {
+  void submit_gradients(int r, const LearningPhase& phase) {
     submit_forward(r);
-    submit_backward(r, [](std::int64_t) {});
+    submit_backward(r, phase, [](std::int64_t) {});
   }
 
   void submit_forward(int r) {
@@ -159,8 +175,8 @@ class Trainer::Impl {
   }
 
   // `filled(n)`: the gradient arena's elements [0, n) are final.
-  void submit_backward(int r, const std::function<void(std::int64_t)>& filled) {
-    runner_.program().backward(runner_.binding(r), filled);
+  void submit_backward(int r, const LearningPhase& phase, const std::function<void(std::int64_t)>& filled) {
+    runner_.program().backward(runner_.binding(r), phase.needed, filled);
   }
 
   // The optimizer on the arenas' elements [begin, end).
@@ -182,8 +198,23 @@ class Trainer::Impl {
   // A batch, which is the whole step or, while gradients accumulate, a part of it: the last one brings the update.
   void launch(int r, bool last) {
     Stream& stream = strategy_.stream(r);
-    if (options_.accumulate > 1) stream.launch(*micros_[index(r)]);
-    if (last) stream.launch(*updates_[index(r)]);
+    const Variant& variant = variants_[variant_];
+    if (options_.accumulate > 1) stream.launch(*variant.micros[index(r)]);
+    if (last) stream.launch(*variant.updates[index(r)]);
+  }
+
+  // That of the step's phase.
+  void choose_variant() {
+    std::size_t due = variant_;
+    while (due + 1 < variants_.size() && variants_[due + 1].phase.begin <= state_.step) ++due;
+    if (due == variant_) return;
+    variant_ = due;
+    for (int r = 0; r < strategy_.replicas(); ++r) {
+      for (const auto& [begin, end] : variants_[due].phase.silent) {
+        const TensorView silent = arenas_[index(r)].slice(begin, end).gradients;
+        strategy_.stream(r).fill(silent.data, 0, silent.bytes());
+      }
+    }
   }
 
   // --- what changes from step to step ---
@@ -218,10 +249,9 @@ class Trainer::Impl {
   TrainerOptions options_;
   UpdatePlan plan_;
   std::vector<ReplicaArenas> arenas_;
-  // Whole steps; with accumulation what follows the last batch of a step, the batches themselves being `micros_`.
-  std::vector<std::unique_ptr<CapturedWork>> updates_;
-  std::vector<std::unique_ptr<CapturedWork>> micros_;
-  BatchRunner runner_;  // after what its work uses: it waits when destroyed
+  std::deque<Variant> variants_;  // by the beginning of their phases
+  std::size_t variant_ = 0;       // that of the last step
+  BatchRunner runner_;            // after what its work uses: it waits when destroyed
   Reducer reducer_;
   std::uint64_t host_ns_ = 0;  // in step(), without waits
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "headrace/devices/base/error.h"
 
@@ -117,6 +118,21 @@ void UpdatePlan::set_rates(std::uint64_t step, StepScalars& scalars) const {
     scalars.beta1_correction = static_cast<float>(1.0 / (1.0 - std::pow(adam->beta1, t)));
     scalars.beta2_correction = static_cast<float>(1.0 / (1.0 - std::pow(adam->beta2, t)));
   }
+}
+
+bool UpdatePlan::learns(const Variable& variable, std::uint64_t step) const {
+  const auto part = std::ranges::find_if(parts_, [&](const Part& each) { return variable.offset < each.end; });
+  const std::optional<std::uint64_t> end =
+      groups_[static_cast<std::size_t>(part->group)].learning_rate.zero_from();
+  return !end || step < *end;
+}
+
+std::vector<std::uint64_t> UpdatePlan::ends() const {
+  std::set<std::uint64_t> ends;
+  for (const Group& group : groups_) {
+    if (const auto end = group.learning_rate.zero_from()) ends.insert(*end);
+  }
+  return {ends.begin(), ends.end()};
 }
 
 void UpdatePlan::submit(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, std::int64_t begin,

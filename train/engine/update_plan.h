@@ -22,6 +22,11 @@ class UpdatePlan {
   // The rates and corrections of the update after `step` others.
   void set_rates(std::uint64_t step, StepScalars& scalars) const;
 
+  // Whether the update after `step` others, or a later one, moves the variable, a trained one.
+  bool learns(const Variable& variable, std::uint64_t step) const;
+  // The steps, in ascending order, from which on some variable does not learn any more.
+  std::vector<std::uint64_t> ends() const;
+
   // Updates the arenas' elements [begin, end), with one call for each kind of rule among them: the calls of a step
   // go through the arenas in order, without gaps.
   // Matrices of Muon are updated together, with the last elements.
