@@ -163,9 +163,11 @@ void optimizer(benchmark::State& state, Update update) {
   const TensorView p = bench.random(arena), g = bench.random(arena), m = bench.empty(arena),
                    v = bench.empty(arena);
   const StepScalars* scalars = bench.constant(StepScalars{.learning_rates = {1e-6F}});
+  const UpdateRange<AdamOptions> by_adam[]{{.end = arena.elements()}};
+  const UpdateRange<SgdOptions> by_sgd[]{{.end = arena.elements(), .options = {.momentum = 0.9F}}};
   bench.time(state, [&] {
-    if (update == Update::kAdam) return bench.kernels().adam(bench.stream(), p, g, m, v, {}, scalars);
-    bench.kernels().sgd(bench.stream(), p, g, m, {.momentum = 0.9F}, scalars);
+    if (update == Update::kAdam) return bench.kernels().adam(bench.stream(), p, g, m, v, by_adam, scalars);
+    bench.kernels().sgd(bench.stream(), p, g, m, by_sgd, scalars);
   });
   count_bytes(state, (update == Update::kAdam ? 28.0 : 20.0) * static_cast<double>(state.range(0)));
 }
@@ -198,6 +200,7 @@ void mlp_step(benchmark::State& state) {
   const StepScalars* scalars = bench.constant(StepScalars{
       .rows = rows, .inverse_global_rows = 1.0F / static_cast<float>(rows), .learning_rates = {1e-6F}});
   MetricSums* sums = bench.constant(MetricSums{});
+  const UpdateRange<AdamOptions> whole[]{{.end = kParameters}};
   bench.time(state, [&] {
     Kernels& k = bench.kernels();
     Stream& stream = bench.stream();
@@ -212,7 +215,7 @@ void mlp_step(benchmark::State& state) {
       k.dense_backward_data(stream, dx[i + 1], weights[i], dx[i], Precision::kF32);
       k.activation_backward(stream, Activation::kRelu, x[i], dx[i], dx[i]);
     }
-    k.adam(stream, parameters, gradients, first, second, {}, scalars);
+    k.adam(stream, parameters, gradients, first, second, whole, scalars);
   });
   state.counters["steps/s"] = benchmark::Counter(1, benchmark::Counter::kIsIterationInvariantRate);
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <cstdlib>
 
 #include "headrace/devices/base/error.h"
@@ -177,6 +179,18 @@ void shift(const char* kernel, const TensorView& x, const ImageShift& shift, con
 void group(const char* kernel, int group) {
   if (group >= 0 && group < kMaxParameterGroups) return;
   refuse(kernel, fmt::format("parameter group {} does not exist, there are {}", group, kMaxParameterGroups));
+}
+
+void range(const char* kernel, const std::array<std::int64_t, 4>& limits) {
+  if (std::ranges::is_sorted(limits)) return;
+  refuse(kernel,
+         fmt::format("range [{}, {}) behind {} of {} elements", limits[1], limits[2], limits[0], limits[3]));
+}
+
+void velocity(const TensorView& velocity, std::span<const UpdateRange<SgdOptions>> ranges,
+              const TensorView& parameters) {
+  const bool kept = std::ranges::any_of(ranges, [](const auto& range) { return range.options.momentum != 0; });
+  if (kept) same("sgd", velocity, parameters);
 }
 
 void muon(std::span<const MuonMatrix> matrices, const MuonOptions& options) {

@@ -41,6 +41,21 @@ void shift(const char* kernel, const TensorView& x, const ImageShift& shift, con
            Half half = Half::kRefused);
 // Of an optimizer's options: a parameter group that exists.
 void group(const char* kernel, int group);
+// In ascending order: the end of the range before, this one's begin and end, the end of the arena.
+void range(const char* kernel, const std::array<std::int64_t, 4>& limits);
+// Of an optimizer's ranges of an arena: in ascending order, within it, each of a parameter group that exists.
+template <typename Options>
+void ranges(const char* kernel, std::span<const UpdateRange<Options>> ranges, const TensorView& arena) {
+  std::int64_t before = 0;
+  for (const UpdateRange<Options>& range : ranges) {
+    group(kernel, range.options.group);
+    check::range(kernel, {before, range.begin, range.end, arena.elements()});
+    before = range.end;
+  }
+}
+// SGD's velocity, where a range has a momentum.
+void velocity(const TensorView& velocity, std::span<const UpdateRange<SgdOptions>> ranges,
+              const TensorView& parameters);
 // Every matrix has its three tensors, alike, of two axes at least; the options make sense.
 void muon(std::span<const MuonMatrix> matrices, const MuonOptions& options);
 // A dropout rate in [0, 1), a layer number below 2^16.

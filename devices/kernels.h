@@ -80,6 +80,13 @@ struct SgdOptions {
   int group = 0;  // whose learning rate
 };
 
+// Elements [begin, end) of an optimizer's arenas, and the rule that they follow.
+template <typename Options>
+struct UpdateRange {
+  std::int64_t begin = 0, end = 0;
+  Options options = {};
+};
+
 // One weight matrix (O, K) of f32, seen as such whatever its rank: rows = first extent.
 struct MuonMatrix {
   TensorView parameters, gradients, velocity;
@@ -195,12 +202,14 @@ class Kernels {
                                      MetricSums* sums) = 0;
   virtual void softmax(Stream&, const TensorView& logits, const TensorView& probabilities) = 0;
 
-  // --- optimizers, over a whole arena of parameters at once, or a slice of it ---
+  // --- optimizers, over ranges of arenas of one size: in ascending order, none overlaps, others stay as they are
+  // ---
   virtual void adam(Stream&, const TensorView& parameters, const TensorView& gradients,
-                    const TensorView& first_moment, const TensorView& second_moment, const AdamOptions&,
-                    const StepScalars* scalars) = 0;
+                    const TensorView& first_moment, const TensorView& second_moment,
+                    std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) = 0;
+  // `velocity` may be undefined where no range has a momentum.
   virtual void sgd(Stream&, const TensorView& parameters, const TensorView& gradients, const TensorView& velocity,
-                   const SgdOptions&, const StepScalars* scalars) = 0;
+                   std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars) = 0;
   virtual void muon(Stream&, std::span<const MuonMatrix> matrices, const MuonOptions&,
                     const StepScalars* scalars) = 0;
 };

@@ -30,6 +30,11 @@ class Stream {
   virtual void record(Event& event) = 0;
   // Work submitted after this starts only when `event`'s last record is complete. Does not block the host.
   virtual void wait(const Event& event) = 0;
+  // Work submitted to this stream from now on starts only when all that `other`, of the same device, was given so
+  // far is done. Where `other` captures, this stream joins its capture until that ends: what is submitted to
+  // either is recorded, and runs side by side at each launch but for the order that follow() gives. Errors are the
+  // launching stream's. The capturing stream must follow this one before the end of the capture.
+  virtual void follow(Stream& other) = 0;
 
   // Copies between any two places this device reaches (device, pinned, pageable host memory).
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;

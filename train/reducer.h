@@ -5,32 +5,41 @@
 #include <vector>
 
 #include "headrace/devices/collective.h"
+#include "headrace/train/replica_streams.h"
 
 namespace headrace {
 
 struct ReducerOptions {
   std::int64_t bucket_bytes = std::int64_t{8} << 20;
+  // Of replicas that sum beside the backward pass: the last bucket is what nothing hides.
+  std::int64_t bucket_bytes_apart = std::int64_t{2} << 20;
 };
 
 // Gradients lie in one arena in the order in which the backward pass finishes them, so that a bucket is a slice:
-// no copies. One object for all replicas; each replica makes the same calls. With one replica nothing is sent.
+// no copies. One object for all replicas; each replica makes the same calls: filled() as often as it likes,
+// finish(), join(). With one replica nothing is sent. Where the streams are apart, the communication stream waits
+// for a bucket's gradients and sums it beside what the compute stream does next; the calls then belong into one
+// capture of the compute stream.
 class Reducer {
  public:
   Reducer(Collective& collective, std::int64_t elements, const ReducerOptions& options = {});
 
   // The arena's elements [0, filled) are final on this replica: sends the buckets that are now full. Returns n:
-  // in stream order the elements [0, n) are sums over all replicas from here on.
-  std::int64_t filled(int replica, const TensorView& arena, std::int64_t filled, Stream& stream);
-  // Sends the rest. The next call starts anew.
-  void finish(int replica, const TensorView& arena, Stream& stream);
+  // in the order of the compute stream the elements [0, n) are sums over all replicas from here on.
+  std::int64_t filled(int replica, const TensorView& arena, std::int64_t filled, const ReplicaStreams& streams);
+  // Sends the rest. Returns n as filled() does: where the streams are apart, all that was sent before.
+  std::int64_t finish(int replica, const TensorView& arena, const ReplicaStreams& streams);
+  // From here on the whole arena is, and whatever the communication stream was given is done. The next call starts
+  // anew.
+  void join(int replica, const ReplicaStreams& streams);
 
  private:
-  void send(int replica, const TensorView& arena, std::int64_t end, Stream& stream);
+  void send(int replica, const TensorView& arena, std::int64_t end, const ReplicaStreams& streams);
 
   Collective* collective_;
   std::int64_t elements_;
-  std::int64_t bucket_;             // elements
-  std::vector<std::int64_t> sent_;  // of each replica
+  std::int64_t bucket_, bucket_apart_;  // elements
+  std::vector<std::int64_t> sent_;      // of each replica
 };
 
 }  // namespace headrace

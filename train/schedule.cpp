@@ -29,4 +29,10 @@ float Schedule::at(std::uint64_t step) const noexcept {
   return static_cast<float>(options_.floor + (options_.peak - options_.floor) * share);
 }
 
+std::optional<std::uint64_t> Schedule::zero_from() const noexcept {
+  const std::uint64_t last = shape_ == Shape::kConstant ? 0 : options_.total_steps;
+  if (at(last) != 0) return std::nullopt;
+  return last;
+}
+
 }  // namespace headrace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace headrace {
 
@@ -22,6 +23,8 @@ class Schedule {
 
   // Steps count from 0.
   float at(std::uint64_t step) const noexcept;
+  // The step from which on the rate is 0 for good; nothing where there is none.
+  std::optional<std::uint64_t> zero_from() const noexcept;
 
  private:
   enum class Shape { kConstant, kLinear, kCosine };

@@ -18,6 +18,8 @@ Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options) : devic
                         device.info().name, "choose other devices, as \"cpu\"");
     }
     streams_.push_back(device.create_stream());
+    const bool apart = devices.size() > 1 && !device.info().host_memory;
+    communication_.push_back(apart ? device.create_stream() : nullptr);
   }
   collectives_.push_back(create_collective(devices));
   if (options.announce == Announce::kYes) {
@@ -28,6 +30,11 @@ Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options) : devic
 
 // A replica may be waiting for another within a collective: nobody will come any more.
 Strategy::~Strategy() { collective().abort("the strategy is being destroyed"); }
+
+ReplicaStreams Strategy::streams(int replica) const {
+  const auto& communication = communication_.at(static_cast<std::size_t>(replica));
+  return {.compute = stream(replica), .communication = communication ? *communication : stream(replica)};
+}
 
 Model Strategy::build(const Net& net, const BuildOptions& options) {
   auto graph = std::make_unique<Graph>(options.fields);

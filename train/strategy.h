@@ -10,6 +10,7 @@
 #include "headrace/devices/device_group.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/model.h"
+#include "headrace/train/replica_streams.h"
 
 namespace headrace {
 
@@ -25,7 +26,9 @@ struct BuildOptions {
   Fields fields = {};      // of the data, for input() without a shape
 };
 
-// Owns a compute stream a replica and their collective. `devices` must outlive it, it must outlive its models.
+// Owns the replicas' streams and their collective. A replica among several whose device has memory of its own sums
+// on a stream of its own; a CPU's would take the cores from its compute stream. `devices` must outlive it, it must
+// outlive its models.
 class Strategy {
  public:
   explicit Strategy(DeviceGroup& devices, const StrategyOptions& options = {});
@@ -40,6 +43,7 @@ class Strategy {
   DeviceGroup& devices() const noexcept { return *devices_; }
   Device& device(int replica) const { return (*devices_)[replica]; }
   Stream& stream(int replica) const { return *streams_.at(static_cast<std::size_t>(replica)); }
+  ReplicaStreams streams(int replica) const;
   Collective& collective() const noexcept { return *collectives_.back(); }
 
   // Blocks until all streams are idle; throws the first replica's error.
@@ -56,6 +60,7 @@ class Strategy {
   DeviceGroup* devices_;
   std::vector<std::unique_ptr<Collective>> collectives_;  // the last one is in use, earlier ones were aborted
   std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<std::unique_ptr<Stream>> communication_;  // null where it is the compute stream
 };
 
 }  // namespace headrace

@@ -1,15 +1,16 @@
 #include "headrace/train/trainer.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/train/engine/batch_runner.h"
 #include "headrace/train/engine/capture.h"
+#include "headrace/train/engine/learning_phases.h"
 #include "headrace/train/engine/replica_arenas.h"
 #include "headrace/train/engine/update_plan.h"
-#include "headrace/train/reducer.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -31,16 +32,20 @@ class Trainer::Impl {
                  .loss = state_.compiled->loss,
                  .in_flight = options.in_flight,
                  .nan = options.nan}),
-        reducer_(strategy.collective(), state_.layout.trained_elements()) {
+        reducer_(strategy.collective(), state_.layout.trained_elements(), options.buckets) {
     for (int r = 0; r < strategy.replicas(); ++r) {
       arenas_.emplace_back(state_, r, options.accumulate > 1 ? Accumulation::kYes : Accumulation::kNo);
     }
-    for (int r = 0; r < strategy.replicas(); ++r) capture(r);
+    for (LearningPhase& phase : learning_phases(runner_.program(), state_.layout, state_.graph->size(), plan_)) {
+      variants_.push_back({.phase = std::move(phase)});
+      for (int r = 0; r < strategy.replicas(); ++r) capture(r, variants_.back());
+    }
   }
 
   // One update. The host only submits: it waits for input, and where too many batches are in flight.
   bool step() {
     const Stopwatch whole;
+    choose_variant();
     const std::uint64_t waited = runner_.waited_ns();
     std::int64_t group_examples = 0;
     for (int micro = 0; micro < options_.accumulate; ++micro) {
@@ -61,21 +66,25 @@ class Trainer::Impl {
   std::optional<GlobalBatch> take() { return runner_.take(loader_); }
 
   void gradients(GlobalBatch batches) {
+    choose_variant();
     const BatchPosition position = batches.front().position();
     runner_.submit(std::move(batches), scalars(position, position.global_examples),
-                   [&](int r) { submit_gradients(r, [](std::int64_t) {}); });
+                   [&](int r) { submit_gradients(r, variants_[variant_].phase); });
   }
 
   void all_reduce() {
     for (int r = 0; r < strategy_.replicas(); ++r) {
-      reducer_.finish(r, arenas_[index(r)].gradients, strategy_.stream(r));
+      // There is nothing to run beside it.
+      const ReplicaStreams one{.compute = strategy_.stream(r), .communication = strategy_.stream(r)};
+      reducer_.finish(r, arenas_[index(r)].gradients, one);
+      reducer_.join(r, one);
     }
   }
 
   void apply_gradients() {
     for (int r = 0; r < strategy_.replicas(); ++r) {
       submit_update(r, 0, arenas_[index(r)].gradients.elements());
-      submit_state(r);
+      submit_state(r, strategy_.stream(r));
       runner_.extend(r);
     }
     advance();
@@ -101,44 +110,73 @@ class Trainer::Impl {
   }
 
  private:
+  // A phase's step, recorded for each replica.
+  struct Variant {
+    LearningPhase phase;
+    // Whole steps; with accumulation what follows the last batch of a step, the batches themselves being `micros`.
+    std::vector<std::unique_ptr<CapturedWork>> updates = {};
+    std::vector<std::unique_ptr<CapturedWork>> micros = {};
+  };
+
   static std::size_t index(int replica) { return static_cast<std::size_t>(replica); }
 
-  // --- what a step is: recorded once a replica, launched every step ---
+  // --- what a step is: recorded once a replica and phase, launched every step ---
 
-  void capture(int r) {
+  void capture(int r, Variant& variant) {
     Stream& stream = strategy_.stream(r);
-    ReplicaArenas& arenas = arenas_[index(r)];
-    updates_.push_back(headrace::capture(stream, [&] {
-      std::int64_t updated = 0;
-      if (options_.accumulate == 1) {
-        // A slice is updated as soon as it is summed, while it is still in the cache.
-        submit_gradients(r, [&](std::int64_t filled) {
-          const std::int64_t summed = reducer_.filled(r, arenas.gradients, filled, stream);
-          submit_update(r, std::exchange(updated, summed), summed);
-        });
-      } else {
-        arenas.begin_group_update(stream, *kernels(r), runner_.group_scale(r));
-      }
-      reducer_.finish(r, arenas.gradients, stream);
-      submit_update(r, updated, arenas.gradients.elements());
-      submit_state(r);
-    }));
+    const auto submit = [&] { submit_step(r, variant.phase, strategy_.streams(r)); };
+    variant.updates.push_back(headrace::capture(stream, submit));
     if (options_.accumulate == 1) return;
-    micros_.push_back(headrace::capture(stream, [&] {
-      submit_gradients(r, [](std::int64_t) {});
-      arenas.accumulate(stream, *kernels(r));
+    variant.micros.push_back(headrace::capture(stream, [&] {
+      submit_gradients(r, variant.phase);
+      arenas_[index(r)].accumulate(stream, *kernels(r));
     }));
   }
 
-  // Forward, loss, backward. `filled(n)`: the gradient arena's elements [0, n) are final.
-  void submit_gradients(int r, const std::function<void(std::int64_t)>& filled) {
+  // A whole step or, while gradients accumulate, what follows its last batch.
+  void submit_step(int r, const LearningPhase& phase, const ReplicaStreams& streams) {
+    const TensorView& gradients = arenas_[index(r)].gradients;
+    std::int64_t updated = 0;
+    const auto update = [&](std::int64_t summed) { submit_update(r, std::exchange(updated, summed), summed); };
+
+    if (options_.accumulate == 1) {
+      submit_forward(r);
+      if (streams.apart()) submit_state_beside(r, streams);
+      submit_backward(r, phase, [&](std::int64_t filled) {
+        const std::int64_t summed = reducer_.filled(r, gradients, filled, streams);
+        if (updates_early(r)) update(summed);
+      });
+    } else {
+      arenas_[index(r)].begin_group_update(streams.compute, *kernels(r), runner_.group_scale(r));
+      if (streams.apart()) submit_state_beside(r, streams);
+    }
+    update(reducer_.finish(r, gradients, streams));
+    reducer_.join(r, streams);
+    update(gradients.elements());
+    if (!streams.apart()) submit_state(r, streams.compute);
+  }
+
+  // On a CPU a slice is updated as soon as it is summed, while it is still in the cache; elsewhere as many as
+  // there are at once, with few launches.
+  bool updates_early(int r) const { return strategy_.device(r).info().host_memory; }
+
+  void submit_gradients(int r, const LearningPhase& phase) {
+    submit_forward(r);
+    submit_backward(r, phase, [](std::int64_t) {});
+  }
+
+  void submit_forward(int r) {
     const Program& program = runner_.program();
     const ProgramBinding bound = runner_.binding(r);
     program.forward(bound);
     bound.kernels.softmax_cross_entropy(bound.stream, program.result(bound), runner_.labels(r),
                                         state_.compiled->loss.options.label_smoothing, bound.scalars,
                                         program.result_gradient(bound), runner_.sums(r));
-    program.backward(bound, filled);
+  }
+
+  // `filled(n)`: the gradient arena's elements [0, n) are final.
+  void submit_backward(int r, const LearningPhase& phase, const std::function<void(std::int64_t)>& filled) {
+    runner_.program().backward(runner_.binding(r), phase.needed, filled);
   }
 
   // The optimizer on the arenas' elements [begin, end).
@@ -147,15 +185,36 @@ class Trainer::Impl {
   }
 
   // What is not trained becomes its mean over replicas.
-  void submit_state(int r) {
-    arenas_[index(r)].average_state(strategy_.collective(), r, strategy_.stream(r), *kernels(r));
+  void submit_state(int r, Stream& stream) {
+    arenas_[index(r)].average_state(strategy_.collective(), r, stream, *kernels(r));
+  }
+
+  // It is final once the forward pass is done, and read by the next one.
+  void submit_state_beside(int r, const ReplicaStreams& streams) {
+    streams.communication.follow(streams.compute);
+    submit_state(r, streams.communication);
   }
 
   // A batch, which is the whole step or, while gradients accumulate, a part of it: the last one brings the update.
   void launch(int r, bool last) {
     Stream& stream = strategy_.stream(r);
-    if (options_.accumulate > 1) stream.launch(*micros_[index(r)]);
-    if (last) stream.launch(*updates_[index(r)]);
+    const Variant& variant = variants_[variant_];
+    if (options_.accumulate > 1) stream.launch(*variant.micros[index(r)]);
+    if (last) stream.launch(*variant.updates[index(r)]);
+  }
+
+  // That of the step's phase.
+  void choose_variant() {
+    std::size_t due = variant_;
+    while (due + 1 < variants_.size() && variants_[due + 1].phase.begin <= state_.step) ++due;
+    if (due == variant_) return;
+    variant_ = due;
+    for (int r = 0; r < strategy_.replicas(); ++r) {
+      for (const auto& [begin, end] : variants_[due].phase.silent) {
+        const TensorView silent = arenas_[index(r)].slice(begin, end).gradients;
+        strategy_.stream(r).fill(silent.data, 0, silent.bytes());
+      }
+    }
   }
 
   // --- what changes from step to step ---
@@ -190,10 +249,9 @@ class Trainer::Impl {
   TrainerOptions options_;
   UpdatePlan plan_;
   std::vector<ReplicaArenas> arenas_;
-  // Whole steps; with accumulation what follows the last batch of a step, the batches themselves being `micros_`.
-  std::vector<std::unique_ptr<CapturedWork>> updates_;
-  std::vector<std::unique_ptr<CapturedWork>> micros_;
-  BatchRunner runner_;  // after what its work uses: it waits when destroyed
+  std::deque<Variant> variants_;  // by the beginning of their phases
+  std::size_t variant_ = 0;       // that of the last step
+  BatchRunner runner_;            // after what its work uses: it waits when destroyed
   Reducer reducer_;
   std::uint64_t host_ns_ = 0;  // in step(), without waits
 };

@@ -20,6 +20,7 @@
 #include "headrace/train/fit_options.h"
 #include "headrace/train/metrics.h"
 #include "headrace/train/model.h"
+#include "headrace/train/reducer.h"
 #include "headrace/train/step_times.h"
 
 namespace headrace {
@@ -30,6 +31,7 @@ struct TrainerOptions {
   int in_flight = 3;       // batches submitted ahead of the slowest replica
   NanPolicy nan = NanPolicy::kStop;
   std::uint64_t mirror_check_every = 0;
+  ReducerOptions buckets = {};
 };
 
 // One global batch: every replica's share, in replica order.

@@ -1,46 +1,45 @@
-// A recorded list of a CPU stream's work. Private to the CPU backend.
+// What a CPU stream and those that follow it have recorded. Private to the CPU backend.
 #pragma once
 
-#include <functional>
+#include <deque>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "headrace/devices/captured_work.h"
 #include "headrace/devices/cpu/cpu_event.h"
+#include "headrace/devices/cpu/cpu_step_list.h"
 
 namespace headrace {
 
-// One launch behaves as if every step were submitted at that moment: events are resolved at the launch, on
-// the host's side, and the steps then run as one item of the stream.
+class CpuStream;
+
 class CpuCapturedWork final : public CapturedWork {
  public:
-  // `skipped` may be empty; it runs in place of `work` once earlier work has failed.
-  void add(std::function<void()> work, std::function<void()> skipped);
-  void add_record(CpuEvent& event);
-  void add_wait(const CpuEvent& event);
-
-  // What the events of this launch stand for, in the order of the steps.
-  using Points = std::vector<std::shared_ptr<CpuPoint>>;
-  Points resolve() const;
-
-  // Runs the steps. After an exception the rest of the work is skipped, but events are still waited for and
-  // reached; then the exception is thrown.
-  void run(const Points& points) const;
-  // For a stream that has failed before: only what must happen even then.
-  void skip(const Points& points) const noexcept;
-
- private:
-  struct Step {  // one of: work, a record, a wait
-    std::function<void()> work;
-    std::function<void()> skipped;
-    CpuEvent* recorded = nullptr;
-    const CpuEvent* awaited = nullptr;
-
-    void pass_event(const std::shared_ptr<CpuPoint>& point) const noexcept;
+  // The steps of one stream. `stream` is null for the one that captures: its steps run on the stream they are
+  // launched on.
+  struct Branch {
+    CpuStream* stream = nullptr;
+    CpuStepList steps = {};
+    std::size_t followed = 0;  // so many steps are waited for by another branch
   };
 
-  std::vector<Step> steps_;
+  CpuCapturedWork() { branches_.emplace_back(); }
+
+  // Stays where it is as long as the work lives.
+  Branch& origin() noexcept { return branches_.front(); }
+  Branch& add_branch(CpuStream& stream) { return branches_.emplace_back(Branch{.stream = &stream}); }
+  // From here on `follower` waits for what `leader` holds so far.
+  void follow(Branch& leader, Branch& follower);
+  const std::deque<Branch>& branches() const noexcept { return branches_; }
+  // Whether the end of the capturing stream's steps is the end of all.
+  bool joined() const noexcept;
+
+  // One launch: for each branch, in order, what its events stand for.
+  std::vector<CpuStepList::Points> resolve();
+
+ private:
+  std::deque<Branch> branches_;
+  std::deque<CpuEvent> forks_;  // between branches, renewed at each launch
 };
 
 }  // namespace headrace

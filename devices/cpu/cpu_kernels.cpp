@@ -47,6 +47,11 @@ void submit(Stream& stream, BoundKernel kernel) {
 
 float* f32(const TensorView& view) noexcept { return view.as<float>(); }
 
+cpu::ParameterArena arena_of(const TensorView& parameters, const TensorView& gradients, std::int64_t begin,
+                             std::int64_t end) {
+  return {.parameters = f32(parameters) + begin, .gradients = f32(gradients) + begin, .count = end - begin};
+}
+
 DenseShape dense_shape(const TensorView& x, const TensorView& weights, Precision precision) {
   return {.rows = x.shape[0], .inputs = x.shape[1], .outputs = weights.shape[0], .precision = precision};
 }
@@ -277,26 +282,30 @@ class CpuKernels final : public Kernels {
   }
 
   void adam(Stream& stream, const TensorView& parameters, const TensorView& gradients,
-            const TensorView& first_moment, const TensorView& second_moment, const AdamOptions& options,
-            const StepScalars* scalars) override {
+            const TensorView& first_moment, const TensorView& second_moment,
+            std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) override {
     for (const TensorView& view : {parameters, gradients, first_moment, second_moment}) {
       check::same("adam", view, parameters);
     }
-    check::group("adam", options.group);
-    submit(stream, [=] {
-      cpu::adam({.parameters = f32(parameters), .gradients = f32(gradients), .count = parameters.elements()},
-                f32(first_moment), f32(second_moment), options, *scalars);
+    check::ranges("adam", ranges, parameters);
+    submit(stream, [=, owned = std::vector(ranges.begin(), ranges.end())] {
+      for (const auto& [begin, end, options] : owned) {
+        cpu::adam(arena_of(parameters, gradients, begin, end), f32(first_moment) + begin,
+                  f32(second_moment) + begin, options, *scalars);
+      }
     });
   }
 
   void sgd(Stream& stream, const TensorView& parameters, const TensorView& gradients, const TensorView& velocity,
-           const SgdOptions& options, const StepScalars* scalars) override {
+           std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars) override {
     for (const TensorView& view : {parameters, gradients}) check::same("sgd", view, parameters);
-    if (options.momentum != 0) check::same("sgd", velocity, parameters);
-    check::group("sgd", options.group);
-    submit(stream, [=] {
-      cpu::sgd({.parameters = f32(parameters), .gradients = f32(gradients), .count = parameters.elements()},
-               f32(velocity), options, *scalars);
+    check::velocity(velocity, ranges, parameters);
+    check::ranges("sgd", ranges, parameters);
+    submit(stream, [=, owned = std::vector(ranges.begin(), ranges.end())] {
+      for (const auto& [begin, end, options] : owned) {
+        cpu::sgd(arena_of(parameters, gradients, begin, end),
+                 options.momentum == 0 ? nullptr : f32(velocity) + begin, options, *scalars);
+      }
     });
   }
 

@@ -2,11 +2,13 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/cpu/cpu_launch.h"
 #include "headrace/devices/cpu/cpu_wait.h"
 #include "headrace/devices/device.h"
 
@@ -20,7 +22,7 @@ CpuStream::~CpuStream() {
 }
 
 void CpuStream::synchronize() {
-  if (capture_) refuse("synchronize() while the stream is capturing", "call end_capture() first");
+  if (recording_ != nullptr) refuse("synchronize() while the stream is capturing", "call end_capture() first");
   refuse_own_worker("synchronize()");
   const std::uint32_t target = submitted_.load(std::memory_order_relaxed);
   for (std::uint32_t seen; (seen = finished_.load(std::memory_order_acquire)) != target;) {
@@ -32,7 +34,7 @@ void CpuStream::synchronize() {
 void CpuStream::record(Event& event) {
   auto* mine = dynamic_cast<CpuEvent*>(&event);
   if (mine == nullptr) refuse("record() of an event of another kind of device", "use an event of this device");
-  if (capture_) return capture_->add_record(*mine);
+  if (branch_ != nullptr) return branch_->steps.add_record(*mine);
   const auto reach = [point = mine->renew()] { point->reach(); };
   push({.run = reach, .skipped = reach});
 }
@@ -42,11 +44,36 @@ void CpuStream::wait(const Event& event) {
   if (mine == nullptr) {
     refuse("wait() for an event of another kind of device", "wait for it on the host, with Event::wait()");
   }
-  if (capture_) return capture_->add_wait(*mine);
+  if (branch_ != nullptr) return branch_->steps.add_wait(*mine);
   auto point = mine->last();
   if (point == nullptr || point->reached()) return;
   const auto wait = [point = std::move(point)] { point->wait(); };
   push({.run = wait, .skipped = wait});
+}
+
+void CpuStream::follow(Stream& other) {
+  auto* leader = dynamic_cast<CpuStream*>(&other);
+  if (leader == nullptr) {
+    refuse("follow() of a stream of another kind of device", "wait for it on the host, with synchronize()");
+  }
+  if (leader == this) return;
+  if (recording_ != nullptr || leader->recording_ != nullptr) return follow_within_capture(*leader);
+  const auto point = std::make_shared<CpuPoint>(CpuTiming::kNo);
+  const auto reach = [point] { point->reach(); };
+  leader->push({.run = reach, .skipped = reach});
+  const auto wait = [point] { point->wait(); };
+  push({.run = wait, .skipped = wait});
+}
+
+void CpuStream::follow_within_capture(CpuStream& leader) {
+  if (recording_ == nullptr) {
+    recording_ = leader.recording_;
+    branch_ = &recording_->add_branch(*this);
+  }
+  if (recording_ != leader.recording_) {
+    refuse("follow() of a stream outside of the capture", "let that stream follow this one first");
+  }
+  recording_->follow(*leader.branch_, *branch_);
 }
 
 void CpuStream::copy(void* to, const void* from, std::size_t bytes) {
@@ -60,26 +87,47 @@ void CpuStream::fill(void* to, unsigned char value, std::size_t bytes) {
 void CpuStream::call(std::function<void()> function) { submit(std::move(function)); }
 
 void CpuStream::begin_capture() {
-  if (capture_) refuse("begin_capture() while the stream is capturing", "captures do not nest");
+  if (recording_ != nullptr) refuse("begin_capture() while the stream is capturing", "captures do not nest");
   capture_ = std::make_unique<CpuCapturedWork>();
+  recording_ = capture_.get();
+  branch_ = &capture_->origin();
 }
 
 std::unique_ptr<CapturedWork> CpuStream::end_capture() {
   if (!capture_) refuse("end_capture() without begin_capture()", {});
-  return std::move(capture_);
+  recording_ = nullptr;
+  branch_ = nullptr;
+  for (const CpuCapturedWork::Branch& branch : capture_->branches()) {
+    if (branch.stream == nullptr) continue;
+    branch.stream->recording_ = nullptr;
+    branch.stream->branch_ = nullptr;
+  }
+  auto work = std::exchange(capture_, nullptr);
+  if (!work->joined()) refuse("a stream that follows the capture is not waited for", "follow() it before the end");
+  return work;
 }
 
 void CpuStream::launch(CapturedWork& work) {
-  if (capture_) refuse("launch() while the stream is capturing", "captures do not nest: launch it afterwards");
-  const auto* mine = dynamic_cast<const CpuCapturedWork*>(&work);
+  if (recording_ != nullptr) {
+    refuse("launch() while the stream is capturing", "captures do not nest: launch it afterwards");
+  }
+  auto* mine = dynamic_cast<CpuCapturedWork*>(&work);
   if (mine == nullptr) refuse("launch() of work captured by another kind of device", {});
-  const auto points = std::make_shared<const CpuCapturedWork::Points>(mine->resolve());
-  push({.run = [=] { mine->run(*points); }, .skipped = [=] { mine->skip(*points); }});
+  const auto& branches = mine->branches();
+  if (std::ranges::any_of(branches, [&](const auto& branch) { return branch.stream == this; })) {
+    refuse("launch() on a stream that followed the one which captured", "it runs its own part of the work");
+  }
+  const auto launched = std::make_shared<CpuLaunch>(*mine);
+  for (std::size_t i = 1; i < branches.size(); ++i) {
+    const auto run = [launched, i] { launched->run(i); };
+    branches[i].stream->push({.run = run, .skipped = run});
+  }
+  push({.run = [launched] { launched->run_origin(); }, .skipped = [launched] { launched->skip_origin(); }});
 }
 
 void CpuStream::submit(std::function<void()> work, std::function<void()> skipped) {
   HEADRACE_CHECK(work != nullptr, "submit() of an empty function");
-  if (capture_) return capture_->add(std::move(work), std::move(skipped));
+  if (branch_ != nullptr) return branch_->steps.add(std::move(work), std::move(skipped));
   push({.run = std::move(work), .skipped = std::move(skipped)});
 }
 

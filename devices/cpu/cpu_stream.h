@@ -28,6 +28,7 @@ class CpuStream final : public Stream {
   void synchronize() override;
   void record(Event& event) override;
   void wait(const Event& event) override;
+  void follow(Stream& other) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
   void fill(void* to, unsigned char value, std::size_t bytes) override;
   void call(std::function<void()> function) override;
@@ -50,13 +51,16 @@ class CpuStream final : public Stream {
   };
 
   void push(Item item);
+  void follow_within_capture(CpuStream& leader);
   void work(int threads);
   void execute(const Item& item) noexcept;
   void refuse_own_worker(const char* what) const;
   [[noreturn]] void refuse(const std::string& message, const std::string& hint) const;
 
   Device& device_;
-  std::unique_ptr<CpuCapturedWork> capture_;  // while capturing
+  std::unique_ptr<CpuCapturedWork> capture_;   // while capturing
+  CpuCapturedWork* recording_ = nullptr;       // capture_, or that of the stream which this one follows
+  CpuCapturedWork::Branch* branch_ = nullptr;  // of it: where submissions go meanwhile
 
   // A ring between one producer, the host, and one consumer, the worker. Counts wrap around.
   std::array<Item, kQueueLength> ring_;

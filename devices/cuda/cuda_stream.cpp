@@ -6,12 +6,12 @@
 #include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/cuda/cuda_check.h"
-#include "headrace/devices/cuda/cuda_event.h"
 #include "headrace/devices/device.h"
 
 namespace headrace {
 
-CudaStream::CudaStream(Device& device) : device_(device), failure_(device.info().name) {
+CudaStream::CudaStream(Device& device)
+    : device_(device), failure_(device.info().name), here_(device.info().name, CudaTiming::kNo) {
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), name());
 }
 
@@ -25,7 +25,7 @@ CudaStream::~CudaStream() {
 }
 
 void CudaStream::synchronize() {
-  if (capture_) refuse("synchronize() while the stream is capturing", "call end_capture() first");
+  if (origin_ != nullptr) refuse("synchronize() while the stream is capturing", "call end_capture() first");
   const cudaError_t status = cudaStreamSynchronize(stream_);
   host_calls_.collect();
   const std::exception_ptr reported = take_reported();
@@ -35,6 +35,7 @@ void CudaStream::synchronize() {
 }
 
 void CudaStream::listen_to(const std::shared_ptr<StreamReport>& report) {
+  if (origin_ != nullptr && origin_ != this) return origin_->listen_to(report);
   std::erase_if(reports_, [](const auto& known) { return known.expired(); });
   const bool known = std::ranges::any_of(reports_, [&](const auto& other) { return other.lock() == report; });
   if (!known) reports_.push_back(report);
@@ -54,7 +55,7 @@ std::exception_ptr CudaStream::take_reported() noexcept {
 void CudaStream::record(Event& event) {
   auto* mine = dynamic_cast<CudaEvent*>(&event);
   if (mine == nullptr) refuse("record() of an event of another kind of device", "use an event of this device");
-  const unsigned int flags = capture_ ? cudaEventRecordExternal : cudaEventRecordDefault;
+  const unsigned int flags = origin_ != nullptr ? cudaEventRecordExternal : cudaEventRecordDefault;
   CUDA_CHECK(cudaEventRecordWithFlags(mine->handle(), stream_, flags), name());
 }
 
@@ -63,8 +64,25 @@ void CudaStream::wait(const Event& event) {
   if (mine == nullptr) {
     refuse("wait() for an event of another kind of device", "wait for it on the host, with Event::wait()");
   }
-  const unsigned int flags = capture_ ? cudaEventWaitExternal : cudaEventWaitDefault;
+  const unsigned int flags = origin_ != nullptr ? cudaEventWaitExternal : cudaEventWaitDefault;
   CUDA_CHECK(cudaStreamWaitEvent(stream_, mine->handle(), flags), name());
+}
+
+// Within a capture the two calls are its edges: the first that comes from a capturing stream draws this one in.
+void CudaStream::follow(Stream& other) {
+  auto* leader = dynamic_cast<CudaStream*>(&other);
+  if (leader == nullptr) {
+    refuse("follow() of a stream of another kind of device", "wait for it on the host, with synchronize()");
+  }
+  if (leader == this) return;
+  if (origin_ != nullptr && origin_ != leader->origin_) {
+    refuse("follow() of a stream outside of the capture", "let that stream follow this one first");
+  }
+  CUDA_CHECK(cudaEventRecord(leader->here_.handle(), leader->stream_), name());
+  CUDA_CHECK(cudaStreamWaitEvent(stream_, leader->here_.handle(), cudaEventWaitDefault), name());
+  if (origin_ != nullptr || leader->origin_ == nullptr) return;
+  origin_ = leader->origin_;
+  origin_->branches_.push_back(this);
 }
 
 void CudaStream::copy(void* to, const void* from, std::size_t bytes) {
@@ -80,21 +98,26 @@ void CudaStream::fill(void* to, unsigned char value, std::size_t bytes) {
 void CudaStream::call(std::function<void()> function) {
   HEADRACE_CHECK(function != nullptr, "call() of an empty function");
   if (skips()) return;
-  if (capture_) return capture_->host_calls.submit(std::move(function), capture_->failure, stream_, name());
+  if (origin_ != nullptr) {
+    CudaCapturedWork& capture = *origin_->capture_;
+    return capture.host_calls.submit(std::move(function), capture.failure, stream_, name());
+  }
   host_calls_.collect();
   host_calls_.submit(std::move(function), failure_slot_, stream_, name());
 }
 
 void CudaStream::begin_capture() {
-  if (capture_) refuse("begin_capture() while the stream is capturing", "captures do not nest");
+  if (origin_ != nullptr) refuse("begin_capture() while the stream is capturing", "captures do not nest");
   // Thread-local: other threads of the process go on allocating meanwhile.
   CUDA_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), name());
   capture_ = std::make_unique<CudaCapturedWork>();
+  origin_ = this;
 }
 
 std::unique_ptr<CapturedWork> CudaStream::end_capture() {
   if (!capture_) refuse("end_capture() without begin_capture()", {});
   auto work = std::exchange(capture_, nullptr);
+  leave_capture();
   cudaGraph_t graph = nullptr;
   CUDA_CHECK(cudaStreamEndCapture(stream_, &graph), name());
   const cudaError_t status = cudaGraphInstantiate(&work->executable, graph, 0);
@@ -103,8 +126,16 @@ std::unique_ptr<CapturedWork> CudaStream::end_capture() {
   return work;
 }
 
+void CudaStream::leave_capture() noexcept {
+  for (CudaStream* branch : branches_) branch->origin_ = nullptr;
+  branches_.clear();
+  origin_ = nullptr;
+}
+
 void CudaStream::launch(CapturedWork& work) {
-  if (capture_) refuse("launch() while the stream is capturing", "captures do not nest: launch it afterwards");
+  if (origin_ != nullptr) {
+    refuse("launch() while the stream is capturing", "captures do not nest: launch it afterwards");
+  }
   auto* mine = dynamic_cast<CudaCapturedWork*>(&work);
   if (mine == nullptr) refuse("launch() of work captured by another kind of device", {});
   mine->failure.store(&failure_, std::memory_order_release);

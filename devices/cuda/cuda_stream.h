@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "headrace/devices/cuda/cuda_captured_work.h"
+#include "headrace/devices/cuda/cuda_event.h"
 #include "headrace/devices/cuda/host_calls.h"
 #include "headrace/devices/cuda/stream_report.h"
 #include "headrace/devices/stream.h"
@@ -30,6 +31,7 @@ class CudaStream final : public Stream {
   void synchronize() override;
   void record(Event& event) override;
   void wait(const Event& event) override;
+  void follow(Stream& other) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
   void fill(void* to, unsigned char value, std::size_t bytes) override;
   void call(std::function<void()> function) override;
@@ -39,16 +41,21 @@ class CudaStream final : public Stream {
 
   cudaStream_t handle() const noexcept { return stream_; }
   // True when new work should not be submitted because earlier work failed.
-  bool skips() const noexcept { return capture_ == nullptr && failure_.failed(); }
+  bool skips() const noexcept { return origin_ == nullptr && failure_.failed(); }
 
-  // For kernels: not 0 while a host function's error waits to be reported. In pinned host memory.
-  const std::uint32_t* failure_word() const noexcept { return failure_.word(); }
-  // Asks `report` at every synchronize() from now on, for as long as it lives. Once for each report.
+  // For kernels: not 0 while a host function's error waits to be reported. In pinned host memory. While the stream
+  // belongs to another's capture that one's, whose errors they then are.
+  const std::uint32_t* failure_word() const noexcept {
+    return origin_ == nullptr ? failure_.word() : origin_->failure_.word();
+  }
+  // Asks `report` at every synchronize() from now on, for as long as it lives. Once for each report. While the
+  // stream belongs to another's capture that one does.
   void listen_to(const std::shared_ptr<StreamReport>& report);
 
  private:
   const std::string& name() const noexcept;
   std::exception_ptr take_reported() noexcept;
+  void leave_capture() noexcept;
   [[noreturn]] void refuse(const std::string& message, const std::string& hint) const;
 
   Device& device_;
@@ -57,7 +64,10 @@ class CudaStream final : public Stream {
   HostFailure failure_;
   FailureSlot failure_slot_{&failure_};
   HostCalls host_calls_;
+  CudaEvent here_;                             // the point up to which another stream follows this one
   std::unique_ptr<CudaCapturedWork> capture_;  // while capturing
+  CudaStream* origin_ = nullptr;       // the stream to whose capture this one belongs; itself, another or null
+  std::vector<CudaStream*> branches_;  // the others whose origin this is
 };
 
 }  // namespace headrace

@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -85,6 +87,67 @@ TYPED_TEST_P(CollectiveSuite, CapturedCallsRunAtEveryLaunch) {
     replicas.upload();
     replicas.each([&](Replicas& all, int r) { all.stream(r).launch(*work[static_cast<std::size_t>(r)]); });
     for (int r = 0; r < 4; ++r) EXPECT_EQ(replicas.download(r), replicas.tree_sums()) << r;
+  }
+}
+
+// Two sums on a stream of their own, the second of what the replica's stream wrote meanwhile.
+class SumsBeside {
+ public:
+  SumsBeside(Replicas& replicas, const std::function<void()>& before) {
+    const std::int64_t half = replicas.view(0).elements() / 2;
+    replicas.each([&](Replicas& all, int r) {
+      streams_.push_back(all.device(r).create_stream());
+      const TensorView first{all.view(r).data, {half}, DType::kF32};
+      const TensorView second{first.as<float>() + half, {half}, DType::kF32};
+      all.stream(r).begin_capture();
+      if (r == 1) all.stream(r).call(before);
+      sum(all, r, first);
+      all.stream(r).fill(second.data, 0, second.bytes());
+      sum(all, r, second);
+      all.stream(r).follow(*streams_.back());
+      work_.push_back(all.stream(r).end_capture());
+    });
+  }
+
+  void launch(Replicas& replicas) {
+    replicas.each([&](Replicas& all, int r) { all.stream(r).launch(*work_[static_cast<std::size_t>(r)]); });
+  }
+
+ private:
+  void sum(Replicas& all, int replica, const TensorView& tensor) {
+    streams_.back()->follow(all.stream(replica));
+    all.collective().all_reduce_sum(replica, tensor, *streams_.back());
+  }
+
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<std::unique_ptr<CapturedWork>> work_;
+};
+
+TYPED_TEST_P(CollectiveSuite, CapturedCallsMayRunBesideTheReplicasStreams) {
+  for (const int size : {2, 3, 4}) {
+    Replicas replicas(TypeParam::open(size), 2000);
+    SumsBeside work(replicas, [] {});
+    for (std::uint64_t launch = 0; launch < 5; ++launch) {
+      replicas.randomize(launch);
+      replicas.upload();
+      work.launch(replicas);
+      std::vector<float> wanted = replicas.tree_sums();
+      std::fill(wanted.begin() + 1000, wanted.end(), 0.0F);
+      for (int r = 0; r < size; ++r) ASSERT_EQ(replicas.download(r), wanted) << r << " of " << size;
+    }
+  }
+}
+
+TYPED_TEST_P(CollectiveSuite, AReplicaThatFailsBesideItsSumsDoesNotHoldUpTheOthers) {
+  for (const bool within : {true, false}) {
+    Replicas replicas(TypeParam::open(3), 100);
+    SumsBeside work(replicas, [within] {
+      if (within) throw std::runtime_error("no more");
+    });
+    if (!within) replicas.stream(1).call([] { throw std::runtime_error("no more"); });
+    work.launch(replicas);
+    for (const int r : {0, 2}) EXPECT_EQ(error_of(replicas.stream(r)).first, ErrorCode::kCancelled) << r;
+    EXPECT_EQ(error_of(replicas.stream(1)).second, "no more");
   }
 }
 
@@ -182,6 +245,8 @@ TYPED_TEST_P(CollectiveSuite, MoreReplicasThanCoresGetThere) {
 
 REGISTER_TYPED_TEST_SUITE_P(CollectiveSuite, SumsAreTheTreesSumsOnEveryReplica, ViewsMayBeginAnywhere,
                             BroadcastCopiesTheRootsBits, CapturedCallsRunAtEveryLaunch,
+                            CapturedCallsMayRunBesideTheReplicasStreams,
+                            AReplicaThatFailsBesideItsSumsDoesNotHoldUpTheOthers,
                             AbortReleasesThoseWhoWaitAndThoseWhoCome,
                             AReplicaThatFailedBeforeDoesNotHoldUpTheOthers, ReplicasThatDisagreeAllGetAnError,
                             WhatCannotBeIsRefusedAtOnce, TwoGroupsOverTheSameDevicesDoNotMeet,

@@ -38,6 +38,55 @@ class KernelsTrainingSuite : public KernelsFixture<Target> {
     return {sums, {static_cast<std::int64_t>(sizeof(MetricSums))}, DType::kU8};
   }
 
+  template <typename Options>
+  static std::vector<UpdateRange<Options>> whole(const TensorView& arena, const Options& options) {
+    return {{.end = arena.elements(), .options = options}};
+  }
+
+  // Ranges of all lengths, most of them apart, each with options of its own.
+  template <typename Options>
+  static std::vector<UpdateRange<Options>> many_ranges(const std::vector<Options>& options,
+                                                       std::int64_t alignment) {
+    std::vector<UpdateRange<Options>> ranges;
+    std::int64_t at = 0;
+    for (std::int64_t i = 0; i < 70; ++i) {
+      const std::int64_t begin = (at + alignment - 1) / alignment * alignment;
+      at = begin + i * i % 23 + (i == 40 ? 3000 : 0);
+      ranges.push_back({begin, at, options[static_cast<std::size_t>(i) % options.size()]});
+      if (i % 3 == 0) at += 7;
+    }
+    return ranges;
+  }
+
+  // One call over many ranges leaves what a call for each leaves, bit for bit, and nothing else is touched.
+  template <typename Options, typename Submit>
+  void expect_each_range(const std::vector<Options>& options, const Submit& submit) {
+    for (const std::int64_t alignment : {1, 16}) {
+      const auto ranges = this->many_ranges(options, alignment);
+      const Shape shape{ranges.back().end + 5};
+      const StepScalars* scalars = this->scalars({.learning_rates = {0.3F, 0.2F, 0.01F, 0.1F}});
+      const TensorView gradients = this->random(shape, 4);
+      const auto halves = [&] {
+        return this->tensor(shape, std::vector<float>(static_cast<std::size_t>(shape.elements()), 0.5F));
+      };
+      std::vector<std::vector<float>> left[2];
+      for (const bool together : {true, false}) {
+        const TensorView state[]{this->random(shape, 1), this->random(shape, 2), halves()};
+        const std::span all(ranges);
+        for (std::size_t i = 0; i < (together ? 1 : all.size()); ++i) {
+          submit(state, gradients, together ? all : all.subspan(i, 1), scalars);
+        }
+        for (const TensorView& view : state) left[together].push_back(this->template read<float>(view));
+      }
+      EXPECT_EQ(left[0], left[1]) << "alignment " << alignment;
+      const std::vector<float> before = this->template read<float>(this->random(shape, 1));
+      std::size_t moved = 0, wanted = 0;
+      for (std::size_t i = 0; i < before.size(); ++i) moved += before[i] != left[1][0][i];
+      for (const auto& range : ranges) wanted += static_cast<std::size_t>(range.end - range.begin);
+      EXPECT_EQ(moved, wanted) << "alignment " << alignment;
+    }
+  }
+
   // Several steps of an optimizer against its oracle. `submit` makes one step on the device.
   template <typename Submit, typename Step>
   void expect_steps(const Submit& submit, const Step& step) {
@@ -160,7 +209,9 @@ TYPED_TEST_P(KernelsTrainingSuite, Adam) {
     const AdamOptions options{.weight_decay = decay, .group = 2};
     this->expect_steps(
         [&](Stream& stream, const TensorView& p, const TensorView& g, const TensorView& m, const TensorView& v,
-            const StepScalars* scalars) { this->kernels().adam(stream, p, g, m, v, options, scalars); },
+            const StepScalars* scalars) {
+          this->kernels().adam(stream, p, g, m, v, this->whole(p, options), scalars);
+        },
         [&](const Trained& of, double gradient, const StepScalars& values) {
           return adam_step(of, gradient, options, values);
         });
@@ -174,12 +225,33 @@ TYPED_TEST_P(KernelsTrainingSuite, Sgd) {
     this->expect_steps(
         [&](Stream& stream, const TensorView& p, const TensorView& g, const TensorView& velocity,
             const TensorView&, const StepScalars* scalars) {
-          this->kernels().sgd(stream, p, g, options.momentum == 0 ? TensorView{} : velocity, options, scalars);
+          this->kernels().sgd(stream, p, g, options.momentum == 0 ? TensorView{} : velocity,
+                              this->whole(p, options), scalars);
         },
         [&](const Trained& of, double gradient, const StepScalars& values) {
           return sgd_step(of, gradient, options, values);
         });
   }
+}
+
+TYPED_TEST_P(KernelsTrainingSuite, AdamTakesManyRangesAtOnce) {
+  const std::vector<AdamOptions> options{{}, {.weight_decay = 0.1F, .group = 2}, {.epsilon = 1e-3F, .group = 3}};
+  this->expect_each_range(
+      options, [this](const TensorView* state, const TensorView& gradients,
+                      std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) {
+        this->kernels().adam(this->stream(), state[0], gradients, state[1], state[2], ranges, scalars);
+      });
+}
+
+TYPED_TEST_P(KernelsTrainingSuite, SgdTakesManyRangesAtOnce) {
+  const std::vector<SgdOptions> options{{.momentum = 0.9F, .nesterov = true, .group = 1},
+                                        {.weight_decay = 0.1F},
+                                        {.momentum = 0.5F, .weight_decay = 0.2F, .group = 3}};
+  this->expect_each_range(options,
+                          [this](const TensorView* state, const TensorView& gradients,
+                                 std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars) {
+                            this->kernels().sgd(this->stream(), state[0], gradients, state[1], ranges, scalars);
+                          });
 }
 
 TYPED_TEST_P(KernelsTrainingSuite, WrongArgumentsAreRefusedAtOnce) {
@@ -192,16 +264,24 @@ TYPED_TEST_P(KernelsTrainingSuite, WrongArgumentsAreRefusedAtOnce) {
   EXPECT_THROW(
       this->kernels().softmax_cross_entropy(this->stream(), logits, this->random({2}, 1), 0, scalars, {}, sums),
       ConfigError);
-  EXPECT_THROW(this->kernels().sgd(this->stream(), logits, logits, {}, {.momentum = 0.9F}, scalars), ConfigError);
-  EXPECT_THROW(this->kernels().sgd(this->stream(), logits, logits, {}, {.group = -1}, scalars), ConfigError);
-  EXPECT_THROW(this->kernels().adam(this->stream(), logits, logits, logits, logits, {.group = 4}, scalars),
-               ConfigError);
-  EXPECT_THROW(this->kernels().adam(this->stream(), logits, logits, logits, this->random({3, 2}, 1), {}, scalars),
-               ConfigError);
+  const auto sgd = [&](const SgdOptions& options, std::int64_t begin, std::int64_t end) {
+    const UpdateRange<SgdOptions> ranges[]{{.end = 2}, {begin, end, options}};
+    this->kernels().sgd(this->stream(), logits, logits, {}, ranges, scalars);
+  };
+  EXPECT_THROW(sgd({.momentum = 0.9F}, 2, 6), ConfigError);
+  EXPECT_THROW(sgd({.group = -1}, 2, 6), ConfigError);
+  EXPECT_THROW(sgd({}, 1, 6), ConfigError);
+  EXPECT_THROW(sgd({}, 3, 7), ConfigError);
+  EXPECT_THROW(sgd({}, 3, 2), ConfigError);
+  const auto adam = [&](const AdamOptions& options, const TensorView& second) {
+    this->kernels().adam(this->stream(), logits, logits, logits, second, this->whole(logits, options), scalars);
+  };
+  EXPECT_THROW(adam({.group = 4}, logits), ConfigError);
+  EXPECT_THROW(adam({}, this->random({3, 2}, 1)), ConfigError);
 }
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsTrainingSuite, LossGradientAndCounts, TheFirstOfEqualLogitsIsThePrediction,
                             HugeLogitsStayFinite, LabelsOutOfRangeGiveNaNAndNoGradient, Softmax, Adam, Sgd,
-                            WrongArgumentsAreRefusedAtOnce);
+                            AdamTakesManyRangesAtOnce, SgdTakesManyRangesAtOnce, WrongArgumentsAreRefusedAtOnce);
 
 }  // namespace headrace::test

@@ -80,6 +80,52 @@ TYPED_TEST_P(StreamFailureSuite, AnErrorWithinALaunchSkipsItsRestButReachesItsEv
   EXPECT_EQ(ran, 1);
 }
 
+TYPED_TEST_P(StreamFailureSuite, ACaptureEndsOnlyWhereItIsJoined) {
+  this->a_->begin_capture();
+  this->b_->follow(*this->a_);
+  EXPECT_THROW(this->b_->begin_capture(), DeviceError);
+  EXPECT_THROW(this->b_->end_capture(), DeviceError);
+  EXPECT_THROW(this->b_->synchronize(), DeviceError);
+  this->b_->call([] {});
+  EXPECT_THROW(this->a_->end_capture(), DeviceError);
+  this->a_->begin_capture();
+  EXPECT_THROW(this->a_->follow(*this->b_), DeviceError) << "it has not joined";
+  this->a_->end_capture();
+  EXPECT_NO_THROW(this->a_->synchronize());
+  EXPECT_NO_THROW(this->b_->synchronize());
+}
+
+TYPED_TEST_P(StreamFailureSuite, AnErrorBesideTheLaunchingStreamIsThatStreams) {
+  for (const bool beside : {false, true}) {
+    bool fails = true;
+    int ran = 0;
+    this->a_->begin_capture();
+    const auto fail = [&] {
+      if (fails) throw std::runtime_error("in the launch");
+    };
+    if (!beside) this->a_->call(fail);
+    this->b_->follow(*this->a_);
+    if (beside) this->b_->call(fail);
+    this->b_->call([&] { ++ran; });
+    this->a_->follow(*this->b_);
+    this->a_->call([&] { ++ran; });
+    const auto work = this->a_->end_capture();
+    this->a_->launch(*work);
+    this->a_->launch(*work);
+    EXPECT_EQ(this->error_of(*this->a_), "in the launch") << beside;
+    EXPECT_EQ(this->error_of(*this->b_), "");
+    EXPECT_EQ(ran, 0);
+    fails = false;
+    this->a_->launch(*work);
+    EXPECT_EQ(this->error_of(*this->a_), "");
+    EXPECT_EQ(ran, 2);
+    this->fail_with(*this->a_, "before the launch");
+    this->a_->launch(*work);
+    EXPECT_EQ(this->error_of(*this->a_), "before the launch");
+    EXPECT_EQ(ran, 2);
+  }
+}
+
 TYPED_TEST_P(StreamFailureSuite, DestroyingAStreamWaitsForItsWork) {
   std::atomic<int> ran = 0;
   {
@@ -92,6 +138,7 @@ TYPED_TEST_P(StreamFailureSuite, DestroyingAStreamWaitsForItsWork) {
 
 REGISTER_TYPED_TEST_SUITE_P(StreamFailureSuite, CapturesAreNotNested, AnErrorSurfacesOnce,
                             WorkAfterAnErrorIsSkippedUntilItWasReported, NobodyHangsOnAnEventOfAFailedStream,
-                            AnErrorWithinALaunchSkipsItsRestButReachesItsEvents, DestroyingAStreamWaitsForItsWork);
+                            AnErrorWithinALaunchSkipsItsRestButReachesItsEvents, ACaptureEndsOnlyWhereItIsJoined,
+                            AnErrorBesideTheLaunchingStreamIsThatStreams, DestroyingAStreamWaitsForItsWork);
 
 }  // namespace headrace::test

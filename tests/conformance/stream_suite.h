@@ -137,6 +137,85 @@ TYPED_TEST_P(StreamSuite, ALaterRecordElsewhereDoesNotReleaseAWaitForTheFormerOn
   EXPECT_TRUE(this->eventually(*passed));
 }
 
+TYPED_TEST_P(StreamSuite, AStreamThatFollowsAnotherWaitsForItsWork) {
+  const auto passed = this->device().create_event();
+  const auto later = this->device().create_event();
+  const Buffer data = this->device().allocate(4);
+  Gate gate;
+  this->a_->call(gate.blocker());
+  this->a_->fill(data.data(), 7, 4);
+  this->b_->follow(*this->a_);
+  this->b_->record(*passed);
+  this->linger();
+  EXPECT_FALSE(passed->ready());
+  gate.open();
+  EXPECT_EQ(this->template download<unsigned char>(*this->b_, data), std::vector<unsigned char>(4, 7));
+  Gate second;
+  this->a_->follow(*this->b_);
+  this->a_->follow(*this->a_);
+  this->a_->call(second.blocker());
+  this->b_->record(*later);
+  EXPECT_TRUE(this->eventually(*later)) << "it waits for what came before, not for what comes after";
+}
+
+// A copy on `b` from what `a` wrote before, beside a fill on `a`; then both on `a`.
+TYPED_TEST_P(StreamSuite, AStreamThatFollowsACaptureIsPartOfIt) {
+  const Buffer from = this->device().allocate(64);
+  const Buffer to = this->device().allocate(128);
+  this->a_->begin_capture();
+  this->a_->fill(from.data(), 3, 32);
+  this->b_->follow(*this->a_);
+  this->b_->copy(to.data(), from.data(), 64);
+  this->a_->fill(to.data() + 64, 9, 64);
+  this->a_->follow(*this->b_);
+  this->a_->copy(from.data(), to.data() + 32, 64);
+  const auto work = this->a_->end_capture();
+  this->b_->synchronize();
+  for (unsigned char value = 1; value <= 50; ++value) {
+    this->a_->fill(from.data(), value, 64);
+    this->a_->launch(*work);
+    std::vector<unsigned char> wanted(64, 9);
+    std::fill_n(wanted.begin(), 32, value);
+    ASSERT_EQ(this->template download<unsigned char>(*this->a_, from), wanted);
+  }
+  this->b_->fill(to.data(), 1, 128);  // the capture has ended for it, too
+  EXPECT_EQ(this->template download<unsigned char>(*this->b_, to), std::vector<unsigned char>(128, 1));
+}
+
+TYPED_TEST_P(StreamSuite, WithinALaunchStreamsRunSideBySide) {
+  const auto reached = this->device().create_event();
+  for (const bool repeated : {false, true}) {
+    Gate gate;
+    this->a_->begin_capture();
+    this->b_->follow(*this->a_);
+    this->b_->record(*reached);
+    this->a_->call(gate.blocker());
+    this->a_->follow(*this->b_);
+    const auto work = this->a_->end_capture();
+    this->a_->launch(*work);
+    EXPECT_TRUE(this->eventually(*reached)) << repeated;
+    gate.open();
+    this->a_->synchronize();
+  }
+}
+
+TYPED_TEST_P(StreamSuite, WithinALaunchAStreamMayFollowOften) {
+  int counter = 0;  // touched by both streams: follow() is all that orders them
+  bool in_order = true;
+  this->a_->begin_capture();
+  for (int i = 0; i < 20; ++i) {
+    this->a_->call([&, i] { in_order = in_order && counter++ % 40 == 2 * i; });
+    this->b_->follow(*this->a_);
+    this->b_->call([&, i] { in_order = in_order && counter++ % 40 == 2 * i + 1; });
+    this->a_->follow(*this->b_);
+  }
+  const auto work = this->a_->end_capture();
+  for (int launch = 0; launch < 100; ++launch) this->a_->launch(*work);
+  this->a_->synchronize();
+  EXPECT_TRUE(in_order);
+  EXPECT_EQ(counter, 4000);
+}
+
 TYPED_TEST_P(StreamSuite, TimedEventsTellTheTimeBetweenThem) {
   const auto begin = this->device().create_timed_event();
   const auto middle = this->device().create_timed_event();
@@ -257,6 +336,8 @@ REGISTER_TYPED_TEST_SUITE_P(StreamSuite, WorkRunsInTheOrderOfSubmission, Submitt
                             AnEventNeverRecordedIsComplete, AnEventHoldsBackAnotherStreamUntilItsWorkIsDone,
                             AnEventAlreadyCompleteHoldsNothingBack, RecordingAgainDoesNotMoveAWaitAlreadySubmitted,
                             ALaterRecordElsewhereDoesNotReleaseAWaitForTheFormerOne,
+                            AStreamThatFollowsAnotherWaitsForItsWork, AStreamThatFollowsACaptureIsPartOfIt,
+                            WithinALaunchStreamsRunSideBySide, WithinALaunchAStreamMayFollowOften,
                             TimedEventsTellTheTimeBetweenThem,
                             AnEventTellsNoTimeUnlessItIsTimedRecordedAndComplete,
                             CapturedWorkDoesTheSameAtEveryLaunch, CapturedWorkMayBeLaunchedOnAnotherStream,

@@ -16,6 +16,10 @@ class StreamDecorator : public Stream {
   void synchronize() override { inner_->synchronize(); }
   void record(Event& event) override { inner_->record(event); }
   void wait(const Event& event) override { inner_->wait(event); }
+  void follow(Stream& other) override {
+    auto* decorated = dynamic_cast<StreamDecorator*>(&other);
+    inner_->follow(decorated != nullptr ? *decorated->inner_ : other);
+  }
   void copy(void* to, const void* from, std::size_t bytes) override { inner_->copy(to, from, bytes); }
   void fill(void* to, unsigned char value, std::size_t bytes) override { inner_->fill(to, value, bytes); }
   void call(std::function<void()> function) override { inner_->call(std::move(function)); }

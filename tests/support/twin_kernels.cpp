@@ -230,22 +230,25 @@ void TwinKernels::softmax(Stream& stream, const TensorView& logits, const Tensor
 }
 
 void TwinKernels::adam(Stream& stream, const TensorView& parameters, const TensorView& gradients,
-                       const TensorView& first_moment, const TensorView& second_moment, const AdamOptions& options,
-                       const StepScalars* scalars) {
-  for (const TensorView& view : {gradients, first_moment, second_moment}) check::same("adam", view, parameters);
-  check::group("adam", options.group);
-  own(stream, [=](const HostLauncher& launch) {
-    cuda::submit_adam(launch, parameters, gradients, first_moment, second_moment, options, scalars);
+                       const TensorView& first_moment, const TensorView& second_moment,
+                       std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) {
+  for (const TensorView& view : {parameters, gradients, first_moment, second_moment}) {
+    check::same("adam", view, parameters);
+  }
+  check::ranges("adam", ranges, parameters);
+  own(stream, [=, owned = std::vector(ranges.begin(), ranges.end())](const HostLauncher& launch) {
+    cuda::submit_adam(launch, parameters, gradients, first_moment, second_moment, std::span(owned), scalars);
   });
 }
 
 void TwinKernels::sgd(Stream& stream, const TensorView& parameters, const TensorView& gradients,
-                      const TensorView& velocity, const SgdOptions& options, const StepScalars* scalars) {
-  check::same("sgd", gradients, parameters);
-  if (options.momentum != 0) check::same("sgd", velocity, parameters);
-  check::group("sgd", options.group);
-  own(stream, [=](const HostLauncher& launch) {
-    cuda::submit_sgd(launch, parameters, gradients, velocity, options, scalars);
+                      const TensorView& velocity, std::span<const UpdateRange<SgdOptions>> ranges,
+                      const StepScalars* scalars) {
+  for (const TensorView& view : {parameters, gradients}) check::same("sgd", view, parameters);
+  check::velocity(velocity, ranges, parameters);
+  check::ranges("sgd", ranges, parameters);
+  own(stream, [=, owned = std::vector(ranges.begin(), ranges.end())](const HostLauncher& launch) {
+    cuda::submit_sgd(launch, parameters, gradients, velocity, std::span(owned), scalars);
   });
 }
 

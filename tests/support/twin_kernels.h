@@ -17,7 +17,7 @@
 namespace headrace::test {
 
 // Streams and memory are those of a CPU device. One thread.
-class TwinKernels final : public Kernels {
+class TwinKernels : public Kernels {
  public:
   explicit TwinKernels(Device& cpu) : cpu_(cpu) {}
 
@@ -68,10 +68,10 @@ class TwinKernels final : public Kernels {
                              MetricSums* sums) override;
   void softmax(Stream& stream, const TensorView& logits, const TensorView& probabilities) override;
   void adam(Stream& stream, const TensorView& parameters, const TensorView& gradients,
-            const TensorView& first_moment, const TensorView& second_moment, const AdamOptions& options,
-            const StepScalars* scalars) override;
+            const TensorView& first_moment, const TensorView& second_moment,
+            std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) override;
   void sgd(Stream& stream, const TensorView& parameters, const TensorView& gradients, const TensorView& velocity,
-           const SgdOptions& options, const StepScalars* scalars) override;
+           std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars) override;
   void muon(Stream& stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,
             const StepScalars* scalars) override;
 
@@ -88,7 +88,7 @@ class TwinKernels final : public Kernels {
 };
 
 // A CPU replica that computes as a GPU would.
-class TwinDevice final : public DiscreteDevice {
+class TwinDevice : public DiscreteDevice {
  public:
   explicit TwinDevice(std::unique_ptr<Device> inner) : DiscreteDevice(std::move(inner)), kernels_(this->inner()) {}
 

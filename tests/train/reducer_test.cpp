@@ -35,6 +35,8 @@ using Slices = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 class ReducerTest : public testing::Test {
  protected:
+  ReplicaStreams streams() const { return training_.strategy.streams(0); }
+
   test::Training training_;
   std::vector<float> memory_ = std::vector<float>(1000);
   TensorView arena_{memory_.data(), Shape{1000}, DType::kF32};
@@ -47,20 +49,39 @@ TEST_F(ReducerTest, SendsFullBucketsAsTheyFillAndTheRestAtTheEnd) {
     collective.slices.clear();
     std::vector<std::int64_t> summed;
     for (const std::int64_t filled : {50, 120, 130, 700, 990}) {
-      summed.push_back(reducer.filled(0, arena_, filled, training_.strategy.stream(0)));
+      summed.push_back(reducer.filled(0, arena_, filled, streams()));
     }
     EXPECT_EQ(summed, (std::vector<std::int64_t>{0, 120, 120, 700, 990}));
-    reducer.finish(0, arena_, training_.strategy.stream(0));
+    EXPECT_EQ(reducer.finish(0, arena_, streams()), 1000);
+    reducer.join(0, streams());
     EXPECT_EQ(collective.slices, (Slices{{0, 120}, {120, 700}, {700, 990}, {990, 1000}}));
+  }
+}
+
+TEST_F(ReducerTest, BesideTheComputeStreamNothingCountsAsSummedBeforeItIsWaitedFor) {
+  const auto beside = training_.devices[0].create_stream();
+  const ReplicaStreams apart{.compute = training_.strategy.stream(0), .communication = *beside};
+  NotingCollective collective(2, memory_.data());
+  Reducer reducer(collective, 1000, {.bucket_bytes_apart = 400});
+  for (int round = 0; round < 2; ++round) {
+    collective.slices.clear();
+    for (const std::int64_t filled : {50, 120, 130, 700, 990}) {
+      EXPECT_EQ(reducer.filled(0, arena_, filled, apart), 0);
+    }
+    EXPECT_EQ(collective.slices, (Slices{{0, 120}, {120, 700}, {700, 990}}));
+    EXPECT_EQ(reducer.finish(0, arena_, apart), 990);
+    reducer.join(0, apart);
+    EXPECT_EQ(collective.slices.back(), (std::pair<std::int64_t, std::int64_t>{990, 1000}));
   }
 }
 
 TEST_F(ReducerTest, OneReplicaSendsNothing) {
   NotingCollective collective(1, memory_.data());
   Reducer reducer(collective, 1000, {.bucket_bytes = 400});
-  EXPECT_EQ(reducer.filled(0, arena_, 20, training_.strategy.stream(0)), 20);
-  EXPECT_EQ(reducer.filled(0, arena_, 800, training_.strategy.stream(0)), 800);
-  reducer.finish(0, arena_, training_.strategy.stream(0));
+  EXPECT_EQ(reducer.filled(0, arena_, 20, streams()), 20);
+  EXPECT_EQ(reducer.filled(0, arena_, 800, streams()), 800);
+  EXPECT_EQ(reducer.finish(0, arena_, streams()), 1000);
+  reducer.join(0, streams());
   EXPECT_TRUE(collective.slices.empty());
 }
 

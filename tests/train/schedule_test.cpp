@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
@@ -21,6 +23,14 @@ TEST(Schedule, LinearWarmsUpAndDecays) {
   EXPECT_FLOAT_EQ(rate.at(8), 0.6F);
   EXPECT_FLOAT_EQ(rate.at(12), 0.2F);
   EXPECT_FLOAT_EQ(rate.at(100), 0.2F);
+}
+
+TEST(Schedule, KnowsFromWhichStepOnItIsZero) {
+  EXPECT_EQ(Schedule::linear_decay({.peak = 1, .warmup_steps = 4, .total_steps = 12}).zero_from(), 12U);
+  EXPECT_EQ(Schedule::cosine_decay({.peak = 1, .total_steps = 7}).zero_from(), 7U);
+  EXPECT_EQ(Schedule::linear_decay({.peak = 1, .floor = 0.1F, .total_steps = 12}).zero_from(), std::nullopt);
+  EXPECT_EQ(Schedule(0.1F).zero_from(), std::nullopt);
+  EXPECT_EQ(Schedule(0.0F).zero_from(), 0U);
 }
 
 TEST(Schedule, CosineIsHalfWayInTheMiddle) {

@@ -1,6 +1,7 @@
 // Records work on a stream.
 #pragma once
 
+#include <exception>
 #include <memory>
 
 #include "headrace/devices/stream.h"
@@ -14,7 +15,11 @@ std::unique_ptr<CapturedWork> capture(Stream& stream, const Submit& submit) {
   try {
     submit();
   } catch (...) {
-    stream.end_capture();
+    try {
+      stream.end_capture();
+    } catch (const std::exception&) {
+      // Half a capture need not be one that could end: what broke it off is the error.
+    }
     throw;
   }
   return stream.end_capture();

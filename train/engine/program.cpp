@@ -14,7 +14,6 @@ Program::Program(const Graph& graph, const VariableLayout& layout, const Program
   gradients_.assign(layers, -1);
   saved_.resize(layers);
   targets_.resize(layers);
-  wants_gradient_.assign(layers, false);
   if (options.mode != Mode::kPredict && graph.layer(result_).traits(options.mode).only_last) {
     result_ = graph.inputs(result_).front();
   }
@@ -61,12 +60,23 @@ void Program::plan_forward() {
   memory_.keep(value_storage(result_), 2 * graph_->size() + 1);  // read by the loss, or copied out afterwards
 }
 
-void Program::plan_backward() {
+Program::Needed Program::needed(const std::function<bool(const Variable&)>& learns) const {
+  Needed needed(static_cast<std::size_t>(graph_->size()), false);
   for (int id = 0; id <= result_; ++id) {
-    bool wanted = graph_->layer(id).has_trained_variables();
-    for (const int input : graph_->inputs(id)) wanted = wanted || wants_gradient_[static_cast<std::size_t>(input)];
-    wants_gradient_[static_cast<std::size_t>(id)] = wanted;
+    const auto [first, end] = layout_->of_layer(id);
+    bool wanted = false;
+    for (std::size_t i = first; i < end; ++i) {
+      const Variable& variable = layout_->variables()[i];
+      wanted = wanted || (variable.spec.role == VariableRole::kTrained && learns(variable));
+    }
+    for (const int input : graph_->inputs(id)) wanted = wanted || needed[static_cast<std::size_t>(input)];
+    needed[static_cast<std::size_t>(id)] = wanted;
   }
+  return needed;
+}
+
+void Program::plan_backward() {
+  wants_gradient_ = needed([](const Variable&) { return true; });
   gradient_storage(result_) = memory_.add(stored(result_).bytes(), graph_->size());
   for (int id = result_; id >= 0; --id) {
     if (wants_gradient_[static_cast<std::size_t>(id)]) plan_backward_of(id);
@@ -151,11 +161,14 @@ void Program::forward(const ProgramBinding& binding) const {
   }
 }
 
-void Program::add_gradients(const ProgramBinding& binding, int id, LayerContext& context) const {
+void Program::add_gradients(const ProgramBinding& binding, int id, const Needed& needed,
+                            LayerContext& context) const {
   context.output_gradient = gradient_view(binding, id, gradients_[static_cast<std::size_t>(id)]);
   std::size_t next = 0;
   for (const GradientTarget& target : targets_[static_cast<std::size_t>(id)]) {
-    context.input_gradients.push_back(gradient_view(binding, graph_->inputs(id)[next++], target.storage));
+    const int input = graph_->inputs(id)[next++];
+    const bool wanted = needed[static_cast<std::size_t>(input)];
+    context.input_gradients.push_back(wanted ? gradient_view(binding, input, target.storage) : TensorView{});
   }
   const auto [first, end] = layout_->of_layer(id);
   for (std::size_t i = first; i < end; ++i) {
@@ -168,16 +181,17 @@ void Program::add_gradients(const ProgramBinding& binding, int id, LayerContext&
   }
 }
 
-void Program::backward(const ProgramBinding& binding, const std::function<void(std::int64_t)>& filled) const {
+void Program::backward(const ProgramBinding& binding, const Needed& needed,
+                       const std::function<void(std::int64_t)>& filled) const {
   for (int id = result_; id >= 0; --id) {
-    if (!wants_gradient_[static_cast<std::size_t>(id)]) continue;
+    if (!needed[static_cast<std::size_t>(id)]) continue;
     LayerContext call = context(binding, id);
-    add_gradients(binding, id, call);
+    add_gradients(binding, id, needed, call);
     graph_->layer(id).backward(call);
     std::size_t next = 0;
     for (const GradientTarget& target : targets_[static_cast<std::size_t>(id)]) {
       const std::size_t i = next++;
-      if (target.add_to < 0) continue;
+      if (target.add_to < 0 || !call.input_gradients[i].defined()) continue;
       binding.kernels.accumulate(binding.stream, call.input_gradients[i],
                                  gradient_view(binding, graph_->inputs(id)[i], target.add_to));
     }

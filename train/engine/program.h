@@ -50,9 +50,15 @@ class Program {
   // Where the loss writes its gradient before backward().
   TensorView result_gradient(const ProgramBinding& binding) const;
 
+  // By layer: whether the backward pass runs it, where of the trained variables those learn that `learns` says.
+  using Needed = std::vector<bool>;
+  Needed needed(const std::function<bool(const Variable&)>& learns) const;
+
   void forward(const ProgramBinding& binding) const;
-  // Calls `filled(n)` each time the gradient arena's elements [0, n) have become final.
-  void backward(const ProgramBinding& binding, const std::function<void(std::int64_t)>& filled) const;
+  // The layers that are `needed`; a layer has all of its gradients or none. Calls `filled(n)` each time the
+  // gradient arena's elements [0, n) have become final.
+  void backward(const ProgramBinding& binding, const Needed& needed,
+                const std::function<void(std::int64_t)>& filled) const;
 
  private:
   // Where one input's gradient is written, and where it is added to after that; -1: not.
@@ -76,7 +82,7 @@ class Program {
   TensorView place(const ProgramBinding& binding, int storage, const TensorView& what) const;
   TensorView gradient_view(const ProgramBinding& binding, int id, int storage) const;
   LayerContext context(const ProgramBinding& binding, int id) const;
-  void add_gradients(const ProgramBinding& binding, int id, LayerContext& context) const;
+  void add_gradients(const ProgramBinding& binding, int id, const Needed& needed, LayerContext& context) const;
 
   const Graph* graph_;
   const VariableLayout* layout_;
@@ -90,7 +96,7 @@ class Program {
   std::vector<int> gradients_;    // storage of its gradient; -1: none is wanted
   std::vector<std::vector<int>> saved_;
   std::vector<std::vector<GradientTarget>> targets_;
-  std::vector<bool> wants_gradient_;
+  Needed wants_gradient_;
 };
 
 }  // namespace headrace

@@ -17,7 +17,7 @@ struct OptimizerViews {
   std::array<TensorView, 2> moments;
 };
 
-// Functions submit to the replica's stream, and may be captured.
+// Functions submit to one of the replica's streams, and may be captured.
 class ReplicaArenas {
  public:
   ReplicaArenas(ModelState& model, int replica, Accumulation accumulation);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "headrace/devices/base/error.h"
 
@@ -119,28 +120,48 @@ void UpdatePlan::set_rates(std::uint64_t step, StepScalars& scalars) const {
   }
 }
 
+bool UpdatePlan::learns(const Variable& variable, std::uint64_t step) const {
+  const auto part = std::ranges::find_if(parts_, [&](const Part& each) { return variable.offset < each.end; });
+  const std::optional<std::uint64_t> end =
+      groups_[static_cast<std::size_t>(part->group)].learning_rate.zero_from();
+  return !end || step < *end;
+}
+
+std::vector<std::uint64_t> UpdatePlan::ends() const {
+  std::set<std::uint64_t> ends;
+  for (const Group& group : groups_) {
+    if (const auto end = group.learning_rate.zero_from()) ends.insert(*end);
+  }
+  return {ends.begin(), ends.end()};
+}
+
 void UpdatePlan::submit(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, std::int64_t begin,
                         std::int64_t end, const StepScalars* scalars) const {
-  for (const Part& part : parts_) {
-    const std::int64_t from = std::max(part.begin, begin), to = std::min(part.end, end);
-    if (from < to && !is_muon(part.group)) {
-      submit_part(stream, kernels, arenas.slice(from, to), part.group, scalars);
-    }
+  if (begin == end) return;
+  const auto adams = ranges<AdamOptions>(begin, end);
+  if (!adams.empty()) {
+    kernels.adam(stream, arenas.parameters, arenas.gradients, arenas.moments[0], arenas.moments[1], adams,
+                 scalars);
   }
-  if (begin == end || end != elements_) return;
+  const auto sgds = ranges<SgdOptions>(begin, end);
+  if (!sgds.empty()) {
+    kernels.sgd(stream, arenas.parameters, arenas.gradients, arenas.moments[0], sgds, scalars);
+  }
+  if (end != elements_) return;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     if (is_muon(static_cast<int>(i))) submit_matrices(stream, kernels, arenas, static_cast<int>(i), scalars);
   }
 }
 
-void UpdatePlan::submit_part(Stream& stream, Kernels& kernels, const OptimizerViews& part, int group,
-                             const StepScalars* scalars) const {
-  const UpdateRule& rule = groups_[static_cast<std::size_t>(group)].rule;
-  if (const auto* adam = std::get_if<AdamOptions>(&rule)) {
-    kernels.adam(stream, part.parameters, part.gradients, part.moments[0], part.moments[1], *adam, scalars);
-  } else {
-    kernels.sgd(stream, part.parameters, part.gradients, part.moments[0], std::get<SgdOptions>(rule), scalars);
+template <typename Options>
+std::vector<UpdateRange<Options>> UpdatePlan::ranges(std::int64_t begin, std::int64_t end) const {
+  std::vector<UpdateRange<Options>> found;
+  for (const Part& part : parts_) {
+    const auto* options = std::get_if<Options>(&groups_[static_cast<std::size_t>(part.group)].rule);
+    const std::int64_t from = std::max(part.begin, begin), to = std::min(part.end, end);
+    if (options != nullptr && from < to) found.push_back({from, to, *options});
   }
+  return found;
 }
 
 void UpdatePlan::submit_matrices(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, int group,

@@ -22,7 +22,13 @@ class UpdatePlan {
   // The rates and corrections of the update after `step` others.
   void set_rates(std::uint64_t step, StepScalars& scalars) const;
 
-  // Updates the arenas' elements [begin, end): the calls of a step go through the arenas in order, without gaps.
+  // Whether the update after `step` others, or a later one, moves the variable, a trained one.
+  bool learns(const Variable& variable, std::uint64_t step) const;
+  // The steps, in ascending order, from which on some variable does not learn any more.
+  std::vector<std::uint64_t> ends() const;
+
+  // Updates the arenas' elements [begin, end), with one call for each kind of rule among them: the calls of a step
+  // go through the arenas in order, without gaps.
   // Matrices of Muon are updated together, with the last elements.
   void submit(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, std::int64_t begin, std::int64_t end,
               const StepScalars* scalars) const;
@@ -43,8 +49,9 @@ class UpdatePlan {
   void add_parts(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer);
   void add_part(const Variable& variable, int group);
   bool is_muon(int group) const;
-  void submit_part(Stream& stream, Kernels& kernels, const OptimizerViews& part, int group,
-                   const StepScalars* scalars) const;
+  // Of the arenas' elements [begin, end) those under rules of this kind.
+  template <typename Options>
+  std::vector<UpdateRange<Options>> ranges(std::int64_t begin, std::int64_t end) const;
   void submit_matrices(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, int group,
                        const StepScalars* scalars) const;
 

@@ -244,24 +244,25 @@ void CudaKernels::softmax(Stream& stream, const TensorView& logits, const Tensor
 }
 
 void CudaKernels::adam(Stream& stream, const TensorView& parameters, const TensorView& gradients,
-                       const TensorView& first_moment, const TensorView& second_moment, const AdamOptions& options,
-                       const StepScalars* scalars) {
+                       const TensorView& first_moment, const TensorView& second_moment,
+                       std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) {
   for (const TensorView& view : {parameters, gradients, first_moment, second_moment}) {
     check::same("adam", view, parameters);
   }
-  check::group("adam", options.group);
+  check::ranges("adam", ranges, parameters);
   submit(stream, "adam", [&](cudaStream_t on) {
-    return cuda::adam(parameters, gradients, first_moment, second_moment, options, scalars, on);
+    return cuda::adam(parameters, gradients, first_moment, second_moment, ranges, scalars, on);
   });
 }
 
 void CudaKernels::sgd(Stream& stream, const TensorView& parameters, const TensorView& gradients,
-                      const TensorView& velocity, const SgdOptions& options, const StepScalars* scalars) {
+                      const TensorView& velocity, std::span<const UpdateRange<SgdOptions>> ranges,
+                      const StepScalars* scalars) {
   for (const TensorView& view : {parameters, gradients}) check::same("sgd", view, parameters);
-  if (options.momentum != 0) check::same("sgd", velocity, parameters);
-  check::group("sgd", options.group);
+  check::velocity(velocity, ranges, parameters);
+  check::ranges("sgd", ranges, parameters);
   submit(stream, "sgd",
-         [&](cudaStream_t on) { return cuda::sgd(parameters, gradients, velocity, options, scalars, on); });
+         [&](cudaStream_t on) { return cuda::sgd(parameters, gradients, velocity, ranges, scalars, on); });
 }
 
 void CudaKernels::muon(Stream& stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,

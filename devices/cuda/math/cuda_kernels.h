@@ -75,10 +75,10 @@ class CudaKernels final : public Kernels {
   void softmax(Stream& stream, const TensorView& logits, const TensorView& probabilities) override;
 
   void adam(Stream& stream, const TensorView& parameters, const TensorView& gradients,
-            const TensorView& first_moment, const TensorView& second_moment, const AdamOptions& options,
-            const StepScalars* scalars) override;
+            const TensorView& first_moment, const TensorView& second_moment,
+            std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) override;
   void sgd(Stream& stream, const TensorView& parameters, const TensorView& gradients, const TensorView& velocity,
-           const SgdOptions& options, const StepScalars* scalars) override;
+           std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars) override;
   void muon(Stream& stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,
             const StepScalars* scalars) override;
 

@@ -1,24 +1,27 @@
 // The optimizers as work for threads: every parameter on its own. Private to the CUDA backend.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "headrace/devices/cuda/math/element.h"
-#include "headrace/devices/cuda/math/elementwise_work.h"
+#include "headrace/devices/cuda/math/host_device.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cuda {
 
-struct Adam {
+struct AdamRule {
+  using Options = AdamOptions;
+
   float* parameters;
   const float* gradients;
   float* first;
   float* second;
-  AdamOptions options;
   const StepScalars* scalars;
 
   template <int kWidth>
-  HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
+  HEADRACE_HOST_DEVICE void run(const AdamOptions& options, std::int64_t at) const {
     const float learning_rate = scalars->learning_rates[options.group];
     const float keep = 1.0F - learning_rate * options.weight_decay;
     const float rate = learning_rate * scalars->beta1_correction;
@@ -39,72 +42,116 @@ struct Adam {
   }
 };
 
-// Without momentum there is no velocity.
-struct Descend {
+struct SgdRule {
+  using Options = SgdOptions;
+
   float* parameters;
   const float* gradients;
-  SgdOptions options;
+  float* velocity;  // may be null where no range has a momentum
   const StepScalars* scalars;
 
   template <int kWidth>
-  HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
+  HEADRACE_HOST_DEVICE void run(const SgdOptions& options, std::int64_t at) const {
     const float rate = scalars->learning_rates[options.group];
     const Pack<float, kWidth> gradient = load_pack<kWidth>(gradients + at);
     Pack<float, kWidth> w = load_pack<kWidth>(parameters + at);
-    for (int k = 0; k < kWidth; ++k) {
-      w.values[k] -= rate * (gradient.values[k] + options.weight_decay * w.values[k]);
+    if (options.momentum == 0) {
+      descend(options, rate, gradient, w);
+    } else {
+      Pack<float, kWidth> v = load_pack<kWidth>(velocity + at);
+      roll(options, rate, gradient, w, v);
+      store_pack(velocity + at, v);
     }
     store_pack(parameters + at, w);
   }
-};
 
-struct Momentum {
-  float* parameters;
-  const float* gradients;
-  float* velocity;
-  SgdOptions options;
-  const StepScalars* scalars;
-
+ private:
   template <int kWidth>
-  HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
-    const float rate = scalars->learning_rates[options.group];
-    // Nesterov looks one step of momentum ahead: gradient + momentum * v; plain momentum moves by v.
+  HEADRACE_HOST_DEVICE static void descend(const SgdOptions& options, float rate,
+                                           const Pack<float, kWidth>& gradient, Pack<float, kWidth>& w) {
+    for (int k = 0; k < kWidth; ++k) {
+      w.values[k] -= rate * (gradient.values[k] + options.weight_decay * w.values[k]);
+    }
+  }
+  // Nesterov looks one step of momentum ahead: gradient + momentum * v; plain momentum moves by v.
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE static void roll(const SgdOptions& options, float rate, const Pack<float, kWidth>& gradient,
+                                        Pack<float, kWidth>& w, Pack<float, kWidth>& v) {
     const float gradient_share = options.nesterov ? 1.0F : 0.0F;
     const float velocity_share = options.nesterov ? options.momentum : 1.0F;
-    const Pack<float, kWidth> gradient = load_pack<kWidth>(gradients + at);
-    Pack<float, kWidth> w = load_pack<kWidth>(parameters + at);
-    Pack<float, kWidth> v = load_pack<kWidth>(velocity + at);
     for (int k = 0; k < kWidth; ++k) {
       const float g = gradient.values[k] + options.weight_decay * w.values[k];
       v.values[k] = options.momentum * v.values[k] + g;
       w.values[k] -= rate * (gradient_share * g + velocity_share * v.values[k]);
     }
-    store_pack(velocity + at, v);
-    store_pack(parameters + at, w);
   }
 };
 
+inline constexpr int kMaxRanges = 32;  // of one launch: with their options they are the kernel's argument
+
+// Up to kMaxRanges of an arena, each cut into tiles of kTile elements from its begin on, the last one smaller.
+template <typename Rule, int kTile>
+struct RangesUpdate {
+  struct Range {
+    std::int64_t first_tile, begin, end;
+    typename Rule::Options options;
+  };
+
+  Rule rule;
+  int count = 0;
+  std::int64_t tiles = 0;
+  Range ranges[kMaxRanges] = {};
+
+  void add(const UpdateRange<typename Rule::Options>& range) {
+    ranges[count++] = {tiles, range.begin, range.end, range.options};
+    tiles += (range.end - range.begin + kTile - 1) / kTile;
+  }
+
+  template <int>
+  HEADRACE_HOST_DEVICE void run(std::int64_t tile) const {
+    int of = 0;
+    while (of + 1 < count && ranges[of + 1].first_tile <= tile) ++of;
+    const Range& range = ranges[of];
+    std::int64_t at = range.begin + (tile - range.first_tile) * kTile;
+    if (at + kTile <= range.end) return rule.template run<kTile>(range.options, at);
+    for (; at < range.end; ++at) rule.template run<1>(range.options, at);
+  }
+};
+
+// One launch for every kMaxRanges. `fits`: the arenas do, in packs.
+template <typename Rule, typename Launcher>
+void submit_ranges(Launcher& launch, const Rule& rule, std::span<const UpdateRange<typename Rule::Options>> ranges,
+                   bool fits) {
+  constexpr int kPack = 4;
+  const bool begin_packs = std::ranges::all_of(ranges, [](const auto& range) { return range.begin % kPack == 0; });
+  by_width<kPack>(fits && begin_packs, [&](auto width) {
+    for (std::size_t done = 0; done < ranges.size(); done += kMaxRanges) {
+      RangesUpdate<Rule, width()> work{.rule = rule};
+      for (const auto& range : ranges.subspan(done, std::min<std::size_t>(kMaxRanges, ranges.size() - done))) {
+        work.add(range);
+      }
+      launch.template flat<1>(work, work.tiles);
+    }
+  });
+}
+
 template <typename Launcher>
 void submit_adam(Launcher& launch, const TensorView& parameters, const TensorView& gradients,
-                 const TensorView& first, const TensorView& second, const AdamOptions& options,
-                 const StepScalars* scalars) {
-  submit_flat<4>(
+                 const TensorView& first, const TensorView& second,
+                 std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) {
+  submit_ranges(
       launch,
-      Adam{parameters.as<float>(), gradients.as<float>(), first.as<float>(), second.as<float>(), options, scalars},
-      parameters.elements(), packs_fit(4, parameters, gradients, first, second));
+      AdamRule{parameters.as<float>(), gradients.as<float>(), first.as<float>(), second.as<float>(), scalars},
+      ranges, packs_fit(4, parameters, gradients, first, second));
 }
 
 template <typename Launcher>
 void submit_sgd(Launcher& launch, const TensorView& parameters, const TensorView& gradients,
-                const TensorView& velocity, const SgdOptions& options, const StepScalars* scalars) {
-  const bool fits = packs_fit(4, parameters, gradients);
-  if (options.momentum == 0) {
-    return submit_flat<4>(launch, Descend{parameters.as<float>(), gradients.as<float>(), options, scalars},
-                          parameters.elements(), fits);
-  }
-  submit_flat<4>(launch,
-                 Momentum{parameters.as<float>(), gradients.as<float>(), velocity.as<float>(), options, scalars},
-                 parameters.elements(), fits && packs_fit(4, velocity));
+                const TensorView& velocity, std::span<const UpdateRange<SgdOptions>> ranges,
+                const StepScalars* scalars) {
+  const bool fits = packs_fit(4, parameters, gradients) && (!velocity.defined() || packs_fit(4, velocity));
+  submit_ranges(launch, SgdRule{parameters.as<float>(), gradients.as<float>(), velocity.as<float>(), scalars},
+                ranges, fits);
 }
 
 }  // namespace headrace::cuda

@@ -6,17 +6,17 @@
 namespace headrace::cuda {
 
 cudaError_t adam(const TensorView& parameters, const TensorView& gradients, const TensorView& first_moment,
-                 const TensorView& second_moment, const AdamOptions& options, const StepScalars* scalars,
-                 cudaStream_t stream) {
+                 const TensorView& second_moment, std::span<const UpdateRange<AdamOptions>> ranges,
+                 const StepScalars* scalars, cudaStream_t stream) {
   CudaLauncher launch(stream);
-  submit_adam(launch, parameters, gradients, first_moment, second_moment, options, scalars);
+  submit_adam(launch, parameters, gradients, first_moment, second_moment, ranges, scalars);
   return launch.status();
 }
 
 cudaError_t sgd(const TensorView& parameters, const TensorView& gradients, const TensorView& velocity,
-                const SgdOptions& options, const StepScalars* scalars, cudaStream_t stream) {
+                std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars, cudaStream_t stream) {
   CudaLauncher launch(stream);
-  submit_sgd(launch, parameters, gradients, velocity, options, scalars);
+  submit_sgd(launch, parameters, gradients, velocity, ranges, scalars);
   return launch.status();
 }
 

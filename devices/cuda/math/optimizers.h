@@ -4,14 +4,16 @@
 
 #include <cuda_runtime_api.h>
 
+#include <span>
+
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cuda {
 
 cudaError_t adam(const TensorView& parameters, const TensorView& gradients, const TensorView& first_moment,
-                 const TensorView& second_moment, const AdamOptions& options, const StepScalars* scalars,
-                 cudaStream_t stream);
+                 const TensorView& second_moment, std::span<const UpdateRange<AdamOptions>> ranges,
+                 const StepScalars* scalars, cudaStream_t stream);
 cudaError_t sgd(const TensorView& parameters, const TensorView& gradients, const TensorView& velocity,
-                const SgdOptions& options, const StepScalars* scalars, cudaStream_t stream);
+                std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars, cudaStream_t stream);
 
 }  // namespace headrace::cuda

@@ -155,6 +155,7 @@ class ForeignStream final : public Stream {
   void synchronize() override {}
   void record(Event&) override {}
   void wait(const Event&) override {}
+  void follow(Stream&) override {}
   void copy(void*, const void*, std::size_t) override {}
   void fill(void*, unsigned char, std::size_t) override {}
   void call(std::function<void()>) override {}

@@ -1,0 +1,264 @@
+// Replicas with memory of their own sum gradients beside the backward pass; that changes when, never what.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/support/gate.h"
+#include "headrace/tests/support/twin_kernels.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/trainer.h"
+
+namespace headrace {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// A GPU's kernels on the host, with more submitted before the loss and behind the gradient of weights.
+class HookedKernels final : public test::TwinKernels {
+ public:
+  using TwinKernels::TwinKernels;
+
+  std::function<void(Stream&)> before_loss;
+  std::function<void(Stream&, const TensorView& weights)> after_gradient;
+
+  void softmax_cross_entropy(Stream& stream, const TensorView& logits, const TensorView& labels,
+                             float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
+                             MetricSums* sums) override {
+    if (before_loss) before_loss(stream);
+    TwinKernels::softmax_cross_entropy(stream, logits, labels, label_smoothing, scalars, dlogits, sums);
+  }
+  void dense_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
+                              const TensorView& dweights, const TensorView& dbias, Precision precision) override {
+    TwinKernels::dense_backward_weights(stream, x, dy, dweights, dbias, precision);
+    if (after_gradient) after_gradient(stream, dweights);
+  }
+};
+
+class HookedTwin final : public test::TwinDevice {
+ public:
+  explicit HookedTwin(std::unique_ptr<Device> cpu) : TwinDevice(std::move(cpu)), hooked_(this->inner()) {}
+
+  HookedKernels* kernels() noexcept override { return &hooked_; }
+
+ private:
+  HookedKernels hooked_;
+};
+
+// The same replica with the host's memory: it sums on its compute stream.
+class InPlaceTwin final : public test::TwinDevice {
+ public:
+  explicit InPlaceTwin(std::unique_ptr<Device> cpu) : TwinDevice(std::move(cpu)), info_(TwinDevice::info()) {
+    info_.host_memory = true;
+  }
+  const DeviceInfo& info() const noexcept override { return info_; }
+
+ private:
+  DeviceInfo info_;
+};
+
+template <typename Twin>
+DeviceGroup group_of(int replicas) {
+  std::vector<std::unique_ptr<Device>> devices;
+  for (int r = 0; r < replicas; ++r) {
+    devices.push_back(std::make_unique<Twin>(backends().front()->open(0, "cpu:" + std::to_string(r), replicas)));
+  }
+  return DeviceGroup(std::move(devices));
+}
+
+HookedKernels& hooks(DeviceGroup& devices, int replica) {
+  return *dynamic_cast<HookedTwin&>(devices[replica]).kernels();
+}
+
+// A hang would be the failure: it shall be one line of a report.
+bool eventually(const Event& event) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!event.ready() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  return event.ready();
+}
+
+Dataset data() { return test::blobs(48).batch({.global = 8}); }
+
+// --- when ---
+
+TEST(Overlap, AStreamOfItsOwnIsForSeveralReplicasWithMemoryOfTheirOwn) {
+  const auto apart = [](DeviceGroup devices) {
+    return Strategy(devices, {.announce = Announce::kNo}).streams(0).apart();
+  };
+  EXPECT_TRUE(apart(test::twin_devices(2)));
+  EXPECT_FALSE(apart(test::twin_devices(1)));
+  EXPECT_FALSE(apart(open_devices("cpu:2")));
+}
+
+TEST(Overlap, ABucketIsSummedBeforeTheBackwardPassEnds) {
+  DeviceGroup devices = group_of<HookedTwin>(2);
+  Strategy strategy(devices, {.announce = Announce::kNo});
+  const auto summed = devices[0].create_event();
+  test::Gate gate;
+  // The first layer's gradients come last: by then those of the second have left.
+  hooks(devices, 0).after_gradient = [&](Stream& stream, const TensorView& weights) {
+    if (weights.shape != Shape{16, 8}) return;
+    strategy.streams(0).communication.record(*summed);
+    stream.call(gate.blocker());
+  };
+  Model model = test::compiled(strategy, test::small_mlp);
+  Loader loader(data(), devices);
+  Trainer trainer(strategy, model, loader, {.buckets = {.bucket_bytes_apart = 64}});
+  const std::vector<float> before = model.read_variable("dense/weights");
+  trainer.step();
+  EXPECT_TRUE(eventually(*summed));
+  gate.open();
+  trainer.finish();
+  EXPECT_NE(model.read_variable("dense/weights"), before);
+}
+
+TEST(Overlap, TheBackwardPassDoesNotWaitForASum) {
+  DeviceGroup devices = group_of<HookedTwin>(2);
+  Strategy strategy(devices, {.announce = Announce::kNo});
+  const auto backward_done = devices[0].create_event();
+  test::Gate gate;
+  hooks(devices, 0).after_gradient = [&](Stream& stream, const TensorView& weights) {
+    if (weights.shape == Shape{16, 8}) stream.record(*backward_done);
+  };
+  hooks(devices, 1).before_loss = [&](Stream& stream) { stream.call(gate.blocker()); };
+  Model model = test::compiled(strategy, test::small_mlp);
+  Loader loader(data(), devices);
+  Trainer trainer(strategy, model, loader, {.buckets = {.bucket_bytes_apart = 64}});
+  trainer.step();
+  EXPECT_TRUE(eventually(*backward_done)) << "while the other replica has nothing to sum yet";
+  gate.open();
+  trainer.finish();
+  model.check_mirrored();
+}
+
+// --- what ---
+
+struct Recipe {
+  Net net = test::small_cnn;
+  Optimizer optimizer = test::grouped();
+  std::int64_t bucket_bytes = 64;
+  int accumulate = 1;
+};
+
+std::vector<std::vector<float>> weights_after(DeviceGroup devices, const Recipe& run) {
+  Strategy strategy(devices, {.announce = Announce::kNo});
+  Model model = test::compiled(strategy, run.net, run.optimizer);
+  Loader loader(test::blobs(53, {6, 6, 2}).batch({.global = 8}), devices, {.epochs = 2});
+  Trainer trainer(strategy, model, loader,
+                  {.accumulate = run.accumulate,
+                   .mirror_check_every = 1,
+                   .buckets = {.bucket_bytes = run.bucket_bytes, .bucket_bytes_apart = run.bucket_bytes}});
+  while (trainer.step()) {
+  }
+  trainer.finish();
+  std::vector<std::vector<float>> weights;
+  for (const std::string& name : model.variable_names()) weights.push_back(model.read_variable(name));
+  return weights;
+}
+
+class OverlapTest : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(R, OverlapTest, testing::Values(1, 2, 4));
+
+TEST_P(OverlapTest, WeightsAreTheSameBitsForAllSizesOfBucketsAndAsWithoutIt) {
+  const Recipe recipes[]{{}, {.accumulate = 3}, {.net = test::norm_cnn, .optimizer = adam(1e-2F)}};
+  for (Recipe run : recipes) {
+    const auto expected = weights_after(group_of<InPlaceTwin>(GetParam()), run);
+    for (const std::int64_t bytes : {4, 64, 300, 1 << 20}) {
+      run.bucket_bytes = bytes;
+      EXPECT_EQ(weights_after(test::twin_devices(GetParam()), run), expected)
+          << bytes << " bytes, " << run.accumulate << " batches a step";
+    }
+  }
+}
+
+TEST_P(OverlapTest, TrainsAsOneReplicaDoes) {
+  const auto one = weights_after(test::twin_devices(1), {});
+  const auto several = weights_after(test::twin_devices(GetParam()), {});
+  for (std::size_t v = 0; v < one.size(); ++v) {
+    for (std::size_t i = 0; i < one[v].size(); ++i) ASSERT_NEAR(several[v][i], one[v][i], 1e-4) << v;
+  }
+}
+
+// --- what goes wrong ---
+
+class OverlapFailureTest : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(R, OverlapFailureTest, testing::Values(2, 4));
+
+void expect_named(Trainer& trainer, int victim, const char* message) {
+  try {
+    while (trainer.step()) {
+    }
+    trainer.finish();
+    FAIL();
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("replica " + std::to_string(victim)), HasSubstr(message)));
+  }
+}
+
+TEST_P(OverlapFailureTest, AReplicaThatFailsBetweenStepsIsNamed) {
+  DeviceGroup devices = test::twin_devices(GetParam());
+  Strategy strategy(devices, {.announce = Announce::kNo});
+  Model model = test::compiled(strategy, test::small_mlp);
+  {
+    Loader loader(data(), devices);
+    Trainer trainer(strategy, model, loader, {.buckets = {.bucket_bytes_apart = 64}});
+    trainer.step();
+    trainer.finish();
+    strategy.stream(GetParam() - 1).call([] { throw Error(ErrorCode::kDevice, "a bit flipped"); });
+    expect_named(trainer, GetParam() - 1, "a bit flipped");
+  }
+  for (const std::string& name : model.variable_names()) model.write_variable(name, model.read_variable(name));
+  model.compile({});
+  EXPECT_EQ(model.fit(data(), {.verbose = 0}).epochs(), 1U);
+  model.check_mirrored();
+}
+
+// Its first buckets have left, the others never will.
+TEST_P(OverlapFailureTest, AReplicaThatFailsWithinTheBackwardPassIsNamed) {
+  for (const Shape& layer : {Shape{4, 16}, Shape{16, 8}}) {
+    DeviceGroup devices = group_of<HookedTwin>(GetParam());
+    Strategy strategy(devices, {.announce = Announce::kNo});
+    const auto steps = std::make_shared<int>(0);
+    hooks(devices, 1).after_gradient = [&](Stream& stream, const TensorView& weights) {
+      if (weights.shape != layer) return;
+      stream.call([steps] {
+        if (++*steps == 3) throw Error(ErrorCode::kDevice, "a bit flipped");
+      });
+    };
+    Model model = test::compiled(strategy, test::small_mlp);
+    Loader loader(data(), devices);
+    Trainer trainer(strategy, model, loader, {.buckets = {.bucket_bytes_apart = 64}});
+    expect_named(trainer, 1, "a bit flipped");
+  }
+}
+
+TEST(Overlap, AFailureOfOneReplicaReleasesTheOthersThatSumAlready) {
+  DeviceGroup devices = group_of<HookedTwin>(2);
+  Strategy strategy(devices, {.announce = Announce::kNo});
+  const auto backward_done = devices[0].create_event();
+  test::Gate gate;
+  hooks(devices, 0).after_gradient = [&](Stream& stream, const TensorView& weights) {
+    if (weights.shape == Shape{16, 8}) stream.record(*backward_done);
+  };
+  hooks(devices, 1).before_loss = [&](Stream& stream) {
+    stream.call(gate.blocker());
+    stream.call([] { throw Error(ErrorCode::kDevice, "no more"); });
+  };
+  Model model = test::compiled(strategy, test::small_mlp);
+  Loader loader(data(), devices);
+  Trainer trainer(strategy, model, loader, {.buckets = {.bucket_bytes_apart = 64}});
+  trainer.step();
+  EXPECT_TRUE(eventually(*backward_done));  // this replica waits for the other's sums now
+  gate.open();
+  expect_named(trainer, 1, "no more");
+}
+
+}  // namespace
+}  // namespace headrace

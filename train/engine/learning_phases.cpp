@@ -1,0 +1,39 @@
+#include "headrace/train/engine/learning_phases.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace headrace {
+namespace {
+
+std::vector<LearningPhase::Slice> silent_slices(const VariableLayout& layout, int layers,
+                                                const Program::Needed& needed) {
+  std::vector<LearningPhase::Slice> silent;
+  for (int id = 0; id < layers; ++id) {
+    if (needed[static_cast<std::size_t>(id)]) continue;
+    const auto [first, end] = layout.of_layer(id);
+    for (std::size_t i = first; i < end; ++i) {
+      const Variable& variable = layout.variables()[i];
+      if (variable.spec.role != VariableRole::kTrained) continue;
+      silent.push_back({variable.offset, variable.offset + variable.spec.shape.elements()});
+    }
+  }
+  return silent;
+}
+
+}  // namespace
+
+std::vector<LearningPhase> learning_phases(const Program& program, const VariableLayout& layout, int layers,
+                                           const UpdatePlan& plan) {
+  std::vector<LearningPhase> phases{{.begin = 0, .needed = program.needed([](const Variable&) { return true; })}};
+  for (const std::uint64_t begin : plan.ends()) {
+    auto needed = program.needed([&](const Variable& variable) { return plan.learns(variable, begin); });
+    if (needed == phases.back().needed || std::ranges::count(needed, true) == 0) continue;
+    auto silent = silent_slices(layout, layers, needed);
+    if (begin == 0) phases.clear();
+    phases.push_back({.begin = begin, .needed = std::move(needed), .silent = std::move(silent)});
+  }
+  return phases;
+}
+
+}  // namespace headrace
