@@ -16,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/train/fit_options.h"
 #include "headrace/train/metrics.h"
@@ -30,6 +31,7 @@ struct TrainerOptions {
   int in_flight = 3;       // batches submitted ahead of the slowest replica
   NanPolicy nan = NanPolicy::kStop;
   std::uint64_t mirror_check_every = 0;
+  std::shared_ptr<Trace> trace = {};  // is given a ring for each replica's device; null: nothing is traced
 };
 
 // One global batch: every replica's share, in replica order.
