@@ -37,6 +37,11 @@ class Device : public BufferOwner {
  public:
   virtual const DeviceInfo& info() const noexcept = 0;
   virtual MemoryUse memory_use() const noexcept = 0;
+  // Bytes of device memory that could be allocated now, as far as the device knows.
+  virtual std::uint64_t free_bytes() const {
+    const std::uint64_t used = memory_use().device_bytes;
+    return info().memory_bytes > used ? info().memory_bytes - used : 0;
+  }
 
   virtual std::unique_ptr<Stream> create_stream() = 0;
   virtual std::unique_ptr<Event> create_event() = 0;

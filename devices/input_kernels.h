@@ -25,11 +25,13 @@ enum class PixelBorder {
 
 // All views are in the device's memory and contiguous.
 struct PixelConversion {
-  TensorView pixels;        // u8 (N, H, W, C)
+  TensorView pixels;        // u8 (N, H, W, C), or (M, H, W, C) with picks
   TensorView scale, shift;  // f32 (C)
   TensorView out;           // f32, (N, h, w, C) or (N, C, h, w)
   ImageLayout layout = ImageLayout::kChannelsLast;
 
+  // i32 (N): the image in [0, M) of which each example is made; nobody checks. Undefined: one after another.
+  TensorView picks = {};
   // i32 (N, 3), a PixelWindow of h x w pixels each, which must lie within its padded image: nobody checks.
   // Undefined: every image as a whole, h x w being H x W and `pad` 0.
   TensorView windows = {};
@@ -42,8 +44,9 @@ class InputKernels {
  public:
   virtual ~InputKernels() = default;
 
-  // out = pixel * scale[c] + shift[c], the product rounded before the sum, of the pixels in each image's window,
-  // in one pass and in stream order. Throws ConfigError at once when shapes or types do not fit. May be captured.
+  // out = pixel * scale[c] + shift[c], the product rounded before the sum, of the pixels in each picked image's
+  // window, in one pass and in stream order. Throws ConfigError at once when shapes or types do not fit. May be
+  // captured.
   virtual void convert_pixels(Stream& stream, const PixelConversion& conversion) = 0;
 };
 
@@ -51,15 +54,15 @@ class InputKernels {
 inline constexpr std::int64_t kMaxImageElements = std::int64_t{1} << 30;
 inline constexpr std::int64_t kMaxPixelPadding = std::int64_t{1} << 20;
 
-// Windows of an image of (N, H, W, C) give an output of (N, h, w, C).
+// Windows of images of (M, H, W, C) give an output of (N, h, w, C).
 inline void check_pixel_windows(const PixelConversion& conversion, const Shape& in, const Shape& out) {
   if (!conversion.windows.defined()) {
     if (conversion.pad == 0) return;
     throw ConfigError("a padding of " + std::to_string(conversion.pad) + " without windows: nobody would see it");
   }
   const std::int64_t pad = conversion.pad;
-  if (conversion.windows.dtype != DType::kI32 || !(conversion.windows.shape == Shape{in[0], 3})) {
-    throw ConfigError("windows must be int32, three numbers for each image of " + in.to_string());
+  if (conversion.windows.dtype != DType::kI32 || !(conversion.windows.shape == Shape{out[0], 3})) {
+    throw ConfigError("windows must be int32, three numbers for each image of " + out.to_string());
   }
   const bool reflects = conversion.border == PixelBorder::kReflect;
   if (pad < 0 || pad > kMaxPixelPadding || (reflects && (pad >= in[1] || pad >= in[2]))) {
@@ -73,10 +76,17 @@ inline void check_pixel_windows(const PixelConversion& conversion, const Shape& 
 
 // The check that every implementation makes first.
 inline void check_pixel_conversion(const PixelConversion& conversion) {
-  const Shape& in = conversion.pixels.shape;
+  Shape in = conversion.pixels.shape;
   if (in.rank() != 4 || conversion.pixels.dtype != DType::kU8) {
     throw ConfigError("pixels must be uint8 of shape (N, H, W, C), not " +
                       std::string(to_string(conversion.pixels.dtype)) + " " + in.to_string());
+  }
+  if (conversion.picks.defined()) {
+    if (conversion.picks.dtype != DType::kI32 || conversion.picks.shape.rank() != 1) {
+      throw ConfigError("picks must be int32, one number for each example, not " +
+                        std::string(to_string(conversion.picks.dtype)) + " " + conversion.picks.shape.to_string());
+    }
+    in = in.without_front().with_front(conversion.picks.shape[0]);
   }
   const bool last = conversion.layout == ImageLayout::kChannelsLast;
   Shape out = last ? in : Shape{in[0], in[3], in[1], in[2]};

@@ -5,6 +5,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/engine/device_split.h"
 #include "headrace/pipeline/engine/planner.h"
+#include "headrace/pipeline/engine/resident_choice.h"
 #include "headrace/pipeline/engine/selection.h"
 #include "headrace/pipeline/plan.h"
 #include "headrace/pipeline/sources/padded_source.h"
@@ -160,9 +161,12 @@ Dataset Dataset::prefetch(int batches) const {
 
 std::string Dataset::explain() const { return explain_plan(make_stream_plan(plan_)); }
 
-std::string Dataset::explain(const DeviceGroup& devices, ConvertAt at) const {
+std::string Dataset::explain(const DeviceGroup& devices, ConvertAt at, Residency resident) const {
   const StreamPlan plan = make_stream_plan(plan_);
-  return explain_plan(plan, split_for_devices(plan, devices, at));
+  const DeviceSplit split = split_for_devices(plan, devices, at);
+  const std::string text = explain_plan(plan, split);
+  if (!plan.batch) return text;
+  return text + explain_residency(choose_residency(plan, split, devices, {.residency = resident}));
 }
 
 std::uint64_t Dataset::size() const { return make_stream_plan(plan_).index_map(0).size(); }

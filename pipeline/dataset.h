@@ -13,6 +13,7 @@
 #include "headrace/pipeline/convert_at.h"
 #include "headrace/pipeline/operation.h"
 #include "headrace/pipeline/record_filter.h"
+#include "headrace/pipeline/residency.h"
 #include "headrace/pipeline/source.h"
 
 namespace headrace {
@@ -104,8 +105,10 @@ class Dataset {
 
   // The plan after push-down, one stage a line. Throws ConfigError where the plan makes no sense.
   std::string explain() const;
-  // The same for these devices: which operations they do themselves, and why or why not.
-  std::string explain(const DeviceGroup& devices, ConvertAt at = ConvertAt::kAuto) const;
+  // The same for these devices: which operations they do themselves, whether they keep the samples of a run of
+  // several epochs, and why or why not.
+  std::string explain(const DeviceGroup& devices, ConvertAt at = ConvertAt::kAuto,
+                      Residency resident = Residency::kAuto) const;
 
   // Records in one epoch.
   std::uint64_t size() const;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "headrace/devices/base/trace.h"
 #include "headrace/devices/device_group.h"
 #include "headrace/pipeline/batch.h"
 #include "headrace/pipeline/choice.h"
@@ -14,6 +15,7 @@
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/error_policy.h"
 #include "headrace/pipeline/loader_state.h"
+#include "headrace/pipeline/residency.h"
 #include "headrace/pipeline/stats.h"
 
 namespace headrace {
@@ -27,8 +29,11 @@ struct LoaderOptions {
   std::optional<LoaderState> start = {};  // continue from here; ConfigError when it belongs to another stream
   double stall_timeout_seconds = 120;     // next() fails, naming the stage waited for, after this long; 0: never
   std::size_t trace_spans = 0;            // the latest spans kept of each thread; 0: nothing is traced
+  std::shared_ptr<Trace> trace = {};      // another's trace, to which this run adds its threads
 
   ConvertAt convert = ConvertAt::kAuto;  // where u8 images become f32 for devices with memory of their own
+
+  Residency resident = Residency::kAuto;  // whether such devices keep the u8 images of a run of several epochs
 
   ErrorPolicy errors = {};  // of records that cannot be used
 
@@ -39,6 +44,9 @@ struct LoaderOptions {
   std::uint64_t pinned_budget_bytes = 0;  // batches in pinned memory
   int cpu_budget = 0;                     // compute threads at most; 0: one a processor
   int reader_limit = 8;                   // readers at most, where they are chosen
+  // Of each device's memory, for the samples it keeps: those that it does not hold are not kept. 0: as Residency
+  // says.
+  std::uint64_t resident_budget_bytes = 0;
 
   // Once this many batches were made (the ring's size at least), the same bytes are handed out again and again:
   // nothing is read, decoded or operated on. What a trainer reaches with it is its own ceiling. Such a stream has

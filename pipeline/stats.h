@@ -26,6 +26,8 @@ struct LoaderStats {
   int slots = 0;                     // batches that fit into the ring
   std::uint64_t memory_bytes = 0;    // charged to the memory budget: batches, working memory, records read ahead
   std::uint64_t pinned_bytes = 0;    // charged to the pinned budget
+  std::uint64_t kept_records = 0;    // that the devices keep
+  std::uint64_t kept_bytes = 0;      // of each device, for all that it will keep
   CacheCounters cache = {};
   std::uint64_t bad_records = 0;        // of the batches handed out: skipped, or others in their place
   std::uint64_t read_retries = 0;       // reads that the system refused and that were tried again

@@ -33,6 +33,11 @@ void CommonOptions::add_to(CLI::App& command) {
   command.add_option("--convert", convert, "where uint8 images become float32 for a GPU: auto, host or device")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "host", "device"}));
+  command
+      .add_option("--resident", resident,
+                  "whether a GPU keeps the uint8 images of a run of several epochs: auto, never or always")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "never", "always"}));
   command.add_option("--json", json, "results as JSON lines into this file, - for standard output");
 }
 
@@ -43,6 +48,11 @@ ErrorPolicy CommonOptions::error_policy() const {
 ConvertAt CommonOptions::convert_at() const {
   if (convert == "host") return ConvertAt::kHost;
   return convert == "device" ? ConvertAt::kDevice : ConvertAt::kAuto;
+}
+
+Residency CommonOptions::residency() const {
+  if (resident == "never") return Residency::kNever;
+  return resident == "always" ? Residency::kAlways : Residency::kAuto;
 }
 
 std::shared_ptr<SampleCache> CommonOptions::open_cache() const {

@@ -10,6 +10,7 @@
 #include "headrace/cache/sample_cache.h"
 #include "headrace/pipeline/convert_at.h"
 #include "headrace/pipeline/error_policy.h"
+#include "headrace/pipeline/residency.h"
 
 namespace CLI {
 class App;
@@ -30,12 +31,14 @@ struct CommonOptions {
   double most_bad = ErrorPolicy{}.most_bad;
   std::filesystem::path quarantine = {};
   std::string convert = "auto";
+  std::string resident = "auto";
   std::string json = {};  // a file, "-" for standard output, empty for none
 
   void add_to(CLI::App& command);
 
   ErrorPolicy error_policy() const;
   ConvertAt convert_at() const;
+  Residency residency() const;
   // Null for "none"; anything but none and memory is a folder.
   std::shared_ptr<SampleCache> open_cache() const;
   // Says on standard error why a cache that was opened here stores nothing more.

@@ -88,7 +88,7 @@ void explain(ExplainOptions options) {
   JsonLines json(options.common.json);
   const Dataset dataset = options.open();
   DeviceGroup devices = options.devices();
-  const std::string plan = dataset.explain(devices, options.common.convert_at());
+  const std::string plan = dataset.explain(devices, options.common.convert_at(), options.common.residency());
   std::fputs(plan.c_str(), json.people());
   if (options.seconds == 0 && options.trace.empty()) return json.write({{"plan", plan}});
   if (options.seconds == 0) options.seconds = kTraceSeconds;

@@ -40,6 +40,7 @@ LoaderOptions PipelineCommandOptions::loader() const {
           .epochs = common.epochs > 0 ? common.epochs : 1,
           .threads = common.threads,
           .convert = common.convert_at(),
+          .resident = common.residency(),
           .errors = common.error_policy()};
 }
 

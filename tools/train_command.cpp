@@ -30,7 +30,10 @@ struct TrainOptions {
   std::uint64_t headspace = 0;
   int verbose = 1;
   std::string run_dir;
+  std::string trace;
 };
+
+constexpr std::size_t kSpansAThread = 1 << 16;  // the latest are kept
 
 std::atomic<bool> interrupted{false};
 
@@ -92,6 +95,7 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Result
   fit.headspace = options.headspace;
   fit.errors = options.common.error_policy();
   fit.convert = options.common.convert_at();
+  fit.resident = options.common.residency();
   fit.stop_after_steps = options.stop_after_steps;
   fit.stop = &interrupted;
   fit.callbacks.push_back(
@@ -103,8 +107,9 @@ void describe_run(const TrainOptions& options, const Recipe& recipe, const Model
   if (options.run_dir.empty()) return;
   const std::filesystem::path folder = options.run_dir;
   write_file_atomically(folder / "model.txt", model.summary());
-  write_file_atomically(folder / "plan.txt",
-                        recipe.train.explain(model.strategy().devices(), options.common.convert_at()));
+  write_file_atomically(
+      folder / "plan.txt",
+      recipe.train.explain(model.strategy().devices(), options.common.convert_at(), options.common.residency()));
 }
 
 void train(const TrainOptions& options) {
@@ -124,7 +129,10 @@ void train(const TrainOptions& options) {
   const Stopwatch clock;
   if (recipe.initialise) recipe.initialise(model);
   std::signal(SIGINT, on_interrupt);
-  model.fit(recipe.train, fit_options(options, recipe, results));
+  FitOptions fit = fit_options(options, recipe, results);
+  if (!options.trace.empty()) fit.trace = std::make_shared<Trace>(kSpansAThread);
+  model.fit(recipe.train, fit);
+  if (fit.trace != nullptr) write_file_atomically(options.trace, fit.trace->to_json());
   if (interrupted)
     throw Error(ErrorCode::kCancelled, "interrupted after step " + std::to_string(model.global_step()));
 
@@ -166,6 +174,8 @@ void add_train_command(CLI::App& program) {
       ->check(CLI::PositiveNumber);
   command->add_option("--verbose", options->verbose, "0: nothing, 1: live bar, 2: a line an epoch")
       ->check(CLI::Range(0, 2));
+  command->add_option("--trace", options->trace,
+                      "what each thread and each device did, into this file, for ui.perfetto.dev");
   command->add_option("--run-dir", options->run_dir, "folder for history.jsonl, model.txt and plan.txt");
   command->callback([options] { train(*options); });
 }

@@ -4,11 +4,14 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/error_policy.h"
+#include "headrace/pipeline/residency.h"
 #include "headrace/train/callbacks.h"
 #include "headrace/train/views.h"
 
@@ -37,6 +40,8 @@ struct FitOptions {
   std::uint64_t headspace = 0;
   ErrorPolicy errors = {};               // of records that cannot be used, in training and in validation
   ConvertAt convert = ConvertAt::kAuto;  // as LoaderOptions::convert
+  // As LoaderOptions::resident; where the training samples must be kept, those of the validation may be.
+  Residency resident = Residency::kAuto;
   // Batches a step: their gradients are summed before one all-reduce and one update, as if they were one
   // batch (the last step of a pass may have fewer).
   int accumulate = 1;
@@ -45,6 +50,8 @@ struct FitOptions {
   // Set by another thread or a signal handler: the fit ends after the present step.
   const std::atomic<bool>* stop = nullptr;
   NanPolicy nan = NanPolicy::kStop;
+  // Is given what the input engine's threads and each replica's device did when. Null: nothing is traced.
+  std::shared_ptr<Trace> trace = {};
   // Debugging: every this many steps compare the hashes of all replicas' variables; 0: never.
   std::uint64_t mirror_check_every = 0;
 };

@@ -29,12 +29,32 @@ Node speed_group(Graph& graph, Node x, int filters) {
   return norm_gelu(graph, identity_conv(graph, x, filters));
 }
 
+// As PyTorch's batch norm.
+Node conv_norm(Graph& graph, Node x, int filters, int kernel, int stride) {
+  x = graph.conv(x, filters,
+                 {.kernel = kernel,
+                  .stride = stride,
+                  .padding = ConvPadding::kEven,
+                  .bias = false,
+                  .initializer = Initializer::kHeUniform});
+  return graph.batch_norm(x, {.momentum = 0.9F, .epsilon = 1e-5F});
+}
+
+Node basic_block(Graph& graph, Node x, int filters, int stride) {
+  const Node straight = graph.relu(conv_norm(graph, x, filters, 3, stride));
+  const bool same = stride == 1 && graph.shape(x)[2] == filters;
+  const Node shortcut = same ? x : conv_norm(graph, x, filters, 1, stride);
+  return graph.relu(graph.add(conv_norm(graph, straight, filters, 3, 1), shortcut));
+}
+
+Node default_resnet18(Graph& graph) { return resnet18(graph); }
 Node default_speed_net(Graph& graph) { return cifar10_speed_net(graph); }
 
 constexpr std::pair<const char*, Node (*)(Graph&)> kNets[] = {{"mnist-mlp", mnist_mlp},
                                                               {"fashion-mnist", fashion_cnn},
                                                               {"cifar10-cnn", cifar10_cnn},
-                                                              {"cifar10-fast", default_speed_net}};
+                                                              {"cifar10-fast", default_speed_net},
+                                                              {"cifar10-resnet18", default_resnet18}};
 
 }  // namespace
 
@@ -79,6 +99,17 @@ Node cifar10_speed_net(Graph& graph, const SpeedNetWidths& widths) {
   x = graph.flatten(graph.max_pool(x, 3));
   x = graph.dense(x, 10, {.bias = false, .initializer = Initializer::kUnitDeviation, .name = "head"});
   return graph.scale(x, 1.0F / 256);
+}
+
+Node resnet18(Graph& graph, const ResNetWidths& widths) {
+  Node x = graph.relu(conv_norm(graph, image(graph, {32, 32, 3}), widths.first, 3, 1));
+  int stride = 1;
+  for (const int filters : {widths.first, widths.second, widths.third, widths.fourth}) {
+    x = basic_block(graph, x, filters, stride);
+    x = basic_block(graph, x, filters, 1);
+    stride = 2;
+  }
+  return graph.dense(graph.global_average_pool(x), 10);
 }
 
 Net named_net(const std::string& name) {

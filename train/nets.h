@@ -25,7 +25,18 @@ struct SpeedNetWidths {
 // result divided by 256.
 Node cifar10_speed_net(Graph& graph, const SpeedNetWidths& widths = {});
 
-// By recipe name: "mnist-mlp", "fashion-mnist", "cifar10-cnn", "cifar10-fast". ConfigError listing them.
+// Channels of the four groups of resnet18().
+struct ResNetWidths {
+  int first = 64, second = 128, third = 256, fourth = 512;
+};
+// ResNet-18 in its form for (32, 32, 3) (He et al., 2015, with a 3x3 stem and no pooling before the groups);
+// 11,173,962 parameters. A 3x3 convolution; four groups of two basic blocks, the later groups begin with a stride
+// of 2; global average pooling and a dense layer. Convolutions have no bias, batch norm and ReLU follow each;
+// where a block changes the shape its shortcut is a 1x1 convolution with batch norm.
+Node resnet18(Graph& graph, const ResNetWidths& widths = {});
+
+// By recipe name: "mnist-mlp", "fashion-mnist", "cifar10-cnn", "cifar10-fast", "cifar10-resnet18". ConfigError
+// listing them.
 Net named_net(const std::string& name);
 std::vector<std::string> net_names();
 

@@ -31,7 +31,8 @@ class Trainer::Impl {
                              .seed = options.seed},
                  .loss = state_.compiled->loss,
                  .in_flight = options.in_flight,
-                 .nan = options.nan}),
+                 .nan = options.nan,
+                 .trace = options.trace}),
         reducer_(strategy.collective(), state_.layout.trained_elements(), options.buckets) {
     for (int r = 0; r < strategy.replicas(); ++r) {
       arenas_.emplace_back(state_, r, options.accumulate > 1 ? Accumulation::kYes : Accumulation::kNo);

@@ -16,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/train/fit_options.h"
 #include "headrace/train/metrics.h"
@@ -32,6 +33,7 @@ struct TrainerOptions {
   NanPolicy nan = NanPolicy::kStop;
   std::uint64_t mirror_check_every = 0;
   ReducerOptions buckets = {};
+  std::shared_ptr<Trace> trace = {};  // is given a ring for each replica's device; null: nothing is traced
 };
 
 // One global batch: every replica's share, in replica order.

@@ -63,9 +63,11 @@ void convert(const PixelConversion& conversion) {
                         .pad = conversion.pad,
                         .reflects = conversion.border == PixelBorder::kReflect};
   const auto* windows = conversion.windows.as<const PixelWindow>();
-  for (std::int64_t n = 0; n < in[0]; ++n) {
+  const auto* picks = conversion.picks.as<const std::int32_t>();
+  for (std::int64_t n = 0; n < out[0]; ++n) {
+    const std::int64_t from = picks != nullptr ? picks[n] : n;
     convert_image(conversion, extents, windows != nullptr ? windows[n] : PixelWindow{},
-                  conversion.pixels.as<const std::uint8_t>() + n * in.without_front().elements(),
+                  conversion.pixels.as<const std::uint8_t>() + from * in.without_front().elements(),
                   conversion.out.as<float>() + n * out.without_front().elements());
   }
 }

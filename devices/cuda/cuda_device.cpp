@@ -48,6 +48,13 @@ MemoryUse CudaDevice::memory_use() const noexcept {
   return {.device_bytes = device_bytes_.load(), .pinned_bytes = pinned_bytes_.load()};
 }
 
+std::uint64_t CudaDevice::free_bytes() const {
+  make_current();
+  std::size_t free = 0, total = 0;
+  CUDA_CHECK(cudaMemGetInfo(&free, &total), info_.name);
+  return free;
+}
+
 std::unique_ptr<Stream> CudaDevice::create_stream() {
   make_current();
   return std::make_unique<CudaStream>(*this);

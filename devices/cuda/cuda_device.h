@@ -21,6 +21,7 @@ class CudaDevice final : public Device {
 
   const DeviceInfo& info() const noexcept override { return info_; }
   MemoryUse memory_use() const noexcept override;
+  std::uint64_t free_bytes() const override;
 
   std::unique_ptr<Stream> create_stream() override;
   std::unique_ptr<Event> create_event() override;

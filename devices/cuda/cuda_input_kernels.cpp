@@ -21,26 +21,6 @@ InputKernelArguments whole_images(const PixelConversion& conversion) {
           .channels = static_cast<int>(shape[3])};
 }
 
-// The extents fit into int: check_pixel_conversion() has seen to it.
-WindowKernelArguments windows(const PixelConversion& conversion) {
-  const Shape& in = conversion.pixels.shape;
-  const Shape& out = conversion.out.shape;
-  const int rows = conversion.layout == ImageLayout::kChannelsLast ? 1 : 2;  // axis of the output
-  return {.in = conversion.pixels.as<const std::uint8_t>(),
-          .windows = conversion.windows.as<const PixelWindow>(),
-          .scale = conversion.scale.as<const float>(),
-          .shift = conversion.shift.as<const float>(),
-          .out = conversion.out.as<float>(),
-          .images = in[0],
-          .height = static_cast<int>(in[1]),
-          .width = static_cast<int>(in[2]),
-          .out_height = static_cast<int>(out[rows]),
-          .out_width = static_cast<int>(out[rows + 1]),
-          .channels = static_cast<int>(in[3]),
-          .pad = static_cast<int>(conversion.pad),
-          .border = conversion.border};
-}
-
 }  // namespace
 
 void CudaInputKernels::convert_pixels(Stream& stream, const PixelConversion& conversion) {
@@ -50,8 +30,9 @@ void CudaInputKernels::convert_pixels(Stream& stream, const PixelConversion& con
   if (mine == nullptr) throw ConfigError(device.name + ": the stream is not one of a GPU");
   if (mine->skips()) return;
   CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);
-  if (conversion.windows.defined()) {
-    CUDA_CHECK(launch_window_kernel(windows(conversion), conversion.layout, mine->handle()), device.name);
+  if (conversion.windows.defined() || conversion.picks.defined()) {
+    const cuda::WindowWork work = cuda::window_work(conversion);
+    CUDA_CHECK(launch_window_kernel(work, conversion.layout, mine->handle()), device.name);
   } else {
     CUDA_CHECK(launch_input_kernel(whole_images(conversion), conversion.layout, mine->handle()), device.name);
   }

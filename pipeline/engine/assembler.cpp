@@ -99,6 +99,7 @@ void StreamEngine::begin(std::uint64_t sequence) {
   if (replays(sequence)) return replay(sequence);
   slot.begin(schedule_.position(sequence));
   schedule_.locate(slot.position, slot.records, slot.passes);
+  if (resident_ && resident_->holds(slot.records)) return revive(sequence);
   slot.block_rows = rows_of_a_block(program_, layout_);
   slot.block_pairs = pairs_of_a_block(layout_);
   slot.pending.store(slot.position.global_examples);
@@ -129,6 +130,17 @@ void StreamEngine::replay(std::uint64_t sequence) {
   if (!copies()) make_ready(slot);
 }
 
+// The devices have the batch's images: the host makes none.
+void StreamEngine::revive(std::uint64_t sequence) {
+  Slot& slot = slot_of(sequence);
+  resident_->restore(slot);
+  slot.draw_windows(options_.seed);
+  const std::lock_guard lock(mutex_);
+  slot.sequence = sequence;
+  slot.assembled = true;
+  slot.held = layout_.replicas;
+}
+
 // What may wait for a file is the readers', where there are any; but of small samples in a warm cache handing each
 // one over would take longer than reading it.
 FetchedBy StreamEngine::fetched_by() const {
@@ -137,19 +149,32 @@ FetchedBy StreamEngine::fetched_by() const {
   return program_.is_warm() && !waits ? FetchedBy::kComputeThread : FetchedBy::kReader;
 }
 
+void StreamEngine::begin_copies(std::uint64_t sequence) {
+  for (std::size_t r = 0; r < copy_streams_.size(); ++r) {
+    if (copy_clocks_[r] != nullptr && copy_clocks_[r]->stamps(sequence)) copy_clocks_[r]->begin(*copy_streams_[r]);
+  }
+}
+
 void StreamEngine::copy(std::uint64_t sequence) {
   Slot& slot = slot_of(sequence);
   try {
+    begin_copies(sequence);
+    if (resident_ && !slot.failure) {
+      resident_->keep(slot, copy_streams_);
+      resident_records_.store(resident_->records(), std::memory_order_relaxed);
+      slot.pick(*resident_);
+    }
     for (std::size_t r = 0; r < slot.shares.size(); ++r) {
       SlotShare& share = slot.shares[r];
       if (!copies(share)) continue;
-      CopyClock& clock = *copy_clocks_[r];
-      const bool stamped = clock.stamps(sequence);
-      if (stamped) clock.begin(*copy_streams_[r]);
-      copy_streams_[r]->copy(share.device.data(), share.host.data(), share.host.size());
-      if (conversion_) conversion_->submit(static_cast<int>(r), *copy_streams_[r], share.device, share.results);
+      copy_streams_[r]->copy(share.device.data(), share.host.data() + layout_.sent_from, share.device.size());
+      if (conversion_) {
+        conversion_->submit(static_cast<int>(r), *copy_streams_[r], share.device, share.results,
+                            resident_ ? &*resident_ : nullptr);
+      }
       copy_streams_[r]->record(*share.ready);
-      if (stamped) clock.end(*copy_streams_[r], sequence, static_cast<std::uint64_t>(share.rows));
+      CopyClock& clock = *copy_clocks_[r];
+      if (clock.stamps(sequence)) clock.end(*copy_streams_[r], sequence, static_cast<std::uint64_t>(share.rows));
     }
   } catch (const std::exception& error) {
     slot.fail(Failure::of_batch(error));

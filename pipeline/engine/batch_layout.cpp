@@ -1,5 +1,7 @@
 #include "headrace/pipeline/engine/batch_layout.h"
 
+#include <algorithm>
+
 namespace headrace {
 namespace {
 
@@ -7,15 +9,22 @@ constexpr std::size_t kAlignment = 64;
 
 }  // namespace
 
-BatchLayout::BatchLayout(const Fields& fields, std::int64_t global, int replica_count)
+BatchLayout::BatchLayout(const Fields& fields, std::int64_t global, int replica_count,
+                         std::span<const std::size_t> apart)
     : replicas(replica_count), local_rows((global + replica_count - 1) / replica_count) {
+  for (const std::size_t index : apart) add(fields[index], index);
+  sent_from = buffer_bytes;
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    row_bytes[i] = static_cast<std::size_t>(fields[i].shape.elements()) * size_of(fields[i].dtype);
-    sample_bytes += row_bytes[i];
-    offset[i] = buffer_bytes;
-    const std::size_t bytes = row_bytes[i] * static_cast<std::size_t>(local_rows);
-    buffer_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    if (std::ranges::find(apart, i) == apart.end()) add(fields[i], i);
   }
+}
+
+void BatchLayout::add(const Field& field, std::size_t index) {
+  row_bytes[index] = static_cast<std::size_t>(field.shape.elements()) * size_of(field.dtype);
+  sample_bytes += row_bytes[index];
+  offset[index] = buffer_bytes;
+  const std::size_t bytes = row_bytes[index] * static_cast<std::size_t>(local_rows);
+  buffer_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 }  // namespace headrace

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "headrace/pipeline/field.h"
 
@@ -17,14 +18,20 @@ struct BatchLayout {
   std::array<std::size_t, kMaxFields> row_bytes{};
   std::array<std::size_t, kMaxFields> offset{};  // of a field in a replica's buffer
   std::size_t buffer_bytes = 0;
+  std::size_t sent_from = 0;     // what lies before it is not sent with every batch
   std::size_t sample_bytes = 0;  // of one example, all fields
 
   BatchLayout() = default;
-  BatchLayout(const Fields& fields, std::int64_t global, int replica_count);
+  // The fields of these numbers come first and are not sent with every batch.
+  BatchLayout(const Fields& fields, std::int64_t global, int replica_count,
+              std::span<const std::size_t> apart = {});
 
   std::int64_t first_of(std::int64_t examples, int replica) const noexcept {
     return examples * replica / replicas;
   }
+
+ private:
+  void add(const Field& field, std::size_t index);
 };
 
 }  // namespace headrace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "headrace/pipeline/engine/resident_samples.h"
+
 namespace headrace {
 namespace {
 
@@ -41,6 +43,9 @@ void DeviceConversion::place(const Fields& fields) {
     places_.push_back(place);
     shapes_.push_back(field.shape);
   }
+  if (bus_.sent_from == 0) return;
+  picks_ = bus_.buffer_bytes + window_bytes_;
+  window_bytes_ += aligned(rows * sizeof(std::int32_t));
 }
 
 void DeviceConversion::upload(Device& device) {
@@ -81,6 +86,13 @@ void DeviceConversion::draw(const Rows& rows, std::byte* slot) const {
   }
 }
 
+void DeviceConversion::pick(const ResidentSamples& resident, std::span<const std::uint64_t> records,
+                            std::byte* slot) const {
+  auto* picks = reinterpret_cast<std::int32_t*>(slot + picks_);
+  for (std::size_t row = 0; row < records.size(); ++row) picks[row] = resident.place_of(records[row]);
+  std::fill(picks + records.size(), picks + bus_.local_rows, 0);
+}
+
 // As the kernel wants it: an image of four axes, also where the consumer's rows are flat.
 TensorView DeviceConversion::kernel_output(const DevicePass& pass, const Place& place,
                                            const Buffer& results) const {
@@ -91,20 +103,26 @@ TensorView DeviceConversion::kernel_output(const DevicePass& pass, const Place& 
   return results.view(shape, DType::kF32, place.result);
 }
 
-void DeviceConversion::submit(int replica, Stream& stream, const Buffer& arrived, const Buffer& results) const {
+void DeviceConversion::submit(int replica, Stream& stream, const Buffer& arrived, const Buffer& results,
+                              const ResidentSamples* resident) const {
   const auto index = static_cast<std::size_t>(replica);
+  const auto view = [&](const Shape& shape, DType dtype, std::size_t offset) {
+    return arrived.view(shape, dtype, offset - bus_.sent_from);
+  };
   for (std::size_t i = 0; i < passes_.size(); ++i) {
     const DevicePass& pass = passes_[i];
     const Place& place = places_[i];
     const Shape channels{pass.input.shape[2]};
     const std::size_t shift = place.scale + pass.scale.scale.size() * sizeof(float);
-    PixelConversion conversion{
-        .pixels = arrived.view(pass.input.shape.with_front(bus_.local_rows), DType::kU8, bus_.offset[pass.field]),
-        .scale = constants_[index].view(channels, DType::kF32, place.scale),
-        .shift = constants_[index].view(channels, DType::kF32, shift),
-        .out = kernel_output(pass, place, results),
-        .layout = pass.layout};
-    if (!pass.window.empty()) conversion.windows = arrived.view({bus_.local_rows, 3}, DType::kI32, place.windows);
+    PixelConversion conversion{.pixels = resident != nullptr ? resident->images(replica, i)
+                                                             : view(pass.input.shape.with_front(bus_.local_rows),
+                                                                    DType::kU8, bus_.offset[pass.field]),
+                               .scale = constants_[index].view(channels, DType::kF32, place.scale),
+                               .shift = constants_[index].view(channels, DType::kF32, shift),
+                               .out = kernel_output(pass, place, results),
+                               .layout = pass.layout};
+    if (resident != nullptr) conversion.picks = view({bus_.local_rows}, DType::kI32, picks_);
+    if (!pass.window.empty()) conversion.windows = view({bus_.local_rows, 3}, DType::kI32, place.windows);
     if (const PadCrop* options = pass.window.padding()) {
       conversion.pad = options->pad;
       conversion.border = border_of(*options);

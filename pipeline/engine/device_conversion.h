@@ -13,15 +13,19 @@
 
 namespace headrace {
 
-// What arrives at a device is a buffer of the bus layout followed by a window of each row for every pass that
-// moves pixels. What a pass makes of it lies in another buffer of the device's, pass after pass.
+class ResidentSamples;
+
+// What arrives at a device is what the bus layout sends, followed by a window of each row for every pass that
+// moves pixels and, where the samples are resident, by the place of each row's. What a pass makes of it lies in
+// another buffer of the device's, pass after pass.
 class DeviceConversion {
  public:
   // Allocates the constants on every device and waits until they are there. `fields` are a finished sample's,
-  // `bus` is the layout of what arrives.
+  // `bus` is the layout of the rows; where it keeps the passes' fields apart, their samples are resident.
   DeviceConversion(DeviceGroup& devices, const Fields& fields, std::vector<DevicePass> passes,
                    const BatchLayout& bus);
 
+  // Of windows and places, behind the rows in a replica's part of a slot.
   std::size_t window_bytes() const noexcept { return window_bytes_; }
   std::size_t result_bytes() const noexcept { return result_bytes_; }
 
@@ -37,12 +41,17 @@ class DeviceConversion {
   // window. Thread-safe.
   void draw(const Rows& rows, std::byte* slot) const;
 
-  // Converts what has arrived, in stream order. Throws what InputKernels do.
-  void submit(int replica, Stream& stream, const Buffer& arrived, const Buffer& results) const;
+  // Writes into a replica's part of the slot where the resident samples of its rows are.
+  void pick(const ResidentSamples& resident, std::span<const std::uint64_t> records, std::byte* slot) const;
+
+  // Converts what has arrived, in stream order; the images themselves are `resident`'s where it is not null.
+  // Throws what InputKernels do.
+  void submit(int replica, Stream& stream, const Buffer& arrived, const Buffer& results,
+              const ResidentSamples* resident) const;
 
  private:
   struct Place {
-    std::size_t windows = 0;  // in what arrives; 0: none are needed
+    std::size_t windows = 0;  // in a replica's part of a slot
     std::size_t result = 0;   // in the results
     std::size_t scale = 0;    // in the constants; the shifts follow
   };
@@ -56,6 +65,7 @@ class DeviceConversion {
   std::vector<Shape> shapes_;  // of the consumer's rows, one a pass
   BatchLayout bus_;
   std::size_t window_bytes_ = 0, result_bytes_ = 0;
+  std::size_t picks_ = 0;               // in a replica's part of a slot
   std::vector<InputKernels*> kernels_;  // one a replica
   std::vector<Buffer> constants_;       // one a replica
 };

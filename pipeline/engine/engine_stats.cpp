@@ -100,6 +100,8 @@ LoaderStats StreamEngine::stats() const {
   stats.slots = static_cast<int>(slots_.size());
   stats.memory_bytes = memory_budget_.used();
   stats.pinned_bytes = pinned_budget_.used();
+  stats.kept_records = resident_records_.load(std::memory_order_relaxed);
+  stats.kept_bytes = residency_.resident ? residency_.bytes : 0;
   stats.stages = stage_stats();
   stats.elapsed_ns = now_ns() - start_ns_;  // not before what was counted
   for (const StageStats& stage : stats.stages) {

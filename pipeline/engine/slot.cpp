@@ -21,7 +21,7 @@ Slot::Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout
     const bool in_place = device.info().host_memory;
     SlotShare share;
     share.host = in_place ? device.allocate(bytes) : device.allocate_pinned(bytes);
-    if (!in_place) share.device = device.allocate(bytes);
+    if (!in_place) share.device = device.allocate(bytes - layout.sent_from);
     if (conversion != nullptr) share.results = device.allocate(conversion->result_bytes());
     std::memset(share.host.data(), 0, bytes);
     share.ready = device.create_event();
@@ -29,9 +29,9 @@ Slot::Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout
     const Buffer& batch = in_place ? share.host : share.device;
     for (std::size_t i = 0; i < fields.size(); ++i) {
       const TensorView made = conversion != nullptr ? conversion->result(share.results, i) : TensorView{};
-      const TensorView arrived =
-          batch.view(fields[i].shape.with_front(layout.local_rows), fields[i].dtype, layout.offset[i]);
-      share.tensors.push_back(made.defined() ? made : arrived);
+      share.tensors.push_back(made.defined() ? made
+                                             : batch.view(fields[i].shape.with_front(layout.local_rows),
+                                                          fields[i].dtype, layout.offset[i] - layout.sent_from));
     }
     shares.push_back(std::move(share));
   }
@@ -79,6 +79,13 @@ void Slot::draw_windows(std::uint64_t seed) {
                        .records = std::span(records).subspan(first, rows),
                        .passes = std::span(passes).subspan(first, rows)},
                       share.host.data());
+  }
+}
+
+void Slot::pick(const ResidentSamples& resident) {
+  for (SlotShare& share : shares) {
+    const auto first = static_cast<std::size_t>(share.first), rows = static_cast<std::size_t>(share.rows);
+    conversion_->pick(resident, std::span(records).subspan(first, rows), share.host.data());
   }
 }
 

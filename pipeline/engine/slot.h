@@ -22,7 +22,7 @@ namespace headrace {
 // What a slot holds for one replica.
 struct SlotShare {
   Buffer host;                      // rows are written here: the batch itself, or pinned memory
-  Buffer device;                    // where `host` is copied to, if the host cannot write it in place; else empty
+  Buffer device;                    // where what is sent of `host` is copied to; empty where nothing is
   Buffer results;                   // of the fields that the device converts; else empty
   std::vector<TensorView> tensors;  // of the batch
   std::unique_ptr<Event> ready;     // recorded by the copy; never recorded where there is none
@@ -63,6 +63,8 @@ class Slot {
   // Once it is known which records the rows hold: what the devices need to know of each. Nothing where they
   // convert nothing.
   void draw_windows(std::uint64_t seed);
+  // Once all its records have their places: tells the devices where each row's sample is.
+  void pick(const ResidentSamples& resident);
   // Once all rows were written: moves the others up over those that were set aside, and counts only them. `bad` is
   // in order of rows.
   void close_gaps();

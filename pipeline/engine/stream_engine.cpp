@@ -71,6 +71,15 @@ bool comes_again(const StreamPlan& plan, const BatchSchedule& schedule, std::uin
   return epochs >= kPasses || examples >= static_cast<double>(kPasses * plan.source->info().records);
 }
 
+// Of images that the devices keep: they are not sent with every batch.
+std::vector<std::size_t> fields_apart(const DeviceSplit& split, const ResidentChoice& residency) {
+  std::vector<std::size_t> fields;
+  for (const DevicePass& pass : split.passes) {
+    if (residency.resident) fields.push_back(pass.field);
+  }
+  return fields;
+}
+
 TuningLimits tuning_limits(const LoaderOptions& options, int threads, int readers) {
   const bool choose_readers = options.reader_threads == 0;
   return {.threads = threads,
@@ -90,9 +99,14 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
       reader_count_(reader_threads(options_, plan_)),
       fingerprint_(mix_seed(plan_.fingerprint(), options_.seed)),
       split_(split_for_devices(plan_, devices, options_.convert)),
+      residency_(choose_residency(plan_, split_, devices,
+                                  {.residency = options_.resident,
+                                   .epochs = options_.epochs,
+                                   .budget_bytes = options_.resident_budget_bytes,
+                                   .host_budget_bytes = options_.memory_budget_bytes})),
       host_(host_part(plan_, split_.passes)),
       schedule_(plan_, options_.seed, options_.epochs),
-      layout_(host_.fields, plan_.batch->global, devices.size()),
+      layout_(host_.fields, plan_.batch->global, devices.size(), fields_apart(split_, residency_)),
       memory_budget_("memory_budget_bytes", options_.memory_budget_bytes),
       pinned_budget_("pinned_budget_bytes", options_.pinned_budget_bytes),
       program_(host_),
@@ -116,10 +130,17 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
   if (!all_in_place(devices)) {
     const char* where = split_.passes.empty() ? "on the host" : "on the device";
     note({.what = "conversion", .value = where, .reason = split_.reason});
+    note({.what = "samples",
+          .value = residency_.resident ? "kept on the device" : "not kept on the device",
+          .reason = residency_.reason});
   }
   if (!split_.passes.empty()) conversion_.emplace(devices, plan_.fields, split_.passes, layout_);
+  if (residency_.resident) {
+    resident_.emplace(devices, host_.fields, split_.passes, layout_, residency_.records, memory_budget_);
+  }
   allocate_slots();
-  if (options_.trace_spans > 0) trace_ = std::make_unique<Trace>(options_.trace_spans);
+  trace_ = options_.trace;
+  if (trace_ == nullptr && options_.trace_spans > 0) trace_ = std::make_shared<Trace>(options_.trace_spans);
   for (int r = 0; r < devices.size(); ++r) {
     const auto ring = [&](const char* of) {
       return trace_ != nullptr ? &trace_->ring(fmt::format("{} {}", of, r)) : nullptr;
@@ -178,6 +199,7 @@ void StreamEngine::shut_down() noexcept {
   copy_streams_.clear();
   slots_.clear();
   conversion_.reset();
+  resident_.reset();
 }
 
 bool StreamEngine::is_forked() const noexcept { return getpid() != process_; }

@@ -22,6 +22,8 @@
 #include "headrace/pipeline/engine/engine_thread.h"
 #include "headrace/pipeline/engine/memory_budget.h"
 #include "headrace/pipeline/engine/quarantine.h"
+#include "headrace/pipeline/engine/resident_choice.h"
+#include "headrace/pipeline/engine/resident_samples.h"
 #include "headrace/pipeline/engine/work_board.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/stages/mixer.h"
@@ -92,6 +94,8 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   FetchedBy fetched_by() const;
   bool replays(std::uint64_t sequence) const noexcept;
   void replay(std::uint64_t sequence);
+  void revive(std::uint64_t sequence);
+  void begin_copies(std::uint64_t sequence);
   void copy(std::uint64_t sequence);
 
   // workers.cpp: compute threads and readers.
@@ -153,6 +157,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   int reader_count_;  // the same
   std::uint64_t fingerprint_;
   DeviceSplit split_;
+  ResidentChoice residency_;
   StreamPlan host_;  // of `plan_`, without what the devices do
   BatchSchedule schedule_;
   BatchLayout layout_;  // of the rows that the host writes
@@ -167,8 +172,10 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   std::uint64_t start_ns_;
 
   std::optional<DeviceConversion> conversion_;  // nothing where the host does everything
+  std::optional<ResidentSamples> resident_;     // nothing where the devices keep none; by the assembler thread
+  std::atomic<std::uint64_t> resident_records_{0};
   std::vector<std::unique_ptr<Slot>> slots_;
-  std::unique_ptr<Trace> trace_;                         // null: nothing is traced
+  std::shared_ptr<Trace> trace_;                         // null: nothing is traced
   std::vector<std::unique_ptr<CopyClock>> copy_clocks_;  // one a replica; null where nothing is copied
   std::vector<std::unique_ptr<Stream>> copy_streams_;    // one a replica; null where nothing is copied
   std::vector<Consumer> consumers_;

@@ -178,6 +178,61 @@ TYPED_TEST_P(InputKernelsSuite, CropsPadsAndFlips) {
   }
 }
 
+// Of images anywhere in memory, one more than once, with windows and without.
+TYPED_TEST_P(InputKernelsSuite, PicksImages) {
+  const auto stream = this->device().create_stream();
+  const auto many = this->make(*stream, {11, 6, 5, 3});
+  const std::vector<std::int32_t> order{10, 0, 3, 3, 7};
+  const auto n = static_cast<std::int64_t>(order.size());
+  const Buffer picks = this->upload(*stream, order);
+  const auto windows = this->make_windows(*stream, many, {4, 5}, 1);
+  const Buffer out = this->device().allocate(static_cast<std::size_t>(n * 6 * 5 * 3) * sizeof(float));
+  for (const ImageLayout layout : {ImageLayout::kChannelsLast, ImageLayout::kChannelsFirst}) {
+    for (const std::int64_t height : {6, 4}) {
+      const bool nhwc = layout == ImageLayout::kChannelsLast, cut = height == 4;
+      PixelConversion conversion = many.conversion(layout);
+      conversion.picks = picks.view({n}, DType::kI32);
+      conversion.out = out.view(nhwc ? Shape{n, height, 5, 3} : Shape{n, 3, height, 5}, DType::kF32);
+      if (cut) conversion.windows = windows.buffer.view({n, 3}, DType::kI32);
+      conversion.pad = cut ? 1 : 0;
+      this->device().input_kernels()->convert_pixels(*stream, conversion);
+      const std::vector<float> result = this->template download<float>(*stream, out);
+      for (std::int64_t i = 0; i < n * height * 5 * 3; ++i) {
+        const std::int64_t example = i / (height * 5 * 3), rest = i % (height * 5 * 3);
+        const std::int64_t channel = nhwc ? rest % 3 : rest / (height * 5);
+        const std::int64_t pixel = nhwc ? rest / 3 : rest % (height * 5);
+        const PixelWindow window = cut ? windows.list[static_cast<std::size_t>(example)] : PixelWindow{};
+        ASSERT_EQ(result[static_cast<std::size_t>(i)],
+                  many.wanted_of(window, order[static_cast<std::size_t>(example)], pixel / 5, pixel % 5, channel,
+                                 5, conversion.pad, PixelBorder::kZero))
+            << (nhwc ? "NHWC " : "NCHW ") << i << (cut ? " windows" : " whole");
+      }
+    }
+  }
+}
+
+TYPED_TEST_P(InputKernelsSuite, RefusesPicksThatDoNotFit) {
+  const auto stream = this->device().create_stream();
+  const auto images = this->make(*stream, {2, 4, 5, 3});
+  const Buffer picks = this->upload(*stream, std::vector<std::int32_t>{1, 0, 1});
+  PixelConversion good = images.conversion(ImageLayout::kChannelsLast);
+  good.picks = picks.view({2}, DType::kI32);
+  this->device().input_kernels()->convert_pixels(*stream, good);
+  const auto refused = [&](PixelConversion bad) {
+    EXPECT_THROW(this->device().input_kernels()->convert_pixels(*stream, bad), ConfigError);
+  };
+  PixelConversion bad = good;
+  bad.picks.shape = {3};
+  refused(bad);
+  bad = good;
+  bad.picks.shape = {2, 1};
+  refused(bad);
+  bad = good;
+  bad.picks.dtype = DType::kF32;
+  refused(bad);
+  EXPECT_NO_THROW(stream->synchronize());
+}
+
 TYPED_TEST_P(InputKernelsSuite, RefusesWindowsThatDoNotFit) {
   const auto stream = this->device().create_stream();
   const auto images = this->make(*stream, {2, 4, 5, 3});
@@ -251,7 +306,8 @@ TYPED_TEST_P(InputKernelsSuite, RefusesWhatDoesNotFit) {
   EXPECT_NO_THROW(stream->synchronize());
 }
 
-REGISTER_TYPED_TEST_SUITE_P(InputKernelsSuite, ConvertsEveryPixelInBothLayouts, CropsPadsAndFlips,
-                            RefusesWindowsThatDoNotFit, RunsInStreamOrderAndInCaptures, RefusesWhatDoesNotFit);
+REGISTER_TYPED_TEST_SUITE_P(InputKernelsSuite, ConvertsEveryPixelInBothLayouts, CropsPadsAndFlips, PicksImages,
+                            RefusesPicksThatDoNotFit, RefusesWindowsThatDoNotFit, RunsInStreamOrderAndInCaptures,
+                            RefusesWhatDoesNotFit);
 
 }  // namespace headrace::test

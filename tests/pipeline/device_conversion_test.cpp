@@ -5,55 +5,20 @@
 #include <algorithm>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/pipeline/fake_source.h"
+#include "headrace/tests/pipeline/device_chains.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/discrete_device.h"
 
 namespace headrace {
 namespace {
 
+using test::convertible;
 using test::digests_of;
+using test::discrete_replicas;
+using test::images_with;
+using test::kMean;
+using test::kStd;
 using test::noise_images;
 using ::testing::HasSubstr;
-
-const std::vector<float> kMean{0.5F, 0.4F, 0.3F};
-const std::vector<float> kStd{0.2F, 0.3F, 0.4F};
-
-DeviceGroup discrete_replicas(int count) {
-  std::vector<std::unique_ptr<Device>> devices;
-  for (int i = 0; i < count; ++i) {
-    devices.push_back(
-        std::make_unique<test::DiscreteDevice>(backends().front()->open(0, "gpu:" + std::to_string(i), 1)));
-  }
-  return DeviceGroup(std::move(devices));
-}
-
-Dataset images_with(const Operations& operations, std::int64_t global = 48) {
-  return Dataset::from(noise_images(211, 9, 12)).shuffle({.seed = 7}).map(operations).batch({.global = global});
-}
-
-// Chains whose end, or whole, a device can do.
-std::vector<Operations> convertible() {
-  const Operations to_float = normalize(kMean, kStd);
-  const Operations planes = to_layout(ImageLayout::kChannelsFirst);
-  return {to_float,
-          cast(DType::kF32),
-          cast(DType::kF32) | normalize({10.0F}, {3.0F}),
-          to_float | planes,
-          planes | to_float,
-          to_float | flatten(),
-          flatten() | normalize({0.5F}, {0.25F}),
-          flip() | to_float,
-          to_float | flip() | planes,
-          center_crop(8) | flip() | center_crop(5) | to_float,
-          pad_crop(8, 2) | flip() | to_float,
-          pad_crop(9, 4, Padding::kReflect) | flip(0.3F) | flip(0.6F) | to_float | planes,
-          pad_crop(12, 3) | center_crop(8) | to_float,
-          cutout(3) | flip() | to_float,
-          color_jitter({.brightness = 0.4F}) | flip() | to_float,
-          random_resized_crop({.size = 8}) | flip() | to_float,
-          to_float | cast(DType::kU8) | flip() | cast(DType::kF32)};
-}
 
 // On the host of CPU replicas, and by devices of their own: one stream, however it is run.
 TEST(DeviceConversion, GivesTheSameBitsForAnyReplicasThreadsAndPrefetch) {

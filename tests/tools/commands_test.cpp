@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -260,8 +262,8 @@ TEST(TrainCommand, ReportsItsKeysAndRepeatsItself) {
   EXPECT_EQ(json_of(arguments).back()["weights_sha256"], lines.back()["weights_sha256"]);
 }
 
-TEST(TrainCommand, TrainsTheFastRecipe) {
-  const TempFolder folder;
+// A few records in CIFAR's binary files.
+void write_cifar(const TempFolder& folder) {
   for (int file = 1; file <= 6; ++file) {
     Bytes records(10 * 3073);
     for (std::size_t i = 0; i < records.size(); ++i) {
@@ -271,6 +273,11 @@ TEST(TrainCommand, TrainsTheFastRecipe) {
     }
     folder.write(file == 6 ? "test_batch.bin" : "data_batch_" + std::to_string(file) + ".bin", records);
   }
+}
+
+TEST(TrainCommand, TrainsTheFastRecipe) {
+  const TempFolder folder;
+  write_cifar(folder);
   const Lines lines = json_of({"train", "--recipe", "cifar10-fast", "--data", folder.path().string(), "--devices",
                                "cpu:2", "--global-batch", "15", "--epochs", "2"});
   ASSERT_EQ(lines.size(), 3U);
@@ -280,6 +287,36 @@ TEST(TrainCommand, TrainsTheFastRecipe) {
               {"final", "test_loss", "test_accuracy", "weights_sha256", "replicas", "devices", "train_seconds"});
   EXPECT_EQ(lines.back()["steps"], 6);
   EXPECT_GT(lines.back()["train_seconds"], 0);
+}
+
+// Of the engine's threads and of each replica's device, on one axis of time.
+TEST(TrainCommand, TrainsTheResNetAndTracesIt) {
+  const TempFolder folder;
+  write_cifar(folder);
+  const std::string trace = (folder.path() / "trace.json").string();
+  const Lines lines =
+      json_of({"train", "--recipe", "cifar10-resnet18", "--data", folder.path().string(), "--devices", "cpu:2",
+               "--global-batch", "4", "--epochs", "1", "--stop-after-steps", "2", "--trace", trace});
+  EXPECT_EQ(lines.back()["steps"], 2);
+  const auto events = nlohmann::json::parse(std::ifstream(trace))["traceEvents"];
+  std::map<int, std::string> tracks;
+  std::map<std::string, std::vector<std::pair<double, double>>> steps;
+  for (const auto& event : events) {
+    if (event["ph"] == "M") tracks[event["tid"]] = event["args"]["name"];
+    if (event["ph"] == "X" && event["name"] == "step") {
+      const double begin = event["ts"];
+      steps[tracks[event["tid"]]].emplace_back(begin, begin + event["dur"].get<double>());
+    }
+  }
+  ASSERT_EQ(steps.size(), 2U);
+  for (const char* track : {"cpu:0 steps", "cpu:1 steps"}) {
+    ASSERT_EQ(steps[track].size(), 2U) << track;
+    EXPECT_LE(steps[track][0].second, steps[track][1].first) << track;
+  }
+  const auto has = [&](const std::string& name) {
+    return std::ranges::any_of(tracks, [&](const auto& track) { return track.second == name; });
+  };
+  EXPECT_TRUE(has("assembler") && has("compute 0") && has("consumer 1"));
 }
 
 }  // namespace

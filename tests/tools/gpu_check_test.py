@@ -17,7 +17,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tools"))
-from gpu_checks import readers, summary
+from gpu_checks import photographs, plan, readers, summary
 from gpu_checks.runner import Runner
 
 TESTED = {"testsuites": [{"name": "Cuda/StreamSuite/0", "testsuite": [
@@ -123,6 +123,38 @@ class Summary(unittest.TestCase):
         self.assertAlmostEqual(kinds["conv3x3/bf16"]["median"], 0.6)
 
 
+class Plan(unittest.TestCase):
+    def test_every_part_has_its_time(self):
+        self.assertLessEqual(sum(part.limit for part in plan.PARTS), 60 * plan.MINUTES)
+        self.assertLess(plan.MINUTES, 10)
+        names = [part.name for part in plan.PARTS]
+        self.assertEqual(len(set(names)), len(names))
+        self.assertEqual(names[:2], ["device", "tests"])
+
+
+class Photographs(unittest.TestCase):
+    def test_a_picture_is_the_same_every_time_and_differs_from_others(self):
+        rows = photographs.picture(50, 20, 3)
+        self.assertEqual((len(rows), {len(row) for row in rows}), (20, {150}))
+        self.assertEqual(rows, photographs.picture(50, 20, 3))
+        self.assertNotEqual(rows, photographs.picture(50, 20, 4))
+
+    @unittest.skipUnless("HEADRACE_BUILD" in os.environ, "no HEADRACE_BUILD")
+    def test_they_become_jpegs_that_the_engine_reads(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch) / "pictures/train/0"
+            folder.mkdir(parents=True)
+            for number in range(4):
+                (folder / f"{number}.png").write_bytes(photographs.png(300, photographs.picture(300, 240, number)))
+            file = pathlib.Path(scratch) / "made.records"
+            headrace = pathlib.Path(os.environ["HEADRACE_BUILD"]) / "headrace"
+            subprocess.run([headrace, "convert", "--data", folder.parents[1], "--to", file, "--quality", "85"], check=True,
+                           capture_output=True)
+            done = subprocess.run([headrace, "digest", "--pipeline", "jpeg-train", "--data", file, "--devices", "cpu:1", "--json",
+                                   "-"], check=True, capture_output=True, text=True)
+            self.assertEqual(readers.json_lines(done.stdout)[0]["examples"], 4)
+
+
 class Running(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
@@ -163,6 +195,8 @@ class Running(unittest.TestCase):
 HEADRACE = '''
 lines = {"doctor": [{"name": "device cuda:0", "found": DOCTOR, "version": "pretended", "hint": ""}],
          "bench": [{"images_per_second": 5e6}],
+         "convert": [{"records": 96}],
+         "explain": [{"name": "decode()", "occupancy": 0.7}, {"name": "consumer", "occupancy": 0.995}, {"bottleneck": "consumer"}],
          "train": [{"epoch": e, "examples_per_second": 1e6 * e, "input_stall_fraction": 0.002} for e in (1, 2, 3)] +
                   [{"final": True, "test_accuracy": 0.9, "train_seconds": 0.5, "weights_sha256": "0"}]}[sys.argv[1]]
 open(sys.argv[sys.argv.index("--json") + 1], "w").write("\\n".join(map(json.dumps, lines)))
@@ -262,7 +296,8 @@ class Command(unittest.TestCase):
         self.pretend_machine(True, PASSING)
         done, found, files = self.all_of_it()
         states = {name: part["state"] for name, part in found["parts"].items()}
-        self.assertEqual(states.pop("ddp"), "failed")  # what is pretended is no PyTorch
+        for name in ("ddp", "resnet18"):  # what is pretended is no PyTorch
+            self.assertEqual(states.pop(name), "failed")
         self.assertEqual(set(states.values()), {"ok"}, done.stdout)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(files, ["benchmarks.json", "device.json", "logs.tar.gz", "summary.json", "summary.txt", "tests.json",
@@ -271,9 +306,14 @@ class Command(unittest.TestCase):
         self.assertEqual(figures["cifar10-fast"]["seconds"]["n"], 3)
         self.assertEqual(figures["steps"]["end_to_end"]["examples_per_second"], 2.5e6)
         self.assertAlmostEqual(figures["against"]["record"]["ratio"], 2.0)
+        self.assertEqual(figures["resnet18"], {"headrace": 2.5e6, "torch": None, "ratio": None})
+        self.assertEqual((figures["photographs"]["images_per_second"], figures["photographs"]["made"]), (5e6, True))
+        self.assertAlmostEqual(figures["photographs"]["input_stall_fraction"], 0.005)
         bars = {one["what"]: one["met"] for one in figures["bars"]}
         self.assertTrue(bars["times as fast as record"])
         self.assertTrue(bars["input stall, of a step"])
+        self.assertTrue(bars["input stall, photographs"])
+        self.assertIsNone(bars["times as fast as compiled PyTorch, ResNet-18"])
         self.assertIsNone(bars["GPU idle between steps"])
         with tarfile.open(self.out / "logs.tar.gz") as logs:
             self.assertIn("logs/record-record.log", logs.getnames())
@@ -282,7 +322,23 @@ class Command(unittest.TestCase):
         self.pretend_machine(True, PASSING)
         done, found, _ = self.all_of_it("--parts", "tests,memcheck,cifar10-fast")
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertEqual(list(found["parts"]), ["device", "tests", "memcheck", "cifar10-fast"])
+        self.assertEqual(list(found["parts"]), ["device", "tests", "cifar10-fast", "memcheck"])
+
+    def test_photographs_that_are_given_are_those_that_are_read(self):
+        self.pretend_machine(True, PASSING)
+        (self.folder / "photographs.tar").touch()
+        done, found, _ = self.all_of_it("--parts", "photographs", "--photographs", self.folder / "photographs.tar")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertFalse(found["figures"]["photographs"]["made"])
+        with tarfile.open(self.out / "logs.tar.gz") as logs:
+            self.assertNotIn("logs/make-photographs.log", logs.getnames())
+
+    def test_steps_of_a_resnet_are_compared(self):
+        results = {"resnet18": {"headrace": {"examples_per_second": 3e4}, "torch": {"examples_per_second": 2e4}, "ratio": 1.5}}
+        figures = summary.figures_of(results)
+        self.assertEqual(figures["resnet18"], {"headrace": 3e4, "torch": 2e4, "ratio": 1.5})
+        met = {one["what"]: one["met"] for one in figures["bars"]}
+        self.assertTrue(met["times as fast as compiled PyTorch, ResNet-18"])
 
     def test_tests_that_were_all_skipped_are_no_success(self):
         self.pretend_machine(True, SKIPPING)

@@ -197,6 +197,26 @@ const Case kCases[] = {
        return head(g, g.add(g.dropout(y, 0.3F), g.batch_norm(x)));
      },
      {5}},
+    {"conv_strided_even",
+     [](Graph& g) {
+       Node x = g.conv(g.input("image", kImage), 3, {.stride = 2, .padding = ConvPadding::kEven, .bias = false});
+       return head(g, g.flatten(g.conv(x, 2, {.kernel = 1, .stride = 2, .padding = ConvPadding::kEven})));
+     },
+     kImage},
+    // A block of a residual net that changes the shape, then one that does not; smooth, so that no step crosses a
+    // kink.
+    {"residual_blocks",
+     [](Graph& g) {
+       const auto conv = [&](Node x, int kernel, int stride) {
+         return g.batch_norm(
+             g.conv(x, 3, {.kernel = kernel, .stride = stride, .padding = ConvPadding::kEven, .bias = false}),
+             {.epsilon = 1e-2F});
+       };
+       const Node x = g.input("image", kImage);
+       const Node y = g.silu(g.add(conv(g.silu(conv(x, 3, 2)), 3, 1), conv(x, 1, 2)));
+       return head(g, g.global_average_pool(g.silu(g.add(conv(g.silu(conv(y, 3, 1)), 3, 1), y))));
+     },
+     kImage},
     {"flatten_shared",
      [](Graph& g) {
        const Node x = g.conv(g.input("image", kImage), 2);

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/summary.h"
 
 namespace headrace {
@@ -35,6 +37,36 @@ TEST(Nets, TheSpeedNetHasTheDocumentedParameters) {
   EXPECT_EQ(parameters(g), 9 * (24 * 64 + 64 * 64 + 64 * 256 + 3 * 256 * 256) + 2560 + 2 * (64 + 256 + 256) + 24);
   EXPECT_EQ(g.layers()[1].name, "whiten");
   EXPECT_EQ(g.layers()[1].shape, (Shape{31, 31, 24}));
+}
+
+TEST(Nets, TheResNetHasTheDocumentedParametersAndShapes) {
+  Graph g;
+  const Node result = resnet18(g);
+  EXPECT_EQ(g.shape(result), (Shape{10}));
+  g.finish(result);
+  EXPECT_EQ(parameters(g), 11'173'962);
+  int convolutions = 0, additions = 0;
+  for (const LayerInfo& layer : g.layers()) {
+    convolutions += layer.kind == "conv" ? 1 : 0;
+    additions += layer.kind == "add" ? 1 : 0;
+    if (layer.kind == "global_average_pool") {
+      EXPECT_EQ(layer.shape, (Shape{512}));
+    }
+  }
+  EXPECT_EQ(g.layers()[1].shape, (Shape{32, 32, 64}));
+  EXPECT_EQ(convolutions, 1 + 16 + 3);
+  EXPECT_EQ(additions, 8);
+}
+
+// A narrow one, on small images of three colours.
+TEST(Nets, TheResNetLearns) {
+  test::Training training(2);
+  Model model = test::compiled(
+      training.strategy, [](Graph& g) { return resnet18(g, {.first = 4, .second = 4, .third = 8, .fourth = 8}); },
+      sgd(0.05F, {.momentum = 0.9F, .nesterov = true}));
+  const Dataset data = test::blobs(48, {32, 32, 3}, 4).batch({.global = 16});
+  const History history = model.fit(data, {.epochs = 4, .verbose = 0});
+  EXPECT_LT(history["loss"].back(), 0.5 * history["loss"].front());
 }
 
 TEST(Nets, EveryNamedNetEndsInTenClasses) {

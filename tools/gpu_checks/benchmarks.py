@@ -32,8 +32,8 @@ def input_rate(check):
     return result | ({"failed": outcome.why} if outcome.why else {})
 
 
-def train(check, name, *options, **how):
-    return check.headrace(name, "train", "--recipe", RECIPE, "--data", check.machine.need_data(), "--devices",
+def train(check, name, *options, recipe=RECIPE, **how):
+    return check.headrace(name, "train", "--recipe", recipe, "--data", check.machine.need_data(), "--devices",
                           check.machine.device, "--verbose", "0", *options, **how)
 
 

@@ -22,6 +22,7 @@ class Machine:
     bundle: pathlib.Path | None  # or the build folder where there is none
     build: pathlib.Path
     data: pathlib.Path | None
+    photographs: pathlib.Path | None
     peers: pathlib.Path | None
     work: pathlib.Path  # scratch
     device: str  # "cuda:0"

@@ -22,6 +22,12 @@ def doctor_devices(lines):
             if line.get("found") and line.get("name", "").startswith("device cuda:")]
 
 
+def final_stage(lines):
+    """Of `headrace explain --seconds`: the last stage of a record's way, which is the consumer; None where there is none."""
+    stages = [line for line in lines if "occupancy" in line]
+    return stages[-1] if stages else None
+
+
 def csv_rows(text):
     """Rows of nvidia-smi's --format=csv as dictionaries; the units stay with the values."""
     rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines() if line.strip()]

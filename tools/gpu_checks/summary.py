@@ -4,6 +4,7 @@ import statistics
 MAX_FRACTION = 0.01  # of a step: input stall, exposed copy, idle GPU
 MAX_HOST_US = 10.0  # of host time a step
 MIN_RATIO = 1.3  # seconds of the record script over ours
+MIN_STEPS_RATIO = 1.0  # ResNet-18's steps a second over compiled PyTorch's
 MAX_POINTS = 0.3  # of accuracy, below the record script's
 
 
@@ -39,6 +40,10 @@ def bars(figures):
              bar("exposed copy, of a step", saturation.get("exposed_copy_fraction"), MAX_FRACTION, "most"),
              bar("GPU idle between steps", saturation.get("device_idle_fraction"), MAX_FRACTION, "most"),
              bar("host time a step, us", saturation.get("host_us_per_step"), MAX_HOST_US, "most")]
+    found.append(bar("times as fast as compiled PyTorch, ResNet-18", (figures.get("resnet18") or {}).get("ratio"),
+                     MIN_STEPS_RATIO, "least"))
+    found.append(bar("input stall, photographs", (figures.get("photographs") or {}).get("input_stall_fraction"),
+                     MAX_FRACTION, "most"))
     for name, one in figures.get("against", {}).items():
         found.append(bar(f"times as fast as {name}", one and one["ratio"], MIN_RATIO, "least"))
         found.append(bar(f"accuracy less that of {name}, points", one and one["points"], -MAX_POINTS, "least"))
@@ -65,6 +70,9 @@ def figures_of(results):
         "rooflines": rooflines(part("kernels").get("benchmarks", [])),
         "input_images_per_second": (part("input").get("headrace_bench_input") or {}).get("images_per_second"),
         "steps": {key: part("steps").get(key) for key in ("step_only", "end_to_end", "share_of_step_only")},
+        "resnet18": {key: (part("resnet18").get(key) or {}).get("examples_per_second") for key in ("headrace", "torch")}
+                    | {"ratio": part("resnet18").get("ratio")},
+        "photographs": {key: part("photographs").get(key) for key in ("images_per_second", "input_stall_fraction", "made")},
         "cifar10-fast": ours | {"halves": halves},
         "scripts": scripts,
         "against": {name: against(ours, theirs) for name, theirs in scripts.items()},
@@ -103,6 +111,9 @@ def table(summary):
     for name in ("step_only", "end_to_end"):
         rate = (figures["steps"][name] or {}).get("examples_per_second")
         lines.append(f"{name.replace('_', ' ')}: {number(rate)} images/s")
+    for name, rate in (("Headrace", figures["resnet18"]["headrace"]), ("compiled PyTorch", figures["resnet18"]["torch"])):
+        lines.append(f"ResNet-18 steps, {name}: {number(rate)} images/s")
+    lines.append(f"photographs into the GPU: {number(figures['photographs']['images_per_second'])} images/s")
     for name, one in {"cifar10-fast": figures["cifar10-fast"], **figures["scripts"]}.items():
         if one["seconds"]:
             lines.append(f"{name}: {one['seconds']['n']} runs, {number(one['seconds']['median'])} s "

@@ -1,11 +1,12 @@
 """Parts that train to the end: cifar10-fast, the record scripts of PyTorch, a DataLoader + DDP baseline, on one GPU and data."""
 import os
 
-from gpu_checks.benchmarks import train
+from gpu_checks.benchmarks import REPLAYED, steady, train
 from gpu_checks.machine import Missing, torch_python
 from gpu_checks.readers import json_lines, record_runs
 
 ORACLE = "cifar10_recipe_torch.py"
+RESNET_BATCH = 512
 
 
 def one_run(lines):
@@ -74,6 +75,20 @@ def records(check):
         if len(runs) < check.seeds:
             failed.append(f"{script.stem}: {len(runs)} of {check.seeds} runs; {outcome.why or outcome.ending()}")
     return {"scripts": result} | ({"failed": "; ".join(failed)} if failed else {})
+
+
+def resnet(check):
+    """ResNet-18's steps on batches that are there already: ours, and PyTorch's compiled, channels-last, in bf16."""
+    ours, lines = train(check, "resnet18-steps", "--global-batch", str(RESNET_BATCH), "--epochs", "5", "--steps-per-epoch",
+                        "60", "--headspace", str(REPLAYED), recipe="cifar10-resnet18")
+    script = check.machine.root / "bench/peers/resnet18_torch.py"
+    theirs = run_torch(check, "resnet18-torch", script, "--batch", str(RESNET_BATCH))
+    found = json_lines(theirs.output)
+    result = {"headrace": steady(lines), "torch": found[-1] if found else None}
+    rates = [(one or {}).get("examples_per_second") for one in (result["headrace"], result["torch"])]
+    result["ratio"] = rates[0] / rates[1] if all(rates) else None
+    failed = ours.why or theirs.why or ("" if all(rates) else "a rate is missing in their lines")
+    return result | ({"failed": failed} if failed else {})
 
 
 def oracle(check):

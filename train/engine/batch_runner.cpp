@@ -35,7 +35,7 @@ BatchRunner::BatchRunner(ModelState& model, const Fields& fields, const BatchRun
       options_(options),
       program_(*model.graph, model.layout, with_activations(options.program, *model.strategy)),
       feed_(model, fields, options.loss),
-      clock_(*model.strategy) {
+      clock_(*model.strategy, options.trace) {
   allocate();
   for (int i = 0; i < options.in_flight + 1; ++i) slots_.push_back(make_slot());
   reset_sums();

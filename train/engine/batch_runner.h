@@ -24,6 +24,7 @@ struct BatchRunnerOptions {
   std::optional<Loss> loss = std::nullopt;  // nothing: predicting
   int in_flight = 3;
   NanPolicy nan = NanPolicy::kStop;
+  std::shared_ptr<Trace> trace = {};
 };
 
 // One thread. After an error nothing more can be submitted.

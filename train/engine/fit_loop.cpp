@@ -34,12 +34,21 @@ LoaderOptions loader_options(const FitOptions& options, std::uint64_t passes) {
   loader.headspace = options.headspace;
   loader.errors = options.errors;
   loader.convert = options.convert;
+  loader.resident = options.resident;
+  loader.trace = options.trace;
   return loader;
 }
 
 std::uint64_t passes(const Dataset& data, const FitOptions& options) {
   const std::uint64_t steps = static_cast<std::uint64_t>(options.epochs) * steps_per_epoch(data, options);
   return divide_up(steps, steps_per_pass(data, options));
+}
+
+LoaderOptions validation_options(const FitOptions& options) {
+  LoaderOptions loader = loader_options(options, static_cast<std::uint64_t>(options.epochs));
+  if (loader.resident == Residency::kAlways) loader.resident = Residency::kAuto;
+  loader.trace = nullptr;
+  return loader;
 }
 
 double per_second(std::int64_t examples, double seconds) {
@@ -49,8 +58,7 @@ double per_second(std::int64_t examples, double seconds) {
 }  // namespace
 
 FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOptions& options)
-    : loader(data, model.strategy().devices(),
-             loader_options(options, static_cast<std::uint64_t>(options.epochs))),
+    : loader(data, model.strategy().devices(), validation_options(options)),
       evaluator(model.state(), loader,
                 {.program = {.mode = Mode::kEvaluate,
                              .rows = loader.local_rows(),
@@ -68,7 +76,8 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
                {.seed = options.seed,
                 .accumulate = options.accumulate,
                 .nan = options.nan,
-                .mirror_check_every = options.mirror_check_every}) {
+                .mirror_check_every = options.mirror_check_every,
+                .trace = options.trace}) {
   if (options.validation) validation_.emplace(model, *options.validation, options);
 }
 

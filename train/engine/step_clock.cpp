@@ -1,29 +1,29 @@
 #include "headrace/train/engine/step_clock.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "headrace/devices/base/clock.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
-namespace {
 
-// Of a gap in a device's work that ended when the next batch was submitted: the part in which the host waited for
-// it.
-std::int64_t stalled(std::int64_t gap, const StepSlot& step, const ReplicaSlot& slot) {
-  const auto asked = static_cast<std::int64_t>(step.asked_ns), taken = static_cast<std::int64_t>(step.taken_ns);
-  const auto gap_began = static_cast<std::int64_t>(slot.submitted_ns) - gap;
-  return std::clamp<std::int64_t>(taken - std::max(asked, gap_began), 0, gap);
+StepClock::StepClock(const Strategy& strategy, std::shared_ptr<Trace> trace)
+    : strategy_(strategy), trace_(std::move(trace)) {
+  for (int r = 0; r < strategy.replicas(); ++r) {
+    start_.push_back(strategy.device(r).create_timed_event());
+    if (trace_ != nullptr) rings_.push_back(&trace_->ring(strategy.device(r).info().name + " steps"));
+  }
+  reached_ns_.resize(start_.size());
 }
 
-}  // namespace
-
-StepClock::StepClock(const Strategy& strategy) : strategy_(strategy) {
-  for (int r = 0; r < strategy.replicas(); ++r) start_.push_back(strategy.device(r).create_timed_event());
-}
-
+// The streams are idle: they reach the events as they are recorded, which ties the devices' clocks to the host's.
 void StepClock::restart() {
   times = {};
-  for (int r = 0; r < strategy_.replicas(); ++r) strategy_.stream(r).record(*start_[static_cast<std::size_t>(r)]);
+  for (std::size_t r = 0; r < start_.size(); ++r) {
+    strategy_.stream(static_cast<int>(r)).record(*start_[r]);
+    reached_ns_[r] = static_cast<std::int64_t>(now_ns());
+  }
 }
 
 void StepClock::add(const StepSlot& step, const StepSlot& before) {
@@ -34,13 +34,37 @@ void StepClock::add(const StepSlot& step, const StepSlot& before) {
     const std::optional<std::int64_t> elapsed = slot.done->ns_since(previous),
                                       idle = slot.begin->ns_since(previous);
     if (!elapsed || !idle) continue;  // a device that failed tells nothing
-    const std::int64_t gap = std::max<std::int64_t>(0, *idle);
-    const std::int64_t stall = stalled(gap, step, slot);
-    times.elapsed_ns += *elapsed;
-    times.input_stall_ns += stall;
-    times.idle_ns += gap - stall;
-    if (slot.waited) times.exposed_copy_ns += slot.arrived->ns_since(*slot.begin).value_or(0);
+    Interval interval{.gap = std::max<std::int64_t>(0, *idle), .elapsed = *elapsed};
+    // Of a gap that ended when the batch was submitted: the part in which the host waited for the batch.
+    const auto asked = static_cast<std::int64_t>(step.asked_ns), taken = static_cast<std::int64_t>(step.taken_ns);
+    const auto gap_began = static_cast<std::int64_t>(slot.submitted_ns) - interval.gap;
+    interval.waiting = std::clamp<std::int64_t>(asked - gap_began, 0, interval.gap);
+    interval.stall = std::clamp<std::int64_t>(taken - std::max(asked, gap_began), 0, interval.gap);
+    if (slot.waited) interval.copy = slot.arrived->ns_since(*slot.begin).value_or(0);
+    times.elapsed_ns += interval.elapsed;
+    times.input_stall_ns += interval.stall;
+    times.idle_ns += interval.gap - interval.stall;
+    times.exposed_copy_ns += interval.copy;
+    draw(r, step, interval);
   }
+}
+
+void StepClock::draw(std::size_t replica, const StepSlot& step, const Interval& interval) {
+  const std::int64_t from = reached_ns_[replica], begun = from + interval.gap, arrived = begun + interval.copy,
+                     end = from + interval.elapsed;
+  reached_ns_[replica] = end;
+  if (rings_.empty()) return;
+  const auto span = [&](const char* name, std::int64_t first, std::int64_t last) {
+    if (last <= first) return;
+    rings_[replica]->add({.name = name,
+                          .begin_ns = static_cast<std::uint64_t>(first),
+                          .end_ns = static_cast<std::uint64_t>(last),
+                          .batch = step.position.sequence,
+                          .items = static_cast<std::uint64_t>(step.replicas[replica].examples)});
+  };
+  span("input wait", from + interval.waiting, from + interval.waiting + interval.stall);
+  span("copy", begun, arrived);
+  span("step", arrived, end);
 }
 
 }  // namespace headrace

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "headrace/devices/base/trace.h"
 #include "headrace/train/engine/step_slot.h"
 #include "headrace/train/step_times.h"
 
@@ -14,7 +15,8 @@ class Strategy;
 // Only looks at events that are complete: nobody waits for it.
 class StepClock {
  public:
-  explicit StepClock(const Strategy& strategy);
+  // With a trace it adds a ring a replica, "cuda:0 steps", with the spans "input wait", "copy" and "step".
+  explicit StepClock(const Strategy& strategy, std::shared_ptr<Trace> trace = {});
 
   // From here on, on all streams. What was submitted before must be done.
   void restart();
@@ -25,8 +27,21 @@ class StepClock {
   StepTimes times;
 
  private:
+  // What the device did between two batches' ends, in its own time.
+  struct Interval {
+    std::int64_t gap = 0;      // nothing to do
+    std::int64_t waiting = 0;  // of the gap, before the host began to wait for the batch
+    std::int64_t stall = 0;    // of the gap, while the host waited for it
+    std::int64_t copy = 0;     // after the gap: the batch had not arrived
+    std::int64_t elapsed = 0;
+  };
+  void draw(std::size_t replica, const StepSlot& step, const Interval& interval);
+
   const Strategy& strategy_;
   std::vector<std::unique_ptr<Event>> start_;  // one a replica
+  std::shared_ptr<Trace> trace_;               // null: nothing is traced
+  std::vector<TraceRing*> rings_;              // one a replica where it is traced
+  std::vector<std::int64_t> reached_ns_;       // the last batch's end on the host's clock, one a replica
 };
 
 }  // namespace headrace

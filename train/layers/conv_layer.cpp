@@ -8,7 +8,7 @@ namespace headrace {
 namespace {
 
 std::int64_t result_extent(std::int64_t input, const ConvLayerOptions& options) {
-  const std::int64_t covered = options.padding == ConvPadding::kSame ? input - 1 : input - options.kernel;
+  const std::int64_t covered = options.padding == ConvPadding::kValid ? input - options.kernel : input - 1;
   return covered < 0 ? 0 : covered / options.stride + 1;
 }
 
@@ -26,6 +26,10 @@ Shape result_shape(const std::string& name, const Shape& input, int filters, con
   if (filters < 1 || options.kernel < 1 || options.stride < 1) {
     throw ConfigError(who + " needs filters, kernel and stride of at least 1, got " + std::to_string(filters) +
                       ", " + std::to_string(options.kernel) + " and " + std::to_string(options.stride));
+  }
+  if (options.padding == ConvPadding::kEven && options.kernel % 2 == 0) {
+    throw ConfigError(who + " of kernel " + std::to_string(options.kernel) + " cannot be padded evenly",
+                      "use ConvPadding::kSame or an odd kernel");
   }
   const Shape result{result_extent(input[0], options), result_extent(input[1], options), filters};
   if (result[0] < 1 || result[1] < 1) {
@@ -63,6 +67,9 @@ ConvOptions ConvLayer::geometry(Precision precision) const {
     geometry.pad_bottom = height - height / 2;
     geometry.pad_left = width / 2;
     geometry.pad_right = width - width / 2;
+  }
+  if (options_.padding == ConvPadding::kEven) {
+    geometry.pad_top = geometry.pad_bottom = geometry.pad_left = geometry.pad_right = (options_.kernel - 1) / 2;
   }
   return geometry;
 }

@@ -19,6 +19,18 @@ TEST(BatchLayout, PlacesFieldsOneAfterAnotherAligned) {
   EXPECT_EQ(layout.sample_bytes, 83U);
 }
 
+// In the order of the numbers given, before the others, which are sent.
+TEST(BatchLayout, PutsFieldsApart) {
+  const std::vector<std::size_t> apart{1};
+  const BatchLayout together(kFields, 10, 2), layout(kFields, 10, 2, apart);
+  EXPECT_EQ(together.sent_from, 0U);
+  EXPECT_EQ(layout.offset[1], 0U);
+  EXPECT_EQ(layout.offset[0], layout.sent_from);
+  EXPECT_GE(layout.sent_from, layout.row_bytes[1] * 5);
+  EXPECT_EQ(layout.buffer_bytes, together.buffer_bytes);
+  EXPECT_EQ(layout.sample_bytes, together.sample_bytes);
+}
+
 TEST(BatchLayout, SharesEveryExampleOnceInOrderAndWithinTheRows) {
   for (std::int64_t global : {1, 7, 10, 64}) {
     for (int replicas : {1, 2, 3, 8}) {

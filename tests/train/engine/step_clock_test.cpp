@@ -1,11 +1,14 @@
 #include "headrace/train/engine/step_clock.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "headrace/tests/train/training_fixture.h"
 
 namespace headrace {
 namespace {
+
+using ::testing::HasSubstr;
 
 // Reached at a time of the device's clock.
 struct StampedEvent final : Event {
@@ -73,6 +76,29 @@ TEST(StepClock, WhatHadArrivedWasNotWaitedFor) {
   EXPECT_EQ(clock.times.elapsed_ns, 1000);
   EXPECT_EQ(clock.times.exposed_copy_ns, 0);
   EXPECT_EQ(clock.times.idle_ns, 0);
+}
+
+// The spans of the same batch, after restart() tied its begin to the host's clock.
+TEST(StepClock, DrawsWhatTheDeviceDid) {
+  test::Training training;
+  const auto trace = std::make_shared<Trace>(16);
+  StepClock clock(training.strategy, trace);
+  clock.restart();
+  StepSlot step = step_of(1500, 1700, 2700);
+  step.replicas[0].submitted_ns = 101'500;
+  step.replicas[0].examples = 7;
+  step.position.sequence = 4;
+  step.asked_ns = 101'100;
+  step.taken_ns = 101'400;
+  clock.add(step, step_of(0, 0, 1000));
+  clock.add(step_of(2700, 2700, 2900), step_of(0, 0, 2700));
+  const auto json = trace->to_json();
+  EXPECT_THAT(json, HasSubstr("\"name\":\"cpu:0 steps\""));
+  const std::string batch = R"("args":{"batch":4,"items":7}})";
+  EXPECT_THAT(json, HasSubstr(R"("name":"input wait","pid":1,"tid":1,"ts":0.000,"dur":0.300,)" + batch));
+  EXPECT_THAT(json, HasSubstr(R"("name":"copy","pid":1,"tid":1,"ts":0.400,"dur":0.200,)" + batch));
+  EXPECT_THAT(json, HasSubstr(R"("name":"step","pid":1,"tid":1,"ts":0.600,"dur":1.000,)" + batch));
+  EXPECT_THAT(json, HasSubstr(R"("name":"step","pid":1,"tid":1,"ts":1.600,"dur":0.200,)"));
 }
 
 TEST(StepClock, NothingTakesNoTime) {

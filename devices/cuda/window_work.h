@@ -1,0 +1,152 @@
+// Crop, flip, cast, normalise and layout of images that may be anywhere in memory, as work for threads: a block
+// has one image at a time, so that its window is read once. Plain code, run by the GPU and, in tests, by the host.
+// Private to the CUDA backend.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "headrace/devices/base/image_layout.h"
+#include "headrace/devices/base/reflect.h"
+#include "headrace/devices/cuda/math/host_device.h"
+#include "headrace/devices/input_kernels.h"
+
+namespace headrace::cuda {
+
+inline constexpr int kWindowThreads = 256;
+
+// Extents in pixels; an image and a window have fewer than 2^31 elements each.
+struct WindowWork {
+  const std::uint8_t* in;      // images of (height, width, channels)
+  const std::int32_t* picks;   // which of them each result is made from; null: one after another
+  const PixelWindow* windows;  // one a result, within the padded image; null: the whole image
+  const float* scale;
+  const float* shift;
+  float* out;           // (images, out_height, out_width, channels), or channels before the pixels
+  std::int64_t images;  // results
+  int height, width;
+  int out_height, out_width;
+  int channels;
+  int pad;
+  PixelBorder border;
+};
+
+// What a block knows of a result.
+struct WindowImage {
+  const std::uint8_t* in;
+  float* out;
+  PixelWindow window;
+};
+
+HEADRACE_HOST_DEVICE WindowImage window_image(const WindowWork& work, std::int64_t n) {
+  const std::int64_t from = work.picks != nullptr ? work.picks[n] : n;
+  const std::int64_t bytes = static_cast<std::int64_t>(work.height) * work.width * work.channels;
+  const std::int64_t floats = static_cast<std::int64_t>(work.out_height) * work.out_width * work.channels;
+  return {work.in + from * bytes, work.out + n * floats,
+          work.windows != nullptr ? work.windows[n] : PixelWindow{0, 0, 0}};
+}
+
+// Row or column `at` of the padded image as one of the image of `size`; -1: a border of zeros.
+HEADRACE_HOST_DEVICE int inside_padding(int at, int size, int pad, PixelBorder border) {
+  at -= pad;
+  if (at >= 0 && at < size) return at;
+  return border == PixelBorder::kReflect ? reflected(at, size) : -1;
+}
+
+// Where the first channel of a window's pixel lies in its image; -1: in a border of zeros.
+HEADRACE_HOST_DEVICE std::int64_t window_offset(const WindowWork& work, const PixelWindow& window, int pixel) {
+  const int x = pixel % work.out_width;
+  const int across = window.mirrored != 0 ? work.out_width - 1 - x : x;
+  const int row = inside_padding(window.top + pixel / work.out_width, work.height, work.pad, work.border);
+  const int column = inside_padding(window.left + across, work.width, work.pad, work.border);
+  if (row < 0 || column < 0) return -1;
+  return (static_cast<std::int64_t>(row) * work.width + column) * work.channels;
+}
+
+// Rounded twice, as the CPU does: a fused multiply-add would give other bits.
+HEADRACE_HOST_DEVICE float scaled_pixel(const WindowWork& work, const WindowImage& image, std::int64_t offset,
+                                        int channel) {
+  const float pixel = offset < 0 ? 0.0F : static_cast<float>(image.in[offset + channel]);
+#ifdef __CUDA_ARCH__
+  return __fadd_rn(__fmul_rn(pixel, work.scale[channel]), work.shift[channel]);
+#else
+  const float product = pixel * work.scale[channel];
+  return product + work.shift[channel];
+#endif
+}
+
+// An item is an element: neighbouring threads write neighbouring floats.
+HEADRACE_HOST_DEVICE void write_item_nhwc(const WindowWork& work, const WindowImage& image, int item) {
+  const int channel = item % work.channels;
+  image.out[item] = scaled_pixel(work, image, window_offset(work, image.window, item / work.channels), channel);
+}
+
+// An item is a pixel, which is written to each plane.
+HEADRACE_HOST_DEVICE void write_item_nchw(const WindowWork& work, const WindowImage& image, int item) {
+  const std::int64_t offset = window_offset(work, image.window, item);
+  const std::int64_t pixels = static_cast<std::int64_t>(work.out_height) * work.out_width;
+  for (int c = 0; c < work.channels; ++c) image.out[c * pixels + item] = scaled_pixel(work, image, offset, c);
+}
+
+// Blocks along x take images, blocks along y pieces of one; the rest is a stride.
+struct WindowGrid {
+  std::int64_t items = 0;  // of an image
+  unsigned int x = 0, y = 0;
+};
+
+inline WindowGrid window_grid(const WindowWork& work, ImageLayout layout) {
+  constexpr std::int64_t kItemsAThread = 8, kPiece = kWindowThreads * kItemsAThread;
+  constexpr std::int64_t kMaxImages = 32768, kMaxPieces = 4096;
+  const std::int64_t pixels = static_cast<std::int64_t>(work.out_height) * work.out_width;
+  const std::int64_t items = layout == ImageLayout::kChannelsLast ? pixels * work.channels : pixels;
+  return {.items = items,
+          .x = static_cast<unsigned int>(std::min(work.images, kMaxImages)),
+          .y = static_cast<unsigned int>(std::min((items + kPiece - 1) / kPiece, kMaxPieces))};
+}
+
+// A thread's place in the grid.
+struct WindowThread {
+  unsigned int x, y;    // its block
+  unsigned int thread;  // in the block
+  unsigned int blocks_x, blocks_y;
+};
+
+HEADRACE_HOST_DEVICE void run_windows(const WindowWork& work, ImageLayout layout, const WindowThread& at) {
+  const std::int64_t pixels = static_cast<std::int64_t>(work.out_height) * work.out_width;
+  const bool last = layout == ImageLayout::kChannelsLast;
+  const std::int64_t items = last ? pixels * work.channels : pixels;
+  for (std::int64_t n = at.x; n < work.images; n += at.blocks_x) {
+    const WindowImage image = window_image(work, n);
+    for (std::int64_t i = static_cast<std::int64_t>(at.y) * kWindowThreads + at.thread; i < items;
+         i += static_cast<std::int64_t>(at.blocks_y) * kWindowThreads) {
+      if (last) {
+        write_item_nhwc(work, image, static_cast<int>(i));
+      } else {
+        write_item_nchw(work, image, static_cast<int>(i));
+      }
+    }
+  }
+}
+
+// The extents fit into int: check_pixel_conversion() has seen to it.
+inline WindowWork window_work(const PixelConversion& conversion) {
+  const Shape& in = conversion.pixels.shape;
+  const Shape& out = conversion.out.shape;
+  const int rows = conversion.layout == ImageLayout::kChannelsLast ? 1 : 2;  // axis of the output
+  return {.in = conversion.pixels.as<const std::uint8_t>(),
+          .picks = conversion.picks.as<const std::int32_t>(),
+          .windows = conversion.windows.as<const PixelWindow>(),
+          .scale = conversion.scale.as<const float>(),
+          .shift = conversion.shift.as<const float>(),
+          .out = conversion.out.as<float>(),
+          .images = out[0],
+          .height = static_cast<int>(in[1]),
+          .width = static_cast<int>(in[2]),
+          .out_height = static_cast<int>(out[rows]),
+          .out_width = static_cast<int>(out[rows + 1]),
+          .channels = static_cast<int>(in[3]),
+          .pad = static_cast<int>(conversion.pad),
+          .border = conversion.border};
+}
+
+}  // namespace headrace::cuda

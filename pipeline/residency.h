@@ -1,0 +1,16 @@
+// Whether devices keep the samples that they are sent.
+#pragma once
+
+namespace headrace {
+
+// The stream's bits are the same either way.
+enum class Residency {
+  // In runs of several epochs, on devices with memory of their own, where the host leaves nothing random to do and
+  // a
+  // quarter of what is free on each device holds them.
+  kAuto,
+  kNever,   // every batch crosses the bus
+  kAlways,  // kept, where all that is free holds them; ConfigError where they cannot be
+};
+
+}  // namespace headrace

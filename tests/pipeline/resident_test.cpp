@@ -1,0 +1,261 @@
+// Samples that devices keep: the same stream, and a record crosses the bus once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/pipeline/device_chains.h"
+#include "headrace/tests/pipeline/fake_source.h"
+#include "headrace/tests/support/failing_device.h"
+#include "headrace/tests/support/twin_input_kernels.h"
+
+namespace headrace {
+namespace {
+
+using test::digests_of;
+using test::discrete_replicas;
+using test::images_with;
+using test::kMean;
+using test::kStd;
+using test::noise_images;
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kRecords = 211, kSampleBytes = 9 * 12 * 3;
+
+template <typename Kind, typename... Given>
+DeviceGroup one_device(Given... given) {
+  std::vector<std::unique_ptr<Device>> devices;
+  devices.push_back(std::make_unique<Kind>(backends().front()->open(0, "gpu:0", 1), given...));
+  return DeviceGroup(std::move(devices));
+}
+
+// With little memory left.
+class FullDevice final : public test::DiscreteDevice {
+ public:
+  FullDevice(std::unique_ptr<Device> inner, std::uint64_t free) : DiscreteDevice(std::move(inner)), free_(free) {}
+  std::uint64_t free_bytes() const override { return free_; }
+
+ private:
+  std::uint64_t free_;
+};
+
+Dataset moved() { return images_with(pad_crop(8, 2) | flip() | normalize(kMean, kStd)); }
+
+Choice kept(const Loader& loader) {
+  for (const Choice& choice : loader.choices()) {
+    if (choice.what == "samples") return choice;
+  }
+  return {};
+}
+
+// Chains that leave a random operation to the host are among them: their samples cannot be kept.
+TEST(Resident, GivesTheSameBitsForAnyReplicasThreadsAndPrefetch) {
+  int resident = 0;
+  for (const Operations& operations : test::convertible()) {
+    const Dataset dataset = images_with(operations);
+    const auto expected = digests_of(dataset, 1, {.seed = 5, .epochs = 3, .threads = 1, .prefetch = 0});
+    ASSERT_EQ(expected.size(), 15U);
+    for (const int replicas : {1, 2, 3}) {
+      for (const int threads : {1, 4}) {
+        for (const int prefetch : {0, 3}) {
+          DeviceGroup devices = discrete_replicas(replicas);
+          Loader loader(dataset, devices, {.seed = 5, .epochs = 3, .threads = threads, .prefetch = prefetch});
+          EXPECT_EQ(digests_of(loader, devices), expected)
+              << dataset.explain() << replicas << " replicas, " << threads << " threads, prefetch " << prefetch;
+          const bool keeps = kept(loader).value == "kept on the device";
+          resident += keeps ? 1 : 0;
+          EXPECT_EQ(loader.stats().kept_records, keeps ? kRecords : 0);
+        }
+      }
+    }
+  }
+  EXPECT_EQ(resident, 14 * 12);
+}
+
+TEST(Resident, TheGpusKernelGivesTheSameBits) {
+  for (const ImageLayout layout : {ImageLayout::kChannelsLast, ImageLayout::kChannelsFirst}) {
+    const Dataset dataset =
+        images_with(pad_crop(9, 4, Padding::kReflect) | flip() | normalize(kMean, kStd) | to_layout(layout));
+    DeviceGroup devices = one_device<test::TwinInputDevice>();
+    Loader loader(dataset, devices, {.seed = 5, .epochs = 2, .resident = Residency::kAlways});
+    EXPECT_EQ(digests_of(loader, devices), digests_of(dataset, 1, {.seed = 5, .epochs = 2}));
+  }
+}
+
+TEST(Resident, ContinuesFromAnyStep) {
+  const auto whole = digests_of(moved(), 1, {.seed = 5, .epochs = 3, .threads = 1});
+  for (std::size_t step = 0; step < whole.size(); step += 2) {
+    DeviceGroup before = discrete_replicas(2), devices = discrete_replicas(3);
+    LoaderState state;
+    {
+      Loader loader(moved(), before, {.seed = 5, .epochs = 3});
+      for (std::size_t i = 0; i < step; ++i) {
+        for (int r = 0; r < 2; ++r) loader.next(r);
+      }
+      state = loader.state();
+    }
+    Loader loader(moved(), devices, {.seed = 5, .epochs = 3, .start = state});
+    EXPECT_EQ(digests_of(loader, devices),
+              std::vector(whole.begin() + static_cast<std::ptrdiff_t>(step), whole.end()));
+  }
+}
+
+// A record more than once in an epoch, and epochs that are not of the same records.
+TEST(Resident, AnyOrderOfRecords) {
+  const Operations operations = flip() | normalize(kMean, kStd);
+  const Dataset all = Dataset::from(noise_images(60, 9, 12));
+  for (const Dataset& indices : {all.repeat(3).shuffle(), all.shuffle().take(25), all.skip(7).shard(3, 1)}) {
+    const Dataset dataset = indices.map(operations).batch({.global = 16});
+    DeviceGroup devices = discrete_replicas(2);
+    Loader loader(dataset, devices, {.epochs = 4, .resident = Residency::kAlways});
+    EXPECT_EQ(digests_of(loader, devices), digests_of(dataset, 1, {.epochs = 4}));
+  }
+}
+
+// Only what was still on its way when the first epoch ended is read a second time.
+TEST(Resident, ReadsEachRecordAboutOnce) {
+  const auto source = test::fake_jpegs(64);
+  const Dataset dataset = Dataset::from(source)
+                              .decode()
+                              .shuffle()
+                              .map(center_crop(24) | pad_crop(24, 2) | flip() | normalize(kMean, kStd))
+                              .batch({.global = 8});
+  const auto expected = digests_of(dataset, 1, {.epochs = 5});
+  const std::uint64_t before = source->reads();
+  DeviceGroup devices = discrete_replicas(2);
+  constexpr int kPrefetch = 1;
+  Loader loader(dataset, devices, {.epochs = 5, .prefetch = kPrefetch});
+  EXPECT_EQ(digests_of(loader, devices), expected);
+  EXPECT_LE(source->reads() - before, 64U + 8U * (kPrefetch + 1));
+}
+
+TEST(Resident, BadRecordsAreBadInEveryEpoch) {
+  const UserMap picky{.name = "picky",
+                      .output = {.dtype = DType::kU8, .shape = {9, 12, 3}},
+                      .function = [](auto in, const Shape&, auto out, Philox&) {
+                        if (std::to_integer<int>(in[0]) < 40) throw Error(ErrorCode::kDataCorrupt, "too dark");
+                        std::ranges::copy(in, out.begin());
+                      }};
+  for (const OnError on_error : {OnError::kSkip, OnError::kSubstitute}) {
+    const auto dataset = [&] {
+      return Dataset::from(noise_images(64, 9, 12))
+          .map(user_map(picky))
+          .cache(memory())
+          .map(pad_crop(8, 2) | flip() | normalize(kMean, kStd))
+          .batch({.global = 16});
+    };
+    const ErrorPolicy errors{.on_error = on_error, .most_bad = 0.9};
+    const auto expected = digests_of(dataset(), 1, {.seed = 5, .epochs = 3, .threads = 1, .errors = errors});
+    DeviceGroup devices = discrete_replicas(2);
+    Loader loader(dataset(), devices,
+                  {.seed = 5, .epochs = 3, .threads = 2, .resident = Residency::kAlways, .errors = errors});
+    EXPECT_EQ(digests_of(loader, devices), expected);
+    EXPECT_GT(loader.stats().bad_records, 6U);
+  }
+}
+
+TEST(Resident, ReplaysInHeadspace) {
+  DeviceGroup devices = one_device<test::DiscreteDevice>();
+  Loader loader(moved(), devices, {.epochs = 50, .prefetch = 1, .headspace = 2});
+  std::vector<std::vector<float>> seen;
+  for (int i = 0; i < 20; ++i) {
+    const auto batch = loader.next();
+    batch->ready().wait();
+    const TensorView& image = batch->tensor("image");
+    seen.emplace_back(image.as<float>(),
+                      image.as<float>() + batch->examples() * image.shape.without_front().elements());
+    if (i >= 2) {
+      EXPECT_EQ(seen.back(), seen[seen.size() - 3]) << i;
+    }
+  }
+}
+
+TEST(Resident, AllocatesOnceAndGivesEverythingBack) {
+  DeviceGroup devices = one_device<test::DiscreteDevice>();
+  const auto device_bytes = [&](Residency resident) {
+    const Loader loader(moved(), devices, {.epochs = 3, .prefetch = 1, .resident = resident});
+    return devices[0].memory_use().device_bytes;
+  };
+  constexpr std::uint64_t kSlots = 2, kSent = 48 * kSampleBytes, kPlaces = 192;
+  EXPECT_EQ(device_bytes(Residency::kAlways),
+            device_bytes(Residency::kNever) + kRecords * kSampleBytes - kSlots * (kSent - kPlaces));
+  {
+    Loader loader(moved(), devices, {.epochs = 3});
+    EXPECT_EQ(loader.stats().kept_bytes, kRecords * kSampleBytes);
+    const MemoryUse before = devices[0].memory_use();
+    while (loader.next()) {
+    }
+    EXPECT_EQ(devices[0].memory_use().device_bytes, before.device_bytes);
+  }
+  EXPECT_EQ(devices[0].memory_use().device_bytes, 0U);
+  EXPECT_EQ(devices[0].memory_use().pinned_bytes, 0U);
+}
+
+TEST(Resident, ALostDeviceEndsTheStreamWithNothingLeft) {
+  for (int copies = 1; copies < 14; ++copies) {
+    DeviceGroup devices = one_device<test::FailingDevice>(test::Lives{.copies = copies});
+    {
+      Loader loader(moved(), devices, {.epochs = 3, .prefetch = 2});
+      try {
+        while (loader.next()) {
+        }
+        FAIL() << "no error after " << copies << " copies";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kDevice);
+        EXPECT_THAT(error.what(), HasSubstr("fell off the bus"));
+      }
+      EXPECT_THROW(loader.next(), Error);
+    }
+    EXPECT_EQ(devices[0].memory_use().device_bytes, 0U);
+    EXPECT_EQ(devices[0].memory_use().pinned_bytes, 0U);
+  }
+}
+
+TEST(Resident, SaysWhyOrWhyNot) {
+  DeviceGroup gpu = discrete_replicas(1), cpu = test::cpu_replicas(1);
+  const auto reason = [&](const Dataset& dataset, LoaderOptions options) {
+    const Choice choice = kept(Loader(dataset, gpu, options));
+    return choice.value + ": " + choice.reason;
+  };
+  EXPECT_THAT(reason(moved(), {.epochs = 2}),
+              HasSubstr("kept on the device: 211 records take 68364 bytes of each"));
+  EXPECT_EQ(reason(moved(), {.epochs = 1}), "not kept on the device: the run is one epoch, nothing is seen again");
+  EXPECT_EQ(reason(moved(), {.epochs = 2, .resident = Residency::kNever}),
+            "not kept on the device: as the options say");
+  EXPECT_EQ(reason(moved(), {.epochs = 2, .resident_budget_bytes = 68363}),
+            "not kept on the device: 211 records take 68364 bytes of each device, 68363 are its budget");
+  EXPECT_EQ(
+      reason(moved(), {.epochs = 2, .memory_budget_bytes = 5000}),
+      "not kept on the device: 2532 bytes would stay on the host, more than half of memory_budget_bytes = 5000");
+  EXPECT_THAT(reason(images_with(cutout(3) | flip() | normalize(kMean, kStd)), {.epochs = 2}),
+              HasSubstr("cutout(3, fill=[0]) is done on the host and may give another sample every time"));
+  EXPECT_EQ(kept(Loader(moved(), cpu, {.epochs = 2})).what, "") << "there is no choice to make";
+  EXPECT_THAT(moved().explain(gpu), HasSubstr("samples kept on the device: 211 records take 68364 bytes"));
+  EXPECT_THAT(moved().explain(cpu), HasSubstr("samples not kept on the device: cpu:0 reads batches"));
+  EXPECT_THAT(moved().explain(gpu, ConvertAt::kAuto, Residency::kNever),
+              HasSubstr("samples not kept on the device"));
+}
+
+TEST(Resident, TakesAQuarterOfWhatIsFreeUnlessItMust) {
+  const auto with_free = [](std::uint64_t free, Residency resident) {
+    DeviceGroup devices = one_device<FullDevice>(free);
+    return kept(Loader(moved(), devices, {.epochs = 2, .resident = resident})).value;
+  };
+  constexpr std::uint64_t kBytes = kRecords * kSampleBytes;
+  EXPECT_EQ(with_free(4 * kBytes, Residency::kAuto), "kept on the device");
+  EXPECT_EQ(with_free(4 * kBytes - 4, Residency::kAuto), "not kept on the device");
+  EXPECT_EQ(with_free(kBytes, Residency::kAlways), "kept on the device");
+  try {
+    with_free(kBytes - 1, Residency::kAlways);
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cannot be kept on the device: 211 records take 68364 bytes"));
+    EXPECT_THAT(error.what(), HasSubstr("--resident auto"));
+  }
+  DeviceGroup cpu = test::cpu_replicas(1);
+  EXPECT_THROW(Loader(moved(), cpu, {.epochs = 2, .resident = Residency::kAlways}), ConfigError);
+}
+
+}  // namespace
+}  // namespace headrace

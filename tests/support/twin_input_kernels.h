@@ -1,0 +1,40 @@
+// The GPU's fused input kernel on the host: every block and every thread of the very work of the CUDA kernel
+// (devices/cuda/window_work.h), so that its logic is tested without a GPU.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "headrace/devices/cuda/window_work.h"
+#include "headrace/devices/input_kernels.h"
+#include "headrace/tests/support/discrete_device.h"
+
+namespace headrace::test {
+
+class TwinInputKernels final : public InputKernels {
+ public:
+  void convert_pixels(Stream& stream, const PixelConversion& conversion) override {
+    check_pixel_conversion(conversion);
+    stream.call([work = cuda::window_work(conversion), layout = conversion.layout] {
+      const cuda::WindowGrid grid = window_grid(work, layout);
+      cuda::WindowThread at{.x = 0, .y = 0, .thread = 0, .blocks_x = grid.x, .blocks_y = grid.y};
+      for (at.x = 0; at.x < grid.x; ++at.x) {
+        for (at.y = 0; at.y < grid.y; ++at.y) {
+          for (at.thread = 0; at.thread < cuda::kWindowThreads; ++at.thread) run_windows(work, layout, at);
+        }
+      }
+    });
+  }
+};
+
+// A device with memory of its own whose input kernels are the GPU's.
+class TwinInputDevice final : public DiscreteDevice {
+ public:
+  using DiscreteDevice::DiscreteDevice;
+  InputKernels* input_kernels() noexcept override { return &kernels_; }
+
+ private:
+  TwinInputKernels kernels_;
+};
+
+}  // namespace headrace::test
