@@ -138,6 +138,38 @@ void batch_norm(benchmark::State& state, Pass pass, DType type) {
   count_bytes(state, bytes_of(type) * (pass == Pass::kForward ? 3 : 5));
 }
 
+enum class Fusion { kApart, kFused };
+
+// Batch normalisation and the activation behind it: two calls and what lies between them in memory, or one call.
+void norm_and_activation(benchmark::State& state, Activation which, Pass pass, Fusion fusion, DType type) {
+  DeviceBench bench(device());
+  const Shape batch = images_of(kSide);
+  const TensorView x = bench.random(batch, type), y = bench.random(batch, type), dx = bench.empty(batch, type);
+  const TensorView normalized = bench.random(batch, type);
+  const auto vector = [&] { return bench.random({kChannels}); };
+  Kernels::BatchNorm norm{.gamma = vector(),
+                          .beta = vector(),
+                          .running_mean = vector(),
+                          .running_var = vector(),
+                          .saved_mean = vector(),
+                          .saved_inv_std = vector()};
+  if (fusion == Fusion::kFused) norm.activation = which;
+  const TensorView dgamma = vector(), dbeta = vector();
+  const StepScalars* scalars = bench.constant(StepScalars{.rows = images()});
+  bench.time(state, [&] {
+    Stream& stream = bench.stream();
+    Kernels& kernels = bench.kernels();
+    if (pass == Pass::kForward) {
+      kernels.batch_norm_train(stream, x, norm, scalars, y);
+      if (fusion == Fusion::kApart) kernels.activation_forward(stream, which, y, y);
+      return;
+    }
+    if (fusion == Fusion::kApart) kernels.activation_backward(stream, which, normalized, y, dx);
+    kernels.batch_norm_backward(stream, x, fusion == Fusion::kApart ? dx : y, norm, scalars, dgamma, dbeta, dx);
+  });
+  count_bytes(state, bytes_of(type) * (pass == Pass::kForward ? 3 : 5));
+}
+
 void dropout(benchmark::State& state) {
   DeviceBench bench(device());
   const TensorView x = bench.random(images_of(kSide));
@@ -264,6 +296,13 @@ void add_memory_bound(DType type) {
     add("silu", [=](benchmark::State& state) { activation(state, Activation::kSilu, pass, type); });
     add("max_pool", [=](benchmark::State& state) { max_pool(state, pass, type); });
     add("batch_norm", [=](benchmark::State& state) { batch_norm(state, pass, type); });
+    for (const auto& [name, fusion] : {std::pair{"apart", Fusion::kApart}, {"fused", Fusion::kFused}}) {
+      for (const auto& [activation, which] :
+           {std::pair{"relu", Activation::kRelu}, {"gelu", Activation::kGelu}, {"silu", Activation::kSilu}}) {
+        add(fmt::format("batch_norm_{}_{}", activation, name).c_str(),
+            [=](benchmark::State& state) { norm_and_activation(state, which, pass, fusion, type); });
+      }
+    }
   }
 }
 

@@ -160,6 +160,14 @@ void batch_norm_training(const char* kernel, const TensorView& x, const Kernels:
   channels(kernel, norm.saved_inv_std, x);
 }
 
+void max_pool_batch_norm(const char* kernel, const TensorView& x, const Kernels::MaxPool& pool,
+                         const TensorView& pooled, const Kernels::BatchNorm& norm, const TensorView& y,
+                         Half half) {
+  max_pool(kernel, x, pooled, pool.argmax, pool.options, half);
+  batch_norm_training(kernel, pooled, norm, half);
+  same(kernel, y, pooled, half);
+}
+
 void loss(const char* kernel, const TensorView& logits, const TensorView& labels) {
   ranked(kernel, "logits", logits, 2);
   if (!labels.defined() || labels.dtype != DType::kI64) refuse(kernel, "labels must be int64");

@@ -32,6 +32,10 @@ void batch_norm(const char* kernel, const TensorView& x, const Kernels::BatchNor
 // In training the saved statistics are there too.
 void batch_norm_training(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm,
                          Half half = Half::kRefused);
+// x pooled to `pooled` as the options say, training's norm on that, y of its shape; also for the gradients.
+void max_pool_batch_norm(const char* kernel, const TensorView& x, const Kernels::MaxPool& pool,
+                         const TensorView& pooled, const Kernels::BatchNorm& norm, const TensorView& y,
+                         Half half = Half::kRefused);
 // logits (M, K), labels i64 (M).
 void loss(const char* kernel, const TensorView& logits, const TensorView& labels);
 // f32 or, where accepted, bf16; at least one axis, no empty extent.

@@ -181,6 +181,9 @@ class Kernels {
     TensorView saved_mean, saved_inv_std;  // (C), training only: from forward to backward
     float epsilon = 1e-3F;
     float momentum = 0.99F;  // running = momentum * running + (1 - momentum) * batch
+    // Applied to what is normalised, in the same pass: y is its result, dy the gradient of that. What it was
+    // applied to is stored nowhere; backward computes it again from x, so x, beta and gamma must be as they were.
+    Activation activation = Activation::kNone;
   };
   // Normalises with the batch's statistics (biased variance), updates the running ones (unbiased variance).
   // With no real rows the statistics stay as they are and stand in for the batch's.
@@ -191,6 +194,27 @@ class Kernels {
   virtual void batch_norm_backward(Stream&, const TensorView& x, const TensorView& dy, const BatchNorm&,
                                    const StepScalars* scalars, const TensorView& dgamma, const TensorView& dbeta,
                                    const TensorView& dx) = 0;
+
+  // --- max pooling and the batch normalisation of its result, in fewer passes where the device can ---
+  struct MaxPool {
+    PoolOptions options;
+    TensorView argmax;  // from forward to backward
+  };
+  // max_pool_forward from x to `pooled`, batch_norm_train from there to y.
+  virtual void max_pool_batch_norm_train(Stream& stream, const TensorView& x, const MaxPool& pool,
+                                         const TensorView& pooled, const BatchNorm& norm,
+                                         const StepScalars* scalars, const TensorView& y) {
+    max_pool_forward(stream, x, pooled, pool.argmax, pool.options);
+    batch_norm_train(stream, pooled, norm, scalars, y);
+  }
+  // batch_norm_backward of dy, max_pool_backward from there to dx. dy may be overwritten.
+  virtual void max_pool_batch_norm_backward(Stream& stream, const TensorView& pooled, const TensorView& dy,
+                                            const BatchNorm& norm, const StepScalars* scalars,
+                                            const TensorView& dgamma, const TensorView& dbeta, const MaxPool& pool,
+                                            const TensorView& dx) {
+    batch_norm_backward(stream, pooled, dy, norm, scalars, dgamma, dbeta, dy);
+    max_pool_backward(stream, dy, pool.argmax, dx, pool.options);
+  }
 
   // --- loss: logits (M, K), labels i64 (M) in [0, K) ---
   // target = (1 - label_smoothing) for the label, plus label_smoothing / K for each class.

@@ -7,6 +7,7 @@
 #include "headrace/devices/cpu/column_sums.h"
 #include "headrace/devices/cpu/parallel.h"
 #include "headrace/devices/cpu/simd.h"
+#include "headrace/devices/cpu/vector_math.h"
 #include "headrace/devices/cpu/workspace.h"
 
 namespace headrace::cpu {
@@ -77,20 +78,41 @@ void strip_statistics(const NormRows& rows, const float* x, const Kernels::Batch
   }
 }
 
-// y = (x - mean) * scale + beta
-HEADRACE_SIMD void normalize_range(const float* x, const float* mean, const float* scale, const float* beta,
-                                   float* y, std::int64_t rows, std::int64_t channels) {
+// What is normalised is (x - mean) * scale + beta, one coefficient a channel.
+struct Affine {
+  const float* mean;
+  const float* scale;
+  const float* beta;
+};
+
+template <Activation kActivation>
+HEADRACE_INLINE void normalize_rows(const float* x, const Affine& by, float* y, std::int64_t rows,
+                                    std::int64_t channels) {
+  const float* mean = by.mean;
+  const float* scale = by.scale;
+  const float* beta = by.beta;
   for (std::int64_t row = 0; row < rows; ++row, x += channels, y += channels) {
 #pragma GCC ivdep
-    for (std::int64_t c = 0; c < channels; ++c) y[c] = (x[c] - mean[c]) * scale[c] + beta[c];
+    for (std::int64_t c = 0; c < channels; ++c) {
+      y[c] = activated<kActivation>((x[c] - mean[c]) * scale[c] + beta[c]);
+    }
   }
 }
 
-void normalize(const NormRows& rows, const float* x, const float* mean, const float* scale, const float* beta,
-               float* y) {
+HEADRACE_SIMD void normalize_range(Activation activation, const float* x, const Affine& by, float* y,
+                                   std::int64_t rows, std::int64_t channels) {
+  switch (activation) {
+    case Activation::kNone: return normalize_rows<Activation::kNone>(x, by, y, rows, channels);
+    case Activation::kRelu: return normalize_rows<Activation::kRelu>(x, by, y, rows, channels);
+    case Activation::kGelu: return normalize_rows<Activation::kGelu>(x, by, y, rows, channels);
+    case Activation::kSilu: return normalize_rows<Activation::kSilu>(x, by, y, rows, channels);
+  }
+}
+
+void normalize(const NormRows& rows, Activation activation, const float* x, const Affine& by, float* y) {
   const std::int64_t channels = rows.channels;
   parallel_ranges(rows.rows, row_grain(channels), [=](std::int64_t begin, std::int64_t end) {
-    normalize_range(x + begin * channels, mean, scale, beta, y + begin * channels, end - begin, channels);
+    normalize_range(activation, x + begin * channels, by, y + begin * channels, end - begin, channels);
   });
 }
 
@@ -103,43 +125,68 @@ float gamma_of(const Kernels::BatchNorm& norm, std::int64_t channel) {
   return norm.gamma.defined() ? norm.gamma.as<float>()[channel] : 1.0F;
 }
 
-// Sums over the real rows: of dy, and of dy times the distance from the mean.
-struct GradientSums {
-  double dy[kStrip] = {};
-  double dy_distance[kStrip] = {};
+// Some rows of up to kStrip channels: of x, and of the gradient of the activation's result; `dz` is where that of
+// its argument goes, perhaps dy.
+struct GradientStrip {
+  const float* x;
+  const float* dy;
+  float* dz;
+  Affine by;
 };
 
-HEADRACE_INLINE void add_gradient_block(const float* x, const float* dy, const float* mean, GradientSums& sums,
-                                        std::int64_t rows, std::int64_t channels, std::int64_t width) {
+// Sums over one block of rows: of dz, and, `channels` further on, of dz times the distance from the mean.
+template <Activation kActivation>
+HEADRACE_INLINE void sum_block(const GradientStrip& strip, float* sums, std::int64_t rows, std::int64_t channels,
+                               std::int64_t width) {
+  const float* x = strip.x;
+  const float* dy = strip.dy;
+  float* dz = strip.dz;
   float sum[kStrip] = {};
   float distance_sum[kStrip] = {};
-  for (std::int64_t row = 0; row < rows; ++row) {
+  for (std::int64_t row = 0; row < rows; ++row, x += channels, dy += channels, dz += channels) {
+#pragma GCC ivdep
     for (std::int64_t c = 0; c < width; ++c) {
-      const float gradient = dy[row * channels + c];
+      const float distance = x[c] - strip.by.mean[c];
+      const float gradient =
+          activation_gradient<kActivation>(distance * strip.by.scale[c] + strip.by.beta[c], dy[c]);
+      if constexpr (kActivation != Activation::kNone) dz[c] = gradient;
       sum[c] += gradient;
-      distance_sum[c] += gradient * (x[row * channels + c] - mean[c]);
+      distance_sum[c] += gradient * distance;
     }
   }
-  for (std::int64_t c = 0; c < width; ++c) {
-    sums.dy[c] += static_cast<double>(sum[c]);
-    sums.dy_distance[c] += static_cast<double>(distance_sum[c]);
+  for (std::int64_t c = 0; c < width; ++c) sums[c] = sum[c];
+  for (std::int64_t c = 0; c < width; ++c) sums[channels + c] = distance_sum[c];
+}
+
+template <Activation kActivation>
+HEADRACE_INLINE void sum_strip(const GradientStrip& strip, float* sums, std::int64_t rows, std::int64_t channels,
+                               std::int64_t width) {
+  if (width == kStrip) {
+    sum_block<kActivation>(strip, sums, rows, channels, kStrip);
+  } else {
+    sum_block<kActivation>(strip, sums, rows, channels, width);
   }
 }
 
-HEADRACE_SIMD void strip_gradient_sums(const float* x, const float* dy, const float* mean, GradientSums& sums,
+HEADRACE_SIMD void strip_gradient_sums(Activation activation, const GradientStrip& strip, float* sums,
                                        std::int64_t rows, std::int64_t channels, std::int64_t width) {
-  for (std::int64_t row = 0; row < rows; row += kSumBlock) {
-    const std::int64_t at = row * channels;
-    const std::int64_t count = rows - row < kSumBlock ? rows - row : kSumBlock;
-    if (width == kStrip) {
-      add_gradient_block(x + at, dy + at, mean, sums, count, channels, kStrip);
-    } else {
-      add_gradient_block(x + at, dy + at, mean, sums, count, channels, width);
-    }
+  switch (activation) {
+    case Activation::kNone: return sum_strip<Activation::kNone>(strip, sums, rows, channels, width);
+    case Activation::kRelu: return sum_strip<Activation::kRelu>(strip, sums, rows, channels, width);
+    case Activation::kGelu: return sum_strip<Activation::kGelu>(strip, sums, rows, channels, width);
+    case Activation::kSilu: return sum_strip<Activation::kSilu>(strip, sums, rows, channels, width);
   }
 }
 
-// dx = scale * (dy - offset - (x - mean) * slope), one coefficient a channel.
+HEADRACE_SIMD void add_blocks(const float* blocks, double* totals, std::int64_t count, std::int64_t width) {
+  for (std::int64_t c = 0; c < width; ++c) totals[c] = 0;
+  for (std::int64_t block = 0; block < count; ++block, blocks += width) {
+#pragma GCC ivdep
+    for (std::int64_t c = 0; c < width; ++c) totals[c] += static_cast<double>(blocks[c]);
+  }
+}
+
+// dx = scale * (dz - offset - (x - mean) * slope), one coefficient a channel.
 struct Coefficients {
   const float* mean;
   float* scale;
@@ -147,35 +194,62 @@ struct Coefficients {
   float* slope;
 };
 
-HEADRACE_SIMD void input_gradient_range(const float* x, const float* dy, const Coefficients& by, float* dx,
+HEADRACE_SIMD void input_gradient_range(const float* x, const float* dz, const Coefficients& by, float* dx,
                                         std::int64_t rows, std::int64_t channels) {
   const float* mean = by.mean;
   const float* scale = by.scale;
   const float* offset = by.offset;
   const float* slope = by.slope;
-  for (std::int64_t row = 0; row < rows; ++row, x += channels, dy += channels, dx += channels) {
+  for (std::int64_t row = 0; row < rows; ++row, x += channels, dz += channels, dx += channels) {
 #pragma GCC ivdep
     for (std::int64_t c = 0; c < channels; ++c) {
-      dx[c] = scale[c] * (dy[c] - offset[c] - (x[c] - mean[c]) * slope[c]);
+      dx[c] = scale[c] * (dz[c] - offset[c] - (x[c] - mean[c]) * slope[c]);
     }
   }
 }
 
-void strip_gradients(const NormRows& rows, const float* x, const float* dy, const Kernels::BatchNorm& norm,
-                     const Coefficients& into, float* dgamma, float* dbeta, std::int64_t channel,
-                     std::int64_t width) {
-  GradientSums sums;
-  strip_gradient_sums(x + channel, dy + channel, into.mean + channel, sums, rows.real, rows.channels, width);
+// The tensors of batch_norm_backward().
+struct BackwardCall {
+  const float* x;
+  const float* dy;
+  float* dgamma;
+  float* dbeta;
+  float* dx;
+};
+
+// Block by block, in f32: dz, and its sums. `blocks` is of 2 * channels for each block of rows.
+void sum_gradients(const NormRows& rows, const BackwardCall& call, const Kernels::BatchNorm& norm,
+                   const Coefficients& by, float* blocks) {
+  const std::int64_t channels = rows.channels;
+  const float* beta = norm.beta.as<float>();
+  const std::int64_t count = (rows.real + kSumBlock - 1) / kSumBlock;
+  parallel_ranges(count, row_grain(kSumBlock * channels), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t block = begin; block < end; ++block) {
+      const std::int64_t height = std::min(kSumBlock, rows.real - block * kSumBlock);
+      for (std::int64_t channel = 0; channel < channels; channel += kStrip) {
+        const std::int64_t at = block * kSumBlock * channels + channel;
+        const GradientStrip strip{.x = call.x + at,
+                                  .dy = call.dy + at,
+                                  .dz = call.dx + at,
+                                  .by = {by.mean + channel, by.scale + channel, beta + channel}};
+        strip_gradient_sums(norm.activation, strip, blocks + block * 2 * channels + channel, height, channels,
+                            std::min(kStrip, channels - channel));
+      }
+    }
+  });
+}
+
+// From the sums over all real rows: of dz, then of dz times the distance from the mean.
+void apply_sums(const NormRows& rows, const BackwardCall& call, const Kernels::BatchNorm& norm,
+                const double* totals, const Coefficients& into) {
   const double share = rows.real > 0 ? 1 / static_cast<double>(rows.real) : 0;
-  for (std::int64_t c = 0; c < width; ++c) {
-    const std::int64_t at = channel + c;
-    const float inverse = norm.saved_inv_std.as<float>()[at];
-    const double inv_std = static_cast<double>(inverse);
-    if (dgamma != nullptr) dgamma[at] = static_cast<float>(sums.dy_distance[c] * inv_std);
-    if (dbeta != nullptr) dbeta[at] = static_cast<float>(sums.dy[c]);
-    into.scale[at] = gamma_of(norm, at) * inverse;
-    into.offset[at] = static_cast<float>(sums.dy[c] * share);
-    into.slope[at] = static_cast<float>(sums.dy_distance[c] * share * inv_std * inv_std);
+  for (std::int64_t c = 0; c < rows.channels; ++c) {
+    const double sum = totals[c], distance_sum = totals[rows.channels + c];
+    const auto inv_std = static_cast<double>(norm.saved_inv_std.as<float>()[c]);
+    if (call.dgamma != nullptr) call.dgamma[c] = static_cast<float>(distance_sum * inv_std);
+    if (call.dbeta != nullptr) call.dbeta[c] = static_cast<float>(sum);
+    into.offset[c] = static_cast<float>(sum * share);
+    into.slope[c] = static_cast<float>(distance_sum * share * inv_std * inv_std);
   }
 }
 
@@ -212,7 +286,7 @@ void batch_norm_train(const NormRows& rows, const float* x, const Kernels::Batch
   for (std::int64_t c = 0; c < rows.channels; ++c) {
     scale[c] = gamma_of(norm, c) * norm.saved_inv_std.as<float>()[c];
   }
-  normalize(rows, x, norm.saved_mean.as<float>(), scale, norm.beta.as<float>(), y);
+  normalize(rows, norm.activation, x, {norm.saved_mean.as<float>(), scale, norm.beta.as<float>()}, y);
 }
 
 void batch_norm_infer(const NormRows& rows, const float* x, const Kernels::BatchNorm& norm, float* y) {
@@ -220,23 +294,30 @@ void batch_norm_infer(const NormRows& rows, const float* x, const Kernels::Batch
   for (std::int64_t c = 0; c < rows.channels; ++c) {
     scale[c] = gamma_of(norm, c) / std::sqrt(norm.running_var.as<float>()[c] + norm.epsilon);
   }
-  normalize(rows, x, norm.running_mean.as<float>(), scale, norm.beta.as<float>(), y);
+  normalize(rows, norm.activation, x, {norm.running_mean.as<float>(), scale, norm.beta.as<float>()}, y);
 }
 
 void batch_norm_backward(const NormRows& rows, const float* x, const float* dy, const Kernels::BatchNorm& norm,
                          float* dgamma, float* dbeta, float* dx) {
   const std::int64_t channels = rows.channels;
-  float* scratch = workspace_floats(3 * channels);
+  const std::int64_t blocks = (rows.real + kSumBlock - 1) / kSumBlock;
+  float* scratch = workspace_floats((4 + 3 + 2 * blocks) * channels);
+  auto* totals = reinterpret_cast<double*>(scratch);  // 2 * channels
+  float* vectors = scratch + 4 * channels;
+  float* block_sums = vectors + 3 * channels;
   const Coefficients by{.mean = norm.saved_mean.as<float>(),
-                        .scale = scratch,
-                        .offset = scratch + channels,
-                        .slope = scratch + 2 * channels};
-  parallel_strips(rows, [&](std::int64_t channel, std::int64_t width) {
-    strip_gradients(rows, x, dy, norm, by, dgamma, dbeta, channel, width);
-  });
+                        .scale = vectors,
+                        .offset = vectors + channels,
+                        .slope = vectors + 2 * channels};
+  for (std::int64_t c = 0; c < channels; ++c) by.scale[c] = gamma_of(norm, c) * norm.saved_inv_std.as<float>()[c];
+  const BackwardCall call{.x = x, .dy = dy, .dgamma = dgamma, .dbeta = dbeta, .dx = dx};
+  sum_gradients(rows, call, norm, by, block_sums);
+  add_blocks(block_sums, totals, blocks, 2 * channels);
+  apply_sums(rows, call, norm, totals, by);
+  const float* dz = norm.activation == Activation::kNone ? dy : dx;
   parallel_ranges(rows.real, row_grain(channels), [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t at = begin * channels;
-    input_gradient_range(x + at, dy + at, by, dx + at, end - begin, channels);
+    input_gradient_range(x + at, dz + at, by, dx + at, end - begin, channels);
   });
   std::memset(dx + rows.real * channels, 0,
               static_cast<std::size_t>((rows.rows - rows.real) * channels) * sizeof(float));

@@ -6,6 +6,7 @@
 
 #include "headrace/devices/base/bf16.h"
 #include "headrace/devices/cpu/simd.h"
+#include "headrace/devices/kernels.h"
 
 namespace headrace {
 
@@ -69,6 +70,23 @@ HEADRACE_INLINE float silu_slope(float x) noexcept {
 HEADRACE_INLINE float gelu_slope(float x) noexcept {
   const Normal normal = fast_normal(x);
   return normal.distribution + x * normal.density;
+}
+
+// Of a function known when it is compiled: its value, and the gradient of x from that of its result. A relu's
+// slope times an infinite gradient is 0, as dy is chosen, not multiplied.
+template <Activation kActivation>
+HEADRACE_INLINE float activated(float x) noexcept {
+  if constexpr (kActivation == Activation::kRelu) return relu(x);
+  if constexpr (kActivation == Activation::kGelu) return gelu(x);
+  if constexpr (kActivation == Activation::kSilu) return silu(x);
+  return x;
+}
+template <Activation kActivation>
+HEADRACE_INLINE float activation_gradient(float x, float dy) noexcept {
+  if constexpr (kActivation == Activation::kRelu) return x > 0 ? dy : 0.0F;
+  if constexpr (kActivation == Activation::kGelu) return dy * gelu_slope(x);
+  if constexpr (kActivation == Activation::kSilu) return dy * silu_slope(x);
+  return dy;
 }
 
 // x rounded to the nearest bf16, ties to even, as an f32. NaN stays NaN.

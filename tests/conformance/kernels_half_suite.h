@@ -194,6 +194,106 @@ TYPED_TEST_P(KernelsHalfSuite, BatchNormKeepsItsStatisticsInF32) {
   }
 }
 
+// Against the f32 kernels on the same numbers: nothing is rounded between normalisation and activation.
+TYPED_TEST_P(KernelsHalfSuite, BatchNormAppliesActivationsBeforeItRounds) {
+  struct Case {
+    Shape shape;
+    std::int64_t real;
+  };
+  for (const Case& c : {Case{{4, 9, 3}, 4}, {{8, 16, 24}, 5}, {{64, 8, 8, 32}, 63}, {{5, 8}, 0}}) {
+    for (const Activation activation : {Activation::kRelu, Activation::kGelu, Activation::kSilu}) {
+      const Shape channels{c.shape.back()};
+      const Kernels::BatchNorm norm{
+          .gamma = this->random(channels, 12),
+          .beta = this->random(channels, 13),
+          .running_mean = this->random(channels, 14),
+          .running_var = this->tensor(channels, std::vector<float>(static_cast<std::size_t>(channels[0]), 2)),
+          .saved_mean = this->result(channels),
+          .saved_inv_std = this->result(channels),
+          .epsilon = 1e-3F,
+          .activation = activation};
+      const TensorView x = this->half(c.shape, 1), dy = this->half(c.shape, 2), y = this->half_result(c.shape);
+      const TensorView wide_x = this->result(c.shape), wide_dy = this->result(c.shape);
+      this->kernels().convert(this->stream(), x, wide_x);
+      this->kernels().convert(this->stream(), dy, wide_dy);
+      const TensorView wide_y = this->result(c.shape), dx = this->half_result(c.shape);
+      const StepScalars* scalars = this->scalars({.rows = c.real});
+      this->kernels().batch_norm_infer(this->stream(), wide_x, norm, wide_y);
+      this->kernels().batch_norm_infer(this->stream(), x, norm, y);
+      this->expect_rounded(y, this->read_reals(wide_y), 2e-6, c.shape.to_string());
+      Kernels::BatchNorm wide = norm;  // the running ones would follow twice
+      wide.running_mean = this->random(channels, 14);
+      wide.running_var = this->tensor(channels, std::vector<float>(static_cast<std::size_t>(channels[0]), 2));
+      this->kernels().batch_norm_train(this->stream(), wide_x, wide, scalars, wide_y);
+      this->kernels().batch_norm_train(this->stream(), x, norm, scalars, y);
+      this->expect_rounded(y, this->read_reals(wide_y), 2e-6, c.shape.to_string());
+
+      const TensorView dgamma = this->result(channels), dbeta = this->result(channels);
+      const TensorView wide_dgamma = this->result(channels), wide_dbeta = this->result(channels);
+      this->kernels().batch_norm_backward(this->stream(), wide_x, wide_dy, norm, scalars, wide_dgamma, wide_dbeta,
+                                          wide_dy);
+      this->run(
+          [&](Stream& stream) {
+            this->kernels().batch_norm_backward(stream, x, dy, norm, scalars, dgamma, dbeta, dx);
+          },
+          {dgamma, dbeta, dx});
+      this->expect_rounded(dx, this->read_reals(wide_dy), 2e-6, c.shape.to_string());
+      this->expect_close(dgamma, this->read_reals(wide_dgamma), 2e-6, c.shape.to_string());
+      this->expect_close(dbeta, this->read_reals(wide_dbeta), 2e-6, c.shape.to_string());
+    }
+  }
+}
+
+// Against the calls one by one, which round at the same places.
+TYPED_TEST_P(KernelsHalfSuite, BatchNormPoolsFirst) {
+  for (const PoolSizes& s :
+       {PoolSizes{3, 8, 8, 32}, PoolSizes{2, 31, 31, 8}, PoolSizes{3, 7, 9, 5}, PoolSizes{2, 9, 8, 16, {3, 2}}}) {
+    const Shape of_x{static_cast<std::int64_t>(s.images), static_cast<std::int64_t>(s.height),
+                     static_cast<std::int64_t>(s.width), static_cast<std::int64_t>(s.channels)};
+    const Shape of_y{of_x[0], static_cast<std::int64_t>(s.out_height()), static_cast<std::int64_t>(s.out_width()),
+                     of_x[3]};
+    const Shape channels{of_x[3]};
+    const auto norm = [&] {
+      return Kernels::BatchNorm{.gamma = {},
+                                .beta = this->random(channels, 13),
+                                .running_mean = this->result(channels),
+                                .running_var = this->result(channels),
+                                .saved_mean = this->result(channels),
+                                .saved_inv_std = this->result(channels),
+                                .activation = Activation::kGelu};
+    };
+    const Kernels::BatchNorm fused = norm(), apart = norm();
+    const TensorView x = this->half(of_x, 1), pooled = this->half_result(of_y), y = this->half_result(of_y);
+    const TensorView wanted_pooled = this->half_result(of_y), wanted_y = this->half_result(of_y);
+    const Kernels::MaxPool pool{.options = s.options, .argmax = this->result(of_y, DType::kU8)};
+    const TensorView argmax = this->result(of_y, DType::kU8);
+    const StepScalars* scalars = this->scalars({.rows = of_x[0] - 1});
+    this->kernels().max_pool_forward(this->stream(), x, wanted_pooled, argmax, s.options);
+    this->kernels().batch_norm_train(this->stream(), wanted_pooled, apart, scalars, wanted_y);
+    this->run(
+        [&](Stream& stream) {
+          this->kernels().max_pool_batch_norm_train(stream, x, pool, pooled, fused, scalars, y);
+        },
+        {pooled, pool.argmax, y, fused.saved_mean, fused.saved_inv_std});
+    this->expect_rounded(pooled, this->read_reals(wanted_pooled), 0, of_x.to_string());
+    this->expect_rounded(y, this->read_reals(wanted_y), 2e-6, of_x.to_string());
+    EXPECT_EQ(this->template read<std::uint8_t>(pool.argmax), this->template read<std::uint8_t>(argmax));
+
+    const TensorView dy = this->half(of_y, 2), between = this->half_result(of_y), dx = this->half_result(of_x);
+    const TensorView wanted_dx = this->half_result(of_x), dbeta = this->result(channels);
+    const TensorView wanted_dbeta = this->result(channels);
+    this->kernels().batch_norm_backward(this->stream(), pooled, dy, fused, scalars, {}, wanted_dbeta, between);
+    this->kernels().max_pool_backward(this->stream(), between, argmax, wanted_dx, s.options);
+    this->run(
+        [&](Stream& stream) {
+          this->kernels().max_pool_batch_norm_backward(stream, pooled, dy, fused, scalars, {}, dbeta, pool, dx);
+        },
+        {dbeta, dx, dy});
+    this->expect_rounded(dx, this->read_reals(wanted_dx), 2e-6, of_x.to_string());
+    this->expect_close(dbeta, this->read_reals(wanted_dbeta), 1e-6, of_x.to_string());
+  }
+}
+
 TYPED_TEST_P(KernelsHalfSuite, DenseTakesEachActivationInEitherType) {
   for (const DenseSizes& s : {DenseSizes{7, 33, 5}, DenseSizes{32, 256, 10}, DenseSizes{300, 24, 40}}) {
     const Shape of_x{static_cast<std::int64_t>(s.rows), static_cast<std::int64_t>(s.inputs)};
@@ -282,7 +382,8 @@ TYPED_TEST_P(KernelsHalfSuite, ActivationsOfOneCallAreOfOneType) {
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsHalfSuite, ActivationsAreWantedInBf16OnlyWhereProductsAre, Elementwise,
                             ScaleShiftFromBytesAndFromF32, DropoutDropsWhatItDropsInF32, Pooling,
-                            BatchNormKeepsItsStatisticsInF32, DenseTakesEachActivationInEitherType, Convolution,
+                            BatchNormKeepsItsStatisticsInF32, BatchNormAppliesActivationsBeforeItRounds,
+                            BatchNormPoolsFirst, DenseTakesEachActivationInEitherType, Convolution,
                             ActivationsOfOneCallAreOfOneType);
 
 }  // namespace headrace::test

@@ -1,11 +1,12 @@
 // Everything the Kernels of a device must do. A backend instantiates it for its Target (kernels_fixture.h)
-// in eight lines, one a suite: see cpu_kernels_test.cpp. One that keeps activations in bf16 adds a ninth.
+// in nine lines, one a suite: see cpu_kernels_test.cpp. One that keeps activations in bf16 adds a tenth.
 #pragma once
 
 #include "headrace/tests/conformance/kernels_batch_norm_suite.h"
 #include "headrace/tests/conformance/kernels_conv_suite.h"
 #include "headrace/tests/conformance/kernels_dense_suite.h"
 #include "headrace/tests/conformance/kernels_elementwise_suite.h"
+#include "headrace/tests/conformance/kernels_fused_norm_suite.h"
 #include "headrace/tests/conformance/kernels_half_suite.h"
 #include "headrace/tests/conformance/kernels_muon_suite.h"
 #include "headrace/tests/conformance/kernels_pooling_suite.h"

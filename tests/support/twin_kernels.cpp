@@ -12,6 +12,7 @@
 #include "headrace/devices/cuda/math/global_average_work.h"
 #include "headrace/devices/cuda/math/loss_work.h"
 #include "headrace/devices/cuda/math/optimizer_work.h"
+#include "headrace/devices/cuda/math/pooled_norm_work.h"
 #include "headrace/devices/cuda/math/pooling_work.h"
 #include "headrace/devices/cuda/math/shift_images_work.h"
 #include "headrace/devices/kernel_checks.h"
@@ -211,6 +212,28 @@ void TwinKernels::batch_norm_backward(Stream& stream, const TensorView& x, const
   for (const TensorView& view : {dy, dx}) check::same("batch_norm_backward", view, x, kHalf);
   own(stream, cuda::batch_norm_scratch_bytes(x), [=](const HostLauncher& launch, void* scratch) {
     cuda::submit_batch_norm_backward(launch, x, dy, norm, scalars, dgamma, dbeta, dx, scratch);
+  });
+}
+
+void TwinKernels::max_pool_batch_norm_train(Stream& stream, const TensorView& x, const MaxPool& pool,
+                                            const TensorView& pooled, const BatchNorm& norm,
+                                            const StepScalars* scalars, const TensorView& y) {
+  check::max_pool_batch_norm("max_pool_batch_norm_train", x, pool, pooled, norm, y, kHalf);
+  own(stream, cuda::batch_norm_scratch_bytes(pooled), [=](const HostLauncher& launch, void* scratch) {
+    cuda::submit_max_pool_batch_norm_train(launch, x, pool, pooled, norm, scalars, y, scratch);
+  });
+}
+
+void TwinKernels::max_pool_batch_norm_backward(Stream& stream, const TensorView& pooled, const TensorView& dy,
+                                               const BatchNorm& norm, const StepScalars* scalars,
+                                               const TensorView& dgamma, const TensorView& dbeta,
+                                               const MaxPool& pool, const TensorView& dx) {
+  check::max_pool_batch_norm("max_pool_batch_norm_backward", dx, pool, pooled, norm, dy, kHalf);
+  for (const TensorView& view : {dgamma, dbeta}) {
+    if (view.defined()) check::channels("max_pool_batch_norm_backward", view, pooled);
+  }
+  own(stream, cuda::batch_norm_scratch_bytes(pooled), [=](const HostLauncher& launch, void* scratch) {
+    cuda::submit_max_pool_batch_norm_backward(launch, pooled, dy, norm, scalars, dgamma, dbeta, pool, dx, scratch);
   });
 }
 

@@ -63,6 +63,12 @@ class TwinKernels : public Kernels {
   void batch_norm_backward(Stream& stream, const TensorView& x, const TensorView& dy, const BatchNorm& norm,
                            const StepScalars* scalars, const TensorView& dgamma, const TensorView& dbeta,
                            const TensorView& dx) override;
+  void max_pool_batch_norm_train(Stream& stream, const TensorView& x, const MaxPool& pool,
+                                 const TensorView& pooled, const BatchNorm& norm, const StepScalars* scalars,
+                                 const TensorView& y) override;
+  void max_pool_batch_norm_backward(Stream& stream, const TensorView& pooled, const TensorView& dy,
+                                    const BatchNorm& norm, const StepScalars* scalars, const TensorView& dgamma,
+                                    const TensorView& dbeta, const MaxPool& pool, const TensorView& dx) override;
   void softmax_cross_entropy(Stream& stream, const TensorView& logits, const TensorView& labels,
                              float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
                              MetricSums* sums) override;

@@ -1,5 +1,7 @@
 #include "headrace/train/engine/program.h"
 
+#include <algorithm>
+
 #include "headrace/train/engine/value_types.h"
 
 namespace headrace {
@@ -10,6 +12,8 @@ Program::Program(const Graph& graph, const VariableLayout& layout, const Program
   const auto layers = static_cast<std::size_t>(graph.size());
   epilogue_of_.assign(layers, -1);
   producer_of_.assign(layers, -1);
+  pooling_of_.assign(layers, -1);
+  pooled_by_.assign(layers, -1);
   values_.assign(layers, -1);
   gradients_.assign(layers, -1);
   saved_.resize(layers);
@@ -18,24 +22,41 @@ Program::Program(const Graph& graph, const VariableLayout& layout, const Program
     result_ = graph.inputs(result_).front();
   }
   types_ = value_types(graph, options.mode, result_, options.activations);
-  find_fusions();
+  find_epilogues();
+  if (options.mode == Mode::kTrain) find_poolings();
   plan_forward();
   if (options.mode == Mode::kTrain) plan_backward();
   memory_.place();
 }
 
-void Program::find_fusions() {
+void Program::find_epilogues() {
   for (int id = 0; id <= result_; ++id) {
     const std::optional<Activation> activation = graph_->layer(id).as_epilogue();
     if (!activation) continue;
     const int before = graph_->inputs(id).front();
+    const LayerTraits producer = graph_->layer(before).traits(options_.mode);
     const bool reads_input = graph_->layer(id).traits(options_.mode).backward_reads_input;
-    if (options_.mode == Mode::kTrain && reads_input) continue;
-    if (!graph_->layer(before).traits(options_.mode).takes_epilogue || graph_->consumers(before).size() != 1)
-      continue;
+    if (options_.mode == Mode::kTrain && reads_input && !producer.undoes_epilogue) continue;
+    if (!producer.takes_epilogue || graph_->consumers(before).size() != 1) continue;
     epilogue_of_[static_cast<std::size_t>(before)] = id;
     producer_of_[static_cast<std::size_t>(id)] = before;
   }
+}
+
+void Program::find_poolings() {
+  for (int id = 0; id <= result_; ++id) {
+    if (!graph_->layer(id).traits(options_.mode).takes_pooling) continue;
+    const int before = graph_->inputs(id).front();
+    if (!graph_->layer(before).as_pooling() || graph_->consumers(before).size() != 1) continue;
+    pooling_of_[static_cast<std::size_t>(id)] = before;
+    pooled_by_[static_cast<std::size_t>(before)] = id;
+  }
+}
+
+int Program::doer(int id) const {
+  if (const int pooled_by = pooled_by_[static_cast<std::size_t>(id)]; pooled_by >= 0) return pooled_by;
+  const int producer = producer_of_[static_cast<std::size_t>(id)];
+  return producer >= 0 && graph_->layer(producer).traits(options_.mode).undoes_epilogue ? producer : id;
 }
 
 void Program::plan_forward() {
@@ -44,12 +65,15 @@ void Program::plan_forward() {
     const Layer& layer = graph_->layer(id);
     const LayerTraits traits = layer.traits(options_.mode);
     const bool shares = traits.view || fused(id);
+    // An activation that its producer does is never read backward; a pooling reads its input when its doer runs.
+    const bool keeps = training && !(fused(id) && doer(id) != id);
+    const int runs = std::max(id, doer(id));
     // Inputs are written before the first layer runs.
     const int born = layer.kind() == "input" ? 0 : id;
     value_storage(id) = shares ? value_storage(graph_->inputs(id).front()) : memory_.add(stored(id).bytes(), born);
-    memory_.keep(value_storage(id), training && traits.backward_reads_output ? time_of_backward(id) : id);
+    memory_.keep(value_storage(id), keeps && traits.backward_reads_output ? time_of_backward(id) : id);
     for (const int input : graph_->inputs(id)) {
-      memory_.keep(value_storage(input), training && traits.backward_reads_input ? time_of_backward(id) : id);
+      memory_.keep(value_storage(input), keeps && traits.backward_reads_input ? time_of_backward(id) : runs);
     }
     for (const SavedSpec& spec : layer.saved(options_.rows)) {
       const int storage = memory_.add(static_cast<std::size_t>(spec.shape.elements()) * size_of(spec.dtype), id);
@@ -95,7 +119,10 @@ void Program::plan_backward_of(int id) {
 
 Program::GradientTarget Program::target(int id, int input, bool in_place, int time) {
   if (!wants_gradient_[static_cast<std::size_t>(input)]) return {};
-  const int written = in_place ? gradient_storage(id) : memory_.add(stored(input).bytes(), time);
+  // Written when the doer runs, which may be before its own turn comes.
+  const int born = std::min(time, time_of_backward(doer(id)));
+  const int written = in_place ? gradient_storage(id) : memory_.add(stored(input).bytes(), born);
+  memory_.keep(written, time);
   if (gradient_storage(input) < 0) {
     gradient_storage(input) = written;
     return {.storage = written};
@@ -146,17 +173,30 @@ LayerContext Program::context(const ProgramBinding& binding, int id) const {
     const int storage = saved_[static_cast<std::size_t>(id)][next++];
     context.saved.push_back(place(binding, storage, {nullptr, spec.shape, spec.dtype}));
   }
+  if (const int epilogue = epilogue_of_[static_cast<std::size_t>(id)]; epilogue >= 0) {
+    context.epilogue = *graph_->layer(epilogue).as_epilogue();
+  }
+  if (const int pooling = pooling_of_[static_cast<std::size_t>(id)]; pooling >= 0) {
+    context.prologue = prologue(binding, pooling);
+  }
   return context;
+}
+
+PoolingPrologue Program::prologue(const ProgramBinding& binding, int pooling) const {
+  const LayerContext pool = context(binding, pooling);
+  PoolingPrologue prologue{.pool = {.options = *graph_->layer(pooling).as_pooling(), .argmax = pool.saved.front()},
+                           .x = pool.inputs.front()};
+  if (const auto& targets = targets_[static_cast<std::size_t>(pooling)]; !targets.empty()) {
+    prologue.x_gradient = gradient_view(binding, graph_->inputs(pooling).front(), targets.front().storage);
+  }
+  return prologue;
 }
 
 void Program::forward(const ProgramBinding& binding) const {
   for (int id = 0; id <= result_; ++id) {
     const Layer& layer = graph_->layer(id);
-    if (fused(id) || layer.traits(options_.mode).view) continue;
+    if (fused(id) || doer(id) != id || layer.traits(options_.mode).view) continue;
     LayerContext call = context(binding, id);
-    if (const int epilogue = epilogue_of_[static_cast<std::size_t>(id)]; epilogue >= 0) {
-      call.epilogue = *graph_->layer(epilogue).as_epilogue();
-    }
     layer.forward(call);
   }
 }
@@ -187,7 +227,7 @@ void Program::backward(const ProgramBinding& binding, const Needed& needed,
     if (!needed[static_cast<std::size_t>(id)]) continue;
     LayerContext call = context(binding, id);
     add_gradients(binding, id, needed, call);
-    graph_->layer(id).backward(call);
+    if (doer(id) == id) graph_->layer(id).backward(call);
     std::size_t next = 0;
     for (const GradientTarget& target : targets_[static_cast<std::size_t>(id)]) {
       const std::size_t i = next++;

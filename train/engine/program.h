@@ -34,8 +34,9 @@ struct ProgramBinding {
 };
 
 // Immutable. A ReLU right behind a convolution or dense layer that nothing else reads is applied by it; outside
-// training so is every other activation. A softmax at the end is left out where a loss follows. The result is f32
-// whatever the activations are.
+// training so is every other activation. Batch normalisation applies the activation behind it and goes back
+// through it; in training it also does the max pooling right before it. A softmax at the end is left out where a
+// loss follows. The result is f32 whatever the activations are.
 class Program {
  public:
   Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options);
@@ -67,7 +68,8 @@ class Program {
     int add_to = -1;
   };
 
-  void find_fusions();
+  void find_epilogues();
+  void find_poolings();
   void plan_forward();
   void plan_backward();
   void plan_backward_of(int id);
@@ -75,6 +77,8 @@ class Program {
 
   int time_of_backward(int id) const noexcept { return 2 * graph_->size() - id; }
   bool fused(int id) const { return producer_of_[static_cast<std::size_t>(id)] >= 0; }
+  // The layer whose calls do this one's work, too: all of it, forward and backward. Itself where none does.
+  int doer(int id) const;
   int& value_storage(int id) { return values_[static_cast<std::size_t>(id)]; }
   int& gradient_storage(int id) { return gradients_[static_cast<std::size_t>(id)]; }
   // The result of a layer, or its gradient, without a place.
@@ -82,6 +86,7 @@ class Program {
   TensorView place(const ProgramBinding& binding, int storage, const TensorView& what) const;
   TensorView gradient_view(const ProgramBinding& binding, int id, int storage) const;
   LayerContext context(const ProgramBinding& binding, int id) const;
+  PoolingPrologue prologue(const ProgramBinding& binding, int pooling) const;
   void add_gradients(const ProgramBinding& binding, int id, const Needed& needed, LayerContext& context) const;
 
   const Graph* graph_;
@@ -92,6 +97,8 @@ class Program {
   MemoryPlan memory_;
   std::vector<int> epilogue_of_;  // by layer: the activation it applies; -1
   std::vector<int> producer_of_;  // by activation: the layer that applies it; -1
+  std::vector<int> pooling_of_;   // by layer: the max pooling that it does first; -1
+  std::vector<int> pooled_by_;    // by max pooling: the layer that does it; -1
   std::vector<int> values_;       // storage of each layer's result
   std::vector<int> gradients_;    // storage of its gradient; -1: none is wanted
   std::vector<std::vector<int>> saved_;

@@ -32,6 +32,14 @@ std::vector<SavedSpec> BatchNormLayer::saved(std::int64_t) const {
   return {{.shape = channels}, {.shape = channels}};
 }
 
+LayerTraits BatchNormLayer::traits(Mode mode) const {
+  return {.backward_in_place = true,
+          .backward_reads_input = true,
+          .takes_epilogue = true,
+          .undoes_epilogue = true,
+          .takes_pooling = mode == Mode::kTrain};
+}
+
 Kernels::BatchNorm BatchNormLayer::bind(const LayerContext& context) const {
   Kernels::BatchNorm bound;
   bound.beta = context.variables[kBeta];
@@ -39,6 +47,7 @@ Kernels::BatchNorm BatchNormLayer::bind(const LayerContext& context) const {
   bound.running_var = context.variables[kRunningVar];
   bound.epsilon = options_.epsilon;
   bound.momentum = options_.momentum;
+  bound.activation = context.epilogue;
   if (options_.scale) bound.gamma = context.variables[kGamma];
   if (context.mode == Mode::kTrain) {
     bound.saved_mean = context.saved[0];
@@ -49,20 +58,31 @@ Kernels::BatchNorm BatchNormLayer::bind(const LayerContext& context) const {
 
 void BatchNormLayer::forward(LayerContext& context) const {
   const Kernels::BatchNorm bound = bind(context);
-  if (context.mode == Mode::kTrain) {
-    context.kernels.batch_norm_train(context.stream, context.inputs[0], bound, context.scalars, context.output);
+  const TensorView& input = context.inputs[0];
+  if (context.prologue) {
+    context.kernels.max_pool_batch_norm_train(context.stream, context.prologue->x, context.prologue->pool, input,
+                                              bound, context.scalars, context.output);
+  } else if (context.mode == Mode::kTrain) {
+    context.kernels.batch_norm_train(context.stream, input, bound, context.scalars, context.output);
   } else {
-    context.kernels.batch_norm_infer(context.stream, context.inputs[0], bound, context.output);
+    context.kernels.batch_norm_infer(context.stream, input, bound, context.output);
   }
 }
 
 // The gradient of the first layer's input is nobody's: it goes where the result's was, which is free then.
 void BatchNormLayer::backward(LayerContext& context) const {
+  const TensorView dgamma = options_.scale ? context.variable_gradients[kGamma] : TensorView{};
+  const TensorView& dbeta = context.variable_gradients[kBeta];
+  if (context.prologue && context.prologue->x_gradient.defined()) {
+    context.kernels.max_pool_batch_norm_backward(context.stream, context.inputs[0], context.output_gradient,
+                                                 bind(context), context.scalars, dgamma, dbeta,
+                                                 context.prologue->pool, context.prologue->x_gradient);
+    return;
+  }
   const TensorView& wanted = context.input_gradients[0];
-  context.kernels.batch_norm_backward(
-      context.stream, context.inputs[0], context.output_gradient, bind(context), context.scalars,
-      options_.scale ? context.variable_gradients[kGamma] : TensorView{}, context.variable_gradients[kBeta],
-      wanted.defined() ? wanted : context.output_gradient);
+  context.kernels.batch_norm_backward(context.stream, context.inputs[0], context.output_gradient, bind(context),
+                                      context.scalars, dgamma, dbeta,
+                                      wanted.defined() ? wanted : context.output_gradient);
 }
 
 }  // namespace headrace

@@ -1,4 +1,5 @@
-// Batch normalisation over all axes but the last.
+// Batch normalisation over all axes but the last, with the activation behind it; in training also with the max
+// pooling before it.
 #pragma once
 
 #include "headrace/train/layers/layer.h"
@@ -12,7 +13,7 @@ class BatchNormLayer final : public Layer {
   std::string kind() const override { return "batch_norm"; }
   std::vector<VariableSpec> variables() const override;
   std::vector<SavedSpec> saved(std::int64_t rows) const override;
-  LayerTraits traits(Mode) const override { return {.backward_in_place = true, .backward_reads_input = true}; }
+  LayerTraits traits(Mode mode) const override;
   void forward(LayerContext& context) const override;
   void backward(LayerContext& context) const override;
 

@@ -43,9 +43,18 @@ struct LayerTraits {
   bool backward_in_place = false;  // the first input's gradient may overwrite the output's
   bool backward_reads_input = false;
   bool backward_reads_output = false;
-  bool takes_epilogue = false;  // forward can apply an activation to its result
-  bool casts = false;           // the result may be stored in another type than the input
-  bool only_last = false;       // has no backward: must be the model's result, behind the logits
+  bool takes_epilogue = false;   // forward can apply an activation to its result
+  bool undoes_epilogue = false;  // and backward starts from the gradient of what that left
+  bool takes_pooling = false;    // can max-pool its input first, forward and backward
+  bool casts = false;            // the result may be stored in another type than the input
+  bool only_last = false;        // has no backward: must be the model's result, behind the logits
+};
+
+// Max pooling that a layer does before its own work, in place of the layer before it: from x to the layer's input.
+struct PoolingPrologue {
+  Kernels::MaxPool pool;
+  TensorView x;
+  TensorView x_gradient = {};  // backward only; undefined: not wanted
 };
 
 // One call's world. Views have the batch's rows as first extent.
@@ -63,6 +72,7 @@ struct LayerContext {
   std::vector<TensorView> variables = {};  // in the order of variables()
   std::vector<TensorView> saved = {};      // in the order of saved()
   Activation epilogue = Activation::kNone;
+  std::optional<PoolingPrologue> prologue = std::nullopt;
 
   // Backward only.
   TensorView output_gradient = {};
@@ -86,6 +96,9 @@ class Layer {
   bool has_trained_variables() const;
   // The activation that this layer is, where the layer before it might do it instead.
   virtual std::optional<Activation> as_epilogue() const { return std::nullopt; }
+  // The max pooling that this layer is, where the layer behind it might do it instead; argmax is the first of
+  // saved().
+  virtual std::optional<PoolOptions> as_pooling() const { return std::nullopt; }
 
   virtual void forward(LayerContext& context) const = 0;
   // From output_gradient to the input and variable gradients that are defined.

@@ -11,6 +11,7 @@ class MaxPoolLayer final : public Layer {
 
   std::string kind() const override { return "max_pool"; }
   std::vector<SavedSpec> saved(std::int64_t rows) const override;
+  std::optional<PoolOptions> as_pooling() const override { return geometry_; }
   void forward(LayerContext& context) const override;
   void backward(LayerContext& context) const override;
 

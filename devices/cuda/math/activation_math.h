@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <type_traits>
 
 #include "headrace/devices/cuda/math/host_device.h"
 #include "headrace/devices/kernels.h"
@@ -33,6 +34,26 @@ HEADRACE_HOST_DEVICE float activation_slope(Activation activation, float x) {
     }
   }
   return 1;
+}
+
+// The gradient of x from that of activated(activation, x). A relu's slope times an infinite gradient is 0, as dy
+// is chosen, not multiplied.
+HEADRACE_HOST_DEVICE float activation_gradient(Activation activation, float x, float dy) {
+  if (activation == Activation::kNone) return dy;
+  if (activation == Activation::kRelu) return x > 0 ? dy : 0.0F;
+  return dy * activation_slope(activation, x);
+}
+
+// function(integral_constant) with the activation: kernels of one activation do not carry the code of others.
+template <typename Function>
+void by_activation(Activation activation, const Function& function) {
+  switch (activation) {
+    case Activation::kNone: break;
+    case Activation::kRelu: return function(std::integral_constant<Activation, Activation::kRelu>{});
+    case Activation::kGelu: return function(std::integral_constant<Activation, Activation::kGelu>{});
+    case Activation::kSilu: return function(std::integral_constant<Activation, Activation::kSilu>{});
+  }
+  function(std::integral_constant<Activation, Activation::kNone>{});
 }
 
 }  // namespace headrace::cuda

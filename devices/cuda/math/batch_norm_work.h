@@ -1,9 +1,17 @@
-// Batch normalisation as work for threads: one pass for sums, one that applies them, each way. Private to the CUDA
+// Batch normalisation as work for threads: one pass for sums, one that applies them, each way. An activation
+// behind it is part of these passes; so is max pooling before it (pooled_norm_work.h). Private to the CUDA
 // backend.
+//
+// Bytes that move for an element of 2 bytes (bf16; of 4, twice as many), activation included:
+//            a kernel each                                                  fused
+//   forward  statistics 2, apply 4, activation 4: 10                        statistics 2, apply 4: 6
+//   backward activation 6, sums 4, apply 6: 16                              sums 4, apply 6: 10
+// and what the activation is applied to is not kept from forward to backward: 2 bytes of memory fewer.
 #pragma once
 
 #include <cmath>
 
+#include "headrace/devices/cuda/math/activation_math.h"
 #include "headrace/devices/cuda/math/column_sums_work.h"
 
 namespace headrace::cuda {
@@ -50,7 +58,10 @@ struct BatchStatistics {
   // Welford: a large common offset costs no digits.
   template <int kWidth>
   HEADRACE_HOST_DEVICE void add(Nothing, Total (&totals)[kWidth], std::int64_t row, std::int64_t column) const {
-    const Pack<T, kWidth> pack = load_pack<kWidth>(x + row * columns + column);
+    add_values(totals, load_pack<kWidth>(x + row * columns + column));
+  }
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE static void add_values(Total (&totals)[kWidth], const Pack<T, kWidth>& pack) {
     const float count = totals[0].count + 1.0F;
     const float share = 1.0F / count;
     for (int k = 0; k < kWidth; ++k) {
@@ -80,8 +91,8 @@ struct BatchStatistics {
   }
 };
 
-// y = (x - mean) * scale + beta, with the saved statistics in training, else with the running ones.
-template <typename T>
+// y = activation((x - mean) * scale + beta), with the saved statistics in training, else with the running ones.
+template <typename T, Activation kActivation>
 struct Normalize {
   const T* x;
   T* y;
@@ -110,14 +121,33 @@ struct Normalize {
     const std::int64_t at = row * columns + column;
     Pack<T, kWidth> pack = load_pack<kWidth>(x + at);
     for (int k = 0; k < kWidth; ++k) {
-      pack.values[k] = element_of<T>((value_of(pack.values[k]) - own.mean[k]) * own.scale[k] + own.beta[k]);
+      const float normalized = (value_of(pack.values[k]) - own.mean[k]) * own.scale[k] + own.beta[k];
+      pack.values[k] = element_of<T>(activated(kActivation, normalized));
     }
     store_pack(y + at, pack);
   }
 };
 
+// From the gradient of the activation's result to that of what was normalised.
+template <int kWidth, Activation kActivation>
+struct ThroughActivation {
+  float mean[kWidth], scale[kWidth], beta[kWidth];
+
+  HEADRACE_HOST_DEVICE ThroughActivation(const NormVectors& norm, std::int64_t column) {
+    for (int k = 0; k < kWidth; ++k) {
+      mean[k] = norm.saved_mean[column + k];
+      scale[k] = norm.scale(column + k) * norm.saved_inv_std[column + k];
+      beta[k] = norm.beta[column + k];
+    }
+  }
+  // `distance` is x's from the mean.
+  HEADRACE_HOST_DEVICE float operator()(int k, float distance, float dy) const {
+    return activation_gradient(kActivation, distance * scale[k] + beta[k], dy);
+  }
+};
+
 // Sums of the gradient over the real rows: dgamma, dbeta, and what the input's gradient needs of them.
-template <typename T>
+template <typename T, Activation kActivation>
 struct NormGradients {
   using Total = GradientSums<float>;
 
@@ -132,15 +162,11 @@ struct NormGradients {
   float* slope;
 
   template <int kWidth>
-  struct Own {
-    float mean[kWidth];
-  };
+  using Own = ThroughActivation<kWidth, kActivation>;
   HEADRACE_HOST_DEVICE std::int64_t rows() const { return real.count(); }
   template <int kWidth>
   HEADRACE_HOST_DEVICE Own<kWidth> begin(std::int64_t column) const {
-    Own<kWidth> own;
-    for (int k = 0; k < kWidth; ++k) own.mean[k] = norm.saved_mean[column + k];
-    return own;
+    return {norm, column};
   }
   template <int kWidth>
   HEADRACE_HOST_DEVICE void add(const Own<kWidth>& own, Total (&totals)[kWidth], std::int64_t row,
@@ -148,9 +174,10 @@ struct NormGradients {
     const std::int64_t at = row * columns + column;
     const Pack<T, kWidth> from = load_pack<kWidth>(x + at), gradient = load_pack<kWidth>(dy + at);
     for (int k = 0; k < kWidth; ++k) {
-      const float g = value_of(gradient.values[k]);
+      const float distance = value_of(from.values[k]) - own.mean[k];
+      const float g = own(k, distance, value_of(gradient.values[k]));
       totals[k].dy += g;
-      totals[k].dy_distance += g * (value_of(from.values[k]) - own.mean[k]);
+      totals[k].dy_distance += g * distance;
     }
   }
   HEADRACE_HOST_DEVICE void finish(std::int64_t column, const GradientSums<double>& total) const {
@@ -164,8 +191,9 @@ struct NormGradients {
   }
 };
 
-// dx = scale * (dy - offset - (x - mean) * slope) in the real rows, 0 in the others. dx may be dy.
-template <typename T>
+// dx = scale * (dz - offset - (x - mean) * slope) in the real rows, 0 in the others, dz being dy through the
+// activation. dx may be dy.
+template <typename T, Activation kActivation>
 struct NormInputGradient {
   const T* x;
   const T* dy;
@@ -178,35 +206,36 @@ struct NormInputGradient {
 
   template <int kWidth>
   struct Own {
+    ThroughActivation<kWidth, kActivation> through;
     std::int64_t rows;
-    float mean[kWidth], scale[kWidth], offset[kWidth], slope[kWidth];
+    float offset[kWidth], slope[kWidth];
   };
   template <int kWidth>
   HEADRACE_HOST_DEVICE Own<kWidth> begin(std::int64_t column) const {
-    Own<kWidth> own;
-    own.rows = real.count();
+    Own<kWidth> own{{norm, column}, real.count(), {}, {}};
     for (int k = 0; k < kWidth; ++k) {
-      const std::int64_t c = column + k;
-      own.mean[k] = norm.saved_mean[c];
-      own.scale[k] = norm.scale(c) * norm.saved_inv_std[c];
-      own.offset[k] = offset[c];
-      own.slope[k] = slope[c];
+      own.offset[k] = offset[column + k];
+      own.slope[k] = slope[column + k];
     }
     return own;
   }
   template <int kWidth>
   HEADRACE_HOST_DEVICE void run(const Own<kWidth>& own, std::int64_t row, std::int64_t column) const {
+    store_pack(dx + row * columns + column, gradient(own, row, column));
+  }
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE Pack<T, kWidth> gradient(const Own<kWidth>& own, std::int64_t row,
+                                                std::int64_t column) const {
     const std::int64_t at = row * columns + column;
-    Pack<T, kWidth> pack{};
-    if (row < own.rows) {
-      const Pack<T, kWidth> from = load_pack<kWidth>(x + at), gradient = load_pack<kWidth>(dy + at);
-      for (int k = 0; k < kWidth; ++k) {
-        const float distance = value_of(from.values[k]) - own.mean[k];
-        pack.values[k] =
-            element_of<T>(own.scale[k] * (value_of(gradient.values[k]) - own.offset[k] - distance * own.slope[k]));
-      }
+    Pack<T, kWidth> result{};
+    if (row >= own.rows) return result;
+    const Pack<T, kWidth> from = load_pack<kWidth>(x + at), of_y = load_pack<kWidth>(dy + at);
+    for (int k = 0; k < kWidth; ++k) {
+      const float distance = value_of(from.values[k]) - own.through.mean[k];
+      const float dz = own.through(k, distance, value_of(of_y.values[k]));
+      result.values[k] = element_of<T>(own.through.scale[k] * (dz - own.offset[k] - distance * own.slope[k]));
     }
-    store_pack(dx + at, pack);
+    return result;
   }
 };
 
@@ -221,37 +250,71 @@ inline std::size_t batch_norm_scratch_bytes(const TensorView& x) {
   return reduction_scratch_bytes(x) + 2 * static_cast<std::size_t>(x.shape.back()) * sizeof(float);
 }
 
+// function(type, width, activation) as the call's tensors and its norm want it; `columns` is a row's length.
+template <typename Function, typename... Views>
+void by_norm(const Kernels::BatchNorm& norm, const Function& function, const TensorView& x,
+             const Views&... others) {
+  by_type(x.dtype, [&](auto type) {
+    constexpr int kWidth = kPackWidth<decltype(type)>;
+    by_width<kWidth>(x.shape.back() % kWidth == 0 && packs_fit(kWidth, x, others...), [&](auto width) {
+      by_activation(norm.activation, [&](auto activation) { function(type, width, activation); });
+    });
+  });
+}
+
+template <int kWidth, typename T, Activation kActivation, typename Launcher>
+void normalize(Launcher& launch, const TensorView& x, const NormVectors& by, const TensorView& y) {
+  const std::int64_t columns = x.shape.back();
+  launch.template columns<kWidth>(Normalize<T, kActivation>{x.as<T>(), y.as<T>(), columns, by},
+                                  column_grid(x.elements() / columns, columns, kWidth));
+}
+
 template <typename Launcher>
 void submit_batch_norm_infer(Launcher& launch, const TensorView& x, const Kernels::BatchNorm& norm,
                              const TensorView& y) {
-  by_type(x.dtype, [&](auto type) {
-    using T = decltype(type);
-    const std::int64_t columns = x.shape.back();
-    NormVectors running = norm_vectors(norm);
-    running.saved_mean = nullptr;
-    constexpr int kWidth = kPackWidth<T>;
-    by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, x, y), [&](auto width) {
-      launch.template columns<width()>(Normalize<T>{x.as<T>(), y.as<T>(), columns, running},
-                                       column_grid(x.elements() / columns, columns, width()));
-    });
-  });
+  NormVectors running = norm_vectors(norm);
+  running.saved_mean = nullptr;
+  const auto work = [&](auto type, auto width, auto activation) {
+    normalize<width(), decltype(type), activation()>(launch, x, running, y);
+  };
+  by_norm(norm, work, x, y);
 }
 
 template <typename Launcher>
 void submit_batch_norm_train(Launcher& launch, const TensorView& x, const Kernels::BatchNorm& norm,
                              const StepScalars* scalars, const TensorView& y, void* scratch) {
+  const NormVectors vectors = norm_vectors(norm);
+  const std::int64_t columns = x.shape.back();
   by_type(x.dtype, [&](auto type) {
     using T = decltype(type);
-    const std::int64_t columns = x.shape.back();
-    const NormVectors vectors = norm_vectors(norm);
     constexpr int kWidth = kPackWidth<T>;
-    by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, x, y), [&](auto width) {
-      const ColumnGrid grid = column_grid(x.elements() / columns, columns, width());
-      launch.template reduce<width()>(BatchStatistics<T>{x.as<T>(), columns, real_rows(x, scalars), vectors}, grid,
-                                      scratch);
-      launch.template columns<width()>(Normalize<T>{x.as<T>(), y.as<T>(), columns, vectors}, grid);
+    by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, x), [&](auto width) {
+      launch.template reduce<width()>(BatchStatistics<T>{x.as<T>(), columns, real_rows(x, scalars), vectors},
+                                      column_grid(x.elements() / columns, columns, width()), scratch);
     });
   });
+  const auto work = [&](auto type, auto width, auto activation) {
+    normalize<width(), decltype(type), activation()>(launch, x, vectors, y);
+  };
+  by_norm(norm, work, x, y);
+}
+
+// The pass for sums, and the work of the pass that applies them, writing to dx.
+template <int kWidth, typename T, Activation kActivation, typename Launcher>
+NormInputGradient<T, kActivation> norm_gradients(Launcher& launch, const TensorView& x, const TensorView& dy,
+                                                 const Kernels::BatchNorm& norm, const StepScalars* scalars,
+                                                 const TensorView& dgamma, const TensorView& dbeta, T* dx,
+                                                 void* scratch) {
+  const std::int64_t columns = x.shape.back();
+  const NormVectors vectors = norm_vectors(norm);
+  const RealRows real = real_rows(x, scalars);
+  auto* offset = reinterpret_cast<float*>(static_cast<std::byte*>(scratch) + reduction_scratch_bytes(x));
+  float* slope = offset + columns;
+  launch.template reduce<kWidth>(
+      NormGradients<T, kActivation>{x.as<T>(), dy.as<T>(), columns, real, vectors, dgamma.as<float>(),
+                                    dbeta.as<float>(), offset, slope},
+      column_grid(x.elements() / columns, columns, kWidth), scratch);
+  return {x.as<T>(), dy.as<T>(), dx, columns, real, vectors, offset, slope};
 }
 
 template <typename Launcher>
@@ -259,23 +322,13 @@ void submit_batch_norm_backward(Launcher& launch, const TensorView& x, const Ten
                                 const Kernels::BatchNorm& norm, const StepScalars* scalars,
                                 const TensorView& dgamma, const TensorView& dbeta, const TensorView& dx,
                                 void* scratch) {
-  by_type(x.dtype, [&](auto type) {
+  const auto work = [&](auto type, auto width, auto activation) {
     using T = decltype(type);
-    const std::int64_t columns = x.shape.back();
-    const NormVectors vectors = norm_vectors(norm);
-    const RealRows real = real_rows(x, scalars);
-    auto* offset = reinterpret_cast<float*>(static_cast<std::byte*>(scratch) + reduction_scratch_bytes(x));
-    float* slope = offset + columns;
-    constexpr int kWidth = kPackWidth<T>;
-    by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, x, dy, dx), [&](auto width) {
-      const ColumnGrid grid = column_grid(x.elements() / columns, columns, width());
-      launch.template reduce<width()>(NormGradients<T>{x.as<T>(), dy.as<T>(), columns, real, vectors,
-                                                       dgamma.as<float>(), dbeta.as<float>(), offset, slope},
-                                      grid, scratch);
-      launch.template columns<width()>(
-          NormInputGradient<T>{x.as<T>(), dy.as<T>(), dx.as<T>(), columns, real, vectors, offset, slope}, grid);
-    });
-  });
+    const auto apply =
+        norm_gradients<width(), T, activation()>(launch, x, dy, norm, scalars, dgamma, dbeta, dx.as<T>(), scratch);
+    launch.template columns<width()>(apply, column_grid(x.elements() / apply.columns, apply.columns, width()));
+  };
+  by_norm(norm, work, x, dy, dx);
 }
 
 }  // namespace headrace::cuda

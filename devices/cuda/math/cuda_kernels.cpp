@@ -12,6 +12,7 @@
 #include "headrace/devices/cuda/math/loss.h"
 #include "headrace/devices/cuda/math/loss_work.h"
 #include "headrace/devices/cuda/math/optimizers.h"
+#include "headrace/devices/cuda/math/pooled_norm.h"
 #include "headrace/devices/cuda/math/pooling.h"
 #include "headrace/devices/cuda/math/shift_images.h"
 #include "headrace/devices/device.h"
@@ -224,6 +225,30 @@ void CudaKernels::batch_norm_backward(Stream& stream, const TensorView& x, const
   submit(stream, "batch_norm_backward", [&](cudaStream_t on) {
     void* scratch = scratch_.reserve(on, cuda::batch_norm_scratch_bytes(x));
     return cuda::batch_norm_backward(x, dy, norm, scalars, dgamma, dbeta, dx, scratch, on);
+  });
+}
+
+void CudaKernels::max_pool_batch_norm_train(Stream& stream, const TensorView& x, const MaxPool& pool,
+                                            const TensorView& pooled, const BatchNorm& norm,
+                                            const StepScalars* scalars, const TensorView& y) {
+  check::max_pool_batch_norm("max_pool_batch_norm_train", x, pool, pooled, norm, y, kHalf);
+  submit(stream, "max_pool_batch_norm_train", [&](cudaStream_t on) {
+    void* scratch = scratch_.reserve(on, cuda::batch_norm_scratch_bytes(pooled));
+    return cuda::max_pool_batch_norm_train(x, pool, pooled, norm, scalars, y, scratch, on);
+  });
+}
+
+void CudaKernels::max_pool_batch_norm_backward(Stream& stream, const TensorView& pooled, const TensorView& dy,
+                                               const BatchNorm& norm, const StepScalars* scalars,
+                                               const TensorView& dgamma, const TensorView& dbeta,
+                                               const MaxPool& pool, const TensorView& dx) {
+  check::max_pool_batch_norm("max_pool_batch_norm_backward", dx, pool, pooled, norm, dy, kHalf);
+  for (const TensorView& view : {dgamma, dbeta}) {
+    if (view.defined()) check::channels("max_pool_batch_norm_backward", view, pooled);
+  }
+  submit(stream, "max_pool_batch_norm_backward", [&](cudaStream_t on) {
+    void* scratch = scratch_.reserve(on, cuda::batch_norm_scratch_bytes(pooled));
+    return cuda::max_pool_batch_norm_backward(pooled, dy, norm, scalars, dgamma, dbeta, pool, dx, scratch, on);
   });
 }
 

@@ -1,6 +1,10 @@
 #include "headrace/devices/cuda/math/cudnn_convolution.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
@@ -8,11 +12,21 @@
 #include "headrace/devices/cuda/math/bias_epilogue.h"
 #include "headrace/devices/cuda/math/convert.h"
 #include "headrace/devices/cuda/math/cudnn_graph.h"
+#include "headrace/devices/cuda/math/plan_choice.h"
+#include "headrace/devices/cuda/math/plan_timing.h"
 #include "headrace/devices/cuda/math/relaxed_capture.h"
 #include "headrace/devices/cuda/math/scratch_layout.h"
 
 namespace headrace::cuda {
 namespace {
+
+constexpr std::size_t kTimedPlans = 8;
+constexpr std::int64_t kTimedWorkspace = std::int64_t{256} << 20;
+
+bool reports_plans() {
+  const char* word = std::getenv("HEADRACE_CUDA_PLANS");
+  return word != nullptr && *word != '\0' && std::string(word) != "0";
+}
 
 [[noreturn]] void refuse(const std::string& device, const std::string& what, const std::string& reason) {
   throw DeviceError(ErrorCode::kDevice, "cuDNN: " + what + ": " + reason, device,
@@ -143,7 +157,7 @@ CudnnConvolution::Way CudnnConvolution::choose(const std::vector<ConvolutionProb
     if (found == plans_.end()) {
       const RelaxedCapture relaxed;  // building may allocate and compile
       try {
-        found = plans_.emplace(way, make_plan(way, {.handle = handle_}, determinism_)).first;
+        found = plans_.emplace(way, plan_for(way)).first;
       } catch (const CudnnRefusal& refusal) {
         refuse(device_, to_string(way), refusal.what());
       }
@@ -151,9 +165,24 @@ CudnnConvolution::Way CudnnConvolution::choose(const std::vector<ConvolutionProb
     if (found->second) return {.problem = way, .plan = *found->second};
   }
   throw DeviceError(ErrorCode::kUnsupported, "cuDNN has no kernel for " + to_string(ways.back()), device_,
-                    determinism_ == Determinism::kRepeatable
+                    determinism_ != Determinism::kFastest
                         ? "HEADRACE_CUDA_MATH=fastest admits kernels that do not repeat their bits"
                         : "another precision or kernel size may have one");
+}
+
+std::optional<CudnnPlan> CudnnConvolution::plan_for(const ConvolutionProblem& problem) {
+  const bool timed = determinism_ != Determinism::kRepeatable;
+  const PlanLimits limits =
+      timed ? PlanLimits{.plans = kTimedPlans, .workspace_bytes = kTimedWorkspace} : PlanLimits{};
+  std::vector<CudnnPlan> plans = make_plans(problem, {.handle = handle_}, determinism_, limits);
+  if (plans.empty()) return std::nullopt;
+  std::vector<PlanCandidate> candidates{{.workspace_bytes = plans.front().workspace_bytes}};
+  if (plans.size() > 1) candidates = time_plans(handle_, problem, plans);
+  const std::size_t chosen = choose_plan(candidates);
+  if (reports_plans()) {
+    fmt::print(stderr, "{}: cuDNN: {}: {}\n", device_, to_string(problem), describe_choice(candidates, chosen));
+  }
+  return std::move(plans[chosen]);
 }
 
 void CudnnConvolution::submit(cudaStream_t stream, const Way& way, const CudnnOperands& operands) {

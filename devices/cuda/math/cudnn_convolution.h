@@ -17,11 +17,12 @@
 
 namespace headrace::cuda {
 
-// One device's convolutions. Plans are made at a problem's first call, also during a capture, and kept. Products
-// are of bf16 where the precision says so, of f32 (never TF32) otherwise; sums are f32. Operands of another type
-// are converted into scratch memory first, and a tensor that does not begin at a multiple of 16 bytes is moved
-// there. In bf16 precision a gradient computed from bf16 activations is rounded to bf16 once, whatever its type.
-// Shapes were checked by the caller. Thread-safe over streams; throws DeviceError.
+// One device's convolutions. Plans are made at a problem's first call, also during a capture, and kept; where
+// HEADRACE_CUDA_MATH admits it, the fastest of a few that are timed then. HEADRACE_CUDA_PLANS=1 writes each choice
+// to stderr. Products are of bf16 where the precision says so, of f32 (never TF32) otherwise; sums are f32.
+// Operands of another type are converted into scratch memory first, and a tensor that does not begin at a multiple
+// of 16 bytes is moved there. In bf16 precision a gradient computed from bf16 activations is rounded to bf16 once,
+// whatever its type. Shapes were checked by the caller. Thread-safe over streams; throws DeviceError.
 class CudnnConvolution {
  public:
   CudnnConvolution(int ordinal, std::string device_name);
@@ -55,6 +56,8 @@ class CudnnConvolution {
     const CudnnPlan& plan;
   };
   Way choose(const std::vector<ConvolutionProblem>& ways);
+  // Empty where cuDNN has none. By mutex_.
+  std::optional<CudnnPlan> plan_for(const ConvolutionProblem& problem);
   void submit(cudaStream_t stream, const Way& way, const CudnnOperands& operands);
 
   int ordinal_;

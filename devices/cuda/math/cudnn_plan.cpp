@@ -54,7 +54,7 @@ bool admitted(const CudnnDescriptor& config, const ConvolutionProblem& problem, 
   if (behaviours.has(CUDNN_BEHAVIOR_NOTE_REQUIRES_FILTER_INT8x32_REORDER)) return false;
   if (behaviours.has(CUDNN_BEHAVIOR_NOTE_REQUIRES_BIAS_INT8x32_REORDER)) return false;
   if (numerics.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return false;
-  if (numerics.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) && determinism == Determinism::kRepeatable) return false;
+  if (numerics.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) && determinism != Determinism::kFastest) return false;
   if (problem.operands != DType::kF32) return true;
   // Transforms lose a few of f32's bits; tensor cores see 10 of them, enough for operands rounded to bf16.
   if (numerics.has(CUDNN_NUMERICAL_NOTE_FFT) || numerics.has(CUDNN_NUMERICAL_NOTE_WINOGRAD)) return false;
@@ -77,9 +77,11 @@ std::optional<CudnnPlan> build(const CudnnDescriptor& config, const CudnnTarget&
 
 }  // namespace
 
-std::optional<CudnnPlan> make_plan(const ConvolutionProblem& problem, const CudnnTarget& target,
-                                   Determinism determinism) {
+std::vector<CudnnPlan> make_plans(const ConvolutionProblem& problem, const CudnnTarget& target,
+                                  Determinism determinism, const PlanLimits& limits) {
   const CudnnGraph graph(problem, target.handle);
+  std::vector<CudnnPlan> plans;
+  std::vector<CudnnPlan> large;  // the first that needs more memory than it should
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     std::vector<CudnnDescriptor> configs;
     try {
@@ -88,11 +90,24 @@ std::optional<CudnnPlan> make_plan(const ConvolutionProblem& problem, const Cudn
       continue;  // this way of asking knows no engine for the graph
     }
     for (const CudnnDescriptor& config : configs) {
+      if (plans.size() == limits.plans) return plans;
       if (!admitted(config, problem, determinism)) continue;
-      if (auto plan = build(config, target)) return plan;
+      auto plan = build(config, target);
+      if (!plan) continue;
+      const bool fits = limits.workspace_bytes < 0 || plan->workspace_bytes <= limits.workspace_bytes;
+      if (fits) plans.push_back(std::move(*plan));
+      if (!fits && large.empty()) large.push_back(std::move(*plan));
     }
+    if (!plans.empty()) return plans;  // the fallback is for what has no other
   }
-  return std::nullopt;
+  return large;
+}
+
+std::optional<CudnnPlan> make_plan(const ConvolutionProblem& problem, const CudnnTarget& target,
+                                   Determinism determinism) {
+  std::vector<CudnnPlan> plans = make_plans(problem, target, determinism, {});
+  if (plans.empty()) return std::nullopt;
+  return std::move(plans.front());
 }
 
 void execute(const CudnnPlan& plan, cudnnHandle_t handle, const CudnnOperands& operands) {

@@ -25,9 +25,17 @@ struct CudnnPlan {
   std::int64_t workspace_bytes = 0;
 };
 
-// The first plan that can be built among cuDNN's proposals, in its order of preference; empty when there is none.
-// Engines that would not repeat their bits are left out unless `determinism` lets them in; those that round f32
-// operands are left out always. Throws CudnnRefusal when the problem itself is refused.
+struct PlanLimits {
+  std::size_t plans = 1;              // so many at most
+  std::int64_t workspace_bytes = -1;  // those that need more are left out, if others remain; -1: no limit
+};
+
+// The plans that can be built of cuDNN's proposals, in its order of preference. Engines that would not repeat
+// their bits are left out unless `determinism` lets them in; those that round f32 operands are left out always.
+// Throws CudnnRefusal when the problem itself is refused.
+std::vector<CudnnPlan> make_plans(const ConvolutionProblem& problem, const CudnnTarget& target,
+                                  Determinism determinism, const PlanLimits& limits);
+// The first of them; empty when there is none.
 std::optional<CudnnPlan> make_plan(const ConvolutionProblem& problem, const CudnnTarget& target,
                                    Determinism determinism);
 

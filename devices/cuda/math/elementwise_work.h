@@ -22,7 +22,6 @@ struct ActivationForward {
   }
 };
 
-// A relu's slope times an infinite gradient is 0, as dy is chosen, not multiplied.
 template <typename T>
 struct ActivationBackward {
   Activation activation;
@@ -35,10 +34,8 @@ struct ActivationBackward {
     const Pack<T, kWidth> from = load_pack<kWidth>(x + at);
     Pack<T, kWidth> pack = load_pack<kWidth>(dy + at);
     for (int k = 0; k < kWidth; ++k) {
-      const float value = value_of(from.values[k]), gradient = value_of(pack.values[k]);
-      const float result = activation == Activation::kRelu ? (value > 0 ? gradient : 0.0F)
-                                                           : gradient * activation_slope(activation, value);
-      pack.values[k] = element_of<T>(result);
+      pack.values[k] =
+          element_of<T>(activation_gradient(activation, value_of(from.values[k]), value_of(pack.values[k])));
     }
     store_pack(dx + at, pack);
   }

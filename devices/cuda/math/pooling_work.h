@@ -54,6 +54,11 @@ struct MaxPoolForward {
   }
   template <int kWidth>
   HEADRACE_HOST_DEVICE void run(Nothing, std::int64_t row, std::int64_t column) const {
+    pool<kWidth>(row, column);
+  }
+  // Stores the winners and returns them.
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE Pack<T, kWidth> pool(std::int64_t row, std::int64_t column) const {
     const Pixel out = pixel_of(row, shape.out_height, shape.out_width);
     const std::int64_t first_line = out.image * shape.height + out.y * shape.stride;
     const T* corner = x + (first_line * shape.width + out.x * shape.stride) * shape.channels + column;
@@ -71,6 +76,7 @@ struct MaxPoolForward {
     }
     store_pack(y + row * shape.channels + column, best);
     store_pack(argmax + row * shape.channels + column, winner);
+    return best;
   }
 };
 

@@ -118,6 +118,25 @@ TEST_P(CudnnPlans, Bf16PrecisionOnF32ActivationsHasAWay) {
   }
 }
 
+TEST_P(CudnnPlans, SeveralPlansBeginWithThePreferredOneAndKeepTheirLimits) {
+  const CudnnTarget target{.handle = nullptr, .properties = &*device_};
+  for (const Case& c : kCases) {
+    ConvOptions options = c.options;
+    options.precision = Precision::kBF16;
+    ConvolutionProblem problem = convolution_problem(ConvolutionPass::kForward, c.x, c.weights, c.y, options);
+    problem.operands = problem.result = DType::kBF16;
+    const auto first = make_plan(problem, target, Determinism::kTuned);
+    ASSERT_TRUE(first) << to_string(problem);
+    const auto plans = make_plans(problem, target, Determinism::kTuned, {.plans = 4});
+    ASSERT_FALSE(plans.empty());
+    EXPECT_LE(plans.size(), 4U);
+    EXPECT_EQ(plans.front().workspace_bytes, first->workspace_bytes);
+    const auto small = make_plans(problem, target, Determinism::kTuned, {.plans = 4, .workspace_bytes = 0});
+    ASSERT_FALSE(small.empty()) << "one that needs more is better than none";
+    for (const CudnnPlan& plan : small) EXPECT_TRUE(plan.workspace_bytes == 0 || small.size() == 1);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Described, CudnnPlans, ::testing::Values(kA100, kH100), [](const auto& gpu) {
   return "sm_" + std::to_string(gpu.param.compute_capability / 10);
 });

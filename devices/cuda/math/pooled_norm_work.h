@@ -1,0 +1,120 @@
+// Max pooling and the batch normalisation of its result as work for threads. Private to the CUDA backend.
+//
+// Bytes that move for an element of the pooled image of 2 bytes (bf16), windows of 2 x 2 that touch:
+//            a kernel each                                                  fused
+//   forward  pooling 8 + 2 + 1, statistics 2, apply 4: 17                   pooling with statistics 11, apply 4:
+//   15 backward sums 4, apply 6, pooling 2 + 1 + 8: 21                         sums 4, apply with pooling 5 + 8:
+//   17
+#pragma once
+
+#include "headrace/devices/cuda/math/batch_norm_work.h"
+#include "headrace/devices/cuda/math/pooling_work.h"
+
+namespace headrace::cuda {
+
+// Pools every row, and sums over those that are real.
+template <typename T>
+struct PoolingStatistics {
+  using Total = Moments<float>;
+
+  MaxPoolForward<T> pooling;
+  BatchStatistics<T> statistics;
+
+  HEADRACE_HOST_DEVICE std::int64_t rows() const { return statistics.real.all; }
+  // How many of them are real.
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE std::int64_t begin(std::int64_t) const {
+    return statistics.real.count();
+  }
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void add(std::int64_t real, Total (&totals)[kWidth], std::int64_t row,
+                                std::int64_t column) const {
+    const Pack<T, kWidth> pack = pooling.template pool<kWidth>(row, column);
+    if (row < real) BatchStatistics<T>::add_values(totals, pack);
+  }
+  HEADRACE_HOST_DEVICE void finish(std::int64_t column, const Moments<double>& total) const {
+    statistics.finish(column, total);
+  }
+};
+
+// Windows that do not overlap: the thread of a pooled pixel computes its gradient once and writes the pixels of
+// its window, and those behind it that belong to no window.
+template <typename T, Activation kActivation>
+struct PoolingInputGradient {
+  PoolShape shape;
+  NormInputGradient<T, kActivation> norm;  // whose dx is not written
+  const std::uint8_t* argmax;
+  T* dx;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE auto begin(std::int64_t column) const {
+    return norm.template begin<kWidth>(column);
+  }
+  template <int kWidth, typename Own>
+  HEADRACE_HOST_DEVICE void run(const Own& own, std::int64_t row, std::int64_t column) const {
+    const Pack<T, kWidth> gradient = norm.template gradient<kWidth>(own, row, column);
+    const Pack<std::uint8_t, kWidth> winner = load_pack<kWidth>(argmax + row * shape.channels + column);
+    const Pixel out = pixel_of(row, shape.out_height, shape.out_width);
+    const std::int64_t top = out.y * shape.stride, left = out.x * shape.stride;
+    const std::int64_t bottom = out.y + 1 < shape.out_height ? top + shape.stride : shape.height;
+    const std::int64_t right = out.x + 1 < shape.out_width ? left + shape.stride : shape.width;
+    for (std::int64_t y = top; y < bottom; ++y) {
+      for (std::int64_t x = left; x < right; ++x) {
+        const bool inside = y - top < shape.window && x - left < shape.window;
+        const std::int64_t place = (y - top) * shape.window + (x - left);
+        Pack<T, kWidth> pack{};
+        for (int k = 0; k < kWidth; ++k) {
+          if (inside && winner.values[k] == place) pack.values[k] = gradient.values[k];
+        }
+        store_pack(dx + ((out.image * shape.height + y) * shape.width + x) * shape.channels + column, pack);
+      }
+    }
+  }
+};
+
+template <typename Launcher>
+void submit_max_pool_batch_norm_train(Launcher& launch, const TensorView& x, const Kernels::MaxPool& pool,
+                                      const TensorView& pooled, const Kernels::BatchNorm& norm,
+                                      const StepScalars* scalars, const TensorView& y, void* scratch) {
+  const NormVectors vectors = norm_vectors(norm);
+  const std::int64_t columns = x.shape.back();
+  by_type(x.dtype, [&](auto type) {
+    using T = decltype(type);
+    const PoolingStatistics<T> work{
+        {pool_shape(x, pooled, pool.options), x.as<T>(), pooled.as<T>(), pool.argmax.as<std::uint8_t>()},
+        {pooled.as<T>(), columns, real_rows(pooled, scalars), vectors}};
+    constexpr int kWidth = kPackWidth<T>;
+    by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, x, pooled, pool.argmax), [&](auto width) {
+      launch.template reduce<width()>(work, column_grid(pooled.elements() / columns, columns, width()), scratch);
+    });
+  });
+  const auto apply = [&](auto type, auto width, auto activation) {
+    normalize<width(), decltype(type), activation()>(launch, pooled, vectors, y);
+  };
+  by_norm(norm, apply, pooled, y);
+}
+
+// Of windows that overlap, each pixel is written by a kernel of its own, from dy's place.
+template <typename Launcher>
+void submit_max_pool_batch_norm_backward(Launcher& launch, const TensorView& pooled, const TensorView& dy,
+                                         const Kernels::BatchNorm& norm, const StepScalars* scalars,
+                                         const TensorView& dgamma, const TensorView& dbeta,
+                                         const Kernels::MaxPool& pool, const TensorView& dx, void* scratch) {
+  if (pool.options.stride < pool.options.window) {
+    submit_batch_norm_backward(launch, pooled, dy, norm, scalars, dgamma, dbeta, dy, scratch);
+    return submit_max_pool_backward(launch, dy, pool.argmax, dx, pool.options);
+  }
+  const auto work = [&](auto type, auto width, auto activation) {
+    using T = decltype(type);
+    T* nowhere = nullptr;
+    const auto apply = norm_gradients<width(), T, activation()>(launch, pooled, dy, norm, scalars, dgamma, dbeta,
+                                                                nowhere, scratch);
+    launch.template columns<width()>(
+        PoolingInputGradient<T, activation()>{pool_shape(dx, pooled, pool.options), apply,
+                                              pool.argmax.as<std::uint8_t>(), dx.as<T>()},
+        column_grid(pooled.elements() / apply.columns, apply.columns, width()));
+  };
+  by_norm(norm, work, pooled, dy, dx, pool.argmax);
+}
+
+}  // namespace headrace::cuda

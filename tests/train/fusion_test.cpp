@@ -1,0 +1,132 @@
+// Layers that one call does together train as they do one by one.
+#include <gtest/gtest.h>
+
+#include "headrace/tests/support/twin_kernels.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/engine/program.h"
+
+namespace headrace {
+namespace {
+
+enum class Between { kNothing, kDropout };
+
+// Nothing is fused over a dropout, and one that drops nothing changes nothing.
+Node gap(Graph& g, Node x, Between between) { return between == Between::kDropout ? g.dropout(x, 0.0F) : x; }
+
+Node norm(Graph& g, Node x, Activation activation, Between between) {
+  x = gap(g, g.batch_norm(gap(g, x, between), {.momentum = 0.6F}), between);
+  switch (activation) {
+    case Activation::kRelu: return g.relu(x);
+    case Activation::kGelu: return g.gelu(x);
+    case Activation::kSilu: return g.silu(x);
+    case Activation::kNone: break;
+  }
+  return x;
+}
+
+// Pooling, normalisation and activation in a row, and the last two alone.
+Node chain(Graph& g, Between between) {
+  Node x = g.conv(g.input("image", {6, 6, 2}), 8, {.bias = false});
+  x = norm(g, g.max_pool(x, 2), Activation::kGelu, between);
+  x = norm(g, g.conv(x, 5), Activation::kRelu, between);
+  return g.dense(g.flatten(x), 4);
+}
+
+// What is pooled has a second reader, between the pooling and its normalisation; the activation has two.
+Node branches(Graph& g, Between between) {
+  const Node x = g.conv(g.input("image", {6, 6, 2}), 8, {.activation = Activation::kRelu});
+  const Node pooled = g.max_pool(x, 2);
+  const Node beside = g.conv(x, 8, {.kernel = 2, .stride = 2});
+  const Node y = norm(g, pooled, Activation::kSilu, between);
+  return g.dense(g.flatten(g.add(g.add(y, beside), g.conv(y, 8))), 4);
+}
+
+// Nothing before the normalisation learns: its input's gradient is nobody's.
+Node first(Graph& g, Between between) {
+  const Node x = norm(g, g.max_pool(g.input("image", {6, 6, 2}), 2), Activation::kGelu, between);
+  return g.dense(g.flatten(x), 4);
+}
+
+// The normalisation's result, its input and its pooling have other readers: none of it may be fused away.
+Node readers(Graph& g, Between between) {
+  const Node pooled = g.max_pool(g.conv(g.input("image", {6, 6, 2}), 8), 2);
+  const Node normalized = gap(g, g.batch_norm(pooled, {.momentum = 0.6F}), between);
+  return g.dense(g.flatten(g.add(g.add(g.gelu(normalized), normalized), pooled)), 4);
+}
+
+using Build = Node (*)(Graph&, Between);
+
+struct Trained {
+  std::vector<std::vector<float>> variables;
+  double evaluated = 0;
+};
+
+Trained train(Strategy& strategy, Build build, Between between, const Trained* initial) {
+  Model model = strategy.build([=](Graph& g) { return build(g, between); }, {.seed = 3});
+  model.compile({.optimizer = sgd(0.05F, {.momentum = 0.9F})});
+  Trained trained;
+  if (initial != nullptr) {
+    std::size_t next = 0;
+    for (const std::string& name : model.variable_names()) model.write_variable(name, initial->variables[next++]);
+    const Dataset data = test::blobs(37, {6, 6, 2}).batch({.global = 16});
+    model.fit(data, {.epochs = 2, .verbose = 0});
+    trained.evaluated = model.evaluate(data).loss;
+  }
+  for (const std::string& name : model.variable_names()) trained.variables.push_back(model.read_variable(name));
+  return trained;
+}
+
+struct Case {
+  const char* name;
+  Build build;
+};
+
+class FusionTest : public testing::TestWithParam<Case> {};
+
+// 37 examples in batches of 16: the last is smaller, and of three replicas one then has nothing to learn from.
+TEST_P(FusionTest, ChangesNoBit) {
+  for (const int replicas : {1, 2, 3}) {
+    test::Training training(replicas);
+    const Trained initial = train(training.strategy, GetParam().build, Between::kNothing, nullptr);
+    const Trained fused = train(training.strategy, GetParam().build, Between::kNothing, &initial);
+    const Trained apart = train(training.strategy, GetParam().build, Between::kDropout, &initial);
+    EXPECT_EQ(fused.variables, apart.variables) << replicas << " replicas";
+    EXPECT_EQ(fused.evaluated, apart.evaluated) << replicas << " replicas";
+    EXPECT_NE(fused.variables, initial.variables);
+  }
+}
+
+// The GPU's kernels on the host: other orders of sums within a call, the same roundings.
+TEST_P(FusionTest, ChangesNoBitOfAGpusKernelsInF32) {
+  DeviceGroup devices = test::twin_devices(2);
+  Strategy strategy(devices, {.announce = Announce::kNo});
+  const Trained initial = train(strategy, GetParam().build, Between::kNothing, nullptr);
+  const Trained fused = train(strategy, GetParam().build, Between::kNothing, &initial);
+  const Trained apart = train(strategy, GetParam().build, Between::kDropout, &initial);
+  EXPECT_EQ(fused.variables, apart.variables);
+  EXPECT_EQ(fused.evaluated, apart.evaluated);
+}
+
+INSTANTIATE_TEST_SUITE_P(Nets, FusionTest,
+                         testing::Values(Case{"chain", chain}, Case{"branches", branches}, Case{"first", first},
+                                         Case{"readers", readers}),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+// What the activation is applied to is kept nowhere: a layer keeps its input and its result.
+TEST(Fusion, KeepsNoArgumentsOfActivations) {
+  constexpr int kLayers = 6;
+  constexpr std::int64_t kRows = 128, kWidth = 64;
+  Graph graph;
+  Node x = graph.input("image", {kWidth});
+  for (int i = 0; i < kLayers; ++i) x = graph.gelu(graph.batch_norm(graph.dense(x, kWidth)));
+  graph.finish(graph.dense(x, 4));
+  const VariableLayout layout(graph);
+  const Program program(graph, layout, {.rows = kRows});
+  const std::size_t value = kRows * kWidth * sizeof(float);
+  // Each layer's two, the net's input, two gradients.
+  EXPECT_LT(program.workspace_bytes(), (2 * kLayers + 4) * value);
+}
+
+}  // namespace
+}  // namespace headrace
