@@ -73,23 +73,23 @@ void expect_predicted(const Verdict& verdict, double within) {
 }
 
 TEST(Explain, ASlowSourceIsNamed) {
-  undisturbed([] {
+  undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(1);
-    Loader loader(Dataset::from(slow_source(milliseconds(5))).batch({.global = 8}), devices,
+    Loader loader(Dataset::from(slow_source(milliseconds(5 * slower))).batch({.global = 8}), devices,
                   {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 2});
     const Verdict verdict = judge(stats_of(loader, 1, 20));
     EXPECT_EQ(verdict.bottleneck, "read");
     EXPECT_EQ(verdict.kind, "disk");
-    EXPECT_LE(verdict.ceiling_images_per_second, 400);  // two readers, 5 ms a record
+    EXPECT_LE(verdict.ceiling_images_per_second, 400.0 / slower);  // two readers, 5 ms a record
     expect_predicted(verdict, 0.25);
   });
 }
 
 // Sleeping readers need no cores: what twice as many reach does not depend on the machine.
 TEST(Explain, WhatIfsComeTrue) {
-  undisturbed([] {
+  undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(1);
-    const Dataset dataset = Dataset::from(slow_source(milliseconds(10))).batch({.global = 8});
+    const Dataset dataset = Dataset::from(slow_source(milliseconds(10 * slower))).batch({.global = 8});
     const auto verdict_with = [&](int readers) {
       Loader loader(dataset, devices, {.epochs = kWithoutEnd, .threads = 1, .reader_threads = readers});
       return judge(stats_of(loader, 1, 20));
@@ -103,12 +103,12 @@ TEST(Explain, WhatIfsComeTrue) {
 }
 
 TEST(Explain, ASlowGeneratorIsNamed) {
-  undisturbed([] {
+  undisturbed([](int slower) {
     GeneratorOptions slow{.name = "slow numbers",
                           .fields = {{.name = "value", .dtype = DType::kI64, .shape = {}}},
                           .records = 64,
-                          .function = [](std::uint64_t index, RecordWriter& record) {
-                            std::this_thread::sleep_for(milliseconds(5));
+                          .function = [slower](std::uint64_t index, RecordWriter& record) {
+                            std::this_thread::sleep_for(milliseconds(5 * slower));
                             record.put(0, static_cast<std::int64_t>(index));
                           }};
     DeviceGroup devices = cpu_replicas(1);
@@ -121,15 +121,15 @@ TEST(Explain, ASlowGeneratorIsNamed) {
 }
 
 TEST(Explain, ASlowOperationIsNamed) {
-  undisturbed([] {
+  undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(1);
-    Loader loader(Dataset::from(numbers(64)).map(busy_map(2e-3)).batch({.global = 8}), devices,
+    Loader loader(Dataset::from(numbers(64)).map(busy_map(2e-3 * slower)).batch({.global = 8}), devices,
                   {.epochs = kWithoutEnd, .threads = 1});
     const Verdict verdict = judge(stats_of(loader, 1, 20));
     EXPECT_EQ(verdict.bottleneck, "map user_map 'busy'");
     EXPECT_EQ(verdict.kind, "CPU");
     EXPECT_LE(verdict.ceiling_images_per_second,
-              1.2 * 500);  // a block is counted when it ends, in or out of the interval
+              1.2 * 500 / slower);  // a block is counted when it ends, in or out of the interval
     expect_predicted(verdict, 0.25);
     EXPECT_NEAR(verdict.what_ifs.front().images_per_second, 2 * verdict.ceiling_images_per_second,
                 0.2 * verdict.ceiling_images_per_second)
@@ -138,10 +138,10 @@ TEST(Explain, ASlowOperationIsNamed) {
 }
 
 TEST(Explain, ASlowConsumerIsNamed) {
-  undisturbed([] {
+  undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(1);
     Loader loader(Dataset::from(numbers(64)).batch({.global = 8}), devices, {.epochs = kWithoutEnd, .threads = 1});
-    const LoaderStats stats = stats_of(loader, 1, 20, milliseconds(10));
+    const LoaderStats stats = stats_of(loader, 1, 20, milliseconds(10 * slower));
     const Verdict verdict = judge(stats);
     EXPECT_EQ(verdict.bottleneck, "consumer");
     EXPECT_EQ(verdict.kind, "consumer");
@@ -153,9 +153,9 @@ TEST(Explain, ASlowConsumerIsNamed) {
 // One thread takes the batches of all replicas in turn: it waits in the first one's next() for all of them, which
 // is not the work of the others.
 TEST(Explain, WaitingForOneReplicaIsNotTheWorkOfAnother) {
-  undisturbed([] {
+  undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(4);
-    Loader loader(Dataset::from(slow_source(milliseconds(4))).batch({.global = 8}), devices,
+    Loader loader(Dataset::from(slow_source(milliseconds(4 * slower))).batch({.global = 8}), devices,
                   {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 1});
     const LoaderStats stats = stats_of(loader, 4, 10);
     EXPECT_EQ(judge(stats).kind, "disk");

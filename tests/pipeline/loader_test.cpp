@@ -147,7 +147,7 @@ TEST(Loader, RefillsOnlyAfterTheConsumersStream) {
   for (const bool copied : {false, true}) {
     DeviceGroup devices = copied ? discrete_replicas(1) : cpu_replicas(1);
     Loader loader(Dataset::from(numbers(8)).batch({.global = 4}), devices,
-                  {.prefetch = 0, .stall_timeout_seconds = 0.05});
+                  {.prefetch = 0, .stall_timeout_seconds = copied ? 60 : 1.0});
     const auto stream = devices[0].create_stream();
     test::Gate gate;
     auto batch = loader.next();

@@ -36,7 +36,7 @@ std::string value_of(const Loader& loader, const std::string& what) {
 }
 
 TEST(Tuning, SettlesAndSaysWhy) {
-  undisturbed([] {
+  undisturbed([](int /*slower*/) {
     DeviceGroup devices = cpu_replicas(1);
     Loader loader(augmented(), devices, {.epochs = kWithoutEnd});
     for (const Stopwatch watch; !loader.tuned() && watch.seconds() < 20;) loader.next();
@@ -47,12 +47,12 @@ TEST(Tuning, SettlesAndSaysWhy) {
 }
 
 TEST(Tuning, LeavesThreadsIdleForASlowConsumer) {
-  undisturbed([] {
+  undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(1);
     Loader loader(augmented(16), devices, {.epochs = kWithoutEnd, .cpu_budget = 4});
     for (const Stopwatch watch; !loader.tuned() && watch.seconds() < 20;) {
       const auto batch = loader.next();
-      std::this_thread::sleep_for(std::chrono::milliseconds(15));
+      std::this_thread::sleep_for(std::chrono::milliseconds(15 * slower));
     }
     EXPECT_EQ(loader.threads(), 1) << "one makes batches faster than they are taken";
   });

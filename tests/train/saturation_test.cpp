@@ -44,13 +44,13 @@ double sum(const StepTimes& times) {
 }
 
 TEST(Saturation, ASlowInputIsAStallAndNothingElse) {
-  undisturbed([] {
+  undisturbed([](int slower) {
     test::Training training(2);
     Model model = test::compiled(training.strategy, test::small_mlp);
     const UserMap slow{.name = "slow",
                        .output = {.dtype = DType::kF32, .shape = {8}},
-                       .function = [](auto in, const Shape&, auto out, Philox&) {
-                         std::this_thread::sleep_for(std::chrono::microseconds(500));
+                       .function = [slower](auto in, const Shape&, auto out, Philox&) {
+                         std::this_thread::sleep_for(std::chrono::microseconds(500 * slower));
                          std::ranges::copy(in, out.begin());
                        }};
     const Dataset data = test::blobs(kBatch * kSteps).map(user_map(slow)).batch({.global = kBatch});
@@ -67,11 +67,11 @@ TEST(Saturation, ASlowInputIsAStallAndNothingElse) {
 }
 
 TEST(Saturation, ASlowBusIsAnExposedCopy) {
-  undisturbed([] {
+  undisturbed([](int slower) {
     DeviceGroup devices = slow_bus_device();
     Strategy strategy(devices, {.announce = Announce::kNo});
     Model model = test::compiled(strategy, test::small_mlp);
-    dynamic_cast<test::SlowBusDevice&>(devices[0]).slow_down(milliseconds(8));
+    dynamic_cast<test::SlowBusDevice&>(devices[0]).slow_down(milliseconds(8 * slower));
     Loader loader(test::blobs(kBatch * kSteps).batch({.global = kBatch}), devices, {.threads = 1, .prefetch = 2});
     Trainer trainer(strategy, model, loader);
     const StepTimes times = times_of(trainer);
@@ -82,17 +82,17 @@ TEST(Saturation, ASlowBusIsAnExposedCopy) {
 }
 
 TEST(Saturation, ADeviceThatIsAlwaysBusyShowsNoneOfThem) {
-  undisturbed([] {
+  undisturbed([](int slower) {
     DeviceGroup devices = slow_bus_device();
     Strategy strategy(devices, {.announce = Announce::kNo});
     Model model = test::compiled(strategy, wide_mlp);
     Loader loader(test::blobs(4 * 256, Shape{256}).batch({.global = 256}), devices,
-                  {.epochs = 10, .threads = 1, .prefetch = 3, .headspace = 4});
+                  {.epochs = 10U * static_cast<unsigned>(slower), .threads = 1, .prefetch = 3, .headspace = 4});
     Trainer trainer(strategy, model, loader);
     for (int i = 0; i < 5; ++i) trainer.step();  // the ring fills
     trainer.finish();
     const StepTimes times = times_of(trainer);
-    EXPECT_EQ(times.batches, 35U);
+    EXPECT_EQ(times.batches, 40U * static_cast<unsigned>(slower) - 5);
     EXPECT_GT(times.elapsed_ns, 0);
     EXPECT_LT(times.input_stall_fraction(), 0.25);
     EXPECT_LT(times.exposed_copy_fraction(), 0.25);
@@ -104,7 +104,7 @@ TEST(Saturation, ADeviceThatIsAlwaysBusyShowsNoneOfThem) {
 
 // A host that is late with its steps is neither.
 TEST(Saturation, ALateHostIsIdleTime) {
-  undisturbed([] {
+  undisturbed([](int slower) {
     test::Training training;
     Model model = test::compiled(training.strategy, test::small_mlp);
     Loader loader(test::blobs(kBatch * kSteps).batch({.global = kBatch}), training.devices, {.threads = 1});
@@ -114,7 +114,7 @@ TEST(Saturation, ALateHostIsIdleTime) {
       trainer.gradients(std::move(*batches));
       trainer.all_reduce();
       trainer.apply_gradients();
-      std::this_thread::sleep_for(milliseconds(5));
+      std::this_thread::sleep_for(milliseconds(5 * slower));
     }
     trainer.finish();
     const StepTimes times = trainer.times();
