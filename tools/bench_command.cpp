@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;  // epochs: the clock ends the run
 constexpr int kPairs = 5;
-constexpr double kTuningSeconds = 10;  // at most, before it is measured
+constexpr double kWarmUpSeconds = 10;  // at most, before it is measured
 
 struct BenchOptions : PipelineCommandOptions {
   double seconds = 5;
@@ -53,6 +53,18 @@ std::optional<std::int64_t> consume(Loader& loader, int replicas) {
   return examples;
 }
 
+// Takes batches until the engine has settled and, where passes follow one another, knows its data: the first one
+// fills caches and maps images.
+void warm_up(Loader& loader, int replicas, bool passes) {
+  const Stopwatch watch;
+  const auto wanted = [&](std::uint64_t batches) {
+    if (watch.seconds() >= kWarmUpSeconds) return false;
+    return !loader.tuned() || (passes && batches < loader.steps_per_epoch());
+  };
+  for (std::uint64_t batches = 1; wanted(batches) && consume(loader, replicas); ++batches) {
+  }
+}
+
 Measured measure(const BenchOptions& options, const Dataset& dataset, DeviceGroup& devices, double seconds) {
   LoaderOptions settings = options.loader();
   if (options.common.epochs == 0) settings.epochs = kWithoutEnd;
@@ -61,9 +73,7 @@ Measured measure(const BenchOptions& options, const Dataset& dataset, DeviceGrou
   if (!consume(loader, devices.size())) throw ConfigError("the pipeline has no batches", "is the data set empty?");
   Measured result{.first_batch_ms = since_start.seconds() * 1e3};
 
-  for (const Stopwatch tuning; !loader.tuned() && tuning.seconds() < kTuningSeconds;) {
-    if (!consume(loader, devices.size())) break;
-  }
+  warm_up(loader, devices.size(), options.common.epochs == 0);
   std::vector<double> waits;
   std::int64_t images = 0;
   const Stopwatch clock;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "headrace/devices/base/hash.h"
+#include "headrace/pipeline/decoders/decode_request.h"
 
 namespace headrace {
 namespace {
@@ -38,6 +39,7 @@ std::uint64_t JpegMap::bytes() const noexcept {
 std::unique_ptr<const JpegMap> JpegMapper::map(std::span<const std::byte> encoded) {
   if (encoded.size() > std::numeric_limits<std::uint32_t>::max() / 8) return nullptr;
   if (!read_jpeg_frame(encoded, frame_)) return nullptr;
+  if (frame_.size.height > kMostPixels / frame_.size.width) return nullptr;
   // Restart markers within a row would have to be found again whenever a part of the row is used.
   if (frame_.restart_interval % frame_.unit_columns != 0) return nullptr;
   auto map = std::make_unique<JpegMap>();
