@@ -8,9 +8,9 @@
 namespace headrace {
 
 enum class ConvPadding {
-  kSame,  // output extent = ceil(input / stride); an odd pixel of padding goes below and to the right
-  kEven,  // the same extents, with (kernel - 1) / 2 pixels on every side whatever the stride, as PyTorch's nets
-          // pad; for odd kernels
+  kSame,   // output extent = ceil(input / stride); an odd pixel of padding goes below and to the right
+  kEven,   // the same extents, with (kernel - 1) / 2 pixels on every side whatever the stride, as PyTorch's nets
+           // pad; for odd kernels
   kValid,  // no padding
 };
 
