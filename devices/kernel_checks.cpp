@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
 #include <cstdlib>
 
 #include "headrace/devices/base/error.h"
@@ -166,6 +165,12 @@ void max_pool_batch_norm(const char* kernel, const TensorView& x, const Kernels:
   max_pool(kernel, x, pooled, pool.argmax, pool.options, half);
   batch_norm_training(kernel, pooled, norm, half);
   same(kernel, y, pooled, half);
+}
+
+void norm_gradients(const char* kernel, const TensorView& dgamma, const TensorView& dbeta, const TensorView& x) {
+  for (const TensorView& view : {dgamma, dbeta}) {
+    if (view.defined()) channels(kernel, view, x);
+  }
 }
 
 void loss(const char* kernel, const TensorView& logits, const TensorView& labels) {

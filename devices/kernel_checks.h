@@ -36,6 +36,8 @@ void batch_norm_training(const char* kernel, const TensorView& x, const Kernels:
 void max_pool_batch_norm(const char* kernel, const TensorView& x, const Kernels::MaxPool& pool,
                          const TensorView& pooled, const Kernels::BatchNorm& norm, const TensorView& y,
                          Half half = Half::kRefused);
+// Of gamma and beta, each where it is wanted: one number a channel of x.
+void norm_gradients(const char* kernel, const TensorView& dgamma, const TensorView& dbeta, const TensorView& x);
 // logits (M, K), labels i64 (M).
 void loss(const char* kernel, const TensorView& logits, const TensorView& labels);
 // f32 or, where accepted, bf16; at least one axis, no empty extent.

@@ -226,8 +226,8 @@ class Kernels {
                                      MetricSums* sums) = 0;
   virtual void softmax(Stream&, const TensorView& logits, const TensorView& probabilities) = 0;
 
-  // --- optimizers, over ranges of arenas of one size: in ascending order, none overlaps, others stay as they are
-  // ---
+  // --- optimizers ---
+  // Over ranges of arenas of one size, in ascending order, without overlap; other elements stay as they are.
   virtual void adam(Stream&, const TensorView& parameters, const TensorView& gradients,
                     const TensorView& first_moment, const TensorView& second_moment,
                     std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) = 0;

@@ -13,6 +13,7 @@
 #include "headrace/tools/baseline.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/measured_run.h"
 #include "headrace/tools/pipeline_options.h"
 #include "headrace/tools/resident_memory.h"
 
@@ -21,7 +22,6 @@ namespace {
 
 constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;  // epochs: the clock ends the run
 constexpr int kPairs = 5;
-constexpr double kWarmUpSeconds = 10;  // at most, before it is measured
 
 struct BenchOptions : PipelineCommandOptions {
   double seconds = 5;
@@ -41,45 +41,22 @@ double quantile(std::vector<double>& values, double share) {
   return *at;
 }
 
-// Takes the next global batch and gives it back at once; its examples, nothing at the end.
-std::optional<std::int64_t> consume(Loader& loader, int replicas) {
-  std::int64_t examples = 0;
-  for (int replica = 0; replica < replicas; ++replica) {
-    const std::optional<Batch> batch = loader.next(replica);
-    if (!batch) return std::nullopt;
-    batch->ready().wait();
-    examples += batch->examples();
-  }
-  return examples;
-}
-
-// Takes batches until the engine has settled and, where passes follow one another, knows its data: the first one
-// fills caches and maps images.
-void warm_up(Loader& loader, int replicas, bool passes) {
-  const Stopwatch watch;
-  const auto wanted = [&](std::uint64_t batches) {
-    if (watch.seconds() >= kWarmUpSeconds) return false;
-    return !loader.tuned() || (passes && batches < loader.steps_per_epoch());
-  };
-  for (std::uint64_t batches = 1; wanted(batches) && consume(loader, replicas); ++batches) {
-  }
-}
-
 Measured measure(const BenchOptions& options, const Dataset& dataset, DeviceGroup& devices, double seconds) {
   LoaderOptions settings = options.loader();
   if (options.common.epochs == 0) settings.epochs = kWithoutEnd;
   const Stopwatch since_start;
   Loader loader(dataset, devices, settings);
-  if (!consume(loader, devices.size())) throw ConfigError("the pipeline has no batches", "is the data set empty?");
+  if (!take_batch(loader, devices.size()))
+    throw ConfigError("the pipeline has no batches", "is the data set empty?");
   Measured result{.first_batch_ms = since_start.seconds() * 1e3};
 
-  warm_up(loader, devices.size(), options.common.epochs == 0);
+  warm_up(loader, devices.size(), {.warm_passes = options.common.epochs == 0 ? 1 : 0});
   std::vector<double> waits;
   std::int64_t images = 0;
   const Stopwatch clock;
   while (clock.seconds() < seconds) {
     const Stopwatch wait;
-    const std::optional<std::int64_t> examples = consume(loader, devices.size());
+    const std::optional<std::int64_t> examples = take_batch(loader, devices.size());
     if (!examples) break;
     waits.push_back(wait.seconds() * 1e6);
     images += *examples;

@@ -30,7 +30,7 @@ std::optional<WhatIf> try_cache(PipelineCommandOptions options, const std::strin
   Loader trial(make_pipeline(options.pipeline, cached), devices, loader);
   // Twice: batches are made ahead of the consumer, so the end of the first pass is not the end of the filling.
   MeasuredRunOptions warm = run;
-  warm.warm_up = 2 * *cached.records;
+  warm.warm_passes = 2;
   const LoaderStats stats = run_measured(trial, devices.size(), warm);
   return WhatIf{.what = fmt::format("every decoded sample in a cache, tried with {} in {}",
                                     cached.cache->counters().records, cached.cache->describe()),

@@ -98,7 +98,8 @@ void explain(ExplainOptions options) {
   if (!options.trace.empty()) settings.trace_spans = kSpansAThread;
   Loader loader(dataset, devices, settings);
   MeasuredRunOptions measured{.seconds = options.seconds,
-                              .consumer = std::chrono::microseconds(options.consumer_us)};
+                              .consumer = std::chrono::microseconds(options.consumer_us),
+                              .warm_passes = options.common.epochs == 0 ? 1 : 0};
   const LoaderStats stats = run_measured(loader, devices.size(), measured);
   Verdict verdict = judge(stats);
   measured.seconds = std::min(measured.seconds, kTrialSeconds);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 
 #include "headrace/pipeline/loader.h"
 
@@ -10,10 +12,16 @@ namespace headrace::tools {
 struct MeasuredRunOptions {
   double seconds = 1;
   std::chrono::microseconds consumer{0};  // slept a global batch, in place of a training step
-  std::uint64_t warm_up = 0;              // examples taken before the clock starts, beside the tuning
+  int warm_passes = 0;                    // over the data, before the clock starts: they fill caches, map images
 };
 
-// What the loader did in that time, without its start and its tuning. ConfigError where the data end before.
+// Takes the next global batch from all replicas and gives it back; its examples, nothing at the end.
+std::optional<std::int64_t> take_batch(Loader& loader, int replicas, std::chrono::microseconds consumer = {});
+
+// Takes batches until the engine has tuned itself and those passes are over; for ten seconds at most.
+void warm_up(Loader& loader, int replicas, const MeasuredRunOptions& options);
+
+// What the loader did in that time, without its start and its warm-up. ConfigError where the data end before.
 LoaderStats run_measured(Loader& loader, int replicas, const MeasuredRunOptions& options);
 
 }  // namespace headrace::tools

@@ -35,6 +35,11 @@ TraceRing& Trace::ring(const std::string& thread) {
   return *rings_.emplace_back(std::make_unique<TraceRing>(thread, spans_));
 }
 
+const char* Trace::keep(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return names_.insert(name).first->c_str();
+}
+
 std::string Trace::to_json() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::vector<TraceSpan>> threads;

@@ -12,7 +12,7 @@ namespace headrace {
 
 // Something a thread did from `begin_ns` to `end_ns` of now_ns().
 struct TraceSpan {
-  const char* name = nullptr;  // outlives the ring's readers
+  const char* name = nullptr;  // lives as long as the ring: a literal, or kept by the trace
   std::uint64_t begin_ns = 0;
   std::uint64_t end_ns = 0;
   std::uint64_t batch = 0;  // it was done for

@@ -253,9 +253,7 @@ class CpuKernels final : public Kernels {
                            const TensorView& dx) override {
     check::batch_norm_training("batch_norm_backward", x, norm);
     for (const TensorView& view : {dy, dx}) check::same("batch_norm_backward", view, x);
-    for (const TensorView& view : {dgamma, dbeta}) {
-      if (view.defined()) check::channels("batch_norm_backward", view, x);
-    }
+    check::norm_gradients("batch_norm_backward", dgamma, dbeta, x);
     submit(stream, [=] {
       cpu::batch_norm_backward(norm_rows(x, scalars->rows), f32(x), f32(dy), norm, f32(dgamma), f32(dbeta),
                                f32(dx));

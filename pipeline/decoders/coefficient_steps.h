@@ -13,6 +13,7 @@ namespace headrace {
 class CoefficientSteps {
  public:
   static constexpr int kLookup = 11;  // bits
+  static_assert(kLookup <= HuffmanCode::kLookup, "longer words are not found in time");
   static constexpr int kMostBits = kLookup + 15;
   static constexpr int kEnd = 128;  // is added where all further coefficients are 0
 

@@ -6,6 +6,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/decoders/decode_request.h"
+#include "headrace/pipeline/decoders/jpeg_mapper.h"
 #include "headrace/pipeline/decoders/jpeg_reader.h"
 #include "headrace/pipeline/decoders/jpeg_splicer.h"
 #include "headrace/pipeline/decoders/png_reader.h"

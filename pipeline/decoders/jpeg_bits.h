@@ -13,7 +13,8 @@ namespace headrace {
 // A place in bits that may be read a good way beyond their end.
 class JpegBits {
  public:
-  static constexpr int kSeen = 57;            // bits that see() gives at least
+  static constexpr int kSeen = 57;  // bits that see() gives at least
+  static_assert(2 * CoefficientSteps::kMostBits <= kSeen, "two steps are taken of what is seen once");
   static constexpr std::size_t kSlack = 320;  // bytes behind the end that may be read: more than a block can take
 
   JpegBits(const std::uint8_t* bytes, std::uint64_t at) : bytes_(bytes), at_(at) {}

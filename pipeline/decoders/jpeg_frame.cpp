@@ -77,7 +77,7 @@ class FrameReader {
                    .width = static_cast<std::int64_t>(word(at + 3))};
     components_ = static_cast<int>(byte(at + 5));
     if (frame_.size.height == 0 || frame_.size.width == 0) return false;
-    if (components_ < 1 || components_ > JpegFrame::kMostComponents) return false;
+    if (components_ < 1 || components_ > kMostJpegComponents) return false;
     if (bytes != 6 + 3 * static_cast<std::size_t>(components_)) return false;
     for (int i = 0; i < components_; ++i) {
       const std::size_t entry = at + 6 + 3 * static_cast<std::size_t>(i);
@@ -117,7 +117,7 @@ class FrameReader {
     if (byte(at) != static_cast<unsigned>(components_)) return false;
     const std::size_t rest = at + 1 + 2 * static_cast<std::size_t>(components_);
     if (byte(rest) != 0 || byte(rest + 1) != 63 || byte(rest + 2) != 0) return false;
-    std::array<Component, JpegFrame::kMostComponents> order;
+    std::array<Component, kMostJpegComponents> order;
     for (std::size_t i = 0; i < static_cast<std::size_t>(components_); ++i) {
       const unsigned tables = byte(at + 2 + 2 * i);
       if (!find(byte(at + 1 + 2 * i), order[i]) || tables >> 4 > 3 || (tables & 15) > 3) return false;
@@ -167,7 +167,7 @@ class FrameReader {
 
   std::span<const std::byte> encoded_;
   JpegFrame& frame_;
-  std::array<Component, JpegFrame::kMostComponents> component_;
+  std::array<Component, kMostJpegComponents> component_;
   int components_ = 0;
 };
 

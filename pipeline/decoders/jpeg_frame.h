@@ -11,12 +11,13 @@
 #include "headrace/pipeline/decoders/coefficient_steps.h"
 #include "headrace/pipeline/decoders/huffman_code.h"
 #include "headrace/pipeline/decoders/image_size.h"
+#include "headrace/pipeline/decoders/jpeg_levels.h"
 
 namespace headrace {
 
 // Baseline or extended sequential, Huffman-coded, 8 bits a sample, all components in one scan.
 struct JpegFrame {
-  static constexpr int kMostComponents = 4, kMostBlocks = 10;  // the latter in a unit
+  static constexpr int kMostBlocks = 10;  // in a unit
 
   struct Bytes {
     std::size_t begin = 0, end = 0;
@@ -31,7 +32,7 @@ struct JpegFrame {
   // The blocks of a unit, in order: the component, counted in the scan's order, that each belongs to.
   int blocks = 0;
   std::array<std::uint8_t, kMostBlocks> component_of{};
-  std::array<std::uint8_t, kMostComponents> dc_of{}, ac_of{};  // table of each component
+  std::array<std::uint8_t, kMostJpegComponents> dc_of{}, ac_of{};  // table of each component
 
   std::array<HuffmanCode, 4> dc, ac;
   std::array<CoefficientSteps, 4> steps;  // of `ac`, where a component has it

@@ -2,14 +2,13 @@
 // before.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "headrace/pipeline/decoders/image_size.h"
-#include "headrace/pipeline/decoders/jpeg_units.h"
-#include "headrace/pipeline/decoders/unstuffed_bytes.h"
+#include "headrace/pipeline/decoders/jpeg_levels.h"
 
 namespace headrace {
 
@@ -45,25 +44,6 @@ class JpegMap {
   std::vector<std::uint32_t> rows_;   // first byte of each row, and the last one's last
   std::vector<std::uint32_t> bits_;   // of places, stretches + 1 a row
   std::vector<std::int16_t> levels_;  // of places
-};
-
-// Not thread-safe: keeps its buffers.
-class JpegMapper {
- public:
-  // Null for what is no JPEG of the common kind (JpegFrame), or not in perfect order: that is decoded without a
-  // map.
-  std::unique_ptr<const JpegMap> map(std::span<const std::byte> encoded);
-
- private:
-  bool map_rows(std::span<const std::byte> encoded, JpegMap& map);
-  void begin_segment(std::span<const std::byte> encoded, std::size_t at);
-  bool pass_restart(std::span<const std::byte> encoded, const JpegBits& bits);
-  bool map_row(JpegBits& bits, JpegLevels& levels, JpegMap& map);
-
-  JpegFrame frame_;
-  UnstuffedBytes unstuffed_;  // of the segment, which ends with the image or a restart marker
-  std::size_t segment_ = 0;   // where it begins in the file
-  int restarts_ = 0;
 };
 
 }  // namespace headrace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "headrace/pipeline/decoders/jpeg_units.h"
+
 namespace headrace {
 namespace {
 
@@ -102,7 +104,7 @@ void JpegSplicer::write_codes() {
 bool JpegSplicer::write_row(std::span<const std::byte> encoded, const JpegMap& map, std::int64_t row,
                             const Part& part, JpegLevels& last, JpegBitWriter& writer) {
   unstuffed_.assign(map.row(encoded, row));
-  writer.reserve(unstuffed_.bits() + 64 * JpegFrame::kMostComponents);
+  writer.reserve(unstuffed_.bits() + 64 * kMostJpegComponents);
   const JpegMap::Place begin = map.place(row, part.left / map.stretch());
   JpegBits bits(unstuffed_.data(), begin.bit);
   JpegLevels levels = begin.levels;

@@ -7,8 +7,13 @@
 #include <span>
 #include <vector>
 
+#include "headrace/pipeline/decoders/image_size.h"
 #include "headrace/pipeline/decoders/jpeg_bit_writer.h"
+#include "headrace/pipeline/decoders/jpeg_bits.h"
+#include "headrace/pipeline/decoders/jpeg_frame.h"
+#include "headrace/pipeline/decoders/jpeg_levels.h"
 #include "headrace/pipeline/decoders/jpeg_map.h"
+#include "headrace/pipeline/decoders/unstuffed_bytes.h"
 
 namespace headrace {
 

@@ -1,16 +1,13 @@
 // Walks through the units (MCUs) of a JPEG's entropy-coded bits without decoding their pixels.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "headrace/pipeline/decoders/jpeg_bits.h"
 #include "headrace/pipeline/decoders/jpeg_frame.h"
+#include "headrace/pipeline/decoders/jpeg_levels.h"
 
 namespace headrace {
-
-// Each component's last mean level (DC coefficient), of which the next block says the difference.
-using JpegLevels = std::array<std::int16_t, JpegFrame::kMostComponents>;
 
 class JpegUnits {
  public:

@@ -27,7 +27,6 @@ ResidentSamples::ResidentSamples(DeviceGroup& devices, const Fields& fields, con
   charged_.hold(records * sizeof(std::int32_t) + beside_bytes, "what stays on the host of resident samples");
   places_.assign(records, kNowhere);
   table_.resize(beside_bytes);
-  bytes_ = device_bytes;
   for (int r = 0; r < devices.size(); ++r) device_.push_back(devices[r].allocate(device_bytes));
 }
 

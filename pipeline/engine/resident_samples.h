@@ -29,7 +29,6 @@ class ResidentSamples {
   // Every one of them is there, or on its way in the streams of keep().
   bool holds(std::span<const std::uint64_t> records) const noexcept;
   std::uint64_t records() const noexcept { return next_; }
-  std::uint64_t bytes() const noexcept { return bytes_; }  // on each device
 
   // Of a batch that the host need not make: writes what stayed in host memory. All its records are held.
   void restore(Slot& slot) const;
@@ -63,7 +62,7 @@ class ResidentSamples {
   std::vector<std::int32_t> places_;  // of each record; kNowhere: not yet
   std::vector<std::byte> table_;      // of the other fields
   ChargedBytes charged_;
-  std::uint64_t capacity_, next_ = 0, bytes_ = 0;
+  std::uint64_t capacity_, next_ = 0;
   std::vector<Buffer> device_;  // one a replica
 };
 

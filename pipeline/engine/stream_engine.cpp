@@ -141,6 +141,7 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
   allocate_slots();
   trace_ = options_.trace;
   if (trace_ == nullptr && options_.trace_spans > 0) trace_ = std::make_shared<Trace>(options_.trace_spans);
+  if (trace_ != nullptr) program_.name_spans(*trace_);
   for (int r = 0; r < devices.size(); ++r) {
     const auto ring = [&](const char* of) {
       return trace_ != nullptr ? &trace_->ring(fmt::format("{} {}", of, r)) : nullptr;

@@ -129,6 +129,10 @@ void Chain::add_stages(std::vector<StageName>& stages) {
   }
 }
 
+void Chain::name_spans(Trace& trace) {
+  for (NamedStep& named : steps_) named.span = trace.keep(named.name);
+}
+
 FieldView Chain::run_step(std::size_t index, const FieldView& in, const StepContext& context,
                           StepOutput output) const {
   const NamedStep& named = steps_[index];
@@ -151,8 +155,7 @@ FieldView Chain::run_timed(const NamedStep& named, const FieldView& in, const St
     context.samples[named.decode].ns += decoding;
   }
   if (context.trace != nullptr) {
-    context.trace->add(
-        {.name = named.name.c_str(), .begin_ns = begin, .end_ns = end, .batch = context.batch, .items = 1});
+    context.trace->add({.name = named.span, .begin_ns = begin, .end_ns = end, .batch = context.batch, .items = 1});
   }
   return result;
 }

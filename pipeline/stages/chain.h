@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/engine/planner.h"
 #include "headrace/pipeline/stages/color_jitter_step.h"
 #include "headrace/pipeline/stages/one_hot_step.h"
@@ -45,6 +46,9 @@ class Chain {
   // where it is done inside another step.
   void add_stages(std::vector<StageName>& stages);
 
+  // Keeps the steps' names in the trace whose rings run() is given. Before the first run that is traced.
+  void name_spans(Trace& trace);
+
   // What the step that failed or hangs is called; `step` counts from 0.
   const std::string& step_name(std::size_t step) const { return steps_.at(step).name; }
 
@@ -54,8 +58,9 @@ class Chain {
   struct NamedStep {
     AnyStep step;
     std::string name;
-    std::size_t stage = 0;   // of the program's, that it counts as
-    std::size_t decode = 0;  // that its decoding counts as
+    const char* span = nullptr;  // the name, kept by the trace
+    std::size_t stage = 0;       // of the program's, that it counts as
+    std::size_t decode = 0;      // that its decoding counts as
   };
 
   void add(const PlannedOperation& planned, ChainPlace place);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "headrace/devices/base/rng.h"
-#include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/pipeline/decoders/image_size.h"
 #include "headrace/pipeline/operation.h"
 
 namespace headrace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/pipeline/decoders/image_size.h"
 #include "headrace/pipeline/stages/resample_kernels.h"
 
 namespace headrace {

@@ -52,6 +52,13 @@ void SampleProgram::keep_maps(MemoryBudget& budget) {
   for (FieldChains& field : fields_) field.after->keep_maps(records_, budget);
 }
 
+void SampleProgram::name_spans(Trace& trace) {
+  for (FieldChains& field : fields_) {
+    if (field.before != nullptr) field.before->name_spans(trace);
+    field.after->name_spans(trace);
+  }
+}
+
 void SampleProgram::find_label(const SourceInfo& info) {
   label_count_ = info.label_count > 0 ? info.label_count : info.classes.size();
   const Field label{.name = "label", .dtype = DType::kI64, .shape = {}};

@@ -24,6 +24,9 @@ class SampleProgram {
   // the budget, which must outlive this. Before the first record.
   void keep_maps(MemoryBudget& budget);
 
+  // Keeps the steps' names in the trace. Before the first record, where one is traced.
+  void name_spans(Trace& trace);
+
   // Whether a sample deserves a task of its own, as things are: what is in a warm cache is decoded no more.
   bool is_slow() const noexcept { return slow_after_cache_ || (slow_before_cache_ && !is_warm()); }
   // True when nothing is done to a record but copying its fields to their rows, which may be done without this.

@@ -26,16 +26,25 @@ std::span<std::byte> grown(std::vector<std::byte>& buffer, std::int64_t bytes) {
   return std::span(buffer).first(size);
 }
 
-// The window of an image of u8 pixels, packed into the scratch's `decoded`.
-std::span<const std::byte> packed_window(const FieldView& in, const ImageWindow& window, Scratch& scratch) {
-  const std::int64_t channels = in.shape[2];
-  const std::int64_t row = window.width * channels;
-  const std::span<std::byte> packed = grown(scratch.decoded, window.height * row);
-  for (std::int64_t y = 0; y < window.height; ++y) {
-    const std::int64_t at = ((window.top + y) * in.shape[1] + window.left) * channels;
-    std::memcpy(packed.data() + y * row, in.bytes.data() + at, static_cast<std::size_t>(row));
-  }
-  return packed;
+// Of u8, in rows `stride` bytes apart.
+struct Pixels {
+  const std::uint8_t* first = nullptr;
+  std::int64_t stride = 0;
+  std::int64_t channels = 0;
+};
+
+Pixels part_of(const FieldView& image, const ImageWindow& window) {
+  const std::int64_t channels = image.shape[2], stride = image.shape[1] * channels;
+  return {.first = as_u8(image.bytes.data()) + window.top * stride + window.left * channels,
+          .stride = stride,
+          .channels = channels};
+}
+
+// A square, as the resampler has planned it, made of the pixels it asked for.
+FieldView resampled(const Pixels& from, std::int64_t size, Resampler& resampler, StepOutput& output) {
+  const std::span<std::byte> out = output.take(static_cast<std::size_t>(size * size * from.channels));
+  resampler.run(from.first, from.stride, as_u8(out).data(), from.channels);
+  return {.bytes = out, .shape = {size, size, from.channels}};
 }
 
 ImageSize resized_to(const Resize& options, const ImageSize& size) {
@@ -57,7 +66,7 @@ class MappedImage {
 
   const ImageSize& size() const noexcept { return size_; }
 
-  std::span<const std::byte> decode(const ImageWindow& window) {
+  Pixels decode(const ImageWindow& window) {
     const Stopwatch watch;
     const std::span<std::byte> pixels = grown(scratch_.decoded, window.height * window.width * 3);
     if (map_ != nullptr) {
@@ -66,7 +75,7 @@ class MappedImage {
       scratch_.decoder.decode_window(encoded_, window, as_u8(pixels));
     }
     scratch_.decode_ns += watch.nanoseconds();
-    return pixels;
+    return {.first = as_u8(pixels.data()), .stride = window.width * 3, .channels = 3};
   }
 
  private:
@@ -89,24 +98,22 @@ FieldView DecodeStep::run(const FieldView& in, const StepContext& context, StepO
 }
 
 FieldView RandomResizedCropStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
+  Scratch& scratch = *context.scratch;
   Philox random = context.random(number);
+  const auto plan = [&](const ImageWindow& window) {
+    const ImageSize result{.height = options.size, .width = options.size};
+    scratch.resampler.plan({.height = window.height, .width = window.width}, result,
+                           {.height = options.size, .width = options.size});
+  };
   if (input == Encoding::kImage) {
-    MappedImage image(in.bytes, context.record, maps.get(), *context.scratch);
+    MappedImage image(in.bytes, context.record, maps.get(), scratch);
     const ImageWindow window = draw_window(options, image.size(), random);
-    return resized(image.decode(window), window, 3, context, output);
+    plan(window);
+    return resampled(image.decode(window), options.size, scratch.resampler, output);
   }
   const ImageWindow window = draw_window(options, {.height = in.shape[0], .width = in.shape[1]}, random);
-  return resized(packed_window(in, window, *context.scratch), window, in.shape[2], context, output);
-}
-
-FieldView RandomResizedCropStep::resized(std::span<const std::byte> pixels, const ImageWindow& window,
-                                         std::int64_t channels, const StepContext& context,
-                                         StepOutput& output) const {
-  const ImageSize result{.height = options.size, .width = options.size};
-  const std::span<std::byte> out = output.take(static_cast<std::size_t>(result.height * result.width * channels));
-  context.scratch->resampler.resize(as_u8(pixels.data()), {.height = window.height, .width = window.width},
-                                    as_u8(out).data(), result, channels);
-  return {.bytes = out, .shape = {result.height, result.width, channels}};
+  plan(window);
+  return resampled(part_of(in, window), options.size, scratch.resampler, output);
 }
 
 FieldView ResizeStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
@@ -120,23 +127,16 @@ FieldView ResizeStep::run(const FieldView& in, const StepContext& context, StepO
 
 FieldView ResizeAndCropStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
   Scratch& scratch = *context.scratch;
-  const auto finish = [&](const std::uint8_t* from, std::int64_t stride, std::int64_t channels) -> FieldView {
-    const std::span<std::byte> out = output.take(static_cast<std::size_t>(crop.size * crop.size * channels));
-    scratch.resampler.run(from, stride, as_u8(out).data(), channels);
-    return {.bytes = out, .shape = {crop.size, crop.size, channels}};
-  };
   const auto plan = [&](const ImageSize& size) {
-    const ImageSize whole = resized_to(resize, size);
-    return scratch.resampler.plan(size, whole, center_of(whole, crop));
+    const ImageSize result = resized_to(resize, size);
+    return scratch.resampler.plan(size, result, center_of(result, crop));
   };
   if (input == Encoding::kImage) {
     MappedImage image(in.bytes, context.record, maps.get(), scratch);
-    const ImageWindow used = plan(image.size());
-    return finish(as_u8(image.decode(used).data()), used.width * 3, 3);
+    return resampled(image.decode(plan(image.size())), crop.size, scratch.resampler, output);
   }
-  const std::int64_t channels = in.shape[2], stride = in.shape[1] * channels;
   const ImageWindow used = plan({.height = in.shape[0], .width = in.shape[1]});
-  return finish(as_u8(in.bytes.data()) + used.top * stride + used.left * channels, stride, channels);
+  return resampled(part_of(in, used), crop.size, scratch.resampler, output);
 }
 
 FieldView UserStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {

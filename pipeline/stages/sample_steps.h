@@ -23,10 +23,6 @@ struct RandomResizedCropStep {
   std::shared_ptr<JpegMaps> maps = nullptr;  // of encoded images that come again and again
 
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const;
-
- private:
-  FieldView resized(std::span<const std::byte> pixels, const ImageWindow& window, std::int64_t channels,
-                    const StepContext& context, StepOutput& output) const;
 };
 
 struct ResizeStep {

@@ -1,13 +1,13 @@
 // What the batch normalisation kernels of every device must compute.
 #pragma once
 
-#include "headrace/tests/conformance/kernels_fixture.h"
+#include "headrace/tests/conformance/kernels_norm_fixture.h"
 #include "headrace/tests/support/reference_batch_norm.h"
 
 namespace headrace::test {
 
 template <typename Target>
-class KernelsBatchNormSuite : public KernelsFixture<Target> {
+class KernelsBatchNormSuite : public KernelsNormFixture<Target> {
  protected:
   // A batch (examples, pixels, channels) of which the first `real` examples count.
   struct Case {
@@ -22,28 +22,14 @@ class KernelsBatchNormSuite : public KernelsFixture<Target> {
   };
   static inline const std::vector<Case> kCases{{2, 1, 1, 2},   {5, 9, 3, 5},     {8, 16, 24, 8},  {8, 16, 64, 5},
                                                {7, 49, 65, 1}, {64, 64, 32, 63}, {33, 1, 200, 20}};
-  static constexpr float kEpsilon = 1e-3F, kMomentum = 0.9F;
-
-  Kernels::BatchNorm norm(std::int64_t channels) {
-    auto variances = random_floats(channels, 11);
-    for (float& value : variances) value = value + 1.5F;
-    return {.gamma = this->random({channels}, 12),
-            .beta = this->random({channels}, 13),
-            .running_mean = this->random({channels}, 14),
-            .running_var = this->tensor({channels}, variances),
-            .saved_mean = this->result({channels}),
-            .saved_inv_std = this->result({channels}),
-            .epsilon = kEpsilon,
-            .momentum = kMomentum};
-  }
   Reals gamma(const Kernels::BatchNorm& of, std::size_t channels) {
     return of.gamma.defined() ? this->read_reals(of.gamma) : Reals(channels, 1.0);
   }
   static Reals followed(const Reals& running, const Reals& batch, double factor = 1) {
+    constexpr auto kKept = static_cast<double>(KernelsNormFixture<Target>::kMomentum);
     Reals next(running);
     for (std::size_t i = 0; i < next.size(); ++i) {
-      next[i] =
-          static_cast<double>(kMomentum) * running[i] + (1 - static_cast<double>(kMomentum)) * batch[i] * factor;
+      next[i] = kKept * running[i] + (1 - kKept) * batch[i] * factor;
     }
     return next;
   }

@@ -2,13 +2,13 @@
 // one, which have their own suites.
 #pragma once
 
-#include "headrace/tests/conformance/kernels_fixture.h"
+#include "headrace/tests/conformance/kernels_norm_fixture.h"
 #include "headrace/tests/support/reference_pooling.h"
 
 namespace headrace::test {
 
 template <typename Target>
-class KernelsFusedNormSuite : public KernelsFixture<Target> {
+class KernelsFusedNormSuite : public KernelsNormFixture<Target> {
  protected:
   static constexpr Activation kActivations[] = {Activation::kNone, Activation::kRelu, Activation::kGelu,
                                                 Activation::kSilu};
@@ -31,20 +31,6 @@ class KernelsFusedNormSuite : public KernelsFixture<Target> {
       {{3, 8, 8, 32}, 3},         {{4, 7, 9, 5}, 2},         {{2, 31, 31, 64}, 1}, {{2, 9, 9, 24, {3, 3}}, 2},
       {{2, 9, 8, 17, {3, 2}}, 2}, {{3, 9, 8, 8, {2, 3}}, 2}, {{2, 5, 4, 130}, 0}};
 
-  // The same figures at each call.
-  Kernels::BatchNorm norm(std::int64_t channels, Activation activation) {
-    auto variances = random_floats(channels, 11);
-    for (float& value : variances) value = value + 1.5F;
-    return {.gamma = this->random({channels}, 12),
-            .beta = this->random({channels}, 13),
-            .running_mean = this->random({channels}, 14),
-            .running_var = this->tensor({channels}, variances),
-            .saved_mean = this->result({channels}),
-            .saved_inv_std = this->result({channels}),
-            .epsilon = 1e-3F,
-            .momentum = 0.9F,
-            .activation = activation};
-  }
   static std::vector<TensorView> statistics_of(const Kernels::BatchNorm& norm) {
     return {norm.running_mean, norm.running_var, norm.saved_mean, norm.saved_inv_std};
   }

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/registry.h"
 #include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/failing_device.h"
 
 namespace headrace {
@@ -11,11 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-DeviceGroup failing(test::Lives lives) {
-  std::vector<std::unique_ptr<Device>> list;
-  list.push_back(std::make_unique<test::FailingDevice>(backends().front()->open(0, "gpu:0", 1), lives));
-  return DeviceGroup(std::move(list));
-}
+DeviceGroup failing(const test::Lives& lives) { return test::devices_of<test::FailingDevice>(1, lives); }
 
 Dataset images() { return Dataset::from(test::noise_images(64, 8, 8)).batch({.global = 8}); }
 

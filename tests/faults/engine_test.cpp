@@ -149,6 +149,7 @@ TEST(EngineFaults, TheWatchdogNamesAUserFunctionThatBlocksAndTheLoaderStops) {
   {
     Loader loader(Dataset::from(numbers(40)).map(on_each(blocker.at(12), "slow")).batch({.global = 10}), devices,
                   {.threads = 2, .stall_timeout_seconds = 0.2});
+    EXPECT_TRUE(patient_next(loader));
     expect_stall_of(loader, "map user_map 'slow' on record 12");
     const Stopwatch watch;
     loader.stop();

@@ -129,12 +129,7 @@ TEST(DecodedWindows, AreTheSameOfImagesThatComeOftenAndSeldom) {
 TEST(Mixing, GivesTheSameBitsThroughPinnedMemoryAndCopies) {
   const Dataset dataset = mixed(mixup() | cutmix(), normalize(kMean, kStd));
   const auto expected = digests_of(dataset, 1, {.seed = 4, .threads = 1});
-  std::vector<std::unique_ptr<Device>> list;
-  for (int i = 0; i < 3; ++i) {
-    list.push_back(
-        std::make_unique<test::DiscreteDevice>(backends().front()->open(0, "gpu:" + std::to_string(i), 1)));
-  }
-  DeviceGroup devices(std::move(list));
+  DeviceGroup devices = test::discrete_replicas(3);
   Loader loader(dataset, devices, {.seed = 4, .threads = 2});
   EXPECT_EQ(digests_of(loader, devices), expected);
 }

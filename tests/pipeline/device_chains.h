@@ -1,26 +1,14 @@
 // Images, operations on them that devices can do, and devices that do them.
 #pragma once
 
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/discrete_device.h"
 
 namespace headrace::test {
 
 inline const std::vector<float> kMean{0.5F, 0.4F, 0.3F};
 inline const std::vector<float> kStd{0.2F, 0.3F, 0.4F};
-
-inline DeviceGroup discrete_replicas(int count) {
-  std::vector<std::unique_ptr<Device>> devices;
-  for (int i = 0; i < count; ++i) {
-    devices.push_back(
-        std::make_unique<DiscreteDevice>(backends().front()->open(0, "gpu:" + std::to_string(i), 1)));
-  }
-  return DeviceGroup(std::move(devices));
-}
 
 inline Dataset images_with(const Operations& operations, std::int64_t global = 48) {
   return Dataset::from(noise_images(211, 9, 12)).shuffle({.seed = 7}).map(operations).batch({.global = global});

@@ -7,6 +7,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/device_chains.h"
 #include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/discrete_device.h"
 
 namespace headrace {
 namespace {

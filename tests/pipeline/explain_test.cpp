@@ -200,9 +200,7 @@ TEST(Explain, StagesCountWhatWentThroughThem) {
 }
 
 TEST(Explain, CopiesAreCounted) {
-  std::vector<std::unique_ptr<Device>> list;
-  list.push_back(std::make_unique<test::DiscreteDevice>(backends().front()->open(0, "gpu:0", 1)));
-  DeviceGroup devices(std::move(list));
+  DeviceGroup devices = test::discrete_replicas(1);
   Loader loader(Dataset::from(noise_images(64, 32, 32)).batch({.global = 64}), devices,
                 {.epochs = kWithoutEnd, .threads = 1, .trace_spans = 64});
   const LoaderStats stats = stats_of(loader, 1, 20);
@@ -237,6 +235,18 @@ TEST(Explain, TheTraceHasEventsOfEveryThread) {
   }
   EXPECT_THAT(names, ::testing::IsSupersetOf({"read", "rows", "map user_map 'busy'", "assemble", "next"}));
   EXPECT_GT(trace["otherData"]["dropped"], 0);
+}
+
+// Names of steps, too, which the loader made.
+TEST(Explain, TheTraceOutlivesItsLoader) {
+  const auto trace = std::make_shared<Trace>(256);
+  DeviceGroup devices = cpu_replicas(1);
+  {
+    Loader loader(Dataset::from(numbers(32)).map(busy_map(1e-4)).batch({.global = 16}), devices,
+                  {.epochs = kWithoutEnd, .threads = 1, .trace = trace});
+    stats_of(loader, 1, 20);
+  }
+  EXPECT_THAT(trace->to_json(), ::testing::HasSubstr("\"map user_map 'busy'\""));
 }
 
 TEST(Explain, ATraceMustBeAskedFor) {

@@ -43,9 +43,7 @@ TEST(Headspace, HasNoIdentity) {
 }
 
 TEST(Headspace, CopiesAgainWhereBatchesAreCopied) {
-  std::vector<std::unique_ptr<Device>> cpus;
-  cpus.push_back(std::make_unique<test::DiscreteDevice>(backends().front()->open(0, "gpu:0", 1)));
-  DeviceGroup devices(std::move(cpus));
+  DeviceGroup devices = test::discrete_replicas(1);
   Loader loader(Dataset::from(test::numbers(20)).batch({.global = 10}), devices,
                 {.epochs = 50, .threads = 1, .prefetch = 1, .headspace = 2});
   int batches = 0;

@@ -16,6 +16,7 @@ namespace {
 
 using test::cpu_replicas;
 using test::digests_of;
+using test::discrete_replicas;
 using test::noise_images;
 using test::numbers;
 
@@ -25,15 +26,6 @@ Dataset augmented(const SourcePtr& source, std::int64_t global) {
       .map(pad_crop(8, 2) | flip() | normalize({0.5F, 0.4F, 0.3F}, {0.2F, 0.3F, 0.4F}))
       .batch({.global = global})
       .prefetch(2);
-}
-
-DeviceGroup discrete_replicas(int count) {
-  std::vector<std::unique_ptr<Device>> devices;
-  for (int i = 0; i < count; ++i) {
-    devices.push_back(
-        std::make_unique<test::DiscreteDevice>(backends().front()->open(0, "gpu:" + std::to_string(i), 1)));
-  }
-  return DeviceGroup(std::move(devices));
 }
 
 std::vector<std::int64_t> values_of(const Batch& batch) {

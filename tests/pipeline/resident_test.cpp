@@ -7,12 +7,15 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/device_chains.h"
 #include "headrace/tests/pipeline/fake_source.h"
+#include "headrace/tests/support/devices_of.h"
+#include "headrace/tests/support/discrete_device.h"
 #include "headrace/tests/support/failing_device.h"
 #include "headrace/tests/support/twin_input_kernels.h"
 
 namespace headrace {
 namespace {
 
+using test::devices_of;
 using test::digests_of;
 using test::discrete_replicas;
 using test::images_with;
@@ -22,13 +25,6 @@ using test::noise_images;
 using ::testing::HasSubstr;
 
 constexpr std::uint64_t kRecords = 211, kSampleBytes = 9 * 12 * 3;
-
-template <typename Kind, typename... Given>
-DeviceGroup one_device(Given... given) {
-  std::vector<std::unique_ptr<Device>> devices;
-  devices.push_back(std::make_unique<Kind>(backends().front()->open(0, "gpu:0", 1), given...));
-  return DeviceGroup(std::move(devices));
-}
 
 // With little memory left.
 class FullDevice final : public test::DiscreteDevice {
@@ -77,7 +73,7 @@ TEST(Resident, TheGpusKernelGivesTheSameBits) {
   for (const ImageLayout layout : {ImageLayout::kChannelsLast, ImageLayout::kChannelsFirst}) {
     const Dataset dataset =
         images_with(pad_crop(9, 4, Padding::kReflect) | flip() | normalize(kMean, kStd) | to_layout(layout));
-    DeviceGroup devices = one_device<test::TwinInputDevice>();
+    DeviceGroup devices = devices_of<test::TwinInputDevice>(1);
     Loader loader(dataset, devices, {.seed = 5, .epochs = 2, .resident = Residency::kAlways});
     EXPECT_EQ(digests_of(loader, devices), digests_of(dataset, 1, {.seed = 5, .epochs = 2}));
   }
@@ -156,7 +152,7 @@ TEST(Resident, BadRecordsAreBadInEveryEpoch) {
 }
 
 TEST(Resident, ReplaysInHeadspace) {
-  DeviceGroup devices = one_device<test::DiscreteDevice>();
+  DeviceGroup devices = discrete_replicas(1);
   Loader loader(moved(), devices, {.epochs = 50, .prefetch = 1, .headspace = 2});
   std::vector<std::vector<float>> seen;
   for (int i = 0; i < 20; ++i) {
@@ -172,7 +168,7 @@ TEST(Resident, ReplaysInHeadspace) {
 }
 
 TEST(Resident, AllocatesOnceAndGivesEverythingBack) {
-  DeviceGroup devices = one_device<test::DiscreteDevice>();
+  DeviceGroup devices = discrete_replicas(1);
   const auto device_bytes = [&](Residency resident) {
     const Loader loader(moved(), devices, {.epochs = 3, .prefetch = 1, .resident = resident});
     return devices[0].memory_use().device_bytes;
@@ -194,7 +190,7 @@ TEST(Resident, AllocatesOnceAndGivesEverythingBack) {
 
 TEST(Resident, ALostDeviceEndsTheStreamWithNothingLeft) {
   for (int copies = 1; copies < 14; ++copies) {
-    DeviceGroup devices = one_device<test::FailingDevice>(test::Lives{.copies = copies});
+    DeviceGroup devices = devices_of<test::FailingDevice>(1, test::Lives{.copies = copies});
     {
       Loader loader(moved(), devices, {.epochs = 3, .prefetch = 2});
       try {
@@ -239,7 +235,7 @@ TEST(Resident, SaysWhyOrWhyNot) {
 
 TEST(Resident, TakesAQuarterOfWhatIsFreeUnlessItMust) {
   const auto with_free = [](std::uint64_t free, Residency resident) {
-    DeviceGroup devices = one_device<FullDevice>(free);
+    DeviceGroup devices = devices_of<FullDevice>(1, free);
     return kept(Loader(moved(), devices, {.epochs = 2, .resident = resident})).value;
   };
   constexpr std::uint64_t kBytes = kRecords * kSampleBytes;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headrace/devices/device_group.h"
+#include "headrace/tests/support/devices_of.h"
 
 namespace headrace::test {
 
@@ -43,5 +44,7 @@ class DiscreteDevice : public Device {
   std::unique_ptr<Device> inner_;
   DeviceInfo info_;
 };
+
+inline DeviceGroup discrete_replicas(int count) { return devices_of<DiscreteDevice>(count); }
 
 }  // namespace headrace::test

@@ -16,7 +16,6 @@
 #include "headrace/devices/cuda/math/pooling_work.h"
 #include "headrace/devices/cuda/math/shift_images_work.h"
 #include "headrace/devices/kernel_checks.h"
-#include "headrace/devices/registry.h"
 #include "headrace/tests/support/host_launcher.h"
 
 namespace headrace::test {
@@ -210,6 +209,7 @@ void TwinKernels::batch_norm_backward(Stream& stream, const TensorView& x, const
                                       const TensorView& dbeta, const TensorView& dx) {
   check::batch_norm_training("batch_norm_backward", x, norm, kHalf);
   for (const TensorView& view : {dy, dx}) check::same("batch_norm_backward", view, x, kHalf);
+  check::norm_gradients("batch_norm_backward", dgamma, dbeta, x);
   own(stream, cuda::batch_norm_scratch_bytes(x), [=](const HostLauncher& launch, void* scratch) {
     cuda::submit_batch_norm_backward(launch, x, dy, norm, scalars, dgamma, dbeta, dx, scratch);
   });
@@ -229,9 +229,7 @@ void TwinKernels::max_pool_batch_norm_backward(Stream& stream, const TensorView&
                                                const TensorView& dgamma, const TensorView& dbeta,
                                                const MaxPool& pool, const TensorView& dx) {
   check::max_pool_batch_norm("max_pool_batch_norm_backward", dx, pool, pooled, norm, dy, kHalf);
-  for (const TensorView& view : {dgamma, dbeta}) {
-    if (view.defined()) check::channels("max_pool_batch_norm_backward", view, pooled);
-  }
+  check::norm_gradients("max_pool_batch_norm_backward", dgamma, dbeta, pooled);
   own(stream, cuda::batch_norm_scratch_bytes(pooled), [=](const HostLauncher& launch, void* scratch) {
     cuda::submit_max_pool_batch_norm_backward(launch, pooled, dy, norm, scalars, dgamma, dbeta, pool, dx, scratch);
   });
@@ -278,15 +276,6 @@ void TwinKernels::sgd(Stream& stream, const TensorView& parameters, const Tensor
 void TwinKernels::muon(Stream& stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,
                        const StepScalars* scalars) {
   products().muon(stream, matrices, options, scalars);
-}
-
-DeviceGroup twin_devices(int replicas) {
-  const Backend& cpu = *backends().front();
-  std::vector<std::unique_ptr<Device>> devices;
-  for (int replica = 0; replica < replicas; ++replica) {
-    devices.push_back(std::make_unique<TwinDevice>(cpu.open(0, "cpu:" + std::to_string(replica), replicas)));
-  }
-  return DeviceGroup(std::move(devices));
 }
 
 }  // namespace headrace::test

@@ -105,7 +105,6 @@ class TwinDevice : public DiscreteDevice {
   TwinKernels kernels_;
 };
 
-// So many of them.
-DeviceGroup twin_devices(int replicas);
+inline DeviceGroup twin_devices(int replicas) { return devices_of<TwinDevice>(replicas); }
 
 }  // namespace headrace::test

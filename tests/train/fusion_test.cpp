@@ -73,7 +73,7 @@ Trained train(Strategy& strategy, Build build, Between between, const Trained* i
     model.fit(data, {.epochs = 2, .verbose = 0});
     trained.evaluated = model.evaluate(data).loss;
   }
-  for (const std::string& name : model.variable_names()) trained.variables.push_back(model.read_variable(name));
+  trained.variables = test::variables_of(model);
   return trained;
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/gate.h"
 #include "headrace/tests/support/twin_kernels.h"
 #include "headrace/tests/train/toy_data.h"
@@ -64,15 +66,6 @@ class InPlaceTwin final : public test::TwinDevice {
   DeviceInfo info_;
 };
 
-template <typename Twin>
-DeviceGroup group_of(int replicas) {
-  std::vector<std::unique_ptr<Device>> devices;
-  for (int r = 0; r < replicas; ++r) {
-    devices.push_back(std::make_unique<Twin>(backends().front()->open(0, "cpu:" + std::to_string(r), replicas)));
-  }
-  return DeviceGroup(std::move(devices));
-}
-
 HookedKernels& hooks(DeviceGroup& devices, int replica) {
   return *dynamic_cast<HookedTwin&>(devices[replica]).kernels();
 }
@@ -86,6 +79,18 @@ bool eventually(const Event& event) {
 
 Dataset data() { return test::blobs(48).batch({.global = 8}); }
 
+// A small net on its way, with buckets of a few gradients. The step is captured here: hooks come before it.
+struct TrainingRun {
+  explicit TrainingRun(Strategy& strategy)
+      : model(test::compiled(strategy, test::small_mlp)),
+        loader(data(), strategy.devices()),
+        trainer(strategy, model, loader, {.buckets = {.bucket_bytes_apart = 64}}) {}
+
+  Model model;
+  Loader loader;
+  Trainer trainer;
+};
+
 // --- when ---
 
 TEST(Overlap, AStreamOfItsOwnIsForSeveralReplicasWithMemoryOfTheirOwn) {
@@ -98,44 +103,47 @@ TEST(Overlap, AStreamOfItsOwnIsForSeveralReplicasWithMemoryOfTheirOwn) {
 }
 
 TEST(Overlap, ABucketIsSummedBeforeTheBackwardPassEnds) {
-  DeviceGroup devices = group_of<HookedTwin>(2);
+  DeviceGroup devices = test::devices_of<HookedTwin>(2);
   Strategy strategy(devices, {.announce = Announce::kNo});
   const auto summed = devices[0].create_event();
   test::Gate gate;
+  std::atomic<bool> recorded{false};
   // The first layer's gradients come last: by then those of the second have left.
   hooks(devices, 0).after_gradient = [&](Stream& stream, const TensorView& weights) {
     if (weights.shape != Shape{16, 8}) return;
     strategy.streams(0).communication.record(*summed);
+    recorded = true;
     stream.call(gate.blocker());
   };
-  Model model = test::compiled(strategy, test::small_mlp);
-  Loader loader(data(), devices);
-  Trainer trainer(strategy, model, loader, {.buckets = {.bucket_bytes_apart = 64}});
-  const std::vector<float> before = model.read_variable("dense/weights");
-  trainer.step();
+  TrainingRun run(strategy);
+  const std::vector<float> before = run.model.read_variable("dense/weights");
+  run.trainer.step();
+  EXPECT_TRUE(recorded);
   EXPECT_TRUE(eventually(*summed));
   gate.open();
-  trainer.finish();
-  EXPECT_NE(model.read_variable("dense/weights"), before);
+  run.trainer.finish();
+  EXPECT_NE(run.model.read_variable("dense/weights"), before);
 }
 
 TEST(Overlap, TheBackwardPassDoesNotWaitForASum) {
-  DeviceGroup devices = group_of<HookedTwin>(2);
+  DeviceGroup devices = test::devices_of<HookedTwin>(2);
   Strategy strategy(devices, {.announce = Announce::kNo});
   const auto backward_done = devices[0].create_event();
   test::Gate gate;
+  std::atomic<bool> recorded{false};
   hooks(devices, 0).after_gradient = [&](Stream& stream, const TensorView& weights) {
-    if (weights.shape == Shape{16, 8}) stream.record(*backward_done);
+    if (weights.shape != Shape{16, 8}) return;
+    stream.record(*backward_done);
+    recorded = true;
   };
   hooks(devices, 1).before_loss = [&](Stream& stream) { stream.call(gate.blocker()); };
-  Model model = test::compiled(strategy, test::small_mlp);
-  Loader loader(data(), devices);
-  Trainer trainer(strategy, model, loader, {.buckets = {.bucket_bytes_apart = 64}});
-  trainer.step();
+  TrainingRun run(strategy);
+  run.trainer.step();
+  EXPECT_TRUE(recorded);
   EXPECT_TRUE(eventually(*backward_done)) << "while the other replica has nothing to sum yet";
   gate.open();
-  trainer.finish();
-  model.check_mirrored();
+  run.trainer.finish();
+  run.model.check_mirrored();
 }
 
 // --- what ---
@@ -158,9 +166,7 @@ std::vector<std::vector<float>> weights_after(DeviceGroup devices, const Recipe&
   while (trainer.step()) {
   }
   trainer.finish();
-  std::vector<std::vector<float>> weights;
-  for (const std::string& name : model.variable_names()) weights.push_back(model.read_variable(name));
-  return weights;
+  return test::variables_of(model);
 }
 
 class OverlapTest : public testing::TestWithParam<int> {};
@@ -169,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(R, OverlapTest, testing::Values(1, 2, 4));
 TEST_P(OverlapTest, WeightsAreTheSameBitsForAllSizesOfBucketsAndAsWithoutIt) {
   const Recipe recipes[]{{}, {.accumulate = 3}, {.net = test::norm_cnn, .optimizer = adam(1e-2F)}};
   for (Recipe run : recipes) {
-    const auto expected = weights_after(group_of<InPlaceTwin>(GetParam()), run);
+    const auto expected = weights_after(test::devices_of<InPlaceTwin>(GetParam()), run);
     for (const std::int64_t bytes : {4, 64, 300, 1 << 20}) {
       run.bucket_bytes = bytes;
       EXPECT_EQ(weights_after(test::twin_devices(GetParam()), run), expected)
@@ -223,7 +229,7 @@ TEST_P(OverlapFailureTest, AReplicaThatFailsBetweenStepsIsNamed) {
 // Its first buckets have left, the others never will.
 TEST_P(OverlapFailureTest, AReplicaThatFailsWithinTheBackwardPassIsNamed) {
   for (const Shape& layer : {Shape{4, 16}, Shape{16, 8}}) {
-    DeviceGroup devices = group_of<HookedTwin>(GetParam());
+    DeviceGroup devices = test::devices_of<HookedTwin>(GetParam());
     Strategy strategy(devices, {.announce = Announce::kNo});
     const auto steps = std::make_shared<int>(0);
     hooks(devices, 1).after_gradient = [&](Stream& stream, const TensorView& weights) {
@@ -232,32 +238,32 @@ TEST_P(OverlapFailureTest, AReplicaThatFailsWithinTheBackwardPassIsNamed) {
         if (++*steps == 3) throw Error(ErrorCode::kDevice, "a bit flipped");
       });
     };
-    Model model = test::compiled(strategy, test::small_mlp);
-    Loader loader(data(), devices);
-    Trainer trainer(strategy, model, loader, {.buckets = {.bucket_bytes_apart = 64}});
-    expect_named(trainer, 1, "a bit flipped");
+    TrainingRun run(strategy);
+    expect_named(run.trainer, 1, "a bit flipped");
   }
 }
 
 TEST(Overlap, AFailureOfOneReplicaReleasesTheOthersThatSumAlready) {
-  DeviceGroup devices = group_of<HookedTwin>(2);
+  DeviceGroup devices = test::devices_of<HookedTwin>(2);
   Strategy strategy(devices, {.announce = Announce::kNo});
   const auto backward_done = devices[0].create_event();
   test::Gate gate;
+  std::atomic<bool> recorded{false};
   hooks(devices, 0).after_gradient = [&](Stream& stream, const TensorView& weights) {
-    if (weights.shape == Shape{16, 8}) stream.record(*backward_done);
+    if (weights.shape != Shape{16, 8}) return;
+    stream.record(*backward_done);
+    recorded = true;
   };
   hooks(devices, 1).before_loss = [&](Stream& stream) {
     stream.call(gate.blocker());
     stream.call([] { throw Error(ErrorCode::kDevice, "no more"); });
   };
-  Model model = test::compiled(strategy, test::small_mlp);
-  Loader loader(data(), devices);
-  Trainer trainer(strategy, model, loader, {.buckets = {.bucket_bytes_apart = 64}});
-  trainer.step();
+  TrainingRun run(strategy);
+  run.trainer.step();
+  EXPECT_TRUE(recorded);
   EXPECT_TRUE(eventually(*backward_done));  // this replica waits for the other's sums now
   gate.open();
-  expect_named(trainer, 1, "no more");
+  expect_named(run.trainer, 1, "no more");
 }
 
 }  // namespace

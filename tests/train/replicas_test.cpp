@@ -36,7 +36,7 @@ Outcome train(const Run& run) {
   Outcome outcome;
   outcome.history = model.fit(data, {.epochs = 3, .validation = data, .verbose = 0, .accumulate = run.accumulate});
   model.check_mirrored();
-  for (const std::string& name : model.variable_names()) outcome.variables.push_back(model.read_variable(name));
+  outcome.variables = test::variables_of(model);
   outcome.evaluated = model.evaluate(data).loss;
   return outcome;
 }

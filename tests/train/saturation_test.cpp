@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/slow_copies.h"
 #include "headrace/tests/support/undisturbed.h"
 #include "headrace/tests/train/toy_data.h"
@@ -18,11 +19,7 @@ using test::undisturbed;
 
 constexpr int kBatch = 32, kSteps = 30;
 
-DeviceGroup slow_bus_device() {
-  std::vector<std::unique_ptr<Device>> list;
-  list.push_back(std::make_unique<test::SlowBusDevice>(backends().front()->open(0, "gpu:0", 1)));
-  return DeviceGroup(std::move(list));
-}
+DeviceGroup slow_bus_device() { return test::devices_of<test::SlowBusDevice>(1); }
 
 // A net whose step on a batch takes some milliseconds.
 Node wide_mlp(Graph& g) {

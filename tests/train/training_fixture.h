@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "headrace/devices/registry.h"
 #include "headrace/train/strategy.h"
@@ -22,6 +23,13 @@ inline Model compiled(Strategy& strategy, const Net& net, const Optimizer& optim
   Model model = strategy.build(net, {.seed = seed});
   model.compile({.optimizer = optimizer});
   return model;
+}
+
+// All of them, in the order of their names' list.
+inline std::vector<std::vector<float>> variables_of(Model& model) {
+  std::vector<std::vector<float>> variables;
+  for (const std::string& name : model.variable_names()) variables.push_back(model.read_variable(name));
+  return variables;
 }
 
 inline Node small_mlp(Graph& g) {

@@ -219,9 +219,7 @@ void CudaKernels::batch_norm_backward(Stream& stream, const TensorView& x, const
                                       const TensorView& dbeta, const TensorView& dx) {
   check::batch_norm_training("batch_norm_backward", x, norm, kHalf);
   for (const TensorView& view : {dy, dx}) check::same("batch_norm_backward", view, x, kHalf);
-  for (const TensorView& view : {dgamma, dbeta}) {
-    if (view.defined()) check::channels("batch_norm_backward", view, x);
-  }
+  check::norm_gradients("batch_norm_backward", dgamma, dbeta, x);
   submit(stream, "batch_norm_backward", [&](cudaStream_t on) {
     void* scratch = scratch_.reserve(on, cuda::batch_norm_scratch_bytes(x));
     return cuda::batch_norm_backward(x, dy, norm, scalars, dgamma, dbeta, dx, scratch, on);
@@ -243,9 +241,7 @@ void CudaKernels::max_pool_batch_norm_backward(Stream& stream, const TensorView&
                                                const TensorView& dgamma, const TensorView& dbeta,
                                                const MaxPool& pool, const TensorView& dx) {
   check::max_pool_batch_norm("max_pool_batch_norm_backward", dx, pool, pooled, norm, dy, kHalf);
-  for (const TensorView& view : {dgamma, dbeta}) {
-    if (view.defined()) check::channels("max_pool_batch_norm_backward", view, pooled);
-  }
+  check::norm_gradients("max_pool_batch_norm_backward", dgamma, dbeta, pooled);
   submit(stream, "max_pool_batch_norm_backward", [&](cudaStream_t on) {
     void* scratch = scratch_.reserve(on, cuda::batch_norm_scratch_bytes(pooled));
     return cuda::max_pool_batch_norm_backward(pooled, dy, norm, scalars, dgamma, dbeta, pool, dx, scratch, on);

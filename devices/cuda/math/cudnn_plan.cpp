@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "headrace/devices/cuda/math/cudnn_graph.h"
@@ -101,13 +102,6 @@ std::vector<CudnnPlan> make_plans(const ConvolutionProblem& problem, const Cudnn
     if (!plans.empty()) return plans;  // the fallback is for what has no other
   }
   return large;
-}
-
-std::optional<CudnnPlan> make_plan(const ConvolutionProblem& problem, const CudnnTarget& target,
-                                   Determinism determinism) {
-  std::vector<CudnnPlan> plans = make_plans(problem, target, determinism, {});
-  if (plans.empty()) return std::nullopt;
-  return std::move(plans.front());
 }
 
 void execute(const CudnnPlan& plan, cudnnHandle_t handle, const CudnnOperands& operands) {

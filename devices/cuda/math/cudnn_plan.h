@@ -4,7 +4,6 @@
 #include <cudnn.h>
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "headrace/devices/cuda/math/convolution_problem.h"
@@ -35,9 +34,6 @@ struct PlanLimits {
 // Throws CudnnRefusal when the problem itself is refused.
 std::vector<CudnnPlan> make_plans(const ConvolutionProblem& problem, const CudnnTarget& target,
                                   Determinism determinism, const PlanLimits& limits);
-// The first of them; empty when there is none.
-std::optional<CudnnPlan> make_plan(const ConvolutionProblem& problem, const CudnnTarget& target,
-                                   Determinism determinism);
 
 // Submits the plan to the handle's stream. `bias` may be null where the plan has none.
 struct CudnnOperands {

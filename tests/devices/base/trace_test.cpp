@@ -43,6 +43,19 @@ TEST(TraceRing, IsReadWhileItIsWritten) {
   writer.join();
 }
 
+TEST(Trace, KeepsNamesOnce) {
+  Trace trace(1);
+  const char* kept = nullptr;
+  {
+    const std::string name = "map 'resize to a longer name than fits in place'";
+    kept = trace.keep(name);
+    EXPECT_NE(kept, name.c_str());
+    EXPECT_EQ(trace.keep(name), kept);
+  }
+  EXPECT_NE(trace.keep("map 'flip'"), kept);
+  EXPECT_STREQ(kept, "map 'resize to a longer name than fits in place'");
+}
+
 TEST(Trace, IsJsonOfEveryThread) {
   Trace trace(2);
   TraceRing& first = trace.ring("compute \"0\"\n");

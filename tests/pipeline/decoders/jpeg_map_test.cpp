@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "headrace/pipeline/decoders/jpeg_mapper.h"
 #include "headrace/pipeline/decoders/jpeg_splicer.h"
 #include "headrace/tests/support/images.h"
 

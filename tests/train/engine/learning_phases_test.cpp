@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/twin_kernels.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
@@ -96,9 +97,7 @@ std::vector<std::vector<float>> weights_after(DeviceGroup devices, const Optimiz
         {.epochs = 2, .verbose = 0, .accumulate = accumulate, .stop_after_steps = until, .mirror_check_every = 1});
   }
   EXPECT_EQ(model.global_step(), 9U);
-  std::vector<std::vector<float>> weights;
-  for (const std::string& name : model.variable_names()) weights.push_back(model.read_variable(name));
-  return weights;
+  return test::variables_of(model);
 }
 
 class LearningPhasesTest : public testing::TestWithParam<int> {};
@@ -146,9 +145,7 @@ class CountingTwin final : public test::TwinDevice {
 };
 
 TEST(LearningPhases, DoNotComputeWhatNobodyNeeds) {
-  std::vector<std::unique_ptr<Device>> list;
-  list.push_back(std::make_unique<CountingTwin>(backends().front()->open(0, "cpu:0", 1)));
-  DeviceGroup devices(std::move(list));
+  DeviceGroup devices = test::devices_of<CountingTwin>(1);
   Strategy strategy(devices, {.announce = Announce::kNo});
   Model model = test::compiled(strategy, whitened, ending(kSgd));
   Loader loader(test::blobs(72, {6, 6, 2}).batch({.global = 8}), devices);
