@@ -11,17 +11,21 @@
 
 namespace headrace {
 
-// Calls function(begin, end) over [0, count) in ranges whose limits are multiples of `grain`, one range a
-// thread; in the calling thread alone where `grain` or fewer, or where OpenMP may use one thread only.
+// What the limits of ranges are multiples of: whole rows, of many short ones so many that hardly a cache line is
+// written by two threads.
+constexpr std::int64_t range_unit(std::int64_t grain) noexcept { return std::max<std::int64_t>(1, grain / 256); }
+
+// Calls function(begin, end) over [0, count) in ranges of equal length, one range a thread; in the calling thread
+// alone where there is not a `grain` for each of two, or where OpenMP may use one thread only.
 // `function` must not throw, and its result must not depend on where the limits are.
 template <typename Function>
 void parallel_ranges(std::int64_t count, std::int64_t grain, const Function& function) {
-  const std::int64_t grains = (count + grain - 1) / grain;
-  const std::int64_t threads = std::min<std::int64_t>(omp_get_max_threads(), grains);
+  const std::int64_t threads = std::min<std::int64_t>(omp_get_max_threads(), count / grain);
   if (threads <= 1) {
     if (count > 0) function(std::int64_t{0}, count);
     return;
   }
+  const std::int64_t unit = range_unit(grain), units = (count + unit - 1) / unit;
   // Orders the threads for ThreadSanitizer too, which does not see libgomp start and join them.
   std::atomic<std::int64_t> started{0}, done{0};
   started.store(1, std::memory_order_release);
@@ -29,8 +33,8 @@ void parallel_ranges(std::int64_t count, std::int64_t grain, const Function& fun
   for (std::int64_t part = 0; part < threads; ++part) {
     (void)started.load(std::memory_order_acquire);
     const FlushDenormals guard;
-    const std::int64_t begin = grains * part / threads * grain;
-    const std::int64_t end = std::min(count, grains * (part + 1) / threads * grain);
+    const std::int64_t begin = units * part / threads * unit;
+    const std::int64_t end = std::min(count, units * (part + 1) / threads * unit);
     function(begin, end);
     done.fetch_add(1, std::memory_order_release);
   }
@@ -39,7 +43,7 @@ void parallel_ranges(std::int64_t count, std::int64_t grain, const Function& fun
 
 // A grain that is worth a thread for rows of `row_elements` f32 each.
 constexpr std::int64_t row_grain(std::int64_t row_elements) noexcept {
-  constexpr std::int64_t kElements = 64 * 1024;
+  constexpr std::int64_t kElements = 16 * 1024;
   return std::max<std::int64_t>(1, kElements / std::max<std::int64_t>(1, row_elements));
 }
 
