@@ -24,6 +24,7 @@ namespace {
 struct TrainOptions {
   CommonOptions common{.cache = "auto"};
   std::string recipe;
+  std::string precision = "auto";
   std::uint64_t steps_per_epoch = 0;
   std::uint64_t stop_after_steps = 0;
   int accumulate = 1;
@@ -103,6 +104,12 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Result
   return fit;
 }
 
+// Of products: bf16 where the device computes them faster, unless it is said.
+Precision precision_of(const TrainOptions& options, DeviceGroup& devices) {
+  if (options.precision != "auto") return options.precision == "bf16" ? Precision::kBF16 : Precision::kF32;
+  return devices[0].kernels()->prefers_bf16() ? Precision::kBF16 : Precision::kF32;
+}
+
 void describe_run(const TrainOptions& options, const Recipe& recipe, const Model& model) {
   if (options.run_dir.empty()) return;
   const std::filesystem::path folder = options.run_dir;
@@ -119,10 +126,9 @@ void train(const TrainOptions& options) {
   Strategy strategy(devices, {.announce = Announce::kNo});
   if (options.verbose > 0) std::fprintf(results.people(), "%s\n", strategy.to_string().c_str());
 
+  const Precision precision = precision_of(options, devices);
   Model model = strategy.build(recipe.net, {.seed = options.common.seed, .fields = recipe.train.fields()});
-  model.compile({.optimizer = recipe.optimizer,
-                 .loss = recipe.loss,
-                 .precision = devices[0].kernels()->prefers_bf16() ? Precision::kBF16 : Precision::kF32});
+  model.compile({.optimizer = recipe.optimizer, .loss = recipe.loss, .precision = precision});
   describe_run(options, recipe, model);
 
   if (recipe.load) recipe.load();
@@ -151,6 +157,7 @@ void train(const TrainOptions& options) {
                  {"weights_sha256", model.weights_sha256()},
                  {"replicas", strategy.replicas()},
                  {"devices", devices.to_string()},
+                 {"precision", precision == Precision::kBF16 ? "bf16" : "f32"},
                  {"steps", model.global_step()},
                  {"train_seconds", seconds}});
 }
@@ -164,6 +171,10 @@ void add_train_command(CLI::App& program) {
   for (const std::string& name : recipe_names()) names += (names.empty() ? "" : ", ") + name;
   command->add_option("--recipe", options->recipe, "one of " + names)->required();
   options->common.add_to(*command);
+  command
+      ->add_option("--precision", options->precision,
+                   "of products, sums being f32: auto, f32 or bf16; auto: bf16 where the device has units for it")
+      ->check(CLI::IsMember({"auto", "f32", "bf16"}));
   command->add_option("--steps-per-epoch", options->steps_per_epoch,
                       "optimizer steps an epoch; 0: one pass over the data");
   command->add_option("--stop-after-steps", options->stop_after_steps,

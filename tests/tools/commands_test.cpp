@@ -255,11 +255,27 @@ TEST(TrainCommand, ReportsItsKeysAndRepeatsItself) {
   expect_keys(lines.front(),
               {"epoch", "steps", "seconds", "examples_per_second", "input_stall_fraction", "exposed_copy_fraction",
                "device_idle_fraction", "host_us_per_step", "loss", "accuracy", "val_loss", "val_accuracy"});
-  expect_keys(lines.back(), {"final", "test_loss", "test_accuracy", "weights_sha256", "replicas", "devices"});
+  expect_keys(lines.back(),
+              {"final", "test_loss", "test_accuracy", "weights_sha256", "replicas", "devices", "precision"});
   EXPECT_EQ(lines.back()["replicas"], 2);
   EXPECT_EQ(lines.front()["steps"], 40);
   EXPECT_GT(lines.back()["test_accuracy"], 0.5);
   EXPECT_EQ(json_of(arguments).back()["weights_sha256"], lines.back()["weights_sha256"]);
+}
+
+TEST(TrainCommand, ComputesProductsInThePrecisionThatIsSaid) {
+  if (!std::filesystem::exists(kFashion)) GTEST_SKIP() << "needs Debian's package dataset-fashion-mnist";
+  std::map<std::string, std::string> weights;
+  for (const std::string precision : {"f32", "bf16", "auto"}) {
+    const auto last = json_of({"train", "--recipe", "mnist-mlp", "--data", kFashion.string(), "--epochs", "1",
+                               "--steps-per-epoch", "20", "--devices", "cpu:1", "--precision", precision})
+                          .back();
+    EXPECT_TRUE(precision == "auto" || last["precision"] == precision) << last;
+    EXPECT_TRUE(weights.try_emplace(last["precision"], last["weights_sha256"]).second || precision == "auto");
+    EXPECT_EQ(weights.at(last["precision"]), last["weights_sha256"]) << precision;
+  }
+  EXPECT_EQ(weights.size(), 2U);
+  EXPECT_NE(weights["f32"], weights["bf16"]);
 }
 
 // A few records in CIFAR's binary files.
