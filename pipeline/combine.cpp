@@ -7,6 +7,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
+#include "headrace/pipeline/engine/judged_source.h"
 #include "headrace/pipeline/engine/planner.h"
 #include "headrace/pipeline/engine/selection.h"
 #include "headrace/pipeline/plan.h"
@@ -84,6 +85,10 @@ ZippedPart zipped(const Dataset& dataset) {
   const auto map = std::make_shared<const IndexMap>(plan.index_map(0));
   part.size = map->size();
   for (const Stage& stage : plan.index_stages) part.fingerprint = xxh3(describe(stage), part.fingerprint + 1);
+  if (UnjudgedRecords unjudged = UnjudgedRecords::of(plan.index_stages); !unjudged.empty()) {
+    part.fingerprint = unjudged.mixed_into(part.fingerprint);
+    part.source = std::make_shared<const JudgedSource>(plan.source, std::move(unjudged));
+  }
   if (!plan.index_stages.empty()) {
     part.record_at = [map](std::uint64_t position) { return IndexCursor(*map).locate(0, position).record; };
   }

@@ -44,7 +44,8 @@ struct ZipOptions {
   std::vector<std::string> suffixes = {};
 };
 // Record i has the fields of every dataset's record i; it ends with the shortest. No dataset may be shuffled:
-// shuffle the result.
+// shuffle the result. Those that are filtered are counted now. What a filter could not judge is bad, and with it
+// the record that has its fields.
 Dataset zip(const std::vector<Dataset>& parts, ZipOptions options = {});
 
 }  // namespace headrace

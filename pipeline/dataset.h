@@ -87,7 +87,8 @@ class Dataset {
   Dataset without_shard(std::uint64_t count, std::uint64_t index) const;  // all the others
   // Only the records it keeps. It sees them as the source holds them, wherever it stands among the stages. All are
   // read once, in parallel, when the plan is first counted or opened; from then on any position is known at once.
-  // Shuffles and repeats before it are done after it.
+  // Shuffles and repeats before it are done after it. What cannot be read or judged is kept and counted: it is
+  // one of the stream's bad records, for LoaderOptions::errors to deal with.
   Dataset filter(RecordFilter filter) const;
   // Shuffles each `size` consecutive positions among themselves: for data that is best read nearly in order.
   Dataset shuffle_window(ShuffleWindowOptions options) const;
@@ -118,7 +119,8 @@ class Dataset {
   Fields fields() const;
   // Class names where the source has them.
   std::vector<std::string> classes() const;
-  // Identity of the stream: source, operations with versions and parameters, decoder. Not of thread counts.
+  // Identity of the stream: source, operations with versions and parameters, decoder. Not of thread counts, nor of
+  // which records a filter could not judge: a LoaderState is of them, too.
   std::uint64_t fingerprint() const;
 
   const PlanPtr& plan() const noexcept { return plan_; }

@@ -16,6 +16,8 @@ enum class OnError {
 // Which records are bad depends on the data alone, and so does what becomes of them: the stream is the same for
 // any number of threads and replicas. Reads that the system refused are tried again before they count. Running out
 // of memory or of a budget is nobody's record: it always ends the stream.
+// A record that a filter could not read or judge is bad wherever it stands in the stream, for as long as the plan
+// lives: it is not tried again, and a cache that holds it is not asked.
 struct ErrorPolicy {
   OnError on_error = OnError::kFail;
   // More bad records than this share of all handed out so far, and more than always_allowed: the stream ends with

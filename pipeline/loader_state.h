@@ -8,7 +8,7 @@
 namespace headrace {
 
 struct LoaderState {
-  std::uint64_t fingerprint = 0;  // of the plan and seed it belongs to
+  std::uint64_t fingerprint = 0;  // of the plan and seed it belongs to, and of what a filter could not judge
   std::uint64_t sequence = 0;     // global batches handed out to every replica
 
   // One line of text, "headrace-loader-1 <fingerprint> <sequence>".

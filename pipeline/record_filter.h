@@ -30,6 +30,9 @@ class RawRecord {
 };
 
 // Must be pure and thread-safe: it is called once a record, in any order, when a plan is first counted or opened.
+// A record that cannot be read, or on which it throws, stays in the stream as a bad one: the error is that of the
+// batch it would be in, as ErrorPolicy says. A ConfigError that it throws is nobody's record: it is thrown at
+// once, and so is running out of memory.
 struct RecordFilter {
   std::string name = {};
   std::uint32_t version = 1;  // part of every fingerprint: change it with the function

@@ -47,7 +47,7 @@ void StreamEngine::substitute(Slot& slot, BadRecord& bad, ThreadState& state) {
                                 .scratch = &scratch,
                                 .probe = &state,
                                 .batch = slot.position.sequence};
-      const auto cached = program_.find_cached(other.record, scratch.read);
+      const auto cached = find_cached(other.record, scratch.read);
       if (!cached.empty()) {
         program_.run_cached(cached, context, slot.rows_of(bad.row));
       } else {

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "headrace/pipeline/engine/unjudged_error.h"
 #include "headrace/pipeline/stages/step_error.h"
 
 namespace headrace {
@@ -36,7 +37,11 @@ Failure Failure::of_record(const Source& source, std::uint64_t record, std::int6
   failure.what.row = row;
   failure.what.source = source.info().name;
   failure.what.record = record;
-  if (const auto* data = dynamic_cast<const DataError*>(&cause)) {
+  if (const auto* unjudged = dynamic_cast<const UnjudgedError*>(&cause)) {
+    failure.what.operation = unjudged->operation();
+    failure.what.cause = unjudged->cause();
+    failure.what.offset = unjudged->location().offset;
+  } else if (const auto* data = dynamic_cast<const DataError*>(&cause)) {
     failure.what.operation = "source read";
     failure.what.cause = bare_message(*data);
     failure.what.offset = data->location().offset;

@@ -27,7 +27,7 @@ class CombinedCursor;
 class IndexMap {
  public:
   // `stages` are index stages only, in the order written. `seed` is the loader's. Where one is a filter, what it
-  // keeps is found now, if it was not before: that reads the source, and may throw DataError.
+  // keeps is found now, if it was not before: that reads the source, and throws what Selection::kept() does.
   IndexMap(std::uint64_t records, const std::vector<Stage>& stages, std::uint64_t seed);
 
   // Positions in an epoch.

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "headrace/pipeline/engine/bit_select.h"
+#include "headrace/pipeline/engine/filter_scan.h"
 #include "headrace/pipeline/plan.h"
 #include "headrace/pipeline/record_filter.h"
 
@@ -18,18 +18,22 @@ class Selection {
   Selection(PlanPtr before, RecordFilter filter) : before_(std::move(before)), filter_(std::move(filter)) {}
 
   const RecordFilter& filter() const noexcept { return filter_; }
-  // The positions, among those of the index stages that stay before the filter, whose record is kept. The first
-  // call reads every record of them; it throws the error of the smallest position that cannot be read or judged,
-  // and a later call then tries again.
-  const BitSelect& kept() const;
+  // The positions, among those of the index stages that stay before the filter, whose record is kept; what could
+  // not be read or judged is. The first call, of this or of unjudged(), reads every record of them. It throws the
+  // ConfigError of the function and what no record is to blame for, as running out of memory, and a later call
+  // then tries again.
+  const BitSelect& kept() const { return result().kept; }
+  // The records that could not be read or judged, by their number in the source of `before`. They are never tried
+  // again.
+  const UnjudgedRecords& unjudged() const { return result().unjudged; }
 
  private:
-  BitSelect scan() const;
+  const FilterScan& result() const;
 
   PlanPtr before_;
   RecordFilter filter_;
   mutable std::mutex mutex_;
-  mutable std::optional<BitSelect> kept_;  // by mutex_ until set
+  mutable std::optional<FilterScan> result_;  // by mutex_ until set
 };
 
 // How many of the index stages stay before a filter that is put behind them: a trailing run of shuffles and

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "headrace/pipeline/engine/quarantine.h"
 #include "headrace/pipeline/engine/resident_choice.h"
 #include "headrace/pipeline/engine/resident_samples.h"
+#include "headrace/pipeline/engine/unjudged_records.h"
 #include "headrace/pipeline/engine/work_board.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/stages/mixer.h"
@@ -108,6 +110,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   void run_fetched(FetchedRecord& fetched, ThreadState& state, Scratch& scratch, ChargedBytes& charged);
   template <typename Run>
   void guard(Slot& slot, std::int64_t row, Run run);
+  std::span<const std::byte> find_cached(std::uint64_t record, std::vector<std::byte>& scratch) const;
   RecordView read_record(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) const;
   RecordView read_once(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) const;
   void read(ThreadState& state, int number);
@@ -155,11 +158,12 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   LoaderOptions options_;
   int threads_;       // that exist
   int reader_count_;  // the same
-  std::uint64_t fingerprint_;
   DeviceSplit split_;
   ResidentChoice residency_;
   StreamPlan host_;  // of `plan_`, without what the devices do
   BatchSchedule schedule_;
+  UnjudgedRecords unjudged_;
+  std::uint64_t fingerprint_;
   BatchLayout layout_;  // of the rows that the host writes
   MemoryBudget memory_budget_, pinned_budget_;
   SampleProgram program_;

@@ -1,18 +1,13 @@
 // The compute threads, which write rows, and the readers, which fetch records for them.
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/pipeline/engine/patient_read.h"
 #include "headrace/pipeline/engine/stream_engine.h"
 #include "headrace/pipeline/stages/pairing.h"
 
 namespace headrace {
 namespace {
-
-const std::string kReading = "source read";
-constexpr std::chrono::milliseconds kFirstPause{5}, kLongestPause{80};
-constexpr int kLongerPause = 4;
 
 // Charges what the buffers grew by; where that does not fit they are freed again.
 void charge(ChargedBytes& charged, Scratch& scratch) {
@@ -48,45 +43,41 @@ void StreamEngine::guard(Slot& slot, std::int64_t row, Run run) {
   }
 }
 
-// What the system refused is asked for again, a little later each time.
+// A record's cached sample, empty where there is none; what a filter could not judge is not looked for.
+std::span<const std::byte> StreamEngine::find_cached(std::uint64_t record, std::vector<std::byte>& scratch) const {
+  unjudged_.check(record);
+  return program_.find_cached(record, scratch);
+}
+
+// After find_cached().
 RecordView StreamEngine::read_record(std::uint64_t record, std::vector<std::byte>& scratch,
                                      ThreadState& state) const {
-  for (std::chrono::milliseconds pause = kFirstPause;; pause *= kLongerPause) {
-    try {
-      return read_once(record, scratch, state);
-    } catch (const DataError& error) {
-      const bool refused = error.code() == ErrorCode::kIo || error.code() == ErrorCode::kNotFound;
-      if (!refused || pause > kLongestPause || stopped_.load(std::memory_order_relaxed)) throw;
-      state.retries.fetch_add(1, std::memory_order_relaxed);
-    }
-    std::this_thread::sleep_for(pause);
-  }
+  const auto may_ask_again = [&] {
+    if (stopped_.load(std::memory_order_relaxed)) return false;
+    state.retries.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  };
+  return read_patiently([&] { return read_once(record, scratch, state); }, may_ask_again);
 }
 
 RecordView StreamEngine::read_once(std::uint64_t record, std::vector<std::byte>& scratch,
                                    ThreadState& state) const {
   const Source& source = *plan_.source;
+  if (source.info().resident) return source.read(record, scratch);
+  const std::uint64_t begin = now_ns();
+  state.begin(kReading, record);
+  state.enter_foreign();
+  RecordView view;
   try {
-    if (source.info().resident) return source.read(record, scratch);
-    const std::uint64_t begin = now_ns();
-    state.begin(kReading, record);
-    state.enter_foreign();
-    RecordView view;
-    try {
-      view = source.read(record, scratch);
-    } catch (const std::exception&) {
-      state.leave_foreign();
-      throw;
-    }
+    view = source.read(record, scratch);
+  } catch (const std::exception&) {
     state.leave_foreign();
-    state.idle();
-    state.reading.add(1, now_ns() - begin);
-    return view;
-  } catch (const DataError&) {
-    throw;  // says where by itself
-  } catch (const std::exception& error) {
-    throw name_step(kReading, error);
+    throw;
   }
+  state.leave_foreign();
+  state.idle();
+  state.reading.add(1, now_ns() - begin);
+  return view;
 }
 
 void StreamEngine::compute(ThreadState& state, int number) {
@@ -187,7 +178,7 @@ void StreamEngine::run_rows(const Work& work, ThreadState& state, Scratch& scrat
         context.record = slot.records[static_cast<std::size_t>(row)];
         context.pass = slot.passes[static_cast<std::size_t>(row)];
         const SampleProgram::Rows rows = slot.rows(r, row - share.first);
-        const std::span<const std::byte> cached = program_.find_cached(context.record, scratch.read);
+        const std::span<const std::byte> cached = find_cached(context.record, scratch.read);
         const RecordView view = cached.empty() ? read_record(context.record, scratch.read, state) : RecordView{};
         if (row == timed) scratch.stamp_ns = now_ns();  // finding and reading are no steps
         if (!cached.empty()) return program_.run_cached(cached, context, rows);
@@ -237,7 +228,7 @@ void StreamEngine::read(ThreadState& state, int number) {
     const std::uint64_t record = slot.records[static_cast<std::size_t>(fetch->row)];
     bool found = false;
     guard(slot, fetch->row, [&] {
-      fetch->cached = program_.find_cached(record, fetch->scratch);
+      fetch->cached = find_cached(record, fetch->scratch);
       if (fetch->cached.empty()) fetch->view = read_record(record, fetch->scratch, state);
       charge(*fetch);
       found = true;

@@ -100,19 +100,36 @@ TEST(Filter, KnowsLabelsAndBytes) {
   EXPECT_LT(count, 35U);
 }
 
-TEST(Filter, NamesTheFirstRecordThatFails) {
+TEST(Filter, KeepsWhatItCannotReadOrJudge) {
   const auto source = std::make_shared<test::FakeSource>(1000, [](std::uint64_t record) {
     if (record % 300 == 299) throw std::runtime_error("no such luck");
   });
-  const Dataset dataset = Dataset::from(source).filter(multiples_of(2));
+  RecordFilter filter = multiples_of(2);
+  filter.keeps = [](const RawRecord& record) {
+    if (record.integer("value") == 401) throw std::runtime_error("neither");
+    return record.integer("value") % 2 == 0;
+  };
+  const Dataset dataset = Dataset::from(source).filter(filter);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(dataset.size(), 504U);
+  EXPECT_EQ(source->reads(), 1000U);
+}
+
+TEST(Filter, ThrowsTheConfigErrorOfTheFirstRecordThatHasOne) {
+  const Dataset dataset =
+      Dataset::from(numbers(10000)).filter({.name = "picky", .keeps = [](const RawRecord& record) {
+                                              const std::int64_t value = record.integer("value");
+                                              if (value % 300 == 299)
+                                                throw ConfigError("not with " + std::to_string(value),
+                                                                  "another way");
+                                              return true;
+                                            }});
   for (int i = 0; i < 3; ++i) {
     try {
       dataset.size();
       FAIL();
-    } catch (const DataError& error) {
-      EXPECT_EQ(error.location().record, 299U);
-      EXPECT_THAT(error.what(), HasSubstr("no such luck"));
-      EXPECT_THAT(error.what(), HasSubstr("multiples of 2"));
+    } catch (const ConfigError& error) {
+      EXPECT_EQ(error.message(), "filter(picky, version 1): not with 299");
+      EXPECT_EQ(error.hint(), "another way");
     }
   }
 }
@@ -139,7 +156,7 @@ TEST(Filter, RefusesWhatItCannotCount) {
   EXPECT_EQ(concatenate({base, base}).filter(multiples_of(2)).size(), 20U);
   EXPECT_THROW(base.filter({.name = "no function"}), ConfigError);
   EXPECT_THROW(base.filter({.keeps = [](const RawRecord&) { return true; }}), ConfigError);
-  EXPECT_THROW(base.filter(with_labels({1})).size(), DataError) << "there is no label";
+  EXPECT_THROW(base.filter(with_labels({1})).size(), ConfigError) << "there is no label";
 }
 
 }  // namespace
