@@ -217,9 +217,9 @@ TEST(FilterFaults, AreCounted) {
 
 TEST(FilterFaults, SubstitutesAreGoodOnes) {
   const Dataset dataset = Dataset::from(rotten_at_first()).filter(two_of_three()).shuffle().batch({.global = 8});
-  const Stream stream = stream_of(dataset, options(OnError::kSubstitute));
-  EXPECT_EQ(stream.good.size(), 2 * 41U) << "no place stays empty";
-  EXPECT_EQ(stream.bad.size(), 6U);
+  const Stream stream = stream_of(dataset, options(OnError::kSubstitute, 2, 40));
+  EXPECT_EQ(stream.good.size(), 40 * 41U) << "no place stays empty";
+  EXPECT_EQ(stream.bad.size(), 40 * 3U);
   for (const BadRecord& bad : stream.bad) {
     ASSERT_TRUE(bad.substitute);
     EXPECT_TRUE(is_wanted(*bad.substitute));
@@ -245,7 +245,7 @@ TEST(FilterFaults, AreQuarantinedWithWhatTheFilterFound) {
   std::vector<nlohmann::json> found;
   std::ifstream lines(folder / "bad");
   for (std::string text; std::getline(lines, text);) found.push_back(nlohmann::json::parse(text));
-  ASSERT_EQ(found.size(), 3U) << "each once";
+  ASSERT_EQ(found.size(), 3U) << "each once in two epochs";
   EXPECT_EQ(found[0].at("record"), 7);
   EXPECT_EQ(found[0].at("name"), "item/7");
   EXPECT_EQ(found[0].at("offset"), 107);
@@ -306,6 +306,7 @@ TEST(FilterFaults, StandInCombinationsByTheirNumberThere) {
         << "a filter behind the combination";
   }
   const Stream stream = skipping(concatenate({whole(), part()}));
+  ASSERT_FALSE(stream.bad.empty());
   EXPECT_EQ(stream.bad.front().name, "item/7") << "as the part calls it";
   EXPECT_EQ(stream.bad.front().cause, "rotten");
 }
@@ -339,8 +340,8 @@ TEST(FilterFaults, OneHalfOfAZippedRecordIsEnough) {
     EXPECT_EQ(stream.bad[1].operation, "filter(two of three, version 1)");
     EXPECT_EQ(stream.bad[1].cause, "no luck");
   }
-  EXPECT_NE(zipped(rotten_at_first()).fingerprint(), zipped(rotten_at_first({})).fingerprint())
-      << "its records are others";
+  EXPECT_NE(zipped(rotten_at_first({7})).fingerprint(), zipped(rotten_at_first({10})).fingerprint())
+      << "its records are others, though as many";
   EXPECT_EQ(zipped(rotten_at_first()).fingerprint(), zipped(rotten_at_first()).fingerprint());
   const Dataset behind = zipped(rotten_at_first()).filter(two_of_three(1000, "value_2"));
   EXPECT_THAT(skipping(behind).bad_records(), ElementsAre(5, 14, 23)) << "a filter behind the zip";
