@@ -15,8 +15,8 @@ namespace headrace {
 // written by two threads.
 constexpr std::int64_t range_unit(std::int64_t grain) noexcept { return std::max<std::int64_t>(1, grain / 256); }
 
-// Calls function(begin, end) over [0, count) in ranges of equal length, one range a thread; in the calling thread
-// alone where there is not a `grain` for each of two, or where OpenMP may use one thread only.
+// Calls function(begin, end) over [0, count) in ranges of nearly equal length, one range a thread; in the
+// calling thread alone where there is not a `grain` for each of two, or where OpenMP may use one thread only.
 // `function` must not throw, and its result must not depend on where the limits are.
 template <typename Function>
 void parallel_ranges(std::int64_t count, std::int64_t grain, const Function& function) {
