@@ -1,6 +1,8 @@
 // One launch of captured work. Private to the CPU backend.
 #pragma once
 
+#include <exception>
+#include <utility>
 #include <vector>
 
 #include "headrace/devices/cpu/cpu_captured_work.h"
@@ -15,7 +17,7 @@ class CpuLaunch {
   // The launching stream's branch; throws the launch's first error when all branches are done.
   void run_origin() {
     run(0);
-    if (const std::exception_ptr error = failure_.first()) std::rethrow_exception(error);
+    if (std::exception_ptr error = failure_.take()) std::rethrow_exception(std::move(error));
   }
   // The same on a stream that has failed before: only what must happen even then.
   void skip_origin() noexcept {

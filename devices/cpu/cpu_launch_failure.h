@@ -18,14 +18,16 @@ class CpuLaunchFailure {
     if (!failed_.load(std::memory_order_relaxed)) error_ = std::move(error);
     failed_.store(true, std::memory_order_release);
   }
-  std::exception_ptr first() const noexcept {
+  // The first error, once; null where there was none. The launch holds it no longer: what an exception owns must
+  // not end on the thread of a branch while the host still reads it.
+  std::exception_ptr take() noexcept {
     const std::lock_guard lock(mutex_);
-    return error_;
+    return std::exchange(error_, nullptr);
   }
 
  private:
   std::atomic<bool> failed_{false};
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::exception_ptr error_;  // by mutex_
 };
 
