@@ -4,6 +4,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/engine/device_split.h"
+#include "headrace/pipeline/engine/length_scan.h"
 #include "headrace/pipeline/engine/planner.h"
 #include "headrace/pipeline/engine/resident_choice.h"
 #include "headrace/pipeline/engine/selection.h"
@@ -137,8 +138,10 @@ Dataset Dataset::unbatch() const {
 
 Dataset Dataset::padded_batch(PaddedBatchOptions options) const {
   make_stream_plan(plan_);  // refuses what makes no sense before any record is read
-  const auto source = std::make_shared<PaddedSource>(source_of(plan_), options.pad);
-  return Dataset(with_source(plan_, source)).batch({.global = options.global, .remainder = options.remainder});
+  const SourcePtr source = source_of(plan_);
+  const auto padded =
+      std::make_shared<PaddedSource>(source, with_lengths(source, plan_padding(source->info(), options.pad)));
+  return Dataset(with_source(plan_, padded)).batch({.global = options.global, .remainder = options.remainder});
 }
 
 Dataset Dataset::cache(std::shared_ptr<SampleCache> cache) const {

@@ -100,7 +100,7 @@ class Dataset {
   Dataset batch(BatchOptions options) const;
   // batch() of records whose raw fields differ in their first extent: each is padded at its end to one length,
   // which is the same for all batches, and a field `<name>_length`, i64, says what was there. A longer record is
-  // an error.
+  // a bad one, as one that cannot be read, for LoaderOptions::errors to deal with.
   Dataset padded_batch(PaddedBatchOptions options) const;
   Dataset prefetch(int batches) const;  // batches in flight ahead of the consumer
 

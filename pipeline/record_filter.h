@@ -37,6 +37,9 @@ struct RecordFilter {
   std::string name = {};
   std::uint32_t version = 1;  // part of every fingerprint: change it with the function
   std::function<bool(const RawRecord&)> keeps = {};
+  // A call of it, or a read for it, that takes longer ends the pass with Error(kTimeout); 0: none does. No part of
+  // a fingerprint.
+  double stall_timeout_seconds = 120;
 };
 
 // Keeps the records whose label is one of these.

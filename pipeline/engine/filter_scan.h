@@ -12,10 +12,9 @@ struct FilterScan {
   UnjudgedRecords unjudged;
 };
 
-// Reads and judges every record at a position of `index_stages`, on threads of its own, with the engine's
-// patience. What filters among the stages could not judge is kept and not judged again. Throws, for the smallest
-// position where one happened, the filter's ConfigError and what no record is to blame for, as running out of
-// memory.
-FilterScan run_filter(const Source& source, const std::vector<Stage>& index_stages, const RecordFilter& filter);
+// Reads and judges every record at a position of `index_stages`, as RecordScan does. What filters among the stages
+// could not judge is kept and not judged again. Throws, for the smallest position where one happened, the filter's
+// ConfigError and what no record is to blame for, as running out of memory; and what RecordScan::run() does.
+FilterScan run_filter(const SourcePtr& source, const std::vector<Stage>& index_stages, const RecordFilter& filter);
 
 }  // namespace headrace

@@ -49,7 +49,7 @@ const FilterScan& Selection::result() const {
     const StreamPlan plan = make_stream_plan(before_);
     std::vector<Stage> stages = plan.index_stages;
     stages.resize(stages_before_filter(stages));
-    result_ = run_filter(*plan.source, stages, filter_);
+    result_ = run_filter(plan.source, stages, filter_);
   }
   return *result_;
 }

@@ -66,15 +66,8 @@ RecordView StreamEngine::read_once(std::uint64_t record, std::vector<std::byte>&
   if (source.info().resident) return source.read(record, scratch);
   const std::uint64_t begin = now_ns();
   state.begin(kReading, record);
-  state.enter_foreign();
   RecordView view;
-  try {
-    view = source.read(record, scratch);
-  } catch (const std::exception&) {
-    state.leave_foreign();
-    throw;
-  }
-  state.leave_foreign();
+  call_foreign(state, [&] { view = source.read(record, scratch); });
   state.idle();
   state.reading.add(1, now_ns() - begin);
   return view;

@@ -143,17 +143,15 @@ FieldView UserStep::run(const FieldView& in, const StepContext& context, StepOut
   const auto bytes = static_cast<std::size_t>(map.output.shape.elements()) * size_of(map.output.dtype);
   const std::span<std::byte> result = grown(context.scratch->decoded, static_cast<std::int64_t>(bytes));
   Philox random = context.random(number);
-  context.probe->enter_foreign();
-  try {
-    map.function(in.bytes, in.shape, result, random);
-  } catch (const std::exception&) {
-    context.probe->leave_foreign();
-    throw;
-  } catch (...) {
-    context.probe->leave_foreign();
-    throw Error(ErrorCode::kInvalidArgument, "threw something that is no std::exception");
-  }
-  context.probe->leave_foreign();
+  call_foreign(*context.probe, [&] {
+    try {
+      map.function(in.bytes, in.shape, result, random);
+    } catch (const std::exception&) {
+      throw;
+    } catch (...) {
+      throw Error(ErrorCode::kInvalidArgument, "threw something that is no std::exception");
+    }
+  });
   if (cached && random.next_u32() != context.random(number).next_u32()) {
     throw ConfigError(fmt::format("user_map '{}' before cache() drew random numbers", map.name),
                       "put .cache() before random operations");

@@ -64,6 +64,19 @@ class Probe {
   virtual void leave_foreign() = 0;
 };
 
+// Makes that call.
+template <typename Call>
+void call_foreign(Probe& probe, const Call& call) {
+  probe.enter_foreign();
+  try {
+    call();
+  } catch (...) {
+    probe.leave_foreign();
+    throw;
+  }
+  probe.leave_foreign();
+}
+
 struct StepContext {
   std::uint64_t seed = 0;
   std::uint64_t pass = 0;

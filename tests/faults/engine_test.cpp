@@ -6,18 +6,19 @@
 
 #include <filesystem>
 #include <fstream>
-#include <latch>
 #include <thread>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/blocker.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace {
 namespace {
 
+using test::Blocker;
 using test::cpu_replicas;
 using test::FakeSource;
 using test::numbers;
@@ -41,25 +42,6 @@ std::function<void(std::int64_t)> throw_at(std::set<std::int64_t> records) {
     if (records.contains(record)) throw std::runtime_error("bad value " + std::to_string(record));
   };
 }
-
-// Blocks on one record until the test says so; the threads that hang in it keep it alive.
-struct Blocker {
-  std::shared_ptr<std::latch> latch = std::make_shared<std::latch>(1);
-  std::shared_ptr<std::latch> gone = std::make_shared<std::latch>(1);
-
-  auto at(std::int64_t record) const {
-    return [latch = latch, gone = gone, record](auto value) {
-      if (static_cast<std::int64_t>(value) != record) return;
-      latch->wait();
-      gone->count_down();
-    };
-  }
-  // Lets the thread go and waits until it has left the function.
-  void open() const {
-    latch->count_down();
-    gone->wait();
-  }
-};
 
 TEST(EngineFaults, AUserErrorNamesSourceRecordAndOperationToEveryReplica) {
   for (int threads : {1, 4}) {

@@ -1,0 +1,87 @@
+// Records that the pass which finds the longest one cannot read: bad ones of the stream.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <new>
+#include <set>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/pipeline/streams.h"
+
+namespace headrace {
+namespace {
+
+using test::cpu_replicas;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Record r holds r % 5 pairs of i32, but for those that are broken.
+Dataset sequences(std::uint64_t count, std::function<void(std::uint64_t, RecordWriter&)> breaks) {
+  return Dataset::from(
+      generator({.name = "sequences",
+                 .fields = {{.name = "tokens", .dtype = DType::kI32, .shape = {Shape::kDynamic, 2}}},
+                 .records = count,
+                 .function = [breaks](std::uint64_t index, RecordWriter& record) {
+                   const std::vector<std::int32_t> tokens(index % 5 * 2);
+                   record.put(0, std::as_bytes(std::span(tokens)));
+                   breaks(index, record);
+                 }}));
+}
+
+// Two of which one is the longest, and one whose bytes are no whole entries.
+Dataset partly_broken() {
+  return sequences(9, [](std::uint64_t index, RecordWriter& record) {
+    if (index == 4 || index == 5) throw std::runtime_error("no luck");
+    const std::vector<std::byte> odd(100 * 8 + 1);
+    if (index == 7) record.put(0, odd);
+  });
+}
+
+TEST(PaddedBatchFaults, RecordsThatCannotBeMeasuredAreBadOnesOfTheStream) {
+  const Dataset dataset = partly_broken().padded_batch({.global = 3});
+  EXPECT_EQ(dataset.fields()[0].shape, (Shape{3, 2})) << "the longest of those that can be read";
+  for (const int threads : {1, 4}) {
+    DeviceGroup devices = cpu_replicas(1);
+    Loader loader(dataset, devices, {.threads = threads, .errors = {.on_error = OnError::kSkip, .most_bad = 1}});
+    std::vector<std::uint64_t> good, bad;
+    while (const auto batch = loader.next()) {
+      good.insert(good.end(), batch->records().begin(), batch->records().end());
+      for (const BadRecord& one : batch->bad_records()) bad.push_back(one.record);
+    }
+    EXPECT_THAT(good, ElementsAre(0, 1, 2, 3, 6, 8));
+    EXPECT_THAT(bad, ElementsAre(4, 5, 7));
+  }
+}
+
+TEST(PaddedBatchFaults, TheErrorIsThatOfTheBatch) {
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(partly_broken().padded_batch({.global = 3}), devices);
+  EXPECT_TRUE(loader.next());
+  try {
+    loader.next();
+    FAIL() << "no error";
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.location().record, 4U);
+    EXPECT_THAT(error.what(), HasSubstr("no luck"));
+  }
+}
+
+TEST(PaddedBatchFaults, WhereNoneCanBeReadThereIsStillALength) {
+  const Dataset none = sequences(4, [](std::uint64_t, RecordWriter&) { throw std::runtime_error("no luck"); });
+  EXPECT_EQ(none.padded_batch({}).fields()[0].shape, (Shape{1, 2}));
+}
+
+TEST(PaddedBatchFaults, RunningOutOfMemoryIsNobodysRecord) {
+  const Dataset starved = sequences(300, [](std::uint64_t index, RecordWriter&) {
+    if (index == 211) throw std::bad_alloc();
+  });
+  try {
+    starved.padded_batch({});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
+  }
+}
+
+}  // namespace
+}  // namespace headrace
