@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Workload train-step in PyTorch: the net of recipe cifar10-cnn, Adam, batch 512, f32, channels last.
+"""Workload train-step in PyTorch: the net of recipe cifar10-cnn, Adam, batch 512, f32 or bf16, channels last.
 
 One JSON object an epoch of --steps steps: epoch, examples_per_second. The batch is a ready tensor: its input
 costs PyTorch nothing here, while Headrace's figure includes decoding, augmentation and copying.
@@ -32,6 +32,7 @@ def main():
     arg.add_argument("--threads", type=int, default=1)
     arg.add_argument("--batch", type=int, default=512)
     arg.add_argument("--compile", action="store_true")
+    arg.add_argument("--bf16", action="store_true", help="products in bfloat16, as torch.autocast has them")
     opt = arg.parse_args()
     torch.set_num_threads(opt.threads)
     torch.manual_seed(0)
@@ -43,7 +44,8 @@ def main():
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(net(images), labels)
+        with torch.autocast("cpu", torch.bfloat16, enabled=opt.bf16):
+            loss = loss_of(net(images), labels)
         loss.backward()
         optimizer.step()
         return loss.detach()

@@ -21,6 +21,7 @@ def main():
     arg.add_argument("--threads", type=int, default=1)
     arg.add_argument("--batch", type=int, default=32)
     arg.add_argument("--compile", action="store_true")
+    arg.add_argument("--bf16", action="store_true", help="products in bfloat16, as torch.autocast has them")
     opt = arg.parse_args()
     torch.set_num_threads(opt.threads)
     torch.manual_seed(0)
@@ -31,7 +32,8 @@ def main():
 
     def step(x, y):
         optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(net(x), y)
+        with torch.autocast("cpu", torch.bfloat16, enabled=opt.bf16):
+            loss = loss_of(net(x), y)
         loss.backward()
         optimizer.step()
         return loss.detach()
@@ -44,7 +46,7 @@ def main():
         for first in range(0, 50000, opt.batch):
             rows = order[first:first + opt.batch]
             total += run(images[rows], labels[rows]) * len(rows)
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=opt.bf16):
             correct = sum((net(images[i:i + 500]).argmax(1) == labels[i:i + 500]).sum().item()
                           for i in range(50000, 60000, 500))
         print(json.dumps({"epoch": epoch + 1, "seconds": time.perf_counter() - start, "loss": total.item() / 50000,
