@@ -18,6 +18,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsConvSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsDenseSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsElementwiseSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsFusedNormSuite, CpuKernelsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsHalfSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsMuonSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsPoolingSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsTrainingSuite, CpuKernelsTarget);
