@@ -27,7 +27,7 @@ namespace headrace {
 
 enum class Activation { kNone, kRelu, kGelu, kSilu };  // kGelu is the exact one, x * Phi(x)
 
-// f32 everywhere, or products in bf16 with f32 sums (inputs rounded to the nearest, ties to even; results f32).
+// f32 everywhere, or products in bf16 with f32 sums (inputs rounded to the nearest, ties to even).
 // Bias gradients may be sums of the rounded or of the given values.
 enum class Precision { kF32, kBF16 };
 

@@ -14,10 +14,14 @@ struct NormRows {
   std::int64_t channels = 0;
 };
 
-void batch_norm_train(const NormRows& rows, const float* x, const Kernels::BatchNorm& norm, float* y);
-void batch_norm_infer(const NormRows& rows, const float* x, const Kernels::BatchNorm& norm, float* y);
+// T is float or BFloat16.
+template <typename T>
+void batch_norm_train(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, T* y);
+template <typename T>
+void batch_norm_infer(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, T* y);
 // dgamma and dbeta may be null. dx may be dy; its rows beyond the real ones become 0.
-void batch_norm_backward(const NormRows& rows, const float* x, const float* dy, const Kernels::BatchNorm& norm,
-                         float* dgamma, float* dbeta, float* dx);
+template <typename T>
+void batch_norm_backward(const NormRows& rows, const T* x, const T* dy, const Kernels::BatchNorm& norm,
+                         float* dgamma, float* dbeta, T* dx);
 
 }  // namespace headrace::cpu

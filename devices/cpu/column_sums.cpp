@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "headrace/devices/cpu/element.h"
 #include "headrace/devices/cpu/parallel.h"
 #include "headrace/devices/cpu/simd.h"
 
@@ -11,18 +12,20 @@ namespace {
 // So many columns at a time: the totals stay in registers and the first cache.
 constexpr std::int64_t kStrip = 64;
 
-HEADRACE_INLINE void add_block(const float* x, double* totals, std::int64_t rows, std::int64_t columns,
+template <typename In>
+HEADRACE_INLINE void add_block(const In* x, double* totals, std::int64_t rows, std::int64_t columns,
                                std::int64_t width) {
   float block[kStrip] = {};
   for (std::int64_t row = 0; row < rows; ++row) {
-    const float* from = x + row * columns;
-    for (std::int64_t c = 0; c < width; ++c) block[c] += from[c];
+    const In* from = x + row * columns;
+    for (std::int64_t c = 0; c < width; ++c) block[c] += value(from[c]);
   }
   for (std::int64_t c = 0; c < width; ++c) totals[c] += static_cast<double>(block[c]);
 }
 
-HEADRACE_SIMD void sum_strip(const float* x, float* sums, std::int64_t rows, std::int64_t columns,
-                             std::int64_t width, float factor) {
+template <typename In, typename Out>
+HEADRACE_INLINE void sum_columns(const In* x, Out* sums, std::int64_t rows, std::int64_t columns,
+                                 std::int64_t width, float factor) {
   double totals[kStrip] = {};
   for (std::int64_t row = 0; row < rows; row += kSumBlock) {
     const std::int64_t count = rows - row < kSumBlock ? rows - row : kSumBlock;
@@ -32,12 +35,28 @@ HEADRACE_SIMD void sum_strip(const float* x, float* sums, std::int64_t rows, std
       add_block(x + row * columns, totals, count, columns, width);
     }
   }
-  for (std::int64_t c = 0; c < width; ++c) sums[c] = static_cast<float>(totals[c] * static_cast<double>(factor));
+  for (std::int64_t c = 0; c < width; ++c) {
+    sums[c] = element<Out>(static_cast<float>(totals[c] * static_cast<double>(factor)));
+  }
+}
+
+HEADRACE_SIMD void sum_strip(const float* x, float* sums, std::int64_t rows, std::int64_t columns,
+                             std::int64_t width, float factor) {
+  sum_columns(x, sums, rows, columns, width, factor);
+}
+HEADRACE_SIMD void sum_strip(const BFloat16* x, float* sums, std::int64_t rows, std::int64_t columns,
+                             std::int64_t width, float factor) {
+  sum_columns(x, sums, rows, columns, width, factor);
+}
+HEADRACE_SIMD void sum_strip(const BFloat16* x, BFloat16* sums, std::int64_t rows, std::int64_t columns,
+                             std::int64_t width, float factor) {
+  sum_columns(x, sums, rows, columns, width, factor);
 }
 
 }  // namespace
 
-void column_sums(const float* x, float* sums, std::int64_t rows, std::int64_t columns, float factor) {
+template <typename In, typename Out>
+void column_sums(const In* x, Out* sums, std::int64_t rows, std::int64_t columns, float factor) {
   const std::int64_t strips = (columns + kStrip - 1) / kStrip;
   parallel_ranges(strips, row_grain(rows * kStrip), [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t strip = first; strip < last; ++strip) {
@@ -46,5 +65,8 @@ void column_sums(const float* x, float* sums, std::int64_t rows, std::int64_t co
     }
   });
 }
+template void column_sums(const float*, float*, std::int64_t, std::int64_t, float);
+template void column_sums(const BFloat16*, float*, std::int64_t, std::int64_t, float);
+template void column_sums(const BFloat16*, BFloat16*, std::int64_t, std::int64_t, float);
 
 }  // namespace headrace::cpu

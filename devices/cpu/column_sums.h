@@ -9,7 +9,9 @@ namespace headrace::cpu {
 // threads, and an error that does not grow with the number of rows.
 inline constexpr std::int64_t kSumBlock = 64;
 
-// sums[c] = sum over rows of x[row * columns + c], times `factor`.
-void column_sums(const float* x, float* sums, std::int64_t rows, std::int64_t columns, float factor = 1.0F);
+// sums[c] = sum over rows of x[row * columns + c], times `factor`. In and Out are float or BFloat16, the sums of
+// floats floats.
+template <typename In, typename Out>
+void column_sums(const In* x, Out* sums, std::int64_t rows, std::int64_t columns, float factor = 1.0F);
 
 }  // namespace headrace::cpu

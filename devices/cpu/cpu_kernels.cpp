@@ -47,6 +47,21 @@ void submit(Stream& stream, BoundKernel kernel) {
 
 float* f32(const TensorView& view) noexcept { return view.as<float>(); }
 
+// Activations may be bf16.
+constexpr auto kHalf = check::Half::kAccepted;
+
+Operand operand(const TensorView& view) noexcept { return {.place = {.pointer = view.data}, .type = view.dtype}; }
+
+// Calls function(T{}) with the type of an activation's elements.
+template <typename Function>
+void with_type(const TensorView& view, const Function& function) {
+  if (view.dtype == DType::kBF16) {
+    function(BFloat16{});
+  } else {
+    function(float{});
+  }
+}
+
 cpu::ParameterArena arena_of(const TensorView& parameters, const TensorView& gradients, std::int64_t begin,
                              std::int64_t end) {
   return {.parameters = f32(parameters) + begin, .gradients = f32(gradients) + begin, .count = end - begin};
@@ -91,6 +106,10 @@ class CpuKernels final : public Kernels {
   CpuKernels(CpuDevice& device, Bf16Products products) : onednn_(device.info().name, device.threads(), products) {}
 
   bool prefers_bf16() const noexcept override { return onednn_.bf16_products() == Bf16Products::kNative; }
+  // Half the bytes: most of a step's time goes into moving them.
+  DType activation_type(Precision precision) const noexcept override {
+    return precision == Precision::kBF16 ? DType::kBF16 : DType::kF32;
+  }
 
   void convert(Stream& stream, const TensorView& from, const TensorView& to) override {
     check::convert("convert", from, to);
@@ -98,165 +117,194 @@ class CpuKernels final : public Kernels {
       if (from.dtype == to.dtype) {
         std::memcpy(to.data, from.data, from.bytes());
       } else if (to.dtype == DType::kBF16) {
-        cpu::to_bf16(f32(from), to.as<std::uint16_t>(), from.elements());
+        cpu::to_bf16(f32(from), to.as<BFloat16>(), from.elements());
       } else {
-        cpu::from_bf16(from.as<std::uint16_t>(), f32(to), from.elements());
+        cpu::from_bf16(from.as<BFloat16>(), f32(to), from.elements());
       }
     });
   }
 
   void dense_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                      const TensorView& y, Activation activation, Precision precision) override {
-    check::dense("dense_forward", x, weights, bias, y);
-    submit(stream, headrace::dense_forward(onednn_, dense_shape(x, weights, precision), f32(x), f32(weights),
-                                           f32(bias), f32(y), activation));
+    check::dense("dense_forward", x, weights, bias, y, kHalf);
+    submit(stream, headrace::dense_forward(onednn_, dense_shape(x, weights, precision), operand(x), f32(weights),
+                                           f32(bias), operand(y), activation));
   }
 
   void dense_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
                            Precision precision) override {
-    check::dense("dense_backward_data", dx, weights, {}, dy);
-    submit(stream, headrace::dense_backward_data(onednn_, dense_shape(dx, weights, precision), f32(dy),
-                                                 f32(weights), f32(dx)));
+    check::dense("dense_backward_data", dx, weights, {}, dy, kHalf);
+    submit(stream, headrace::dense_backward_data(onednn_, dense_shape(dx, weights, precision), operand(dy),
+                                                 f32(weights), operand(dx)));
   }
 
   void dense_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
                               const TensorView& dweights, const TensorView& dbias, Precision precision) override {
-    check::dense("dense_backward_weights", x, dweights, dbias, dy);
-    submit(stream, headrace::dense_backward_weights(onednn_, dense_shape(x, dweights, precision), f32(x), f32(dy),
-                                                    f32(dweights), f32(dbias)));
+    check::dense("dense_backward_weights", x, dweights, dbias, dy, kHalf);
+    submit(stream, headrace::dense_backward_weights(onednn_, dense_shape(x, dweights, precision), operand(x),
+                                                    operand(dy), f32(dweights), f32(dbias)));
   }
 
   void conv_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                     const TensorView& y, const ConvOptions& options, Activation activation) override {
-    check::convolution("conv_forward", x, weights, bias, y, options);
-    submit(stream, headrace::conv_forward(onednn_, conv_shape(x, weights, y, options), f32(x), f32(weights),
-                                          f32(bias), f32(y), activation));
+    check::convolution("conv_forward", x, weights, bias, y, options, kHalf);
+    submit(stream, headrace::conv_forward(onednn_, conv_shape(x, weights, y, options), operand(x), f32(weights),
+                                          f32(bias), operand(y), activation));
   }
 
   void conv_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
                           const ConvOptions& options) override {
-    check::convolution("conv_backward_data", dx, weights, {}, dy, options);
-    submit(stream, headrace::conv_backward_data(onednn_, conv_shape(dx, weights, dy, options), f32(dy),
-                                                f32(weights), f32(dx)));
+    check::convolution("conv_backward_data", dx, weights, {}, dy, options, kHalf);
+    submit(stream, headrace::conv_backward_data(onednn_, conv_shape(dx, weights, dy, options), operand(dy),
+                                                f32(weights), operand(dx)));
   }
 
   void conv_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
                              const TensorView& dbias, const ConvOptions& options) override {
     if (!dweights.defined()) return submit_column_sums(stream, "conv_backward_weights", dy, dbias);
-    check::convolution("conv_backward_weights", x, dweights, dbias, dy, options);
-    submit(stream, headrace::conv_backward_weights(onednn_, conv_shape(x, dweights, dy, options), f32(x), f32(dy),
-                                                   f32(dweights), f32(dbias)));
+    check::convolution("conv_backward_weights", x, dweights, dbias, dy, options, kHalf);
+    submit(stream, headrace::conv_backward_weights(onednn_, conv_shape(x, dweights, dy, options), operand(x),
+                                                   operand(dy), f32(dweights), f32(dbias)));
   }
 
   void activation_forward(Stream& stream, Activation activation, const TensorView& x,
                           const TensorView& y) override {
-    check::same("activation_forward", x, x);
-    check::same("activation_forward", y, x);
-    submit(stream, [=] { cpu::activate(activation, f32(x), f32(y), x.elements()); });
+    check::same("activation_forward", x, x, kHalf);
+    check::same("activation_forward", y, x, kHalf);
+    submit(stream, [=] {
+      with_type(x, [&]<typename T>(T) { cpu::activate(activation, x.as<T>(), y.as<T>(), x.elements()); });
+    });
   }
 
   void activation_backward(Stream& stream, Activation activation, const TensorView& x, const TensorView& dy,
                            const TensorView& dx) override {
-    for (const TensorView& view : {x, dy, dx}) check::same("activation_backward", view, x);
-    submit(stream, [=] { cpu::activate_backward(activation, f32(x), f32(dy), f32(dx), x.elements()); });
+    for (const TensorView& view : {x, dy, dx}) check::same("activation_backward", view, x, kHalf);
+    submit(stream, [=] {
+      with_type(x, [&]<typename T>(T) {
+        cpu::activate_backward(activation, x.as<T>(), dy.as<T>(), dx.as<T>(), x.elements());
+      });
+    });
   }
 
   void add(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& sum) override {
-    for (const TensorView& view : {a, b, sum}) check::same("add", view, a);
-    submit(stream, [=] { cpu::add(f32(a), f32(b), f32(sum), a.elements()); });
+    for (const TensorView& view : {a, b, sum}) check::same("add", view, a, kHalf);
+    submit_add(stream, a, b, sum);
   }
 
   void accumulate(Stream& stream, const TensorView& x, const TensorView& into) override {
-    for (const TensorView& view : {x, into}) check::same("accumulate", view, x);
-    submit(stream, [=] { cpu::add(f32(into), f32(x), f32(into), x.elements()); });
+    for (const TensorView& view : {x, into}) check::same("accumulate", view, x, kHalf);
+    submit_add(stream, into, x, into);
   }
 
   void scale_shift(Stream& stream, const TensorView& x, const TensorView& scale, const TensorView& shift,
                    const TensorView& y) override {
-    check::scale_shift("scale_shift", x, scale, shift, y);
+    check::scale_shift("scale_shift", x, scale, shift, y, kHalf);
     submit(stream, [=] {
-      const std::int64_t channels = y.shape.back();
-      const std::int64_t rows = y.elements() / channels;
-      if (x.dtype == DType::kU8) {
-        cpu::scale_shift(x.as<std::uint8_t>(), f32(scale), f32(shift), f32(y), rows, channels);
-      } else {
-        cpu::scale_shift(f32(x), f32(scale), f32(shift), f32(y), rows, channels);
-      }
+      const std::int64_t channels = y.shape.back(), rows = y.elements() / channels;
+      with_type(y, [&]<typename Out>(Out) {
+        if (x.dtype == DType::kU8) {
+          return cpu::scale_shift(x.as<std::uint8_t>(), f32(scale), f32(shift), y.as<Out>(), rows, channels);
+        }
+        with_type(x, [&]<typename In>(In) {
+          cpu::scale_shift(x.as<In>(), f32(scale), f32(shift), y.as<Out>(), rows, channels);
+        });
+      });
     });
   }
 
   void dropout(Stream& stream, const TensorView& x, float rate, std::uint64_t seed, int layer,
                const StepScalars* scalars, const TensorView& y) override {
     check::dropout("dropout", rate, layer);
-    check::same("dropout", x, y);
-    check::same("dropout", y, x);
+    check::same("dropout", x, y, kHalf);
+    check::same("dropout", y, x, kHalf);
     submit(stream, [=] {
       const cpu::DropoutKey key{.seed = seed,
                                 .step = scalars->step,
                                 .layer = static_cast<std::uint16_t>(layer),
                                 .first_row = scalars->first_row};
-      cpu::dropout(key, rate, f32(x), f32(y), x.shape[0], x.elements() / x.shape[0]);
+      with_type(x, [&]<typename T>(T) {
+        cpu::dropout(key, rate, x.as<T>(), y.as<T>(), x.shape[0], x.elements() / x.shape[0]);
+      });
     });
   }
 
   void shift_images(Stream& stream, const TensorView& x, const ImageShift& shift, const TensorView& y) override {
-    check::shift("shift_images", x, shift, y);
+    check::shift("shift_images", x, shift, y, kHalf);
     submit(stream, [=] {
       const cpu::ImageGeometry geometry{x.shape[0], x.shape[1], x.shape[2], x.shape[3]};
-      cpu::shift_images(geometry, f32(x), shift, f32(y));
+      with_type(x, [&]<typename T>(T) { cpu::shift_images(geometry, x.as<T>(), shift, y.as<T>()); });
     });
   }
 
   void max_pool_forward(Stream& stream, const TensorView& x, const TensorView& y, const TensorView& argmax,
                         const PoolOptions& options) override {
-    check::max_pool("max_pool_forward", x, y, argmax, options);
-    submit(stream,
-           [=] { cpu::max_pool_forward(pool_geometry(x, options), f32(x), f32(y), argmax.as<std::uint8_t>()); });
+    check::max_pool("max_pool_forward", x, y, argmax, options, kHalf);
+    submit(stream, [=] {
+      with_type(x, [&]<typename T>(T) {
+        cpu::max_pool_forward(pool_geometry(x, options), x.as<T>(), y.as<T>(), argmax.as<std::uint8_t>());
+      });
+    });
   }
 
   void max_pool_backward(Stream& stream, const TensorView& dy, const TensorView& argmax, const TensorView& dx,
                          const PoolOptions& options) override {
-    check::max_pool("max_pool_backward", dx, dy, argmax, options);
+    check::max_pool("max_pool_backward", dx, dy, argmax, options, kHalf);
     submit(stream, [=] {
-      cpu::max_pool_backward(pool_geometry(dx, options), f32(dy), argmax.as<std::uint8_t>(), f32(dx));
+      with_type(dx, [&]<typename T>(T) {
+        cpu::max_pool_backward(pool_geometry(dx, options), dy.as<T>(), argmax.as<std::uint8_t>(), dx.as<T>());
+      });
     });
   }
 
   void global_average_pool_forward(Stream& stream, const TensorView& x, const TensorView& y) override {
-    check::global_pool("global_average_pool_forward", x, y);
-    submit(stream,
-           [=] { cpu::global_average_forward(f32(x), f32(y), x.shape[0], x.shape[1] * x.shape[2], x.shape[3]); });
+    check::global_pool("global_average_pool_forward", x, y, kHalf);
+    submit(stream, [=] {
+      with_type(x, [&]<typename T>(T) {
+        cpu::global_average_forward(x.as<T>(), y.as<T>(), x.shape[0], x.shape[1] * x.shape[2], x.shape[3]);
+      });
+    });
   }
 
   void global_average_pool_backward(Stream& stream, const TensorView& dy, const TensorView& dx) override {
-    check::global_pool("global_average_pool_backward", dx, dy);
+    check::global_pool("global_average_pool_backward", dx, dy, kHalf);
     submit(stream, [=] {
-      cpu::global_average_backward(f32(dy), f32(dx), dx.shape[0], dx.shape[1] * dx.shape[2], dx.shape[3]);
+      with_type(dx, [&]<typename T>(T) {
+        cpu::global_average_backward(dy.as<T>(), dx.as<T>(), dx.shape[0], dx.shape[1] * dx.shape[2], dx.shape[3]);
+      });
     });
   }
 
   void batch_norm_train(Stream& stream, const TensorView& x, const BatchNorm& norm, const StepScalars* scalars,
                         const TensorView& y) override {
-    check::batch_norm_training("batch_norm_train", x, norm);
-    check::same("batch_norm_train", y, x);
-    submit(stream, [=] { cpu::batch_norm_train(norm_rows(x, scalars->rows), f32(x), norm, f32(y)); });
+    check::batch_norm_training("batch_norm_train", x, norm, kHalf);
+    check::same("batch_norm_train", y, x, kHalf);
+    submit(stream, [=] {
+      with_type(x, [&]<typename T>(T) {
+        cpu::batch_norm_train(norm_rows(x, scalars->rows), x.as<T>(), norm, y.as<T>());
+      });
+    });
   }
 
   void batch_norm_infer(Stream& stream, const TensorView& x, const BatchNorm& norm, const TensorView& y) override {
-    check::batch_norm("batch_norm_infer", x, norm);
-    check::same("batch_norm_infer", y, x);
-    submit(stream, [=] { cpu::batch_norm_infer(norm_rows(x, x.shape[0]), f32(x), norm, f32(y)); });
+    check::batch_norm("batch_norm_infer", x, norm, kHalf);
+    check::same("batch_norm_infer", y, x, kHalf);
+    submit(stream, [=] {
+      with_type(
+          x, [&]<typename T>(T) { cpu::batch_norm_infer(norm_rows(x, x.shape[0]), x.as<T>(), norm, y.as<T>()); });
+    });
   }
 
   void batch_norm_backward(Stream& stream, const TensorView& x, const TensorView& dy, const BatchNorm& norm,
                            const StepScalars* scalars, const TensorView& dgamma, const TensorView& dbeta,
                            const TensorView& dx) override {
-    check::batch_norm_training("batch_norm_backward", x, norm);
-    for (const TensorView& view : {dy, dx}) check::same("batch_norm_backward", view, x);
+    check::batch_norm_training("batch_norm_backward", x, norm, kHalf);
+    for (const TensorView& view : {dy, dx}) check::same("batch_norm_backward", view, x, kHalf);
     check::norm_gradients("batch_norm_backward", dgamma, dbeta, x);
     submit(stream, [=] {
-      cpu::batch_norm_backward(norm_rows(x, scalars->rows), f32(x), f32(dy), norm, f32(dgamma), f32(dbeta),
-                               f32(dx));
+      with_type(x, [&]<typename T>(T) {
+        cpu::batch_norm_backward(norm_rows(x, scalars->rows), x.as<T>(), dy.as<T>(), norm, f32(dgamma), f32(dbeta),
+                                 dx.as<T>());
+      });
     });
   }
 
@@ -317,10 +365,18 @@ class CpuKernels final : public Kernels {
   static void submit_column_sums(Stream& stream, const char* kernel, const TensorView& matrix,
                                  const TensorView& sums) {
     if (!sums.defined()) return;
-    check::same(kernel, matrix, matrix);
+    check::same(kernel, matrix, matrix, kHalf);
     check::channels(kernel, sums, matrix);
     submit(stream, [=] {
-      cpu::column_sums(f32(matrix), f32(sums), matrix.elements() / sums.elements(), sums.elements());
+      with_type(matrix, [&]<typename T>(T) {
+        cpu::column_sums(matrix.as<T>(), f32(sums), matrix.elements() / sums.elements(), sums.elements());
+      });
+    });
+  }
+
+  static void submit_add(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& sum) {
+    submit(stream, [=] {
+      with_type(a, [&]<typename T>(T) { cpu::add(a.as<T>(), b.as<T>(), sum.as<T>(), a.elements()); });
     });
   }
 

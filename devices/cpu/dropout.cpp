@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "headrace/devices/cpu/element.h"
 #include "headrace/devices/cpu/parallel.h"
 #include "headrace/devices/cpu/simd.h"
 
@@ -39,21 +40,33 @@ HEADRACE_INLINE void philox_blocks(const RowCounter& row, std::uint32_t first, s
   }
 }
 
-HEADRACE_SIMD void drop_row(const RowCounter& counter, std::uint32_t threshold, float scale, const float* x,
-                            float* y, std::int64_t elements) {
+template <typename T>
+HEADRACE_INLINE void drop(const RowCounter& counter, std::uint32_t threshold, float scale, const T* x, T* y,
+                          std::int64_t elements) {
   std::uint32_t words[kWords];
   for (std::int64_t at = 0; at < elements; at += kWords) {
     philox_blocks(counter, static_cast<std::uint32_t>(at / 4), words);
     const std::int64_t count = elements - at < kWords ? elements - at : kWords;
 #pragma GCC ivdep
-    for (std::int64_t i = 0; i < count; ++i) y[at + i] = words[i] >= threshold ? x[at + i] * scale : 0.0F;
+    for (std::int64_t i = 0; i < count; ++i) {
+      y[at + i] = element<T>(words[i] >= threshold ? value(x[at + i]) * scale : 0.0F);
+    }
   }
+}
+
+HEADRACE_SIMD void drop_row(const RowCounter& counter, std::uint32_t threshold, float scale, const float* x,
+                            float* y, std::int64_t elements) {
+  drop(counter, threshold, scale, x, y, elements);
+}
+HEADRACE_SIMD void drop_row(const RowCounter& counter, std::uint32_t threshold, float scale, const BFloat16* x,
+                            BFloat16* y, std::int64_t elements) {
+  drop(counter, threshold, scale, x, y, elements);
 }
 
 }  // namespace
 
-void dropout(const DropoutKey& key, float rate, const float* x, float* y, std::int64_t rows,
-             std::int64_t elements) {
+template <typename T>
+void dropout(const DropoutKey& key, float rate, const T* x, T* y, std::int64_t rows, std::int64_t elements) {
   const auto threshold = static_cast<std::uint32_t>(std::llround(static_cast<double>(rate) * 0x1p32));
   const float scale = 1.0F / (1.0F - rate);
   parallel_ranges(rows, row_grain(4 * elements), [=](std::int64_t begin, std::int64_t end) {
@@ -68,5 +81,7 @@ void dropout(const DropoutKey& key, float rate, const float* x, float* y, std::i
     }
   });
 }
+template void dropout(const DropoutKey&, float, const float*, float*, std::int64_t, std::int64_t);
+template void dropout(const DropoutKey&, float, const BFloat16*, BFloat16*, std::int64_t, std::int64_t);
 
 }  // namespace headrace::cpu

@@ -15,7 +15,8 @@ struct DropoutKey {
 };
 
 // y = x / (1 - rate) where the word is at least rate * 2^32, else 0. 0 <= rate < 1; y may be x.
-void dropout(const DropoutKey& key, float rate, const float* x, float* y, std::int64_t rows,
-             std::int64_t elements);
+// T is float or BFloat16.
+template <typename T>
+void dropout(const DropoutKey& key, float rate, const T* x, T* y, std::int64_t rows, std::int64_t elements);
 
 }  // namespace headrace::cpu

@@ -1,7 +1,6 @@
 #include "headrace/devices/cpu/elementwise.h"
 
-#include <cstring>
-
+#include "headrace/devices/cpu/element.h"
 #include "headrace/devices/cpu/parallel.h"
 #include "headrace/devices/cpu/vector_math.h"
 
@@ -10,48 +9,79 @@ namespace {
 
 constexpr std::int64_t kGrain = row_grain(1);
 
-HEADRACE_SIMD void relu_range(const float* x, float* y, std::int64_t count) {
+template <Activation kActivation, typename In, typename Out>
+HEADRACE_INLINE void activate_each(const In* x, Out* y, std::int64_t count) {
 #pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) y[i] = headrace::relu(x[i]);
-}
-HEADRACE_SIMD void gelu_range(const float* x, float* y, std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) y[i] = headrace::gelu(x[i]);
-}
-HEADRACE_SIMD void silu_range(const float* x, float* y, std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) y[i] = headrace::silu(x[i]);
+  for (std::int64_t i = 0; i < count; ++i) y[i] = element<Out>(activated<kActivation>(value(x[i])));
 }
 
-HEADRACE_SIMD void relu_backward_range(const float* x, const float* dy, float* dx, std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = x[i] > 0 ? dy[i] : 0.0F;
-}
-HEADRACE_SIMD void gelu_backward_range(const float* x, const float* dy, float* dx, std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * gelu_slope(x[i]);
-}
-HEADRACE_SIMD void silu_backward_range(const float* x, const float* dy, float* dx, std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * silu_slope(x[i]);
+template <typename In, typename Out>
+HEADRACE_INLINE void activate_as(Activation activation, const In* x, Out* y, std::int64_t count) {
+  switch (activation) {
+    case Activation::kNone: return activate_each<Activation::kNone>(x, y, count);
+    case Activation::kRelu: return activate_each<Activation::kRelu>(x, y, count);
+    case Activation::kGelu: return activate_each<Activation::kGelu>(x, y, count);
+    case Activation::kSilu: return activate_each<Activation::kSilu>(x, y, count);
+  }
 }
 
+HEADRACE_SIMD void activate_range(Activation activation, const float* x, float* y, std::int64_t count) {
+  activate_as(activation, x, y, count);
+}
+HEADRACE_SIMD void activate_range(Activation activation, const BFloat16* x, BFloat16* y, std::int64_t count) {
+  activate_as(activation, x, y, count);
+}
+HEADRACE_SIMD void activate_range(Activation activation, const float* x, BFloat16* y, std::int64_t count) {
+  activate_as(activation, x, y, count);
+}
+
+template <Activation kActivation, typename T>
+HEADRACE_INLINE void activate_each_backward(const T* x, const T* dy, T* dx, std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) {
+    dx[i] = element<T>(activation_gradient<kActivation>(value(x[i]), value(dy[i])));
+  }
+}
+
+template <typename T>
+HEADRACE_INLINE void activate_backward_as(Activation activation, const T* x, const T* dy, T* dx,
+                                          std::int64_t count) {
+  switch (activation) {
+    case Activation::kNone: return activate_each_backward<Activation::kNone>(x, dy, dx, count);
+    case Activation::kRelu: return activate_each_backward<Activation::kRelu>(x, dy, dx, count);
+    case Activation::kGelu: return activate_each_backward<Activation::kGelu>(x, dy, dx, count);
+    case Activation::kSilu: return activate_each_backward<Activation::kSilu>(x, dy, dx, count);
+  }
+}
+
+HEADRACE_SIMD void activate_backward_range(Activation activation, const float* x, const float* dy, float* dx,
+                                           std::int64_t count) {
+  activate_backward_as(activation, x, dy, dx, count);
+}
+HEADRACE_SIMD void activate_backward_range(Activation activation, const BFloat16* x, const BFloat16* dy,
+                                           BFloat16* dx, std::int64_t count) {
+  activate_backward_as(activation, x, dy, dx, count);
+}
+
+template <typename T>
+HEADRACE_INLINE void add_each(const T* a, const T* b, T* sum, std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) sum[i] = element<T>(value(a[i]) + value(b[i]));
+}
 HEADRACE_SIMD void add_range(const float* a, const float* b, float* sum, std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
+  add_each(a, b, sum, count);
+}
+HEADRACE_SIMD void add_range(const BFloat16* a, const BFloat16* b, BFloat16* sum, std::int64_t count) {
+  add_each(a, b, sum, count);
 }
 
-HEADRACE_SIMD void to_bf16_range(const float* x, std::uint16_t* y, std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) y[i] = headrace::to_bf16(x[i]);
-}
 HEADRACE_SIMD void round_to_bf16_range(const float* x, float* y, std::int64_t count) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) y[i] = headrace::round_to_bf16(x[i]);
 }
-HEADRACE_SIMD void from_bf16_range(const std::uint16_t* x, float* y, std::int64_t count) {
+HEADRACE_SIMD void from_bf16_range(const BFloat16* x, float* y, std::int64_t count) {
 #pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) y[i] = widened({x[i]});
+  for (std::int64_t i = 0; i < count; ++i) y[i] = widened(x[i]);
 }
 
 // Few channels (an image's 3) repeat within one vector: the coefficients are laid out once so that a block of
@@ -59,8 +89,8 @@ HEADRACE_SIMD void from_bf16_range(const std::uint16_t* x, float* y, std::int64_
 constexpr std::int64_t kBlock = 16;
 constexpr std::int64_t kNarrow = 8;
 
-template <typename T>
-HEADRACE_INLINE void scale_shift_narrow(const T* x, const float* scale, const float* shift, float* y,
+template <typename In, typename Out>
+HEADRACE_INLINE void scale_shift_narrow(const In* x, const float* scale, const float* shift, Out* y,
                                         std::int64_t rows, std::int64_t channels) {
   float scales[kBlock * kNarrow];
   float shifts[kBlock * kNarrow];
@@ -72,87 +102,80 @@ HEADRACE_INLINE void scale_shift_narrow(const T* x, const float* scale, const fl
   const std::int64_t count = rows * channels;
   std::int64_t i = 0;
   for (; i + length <= count; i += length) {
-    for (std::int64_t k = 0; k < length; ++k) y[i + k] = static_cast<float>(x[i + k]) * scales[k] + shifts[k];
+    for (std::int64_t k = 0; k < length; ++k) y[i + k] = element<Out>(value(x[i + k]) * scales[k] + shifts[k]);
   }
-  for (std::int64_t k = 0; i + k < count; ++k) y[i + k] = static_cast<float>(x[i + k]) * scales[k] + shifts[k];
+  for (std::int64_t k = 0; i + k < count; ++k) y[i + k] = element<Out>(value(x[i + k]) * scales[k] + shifts[k]);
 }
 
-template <typename T>
-HEADRACE_INLINE void scale_shift_rows(const T* x, const float* scale, const float* shift, float* y,
+template <typename In, typename Out>
+HEADRACE_INLINE void scale_shift_rows(const In* x, const float* scale, const float* shift, Out* y,
                                       std::int64_t rows, std::int64_t channels) {
   if (channels <= kNarrow) return scale_shift_narrow(x, scale, shift, y, rows, channels);
   for (std::int64_t row = 0; row < rows; ++row, x += channels, y += channels) {
-    for (std::int64_t c = 0; c < channels; ++c) y[c] = static_cast<float>(x[c]) * scale[c] + shift[c];
+    for (std::int64_t c = 0; c < channels; ++c) y[c] = element<Out>(value(x[c]) * scale[c] + shift[c]);
   }
 }
 
-HEADRACE_SIMD void scale_shift_range(const float* x, const float* scale, const float* shift, float* y,
-                                     std::int64_t rows, std::int64_t channels) {
-  scale_shift_rows(x, scale, shift, y, rows, channels);
-}
-HEADRACE_SIMD void scale_shift_range(const std::uint8_t* x, const float* scale, const float* shift, float* y,
-                                     std::int64_t rows, std::int64_t channels) {
-  scale_shift_rows(x, scale, shift, y, rows, channels);
-}
-
-template <typename T>
-void scale_shift_any(const T* x, const float* scale, const float* shift, float* y, std::int64_t rows,
-                     std::int64_t channels) {
-  parallel_ranges(rows, row_grain(channels), [=](std::int64_t begin, std::int64_t end) {
-    scale_shift_range(x + begin * channels, scale, shift, y + begin * channels, end - begin, channels);
-  });
-}
+#define HEADRACE_SCALE_SHIFT(In, Out)                                                               \
+  HEADRACE_SIMD void scale_shift_range(const In* x, const float* scale, const float* shift, Out* y, \
+                                       std::int64_t rows, std::int64_t channels) {                  \
+    scale_shift_rows(x, scale, shift, y, rows, channels);                                           \
+  }
+HEADRACE_SCALE_SHIFT(std::uint8_t, float)
+HEADRACE_SCALE_SHIFT(std::uint8_t, BFloat16)
+HEADRACE_SCALE_SHIFT(float, float)
+HEADRACE_SCALE_SHIFT(float, BFloat16)
+HEADRACE_SCALE_SHIFT(BFloat16, float)
+HEADRACE_SCALE_SHIFT(BFloat16, BFloat16)
+#undef HEADRACE_SCALE_SHIFT
 
 }  // namespace
 
-void activate(Activation activation, const float* x, float* y, std::int64_t count) {
+template <typename In, typename Out>
+void activate(Activation activation, const In* x, Out* y, std::int64_t count) {
+  if (activation == Activation::kNone && static_cast<const void*>(x) == y) return;
   parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
-    const std::int64_t length = end - begin;
-    switch (activation) {
-      case Activation::kNone:
-        if (y != x) std::memcpy(y + begin, x + begin, static_cast<std::size_t>(length) * sizeof(float));
-        return;
-      case Activation::kRelu: return relu_range(x + begin, y + begin, length);
-      case Activation::kGelu: return gelu_range(x + begin, y + begin, length);
-      case Activation::kSilu: return silu_range(x + begin, y + begin, length);
-    }
+    activate_range(activation, x + begin, y + begin, end - begin);
   });
 }
+template void activate(Activation, const float*, float*, std::int64_t);
+template void activate(Activation, const BFloat16*, BFloat16*, std::int64_t);
+template void activate(Activation, const float*, BFloat16*, std::int64_t);
 
-void activate_backward(Activation activation, const float* x, const float* dy, float* dx, std::int64_t count) {
+template <typename T>
+void activate_backward(Activation activation, const T* x, const T* dy, T* dx, std::int64_t count) {
+  if (activation == Activation::kNone && dx == dy) return;
   parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
-    const std::int64_t length = end - begin;
-    switch (activation) {
-      case Activation::kNone:
-        if (dx != dy) std::memcpy(dx + begin, dy + begin, static_cast<std::size_t>(length) * sizeof(float));
-        return;
-      case Activation::kRelu: return relu_backward_range(x + begin, dy + begin, dx + begin, length);
-      case Activation::kGelu: return gelu_backward_range(x + begin, dy + begin, dx + begin, length);
-      case Activation::kSilu: return silu_backward_range(x + begin, dy + begin, dx + begin, length);
-    }
+    activate_backward_range(activation, x + begin, dy + begin, dx + begin, end - begin);
   });
 }
+template void activate_backward(Activation, const float*, const float*, float*, std::int64_t);
+template void activate_backward(Activation, const BFloat16*, const BFloat16*, BFloat16*, std::int64_t);
 
-void add(const float* a, const float* b, float* sum, std::int64_t count) {
+template <typename T>
+void add(const T* a, const T* b, T* sum, std::int64_t count) {
   parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
     add_range(a + begin, b + begin, sum + begin, end - begin);
   });
 }
+template void add(const float*, const float*, float*, std::int64_t);
+template void add(const BFloat16*, const BFloat16*, BFloat16*, std::int64_t);
 
-void scale_shift(const float* x, const float* scale, const float* shift, float* y, std::int64_t rows,
+template <typename In, typename Out>
+void scale_shift(const In* x, const float* scale, const float* shift, Out* y, std::int64_t rows,
                  std::int64_t channels) {
-  scale_shift_any(x, scale, shift, y, rows, channels);
+  parallel_ranges(rows, row_grain(channels), [=](std::int64_t begin, std::int64_t end) {
+    scale_shift_range(x + begin * channels, scale, shift, y + begin * channels, end - begin, channels);
+  });
 }
+template void scale_shift(const std::uint8_t*, const float*, const float*, float*, std::int64_t, std::int64_t);
+template void scale_shift(const std::uint8_t*, const float*, const float*, BFloat16*, std::int64_t, std::int64_t);
+template void scale_shift(const float*, const float*, const float*, float*, std::int64_t, std::int64_t);
+template void scale_shift(const float*, const float*, const float*, BFloat16*, std::int64_t, std::int64_t);
+template void scale_shift(const BFloat16*, const float*, const float*, float*, std::int64_t, std::int64_t);
+template void scale_shift(const BFloat16*, const float*, const float*, BFloat16*, std::int64_t, std::int64_t);
 
-void scale_shift(const std::uint8_t* x, const float* scale, const float* shift, float* y, std::int64_t rows,
-                 std::int64_t channels) {
-  scale_shift_any(x, scale, shift, y, rows, channels);
-}
-
-void to_bf16(const float* x, std::uint16_t* y, std::int64_t count) {
-  parallel_ranges(count, kGrain,
-                  [=](std::int64_t begin, std::int64_t end) { to_bf16_range(x + begin, y + begin, end - begin); });
-}
+void to_bf16(const float* x, BFloat16* y, std::int64_t count) { activate(Activation::kNone, x, y, count); }
 
 void round_to_bf16(const float* x, float* y, std::int64_t count) {
   parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
@@ -160,7 +183,7 @@ void round_to_bf16(const float* x, float* y, std::int64_t count) {
   });
 }
 
-void from_bf16(const std::uint16_t* x, float* y, std::int64_t count) {
+void from_bf16(const BFloat16* x, float* y, std::int64_t count) {
   parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
     from_bf16_range(x + begin, y + begin, end - begin);
   });

@@ -1,28 +1,33 @@
-// Functions of one element, over ranges of any length. Private to the CPU backend.
+// Functions of one element, over ranges of any length; In, Out and T are float or BFloat16. Private to the CPU
+// backend.
 #pragma once
 
 #include <cstdint>
 
+#include "headrace/devices/base/bf16.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cpu {
 
 // y may be x. kNone copies.
-void activate(Activation activation, const float* x, float* y, std::int64_t count);
+template <typename In, typename Out>
+void activate(Activation activation, const In* x, Out* y, std::int64_t count);  // not from BFloat16 to float
 // dx may be dy.
-void activate_backward(Activation activation, const float* x, const float* dy, float* dx, std::int64_t count);
+template <typename T>
+void activate_backward(Activation activation, const T* x, const T* dy, T* dx, std::int64_t count);
 // sum may be a or b.
-void add(const float* a, const float* b, float* sum, std::int64_t count);
+template <typename T>
+void add(const T* a, const T* b, T* sum, std::int64_t count);
 
-// y = x * scale[c] + shift[c] over rows of `channels`. y may be x.
-void scale_shift(const float* x, const float* scale, const float* shift, float* y, std::int64_t rows,
-                 std::int64_t channels);
-void scale_shift(const std::uint8_t* x, const float* scale, const float* shift, float* y, std::int64_t rows,
+// y = x * scale[c] + shift[c] over rows of `channels`. x may be std::uint8_t, and of another type than y; y may be
+// x.
+template <typename In, typename Out>
+void scale_shift(const In* x, const float* scale, const float* shift, Out* y, std::int64_t rows,
                  std::int64_t channels);
 
 // bf16 values nearest to x: packed, and widened to f32 again. And packed ones widened.
-void to_bf16(const float* x, std::uint16_t* y, std::int64_t count);
+void to_bf16(const float* x, BFloat16* y, std::int64_t count);
 void round_to_bf16(const float* x, float* y, std::int64_t count);
-void from_bf16(const std::uint16_t* x, float* y, std::int64_t count);
+void from_bf16(const BFloat16* x, float* y, std::int64_t count);
 
 }  // namespace headrace::cpu

@@ -1,6 +1,5 @@
 #include "headrace/devices/cpu/onednn_conv.h"
 
-#include "headrace/devices/cpu/elementwise.h"
 #include "headrace/devices/cpu/transpose_weights.h"
 
 namespace headrace {
@@ -22,24 +21,29 @@ void add_reorder(OneDnnProgram& program, const OneDnnPlan& plan, const memory::d
 // The weights in the primitive's layout and type.
 Place add_weights(OneDnnProgram& program, const OneDnn& onednn, const OneDnnPlan& plan, const ConvShape& shape,
                   Place weights) {
-  const Place rounded = add_input(program, onednn, shape.options.precision, weights, shape.weights_elements());
+  const Place rounded = add_input(program, onednn, shape.options.precision, {weights}, shape.weights_elements());
   if (!plan.reorder) return rounded;
   const Place own = program.reserve(plan.weights.get_size());
   add_reorder(program, plan, plan.plain, rounded, plan.weights, own);
   return own;
 }
 
-void add_forward(OneDnnProgram& program, OneDnn& onednn, const WantedConv& wanted, Place x, Place weights,
-                 float* y) {
-  const auto plan = conv_plan(onednn, wanted);
+void add_forward(OneDnnProgram& program, OneDnn& onednn, WantedConv wanted, const Operand& x, Place weights,
+                 const Operand& y) {
   const ConvShape& shape = wanted.shape;
-  const Place source = add_input(program, onednn, shape.options.precision, x, shape.x_elements());
+  const Precision precision = shape.options.precision;
+  const Place source = add_input(program, onednn, precision, x, shape.x_elements());
+  const Result result(program, onednn, precision, y, shape.y_elements(), wanted.activation);
+  wanted.type = input_type(onednn, precision);
+  wanted.result = result.type();
+  const auto plan = conv_plan(onednn, wanted);
   const Place own = add_weights(program, onednn, *plan, shape, weights);
   program.add(plan->primitive, {{DNNL_ARG_SRC, plan->source, source},
                                 {DNNL_ARG_WEIGHTS, plan->weights, own},
                                 {DNNL_ARG_BIAS, plan->bias, {.pointer = const_cast<float*>(wanted.bias)}},
-                                {DNNL_ARG_DST, plan->result, {.pointer = y}},
+                                {DNNL_ARG_DST, plan->result, result.place()},
                                 scratchpad(program, plan->scratchpad)});
+  result.finish(program);
 }
 
 // The convolution of dy that gives dx, where the stride is 1 and no padding exceeds the kernel.
@@ -68,8 +72,8 @@ bool can_transpose(const ConvShape& s) {
   return s.options.stride == 1 && o.pad_top >= 0 && o.pad_left >= 0 && o.pad_bottom >= 0 && o.pad_right >= 0;
 }
 
-void add_transposed(OneDnnProgram& program, OneDnn& onednn, const ConvShape& shape, float* dy,
-                    const float* weights, float* dx) {
+void add_transposed(OneDnnProgram& program, OneDnn& onednn, const ConvShape& shape, const Operand& dy,
+                    const float* weights, const Operand& dx) {
   const Place flipped = program.reserve(static_cast<std::size_t>(shape.weights_elements()) * sizeof(float));
   program.add([=, from = cpu::KernelShape{.outputs = shape.outputs,
                                           .height = shape.kernel_height,
@@ -77,52 +81,52 @@ void add_transposed(OneDnnProgram& program, OneDnn& onednn, const ConvShape& sha
                                           .channels = shape.channels}](std::byte* workspace) {
     cpu::transpose_weights(from, weights, static_cast<float*>(flipped.in(workspace)));
   });
-  const WantedConv wanted{.shape = transposed(shape), .type = input_type(onednn, shape.options.precision)};
-  add_forward(program, onednn, wanted, {.pointer = dy}, flipped, dx);
+  add_forward(program, onednn, {.shape = transposed(shape)}, dy, flipped, dx);
 }
 
 }  // namespace
 
-BoundKernel conv_forward(OneDnn& onednn, const ConvShape& shape, float* x, float* weights, float* bias, float* y,
-                         Activation activation) {
+BoundKernel conv_forward(OneDnn& onednn, const ConvShape& shape, const Operand& x, float* weights, float* bias,
+                         const Operand& y, Activation activation) {
   auto program = std::make_shared<OneDnnProgram>(onednn);
-  const WantedConv wanted{
-      .shape = shape, .type = input_type(onednn, shape.options.precision), .activation = activation, .bias = bias};
-  add_forward(*program, onednn, wanted, {.pointer = x}, {.pointer = weights}, y);
-  if (needs_pass(activation)) {
-    program->add([=, count = shape.y_elements()](std::byte*) { cpu::activate(activation, y, y, count); });
-  }
+  const WantedConv wanted{.shape = shape, .activation = activation, .bias = bias};
+  add_forward(*program, onednn, wanted, x, {.pointer = weights}, y);
   return program;
 }
 
-BoundKernel conv_backward_data(OneDnn& onednn, const ConvShape& shape, float* dy, float* weights, float* dx) {
+BoundKernel conv_backward_data(OneDnn& onednn, const ConvShape& shape, const Operand& dy, float* weights,
+                               const Operand& dx) {
   auto program = std::make_shared<OneDnnProgram>(onednn);
   if (can_transpose(shape)) {
     add_transposed(*program, onednn, shape, dy, weights, dx);
     return program;
   }
-  const auto plan = conv_plan(
-      onednn,
-      {.pass = ConvPass::kBackwardData, .shape = shape, .type = input_type(onednn, shape.options.precision)});
-  const Place from = add_input(*program, onednn, shape.options.precision, {.pointer = dy}, shape.y_elements());
+  const Precision precision = shape.options.precision;
+  const Place from = add_input(*program, onednn, precision, dy, shape.y_elements());
+  const Result result(*program, onednn, precision, dx, shape.x_elements());
+  const auto plan = conv_plan(onednn, {.pass = ConvPass::kBackwardData,
+                                       .shape = shape,
+                                       .type = input_type(onednn, precision),
+                                       .result = result.type()});
   const Place own = add_weights(*program, onednn, *plan, shape, {.pointer = weights});
   program->add(plan->primitive, {{DNNL_ARG_DIFF_DST, plan->result, from},
                                  {DNNL_ARG_WEIGHTS, plan->weights, own},
-                                 {DNNL_ARG_DIFF_SRC, plan->source, {.pointer = dx}},
+                                 {DNNL_ARG_DIFF_SRC, plan->source, result.place()},
                                  scratchpad(*program, plan->scratchpad)});
+  result.finish(*program);
   return program;
 }
 
-BoundKernel conv_backward_weights(OneDnn& onednn, const ConvShape& shape, float* x, float* dy, float* dweights,
-                                  float* dbias) {
+BoundKernel conv_backward_weights(OneDnn& onednn, const ConvShape& shape, const Operand& x, const Operand& dy,
+                                  float* dweights, float* dbias) {
   auto program = std::make_shared<OneDnnProgram>(onednn);
   const auto plan = conv_plan(onednn, {.pass = ConvPass::kBackwardWeights,
                                        .shape = shape,
                                        .type = input_type(onednn, shape.options.precision),
                                        .bias = dbias});
   const Precision precision = shape.options.precision;
-  const Place source = add_input(*program, onednn, precision, {.pointer = x}, shape.x_elements());
-  const Place from = add_input(*program, onednn, precision, {.pointer = dy}, shape.y_elements());
+  const Place source = add_input(*program, onednn, precision, x, shape.x_elements());
+  const Place from = add_input(*program, onednn, precision, dy, shape.y_elements());
   const Place user{.pointer = dweights};
   const Place own = plan->reorder ? program->reserve(plan->weights.get_size()) : user;
   program->add(plan->primitive, {{DNNL_ARG_SRC, plan->source, source},

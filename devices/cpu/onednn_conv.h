@@ -7,8 +7,10 @@
 namespace headrace {
 
 // `bias` and `dbias` may be null.
-BoundKernel conv_forward(OneDnn&, const ConvShape&, float* x, float* weights, float* bias, float* y, Activation);
-BoundKernel conv_backward_data(OneDnn&, const ConvShape&, float* dy, float* weights, float* dx);
-BoundKernel conv_backward_weights(OneDnn&, const ConvShape&, float* x, float* dy, float* dweights, float* dbias);
+BoundKernel conv_forward(OneDnn&, const ConvShape&, const Operand& x, float* weights, float* bias,
+                         const Operand& y, Activation);
+BoundKernel conv_backward_data(OneDnn&, const ConvShape&, const Operand& dy, float* weights, const Operand& dx);
+BoundKernel conv_backward_weights(OneDnn&, const ConvShape&, const Operand& x, const Operand& dy, float* dweights,
+                                  float* dbias);
 
 }  // namespace headrace

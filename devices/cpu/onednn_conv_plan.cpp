@@ -54,7 +54,7 @@ constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 Forward::primitive_desc choose_forward(const OneDnn& onednn, const WantedConv& wanted, const Geometry& g) {
   constexpr auto kind = dnnl::prop_kind::forward_training;
   const memory::desc x = image(g.x, wanted.type), weights = any_weights(g.weights, wanted.type),
-                     y = image(g.y, kF32);
+                     y = image(g.y, wanted.result);
   const Forward::desc description =
       wanted.has_bias()
           ? Forward::desc(kind, kDirect, x, weights, bias_vector(wanted, g), y, g.stride, g.pad_begin, g.pad_end)
@@ -69,7 +69,7 @@ Forward::primitive_desc hint(const OneDnn& onednn, const WantedConv& wanted, con
 
 BackwardData::primitive_desc choose_backward_data(const OneDnn& onednn, const WantedConv& wanted,
                                                   const Geometry& g) {
-  const BackwardData::desc description(kDirect, image(g.x, kF32), any_weights(g.weights, wanted.type),
+  const BackwardData::desc description(kDirect, image(g.x, wanted.result), any_weights(g.weights, wanted.type),
                                        image(g.y, wanted.type), g.stride, g.pad_begin, g.pad_end);
   return {description, attributes(), onednn.engine(), hint(onednn, wanted, g)};
 }
@@ -125,8 +125,8 @@ OneDnnPlan make_plan(const OneDnn& onednn, const WantedConv& wanted) {
     plan.plain = plain_weights(g.weights, wanted.type);
     set_reorder(onednn, plan, plan.plain, plan.weights);
   }
-  plan.source = image(g.x, wanted.pass == ConvPass::kBackwardData ? kF32 : wanted.type);
-  plan.result = image(g.y, wanted.pass == ConvPass::kForward ? kF32 : wanted.type);
+  plan.source = image(g.x, wanted.pass == ConvPass::kBackwardData ? wanted.result : wanted.type);
+  plan.result = image(g.y, wanted.pass == ConvPass::kForward ? wanted.result : wanted.type);
   plan.bias = bias_vector(wanted, g);
   return plan;
 }
@@ -152,6 +152,7 @@ std::shared_ptr<const OneDnnPlan> conv_plan(OneDnn& onednn, const WantedConv& wa
                         o.pad_bottom,
                         o.pad_right,
                         static_cast<std::int64_t>(wanted.type),
+                        static_cast<std::int64_t>(wanted.result),
                         wanted.activation == Activation::kRelu,
                         wanted.has_bias()};
   return onednn.plan(key, [&] { return make_plan(onednn, wanted); });

@@ -29,7 +29,8 @@ enum class ConvPass : std::int64_t { kForward = 1, kBackwardData = 2, kBackwardW
 struct WantedConv {
   ConvPass pass = ConvPass::kForward;
   ConvShape shape;
-  dnnl::memory::data_type type = dnnl::memory::data_type::f32;
+  dnnl::memory::data_type type = dnnl::memory::data_type::f32;    // of what it reads
+  dnnl::memory::data_type result = dnnl::memory::data_type::f32;  // of the activations that it writes
   Activation activation = Activation::kNone;
   const float* bias = nullptr;  // or where its gradient goes
 

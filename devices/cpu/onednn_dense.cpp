@@ -1,7 +1,7 @@
 #include "headrace/devices/cpu/onednn_dense.h"
 
+#include "headrace/devices/base/bf16.h"
 #include "headrace/devices/cpu/column_sums.h"
-#include "headrace/devices/cpu/elementwise.h"
 #include "headrace/devices/cpu/onednn_product.h"
 
 // Why matmul, in GFLOP/s on one thread of an Ice Lake core (f32, rows x inputs x outputs; forward / backward data
@@ -13,50 +13,68 @@
 // It also takes the bias and the ReLU, and bf16, in the same call.
 
 namespace headrace {
+namespace {
 
-BoundKernel dense_forward(OneDnn& onednn, const DenseShape& shape, float* x, float* weights, float* bias, float* y,
-                          Activation activation) {
+void add_column_sums(OneDnnProgram& program, const Operand& dy, float* dbias, const DenseShape& shape) {
+  if (dbias == nullptr) return;
+  program.add([=, rows = shape.rows, columns = shape.outputs](std::byte* workspace) {
+    const void* from = dy.place.in(workspace);
+    if (dy.type == DType::kBF16) return cpu::column_sums(static_cast<const BFloat16*>(from), dbias, rows, columns);
+    cpu::column_sums(static_cast<const float*>(from), dbias, rows, columns);
+  });
+}
+
+}  // namespace
+
+BoundKernel dense_forward(OneDnn& onednn, const DenseShape& shape, const Operand& x, float* weights, float* bias,
+                          const Operand& y, Activation activation) {
   auto program = std::make_shared<OneDnnProgram>(onednn);
-  const Place a = add_input(*program, onednn, shape.precision, {.pointer = x}, shape.rows * shape.inputs);
-  const Place b = add_input(*program, onednn, shape.precision, {.pointer = weights}, shape.outputs * shape.inputs);
+  const Place a = add_input(*program, onednn, shape.precision, x, shape.rows * shape.inputs);
+  const Place b =
+      add_input(*program, onednn, shape.precision, {{.pointer = weights}}, shape.outputs * shape.inputs);
+  const Result result(*program, onednn, shape.precision, y, shape.rows * shape.outputs, activation);
   const Product product{.m = shape.rows,
                         .k = shape.inputs,
                         .n = shape.outputs,
                         .b = Layout::kColumns,
                         .type = input_type(onednn, shape.precision),
+                        .result = result.type(),
                         .activation = activation,
                         .bias = bias};
-  add_product(*program, onednn, product, a, b, {.pointer = y});
-  if (needs_pass(activation)) {
-    program->add([=, count = shape.rows * shape.outputs](std::byte*) { cpu::activate(activation, y, y, count); });
-  }
+  add_product(*program, onednn, product, a, b, result.place());
+  result.finish(*program);
   return program;
 }
 
-BoundKernel dense_backward_data(OneDnn& onednn, const DenseShape& shape, float* dy, float* weights, float* dx) {
+BoundKernel dense_backward_data(OneDnn& onednn, const DenseShape& shape, const Operand& dy, float* weights,
+                                const Operand& dx) {
   auto program = std::make_shared<OneDnnProgram>(onednn);
-  const Place a = add_input(*program, onednn, shape.precision, {.pointer = dy}, shape.rows * shape.outputs);
-  const Place b = add_input(*program, onednn, shape.precision, {.pointer = weights}, shape.outputs * shape.inputs);
-  const Product product{
-      .m = shape.rows, .k = shape.outputs, .n = shape.inputs, .type = input_type(onednn, shape.precision)};
-  add_product(*program, onednn, product, a, b, {.pointer = dx});
+  const Place a = add_input(*program, onednn, shape.precision, dy, shape.rows * shape.outputs);
+  const Place b =
+      add_input(*program, onednn, shape.precision, {{.pointer = weights}}, shape.outputs * shape.inputs);
+  const Result result(*program, onednn, shape.precision, dx, shape.rows * shape.inputs);
+  const Product product{.m = shape.rows,
+                        .k = shape.outputs,
+                        .n = shape.inputs,
+                        .type = input_type(onednn, shape.precision),
+                        .result = result.type()};
+  add_product(*program, onednn, product, a, b, result.place());
+  result.finish(*program);
   return program;
 }
 
-BoundKernel dense_backward_weights(OneDnn& onednn, const DenseShape& shape, float* x, float* dy, float* dweights,
-                                   float* dbias) {
+BoundKernel dense_backward_weights(OneDnn& onednn, const DenseShape& shape, const Operand& x, const Operand& dy,
+                                   float* dweights, float* dbias) {
   auto program = std::make_shared<OneDnnProgram>(onednn);
-  const Place a = add_input(*program, onednn, shape.precision, {.pointer = dy}, shape.rows * shape.outputs);
-  const Place b = add_input(*program, onednn, shape.precision, {.pointer = x}, shape.rows * shape.inputs);
+  const Place a = add_input(*program, onednn, shape.precision, dy, shape.rows * shape.outputs);
+  const Place b = add_input(*program, onednn, shape.precision, x, shape.rows * shape.inputs);
   const Product product{.m = shape.outputs,
                         .k = shape.rows,
                         .n = shape.inputs,
                         .a = Layout::kColumns,
                         .type = input_type(onednn, shape.precision)};
   add_product(*program, onednn, product, a, b, {.pointer = dweights});
-  if (dbias != nullptr) {
-    program->add([=](std::byte*) { cpu::column_sums(dy, dbias, shape.rows, shape.outputs); });
-  }
+  add_column_sums(*program, dy, dbias, shape);
   return program;
 }
 

@@ -14,8 +14,10 @@ struct DenseShape {
 };
 
 // `bias` and `dbias` may be null.
-BoundKernel dense_forward(OneDnn&, const DenseShape&, float* x, float* weights, float* bias, float* y, Activation);
-BoundKernel dense_backward_data(OneDnn&, const DenseShape&, float* dy, float* weights, float* dx);
-BoundKernel dense_backward_weights(OneDnn&, const DenseShape&, float* x, float* dy, float* dweights, float* dbias);
+BoundKernel dense_forward(OneDnn&, const DenseShape&, const Operand& x, float* weights, float* bias,
+                          const Operand& y, Activation);
+BoundKernel dense_backward_data(OneDnn&, const DenseShape&, const Operand& dy, float* weights, const Operand& dx);
+BoundKernel dense_backward_weights(OneDnn&, const DenseShape&, const Operand& x, const Operand& dy,
+                                   float* dweights, float* dbias);
 
 }  // namespace headrace

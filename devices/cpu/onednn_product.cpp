@@ -14,7 +14,7 @@ OneDnnPlan make_plan(const OneDnn& onednn, const Product& product) {
   OneDnnPlan plan;
   plan.source = matrix(product.m, product.k, product.type, product.a);
   plan.weights = matrix(product.k, product.n, product.type, product.b);
-  plan.result = matrix(product.m, product.n, f32, Layout::kRows);
+  plan.result = matrix(product.m, product.n, product.result, Layout::kRows);
   if (product.bias != nullptr) plan.bias = matrix(1, product.n, f32, Layout::kRows);
   const dnnl::matmul::desc description =
       product.bias != nullptr ? dnnl::matmul::desc(plan.source, plan.weights, plan.bias, plan.result)
@@ -35,6 +35,7 @@ void add_product(OneDnnProgram& program, OneDnn& onednn, const Product& product,
                         static_cast<std::int64_t>(product.a),
                         static_cast<std::int64_t>(product.b),
                         static_cast<std::int64_t>(product.type),
+                        static_cast<std::int64_t>(product.result),
                         product.activation == Activation::kRelu,
                         product.bias != nullptr};
   const auto plan = onednn.plan(key, [&] { return make_plan(onednn, product); });

@@ -13,8 +13,9 @@ enum class Layout : std::int64_t { kRows, kColumns };  // the storage order of a
 struct Product {
   std::int64_t m = 0, k = 0, n = 0;
   Layout a = Layout::kRows, b = Layout::kRows;
-  dnnl::memory::data_type type = dnnl::memory::data_type::f32;  // of a and b; the result is f32
-  Activation activation = Activation::kNone;                    // done where it is kRelu, others are left out
+  dnnl::memory::data_type type = dnnl::memory::data_type::f32;    // of a and b
+  dnnl::memory::data_type result = dnnl::memory::data_type::f32;  // of the result
+  Activation activation = Activation::kNone;                      // done where it is kRelu, others are left out
   const float* bias = nullptr;
 };
 

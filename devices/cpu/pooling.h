@@ -14,13 +14,16 @@ struct PoolGeometry {
   std::int64_t out_width() const noexcept { return (width - window) / stride + 1; }
 };
 
-void max_pool_forward(const PoolGeometry& geometry, const float* x, float* y, std::uint8_t* argmax);
-void max_pool_backward(const PoolGeometry& geometry, const float* dy, const std::uint8_t* argmax, float* dx);
+// T is float or BFloat16.
+template <typename T>
+void max_pool_forward(const PoolGeometry& geometry, const T* x, T* y, std::uint8_t* argmax);
+template <typename T>
+void max_pool_backward(const PoolGeometry& geometry, const T* dy, const std::uint8_t* argmax, T* dx);
 
 // x (images, pixels, channels), y (images, channels).
-void global_average_forward(const float* x, float* y, std::int64_t images, std::int64_t pixels,
-                            std::int64_t channels);
-void global_average_backward(const float* dy, float* dx, std::int64_t images, std::int64_t pixels,
-                             std::int64_t channels);
+template <typename T>
+void global_average_forward(const T* x, T* y, std::int64_t images, std::int64_t pixels, std::int64_t channels);
+template <typename T>
+void global_average_backward(const T* dy, T* dx, std::int64_t images, std::int64_t pixels, std::int64_t channels);
 
 }  // namespace headrace::cpu

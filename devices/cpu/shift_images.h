@@ -11,6 +11,8 @@ struct ImageGeometry {
   std::int64_t images = 0, height = 0, width = 0, channels = 0;
 };
 
-void shift_images(const ImageGeometry& geometry, const float* x, const ImageShift& shift, float* y);
+// T is float or BFloat16.
+template <typename T>
+void shift_images(const ImageGeometry& geometry, const T* x, const ImageShift& shift, T* y);
 
 }  // namespace headrace::cpu

@@ -3,7 +3,7 @@
 //
 // Inside a HEADRACE_SIMD function call only HEADRACE_INLINE ones (anything else, even std::sqrt or std::bit_cast,
 // is compiled for the oldest generation and keeps the loop scalar), and no lambdas. Multiplications and additions
-// are not contracted (-std=c++20), so all three give the same bits.
+// are not contracted (-ffp-contract=off), so all three give the same bits.
 #pragma once
 
 // Under sanitizers the choice would run before their runtime is ready, so there is none.

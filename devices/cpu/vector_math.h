@@ -90,7 +90,6 @@ HEADRACE_INLINE float activation_gradient(float x, float dy) noexcept {
 }
 
 // x rounded to the nearest bf16, ties to even, as an f32. NaN stays NaN.
-HEADRACE_INLINE std::uint16_t to_bf16(float x) noexcept { return nearest_bf16(x).bits; }
 HEADRACE_INLINE float round_to_bf16(float x) noexcept { return widened(nearest_bf16(x)); }
 
 }  // namespace headrace

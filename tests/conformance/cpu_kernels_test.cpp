@@ -1,6 +1,11 @@
 // The CPU's kernels against the suites of Kernels.
+#include "headrace/devices/cpu/cpu_kernels.h"
+
+#include "headrace/devices/cpu/cpu_device.h"
+#include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/devices/registry.h"
 #include "headrace/tests/conformance/kernels_suite.h"
+#include "headrace/tests/support/discrete_device.h"
 
 namespace headrace::test {
 namespace {
@@ -11,6 +16,28 @@ struct CpuKernelsTarget {
   static double slack() { return 1; }
 };
 
+// With bf16 products made in the way that this processor would not choose.
+class OtherProducts final : public DiscreteDevice {
+ public:
+  explicit OtherProducts(std::unique_ptr<Device> cpu)
+      : DiscreteDevice(std::move(cpu)),
+        kernels_(create_cpu_kernels(dynamic_cast<CpuDevice&>(inner()),
+                                    has_amx_bf16() ? Bf16Products::kRounded : Bf16Products::kNative)) {}
+
+  Kernels* kernels() noexcept override { return kernels_.get(); }
+
+ private:
+  std::unique_ptr<Kernels> kernels_;
+};
+
+struct OtherProductsTarget {
+  static std::string absent() {
+    return has_avx512() ? std::string() : "oneDNN makes bf16 products from AVX-512 on";
+  }
+  static DeviceGroup open() { return devices_of<OtherProducts>(1); }
+  static double slack() { return 1; }
+};
+
 }  // namespace
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsBatchNormSuite, CpuKernelsTarget);
@@ -18,9 +45,13 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsConvSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsDenseSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsElementwiseSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsFusedNormSuite, CpuKernelsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsHalfSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsMuonSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsPoolingSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsTrainingSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsViewsSuite, CpuKernelsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(CpuOtherProducts, KernelsConvSuite, OtherProductsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(CpuOtherProducts, KernelsDenseSuite, OtherProductsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(CpuOtherProducts, KernelsHalfSuite, OtherProductsTarget);
 
 }  // namespace headrace::test

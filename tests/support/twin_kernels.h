@@ -1,6 +1,6 @@
 // A GPU's kernels on the host: Headrace's own are the very work of the CUDA kernels (host_launcher.h), products
 // are the CPU's with f32 temporaries for bf16 activations, rounded once. In bf16 precision it wants activations in
-// bf16, as a GPU does.
+// bf16, as a GPU and a CPU do.
 #pragma once
 
 #include <deque>

@@ -1,0 +1,26 @@
+// An activation's element as the loops of the CPU kernels take it: f32, or bf16 that is widened when it is read
+// and rounded when it is written. Private to the CPU backend.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "headrace/devices/base/bf16.h"
+#include "headrace/devices/cpu/simd.h"
+
+namespace headrace::cpu {
+
+HEADRACE_INLINE float value(std::uint8_t x) noexcept { return static_cast<float>(x); }
+HEADRACE_INLINE float value(float x) noexcept { return x; }
+HEADRACE_INLINE float value(BFloat16 x) noexcept { return widened(x); }
+
+template <typename T>
+HEADRACE_INLINE T element(float x) noexcept {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    return nearest_bf16(x);
+  } else {
+    return x;
+  }
+}
+
+}  // namespace headrace::cpu
