@@ -173,7 +173,8 @@ void add_train_command(CLI::App& program) {
   options->common.add_to(*command);
   command
       ->add_option("--precision", options->precision,
-                   "of products, sums being f32: auto, f32 or bf16; auto: bf16 where the device has units for it")
+                   "of products and activations, sums being f32: auto, f32 or bf16; auto: bf16 where the device "
+                   "has units for it")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}));
   command->add_option("--steps-per-epoch", options->steps_per_epoch,
                       "optimizer steps an epoch; 0: one pass over the data");

@@ -10,6 +10,7 @@
 #include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/devices/cpu/cpu_stream.h"
 #include "headrace/devices/cpu/dropout.h"
+#include "headrace/devices/cpu/element.h"
 #include "headrace/devices/cpu/elementwise.h"
 #include "headrace/devices/cpu/flush_denormals.h"
 #include "headrace/devices/cpu/loss.h"
@@ -52,14 +53,9 @@ constexpr auto kHalf = check::Half::kAccepted;
 
 Operand operand(const TensorView& view) noexcept { return {.place = {.pointer = view.data}, .type = view.dtype}; }
 
-// Calls function(T{}) with the type of an activation's elements.
 template <typename Function>
 void with_type(const TensorView& view, const Function& function) {
-  if (view.dtype == DType::kBF16) {
-    function(BFloat16{});
-  } else {
-    function(float{});
-  }
+  cpu::with_type(view.dtype, function);
 }
 
 cpu::ParameterArena arena_of(const TensorView& parameters, const TensorView& gradients, std::int64_t begin,

@@ -23,4 +23,14 @@ HEADRACE_INLINE T element(float x) noexcept {
   }
 }
 
+// Calls function(T{}) with the type of an activation's elements.
+template <typename Function>
+void with_type(DType type, const Function& function) {
+  if (type == DType::kBF16) {
+    function(BFloat16{});
+  } else {
+    function(float{});
+  }
+}
+
 }  // namespace headrace::cpu

@@ -1,7 +1,7 @@
 #include "headrace/devices/cpu/onednn_dense.h"
 
-#include "headrace/devices/base/bf16.h"
 #include "headrace/devices/cpu/column_sums.h"
+#include "headrace/devices/cpu/element.h"
 #include "headrace/devices/cpu/onednn_product.h"
 
 // Why matmul, in GFLOP/s on one thread of an Ice Lake core (f32, rows x inputs x outputs; forward / backward data
@@ -18,9 +18,9 @@ namespace {
 void add_column_sums(OneDnnProgram& program, const Operand& dy, float* dbias, const DenseShape& shape) {
   if (dbias == nullptr) return;
   program.add([=, rows = shape.rows, columns = shape.outputs](std::byte* workspace) {
-    const void* from = dy.place.in(workspace);
-    if (dy.type == DType::kBF16) return cpu::column_sums(static_cast<const BFloat16*>(from), dbias, rows, columns);
-    cpu::column_sums(static_cast<const float*>(from), dbias, rows, columns);
+    cpu::with_type(dy.type, [&]<typename T>(T) {
+      cpu::column_sums(static_cast<const T*>(dy.place.in(workspace)), dbias, rows, columns);
+    });
   });
 }
 

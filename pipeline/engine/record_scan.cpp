@@ -60,7 +60,7 @@ class RecordScan::Running {
   std::size_t threads_ = 0;  // by mutex_
 };
 
-// As many as the system allows, up to `most`; throws std::system_error where it allows none.
+// As many as the system allows, up to `most`; throws why where it allows none.
 std::vector<EngineThread> RecordScan::start(const std::shared_ptr<RecordScan>& scan, std::size_t most,
                                             const std::shared_ptr<Running>& running) {
   std::vector<EngineThread> threads;
@@ -72,7 +72,7 @@ std::vector<EngineThread> RecordScan::start(const std::shared_ptr<RecordScan>& s
         scan->work(state);
         running->leave();
       });
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
       running->leave();
       if (threads.empty()) throw;
       break;

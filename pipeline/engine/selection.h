@@ -20,8 +20,8 @@ class Selection {
   const RecordFilter& filter() const noexcept { return filter_; }
   // The positions, among those of the index stages that stay before the filter, whose record is kept; what could
   // not be read or judged is. The first call, of this or of unjudged(), reads every record of them. It throws the
-  // ConfigError of the function and what no record is to blame for, as running out of memory, and a later call
-  // then tries again.
+  // ConfigError of the function, what no record is to blame for, as running out of memory, and Error(kTimeout) as
+  // RecordScan does; a later call then tries again.
   const BitSelect& kept() const { return result().kept; }
   // The records that could not be read or judged, by their number in the source of `before`. They are never tried
   // again.

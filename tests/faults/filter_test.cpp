@@ -3,23 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <fstream>
 #include <functional>
 #include <mutex>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
 
-#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/rng.h"
 #include "headrace/pipeline/combine.h"
+#include "headrace/tests/faults/given_stream.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/blocker.h"
 #include "headrace/tests/support/bytes.h"
 #include "headrace/tests/support/temp_folder.h"
 
@@ -29,11 +26,12 @@ namespace {
 using test::Bytes;
 using test::cpu_replicas;
 using test::FakeSource;
+using test::GivenStream;
+using test::Records;
+using test::stream_of;
 using test::TempFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-using Records = std::vector<std::uint64_t>;
 
 constexpr std::uint64_t kRecords = 60;
 // The filter would leave out the first, and keep the others.
@@ -75,31 +73,8 @@ LoaderOptions options(OnError on_error, int threads = 2, std::uint64_t epochs = 
   return {.seed = 3, .epochs = epochs, .threads = threads, .errors = {.on_error = on_error, .most_bad = 1}};
 }
 
-// What one replica is given.
-struct Stream {
-  Records good;
-  std::vector<BadRecord> bad;
-
-  Records bad_records() const {
-    Records records;
-    for (const BadRecord& one : bad) records.push_back(one.record);
-    return records;
-  }
-};
-
-Stream stream_of(const Dataset& dataset, const LoaderOptions& with) {
-  DeviceGroup devices = cpu_replicas(1);
-  Loader loader(dataset, devices, with);
-  Stream stream;
-  while (const auto batch = loader.next()) {
-    stream.good.insert(stream.good.end(), batch->records().begin(), batch->records().end());
-    stream.bad.insert(stream.bad.end(), batch->bad_records().begin(), batch->bad_records().end());
-  }
-  return stream;
-}
-
 // Of one epoch in which bad records are skipped.
-Stream skipping(const Dataset& dataset, int threads = 2) {
+GivenStream skipping(const Dataset& dataset, int threads = 2) {
   return stream_of(dataset.batch({.global = 5}), options(OnError::kSkip, threads, 1));
 }
 
@@ -188,7 +163,7 @@ TEST(FilterFaults, SkippedOnesStaySkippedThoughTheyCouldBeReadNow) {
     if (is_wanted(record) && record != kThrowing && !kUnreadable.contains(record)) good.push_back(record);
   }
   for (int loader = 0; loader < 2; ++loader) {
-    const Stream stream = skipping(dataset);
+    const GivenStream stream = skipping(dataset);
     EXPECT_THAT(stream.bad_records(), ElementsAre(7, 20, 33));
     EXPECT_EQ(stream.good, good);
   }
@@ -221,7 +196,7 @@ TEST(FilterFaults, AreCounted) {
 
 TEST(FilterFaults, SubstitutesAreGoodOnes) {
   const Dataset dataset = Dataset::from(rotten_at_first()).filter(two_of_three()).shuffle().batch({.global = 8});
-  const Stream stream = stream_of(dataset, options(OnError::kSubstitute, 2, 40));
+  const GivenStream stream = stream_of(dataset, options(OnError::kSubstitute, 2, 40));
   EXPECT_EQ(stream.good.size(), 40 * 41U) << "no place stays empty";
   EXPECT_EQ(stream.bad.size(), 40 * 3U);
   for (const BadRecord& bad : stream.bad) {
@@ -279,14 +254,14 @@ TEST(FilterFaults, RowsThatAreOnlyCopiedAreNoException) {
 TEST(FilterFaults, ALaterFilterDoesNotLeaveThemOut) {
   const RecordFilter even{.name = "even",
                           .keeps = [](const RawRecord& record) { return record.integer("value") % 2 == 0; }};
-  const Stream stream = skipping(Dataset::from(rotten_at_first()).filter(two_of_three()).filter(even));
+  const GivenStream stream = skipping(Dataset::from(rotten_at_first()).filter(two_of_three()).filter(even));
   EXPECT_THAT(stream.bad_records(), ElementsAre(7, 20, 33));
   for (const BadRecord& bad : stream.bad) EXPECT_EQ(bad.operation.find("even"), std::string::npos);
   for (const std::uint64_t record : stream.good) EXPECT_TRUE(is_wanted(record) && record % 2 == 0) << record;
 }
 
 TEST(FilterFaults, ARecordAtSeveralPlacesIsBadAtAllOfThem) {
-  const Stream stream =
+  const GivenStream stream =
       skipping(Dataset::from(rotten_at_first({6})).take(10).repeat(2).take(20).filter(two_of_three()));
   EXPECT_THAT(stream.good, ElementsAre(0, 2, 3, 5, 8, 9, 0, 2, 3, 5, 8, 9));
   EXPECT_THAT(stream.bad_records(), ElementsAre(6, 6)) << "at the second it was read";
@@ -309,7 +284,7 @@ TEST(FilterFaults, StandInCombinationsByTheirNumberThere) {
                 ElementsAre(7, 20, 33))
         << "a filter behind the combination";
   }
-  const Stream stream = skipping(concatenate({whole(), part()}));
+  const GivenStream stream = skipping(concatenate({whole(), part()}));
   ASSERT_FALSE(stream.bad.empty());
   EXPECT_EQ(stream.bad.front().name, "item/7") << "as the part calls it";
   EXPECT_EQ(stream.bad.front().cause, "rotten");
@@ -334,7 +309,7 @@ TEST(FilterFaults, OneHalfOfAZippedRecordIsEnough) {
                {.suffixes = {"", "_2"}});
   };
   for (const int threads : {1, 4}) {
-    const Stream stream = skipping(zipped(rotten_at_first()), threads);
+    const GivenStream stream = skipping(zipped(rotten_at_first()), threads);
     // Its records are the positions of what is kept: 0 2 3 5 6 7 ...
     EXPECT_THAT(stream.bad_records(), ElementsAre(5, 14, 23));
     EXPECT_EQ(stream.good.size(), 38U);
@@ -491,7 +466,7 @@ TEST(FilterFaults, NothingIsLostAndNothingIsGoodThatWasNotJudged) {
       Dataset dataset = Dataset::from(rotten_at_first(unreadable, records)).filter(two_of_three(throwing));
       if (first > 0) dataset = concatenate({Dataset::from(test::numbers(first)), dataset});
       if (shuffled) dataset = dataset.shuffle({.seed = trial});
-      const Stream stream = skipping(dataset, threads);
+      const GivenStream stream = skipping(dataset, threads);
       const Records found_bad = stream.bad_records();
       EXPECT_EQ(stream.good.size(), good.size()) << "trial " << trial;
       EXPECT_EQ(std::set(stream.good.begin(), stream.good.end()), good) << "trial " << trial;
@@ -499,56 +474,6 @@ TEST(FilterFaults, NothingIsLostAndNothingIsGoodThatWasNotJudged) {
       EXPECT_EQ(std::set(found_bad.begin(), found_bad.end()), bad) << "trial " << trial;
     }
   }
-}
-
-// Asks for the size until the pass over the records ends with a complaint about `culprit`: a busy machine may
-// leave a thread without a core for longer than the short time it is given here.
-void expect_stall_of(const Dataset& dataset, const std::string& culprit) {
-  std::string last = "none";
-  for (const Stopwatch watch; watch.seconds() < 20 && last.find(culprit) == std::string::npos;) {
-    try {
-      dataset.size();
-      FAIL() << "no error";
-    } catch (const Error& error) {
-      ASSERT_EQ(error.code(), ErrorCode::kTimeout) << error.what();
-      last = error.what();
-    }
-  }
-  EXPECT_THAT(last, HasSubstr(culprit));
-}
-
-TEST(FilterFaults, AFunctionThatDoesNotComeBackEndsThePass) {
-  const test::Blocker blocker;
-  {
-    RecordFilter filter{.name = "slow", .stall_timeout_seconds = 0.2};
-    filter.keeps = [block = blocker.at(112)](const RawRecord& record) {
-      block(record.integer("value"));
-      return true;
-    };
-    expect_stall_of(Dataset::from(test::numbers(500)).filter(filter),
-                    "filter(slow, version 1) on record 112 had not");
-  }
-  blocker.open();  // the thread ends without touching what is gone
-}
-
-TEST(FilterFaults, AReadThatDoesNotComeBackEndsThePass) {
-  const test::Blocker blocker;
-  {
-    RecordFilter filter = two_of_three();
-    filter.stall_timeout_seconds = 0.2;
-    const SourcePtr source = std::make_shared<FakeSource>(kRecords, blocker.at(3));
-    expect_stall_of(Dataset::from(source).filter(filter), "source read on record 3 had not come back after 0.2 s");
-  }
-  blocker.open();
-}
-
-TEST(FilterFaults, AFunctionMayTakeItsTimeWhereNobodyMinds) {
-  RecordFilter filter{.name = "patient", .stall_timeout_seconds = 0};
-  filter.keeps = [](const RawRecord& record) {
-    if (record.integer("value") == 7) std::this_thread::sleep_for(std::chrono::milliseconds(120));
-    return true;
-  };
-  EXPECT_EQ(Dataset::from(test::numbers(20)).filter(filter).size(), 20U);
 }
 
 }  // namespace

@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <new>
-#include <set>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/faults/given_stream.h"
 
 namespace headrace {
 namespace {
@@ -41,15 +40,10 @@ TEST(PaddedBatchFaults, RecordsThatCannotBeMeasuredAreBadOnesOfTheStream) {
   const Dataset dataset = partly_broken().padded_batch({.global = 3});
   EXPECT_EQ(dataset.fields()[0].shape, (Shape{3, 2})) << "the longest of those that can be read";
   for (const int threads : {1, 4}) {
-    DeviceGroup devices = cpu_replicas(1);
-    Loader loader(dataset, devices, {.threads = threads, .errors = {.on_error = OnError::kSkip, .most_bad = 1}});
-    std::vector<std::uint64_t> good, bad;
-    while (const auto batch = loader.next()) {
-      good.insert(good.end(), batch->records().begin(), batch->records().end());
-      for (const BadRecord& one : batch->bad_records()) bad.push_back(one.record);
-    }
-    EXPECT_THAT(good, ElementsAre(0, 1, 2, 3, 6, 8));
-    EXPECT_THAT(bad, ElementsAre(4, 5, 7));
+    const test::GivenStream stream =
+        test::stream_of(dataset, {.threads = threads, .errors = {.on_error = OnError::kSkip, .most_bad = 1}});
+    EXPECT_THAT(stream.good, ElementsAre(0, 1, 2, 3, 6, 8));
+    EXPECT_THAT(stream.bad_records(), ElementsAre(4, 5, 7));
   }
 }
 
