@@ -146,10 +146,15 @@ std::string Verdict::sentence() const {
 
 std::string Verdict::sentence(const WhatIf& what_if) const {
   if (what_if.bottleneck.empty()) return fmt::format("with {}: nothing would bound it", what_if.what);
-  const double more =
-      ceiling_images_per_second > 0 ? 100 * (what_if.images_per_second / ceiling_images_per_second - 1) : 0;
-  return fmt::format("with {}: {:.0f} images/s ({:+.0f} %), bound by {}", what_if.what, what_if.images_per_second,
-                     more, what_if.bottleneck);
+  std::string compared;
+  if (what_if.instead_of > 0) {
+    compared = fmt::format("{:.1f} times the {:.0f} without it, in turn",
+                           what_if.images_per_second / what_if.instead_of, what_if.instead_of);
+  } else if (ceiling_images_per_second > 0) {
+    compared = fmt::format("{:+.0f} %", 100 * (what_if.images_per_second / ceiling_images_per_second - 1));
+  }
+  return fmt::format("with {}: {:.0f} images/s ({}), bound by {}", what_if.what, what_if.images_per_second,
+                     compared, what_if.bottleneck);
 }
 
 }  // namespace headrace

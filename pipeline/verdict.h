@@ -21,6 +21,9 @@ struct WhatIf {
   std::string what = {};         // "one more core and a compute thread on it"
   double images_per_second = 0;  // 0: nothing would bound it
   std::string bottleneck = {};   // then; empty: none
+  // Where it was tried: what the plan as it is delivered in turn with it, in images/s. 0: it was computed, and is
+  // to be compared with the ceiling.
+  double instead_of = 0;
 };
 
 struct Verdict {
@@ -32,7 +35,8 @@ struct Verdict {
 
   // "input-bound at decode: CPU; ceiling 900 images/s, measured 880"
   std::string sentence() const;
-  // "with twice the readers: 990 images/s (+10 %), bound by decode"; `what_if` is one of `what_ifs`.
+  // "with twice the readers: 990 images/s (+10 %), bound by decode"; of what was tried "... (10.0 times the 99
+  // without it, in turn) ..."; `what_if` is one of `what_ifs`.
   std::string sentence(const WhatIf& what_if) const;
 };
 

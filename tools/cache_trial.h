@@ -11,11 +11,17 @@
 
 namespace headrace::tools {
 
+// The pipeline without a cache, at work, and what it did so far.
+struct UncachedRun {
+  Loader& loader;
+  const LoaderStats& stats;
+};
+
 // Runs the same pipeline on as many of its records as are decoded in about a second and fill about a GiB at most,
-// once they are all in the cache `where`: "memory" or a folder. `without` is the run to compare with. None where
-// nothing is decoded or the pipeline has a cache already.
+// once they are all in the cache `where`: "memory" or a folder; then in turn with the one without, each for
+// `run.seconds` in all. None where nothing is decoded or the pipeline has a cache already.
 std::optional<WhatIf> try_cache(PipelineCommandOptions options, const std::string& where, DeviceGroup& devices,
-                                const LoaderOptions& loader, const LoaderStats& without,
+                                const LoaderOptions& loader, const UncachedRun& without,
                                 const MeasuredRunOptions& run);
 
 }  // namespace headrace::tools

@@ -22,7 +22,7 @@ constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;  // epochs: the cl
 constexpr double kTraceSeconds = 2;                            // where only a trace was asked for
 constexpr std::size_t kSpansAThread = 1 << 14;
 constexpr int kNameWidth = 48;
-constexpr double kTrialSeconds = 1;  // of a what-if that is tried
+constexpr double kTrialSeconds = 1.5;  // of a what-if that is tried
 
 struct ExplainOptions : PipelineCommandOptions {
   double seconds = 0;
@@ -50,6 +50,7 @@ nlohmann::ordered_json to_json(const Verdict& verdict, const LoaderStats& stats)
     what_ifs.push_back({{"what", what_if.what},
                         {"images_per_second", what_if.images_per_second},
                         {"bottleneck", what_if.bottleneck},
+                        {"instead_of", what_if.instead_of},
                         {"sentence", verdict.sentence(what_if)}});
   }
   const WaitHistogram& waits = stats.stages.back().waits;
@@ -103,7 +104,8 @@ void explain(ExplainOptions options) {
   const LoaderStats stats = run_measured(loader, devices.size(), measured);
   Verdict verdict = judge(stats);
   measured.seconds = std::min(measured.seconds, kTrialSeconds);
-  const std::optional<WhatIf> tried = try_cache(options, options.try_cache, devices, settings, stats, measured);
+  const std::optional<WhatIf> tried =
+      try_cache(options, options.try_cache, devices, settings, {.loader = loader, .stats = stats}, measured);
   if (tried) verdict.what_ifs.push_back(*tried);
   print(json.people(), stats, loader.choices(), verdict);
   for (const StageStats& stage : stats.stages) json.write(to_json(stage, stats.elapsed_ns));

@@ -111,6 +111,13 @@ TEST(Verdict, SpeaksInSentencesWithNumbers) {
             "with twice the readers: 2000 images/s (+100 %), bound by read");
 }
 
+TEST(Verdict, ComparesWhatWasTriedWithWhatItWasTriedBeside) {
+  const Verdict verdict = judge(stats_of({.read = 4'000'000, .decode = 1'000'000, .consumer = 50'000}));
+  EXPECT_EQ(
+      verdict.sentence({.what = "a cache", .images_per_second = 4500, .bottleneck = "flip", .instead_of = 900}),
+      "with a cache: 4500 images/s (5.0 times the 900 without it, in turn), bound by flip");
+}
+
 TEST(Verdict, SaysWhereNoStageIsTheCulprit) {
   const Verdict verdict = judge(stats_of({.read = 100'000, .decode = 500'000, .consumer = 100'000}));
   EXPECT_NEAR(verdict.ceiling_images_per_second, 4000, 1e-6);

@@ -165,7 +165,7 @@ TEST(ExplainCommand, ReportsItsKeysAndItsVerdict) {
   EXPECT_LE(verdict["ceiling_images_per_second"], 200'000);  // 1000 in 5 ms
   ASSERT_GE(verdict["what_ifs"].size(), 2U);
   for (const nlohmann::json& what_if : verdict["what_ifs"]) {
-    expect_keys(what_if, {"what", "images_per_second", "bottleneck", "sentence"});
+    expect_keys(what_if, {"what", "images_per_second", "bottleneck", "instead_of", "sentence"});
   }
 }
 
