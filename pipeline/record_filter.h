@@ -40,6 +40,9 @@ struct RecordFilter {
   // A call of it, or a read for it, that takes longer ends the pass with Error(kTimeout); 0: none does. No part of
   // a fingerprint.
   double stall_timeout_seconds = 120;
+  // More records than these that cannot be read or judged end the pass with a DataError: what is known of each is
+  // kept in memory, and so many are no single records' fault. No part of a fingerprint.
+  std::uint64_t most_unjudged = 65536;
 };
 
 // Keeps the records whose label is one of these.

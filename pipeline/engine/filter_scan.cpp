@@ -1,5 +1,7 @@
 #include "headrace/pipeline/engine/filter_scan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
 #include <mutex>
@@ -15,8 +17,18 @@ namespace {
 // What could not be judged, found by threads in any order.
 class Findings {
  public:
+  explicit Findings(std::uint64_t most) : most_(most) {}
+
+  // Throws DataError where it is one too many.
   void note(std::uint64_t position, std::uint64_t record, Failure failure) {
     const std::lock_guard lock(mutex_);
+    if (found_.size() == most_) {
+      throw DataError(failure.what.code,
+                      fmt::format("more than {} records could not be read or judged; one of them is {}", most_,
+                                  describe(failure.what)),
+                      {.source = failure.what.source, .record = record},
+                      "see what is wrong with the data, or raise RecordFilter::most_unjudged");
+    }
     found_.push_back({.position = position, .record = record, .failure = std::move(failure)});
   }
 
@@ -34,8 +46,9 @@ class Findings {
     Failure failure;
   };
 
+  std::uint64_t most_;
   std::mutex mutex_;
-  std::vector<Finding> found_;
+  std::vector<Finding> found_;  // by mutex_
 };
 
 // Judges the record at every position of a plan: the bits of one word are one thread's.
@@ -47,7 +60,8 @@ class FilterPass final : public RecordScan {
         step_(describe(filter)),
         map_(std::move(map)),
         earlier_(UnjudgedRecords::of(index_stages)),
-        words_(static_cast<std::size_t>((map_.size() + kBlock - 1) / kBlock)) {}
+        words_(static_cast<std::size_t>((map_.size() + kBlock - 1) / kBlock)),
+        findings_(filter.most_unjudged) {}
 
   FilterScan take() { return {.kept = BitSelect(std::move(words_)), .unjudged = findings_.take()}; }
 

@@ -194,6 +194,27 @@ TEST(FilterFaults, AreCounted) {
   }
 }
 
+TEST(FilterFaults, AreNotMoreThanWasSaid) {
+  RecordFilter picky{.name = "picky", .keeps = [](const RawRecord& record) -> bool {
+                       if (record.integer("value") % 2 == 0) throw std::runtime_error("even");
+                       return true;
+                     }};
+  const auto size = [&](std::uint64_t most) {
+    picky.most_unjudged = most;
+    return Dataset::from(test::numbers(kRecords)).filter(picky).size();
+  };
+  EXPECT_EQ(size(kRecords / 2), kRecords);
+  try {
+    size(kRecords / 2 - 1);
+    FAIL() << "no error";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("more than 29 records could not be read or judged; one of them is"));
+    EXPECT_THAT(error.what(), HasSubstr("even"));
+    EXPECT_THAT(error.what(), HasSubstr("most_unjudged"));
+    EXPECT_EQ(error.location().record % 2, 0U);
+  }
+}
+
 TEST(FilterFaults, SubstitutesAreGoodOnes) {
   const Dataset dataset = Dataset::from(rotten_at_first()).filter(two_of_three()).shuffle().batch({.global = 8});
   const GivenStream stream = stream_of(dataset, options(OnError::kSubstitute, 2, 40));
