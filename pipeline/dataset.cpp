@@ -68,7 +68,14 @@ Dataset Dataset::from(SourcePtr source) {
   return Dataset(grow(nullptr, SourceStage{std::move(source)}));
 }
 
-Dataset Dataset::decode() const { return Dataset(grow(plan_, DecodeStage{})); }
+Dataset Dataset::decode(DecodeOptions options) const {
+  const bool any = options.height == 0 && options.width == 0;
+  if (!any && (options.height < 1 || options.width < 1)) {
+    throw ConfigError(fmt::format("decode({} x {}): no image has this size", options.height, options.width),
+                      "give height and width, or neither");
+  }
+  return Dataset(grow(plan_, DecodeStage{options}));
+}
 
 Dataset Dataset::map(const Operations& operations) const {
   return Dataset(grow(plan_, MapStage{operations.list()}));

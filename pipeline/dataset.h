@@ -18,6 +18,12 @@
 
 namespace headrace {
 
+// What all images are known to measure, where it is known: from then on the plan counts on it, so that devices may
+// crop and normalise, and keep, what was decoded. An image of another size is a bad record. 0 0: any size.
+struct DecodeOptions {
+  std::int64_t height = 0, width = 0;
+};
+
 struct ShuffleOptions {
   std::uint64_t seed = 0;       // mixed with the loader's seed
   bool each_epoch_anew = true;  // false: the same order every epoch
@@ -77,7 +83,7 @@ class Dataset {
  public:
   static Dataset from(SourcePtr source);
 
-  Dataset decode() const;                              // JPEG / PNG -> u8 (H, W, 3)
+  Dataset decode(DecodeOptions options = {}) const;    // JPEG / PNG -> u8 (H, W, 3)
   Dataset map(const Operations& operations) const;     // mixup() and cutmix() after .batch(), all others before
   Dataset shuffle(ShuffleOptions options = {}) const;  // a full-epoch permutation, O(1) memory
   Dataset repeat(std::int64_t times) const;            // an epoch becomes `times` passes, each shuffled anew
@@ -88,7 +94,7 @@ class Dataset {
   // Only the records it keeps. It sees them as the source holds them, wherever it stands among the stages. All are
   // read once, in parallel, when the plan is first counted or opened; from then on any position is known at once.
   // Shuffles and repeats before it are done after it. What cannot be read or judged is kept and counted: it is
-  // one of the stream's bad records, for LoaderOptions::errors to deal with.
+  // one of the stream's bad records, for LoaderOptions::errors to deal with, up to RecordFilter::most_unjudged.
   Dataset filter(RecordFilter filter) const;
   // Shuffles each `size` consecutive positions among themselves: for data that is best read nearly in order.
   Dataset shuffle_window(ShuffleWindowOptions options) const;

@@ -36,7 +36,10 @@ struct Describe {
     const SourceInfo& info = stage.source->info();
     return fmt::format("source({}, {} records{})", info.name, info.records, info.resident ? ", in memory" : "");
   }
-  std::string operator()(const DecodeStage&) const { return "decode()"; }
+  std::string operator()(const DecodeStage& stage) const {
+    const DecodeOptions& size = stage.options;
+    return size.height == 0 ? "decode()" : fmt::format("decode({} x {})", size.height, size.width);
+  }
   std::string operator()(const MapStage& stage) const {
     std::string text;
     for (const Operation& operation : stage.operations) {
@@ -92,6 +95,15 @@ std::vector<Stage> stages_of(const PlanPtr& plan) {
     stages.push_back(node->stage);
   std::reverse(stages.begin(), stages.end());
   return stages;
+}
+
+Field decoded_field(const Field& field, const DecodeStage& stage) {
+  if (field.encoding != Encoding::kImage) return field;
+  const DecodeOptions& size = stage.options;
+  const bool any = size.height == 0;
+  return {.name = field.name,
+          .dtype = DType::kU8,
+          .shape = {any ? Shape::kDynamic : size.height, any ? Shape::kDynamic : size.width, 3}};
 }
 
 std::string describe(const Stage& stage) { return std::visit(Describe{}, stage); }

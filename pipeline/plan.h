@@ -16,7 +16,9 @@ namespace headrace {
 struct SourceStage {
   SourcePtr source;
 };
-struct DecodeStage {};
+struct DecodeStage {
+  DecodeOptions options = {};
+};
 struct MapStage {
   std::vector<Operation> operations;
 };
@@ -99,6 +101,9 @@ struct PlanNode {
 
 // The stages in the order they were written, the source first.
 std::vector<Stage> stages_of(const PlanPtr& plan);
+
+// An encoded image's field once it is decoded; any other as it is.
+Field decoded_field(const Field& field, const DecodeStage& stage);
 
 // "shuffle(seed=7)": a stage as explain() shows it and as fingerprints see it.
 std::string describe(const Stage& stage);

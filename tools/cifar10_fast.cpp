@@ -35,15 +35,15 @@ void read_all(const Dataset& data, const CommonOptions& options) {
 Recipe cifar10_fast(const CommonOptions& options) {
   const Halves halves = open_halves(options);
   require_image("cifar10-fast", halves.train, {32, 32, 3});
-  const Dataset all = decoded(halves.train, options);
-  const Dataset test = decoded(halves.test, options).map(center_crop(32));
+  const Dataset all = decoded_cifar(halves.train, options);
+  const Dataset test = decoded_cifar(halves.test, options);
   const Operations normal = normalize(kCifarMean, kCifarStd);
   const std::int64_t batch = batch_size(options, kBatch);
   const Dataset train =
       batched(all.shuffle().map(pad_crop(32, 2, Padding::kReflect) | alternating_flip() | normal),
               {.global = batch, .remainder = Remainder::kDrop}, options);
   const std::uint64_t epochs = options.epochs > 0 ? options.epochs : kEpochs, steps = train.steps_per_epoch();
-  const Dataset first = all.take(std::min(kWhiteningImages, all.size())).map(center_crop(32) | normal);
+  const Dataset first = all.take(std::min(kWhiteningImages, all.size())).map(normal);
   const auto images = std::make_shared<ImageBlock>();
   return {.name = "cifar10-fast",
           .train = train,
@@ -56,7 +56,7 @@ Recipe cifar10_fast(const CommonOptions& options) {
           .views = mirrored_and_shifted_views(),
           .load =
               [=] {
-                if (options.cache != "none") read_all(all.map(center_crop(32)), options);
+                if (options.cache != "none") read_all(all, options);
                 if (options.cache != "none") read_all(test, options);
                 *images = read_images(first.batch({.global = kTestBatch}));
               },

@@ -19,18 +19,19 @@ Dataset batched(const Dataset& data, const BatchOptions& batch, const CommonOpti
 
 void require_image(const std::string& recipe, const SourcePtr& source, const Shape& shape) {
   const Field& image = source->info().fields.at(find_field(source->info().fields, "image"));
-  if (image.encoding == Encoding::kImage || image.shape == shape) return;  // a decoded size shows when decoded
+  if (image.encoding == Encoding::kImage || image.shape == shape) return;
   throw ConfigError("recipe " + recipe + " wants images of shape " + shape.to_string() + "; " +
                         source->info().name + " has " + image.shape.to_string(),
                     "choose a recipe for this data");
 }
 
-Dataset decoded(const SourcePtr& source, const CommonOptions& options) {
+Dataset decoded_cifar(const SourcePtr& source, const CommonOptions& options) {
   const Fields& fields = source->info().fields;
   const Dataset data = Dataset::from(source);
   if (fields.at(find_field(fields, "image")).encoding != Encoding::kImage) return data;
   const auto cache = options.cache == "auto" ? memory() : options.open_cache();
-  return cache == nullptr ? data.decode() : data.decode().cache(cache);
+  const Dataset decoded = data.decode({.height = 32, .width = 32});
+  return cache == nullptr ? decoded : decoded.cache(cache);
 }
 
 }  // namespace headrace::tools

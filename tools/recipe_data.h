@@ -23,10 +23,11 @@ struct Halves {
 
 // ConfigError without --data.
 Halves open_halves(const CommonOptions& options);
-// ConfigError where images are not encoded and have another shape; a decoded size shows when decoded.
+// ConfigError where images are not encoded and have another shape.
 void require_image(const std::string& recipe, const SourcePtr& source, const Shape& shape);
-// Decoded where it is encoded, and then kept: in memory unless --cache says otherwise.
-Dataset decoded(const SourcePtr& source, const CommonOptions& options);
+// Decoded where it is encoded, and then kept: in memory unless --cache says otherwise. An image that is not of 32
+// x 32 pixels is then a bad record.
+Dataset decoded_cifar(const SourcePtr& source, const CommonOptions& options);
 
 // --global-batch, or what is usual.
 std::int64_t batch_size(const CommonOptions& options, std::int64_t usual);

@@ -54,38 +54,37 @@ Recipe cifar_recipe(const CommonOptions& options) {
   const Halves halves = open_halves(options);
   require_image("cifar10-cnn", halves.train, {32, 32, 3});
   static constexpr int kEpochs = 8;
-  const Dataset all = decoded(halves.train, options);
+  const Dataset all = decoded_cifar(halves.train, options);
   const Dataset train = batched(
       all.without_shard(kHeldOut, 0).shuffle().map(pad_crop(32, 4) | flip() | normalize(kCifarMean, kCifarStd)),
       {.global = batch_size(options, 512)}, options);
   return {.name = "cifar10-cnn",
           .train = train,
-          .validation = batched(all.shard(kHeldOut, 0).map(center_crop(32) | normalize(kCifarMean, kCifarStd)),
+          .validation = batched(all.shard(kHeldOut, 0).map(normalize(kCifarMean, kCifarStd)),
                                 {.global = kEvaluationBatch}, options),
-          .test = batched(decoded(halves.test, options).map(center_crop(32) | normalize(kCifarMean, kCifarStd)),
+          .test = batched(decoded_cifar(halves.test, options).map(normalize(kCifarMean, kCifarStd)),
                           {.global = kEvaluationBatch}, options),
           .net = named_net("cifar10-cnn"),
           .optimizer = decaying_adam(4e-3F, options, kEpochs, train),
           .epochs = kEpochs};
 }
 
-// ResNet-18 in its CIFAR form. The cut to 32 x 32 changes no image of the data set; with it the size of a decoded
-// one is known, and a GPU can do all that follows.
+// ResNet-18 in its CIFAR form.
 Recipe resnet_recipe(const CommonOptions& options) {
   static constexpr int kEpochs = 24;
   static constexpr std::uint64_t kWarmupShare = 5;  // of the steps, one in so many
   const Halves halves = open_halves(options);
   require_image("cifar10-resnet18", halves.train, {32, 32, 3});
-  const Dataset train = batched(
-      decoded(halves.train, options)
-          .shuffle()
-          .map(center_crop(32) | pad_crop(32, 4, Padding::kReflect) | flip() | normalize(kCifarMean, kCifarStd)),
-      {.global = batch_size(options, 512), .remainder = Remainder::kDrop}, options);
+  const Dataset train =
+      batched(decoded_cifar(halves.train, options)
+                  .shuffle()
+                  .map(pad_crop(32, 4, Padding::kReflect) | flip() | normalize(kCifarMean, kCifarStd)),
+              {.global = batch_size(options, 512), .remainder = Remainder::kDrop}, options);
   const std::uint64_t epochs = options.epochs > 0 ? options.epochs : kEpochs;
   const std::uint64_t steps = epochs * train.steps_per_epoch();
   return {.name = "cifar10-resnet18",
           .train = train,
-          .test = batched(decoded(halves.test, options).map(center_crop(32) | normalize(kCifarMean, kCifarStd)),
+          .test = batched(decoded_cifar(halves.test, options).map(normalize(kCifarMean, kCifarStd)),
                           {.global = kEvaluationBatch}, options),
           .net = named_net("cifar10-resnet18"),
           .optimizer = sgd(

@@ -18,9 +18,7 @@ std::vector<FieldOperation> operations_on(const StreamPlan& plan, std::size_t in
   for (std::size_t i = 0; i < plan.sample_stages.size(); ++i) {
     const auto* planned = std::get_if<PlannedOperation>(&plan.sample_stages[i]);
     if (planned == nullptr) {
-      if (field.encoding == Encoding::kImage) {
-        field = Field{.name = field.name, .dtype = DType::kU8, .shape = {Shape::kDynamic, Shape::kDynamic, 3}};
-      }
+      field = decoded_field(field, std::get<DecodeStage>(plan.sample_stages[i]));
     } else if (field_of(planned->operation) == field.name) {
       if (i >= plan.cached_stages) operations.push_back({.stage = i, .planned = *planned, .before = field});
       field = apply_to_field(planned->operation, field);

@@ -45,7 +45,7 @@ class Planner {
     bool found = false;
     for (Field& field : plan_.fields) {
       if (field.encoding != Encoding::kImage) continue;
-      field = Field{.name = field.name, .dtype = DType::kU8, .shape = {Shape::kDynamic, Shape::kDynamic, 3}};
+      field = decoded_field(field, stage);
       found = true;
     }
     if (!found)
@@ -151,7 +151,7 @@ class Planner {
 
 std::string describe_sample_stage(const SampleStage& stage) {
   const auto* planned = std::get_if<PlannedOperation>(&stage);
-  return planned != nullptr ? describe(planned->operation) : "decode()";
+  return planned != nullptr ? describe(planned->operation) : describe(Stage{std::get<DecodeStage>(stage)});
 }
 
 std::uint64_t hash_sample_stages(const StreamPlan& plan, std::size_t count, std::uint64_t seed) {

@@ -70,7 +70,8 @@ std::string obstacle(const StreamPlan& plan, const DeviceSplit& split, const Res
   if (records > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
     return fmt::format("{} records are more than can be numbered", records);
   }
-  if (wish.residency == Residency::kAuto && wish.epochs < 2) return "the run is one epoch, nothing is seen again";
+  const bool seen_again = wish.epochs > 1 || plan.index_map(0).size() > records;
+  if (wish.residency == Residency::kAuto && !seen_again) return "nothing is seen again in a run of one epoch";
   return {};
 }
 

@@ -7,6 +7,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/prefetch.h"
 
 namespace headrace {
 namespace {
@@ -32,8 +33,9 @@ Chain::Chain(const Field& input, std::span<const SampleStage> stages, ChainPlace
     if (const auto* planned = std::get_if<PlannedOperation>(&stage)) {
       if (concerns(*planned, output_)) add(*planned, place);
     } else if (output_.encoding == Encoding::kImage) {
-      output_ = Field{.name = output_.name, .dtype = DType::kU8, .shape = {Shape::kDynamic, Shape::kDynamic, 3}};
-      steps_.push_back({.step = DecodeStep{}, .name = "decode"});
+      const auto& decode = std::get<DecodeStage>(stage);
+      output_ = decoded_field(output_, decode);
+      steps_.push_back({.step = DecodeStep{decode.options}, .name = "decode"});
     }
   }
 }
@@ -70,19 +72,21 @@ void Chain::add(const PlannedOperation& planned, ChainPlace place) {
 bool Chain::decodes_window(const AnyStep& step) noexcept {
   const auto* random = std::get_if<RandomResizedCropStep>(&step);
   const auto* center = std::get_if<ResizeAndCropStep>(&step);
-  return (random != nullptr && random->input == Encoding::kImage) ||
-         (center != nullptr && center->input == Encoding::kImage);
+  return (random != nullptr && random->encoded) || (center != nullptr && center->encoded);
 }
 
-bool Chain::follows_decode() const noexcept {
-  return !steps_.empty() && std::holds_alternative<DecodeStep>(steps_.back().step);
+const DecodeStep* Chain::decode_before() const noexcept {
+  return steps_.empty() ? nullptr : std::get_if<DecodeStep>(&steps_.back().step);
 }
 
 bool Chain::fuse(const PlannedOperation& planned) {
   const std::string name = describe(planned.operation);
-  if (const auto* crop = std::get_if<RandomResizedCrop>(&planned.operation); crop != nullptr && follows_decode()) {
+  if (const auto* random = std::get_if<RandomResizedCrop>(&planned.operation); random != nullptr) {
+    const DecodeStep* decode = decode_before();
+    if (decode == nullptr) return false;
+    const EncodedImages encoded{.options = decode->options};
     steps_.back() = {
-        .step = RandomResizedCropStep{.options = *crop, .number = planned.number, .input = Encoding::kImage},
+        .step = RandomResizedCropStep{.options = *random, .number = planned.number, .encoded = encoded},
         .name = std::string(kDecodeAnd) + name};
     return true;
   }
@@ -92,8 +96,8 @@ bool Chain::fuse(const PlannedOperation& planned) {
   ResizeAndCropStep step{.resize = resize->options, .crop = *crop};
   std::string both = steps_.back().name + " | " + name;
   steps_.pop_back();
-  if (follows_decode()) {
-    step.input = Encoding::kImage;
+  if (const DecodeStep* decode = decode_before()) {
+    step.encoded = EncodedImages{.options = decode->options};
     both.insert(0, kDecodeAnd);
     steps_.pop_back();
   }
@@ -113,8 +117,8 @@ void Chain::keep_maps(std::uint64_t records, MemoryBudget& budget) {
   for (NamedStep& named : steps_) {
     if (!decodes_window(named.step)) continue;
     const auto maps = std::make_shared<JpegMaps>(records, budget);
-    if (auto* crop = std::get_if<RandomResizedCropStep>(&named.step)) crop->maps = maps;
-    if (auto* crop = std::get_if<ResizeAndCropStep>(&named.step)) crop->maps = maps;
+    if (auto* crop = std::get_if<RandomResizedCropStep>(&named.step)) crop->encoded->maps = maps;
+    if (auto* crop = std::get_if<ResizeAndCropStep>(&named.step)) crop->encoded->maps = maps;
   }
 }
 
@@ -178,6 +182,7 @@ void Chain::run_into(const FieldView& in, const StepContext& context, std::span<
       throw Error(ErrorCode::kDataCorrupt, "field '" + output_.name + "' has " + std::to_string(in.bytes.size()) +
                                                " bytes instead of " + std::to_string(row.size()));
     }
+    if (row.size() > sizeof(std::int64_t)) prefetch(context.ahead);
     std::memcpy(row.data(), in.bytes.data(), row.size());
     return;
   }

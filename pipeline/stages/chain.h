@@ -66,7 +66,7 @@ class Chain {
   void add(const PlannedOperation& planned, ChainPlace place);
   // As part of the step before; false where there is none that can take it.
   bool fuse(const PlannedOperation& planned);
-  bool follows_decode() const noexcept;
+  const DecodeStep* decode_before() const noexcept;  // the last step; null: it is another
   static bool decodes_window(const AnyStep& step) noexcept;
   FieldView run_step(std::size_t index, const FieldView& in, const StepContext& context, StepOutput output) const;
   FieldView run_timed(const NamedStep& named, const FieldView& in, const StepContext& context,

@@ -53,15 +53,23 @@ ImageSize resized_to(const Resize& options, const ImageSize& size) {
   return {.height = height, .width = width};
 }
 
+void want_size(const ImageSize& size, const DecodeOptions& wanted) {
+  if (wanted.height == 0 || (size.height == wanted.height && size.width == wanted.width)) return;
+  throw Error(ErrorCode::kDataCorrupt, fmt::format("an image of {} x {} pixels where all are said to be {} x {}",
+                                                   size.height, size.width, wanted.height, wanted.width));
+}
+
 // An encoded image with its map, if it has one: looked for once, then a window of it is decoded.
 class MappedImage {
  public:
-  MappedImage(std::span<const std::byte> encoded, std::uint64_t record, JpegMaps* maps, Scratch& scratch)
+  MappedImage(std::span<const std::byte> encoded, std::uint64_t record, const EncodedImages& images,
+              Scratch& scratch)
       : encoded_(encoded), scratch_(scratch) {
     const Stopwatch watch;
-    if (maps != nullptr) map_ = maps->find(record, encoded, scratch.decoder);
+    if (images.maps != nullptr) map_ = images.maps->find(record, encoded, scratch.decoder);
     size_ = map_ != nullptr ? map_->size() : scratch.decoder.read_size(encoded);
     scratch.decode_ns += watch.nanoseconds();
+    want_size(size_, images.options);
   }
 
   const ImageSize& size() const noexcept { return size_; }
@@ -91,6 +99,7 @@ FieldView DecodeStep::run(const FieldView& in, const StepContext& context, StepO
   const Stopwatch watch;
   Scratch& scratch = *context.scratch;
   const ImageSize size = scratch.decoder.read_size(in.bytes);
+  want_size(size, options);
   const std::span<std::byte> out = output.take(static_cast<std::size_t>(size.height * size.width * 3));
   scratch.decoder.decode(in.bytes, as_u8(out));
   scratch.decode_ns += watch.nanoseconds();
@@ -105,8 +114,8 @@ FieldView RandomResizedCropStep::run(const FieldView& in, const StepContext& con
     scratch.resampler.plan({.height = window.height, .width = window.width}, result,
                            {.height = options.size, .width = options.size});
   };
-  if (input == Encoding::kImage) {
-    MappedImage image(in.bytes, context.record, maps.get(), scratch);
+  if (encoded) {
+    MappedImage image(in.bytes, context.record, *encoded, scratch);
     const ImageWindow window = draw_window(options, image.size(), random);
     plan(window);
     return resampled(image.decode(window), options.size, scratch.resampler, output);
@@ -131,8 +140,8 @@ FieldView ResizeAndCropStep::run(const FieldView& in, const StepContext& context
     const ImageSize result = resized_to(resize, size);
     return scratch.resampler.plan(size, result, center_of(result, crop));
   };
-  if (input == Encoding::kImage) {
-    MappedImage image(in.bytes, context.record, maps.get(), scratch);
+  if (encoded) {
+    MappedImage image(in.bytes, context.record, *encoded, scratch);
     return resampled(image.decode(plan(image.size())), crop.size, scratch.resampler, output);
   }
   const ImageWindow used = plan({.height = in.shape[0], .width = in.shape[1]});

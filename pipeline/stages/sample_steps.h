@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/operation.h"
 #include "headrace/pipeline/stages/jpeg_maps.h"
 #include "headrace/pipeline/stages/step.h"
@@ -12,15 +14,22 @@ namespace headrace {
 
 // Encoded bytes to u8 (H, W, 3).
 struct DecodeStep {
+  DecodeOptions options = {};
+
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const;
+};
+
+// Images that a step decodes itself, in part.
+struct EncodedImages {
+  DecodeOptions options = {};
+  std::shared_ptr<JpegMaps> maps = nullptr;  // of those that come again and again
 };
 
 // From an encoded image it decodes the window only, from pixels it reads the window only.
 struct RandomResizedCropStep {
   RandomResizedCrop options;
   std::uint16_t number = 0;
-  Encoding input = Encoding::kRaw;
-  std::shared_ptr<JpegMaps> maps = nullptr;  // of encoded images that come again and again
+  std::optional<EncodedImages> encoded = {};  // else it is given pixels
 
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const;
 };
@@ -35,8 +44,7 @@ struct ResizeStep {
 struct ResizeAndCropStep {
   Resize resize;
   CenterCrop crop;
-  Encoding input = Encoding::kRaw;
-  std::shared_ptr<JpegMaps> maps = nullptr;  // of encoded images that come again and again
+  std::optional<EncodedImages> encoded = {};  // else it is given pixels
 
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const;
 };

@@ -157,6 +157,23 @@ TEST_F(BadRecords, AWrongLabelIsOne) {
   EXPECT_EQ(bad[0].operation, "label check");
 }
 
+TEST_F(BadRecords, AnImageOfAnotherSizeThanWasSaidIsOne) {
+  const auto of = [&](const Operations& operations) {
+    return Dataset::from(whole()).decode({.height = 26, .width = 30}).map(operations).batch({.global = 8});
+  };
+  for (const Operations& operations :
+       {Operations(flip()), Operations(random_resized_crop({.size = 12})), resize(20) | center_crop(12)}) {
+    std::vector<BadRecord> bad;
+    LoaderOptions skip = options(OnError::kSkip, 2, 1);
+    skip.errors.most_bad = 1;
+    EXPECT_EQ(samples_of(of(operations), skip, &bad).size(), kImages / 5U);
+    ASSERT_EQ(bad.size(), kImages / 5U * 4);
+    for (const BadRecord& one : bad) EXPECT_NE(one.record % 5, 2U);
+    EXPECT_EQ(bad[0].record, 0U);
+    EXPECT_THAT(bad[0].cause, HasSubstr("an image of 24 x 30 pixels where all are said to be 26 x 30"));
+  }
+}
+
 TEST_F(BadRecords, CachesChangeNothing) {
   const auto stream = [&](const std::shared_ptr<SampleCache>& cache) {
     const Dataset decoded = Dataset::from(damaged()).decode();

@@ -47,6 +47,14 @@ TEST(Dataset, ExplainsThePlanAfterPushDown) {
             "prefetch(3)\n");
 }
 
+TEST(Dataset, CountsOnTheSizeThatImagesAreSaidToHave) {
+  const Dataset dataset = Dataset::from(encoded()).decode({.height = 24, .width = 30}).batch({.global = 2});
+  EXPECT_EQ(dataset.fields()[0].shape, (Shape{24, 30, 3}));
+  EXPECT_THAT(dataset.explain(), HasSubstr("decode(24 x 30)\n"));
+  EXPECT_NE(dataset.fingerprint(),
+            Dataset::from(encoded()).decode({.height = 30, .width = 24}).batch({.global = 2}).fingerprint());
+}
+
 TEST(Dataset, CountsRecordsAndSteps) {
   const Dataset all = Dataset::from(numbers(100)).skip(10).shard(3, 1).repeat(2);
   EXPECT_EQ(all.size(), 60U);
@@ -92,6 +100,8 @@ TEST(Dataset, RefusesPlansThatMakeNoSense) {
   EXPECT_THAT(refusal(Dataset::from(encoded()).map(flip())), HasSubstr("call .decode()"));
   EXPECT_EQ(refusal(images.map(flip())), "");
   EXPECT_THROW(Dataset::from(nullptr), ConfigError);
+  EXPECT_THROW(Dataset::from(encoded()).decode({.height = 3}), ConfigError);
+  EXPECT_THROW(Dataset::from(encoded()).decode({.height = 3, .width = -1}), ConfigError);
   EXPECT_THROW(images.repeat(0), ConfigError);
   EXPECT_THROW(images.shard(2, 2), ConfigError);
   EXPECT_THROW(images.shard(0, 0), ConfigError);

@@ -126,6 +126,26 @@ TEST(Resident, ReadsEachRecordAboutOnce) {
   EXPECT_LE(source->reads() - before, 64U + 8U * (kPrefetch + 1));
 }
 
+// What is decoded has a size that is known before it is.
+TEST(Resident, KeepsDecodedImages) {
+  std::vector<std::vector<std::byte>> images;
+  for (int i = 0; i < 40; ++i) {
+    images.push_back(test::encode_jpeg(test::make_picture(16, 20, 3, static_cast<std::uint64_t>(i))));
+  }
+  const Dataset all = Dataset::from(std::make_shared<test::FakeSource>(std::move(images)));
+  for (const Dataset& decoded :
+       {all.decode({.height = 16, .width = 20}), all.decode({.height = 16, .width = 20}).cache(memory())}) {
+    const Dataset dataset = decoded.shuffle()
+                                .map(pad_crop(16, 2, Padding::kReflect) | flip() | normalize(kMean, kStd))
+                                .batch({.global = 16});
+    DeviceGroup devices = discrete_replicas(2);
+    Loader loader(dataset, devices, {.seed = 5, .epochs = 3});
+    EXPECT_EQ(kept(loader).value, "kept on the device");
+    EXPECT_EQ(digests_of(loader, devices), digests_of(dataset, 1, {.seed = 5, .epochs = 3}));
+    EXPECT_EQ(loader.stats().kept_bytes, 40U * 16 * 20 * 3);
+  }
+}
+
 TEST(Resident, BadRecordsAreBadInEveryEpoch) {
   const UserMap picky{.name = "picky",
                       .output = {.dtype = DType::kU8, .shape = {9, 12, 3}},
@@ -216,7 +236,13 @@ TEST(Resident, SaysWhyOrWhyNot) {
   };
   EXPECT_THAT(reason(moved(), {.epochs = 2}),
               HasSubstr("kept on the device: 211 records take 68364 bytes of each"));
-  EXPECT_EQ(reason(moved(), {.epochs = 1}), "not kept on the device: the run is one epoch, nothing is seen again");
+  EXPECT_EQ(reason(moved(), {.epochs = 1}), "not kept on the device: nothing is seen again in a run of one epoch");
+  EXPECT_THAT(reason(Dataset::from(noise_images(211, 9, 12))
+                         .repeat(2)
+                         .map(flip() | normalize(kMean, kStd))
+                         .batch({.global = 48}),
+                     {.epochs = 1}),
+              HasSubstr("kept on the device: 211 records take"));
   EXPECT_EQ(reason(moved(), {.epochs = 2, .resident = Residency::kNever}),
             "not kept on the device: as the options say");
   EXPECT_EQ(reason(moved(), {.epochs = 2, .resident_budget_bytes = 68363}),
