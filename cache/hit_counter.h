@@ -6,29 +6,37 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "headrace/devices/base/thread_number.h"
+
 namespace headrace {
 
 class HitCounter {
  public:
-  void hit() noexcept { mine().hits.fetch_add(1, std::memory_order_relaxed); }
-  void miss() noexcept { mine().misses.fetch_add(1, std::memory_order_relaxed); }
+  void hit() noexcept { count(&Tally::hits); }
+  void miss() noexcept { count(&Tally::misses); }
 
   std::uint64_t hits() const noexcept { return sum(&Tally::hits); }
   std::uint64_t misses() const noexcept { return sum(&Tally::misses); }
 
  private:
-  static constexpr std::size_t kCacheLine = 64, kTallies = 32;
+  static constexpr std::size_t kCacheLine = 64, kTallies = 64;
 
-  // Those of some of the threads.
+  // A thread's; the last is of all threads beyond.
   struct alignas(kCacheLine) Tally {
     std::atomic<std::uint64_t> hits{0};
     std::atomic<std::uint64_t> misses{0};
   };
 
-  Tally& mine() noexcept {
-    static std::atomic<std::size_t> threads{0};
-    thread_local const std::size_t index = threads.fetch_add(1, std::memory_order_relaxed) % kTallies;
-    return tallies_[index];
+  // A thread that has a tally for itself adds without locking the bus: that would wait for all that the thread has
+  // written so far, past the caches too.
+  void count(std::atomic<std::uint64_t> Tally::*of) noexcept {
+    const std::size_t number = thread_number();
+    if (number < kTallies - 1) {
+      std::atomic<std::uint64_t>& mine = tallies_[number].*of;
+      mine.store(mine.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    } else {
+      (tallies_.back().*of).fetch_add(1, std::memory_order_relaxed);
+    }
   }
 
   std::uint64_t sum(std::atomic<std::uint64_t> Tally::*of) const noexcept {

@@ -12,14 +12,13 @@
 #include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
-#include "headrace/devices/base/prefetch.h"
+#include "headrace/devices/base/large_memory.h"
 
 namespace headrace {
 namespace {
 
 constexpr std::uint64_t kSlabBytes = std::uint64_t{4} << 20;
 constexpr std::uint64_t kAlignment = 16;
-constexpr std::size_t kCacheLine = 64;
 
 // One record: `bytes` is nullptr, claimed() while a thread is storing, then final. `size` is written before.
 struct Entry {
@@ -55,20 +54,15 @@ class SlabStorage {
   }
 
  private:
-  struct Free {
-    void operator()(std::byte* slab) const noexcept { ::operator delete[](slab, std::align_val_t{kCacheLine}); }
-  };
-
-  using Slab = std::unique_ptr<std::byte, Free>;
-
   std::byte* add_slab(std::uint64_t size) {
-    Slab slab(static_cast<std::byte*>(::operator new[](size, std::align_val_t{kCacheLine})));
+    LargeMemory slab = allocate_large(size);
+    if (slab == nullptr) throw std::bad_alloc();
     slabs_.push_back(std::move(slab));
     return slabs_.back().get();
   }
 
   std::mutex mutex_;  // protects all below; held for some instructions a record stored, never while reading
-  std::vector<Slab> slabs_;
+  std::vector<LargeMemory> slabs_;
   std::byte* next_ = nullptr;
   std::uint64_t left_ = 0;
 };
@@ -128,26 +122,24 @@ void MemoryCache::bind(std::uint64_t fingerprint, std::uint64_t records) {
   state_->table.store(state_->owned.get(), std::memory_order_release);
 }
 
-std::span<const std::byte> MemoryCache::find(std::uint64_t record, std::vector<std::byte>& /*scratch*/) noexcept {
-  const Table* table = state_->table.load(std::memory_order_acquire);
-  if (table != nullptr && record < table->records) {
-    const Entry& entry = table->entries[record];
-    const std::byte* bytes = entry.bytes.load(std::memory_order_acquire);
-    if (bytes != nullptr && bytes != claimed()) {
-      state_->lookups.hit();
-      return {bytes, entry.size};
-    }
-  }
-  state_->lookups.miss();
-  return {};
-}
-
 void MemoryCache::expect(std::uint64_t record) const noexcept {
   const Table* table = state_->table.load(std::memory_order_acquire);
-  if (table == nullptr || record >= table->records) return;
+  if (table != nullptr && record < table->records) __builtin_prefetch(&table->entries[record]);
+}
+
+std::span<const std::byte> MemoryCache::peek(std::uint64_t record) const noexcept {
+  const Table* table = state_->table.load(std::memory_order_acquire);
+  if (table == nullptr || record >= table->records) return {};
   const Entry& entry = table->entries[record];
   const std::byte* bytes = entry.bytes.load(std::memory_order_acquire);
-  if (bytes != nullptr && bytes != claimed()) prefetch(std::span(bytes, entry.size));
+  if (bytes == nullptr || bytes == claimed()) return {};
+  return {bytes, entry.size};
+}
+
+std::span<const std::byte> MemoryCache::find(std::uint64_t record, std::vector<std::byte>& /*scratch*/) noexcept {
+  const std::span<const std::byte> found = peek(record);
+  found.empty() ? state_->lookups.miss() : state_->lookups.hit();
+  return found;
 }
 
 bool MemoryCache::insert(std::uint64_t record, std::span<const std::byte> bytes) {

@@ -17,8 +17,9 @@ class MemoryCache final : public SampleCache {
   MemoryCache& operator=(const MemoryCache&) = delete;
 
   void bind(std::uint64_t fingerprint, std::uint64_t records) override;
-  // Uses no scratch.
   void expect(std::uint64_t record) const noexcept override;
+  std::span<const std::byte> peek(std::uint64_t record) const noexcept override;
+  // Uses no scratch.
   std::span<const std::byte> find(std::uint64_t record, std::vector<std::byte>& scratch) noexcept override;
   bool insert(std::uint64_t record, std::span<const std::byte> bytes) override;
   CacheCounters counters() const noexcept override;

@@ -32,8 +32,11 @@ class SampleCache {
   // a miss. Throws nothing: what cannot be read is not there.
   virtual std::span<const std::byte> find(std::uint64_t record, std::vector<std::byte>& scratch) noexcept = 0;
 
-  // The record will be looked for soon. A matter of speed alone.
+  // The record will be asked for soon. A matter of speed alone.
   virtual void expect(std::uint64_t /*record*/) const noexcept {}
+
+  // What find() would return, where it lies in memory: for those who fetch ahead. Counts nothing.
+  virtual std::span<const std::byte> peek(std::uint64_t /*record*/) const noexcept { return {}; }
 
   // Stores a copy unless it is there already or does not fit. Returns whether the record is stored now, or will
   // be.

@@ -41,8 +41,8 @@ class Source {
   // are in `scratch`, which is reused from call to call. Throws DataError with record and offset.
   virtual RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const = 0;
 
-  // The record will be read soon. A matter of speed alone.
-  virtual void expect(std::uint64_t /*index*/) const noexcept {}
+  // The record's largest field, where it lies in memory: for those who fetch ahead.
+  virtual std::span<const std::byte> peek(std::uint64_t /*index*/) const noexcept { return {}; }
 
   // Where all records lie as equal slices in memory: one column a field. Else empty.
   virtual std::span<const FieldColumn> columns() const noexcept { return {}; }

@@ -3,15 +3,37 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace headrace {
 
-// The first bytes of what is about to be read, into the second-level cache: its queue is the longer one.
-inline void prefetch(std::span<const std::byte> bytes) noexcept {
-  constexpr std::size_t kLine = 64, kMost = 4096;
-  for (std::size_t at = 0; at < std::min(bytes.size(), kMost); at += kLine)
-    __builtin_prefetch(bytes.data() + at, 0, 2);
-}
+// Fetches what is about to be read into the second-level cache, piece by piece beside other work: all at once it
+// would fill the queue that the work's own reads and writes wait in.
+class FetchAhead {
+ public:
+  // The first bytes, in so many pieces at most.
+  FetchAhead(std::span<const std::byte> bytes, std::int64_t pieces) noexcept
+      : next_(bytes.data()), end_(bytes.data() + std::min(bytes.size(), kMost)) {
+    const std::size_t lines = (static_cast<std::size_t>(end_ - next_) + kLine - 1) / kLine;
+    const auto count = static_cast<std::size_t>(std::max<std::int64_t>(pieces, 1));
+    piece_ = (lines + count - 1) / count * kLine;
+  }
+
+  void fetch_piece() noexcept {
+    const std::byte* const end = next_ + std::min(piece_, static_cast<std::size_t>(end_ - next_));
+    for (; next_ < end; next_ += kLine) __builtin_prefetch(next_, 0, 2);
+    next_ = std::min(next_, end_);
+  }
+
+ private:
+  static constexpr std::size_t kLine = 64, kMost = 4096;
+
+  const std::byte* next_;
+  const std::byte* end_;
+  std::size_t piece_;
+};
+
+inline void prefetch(std::span<const std::byte> bytes) noexcept { FetchAhead(bytes, 1).fetch_piece(); }
 
 }  // namespace headrace

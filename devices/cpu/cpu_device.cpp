@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/large_memory.h"
 #include "headrace/devices/cpu/cpu_event.h"
 #include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/devices/cpu/cpu_kernels.h"
@@ -15,17 +15,10 @@
 namespace headrace {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
-
 std::string vector_unit() {
   if (has_amx_bf16()) return "AVX-512 and AMX";
   if (has_avx512()) return "AVX-512";
   return has_avx2() ? "AVX2" : "no AVX2";
-}
-
-// Null when there is no memory.
-void* allocate_aligned(std::size_t bytes) noexcept {
-  return std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
 }
 
 }  // namespace
@@ -56,22 +49,22 @@ std::unique_ptr<Event> CpuDevice::create_event() { return std::make_unique<CpuEv
 std::unique_ptr<Event> CpuDevice::create_timed_event() { return std::make_unique<CpuEvent>(CpuTiming::kYes); }
 
 void CpuDevice::release(void* data, std::size_t bytes, MemoryPlace place) noexcept {
-  std::free(data);
+  FreeMemory()(static_cast<std::byte*>(data));
   counter(place) -= bytes;
 }
 
 Buffer CpuDevice::allocate(std::size_t bytes, MemoryPlace place) {
   if (bytes == 0) return {};
   // Linux would promise more than there is, and kill the process when it is used.
-  void* data = bytes <= info_.memory_bytes ? allocate_aligned(bytes) : nullptr;
-  if (data == nullptr) {
+  LargeMemory memory = bytes <= info_.memory_bytes ? allocate_large(bytes) : nullptr;
+  if (memory == nullptr) {
     throw DeviceError(ErrorCode::kOutOfMemory,
                       fmt::format("cannot allocate {} bytes; {} are in use, the machine has {}", bytes,
                                   device_bytes_ + pinned_bytes_, info_.memory_bytes),
                       info_.name, "a smaller batch or fewer batches in flight need less");
   }
   counter(place) += bytes;
-  return {*this, data, bytes, place};
+  return {*this, memory.release(), bytes, place};
 }
 
 std::atomic<std::uint64_t>& CpuDevice::counter(MemoryPlace place) noexcept {

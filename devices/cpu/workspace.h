@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
-#include <memory>
 #include <new>
+
+#include "headrace/devices/base/large_memory.h"
 
 namespace headrace {
 
@@ -24,10 +24,9 @@ class Workspace {
     if (bytes > bytes_) {
       block_.reset();
       bytes_ = 0;
-      const std::size_t rounded = align(bytes);
-      block_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
+      block_ = allocate_large(bytes);
       if (block_ == nullptr) throw std::bad_alloc();
-      bytes_ = rounded;
+      bytes_ = bytes;
     }
     return block_.get();
   }
@@ -37,11 +36,7 @@ class Workspace {
   }
 
  private:
-  struct Free {
-    void operator()(std::byte* block) const noexcept { std::free(block); }
-  };
-
-  std::unique_ptr<std::byte, Free> block_;
+  LargeMemory block_;
   std::size_t bytes_ = 0;
 };
 

@@ -105,7 +105,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   std::uint64_t run_work(const Work& work, std::uint64_t begin, ThreadState& state, Scratch& scratch,
                          ChargedBytes& charged);
   static void count(ThreadState& state, const Scratch& scratch, std::uint64_t rows, std::uint64_t ns);
-  void expect(std::uint64_t record) const noexcept;
+  std::span<const std::byte> look_ahead(std::span<const std::uint64_t> records) const noexcept;
   void run_rows(const Work& work, ThreadState& state, Scratch& scratch, ChargedBytes& charged);
   void run_fetched(FetchedRecord& fetched, ThreadState& state, Scratch& scratch, ChargedBytes& charged);
   template <typename Run>

@@ -139,10 +139,14 @@ void StreamEngine::count(ThreadState& state, const Scratch& scratch, std::uint64
   state.stages[last].add(rows, left);
 }
 
-// Small samples come from all over memory: the next one's is on its way while this one is worked on.
-void StreamEngine::expect(std::uint64_t record) const noexcept {
-  if (plan_.cache != nullptr) return plan_.cache->expect(record);
-  plan_.source->expect(record);
+// Small samples come from all over memory, and so does what a cache knows of each: both are on their way while
+// others are worked on. `records` come after this one; where the next one's sample lies.
+std::span<const std::byte> StreamEngine::look_ahead(std::span<const std::uint64_t> records) const noexcept {
+  constexpr std::size_t kExpected = 4;
+  if (records.empty()) return {};
+  if (plan_.cache == nullptr) return plan_.source->peek(records.front());
+  if (records.size() > kExpected) plan_.cache->expect(records[kExpected]);
+  return plan_.cache->peek(records.front());
 }
 
 void StreamEngine::run_rows(const Work& work, ThreadState& state, Scratch& scratch, ChargedBytes& charged) {
@@ -159,13 +163,16 @@ void StreamEngine::run_rows(const Work& work, ThreadState& state, Scratch& scrat
     const SlotShare& share = slot.shares[static_cast<std::size_t>(r)];
     const std::int64_t first = std::max(work.first, share.first);
     const std::int64_t share_end = std::min(end, share.first + share.rows);
-    if (copier_ && first < share_end) {
-      const auto records = std::span(slot.records).subspan(static_cast<std::size_t>(first));
-      copier_->copy(records.first(static_cast<std::size_t>(share_end - first)), slot.rows(r, first - share.first));
+    if (first >= share_end) continue;
+    const auto records =
+        std::span<const std::uint64_t>(slot.records)
+            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(share_end - first));
+    if (copier_) {
+      copier_->copy(records, slot.rows(r, first - share.first));
       continue;
     }
     for (std::int64_t row = first; row < share_end; ++row) {
-      if (row + 1 < share_end) expect(slot.records[static_cast<std::size_t>(row + 1)]);
+      context.ahead = look_ahead(records.subspan(static_cast<std::size_t>(row + 1 - first)));
       context.samples = row == timed ? scratch.samples.data() : nullptr;
       guard(slot, row, [&] {
         context.record = slot.records[static_cast<std::size_t>(row)];

@@ -1,9 +1,9 @@
 #include "headrace/pipeline/sources/array_source.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/prefetch.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 
@@ -66,9 +66,9 @@ RecordView ArraySource::read(std::uint64_t index, std::vector<std::byte>& /*scra
   return view;
 }
 
-void ArraySource::expect(std::uint64_t index) const noexcept {
-  if (index >= info_.records) return;
-  for (const FieldColumn& column : columns_) prefetch(slice(column, index));
+std::span<const std::byte> ArraySource::peek(std::uint64_t index) const noexcept {
+  if (index >= info_.records) return {};
+  return slice(*std::ranges::max_element(columns_, {}, &FieldColumn::record_bytes), index);
 }
 
 std::string ArraySource::describe(std::uint64_t index) const {

@@ -18,7 +18,7 @@ class ArraySource final : public Source {
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
-  void expect(std::uint64_t index) const noexcept override;
+  std::span<const std::byte> peek(std::uint64_t index) const noexcept override;
   std::span<const FieldColumn> columns() const noexcept override { return columns_; }
   std::string describe(std::uint64_t index) const override;  // "name[17]"
 

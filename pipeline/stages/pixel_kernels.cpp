@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "headrace/pipeline/stages/rgb_kernels.h"
+#include "headrace/devices/base/prefetch.h"
 #include "headrace/pipeline/stages/simd.h"
 
 namespace headrace {
@@ -85,30 +85,49 @@ void copy_rows(const PixelWork& work, std::int64_t bytes) {
   }
 }
 
-// The fast forms; false where none fits. u8 input, channels interleaved without gaps.
-bool convert_interleaved_bytes(const PixelWork& work) {
+bool is_interleaved(const PixelWork& work) noexcept {
+  const auto size = static_cast<std::int64_t>(size_of(work.from_type));
+  return work.deeper == size && std::abs(work.right) == size * work.channels;
+}
+
+// u8 RGB to scaled floats.
+bool makes_rgb_floats(const PixelWork& work) noexcept {
+  return work.from_type == DType::kU8 && is_interleaved(work) && work.channels == 3 &&
+         work.to_type == DType::kF32 && work.scale != nullptr;
+}
+
+RgbImage rgb_image_of(const PixelWork& work) noexcept {
   const auto* from = reinterpret_cast<const std::uint8_t*>(work.from);
   const bool mirrored = work.right < 0;
-  const std::uint8_t* leftmost = mirrored ? from + (work.width - 1) * work.right : from;
-  const bool floats = work.to_type == DType::kF32 && work.scale != nullptr;
-  const RgbImage image{.first = leftmost,
-                       .stride = work.down,
-                       .height = work.height,
-                       .width = work.width,
-                       .direction = mirrored ? Direction::kMirrored : Direction::kAsStored};
+  const std::uint8_t* corner = mirrored ? from + (work.width - 1) * work.right : from;
+  return {.first = corner + work.border.above * work.down + 3 * work.border.left,
+          .stride = work.down,
+          .height = work.height,
+          .width = work.width,
+          .direction = mirrored ? Direction::kMirrored : Direction::kAsStored,
+          .border = work.border};
+}
+
+// Three interleaved channels to scaled floats; false where rows of a pattern are as good.
+bool convert_rgb_floats(const PixelWork& work) {
   auto* to = reinterpret_cast<float*>(work.to);
-  if (work.channels == 3 && work.layout == ImageLayout::kChannelsFirst && floats) {
-    rgb_kernels().to_planes(image, work.scale->scale.data(), work.scale->shift.data(), work.stores, to);
+  const ChannelScale& scale = *work.scale;
+  if (work.layout == ImageLayout::kChannelsFirst) {
+    rgb_kernels().to_planes(rgb_image_of(work), scale.scale.data(), scale.shift.data(), work.traffic, to);
     return true;
   }
+  if (work.right > 0 && work.traffic.stores == Stores::kCached && work.border.empty()) return false;
+  rgb_kernels().to_pixels(rgb_image_of(work), scale.pattern_scale.data(), scale.pattern_shift.data(), work.traffic,
+                          to);
+  return true;
+}
+
+// The other fast forms; false where none fits. u8 input, channels interleaved without gaps.
+bool convert_interleaved_bytes(const PixelWork& work) {
   if (work.layout != ImageLayout::kChannelsLast && work.channels != 1) return false;
+  const bool mirrored = work.right < 0, floats = work.to_type == DType::kF32 && work.scale != nullptr;
   if (mirrored && work.channels == 3 && work.to_type == DType::kU8 && work.scale == nullptr) {
-    rgb_kernels().mirror(image, reinterpret_cast<std::uint8_t*>(work.to));
-    return true;
-  }
-  if ((mirrored || work.stores == Stores::kStreamed) && work.channels == 3 && floats) {
-    rgb_kernels().to_pixels(image, work.scale->pattern_scale.data(), work.scale->pattern_shift.data(), work.stores,
-                            to);
+    rgb_kernels().mirror(rgb_image_of(work), reinterpret_cast<std::uint8_t*>(work.to));
     return true;
   }
   if (!mirrored && floats && !work.scale->pattern_scale.empty()) {
@@ -118,8 +137,9 @@ bool convert_interleaved_bytes(const PixelWork& work) {
       count *= height;
       height = 1;
     }
-    scale_rows(from, work.down, height, count, work.scale->pattern_scale.data(), work.scale->pattern_shift.data(),
-               work.channels, to);
+    scale_rows(reinterpret_cast<const std::uint8_t*>(work.from), work.down, height, count,
+               work.scale->pattern_scale.data(), work.scale->pattern_shift.data(), work.channels,
+               reinterpret_cast<float*>(work.to));
     return true;
   }
   return false;
@@ -149,9 +169,12 @@ ChannelScale scale_of(const Normalize& options, DType from, std::int64_t channel
   return {std::move(scales), std::move(shifts)};
 }
 
+bool takes_border(const PixelWork& work) noexcept { return makes_rgb_floats(work) && work.width <= kMostBordered; }
+
 void convert_pixels(const PixelWork& work) {
-  const auto size = static_cast<std::int64_t>(size_of(work.from_type));
-  const bool interleaved = work.deeper == size && std::abs(work.right) == size * work.channels;
+  if (makes_rgb_floats(work) && convert_rgb_floats(work)) return;
+  prefetch(work.traffic.ahead);
+  const bool interleaved = is_interleaved(work);
   const bool same_layout = work.layout == ImageLayout::kChannelsLast || work.channels == 1;
   if (work.from_type == work.to_type && work.scale == nullptr && interleaved && same_layout && work.right > 0) {
     copy_rows(work, work.width * work.right);

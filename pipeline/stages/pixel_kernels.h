@@ -7,6 +7,7 @@
 
 #include "headrace/devices/base/dtype.h"
 #include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/stages/rgb_kernels.h"
 #include "headrace/pipeline/stages/stores.h"
 
 namespace headrace {
@@ -34,10 +35,14 @@ struct PixelWork {
   std::byte* to = nullptr;  // without gaps, in `layout`
   ImageLayout layout = ImageLayout::kChannelsLast;
   const ChannelScale* scale = nullptr;  // nullptr: values stay
-  Stores stores = Stores::kCached;
+  RgbBorder border = {};                // of the rectangle; where takes_border() says so, else empty
+  Traffic traffic = {};
 };
 
 void convert_pixels(const PixelWork& work);
+
+// Whether it makes the zeros around such a picture itself; else the caller draws them.
+bool takes_border(const PixelWork& work) noexcept;
 
 // What normalising elements of type `from` (u8 or f32) does to each of so many channels.
 ChannelScale scale_of(const Normalize& options, DType from, std::int64_t channels);

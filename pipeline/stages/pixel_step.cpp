@@ -1,10 +1,26 @@
 #include "headrace/pipeline/stages/pixel_step.h"
 
+#include <algorithm>
+
 #include "headrace/pipeline/stages/canvas.h"
 #include "headrace/pipeline/stages/cutout.h"
 #include "headrace/pipeline/stages/image_shape.h"
 
 namespace headrace {
+namespace {
+
+// What of the window lies outside of the image.
+RgbBorder border_of(const CropWindow& window, std::int64_t height, std::int64_t width) {
+  const auto within = [](std::int64_t outside, std::int64_t extent) {
+    return std::clamp<std::int64_t>(outside, 0, extent);
+  };
+  return {.above = within(-window.top, window.height),
+          .below = within(window.top + window.height - height, window.height),
+          .left = within(-window.left, window.width),
+          .right = within(window.left + window.width - width, window.width)};
+}
+
+}  // namespace
 
 PixelStep::PixelStep(const Field& input)
     : from_type_(input.dtype),
@@ -74,6 +90,18 @@ void PixelStep::cut_holes(const CropWindow& window, const StepContext& context, 
   }
 }
 
+bool PixelStep::crops_beyond() const {
+  const PadCrop* padding = window_.padding();
+  if (padding == nullptr || padding->padding != Padding::kZero) return false;
+  return takes_border({.width = padding->size,
+                       .channels = channels_,
+                       .from_type = from_type_,
+                       .to_type = to_type_,
+                       .right = channels_,
+                       .deeper = 1,
+                       .scale = scale_ ? &*scale_ : nullptr});
+}
+
 PixelWork PixelStep::work_for(const FieldView& in, const Source& source, const CropWindow& window) const {
   const auto element = static_cast<std::int64_t>(size_of(from_type_));
   PixelWork work{.height = window.height,
@@ -115,14 +143,22 @@ FieldView PixelStep::run(const FieldView& in, const StepContext& context, StepOu
   Source source{.data = in.bytes.data(),
                 .stride = width * channels_ * static_cast<std::int64_t>(size_of(from_type_))};
   CropWindow window = window_.crop(height, width, context);
-  if (const PadCrop* options = window_.padding()) source = padded(in, *options, window, context);
+  const PadCrop* const padding = window_.padding();
+  const bool beyond = crops_beyond();
+  if (padding != nullptr && !beyond) source = padded(in, *padding, window, context);
   window_.turn(window, context);
+  if (beyond) {
+    window.top -= padding->pad;
+    window.left -= padding->pad;
+  }
 
   PixelWork work = work_for(in, source, window);
+  if (beyond) work.border = border_of(window, height, width);
   const std::int64_t elements = window.height * window.width * channels_;
   const std::span<std::byte> out = output.take(static_cast<std::size_t>(elements) * size_of(to_type_));
   work.to = out.data();
-  if (output.is_row() && holes_.empty()) work.stores = context.stores;
+  work.traffic.ahead = context.ahead;
+  if (output.is_row() && holes_.empty()) work.traffic.stores = context.stores;
   convert_pixels(work);
   cut_holes(window, context, out.data());
   return {.bytes = out, .shape = result_shape(in, window)};

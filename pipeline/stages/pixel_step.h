@@ -39,6 +39,8 @@ class PixelStep {
   // The image with its border, of which the rows that `window` covers are drawn.
   Source padded(const FieldView& in, const PadCrop& options, const CropWindow& window,
                 const StepContext& context) const;
+  // The window may reach beyond the image, whose border need not be drawn.
+  bool crops_beyond() const;
   void cut_holes(const CropWindow& window, const StepContext& context, std::byte* result) const;
   PixelWork work_for(const FieldView& in, const Source& source, const CropWindow& window) const;
   Shape result_shape(const FieldView& in, const CropWindow& window) const;

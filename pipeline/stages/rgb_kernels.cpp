@@ -1,6 +1,10 @@
 #include "headrace/pipeline/stages/rgb_kernels.h"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
+
+#include "headrace/devices/base/prefetch.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -11,10 +15,35 @@
 namespace headrace {
 namespace {
 
+// The rows of a rectangle, one after another, with the zeros of its border.
+class Rows {
+ public:
+  explicit Rows(const RgbImage& image) noexcept : image_(image), bordered_(!image.border.empty()) {
+    if (bordered_) std::memset(line_, 0, static_cast<std::size_t>(3 * image.width));
+  }
+
+  // Valid until the next call.
+  const std::uint8_t* row(std::int64_t y) noexcept {
+    const RgbBorder& border = image_.border;
+    const std::uint8_t* stored = image_.first + (y - border.above) * image_.stride;
+    if (!bordered_) return stored;
+    if (y < border.above || y >= image_.height - border.below) return kZeros;
+    const std::int64_t pixels = image_.width - border.left - border.right;
+    std::memcpy(line_ + 3 * border.left, stored, static_cast<std::size_t>(3 * pixels));
+    return line_;
+  }
+
+ private:
+  static constexpr std::uint8_t kZeros[3 * kMostBordered] = {};
+
+  const RgbImage& image_;
+  bool bordered_;
+  std::uint8_t line_[3 * kMostBordered];
+};
+
 // Columns [begin, end) of one row, counted as stored: the part that fills no vector.
-void planes_part(const RgbImage& image, std::int64_t y, std::int64_t begin, std::int64_t end, const float* scale,
-                 const float* shift, float* to) {
-  const std::uint8_t* from = image.first + y * image.stride;
+void planes_part(const RgbImage& image, const std::uint8_t* from, std::int64_t y, std::int64_t begin,
+                 std::int64_t end, const float* scale, const float* shift, float* to) {
   const std::int64_t plane = image.height * image.width;
   for (std::int64_t x = begin; x < end; ++x) {
     const std::int64_t at = image.direction == Direction::kMirrored ? image.width - 1 - x : x;
@@ -24,9 +53,8 @@ void planes_part(const RgbImage& image, std::int64_t y, std::int64_t begin, std:
   }
 }
 
-void pixels_part(const RgbImage& image, std::int64_t y, std::int64_t begin, std::int64_t end, const float* scale,
-                 const float* shift, float* to) {
-  const std::uint8_t* from = image.first + y * image.stride;
+void pixels_part(const RgbImage& image, const std::uint8_t* from, std::int64_t y, std::int64_t begin,
+                 std::int64_t end, const float* scale, const float* shift, float* to) {
   for (std::int64_t x = begin; x < end; ++x) {
     const std::int64_t at = image.direction == Direction::kMirrored ? image.width - 1 - x : x;
     for (int c = 0; c < 3; ++c) {
@@ -42,14 +70,24 @@ void mirror_part(const RgbImage& image, std::int64_t y, std::int64_t begin, std:
   }
 }
 
-void to_planes_portable(const RgbImage& image, const float* scale, const float* shift, Stores /*stores*/,
+void to_planes_portable(const RgbImage& image, const float* scale, const float* shift, const Traffic& traffic,
                         float* to) {
-  for (std::int64_t y = 0; y < image.height; ++y) planes_part(image, y, 0, image.width, scale, shift, to);
+  Rows rows(image);
+  FetchAhead ahead(traffic.ahead, image.height);
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    ahead.fetch_piece();
+    planes_part(image, rows.row(y), y, 0, image.width, scale, shift, to);
+  }
 }
 
-void to_pixels_portable(const RgbImage& image, const float* scale, const float* shift, Stores /*stores*/,
+void to_pixels_portable(const RgbImage& image, const float* scale, const float* shift, const Traffic& traffic,
                         float* to) {
-  for (std::int64_t y = 0; y < image.height; ++y) pixels_part(image, y, 0, image.width, scale, shift, to);
+  Rows rows(image);
+  FetchAhead ahead(traffic.ahead, image.height);
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    ahead.fetch_piece();
+    pixels_part(image, rows.row(y), y, 0, image.width, scale, shift, to);
+  }
 }
 
 void mirror_portable(const RgbImage& image, std::uint8_t* to) {
@@ -145,15 +183,24 @@ HEADRACE_AVX512 [[gnu::always_inline]] inline void store_avx512(__m128i values, 
   }
 }
 
+template <Direction kDirection>
+constexpr std::int64_t place_of(const RgbImage& image, std::int64_t x) {
+  return kDirection == Direction::kMirrored ? image.width - x - kLanes : x;
+}
+
 template <Direction kDirection, Stores kStores>
-HEADRACE_AVX2 void planes_avx2(const RgbImage& image, const float* scale, const float* shift, float* to) {
+HEADRACE_AVX2 void planes_avx2(const RgbImage& image, const float* scale, const float* shift, FetchAhead ahead,
+                               float* to) {
   const std::int64_t plane = image.height * image.width, whole = image.width / kLanes * kLanes;
   const __m256 scales[3] = {_mm256_set1_ps(scale[0]), _mm256_set1_ps(scale[1]), _mm256_set1_ps(scale[2])};
   const __m256 shifts[3] = {_mm256_set1_ps(shift[0]), _mm256_set1_ps(shift[1]), _mm256_set1_ps(shift[2])};
+  Rows rows(image);
   for (std::int64_t y = 0; y < image.height; ++y) {
+    const std::uint8_t* from = rows.row(y);
+    ahead.fetch_piece();
     for (std::int64_t x = 0; x < whole; x += kLanes) {
-      const Pixels16 pixels = load(image.first + y * image.stride + 3 * x);
-      float* out = to + y * image.width + (kDirection == Direction::kMirrored ? image.width - x - kLanes : x);
+      const Pixels16 pixels = load(from + 3 * x);
+      float* out = to + y * image.width + place_of<kDirection>(image, x);
       store_avx2<kStores>(pick(pixels, kChannelShuffle<kDirection, 0>), {scales[0], scales[0]},
                           {shifts[0], shifts[0]}, out);
       store_avx2<kStores>(pick(pixels, kChannelShuffle<kDirection, 1>), {scales[1], scales[1]},
@@ -161,35 +208,95 @@ HEADRACE_AVX2 void planes_avx2(const RgbImage& image, const float* scale, const 
       store_avx2<kStores>(pick(pixels, kChannelShuffle<kDirection, 2>), {scales[2], scales[2]},
                           {shifts[2], shifts[2]}, out + 2 * plane);
     }
-    planes_part(image, y, whole, image.width, scale, shift, to);
+    planes_part(image, from, y, whole, image.width, scale, shift, to);
   }
 }
 
-template <Direction kDirection, Stores kStores>
-HEADRACE_AVX512 void planes_avx512(const RgbImage& image, const float* scale, const float* shift, float* to) {
-  const std::int64_t plane = image.height * image.width, whole = image.width / kLanes * kLanes;
-  const __m512 scales[3] = {_mm512_set1_ps(scale[0]), _mm512_set1_ps(scale[1]), _mm512_set1_ps(scale[2])};
-  const __m512 shifts[3] = {_mm512_set1_ps(shift[0]), _mm512_set1_ps(shift[1]), _mm512_set1_ps(shift[2])};
-  for (std::int64_t y = 0; y < image.height; ++y) {
-    for (std::int64_t x = 0; x < whole; x += kLanes) {
-      const Pixels16 pixels = load(image.first + y * image.stride + 3 * x);
-      float* out = to + y * image.width + (kDirection == Direction::kMirrored ? image.width - x - kLanes : x);
-      store_avx512<kStores>(pick(pixels, kChannelShuffle<kDirection, 0>), scales[0], shifts[0], out);
-      store_avx512<kStores>(pick(pixels, kChannelShuffle<kDirection, 1>), scales[1], shifts[1], out + plane);
-      store_avx512<kStores>(pick(pixels, kChannelShuffle<kDirection, 2>), scales[2], shifts[2], out + 2 * plane);
-    }
-    planes_part(image, y, whole, image.width, scale, shift, to);
+// The planes of a row, 16 pixels of each.
+struct PlaneStores {
+  __m512 scale[3], shift[3];
+  std::int64_t plane;
+
+  HEADRACE_AVX512
+  [[gnu::always_inline]] PlaneStores(const RgbImage& image, const float* scales, const float* shifts)
+      : scale{_mm512_set1_ps(scales[0]), _mm512_set1_ps(scales[1]), _mm512_set1_ps(scales[2])},
+        shift{_mm512_set1_ps(shifts[0]), _mm512_set1_ps(shifts[1]), _mm512_set1_ps(shifts[2])},
+        plane(image.height * image.width) {}
+
+  template <Direction kDirection, Stores kStores>
+  HEADRACE_AVX512 [[gnu::always_inline]] void put(const Pixels16& pixels, float* to) const {
+    store_avx512<kStores>(pick(pixels, kChannelShuffle<kDirection, 0>), scale[0], shift[0], to);
+    store_avx512<kStores>(pick(pixels, kChannelShuffle<kDirection, 1>), scale[1], shift[1], to + plane);
+    store_avx512<kStores>(pick(pixels, kChannelShuffle<kDirection, 2>), scale[2], shift[2], to + 2 * plane);
   }
-}
+};
 
 template <Direction kDirection, Stores kStores>
-HEADRACE_AVX2 void pixels_avx2(const RgbImage& image, const float* scale, const float* shift, float* to) {
+HEADRACE_AVX512 void planes_avx512(const RgbImage& image, const float* scale, const float* shift, FetchAhead ahead,
+                                   float* to) {
   const std::int64_t whole = image.width / kLanes * kLanes;
+  const PlaneStores planes(image, scale, shift);
+  Rows rows(image);
   for (std::int64_t y = 0; y < image.height; ++y) {
+    const std::uint8_t* from = rows.row(y);
+    ahead.fetch_piece();
     for (std::int64_t x = 0; x < whole; x += kLanes) {
-      const Pixels16 pixels = load(image.first + y * image.stride + 3 * x);
-      const std::int64_t at = kDirection == Direction::kMirrored ? image.width - x - kLanes : x;
-      float* out = to + 3 * (y * image.width + at);
+      planes.template put<kDirection, kStores>(load(from + 3 * x),
+                                               to + y * image.width + place_of<kDirection>(image, x));
+    }
+    planes_part(image, from, y, whole, image.width, scale, shift, to);
+  }
+}
+
+// Which bytes of 16 pixels lie within the picture.
+struct Mask48 {
+  std::uint64_t bits = 0;
+
+  static Mask48 of(const RgbImage& image, std::int64_t x) noexcept {
+    const auto bytes_to = [&](std::int64_t column) { return 3 * std::clamp<std::int64_t>(column - x, 0, kLanes); };
+    const auto ones = [](std::int64_t count) { return (std::uint64_t{1} << count) - 1; };
+    return {ones(bytes_to(image.width - image.border.right)) & ~ones(bytes_to(image.border.left))};
+  }
+};
+
+HEADRACE_AVX512 [[gnu::always_inline]] inline Pixels16 load_within(Mask48 mask, const std::uint8_t* from) {
+  return {{_mm_maskz_loadu_epi8(static_cast<__mmask16>(mask.bits), from),
+           _mm_maskz_loadu_epi8(static_cast<__mmask16>(mask.bits >> 16), from + 16),
+           _mm_maskz_loadu_epi8(static_cast<__mmask16>(mask.bits >> 32), from + 32)}};
+}
+
+// With a border, in whole vectors: what lies outside of the picture is not loaded.
+template <Direction kDirection, Stores kStores>
+HEADRACE_AVX512 void bordered_planes_avx512(const RgbImage& image, const float* scale, const float* shift,
+                                            FetchAhead ahead, float* to) {
+  const PlaneStores planes(image, scale, shift);
+  const RgbBorder& border = image.border;
+  Mask48 masks[kMostBordered / kLanes];
+  for (std::int64_t x = 0; x < image.width; x += kLanes) masks[x / kLanes] = Mask48::of(image, x);
+  const std::uint8_t* corner = image.first - 3 * border.left;
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    const bool within = y >= border.above && y < image.height - border.below;
+    ahead.fetch_piece();
+    for (std::int64_t x = 0; x < image.width; x += kLanes) {
+      const Mask48 mask = within ? masks[x / kLanes] : Mask48{};
+      planes.template put<kDirection, kStores>(
+          load_within(mask, corner + (y - border.above) * image.stride + 3 * x),
+          to + y * image.width + place_of<kDirection>(image, x));
+    }
+  }
+}
+
+template <Direction kDirection, Stores kStores>
+HEADRACE_AVX2 void pixels_avx2(const RgbImage& image, const float* scale, const float* shift, FetchAhead ahead,
+                               float* to) {
+  const std::int64_t whole = image.width / kLanes * kLanes;
+  Rows rows(image);
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    const std::uint8_t* from = rows.row(y);
+    ahead.fetch_piece();
+    for (std::int64_t x = 0; x < whole; x += kLanes) {
+      const Pixels16 pixels = load(from + 3 * x);
+      float* out = to + 3 * (y * image.width + place_of<kDirection>(image, x));
       const auto store = [&](std::int64_t part, __m128i values) __attribute__((target("avx2"), always_inline)) {
         const float* s = scale + 16 * part;
         const float* t = shift + 16 * part;
@@ -200,7 +307,7 @@ HEADRACE_AVX2 void pixels_avx2(const RgbImage& image, const float* scale, const 
       store(1, pick(pixels, kPartShuffle<kDirection, 1>));
       store(2, pick(pixels, kPartShuffle<kDirection, 2>));
     }
-    pixels_part(image, y, whole, image.width, scale, shift, to);
+    pixels_part(image, from, y, whole, image.width, scale, shift, to);
   }
 }
 
@@ -218,17 +325,19 @@ HEADRACE_AVX2 void mirror_avx2(const RgbImage& image, std::uint8_t* to) {
   }
 }
 
-using Kernel = void (*)(const RgbImage&, const float*, const float*, float*);
+using Kernel = void (*)(const RgbImage&, const float*, const float*, FetchAhead, float*);
 // One kernel in its four forms.
 struct Forms {
   Kernel forward, mirrored, forward_streamed, mirrored_streamed;
 
-  void run(const RgbImage& image, const float* scale, const float* shift, Stores stores, float* to) const {
+  void run(const RgbImage& image, const float* scale, const float* shift, const Traffic& traffic,
+           float* to) const {
     const bool turned = image.direction == Direction::kMirrored;
-    if (stores == Stores::kCached || !can_stream(image, to)) {
-      return (turned ? mirrored : forward)(image, scale, shift, to);
+    const FetchAhead ahead(traffic.ahead, image.height);
+    if (traffic.stores == Stores::kCached || !can_stream(image, to)) {
+      return (turned ? mirrored : forward)(image, scale, shift, ahead, to);
     }
-    (turned ? mirrored_streamed : forward_streamed)(image, scale, shift, to);
+    (turned ? mirrored_streamed : forward_streamed)(image, scale, shift, ahead, to);
   }
 };
 
@@ -238,19 +347,24 @@ struct Forms {
         kernel<Direction::kAsStored, Stores::kStreamed>, kernel<Direction::kMirrored, Stores::kStreamed> \
   }
 
-void to_planes_avx2(const RgbImage& image, const float* scale, const float* shift, Stores stores, float* to) {
+void to_planes_avx2(const RgbImage& image, const float* scale, const float* shift, const Traffic& traffic,
+                    float* to) {
   static constexpr Forms kForms = HEADRACE_FORMS(planes_avx2);
-  kForms.run(image, scale, shift, stores, to);
+  kForms.run(image, scale, shift, traffic, to);
 }
 
-void to_planes_avx512(const RgbImage& image, const float* scale, const float* shift, Stores stores, float* to) {
+void to_planes_avx512(const RgbImage& image, const float* scale, const float* shift, const Traffic& traffic,
+                      float* to) {
   static constexpr Forms kForms = HEADRACE_FORMS(planes_avx512);
-  kForms.run(image, scale, shift, stores, to);
+  static constexpr Forms kBordered = HEADRACE_FORMS(bordered_planes_avx512);
+  const bool masked = !image.border.empty() && image.width % kLanes == 0;
+  (masked ? kBordered : kForms).run(image, scale, shift, traffic, to);
 }
 
-void to_pixels_avx2(const RgbImage& image, const float* scale, const float* shift, Stores stores, float* to) {
+void to_pixels_avx2(const RgbImage& image, const float* scale, const float* shift, const Traffic& traffic,
+                    float* to) {
   static constexpr Forms kForms = HEADRACE_FORMS(pixels_avx2);
-  kForms.run(image, scale, shift, stores, to);
+  kForms.run(image, scale, shift, traffic, to);
 }
 
 #undef HEADRACE_FORMS

@@ -1,5 +1,8 @@
-// How a kernel writes its result.
+// How a kernel moves memory.
 #pragma once
+
+#include <cstddef>
+#include <span>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -11,6 +14,12 @@ enum class Stores {
   kCached,    // like everything else
   kStreamed,  // past the caches: the lines need not be read before they are written. For results that are larger
               // than the caches, and a matter of speed alone
+};
+
+// Beside its arithmetic; a matter of speed alone.
+struct Traffic {
+  Stores stores = Stores::kCached;
+  std::span<const std::byte> ahead = {};  // what is read next: fetched in the meantime
 };
 
 // Before another thread is told of results: what was streamed is in no order with other stores.
