@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 namespace headrace::tools {
@@ -20,11 +22,16 @@ std::uint64_t records_for(const LoaderStats& without, std::int64_t global_batch)
   return std::max(static_cast<std::uint64_t>(records), static_cast<std::uint64_t>(2 * global_batch));
 }
 
-// A turn begins with what the loader had ready: made while it was not its turn, it is not counted.
+// A turn begins with what the loader had ready: made while it was not its turn, it is not counted. It ends when
+// the batches that are made ahead are there again: then the processors are the other's.
 LoaderStats take_turn(Loader& loader, int replicas, MeasuredRunOptions run) {
   run.warm_passes = 0;
-  for (int slot = 0; slot < loader.stats().slots; ++slot) take_batch(loader, replicas, run.consumer);
-  return run_measured(loader, replicas, run);
+  const int slots = loader.stats().slots;
+  for (int slot = 0; slot < slots; ++slot) take_batch(loader, replicas, run.consumer);
+  const LoaderStats stats = run_measured(loader, replicas, run);
+  std::this_thread::sleep_for(std::chrono::nanoseconds(2 * stats.elapsed_ns * static_cast<std::uint64_t>(slots) /
+                                                       std::max<std::uint64_t>(stats.batches, 1)));
+  return stats;
 }
 
 double median(std::vector<double> values) {

@@ -22,7 +22,7 @@ constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;  // epochs: the cl
 constexpr double kTraceSeconds = 2;                            // where only a trace was asked for
 constexpr std::size_t kSpansAThread = 1 << 14;
 constexpr int kNameWidth = 48;
-constexpr double kTrialSeconds = 1.5;  // of a what-if that is tried
+constexpr double kTrialSeconds = 2.5;  // of a what-if that is tried
 
 struct ExplainOptions : PipelineCommandOptions {
   double seconds = 0;
