@@ -14,7 +14,7 @@ enum class MemoryPlace {
   kPinned,  // host memory that the device copies from and to without blocking
 };
 
-// What frees a buffer: a device. Must outlive every buffer it made.
+// What frees a buffer: a device, or a stream in its order. Must outlive every buffer it made.
 class BufferOwner {
  public:
   virtual ~BufferOwner() = default;
@@ -40,6 +40,9 @@ class Buffer {
   std::size_t size() const noexcept { return bytes_; }
   MemoryPlace place() const noexcept { return place_; }
   explicit operator bool() const noexcept { return data_ != nullptr; }
+
+  // The bytes without their owner: somebody else will release them to it. Empty afterwards.
+  void* detach() noexcept { return std::exchange(data_, nullptr); }
 
   // A typed view that starts `offset` bytes into the buffer; the caller keeps it within size().
   TensorView view(const Shape& shape, DType dtype, std::size_t offset = 0) const noexcept {

@@ -18,6 +18,11 @@ struct PixelWindow {
   std::int32_t mirrored = 0;  // 1: from right to left
 };
 
+// What is done to all numbers of an example, once they are scaled: (x + shift) * gain.
+struct PixelTone {
+  float shift = 0, gain = 1;
+};
+
 enum class PixelBorder {
   kZero,
   kReflect,  // without repeating the edge
@@ -37,6 +42,8 @@ struct PixelConversion {
   TensorView windows = {};
   std::int64_t pad = 0;  // pixels around each image; they are scaled like the image's
   PixelBorder border = PixelBorder::kZero;
+  // f32 (N, 2), a PixelTone each. Undefined: nothing more is done.
+  TensorView tones = {};
 };
 
 // Thread-safe; one implementation a backend, all with the same bits.
@@ -45,8 +52,8 @@ class InputKernels {
   virtual ~InputKernels() = default;
 
   // out = pixel * scale[c] + shift[c], the product rounded before the sum, of the pixels in each picked image's
-  // window, in one pass and in stream order. Throws ConfigError at once when shapes or types do not fit. May be
-  // captured.
+  // window, then its tone, in one pass and in stream order. Throws ConfigError at once when shapes or types do not
+  // fit. May be captured.
   virtual void convert_pixels(Stream& stream, const PixelConversion& conversion) = 0;
 };
 
@@ -103,6 +110,10 @@ inline void check_pixel_conversion(const PixelConversion& conversion) {
   }
   if (!is(conversion.scale, {in[3]}) || !is(conversion.shift, {in[3]})) {
     throw ConfigError("scale and shift must be float32, one number for each channel of " + in.to_string());
+  }
+  const TensorView& tones = conversion.tones;
+  if (tones.defined() && (tones.dtype != DType::kF32 || !(tones.shape == Shape{in[0], 2}))) {
+    throw ConfigError("tones must be float32, two numbers for each image of " + out.to_string());
   }
   check_pixel_windows(conversion, in, last ? out : Shape{out[0], out[2], out[3], out[1]});
   if (in.without_front().elements() > kMaxImageElements || out.without_front().elements() > kMaxImageElements) {

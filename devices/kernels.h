@@ -54,7 +54,8 @@ struct StepScalars {
   float beta1_correction = 1;                      // 1 / (1 - beta1^t)
   float beta2_correction = 1;                      // 1 / (1 - beta2^t)
   std::uint64_t step = 0;                          // global step, keys dropout
-  std::uint64_t first_row = 0;  // this replica's first row within the global batch, keys dropout
+  std::uint64_t first_row = 0;   // this replica's first row within the global batch, keys dropout
+  std::uint64_t kept_norms = 0;  // bit g: in this step Muon leaves the norms of group g's weights as they are
 };
 
 // Exact sums over examples, in device memory. Losses are summed in double.
@@ -92,14 +93,24 @@ struct MuonMatrix {
   TensorView parameters, gradients, velocity;
 };
 
+// Updates between two in which Muon scales the norms of its weights: `first` to begin with, and up to `growth`
+// more as the run nears `over_steps` updates. Whoever writes StepScalars::kept_norms reads it; kernels do not.
+struct NormInterval {
+  int first = 1, growth = 0;
+  std::uint64_t over_steps = 1;
+};
+
 // v = momentum v + g; u = g + momentum v (Nesterov); X = u / (|u| + epsilon) as (O, K);
 // iterations times { A = X X'; X = a X + (b A + c A A) X }, in bf16 products with f32 sums where the device has
-// them; w is first scaled to Frobenius norm sqrt(O); w -= lr X. Where O > K it is done on the transpose of X.
+// them; w is first scaled to Frobenius norm sqrt(O), unless the step keeps its norm;
+// w -= lr weight_decay w + lr X. Where O > K it is done on the transpose of X.
 struct MuonOptions {
   float momentum = 0.6F;
   float epsilon = 1e-7F;
   float a = 3.4445F, b = -4.7750F, c = 2.0315F;
   int iterations = 3;
+  float weight_decay = 0;  // decoupled
+  NormInterval norm_interval = {};
   int group = 0;  // whose learning rate
 };
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 
+#include "headrace/devices/buffer.h"
 #include "headrace/devices/captured_work.h"
 #include "headrace/devices/event.h"
 
@@ -17,9 +18,9 @@ namespace headrace {
 
 class Device;
 
-class Stream {
+class Stream : public BufferOwner {
  public:
-  virtual ~Stream() = default;  // waits for submitted work; errors not yet reported are dropped
+  ~Stream() override = default;  // waits for submitted work; errors not yet reported are dropped
 
   virtual Device& device() const noexcept = 0;
 
@@ -35,6 +36,13 @@ class Stream {
   // either is recorded, and runs side by side at each launch but for the order that follow() gives. Errors are the
   // launching stream's. The capturing stream must follow this one before the end of the capture.
   virtual void follow(Stream& other) = 0;
+
+  // Device memory in stream order, uninitialised, aligned to at least 64 bytes: work submitted from now on has it.
+  // When the buffer is destroyed, at the host's time, what was submitted before still has it and nobody waits;
+  // where a device keeps a pool, what is allocated later gets the same bytes without asking the system. Other
+  // streams have to be ordered by events or follow(). Not while the stream captures, nor by work of its own;
+  // captured work may use it while it lives. Throws DeviceError(kOutOfMemory) with sizes.
+  virtual Buffer allocate(std::size_t bytes) = 0;
 
   // Copies between any two places this device reaches (device, pinned, pageable host memory).
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;

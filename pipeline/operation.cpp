@@ -184,6 +184,12 @@ struct Apply {
     }
     if (!(options.hue >= 0 && options.hue <= 0.5F)) refuse(name, field, "the hue is not within 0 and 0.5");
   }
+  void operator()(const BrightnessContrast& options) {
+    want_decoded(name, field);
+    if (field.dtype != DType::kF32) refuse(name, field, "float32 is needed", "normalize() or cast() it first");
+    want_finite(name, field, {options.brightness, options.contrast});
+    if (options.brightness < 0 || options.contrast < 0) refuse(name, field, "an amount is negative");
+  }
   void operator()(const Cutout& options) {
     want_decoded(name, field);
     if (field.shape.rank() != 3)
@@ -252,6 +258,9 @@ struct Describe {
     return fmt::format("color_jitter(brightness={}, contrast={}, saturation={}, hue={})", o.brightness, o.contrast,
                        o.saturation, o.hue);
   }
+  std::string operator()(const BrightnessContrast& o) const {
+    return fmt::format("brightness_contrast({}, {})", o.brightness, o.contrast);
+  }
   std::string operator()(const Cutout& o) const {
     return fmt::format("cutout({}, fill=[{}])", o.size, fmt::join(o.fill, ", "));
   }
@@ -288,6 +297,7 @@ Operations resize(int size) { return Operation{Resize{.size = size}}; }
 Operations center_crop(int size) { return Operation{CenterCrop{.size = size}}; }
 Operations user_map(UserMap map) { return Operation{std::move(map)}; }
 Operations color_jitter(ColorJitter options) { return Operation{options}; }
+Operations brightness_contrast(BrightnessContrast options) { return Operation{options}; }
 Operations cutout(int size, std::vector<float> fill) {
   return Operation{Cutout{.size = size, .fill = std::move(fill)}};
 }
@@ -300,7 +310,8 @@ Operations cutmix(Cutmix options) { return Operation{options}; }
 bool is_random(const Operation& operation) {
   return std::holds_alternative<PadCrop>(operation) || std::holds_alternative<Flip>(operation) ||
          std::holds_alternative<RandomResizedCrop>(operation) || std::holds_alternative<ColorJitter>(operation) ||
-         std::holds_alternative<Cutout>(operation) || is_batch_level(operation);
+         std::holds_alternative<BrightnessContrast>(operation) || std::holds_alternative<Cutout>(operation) ||
+         is_batch_level(operation);
 }
 
 bool is_batch_level(const Operation& operation) {

@@ -60,6 +60,11 @@ struct ColorJitter {
   float brightness = 0, contrast = 0, saturation = 0;
   float hue = 0;
 };
+// Changes all numbers of an f32 image by what is drawn for its record: (x + b) c, b uniform in
+// [-brightness, brightness], c in [1 - contrast, 1 + contrast]. For images that are normalised, whose mean is 0.
+struct BrightnessContrast {
+  float brightness = 0, contrast = 0;
+};
 // Sets a square around a pixel drawn at random, clipped at the border, to a value: one for all channels, or one a
 // channel, in the units of the elements at this place of the chain. Either layout.
 struct Cutout {
@@ -112,8 +117,9 @@ struct UserMap {
       function = {};
 };
 
-using Operation = std::variant<PadCrop, Flip, Normalize, Cast, ToLayout, FlattenSample, RandomResizedCrop, Resize,
-                               CenterCrop, UserMap, ColorJitter, Cutout, OneHot, Mixup, Cutmix>;
+using Operation =
+    std::variant<PadCrop, Flip, Normalize, Cast, ToLayout, FlattenSample, RandomResizedCrop, Resize, CenterCrop,
+                 UserMap, ColorJitter, BrightnessContrast, Cutout, OneHot, Mixup, Cutmix>;
 
 // A chain, applied left to right: pad_crop(32, 4) | flip() | normalize(mean, std).
 class Operations {
@@ -144,6 +150,7 @@ Operations resize(int size);
 Operations center_crop(int size);
 Operations user_map(UserMap map);
 Operations color_jitter(ColorJitter options);
+Operations brightness_contrast(BrightnessContrast options);
 Operations cutout(int size, std::vector<float> fill = {0.0F});
 Operations one_hot(int classes, float smoothing = 0);
 Operations mixup(Mixup options = {});

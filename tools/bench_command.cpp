@@ -15,6 +15,7 @@
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/measured_run.h"
 #include "headrace/tools/pipeline_options.h"
+#include "headrace/tools/quantile.h"
 #include "headrace/tools/resident_memory.h"
 
 namespace headrace::tools {
@@ -34,12 +35,6 @@ struct Measured {
   double first_batch_ms = 0;
   int threads = 0;
 };
-
-double quantile(std::vector<double>& values, double share) {
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
 
 Measured measure(const BenchOptions& options, const Dataset& dataset, DeviceGroup& devices, double seconds) {
   LoaderOptions settings = options.loader();

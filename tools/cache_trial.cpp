@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "headrace/tools/quantile.h"
+
 namespace headrace::tools {
 namespace {
 
@@ -28,16 +30,10 @@ LoaderStats take_turn(Loader& loader, int replicas, MeasuredRunOptions run) {
   run.warm_passes = 0;
   const int slots = loader.stats().slots;
   for (int slot = 0; slot < slots; ++slot) take_batch(loader, replicas, run.consumer);
-  const LoaderStats stats = run_measured(loader, replicas, run);
+  LoaderStats stats = run_measured(loader, replicas, run);
   std::this_thread::sleep_for(std::chrono::nanoseconds(2 * stats.elapsed_ns * static_cast<std::uint64_t>(slots) /
                                                        std::max<std::uint64_t>(stats.batches, 1)));
   return stats;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::ranges::nth_element(values, middle);
-  return *middle;
 }
 
 }  // namespace
@@ -64,12 +60,12 @@ std::optional<WhatIf> try_cache(PipelineCommandOptions options, const std::strin
     ratios.push_back(rates.back() / take_turn(without.loader, devices.size(), turn).examples_per_second());
     bottleneck = judge(stats).bottleneck;
   }
-  const double rate = median(rates);
+  const double rate = quantile(rates, .5);
   return WhatIf{.what = fmt::format("every decoded sample in a cache, tried with {} in {}",
                                     cached.cache->counters().records, cached.cache->describe()),
                 .images_per_second = rate,
                 .bottleneck = bottleneck,
-                .instead_of = rate / median(ratios)};
+                .instead_of = rate / quantile(ratios, .5)};
 }
 
 }  // namespace headrace::tools

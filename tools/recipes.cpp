@@ -94,11 +94,12 @@ Recipe resnet_recipe(const CommonOptions& options) {
 }
 
 using Maker = Recipe (*)(const CommonOptions&);
-constexpr std::array<std::pair<const char*, Maker>, 5> kRecipes = {{
+constexpr std::array<std::pair<const char*, Maker>, 6> kRecipes = {{
     {"mnist-mlp", mnist_recipe},
     {"fashion-mnist", fashion_recipe},
     {"cifar10-cnn", cifar_recipe},
     {"cifar10-fast", cifar10_fast},
+    {"cifar10-fast-b", cifar10_fast_b},
     {"cifar10-resnet18", resnet_recipe},
 }};
 

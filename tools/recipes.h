@@ -24,6 +24,7 @@ struct Recipe {
   Net net;
   Optimizer optimizer;
   int epochs = 1;
+  std::uint64_t steps_per_epoch = 0;  // as FitOptions::steps_per_epoch
   Loss loss = sparse_categorical_crossentropy();
   std::vector<View> views = {};                       // of the test images
   std::function<void()> load = {};                    // fills caches, before the clock of train_seconds starts

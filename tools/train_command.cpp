@@ -16,6 +16,8 @@
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/recipes.h"
 #include "headrace/train/model.h"
+#include "headrace/train/prepared_evaluation.h"
+#include "headrace/train/prepared_fit.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace::tools {
@@ -83,10 +85,10 @@ class Results {
   std::optional<JsonLines> history_;
 };
 
-FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Results& results) {
+FitOptions options_of_fit(const TrainOptions& options, const Recipe& recipe, Results& results) {
   FitOptions fit;
   fit.epochs = options.common.epochs > 0 ? static_cast<int>(options.common.epochs) : recipe.epochs;
-  fit.steps_per_epoch = options.steps_per_epoch;
+  fit.steps_per_epoch = options.steps_per_epoch > 0 ? options.steps_per_epoch : recipe.steps_per_epoch;
   fit.validation = recipe.validation;
   fit.verbose = options.verbose;
   fit.output = results.people();
@@ -119,6 +121,13 @@ void describe_run(const TrainOptions& options, const Recipe& recipe, const Model
       recipe.train.explain(model.strategy().devices(), options.common.convert_at(), options.common.residency()));
 }
 
+// A GPU loads a kernel and chooses an algorithm when it first needs one: that is not training.
+void warm_up(PreparedFit& fit, PreparedEvaluation& evaluation, const Recipe& recipe, Model& model) {
+  fit.warm_up();
+  evaluation.warm_up();
+  if (recipe.initialise) recipe.initialise(model);
+}
+
 void train(const TrainOptions& options) {
   Results results(options);
   const Recipe recipe = make_recipe(options.recipe, options.common);
@@ -131,20 +140,23 @@ void train(const TrainOptions& options) {
   model.compile({.optimizer = recipe.optimizer, .loss = recipe.loss, .precision = precision});
   describe_run(options, recipe, model);
 
+  FitOptions fit_options = options_of_fit(options, recipe, results);
+  if (!options.trace.empty()) fit_options.trace = std::make_shared<Trace>(kSpansAThread);
   if (recipe.load) recipe.load();
+  PreparedFit fit(model, recipe.train, fit_options);
+  PreparedEvaluation evaluation(
+      model, recipe.test,
+      {.threads = options.common.threads, .errors = options.common.error_policy(), .views = recipe.views});
+  if (!devices[0].info().host_memory) warm_up(fit, evaluation, recipe, model);
+
   const Stopwatch clock;
   if (recipe.initialise) recipe.initialise(model);
   std::signal(SIGINT, on_interrupt);
-  FitOptions fit = fit_options(options, recipe, results);
-  if (!options.trace.empty()) fit.trace = std::make_shared<Trace>(kSpansAThread);
-  model.fit(recipe.train, fit);
-  if (fit.trace != nullptr) write_file_atomically(options.trace, fit.trace->to_json());
+  fit.run();
+  if (fit_options.trace != nullptr) write_file_atomically(options.trace, fit_options.trace->to_json());
   if (interrupted)
     throw Error(ErrorCode::kCancelled, "interrupted after step " + std::to_string(model.global_step()));
-
-  const Evaluation test = model.evaluate(
-      recipe.test,
-      {.threads = options.common.threads, .errors = options.common.error_policy(), .views = recipe.views});
+  const Evaluation test = evaluation.run();
   const double seconds = clock.seconds();
   if (options.verbose > 0) {
     std::fprintf(results.people(), "test: %lld examples - loss: %.4f - accuracy: %.4f\n",
@@ -177,7 +189,7 @@ void add_train_command(CLI::App& program) {
                    "has units for it")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}));
   command->add_option("--steps-per-epoch", options->steps_per_epoch,
-                      "optimizer steps an epoch; 0: one pass over the data");
+                      "optimizer steps an epoch; 0: as the recipe has it, mostly one pass over the data");
   command->add_option("--stop-after-steps", options->stop_after_steps,
                       "end training after this many optimizer steps");
   command->add_option("--headspace", options->headspace,

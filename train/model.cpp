@@ -2,11 +2,11 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/train/engine/evaluator.h"
-#include "headrace/train/engine/fit_loop.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/engine/predictor.h"
 #include "headrace/train/engine/update_plan.h"
+#include "headrace/train/prepared_evaluation.h"
+#include "headrace/train/prepared_fit.h"
 #include "headrace/train/strategy.h"
 #include "headrace/train/summary.h"
 
@@ -53,6 +53,7 @@ void Model::compile(const CompileOptions& options) {
   if (!parameters.defined()) throw ConfigError("the net has no parameters: there is nothing to train");
   const UpdatePlan checked(*state_->graph, state_->layout, options.optimizer);
   state_->compiled = options;
+  ++state_->compilations;
   state_->step = 0;
   state_->optimizer.clear();
   for (int r = 0; r < strategy().replicas(); ++r) {
@@ -69,24 +70,14 @@ void Model::compile(const CompileOptions& options) {
 }
 
 History Model::fit(const Dataset& train, const FitOptions& options) {
-  state_->require_compiled("fit()");
-  return FitLoop(*this, train, options).run();
+  return PreparedFit(*this, train, options).run();
 }
 
 Evaluation Model::evaluate(const Dataset& data, const EvaluateOptions& options) {
-  const CompileOptions& compiled = state_->require_compiled("evaluate()");
   const Stopwatch time;
-  Loader loader(data, strategy().devices(), loader_options(options));
-  Evaluator evaluator(
-      *state_, loader,
-      {.program = {.mode = Mode::kEvaluate, .rows = loader.local_rows(), .precision = compiled.precision},
-       .loss = compiled.loss},
-      options.views);
-  const MetricSums sums = evaluator.run(options.steps);
-  return {.loss = mean_loss(sums),
-          .accuracy = mean_accuracy(sums),
-          .examples = sums.examples,
-          .seconds = time.seconds()};
+  Evaluation evaluation = PreparedEvaluation(*this, data, options).run();
+  evaluation.seconds = time.seconds();
+  return evaluation;
 }
 
 Predictions Model::predict(const Dataset& data, const EvaluateOptions& options) {

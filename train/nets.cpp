@@ -20,13 +20,14 @@ Node identity_conv(Graph& graph, Node x, int filters) {
   return graph.conv(x, filters, {.bias = false, .initializer = Initializer::kDirac});
 }
 
-Node norm_gelu(Graph& graph, Node x) {
-  return graph.gelu(graph.batch_norm(x, {.momentum = 0.6F, .epsilon = 1e-12F, .scale = false}));
+Node norm_active(Graph& graph, Node x, const SpeedNetOptions& options) {
+  const Node normal = graph.batch_norm(x, {.momentum = options.norm_momentum, .epsilon = 1e-12F, .scale = false});
+  return options.activation == Activation::kSilu ? graph.silu(normal) : graph.gelu(normal);
 }
 
-Node speed_group(Graph& graph, Node x, int filters) {
-  x = norm_gelu(graph, graph.max_pool(identity_conv(graph, x, filters), 2));
-  return norm_gelu(graph, identity_conv(graph, x, filters));
+Node speed_group(Graph& graph, Node x, int filters, const SpeedNetOptions& options) {
+  x = norm_active(graph, graph.max_pool(identity_conv(graph, x, filters), 2), options);
+  return norm_active(graph, identity_conv(graph, x, filters), options);
 }
 
 // As PyTorch's batch norm.
@@ -49,12 +50,12 @@ Node basic_block(Graph& graph, Node x, int filters, int stride) {
 
 Node default_resnet18(Graph& graph) { return resnet18(graph); }
 Node default_speed_net(Graph& graph) { return cifar10_speed_net(graph); }
+Node speed_net_b(Graph& graph) { return cifar10_speed_net(graph, kSpeedNetB); }
 
-constexpr std::pair<const char*, Node (*)(Graph&)> kNets[] = {{"mnist-mlp", mnist_mlp},
-                                                              {"fashion-mnist", fashion_cnn},
-                                                              {"cifar10-cnn", cifar10_cnn},
-                                                              {"cifar10-fast", default_speed_net},
-                                                              {"cifar10-resnet18", default_resnet18}};
+constexpr std::pair<const char*, Node (*)(Graph&)> kNets[] = {
+    {"mnist-mlp", mnist_mlp},        {"fashion-mnist", fashion_cnn},
+    {"cifar10-cnn", cifar10_cnn},    {"cifar10-fast", default_speed_net},
+    {"cifar10-fast-b", speed_net_b}, {"cifar10-resnet18", default_resnet18}};
 
 }  // namespace
 
@@ -85,7 +86,10 @@ Node cifar10_cnn(Graph& graph) {
   return graph.dense(x, 10);
 }
 
-Node cifar10_speed_net(Graph& graph, const SpeedNetWidths& widths) {
+Node cifar10_speed_net(Graph& graph, const SpeedNetOptions& options) {
+  if (options.activation != Activation::kGelu && options.activation != Activation::kSilu) {
+    throw ConfigError("the groups of cifar10_speed_net() are activated by GELU or SiLU");
+  }
   constexpr int kWhitened = 24;  // the 12 directions of a 2x2 patch of three channels, and their opposites
   Node x = image(graph, {32, 32, 3});
   x = graph.conv(x, kWhitened,
@@ -95,7 +99,9 @@ Node cifar10_speed_net(Graph& graph, const SpeedNetWidths& widths) {
                   .trained_weights = false,
                   .initializer = Initializer::kFanInUniform,
                   .name = "whiten"});
-  for (const int filters : {widths.first, widths.second, widths.third}) x = speed_group(graph, x, filters);
+  for (const int filters : {options.first, options.second, options.third}) {
+    x = speed_group(graph, x, filters, options);
+  }
   x = graph.flatten(graph.max_pool(x, 3));
   x = graph.dense(x, 10, {.bias = false, .initializer = Initializer::kUnitDeviation, .name = "head"});
   return graph.scale(x, 1.0F / 256);

@@ -15,15 +15,18 @@ Node fashion_cnn(Graph& graph);
 // Five 3x3 convolutions with batch norm and dropout, for (32, 32, 3).
 Node cifar10_cnn(Graph& graph);
 
-// Channels of the three groups of cifar10_speed_net().
-struct SpeedNetWidths {
-  int first = 64, second = 256, third = 256;
+struct SpeedNetOptions {
+  int first = 64, second = 256, third = 256;  // channels of the groups
+  Activation activation = Activation::kGelu;  // in the groups: kGelu or kSilu
+  float norm_momentum = 0.6F;                 // of the running statistics
 };
+// Of the later record, `cifar10-fast-b`.
+inline constexpr SpeedNetOptions kSpeedNetB{.activation = Activation::kSilu, .norm_momentum = 0.5566F};
 // For (32, 32, 3), made to learn in few steps; 1.97 million parameters. A frozen 2x2 convolution "whiten", whose
 // weights are to be set to whitening_filters(), with a trained bias; three groups of two 3x3 convolutions that
-// begin as identities, with batch norm without scale, GELU and max pooling; a dense layer "head" without bias, its
-// result divided by 256.
-Node cifar10_speed_net(Graph& graph, const SpeedNetWidths& widths = {});
+// begin as identities, with batch norm without scale, an activation and max pooling; a dense layer "head" without
+// bias, its result divided by 256.
+Node cifar10_speed_net(Graph& graph, const SpeedNetOptions& options = {});
 
 // Channels of the four groups of resnet18().
 struct ResNetWidths {
@@ -35,8 +38,8 @@ struct ResNetWidths {
 // where a block changes the shape its shortcut is a 1x1 convolution with batch norm.
 Node resnet18(Graph& graph, const ResNetWidths& widths = {});
 
-// By recipe name: "mnist-mlp", "fashion-mnist", "cifar10-cnn", "cifar10-fast", "cifar10-resnet18". ConfigError
-// listing them.
+// By recipe name: "mnist-mlp", "fashion-mnist", "cifar10-cnn", "cifar10-fast", "cifar10-fast-b",
+// "cifar10-resnet18". ConfigError listing them.
 Net named_net(const std::string& name);
 std::vector<std::string> net_names();
 

@@ -6,32 +6,40 @@
 namespace headrace {
 namespace {
 
-constexpr float kBiasRate = 0.053F, kHeadRate = 0.67F, kConvRate = 0.24F;
-constexpr float kDecayAnExample = 2e-6F;
-
 Schedule falling(float peak, std::uint64_t steps) {
   return Schedule::linear_decay({.peak = peak, .total_steps = std::max<std::uint64_t>(1, steps)});
 }
 
+float decay_of(const SpeedOptimizerOptions& options) {
+  return options.decay_per_example * static_cast<float>(options.global_batch);
+}
+
+MuonOptions muon_of(const SpeedOptimizerOptions& options) {
+  MuonOptions muon = options.muon;
+  muon.weight_decay = options.convs_decay ? decay_of(options) : 0;
+  muon.norm_interval.over_steps = std::max<std::uint64_t>(1, options.steps);
+  return muon;
+}
+
 // All of a kind of layer that is no convolution's weights. The rule multiplies its decay by the rate.
-ParameterGroup nesterov(const std::string& kind, float rate, std::int64_t batch, std::uint64_t steps) {
-  return {.takes =
-              [kind](const TrainedVariable& variable) {
-                return variable.kind == kind && (kind != "conv" || variable.shape.rank() == 1);
-              },
-          .rule = SgdOptions{.momentum = 0.85F,
-                             .weight_decay = kDecayAnExample * static_cast<float>(batch) / rate,
-                             .nesterov = true},
-          .learning_rate = falling(rate, steps)};
+ParameterGroup nesterov(const std::string& kind, float rate, const SpeedOptimizerOptions& options,
+                        std::uint64_t steps) {
+  return {
+      .takes =
+          [kind](const TrainedVariable& variable) {
+            return variable.kind == kind && (kind != "conv" || variable.shape.rank() == 1);
+          },
+      .rule = SgdOptions{.momentum = options.momentum, .weight_decay = decay_of(options) / rate, .nesterov = true},
+      .learning_rate = falling(rate, steps)};
 }
 
 }  // namespace
 
 Optimizer cifar10_speed_optimizer(const SpeedOptimizerOptions& options) {
-  Optimizer optimizer = muon(falling(kConvRate, options.steps));
-  optimizer.groups = {nesterov("conv", kBiasRate, options.global_batch, options.whitening_steps),
-                      nesterov("batch_norm", kBiasRate, options.global_batch, options.steps),
-                      nesterov("dense", kHeadRate, options.global_batch, options.steps)};
+  Optimizer optimizer = muon(falling(options.conv_rate, options.steps), muon_of(options));
+  optimizer.groups = {nesterov("conv", options.bias_rate, options, options.whitening_steps),
+                      nesterov("batch_norm", options.bias_rate, options, options.steps),
+                      nesterov("dense", options.head_rate, options, options.steps)};
   return optimizer;
 }
 

@@ -43,6 +43,15 @@ class Trainer::Impl {
     }
   }
 
+  void warm_up() {
+    std::vector<std::vector<Buffer>> saved;
+    for (int r = 0; r < strategy_.replicas(); ++r) saved.push_back(arenas_[index(r)].save(strategy_.stream(r)));
+    for (const Variant& variant : variants_) {
+      runner_.warm_up([&](int r) { launch(r, variant, true); });
+    }
+    for (int r = 0; r < strategy_.replicas(); ++r) arenas_[index(r)].restore(strategy_.stream(r), saved[index(r)]);
+  }
+
   // One update. The host only submits: it waits for input, and where too many batches are in flight.
   bool step() {
     const Stopwatch whole;
@@ -55,7 +64,8 @@ class Trainer::Impl {
       const BatchPosition position = batches->front().position();
       group_examples += position.global_examples;
       const bool last = micro + 1 == options_.accumulate || position.last_of_epoch;
-      runner_.submit(std::move(*batches), scalars(position, group_examples), [&](int r) { launch(r, last); });
+      runner_.submit(std::move(*batches), scalars(position, group_examples),
+                     [&](int r) { launch(r, variants_[variant_], last); });
       if (last) break;
     }
     advance();
@@ -197,9 +207,8 @@ class Trainer::Impl {
   }
 
   // A batch, which is the whole step or, while gradients accumulate, a part of it: the last one brings the update.
-  void launch(int r, bool last) {
+  void launch(int r, const Variant& variant, bool last) {
     Stream& stream = strategy_.stream(r);
-    const Variant& variant = variants_[variant_];
     if (options_.accumulate > 1) stream.launch(*variant.micros[index(r)]);
     if (last) stream.launch(*variant.updates[index(r)]);
   }
@@ -280,6 +289,7 @@ Trainer::Trainer(Strategy& strategy, Model& model, Loader& loader, const Trainer
 
 Trainer::~Trainer() = default;
 
+void Trainer::warm_up() { impl_->warm_up(); }
 bool Trainer::step() { return impl_->step(); }
 std::optional<GlobalBatch> Trainer::take() { return impl_->take(); }
 void Trainer::gradients(GlobalBatch batches) { impl_->gradients(std::move(batches)); }

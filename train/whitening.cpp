@@ -45,7 +45,7 @@ class PatchMoments {
       : images_(images), kernels_(*device.kernels()), stream_(device.create_stream()), kernel_(options.kernel) {
     const std::int64_t chunk = std::min(kImagesAtOnce, images.shape[0]), patch = patch_size(images, options);
     const auto floats = [&](std::int64_t count) {
-      return device.allocate(static_cast<std::size_t>(count) * sizeof(float));
+      return stream_->allocate(static_cast<std::size_t>(count) * sizeof(float));
     };
     memory_ = {
         .images = floats(chunk * image_elements()),
@@ -88,8 +88,8 @@ class PatchMoments {
 
   const ImageBlock& images_;
   Kernels& kernels_;
-  PatchMemory memory_;  // before the stream: it waits when destroyed
   std::unique_ptr<Stream> stream_;
+  PatchMemory memory_;  // the stream's
   std::int64_t kernel_;
 };
 

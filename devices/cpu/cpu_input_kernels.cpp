@@ -30,8 +30,15 @@ struct Steps {
   std::int64_t channel;
 };
 
-void convert_image(const PixelConversion& conversion, const Extents& extents, const PixelWindow& window,
+// How an example lies on its image, and what is done to its numbers.
+struct Example {
+  PixelWindow window;
+  const PixelTone* tone;  // null: nothing
+};
+
+void convert_image(const PixelConversion& conversion, const Extents& extents, const Example& example,
                    const std::uint8_t* in, float* out) {
+  const auto& [window, tone] = example;
   const std::int64_t pixels = extents.out_height * extents.out_width;
   const bool last = conversion.layout == ImageLayout::kChannelsLast;
   const Steps steps{.pixel = last ? extents.channels : 1, .channel = last ? 1 : pixels};
@@ -46,7 +53,8 @@ void convert_image(const PixelConversion& conversion, const Extents& extents, co
     const std::uint8_t* pixel = in + (border ? 0 : (row * extents.width + column) * extents.channels);
     for (std::int64_t c = 0; c < extents.channels; ++c) {
       const float product = (border ? 0.0F : static_cast<float>(pixel[c])) * scale[c];
-      out[i * steps.pixel + c * steps.channel] = product + shift[c];
+      const float value = product + shift[c];
+      out[i * steps.pixel + c * steps.channel] = tone == nullptr ? value : (value + tone->shift) * tone->gain;
     }
   }
 }
@@ -63,10 +71,13 @@ void convert(const PixelConversion& conversion) {
                         .pad = conversion.pad,
                         .reflects = conversion.border == PixelBorder::kReflect};
   const auto* windows = conversion.windows.as<const PixelWindow>();
+  const auto* tones = conversion.tones.as<const PixelTone>();
   const auto* picks = conversion.picks.as<const std::int32_t>();
   for (std::int64_t n = 0; n < out[0]; ++n) {
     const std::int64_t from = picks != nullptr ? picks[n] : n;
-    convert_image(conversion, extents, windows != nullptr ? windows[n] : PixelWindow{},
+    convert_image(conversion, extents,
+                  {.window = windows != nullptr ? windows[n] : PixelWindow{},
+                   .tone = tones != nullptr ? tones + n : nullptr},
                   conversion.pixels.as<const std::uint8_t>() + from * in.without_front().elements(),
                   conversion.out.as<float>() + n * out.without_front().elements());
   }

@@ -76,6 +76,28 @@ void CpuStream::follow_within_capture(CpuStream& leader) {
   recording_->follow(*leader.branch_, *branch_);
 }
 
+// The device gives the bytes at once; it gets them back by work of the stream, also after an error.
+Buffer CpuStream::allocate(std::size_t bytes) {
+  if (recording_ != nullptr) refuse("allocate() while the stream is capturing", "allocate before begin_capture()");
+  Buffer given = device_.allocate(bytes);
+  if (!given) return {};
+  return {*this, given.detach(), bytes, MemoryPlace::kDevice};
+}
+
+void CpuStream::release(void* data, std::size_t bytes, MemoryPlace place) noexcept {
+  const auto give_back = [this, data, bytes, place] { device_.release(data, bytes, place); };
+  if (std::this_thread::get_id() == worker_.get_id()) return give_back();  // against the rules, but no deadlock
+  try {
+    push({.run = give_back, .skipped = give_back});
+  } catch (const std::exception&) {  // no memory for the item: then the host waits
+    const std::uint32_t target = submitted_.load(std::memory_order_relaxed);
+    for (std::uint32_t seen; (seen = finished_.load(std::memory_order_acquire)) != target;) {
+      wait_while(finished_, seen);
+    }
+    give_back();
+  }
+}
+
 void CpuStream::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes != 0) submit([=] { std::memcpy(to, from, bytes); });
 }

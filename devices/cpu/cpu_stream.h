@@ -29,12 +29,14 @@ class CpuStream final : public Stream {
   void record(Event& event) override;
   void wait(const Event& event) override;
   void follow(Stream& other) override;
+  Buffer allocate(std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
   void fill(void* to, unsigned char value, std::size_t bytes) override;
   void call(std::function<void()> function) override;
   void begin_capture() override;
   std::unique_ptr<CapturedWork> end_capture() override;
   void launch(CapturedWork& work) override;
+  void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override;
 
   // Runs `work` in stream order, or records it while capturing. Blocks while kQueueLength items wait. An
   // exception it throws is the stream's error. `skipped`, which must not throw, runs in its place once

@@ -46,6 +46,12 @@ HEADRACE_SIMD void scale_range(float factor, float* x, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) x[i] *= factor;
 }
 
+// What brings the parameters to the norm sqrt(rows); 1 where they are all 0.
+float norm_scale(const MuonArena& arena) {
+  const double norm = std::sqrt(sum_of_squares(arena.parameters, arena.rows * arena.columns));
+  return norm > 0 ? static_cast<float>(std::sqrt(static_cast<double>(arena.rows)) / norm) : 1.0F;
+}
+
 // A tall matrix's update comes by columns.
 void momentum_transposed(const MuonArena& arena, float momentum, float* x) {
   for (std::int64_t row = 0; row < arena.rows; ++row) {
@@ -85,11 +91,11 @@ void scale_add(float a, float* x, const float* y, std::int64_t count) {
   });
 }
 
-void finish_muon(const MuonArena& arena, const float* x, float rate) {
+void finish_muon(const MuonArena& arena, const MuonOptions& options, const StepScalars& scalars, const float* x) {
   const std::int64_t count = arena.rows * arena.columns;
-  const double norm = std::sqrt(sum_of_squares(arena.parameters, count));
-  const double wanted = std::sqrt(static_cast<double>(arena.rows));
-  const float factor = norm > 0 ? static_cast<float>(wanted / norm) : 1.0F;
+  const float rate = scalars.learning_rates[options.group];
+  const bool keeps_norm = (scalars.kept_norms >> options.group & 1) != 0;
+  const float factor = (keeps_norm ? 1.0F : norm_scale(arena)) * (1.0F - rate * options.weight_decay);
   if (!arena.tall()) {
     parallel_ranges(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
       combine_range(-rate, x + begin, factor, arena.parameters + begin, end - begin);

@@ -23,7 +23,8 @@ void begin_muon(const MuonArena& arena, const MuonOptions& options, float* x);
 void combine(float b, const float* gram, float c, float* square, std::int64_t count);
 // x = a x + y
 void scale_add(float a, float* x, const float* y, std::int64_t count);
-// Brings the parameters to the norm sqrt(rows), unless they are all 0, and takes rate * x from them.
-void finish_muon(const MuonArena& arena, const float* x, float rate);
+// Brings the parameters to the norm sqrt(rows), unless they are all 0 or the step keeps their norm, lets them
+// decay and takes learning rate * x from them.
+void finish_muon(const MuonArena& arena, const MuonOptions& options, const StepScalars& scalars, const float* x);
 
 }  // namespace headrace::cpu

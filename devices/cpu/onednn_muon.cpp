@@ -55,9 +55,8 @@ BoundKernel muon_update(OneDnn& onednn, const MuonMatrix& matrix, const MuonOpti
   const MuonPlaces places = reserve(*program, arena);
   program->add([=](std::byte* workspace) { cpu::begin_muon(arena, options, floats(places.x, workspace)); });
   for (int i = 0; i < options.iterations; ++i) add_iteration(*program, onednn, places, options);
-  program->add([=](std::byte* workspace) {
-    cpu::finish_muon(arena, floats(places.x, workspace), scalars->learning_rates[options.group]);
-  });
+  program->add(
+      [=](std::byte* workspace) { cpu::finish_muon(arena, options, *scalars, floats(places.x, workspace)); });
   return program;
 }
 

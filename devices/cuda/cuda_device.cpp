@@ -1,15 +1,13 @@
 #include "headrace/devices/cuda/cuda_device.h"
 
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
-
 #include <utility>
 
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_event.h"
 #include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/cuda/math_loader.h"
+#include "headrace/devices/cuda/out_of_memory.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace {
@@ -18,6 +16,7 @@ CudaDevice::CudaDevice(DeviceInfo info, const std::string& name) : info_(std::mo
   info_.name = name;
   make_current();
   CUDA_CHECK(cudaFree(nullptr), info_.name);  // creates the context here, not in the first step
+  pool_.emplace(info_.ordinal, info_.name);
 }
 
 CudaDevice::~CudaDevice() = default;
@@ -45,19 +44,19 @@ void CudaDevice::make_kernels() noexcept {
 }
 
 MemoryUse CudaDevice::memory_use() const noexcept {
-  return {.device_bytes = device_bytes_.load(), .pinned_bytes = pinned_bytes_.load()};
+  return {.device_bytes = device_bytes_ + pool_->used_bytes(), .pinned_bytes = pinned_bytes_.load()};
 }
 
 std::uint64_t CudaDevice::free_bytes() const {
   make_current();
   std::size_t free = 0, total = 0;
   CUDA_CHECK(cudaMemGetInfo(&free, &total), info_.name);
-  return free;
+  return free + pool_->idle_bytes();
 }
 
 std::unique_ptr<Stream> CudaDevice::create_stream() {
   make_current();
-  return std::make_unique<CudaStream>(*this);
+  return std::make_unique<CudaStream>(*this, *pool_);
 }
 
 std::unique_ptr<Event> CudaDevice::create_event() {
@@ -85,28 +84,23 @@ void CudaDevice::make_current() const { CUDA_CHECK(cudaSetDevice(info_.ordinal),
 Buffer CudaDevice::allocate(std::size_t bytes, MemoryPlace place) {
   if (bytes == 0) return {};
   make_current();
+  const auto attempt = [&](void*& data) {
+    return place == MemoryPlace::kPinned ? cudaHostAlloc(&data, bytes, cudaHostAllocPortable)
+                                         : cudaMalloc(&data, bytes);
+  };
   void* data = nullptr;
-  const cudaError_t status = place == MemoryPlace::kPinned ? cudaHostAlloc(&data, bytes, cudaHostAllocPortable)
-                                                           : cudaMalloc(&data, bytes);
-  if (status == cudaErrorMemoryAllocation || status == cudaErrorInvalidValue) refuse_allocation(bytes, place);
+  cudaError_t status = attempt(data);
+  if (status == cudaErrorMemoryAllocation && pool_->idle_bytes() > 0) {
+    cudaGetLastError();
+    pool_->trim();
+    status = attempt(data);
+  }
+  if (status == cudaErrorMemoryAllocation || status == cudaErrorInvalidValue) {
+    throw_out_of_memory(*this, bytes, place);
+  }
   CUDA_CHECK(status, info_.name);
   counter(place) += bytes;
   return {*this, data, bytes, place};
-}
-
-void CudaDevice::refuse_allocation(std::size_t bytes, MemoryPlace place) const {
-  cudaGetLastError();  // so that the next call does not report it again
-  std::size_t free = 0;
-  std::size_t total = 0;
-  cudaMemGetInfo(&free, &total);
-  const MemoryUse use = memory_use();
-  throw DeviceError(
-      ErrorCode::kOutOfMemory,
-      fmt::format("cannot allocate {} bytes of {} memory; this replica holds {} device and {} pinned "
-                  "bytes, the GPU has {} free of {}",
-                  bytes, place == MemoryPlace::kPinned ? "pinned" : "device", use.device_bytes, use.pinned_bytes,
-                  free, total),
-      info_.name, "a smaller batch or fewer batches in flight need less");
 }
 
 std::atomic<std::uint64_t>& CudaDevice::counter(MemoryPlace place) noexcept {

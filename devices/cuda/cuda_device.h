@@ -5,15 +5,18 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "headrace/devices/cuda/cuda_input_kernels.h"
+#include "headrace/devices/cuda/cuda_pool.h"
 #include "headrace/devices/device.h"
 
 namespace headrace {
 
-// Several logical replicas on one GPU share its context; each counts its own memory. Memory comes from
-// cudaMalloc and cudaHostAlloc: buffers are made at the start and reused, never inside a step.
+// Several logical replicas on one GPU share its context; each counts its own memory. What lives long comes from
+// cudaMalloc and cudaHostAlloc, made at the start and reused; what comes and goes from the streams' pool. Nothing
+// is allocated inside a step.
 class CudaDevice final : public Device {
  public:
   CudaDevice(DeviceInfo info, const std::string& name);
@@ -38,7 +41,6 @@ class CudaDevice final : public Device {
  private:
   void make_current() const;
   Buffer allocate(std::size_t bytes, MemoryPlace place);
-  [[noreturn]] void refuse_allocation(std::size_t bytes, MemoryPlace place) const;
   std::atomic<std::uint64_t>& counter(MemoryPlace place) noexcept;
 
   void make_kernels() noexcept;
@@ -48,6 +50,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Kernels> kernels_;  // by kernels_made_
   std::string why_no_kernels_;        // by kernels_made_
   CudaInputKernels input_kernels_;
+  std::optional<CudaPool> pool_;  // the streams'; there as soon as the context is
   std::atomic<std::uint64_t> device_bytes_{0};
   std::atomic<std::uint64_t> pinned_bytes_{0};
 };

@@ -30,7 +30,7 @@ void CudaInputKernels::convert_pixels(Stream& stream, const PixelConversion& con
   if (mine == nullptr) throw ConfigError(device.name + ": the stream is not one of a GPU");
   if (mine->skips()) return;
   CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);
-  if (conversion.windows.defined() || conversion.picks.defined()) {
+  if (conversion.windows.defined() || conversion.picks.defined() || conversion.tones.defined()) {
     const cuda::WindowWork work = cuda::window_work(conversion);
     CUDA_CHECK(launch_window_kernel(work, conversion.layout, mine->handle()), device.name);
   } else {

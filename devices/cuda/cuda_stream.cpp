@@ -6,12 +6,13 @@
 #include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/cuda/cuda_check.h"
+#include "headrace/devices/cuda/out_of_memory.h"
 #include "headrace/devices/device.h"
 
 namespace headrace {
 
-CudaStream::CudaStream(Device& device)
-    : device_(device), failure_(device.info().name), here_(device.info().name, CudaTiming::kNo) {
+CudaStream::CudaStream(Device& device, CudaPool& pool)
+    : device_(device), pool_(pool), failure_(device.info().name), here_(device.info().name, CudaTiming::kNo) {
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), name());
 }
 
@@ -83,6 +84,19 @@ void CudaStream::follow(Stream& other) {
   if (origin_ != nullptr || leader->origin_ == nullptr) return;
   origin_ = leader->origin_;
   origin_->branches_.push_back(this);
+}
+
+Buffer CudaStream::allocate(std::size_t bytes) {
+  if (origin_ != nullptr) refuse("allocate() while the stream is capturing", "allocate before begin_capture()");
+  if (bytes == 0) return {};
+  CUDA_CHECK(cudaSetDevice(device_.info().ordinal), name());
+  void* data = pool_.allocate(bytes, stream_);
+  if (data == nullptr) throw_out_of_memory(device_, bytes, MemoryPlace::kDevice);
+  return {*this, data, bytes, MemoryPlace::kDevice};
+}
+
+void CudaStream::release(void* data, std::size_t bytes, MemoryPlace /*place*/) noexcept {
+  pool_.release(data, bytes, stream_);
 }
 
 void CudaStream::copy(void* to, const void* from, std::size_t bytes) {

@@ -10,6 +10,7 @@
 
 #include "headrace/devices/cuda/cuda_captured_work.h"
 #include "headrace/devices/cuda/cuda_event.h"
+#include "headrace/devices/cuda/cuda_pool.h"
 #include "headrace/devices/cuda/host_calls.h"
 #include "headrace/devices/cuda/stream_report.h"
 #include "headrace/devices/stream.h"
@@ -20,8 +21,8 @@ namespace headrace {
 // of a host function only host functions and what is submitted later are skipped, not work already queued.
 class CudaStream final : public Stream {
  public:
-  // On the current device.
-  explicit CudaStream(Device& device);
+  // On the current device, whose memory the pool gives.
+  CudaStream(Device& device, CudaPool& pool);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -32,12 +33,14 @@ class CudaStream final : public Stream {
   void record(Event& event) override;
   void wait(const Event& event) override;
   void follow(Stream& other) override;
+  Buffer allocate(std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
   void fill(void* to, unsigned char value, std::size_t bytes) override;
   void call(std::function<void()> function) override;
   void begin_capture() override;
   std::unique_ptr<CapturedWork> end_capture() override;
   void launch(CapturedWork& work) override;
+  void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override;
 
   cudaStream_t handle() const noexcept { return stream_; }
   // True when new work should not be submitted because earlier work failed.
@@ -59,6 +62,7 @@ class CudaStream final : public Stream {
   [[noreturn]] void refuse(const std::string& message, const std::string& hint) const;
 
   Device& device_;
+  CudaPool& pool_;
   cudaStream_t stream_ = nullptr;
   std::vector<std::weak_ptr<StreamReport>> reports_;
   HostFailure failure_;

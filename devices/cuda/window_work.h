@@ -1,6 +1,6 @@
-// Crop, flip, cast, normalise and layout of images that may be anywhere in memory, as work for threads: a block
-// has one image at a time, so that its window is read once. Plain code, run by the GPU and, in tests, by the host.
-// Private to the CUDA backend.
+// Crop, flip, cast, normalise, tone and layout of images that may be anywhere in memory, as work for threads: a
+// block has one image at a time, so that its window is read once. Plain code, run by the GPU and, in tests, by the
+// host. Private to the CUDA backend.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,9 @@ struct WindowWork {
   const PixelWindow* windows;  // one a result, within the padded image; null: the whole image
   const float* scale;
   const float* shift;
-  float* out;           // (images, out_height, out_width, channels), or channels before the pixels
-  std::int64_t images;  // results
+  const PixelTone* tones;  // one a result; null: none
+  float* out;              // (images, out_height, out_width, channels), or channels before the pixels
+  std::int64_t images;     // results
   int height, width;
   int out_height, out_width;
   int channels;
@@ -36,6 +37,7 @@ struct WindowImage {
   const std::uint8_t* in;
   float* out;
   PixelWindow window;
+  const PixelTone* tone;  // null: none
 };
 
 HEADRACE_HOST_DEVICE WindowImage window_image(const WindowWork& work, std::int64_t n) {
@@ -43,7 +45,8 @@ HEADRACE_HOST_DEVICE WindowImage window_image(const WindowWork& work, std::int64
   const std::int64_t bytes = static_cast<std::int64_t>(work.height) * work.width * work.channels;
   const std::int64_t floats = static_cast<std::int64_t>(work.out_height) * work.out_width * work.channels;
   return {work.in + from * bytes, work.out + n * floats,
-          work.windows != nullptr ? work.windows[n] : PixelWindow{0, 0, 0}};
+          work.windows != nullptr ? work.windows[n] : PixelWindow{0, 0, 0},
+          work.tones != nullptr ? work.tones + n : nullptr};
 }
 
 // Row or column `at` of the padded image as one of the image of `size`; -1: a border of zeros.
@@ -68,11 +71,12 @@ HEADRACE_HOST_DEVICE float scaled_pixel(const WindowWork& work, const WindowImag
                                         int channel) {
   const float pixel = offset < 0 ? 0.0F : static_cast<float>(image.in[offset + channel]);
 #ifdef __CUDA_ARCH__
-  return __fadd_rn(__fmul_rn(pixel, work.scale[channel]), work.shift[channel]);
+  const float value = __fadd_rn(__fmul_rn(pixel, work.scale[channel]), work.shift[channel]);
 #else
   const float product = pixel * work.scale[channel];
-  return product + work.shift[channel];
+  const float value = product + work.shift[channel];
 #endif
+  return image.tone == nullptr ? value : (value + image.tone->shift) * image.tone->gain;
 }
 
 // An item is an element: neighbouring threads write neighbouring floats.
@@ -138,6 +142,7 @@ inline WindowWork window_work(const PixelConversion& conversion) {
           .windows = conversion.windows.as<const PixelWindow>(),
           .scale = conversion.scale.as<const float>(),
           .shift = conversion.shift.as<const float>(),
+          .tones = conversion.tones.as<const PixelTone>(),
           .out = conversion.out.as<float>(),
           .images = out[0],
           .height = static_cast<int>(in[1]),

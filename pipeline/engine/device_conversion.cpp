@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "headrace/pipeline/engine/resident_samples.h"
+#include "headrace/pipeline/stages/tone_step.h"
 
 namespace headrace {
 namespace {
@@ -34,18 +35,20 @@ void DeviceConversion::place(const Fields& fields) {
   for (const DevicePass& pass : passes_) {
     const Field& field = fields[pass.field];
     Place place{.result = result_bytes_, .scale = constants};
-    if (!pass.window.empty()) {
-      place.windows = bus_.buffer_bytes + window_bytes_;
-      window_bytes_ += aligned(rows * sizeof(PixelWindow));
-    }
+    if (!pass.window.empty()) place.windows = add_drawn(sizeof(PixelWindow));
+    if (pass.tone) place.tones = add_drawn(sizeof(PixelTone));
     result_bytes_ += aligned(rows * static_cast<std::size_t>(field.shape.elements()) * size_of(field.dtype));
     constants += aligned(2 * pass.scale.scale.size() * sizeof(float));
     places_.push_back(place);
     shapes_.push_back(field.shape);
   }
-  if (bus_.sent_from == 0) return;
-  picks_ = bus_.buffer_bytes + window_bytes_;
-  window_bytes_ += aligned(rows * sizeof(std::int32_t));
+  if (bus_.sent_from != 0) picks_ = add_drawn(sizeof(std::int32_t));
+}
+
+std::size_t DeviceConversion::add_drawn(std::size_t bytes) {
+  const std::size_t at = bus_.buffer_bytes + drawn_bytes_;
+  drawn_bytes_ += aligned(static_cast<std::size_t>(bus_.local_rows) * bytes);
+  return at;
 }
 
 void DeviceConversion::upload(Device& device) {
@@ -70,19 +73,35 @@ TensorView DeviceConversion::result(const Buffer& results, std::size_t field) co
 }
 
 void DeviceConversion::draw(const Rows& rows, std::byte* slot) const {
+  const auto count = static_cast<std::size_t>(bus_.local_rows);
   for (std::size_t i = 0; i < passes_.size(); ++i) {
     const DevicePass& pass = passes_[i];
-    if (pass.window.empty()) continue;
-    auto* windows = reinterpret_cast<PixelWindow*>(slot + places_[i].windows);
-    std::fill_n(windows, bus_.local_rows, PixelWindow{});
-    for (std::size_t row = 0; row < rows.records.size(); ++row) {
-      const StepContext context{.seed = rows.seed, .pass = rows.passes[row], .record = rows.records[row]};
-      CropWindow window = pass.window.crop(pass.input.shape[0], pass.input.shape[1], context);
-      pass.window.turn(window, context);
-      windows[row] = {.top = static_cast<std::int32_t>(window.top),
-                      .left = static_cast<std::int32_t>(window.left),
-                      .mirrored = window.mirrored ? 1 : 0};
+    const Place& at = places_[i];
+    if (!pass.window.empty()) {
+      draw_windows(pass, rows, {reinterpret_cast<PixelWindow*>(slot + at.windows), count});
     }
+    if (pass.tone) draw_tones(*pass.tone, rows, {reinterpret_cast<PixelTone*>(slot + at.tones), count});
+  }
+}
+
+void DeviceConversion::draw_windows(const DevicePass& pass, const Rows& rows, std::span<PixelWindow> windows) {
+  std::ranges::fill(windows, PixelWindow{});
+  for (std::size_t row = 0; row < rows.records.size(); ++row) {
+    const StepContext context{.seed = rows.seed, .pass = rows.passes[row], .record = rows.records[row]};
+    CropWindow window = pass.window.crop(pass.input.shape[0], pass.input.shape[1], context);
+    pass.window.turn(window, context);
+    windows[row] = {.top = static_cast<std::int32_t>(window.top),
+                    .left = static_cast<std::int32_t>(window.left),
+                    .mirrored = window.mirrored ? 1 : 0};
+  }
+}
+
+void DeviceConversion::draw_tones(const PlannedTone& tone, const Rows& rows, std::span<PixelTone> tones) {
+  std::ranges::fill(tones, PixelTone{});
+  for (std::size_t row = 0; row < rows.records.size(); ++row) {
+    const StepContext context{.seed = rows.seed, .pass = rows.passes[row], .record = rows.records[row]};
+    Philox random = context.random(tone.number);
+    tones[row] = draw_tone(tone.options, random);
   }
 }
 
@@ -123,6 +142,7 @@ void DeviceConversion::submit(int replica, Stream& stream, const Buffer& arrived
                                .layout = pass.layout};
     if (resident != nullptr) conversion.picks = view({bus_.local_rows}, DType::kI32, picks_);
     if (!pass.window.empty()) conversion.windows = view({bus_.local_rows, 3}, DType::kI32, place.windows);
+    if (pass.tone) conversion.tones = view({bus_.local_rows, 2}, DType::kF32, place.tones);
     if (const PadCrop* options = pass.window.padding()) {
       conversion.pad = options->pad;
       conversion.border = border_of(*options);

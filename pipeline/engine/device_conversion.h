@@ -16,8 +16,8 @@ namespace headrace {
 class ResidentSamples;
 
 // What arrives at a device is what the bus layout sends, followed by a window of each row for every pass that
-// moves pixels and, where the samples are resident, by the place of each row's. What a pass makes of it lies in
-// another buffer of the device's, pass after pass.
+// moves pixels, by a tone of each row for every pass that changes it and, where the samples are resident, by the
+// place of each row's. What a pass makes of it lies in another buffer of the device's, pass after pass.
 class DeviceConversion {
  public:
   // Allocates the constants on every device and waits until they are there. `fields` are a finished sample's,
@@ -25,8 +25,8 @@ class DeviceConversion {
   DeviceConversion(DeviceGroup& devices, const Fields& fields, std::vector<DevicePass> passes,
                    const BatchLayout& bus);
 
-  // Of windows and places, behind the rows in a replica's part of a slot.
-  std::size_t window_bytes() const noexcept { return window_bytes_; }
+  // Of windows, tones and places, behind the rows in a replica's part of a slot.
+  std::size_t drawn_bytes() const noexcept { return drawn_bytes_; }
   std::size_t result_bytes() const noexcept { return result_bytes_; }
 
   // The field as the consumer sees it; undefined where it is handed out as it arrived.
@@ -37,8 +37,8 @@ class DeviceConversion {
     std::uint64_t seed = 0;
     std::span<const std::uint64_t> records, passes;
   };
-  // Draws the windows of the rows into a replica's part of the slot on the host; of rows without a record, some
-  // window. Thread-safe.
+  // Draws the windows and tones of the rows into a replica's part of the slot on the host; of rows without a
+  // record, some. Thread-safe.
   void draw(const Rows& rows, std::byte* slot) const;
 
   // Writes into a replica's part of the slot where the resident samples of its rows are.
@@ -51,12 +51,16 @@ class DeviceConversion {
 
  private:
   struct Place {
-    std::size_t windows = 0;  // in a replica's part of a slot
-    std::size_t result = 0;   // in the results
-    std::size_t scale = 0;    // in the constants; the shifts follow
+    std::size_t windows = 0, tones = 0;  // in a replica's part of a slot
+    std::size_t result = 0;              // in the results
+    std::size_t scale = 0;               // in the constants; the shifts follow
   };
 
   void place(const Fields& fields);
+  // Room for so many bytes a row behind what a slot has already; returns where.
+  std::size_t add_drawn(std::size_t bytes);
+  static void draw_windows(const DevicePass& pass, const Rows& rows, std::span<PixelWindow> windows);
+  static void draw_tones(const PlannedTone& tone, const Rows& rows, std::span<PixelTone> tones);
   void upload(Device& device);
   TensorView kernel_output(const DevicePass& pass, const Place& place, const Buffer& results) const;
 
@@ -64,7 +68,7 @@ class DeviceConversion {
   std::vector<Place> places_;  // one a pass
   std::vector<Shape> shapes_;  // of the consumer's rows, one a pass
   BatchLayout bus_;
-  std::size_t window_bytes_ = 0, result_bytes_ = 0;
+  std::size_t drawn_bytes_ = 0, result_bytes_ = 0;
   std::size_t picks_ = 0;               // in a replica's part of a slot
   std::vector<InputKernels*> kernels_;  // one a replica
   std::vector<Buffer> constants_;       // one a replica

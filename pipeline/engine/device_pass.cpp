@@ -32,6 +32,11 @@ class PassBuilder {
     const Operation& what = operation.planned.operation;
     if (WindowChooser::takes(what)) return move_pixels(operation.planned);
     if (const auto* normalize = std::get_if<Normalize>(&what)) return scale(*normalize, before.dtype);
+    if (const auto* tone = std::get_if<BrightnessContrast>(&what)) {
+      if (pass_.tone) return false;
+      pass_.tone = {.options = *tone, .number = operation.planned.number};
+      return true;
+    }
     if (const auto* cast = std::get_if<Cast>(&what)) return before.dtype == DType::kU8 || cast->to == DType::kF32;
     if (const auto* layout = std::get_if<ToLayout>(&what)) {
       pass_.layout = layout->to;
@@ -52,9 +57,9 @@ class PassBuilder {
     return {std::vector(count, scale), std::vector(count, shift)};
   }
 
-  // Zeros around numbers that were scaled are other than scaled zeros.
+  // Zeros around numbers that were changed are other than zeros that are.
   bool move_pixels(const PlannedOperation& planned) {
-    if (std::holds_alternative<PadCrop>(planned.operation) && scaled_) return false;
+    if (std::holds_alternative<PadCrop>(planned.operation) && (scaled_ || pass_.tone)) return false;
     if (!pass_.window.add(planned)) return false;
     if (const auto* crop = std::get_if<PadCrop>(&planned.operation)) pass_.height = pass_.width = crop->size;
     if (const auto* center = std::get_if<CenterCrop>(&planned.operation))
@@ -64,7 +69,7 @@ class PassBuilder {
 
   // After flatten() several means are of elements, not of channels.
   bool scale(const Normalize& options, DType from) {
-    if (scaled_ || (flat_ && options.mean.size() > 1)) return false;
+    if (scaled_ || pass_.tone || (flat_ && options.mean.size() > 1)) return false;
     pass_.scale = scale_of(options, from, channels_);
     scaled_ = true;
     return true;

@@ -13,13 +13,19 @@
 
 namespace headrace {
 
+struct PlannedTone {
+  BrightnessContrast options;
+  std::uint16_t number = 0;
+};
+
 struct DevicePass {
   std::size_t field = 0;               // of a sample
   std::vector<std::size_t> stages;     // its operations' places among the plan's sample stages
   Field input;                         // what arrives: u8 (H, W, C)
   std::int64_t height = 0, width = 0;  // of the result
   WindowChooser window;
-  ChannelScale scale;  // one a channel
+  ChannelScale scale;               // one a channel
+  std::optional<PlannedTone> tone;  // done to what is scaled
   ImageLayout layout = ImageLayout::kChannelsLast;
 };
 

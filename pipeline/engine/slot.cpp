@@ -7,7 +7,7 @@ namespace headrace {
 namespace {
 
 std::size_t host_bytes(const BatchLayout& layout, const DeviceConversion* conversion) {
-  return layout.buffer_bytes + (conversion != nullptr ? conversion->window_bytes() : 0);
+  return layout.buffer_bytes + (conversion != nullptr ? conversion->drawn_bytes() : 0);
 }
 
 }  // namespace

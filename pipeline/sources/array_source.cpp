@@ -50,6 +50,7 @@ ArraySource::ArraySource(std::string name, std::uint64_t records, std::vector<Ar
     fingerprint.add(array.field).add(array.bytes);
     info_.fields.push_back(array.field);
   }
+  largest_ = *std::ranges::max_element(columns_, {}, &FieldColumn::record_bytes);
   for (const std::string& name_of_class : classes) fingerprint.add(name_of_class);
   info_.name = std::move(name);
   info_.records = records;
@@ -68,7 +69,7 @@ RecordView ArraySource::read(std::uint64_t index, std::vector<std::byte>& /*scra
 
 std::span<const std::byte> ArraySource::peek(std::uint64_t index) const noexcept {
   if (index >= info_.records) return {};
-  return slice(*std::ranges::max_element(columns_, {}, &FieldColumn::record_bytes), index);
+  return slice(largest_, index);
 }
 
 std::string ArraySource::describe(std::uint64_t index) const {

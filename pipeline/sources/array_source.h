@@ -25,6 +25,7 @@ class ArraySource final : public Source {
  private:
   std::vector<Array> arrays_;
   std::vector<FieldColumn> columns_;  // by array
+  FieldColumn largest_;               // of them, by its records' bytes
   SourceInfo info_;
 };
 

@@ -55,6 +55,8 @@ void Chain::add(const PlannedOperation& planned, ChainPlace place) {
          .name = "map user_map '" + user->name + "'"});
   } else if (const auto* colors = std::get_if<ColorJitter>(&planned.operation)) {
     steps_.push_back({.step = ColorJitterStep{.options = *colors, .number = planned.number}, .name = name});
+  } else if (const auto* tone = std::get_if<BrightnessContrast>(&planned.operation)) {
+    steps_.push_back({.step = ToneStep{.options = *tone, .number = planned.number}, .name = name});
   } else if (const auto* one_hot = std::get_if<OneHot>(&planned.operation)) {
     steps_.push_back({.step = OneHotStep{*one_hot}, .name = name});
   } else {
@@ -108,7 +110,8 @@ bool Chain::fuse(const PlannedOperation& planned) {
 bool Chain::is_slow() const noexcept {
   const auto takes_long = [](const NamedStep& named) {
     return !std::holds_alternative<PixelStep>(named.step) &&
-           !std::holds_alternative<ColorJitterStep>(named.step) && !std::holds_alternative<OneHotStep>(named.step);
+           !std::holds_alternative<ColorJitterStep>(named.step) && !std::holds_alternative<ToneStep>(named.step) &&
+           !std::holds_alternative<OneHotStep>(named.step);
   };
   return std::any_of(steps_.begin(), steps_.end(), takes_long);
 }

@@ -15,6 +15,7 @@
 #include "headrace/pipeline/stages/sample_steps.h"
 #include "headrace/pipeline/stages/stage_name.h"
 #include "headrace/pipeline/stages/step_error.h"
+#include "headrace/pipeline/stages/tone_step.h"
 
 namespace headrace {
 
@@ -54,7 +55,7 @@ class Chain {
 
  private:
   using AnyStep = std::variant<DecodeStep, RandomResizedCropStep, ResizeStep, ResizeAndCropStep, UserStep,
-                               ColorJitterStep, OneHotStep, PixelStep>;
+                               ColorJitterStep, ToneStep, OneHotStep, PixelStep>;
   struct NamedStep {
     AnyStep step;
     std::string name;

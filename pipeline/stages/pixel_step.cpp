@@ -39,6 +39,12 @@ bool PixelStep::add_scale(const Normalize& options, const Field& field) {
 }
 
 bool PixelStep::add(const PlannedOperation& planned, const Field& field) {
+  const bool taken = take_in(planned, field);
+  crops_beyond_ = can_crop_beyond();
+  return taken;
+}
+
+bool PixelStep::take_in(const PlannedOperation& planned, const Field& field) {
   const Operation& operation = planned.operation;
   const bool values_or_layout = scale_ || to_layout_ != from_layout_ || flat_ || to_type_ != from_type_;
   if (const auto* cutout = std::get_if<Cutout>(&operation)) {
@@ -90,7 +96,7 @@ void PixelStep::cut_holes(const CropWindow& window, const StepContext& context, 
   }
 }
 
-bool PixelStep::crops_beyond() const {
+bool PixelStep::can_crop_beyond() const {
   const PadCrop* padding = window_.padding();
   if (padding == nullptr || padding->padding != Padding::kZero) return false;
   return takes_border({.width = padding->size,
@@ -144,16 +150,15 @@ FieldView PixelStep::run(const FieldView& in, const StepContext& context, StepOu
                 .stride = width * channels_ * static_cast<std::int64_t>(size_of(from_type_))};
   CropWindow window = window_.crop(height, width, context);
   const PadCrop* const padding = window_.padding();
-  const bool beyond = crops_beyond();
-  if (padding != nullptr && !beyond) source = padded(in, *padding, window, context);
+  if (padding != nullptr && !crops_beyond_) source = padded(in, *padding, window, context);
   window_.turn(window, context);
-  if (beyond) {
+  if (crops_beyond_) {
     window.top -= padding->pad;
     window.left -= padding->pad;
   }
 
   PixelWork work = work_for(in, source, window);
-  if (beyond) work.border = border_of(window, height, width);
+  if (crops_beyond_) work.border = border_of(window, height, width);
   const std::int64_t elements = window.height * window.width * channels_;
   const std::span<std::byte> out = output.take(static_cast<std::size_t>(elements) * size_of(to_type_));
   work.to = out.data();

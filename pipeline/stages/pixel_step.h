@@ -35,12 +35,12 @@ class PixelStep {
     std::int64_t stride = 0;
   };
 
+  bool take_in(const PlannedOperation& planned, const Field& field);
   bool add_scale(const Normalize& options, const Field& field);
   // The image with its border, of which the rows that `window` covers are drawn.
   Source padded(const FieldView& in, const PadCrop& options, const CropWindow& window,
                 const StepContext& context) const;
-  // The window may reach beyond the image, whose border need not be drawn.
-  bool crops_beyond() const;
+  bool can_crop_beyond() const;
   void cut_holes(const CropWindow& window, const StepContext& context, std::byte* result) const;
   PixelWork work_for(const FieldView& in, const Source& source, const CropWindow& window) const;
   Shape result_shape(const FieldView& in, const CropWindow& window) const;
@@ -54,7 +54,8 @@ class PixelStep {
   bool flat_ = false;
   WindowChooser window_;  // first of all
   std::optional<ChannelScale> scale_;
-  std::vector<Hole> holes_;  // cut last of all, into the result
+  std::vector<Hole> holes_;    // cut last of all, into the result
+  bool crops_beyond_ = false;  // the window may reach beyond the image, whose border need not be drawn
 };
 
 }  // namespace headrace

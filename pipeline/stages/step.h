@@ -87,8 +87,8 @@ struct StepContext {
   TraceRing* trace = nullptr;       // for records that are timed; null: nothing is traced
   std::uint64_t batch = 0;          // for the trace
   Stores stores = Stores::kCached;  // into the rows of the batch
-  std::span<const std::byte> ahead =
-      {};  // of the record that comes next: to be fetched beside the work on this one
+  // Of the record that comes next: to be fetched beside the work on this one.
+  std::span<const std::byte> ahead = {};
 
   Philox random(std::uint16_t operation) const noexcept {
     return Philox(

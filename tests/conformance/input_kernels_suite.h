@@ -211,6 +211,42 @@ TYPED_TEST_P(InputKernelsSuite, PicksImages) {
   }
 }
 
+TYPED_TEST_P(InputKernelsSuite, ChangesTones) {
+  const auto stream = this->device().create_stream();
+  const auto images = this->make(*stream, {9, 7, 5, 3});
+  std::vector<PixelTone> tones;
+  for (int i = 0; i < 9; ++i) {
+    tones.push_back({.shift = 0.1F * static_cast<float>(i - 4), .gain = 0.7F + 0.1F * static_cast<float>(i)});
+  }
+  const Buffer buffer = this->upload(*stream, tones);
+  const auto windows = this->make_windows(*stream, images, {7, 5}, 0);
+  for (const ImageLayout layout : {ImageLayout::kChannelsLast, ImageLayout::kChannelsFirst}) {
+    for (const bool cut : {false, true}) {
+      PixelConversion conversion = images.conversion(layout);
+      conversion.tones = buffer.view({9, 2}, DType::kF32);
+      if (cut) conversion.windows = windows.buffer.view({9, 3}, DType::kI32);
+      this->device().input_kernels()->convert_pixels(*stream, conversion);
+      const std::vector<float> result = this->template download<float>(*stream, images.out);
+      for (std::size_t i = 0; i < result.size(); ++i) {
+        const std::size_t n = i / 105, rest = i % 105;
+        const bool nhwc = layout == ImageLayout::kChannelsLast;
+        const auto channel = static_cast<std::int64_t>(nhwc ? rest % 3 : rest / 35);
+        const auto pixel = static_cast<std::int64_t>(nhwc ? rest / 3 : rest % 35);
+        const PixelWindow window = cut ? windows.list[n] : PixelWindow{};
+        const volatile float shifted = images.wanted_of(window, static_cast<std::int64_t>(n), pixel / 5, pixel % 5,
+                                                        channel, 5, 0, PixelBorder::kZero) +
+                                       tones[n].shift;
+        ASSERT_EQ(result[i], shifted * tones[n].gain) << (nhwc ? "NHWC " : "NCHW ") << i << (cut ? " cut" : "");
+      }
+    }
+  }
+  PixelConversion bad = images.conversion(ImageLayout::kChannelsLast);
+  bad.tones = buffer.view({8, 2}, DType::kF32);
+  EXPECT_THROW(this->device().input_kernels()->convert_pixels(*stream, bad), ConfigError);
+  bad.tones = buffer.view({9, 2}, DType::kI32);
+  EXPECT_THROW(this->device().input_kernels()->convert_pixels(*stream, bad), ConfigError);
+}
+
 TYPED_TEST_P(InputKernelsSuite, RefusesPicksThatDoNotFit) {
   const auto stream = this->device().create_stream();
   const auto images = this->make(*stream, {2, 4, 5, 3});
@@ -307,7 +343,7 @@ TYPED_TEST_P(InputKernelsSuite, RefusesWhatDoesNotFit) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(InputKernelsSuite, ConvertsEveryPixelInBothLayouts, CropsPadsAndFlips, PicksImages,
-                            RefusesPicksThatDoNotFit, RefusesWindowsThatDoNotFit, RunsInStreamOrderAndInCaptures,
-                            RefusesWhatDoesNotFit);
+                            ChangesTones, RefusesPicksThatDoNotFit, RefusesWindowsThatDoNotFit,
+                            RunsInStreamOrderAndInCaptures, RefusesWhatDoesNotFit);
 
 }  // namespace headrace::test

@@ -1,6 +1,9 @@
 // What Muon must compute on every device.
 #pragma once
 
+#include <array>
+#include <cstdint>
+
 #include "headrace/tests/conformance/kernels_fixture.h"
 #include "headrace/tests/support/reference_muon.h"
 
@@ -36,7 +39,8 @@ class KernelsMuonSuite : public KernelsFixture<Target> {
   // Products may be those of bf16: an orthogonal factor is then right to about a percent.
   double tolerance() { return this->device().info().kind == DeviceKind::kCpu ? 1e-5 : 2e-2; }
 
-  void expect_steps(const MuonOptions& options) {
+  // `kept`: 1 where the step keeps the norms.
+  void expect_steps(const MuonOptions& options, const std::array<std::uint64_t, 3>& kept = {}) {
     std::vector<Matrix> matrices;
     std::vector<MuonMatrix> views;
     std::vector<TensorView> outputs;
@@ -47,12 +51,13 @@ class KernelsMuonSuite : public KernelsFixture<Target> {
     }
     StepScalars values;
     values.learning_rates[options.group] = 0.24F;
-    const StepScalars* scalars = this->scalars(values);
     for (std::uint64_t step = 0; step < 3; ++step) {
+      values.kept_norms = kept[step] << options.group;
+      const StepScalars* scalars = this->scalars(values);
       for (Matrix& each : matrices) {
         this->write(each.views.gradients, random_floats(each.shape.elements(), 100 + 10 * step));
         const RealMatrix gradients = each.real(this->read_reals(each.views.gradients));
-        muon_step(each.parameters, gradients, each.velocity, options, static_cast<double>(0.24F));
+        muon_step(each.parameters, gradients, each.velocity, options, static_cast<double>(0.24F), kept[step] != 0);
       }
       this->run([&](Stream& stream) { this->kernels().muon(stream, views, options, scalars); }, outputs);
     }
@@ -67,6 +72,15 @@ TYPED_TEST_SUITE_P(KernelsMuonSuite);
 TYPED_TEST_P(KernelsMuonSuite, FollowsTheOracle) {
   this->expect_steps({});
   this->expect_steps({.momentum = 0.9F, .a = 3.4576F, .b = -4.7391F, .c = 2.0843F, .iterations = 2, .group = 3});
+}
+
+TYPED_TEST_P(KernelsMuonSuite, DecaysAndKeepsTheNormsOfItsOwnGroupOnly) {
+  this->expect_steps({.weight_decay = 0.3F, .group = 1}, {0, 1, 1});
+  const auto matrix = this->matrix({4, 6}, 9);
+  this->kernels().muon(this->stream(), std::vector{matrix.views}, {.group = 2},
+                       this->scalars({.kept_norms = 0b1011}));  // rates are 0
+  const RealMatrix after = matrix.real(this->read_reals(matrix.views.parameters));
+  EXPECT_NEAR(norm(after), 2, 1e-5);
 }
 
 TYPED_TEST_P(KernelsMuonSuite, BringsSingularValuesNearOne) {
@@ -98,7 +112,7 @@ TYPED_TEST_P(KernelsMuonSuite, WrongArgumentsAreRefusedAtOnce) {
   EXPECT_THROW(muon(fits, {.group = kMaxParameterGroups}), ConfigError);
 }
 
-REGISTER_TYPED_TEST_SUITE_P(KernelsMuonSuite, FollowsTheOracle, BringsSingularValuesNearOne,
-                            WrongArgumentsAreRefusedAtOnce);
+REGISTER_TYPED_TEST_SUITE_P(KernelsMuonSuite, FollowsTheOracle, DecaysAndKeepsTheNormsOfItsOwnGroupOnly,
+                            BringsSingularValuesNearOne, WrongArgumentsAreRefusedAtOnce);
 
 }  // namespace headrace::test

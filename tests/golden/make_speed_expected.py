@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes speed_expected.json beside itself: the first steps of the recipe cifar10-fast on a narrow net, and its
-evaluation with six views, computed by PyTorch in float64.
+"""Writes speed_expected.json beside itself: the first steps of the recipes cifar10-fast and cifar10-fast-b on a narrow
+net, and its evaluation with six views, computed by PyTorch in float64.
 
 Images and parameters are made from their positions by the same integers here and in speed_test.cpp, so that only
 results are stored. Run: python3 make_speed_expected.py
 """
 import json
 import pathlib
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -16,6 +17,26 @@ from torch.nn import functional as F
 STEPS, BATCH, TOTAL_STEPS, WHITENING_STEPS = 4, 12, 40, 3
 WIDTHS = (16, 24, 32)
 torch.set_default_dtype(torch.float64)
+
+
+@dataclass
+class Recipe:
+    activation: object = F.gelu
+    statistics: float = 0.4  # weight of a batch in the running statistics
+    rates: tuple = (0.053, 0.053, 0.67)  # whitening's bias, norms' biases, head
+    conv_rate: float = 0.24
+    momentum: float = 0.85
+    conv_momentum: float = 0.6
+    coefficients: tuple = (3.4445, -4.7750, 2.0315)
+    decay: float = 2e-6
+    convs_decay: bool = False
+    interval: tuple = (1, 0)  # steps between two scalings of norms: at first, and how it grows
+    smoothing: float = 0.2
+
+
+RECIPES = {"cifar10-fast": Recipe(),
+           "cifar10-fast-b": Recipe(F.silu, 0.4434, (0.0573, 0.0573, 0.5415), 0.205, 0.825, 0.655, (3.4576, -4.7391, 2.0843),
+                                    1.0418e-6, True, (2, 15), 0.09)}
 
 
 def mixed(count, salt):
@@ -43,14 +64,15 @@ def filters(shape, salt, dirac):
 
 
 class Net(nn.Module):
-    def __init__(self):
+    def __init__(self, recipe):
         super().__init__()
+        self.activation = recipe.activation
         self.whiten = filters((24, 2, 2, 3), 1, False).detach()
         self.whiten_bias = nn.Parameter(torch.tensor(numbers((24,), 2, 0.1)).double())
         sizes = [24] + [width for width in WIDTHS for _ in range(2)]
         pairs = list(zip(sizes[:-1], sizes[1:]))
         self.convs = nn.ParameterList(filters((o, 3, 3, i), 10 + n, True) for n, (i, o) in enumerate(pairs))
-        self.norms = nn.ModuleList(nn.BatchNorm2d(o, eps=1e-12, momentum=0.4) for _, o in pairs)
+        self.norms = nn.ModuleList(nn.BatchNorm2d(o, eps=1e-12, momentum=recipe.statistics) for _, o in pairs)
         for n, norm in enumerate(self.norms):
             norm.weight.requires_grad = False
             norm.bias.data = torch.tensor(numbers(tuple(norm.bias.shape), 20 + n, 0.1)).double()
@@ -60,15 +82,16 @@ class Net(nn.Module):
         x = F.gelu(F.conv2d(x, self.whiten, self.whiten_bias if train_whitening else self.whiten_bias.detach()))
         for n, (conv, norm) in enumerate(zip(self.convs, self.norms)):
             x = F.conv2d(x, conv, padding=1)
-            x = F.gelu(norm(F.max_pool2d(x, 2) if n % 2 == 0 else x))
+            x = self.activation(norm(F.max_pool2d(x, 2) if n % 2 == 0 else x))
         return F.max_pool2d(x, 3).flatten(1) @ self.head.T / 256
 
 
-def orthogonal(update):
+def orthogonal(update, coefficients):
+    a, b, c = coefficients
     x = update / (update.norm() + 1e-7)
     for _ in range(3):
         gram = x @ x.T
-        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+        x = a * x + (b * gram + c * gram @ gram) @ x
     return x
 
 
@@ -89,17 +112,17 @@ def named(net):
     return names
 
 
-def train(net, images, labels):
-    decay, rates = 2e-6 * BATCH, (0.053, 0.053, 0.67)
+def train(net, recipe, images, labels):
+    decay, rates = recipe.decay * BATCH, recipe.rates
     groups = ([net.whiten_bias], [norm.bias for norm in net.norms], [net.head])
     sgd = torch.optim.SGD([{"params": list(g), "lr": r, "weight_decay": decay / r} for g, r in zip(groups, rates)],
-                          momentum=0.85, nesterov=True)
+                          momentum=recipe.momentum, nesterov=True)
     velocities = [torch.zeros_like(conv) for conv in net.convs]
-    losses = []
+    losses, scaled = [], 0
     for step in range(STEPS):
         rows = slice(step * BATCH, (step + 1) * BATCH)
         logits = net(images[rows], train_whitening=step < WHITENING_STEPS)
-        loss = F.cross_entropy(logits, labels[rows], label_smoothing=0.2, reduction="sum")
+        loss = F.cross_entropy(logits, labels[rows], label_smoothing=recipe.smoothing, reduction="sum")
         net.zero_grad(set_to_none=True)
         loss.backward()
         left = 1 - step / TOTAL_STEPS
@@ -107,35 +130,46 @@ def train(net, images, labels):
         for group, rate, share in zip(sgd.param_groups, rates, shares):
             group["lr"] = rate * share
         sgd.step()
+        scales = step + 1 - scaled >= recipe.interval[0] + int(recipe.interval[1] * (step + 1) / TOTAL_STEPS)
+        scaled = step + 1 if scales else scaled
+        rate = recipe.conv_rate * left
         with torch.no_grad():
             for conv, velocity in zip(net.convs, velocities):
-                velocity.mul_(0.6).add_(conv.grad)
+                velocity.mul_(recipe.conv_momentum).add_(conv.grad)
                 # Rows of channels last; the singular values are the same in any order of columns.
-                update = orthogonal((conv.grad + 0.6 * velocity).flatten(1)).view_as(conv)
-                conv.mul_(len(conv) ** 0.5 / conv.norm()).sub_(update, alpha=0.24 * left)
+                update = orthogonal((conv.grad + recipe.conv_momentum * velocity).flatten(1), recipe.coefficients)
+                if scales:
+                    conv.mul_(len(conv) ** 0.5 / conv.norm())
+                conv.mul_(1 - rate * decay * recipe.convs_decay).sub_(update.view_as(conv), alpha=rate)
         losses.append(float(loss.detach()) / BATCH)
     return losses
 
 
-def evaluate(net, images, labels):
+def evaluate(net, recipe, images, labels):
     net.eval()
     padded = F.pad(images, (1, 1, 1, 1), "reflect")
     views = [(0.5, images)] + [(0.25, padded[:, :, d:d + 32, d:d + 32]) for d in (0, 2)]
     with torch.no_grad():
         logits = sum(weight * (net(view) + net(view.flip(-1))) / 2 for weight, view in views)
-    return {"loss": float(F.cross_entropy(logits, labels, label_smoothing=0.2)),
+    return {"loss": float(F.cross_entropy(logits, labels, label_smoothing=recipe.smoothing)),
             "correct": int((logits.argmax(1) == labels).sum())}
 
 
 count = STEPS * BATCH
 images = torch.tensor(numbers((count, 32, 32, 3), 7)).double().permute(0, 3, 1, 2)
 labels = torch.tensor((mixed(count, 5) % 10).astype(np.int64))
-net = Net()
-losses = train(net, images, labels)
+
+
+def expected_of(recipe):
+    net = Net(recipe)
+    losses = train(net, recipe, images, labels)
+    return {"losses": losses, "final": {name: summary(tensor) for name, tensor in named(net).items()},
+            "evaluation": evaluate(net, recipe, images, labels)}
+
+
 expected = {"made_with": "torch " + torch.__version__.split("+")[0], "widths": WIDTHS, "steps": STEPS, "batch": BATCH,
-            "total_steps": TOTAL_STEPS, "whitening_steps": WHITENING_STEPS, "losses": losses,
-            "final": {name: summary(tensor) for name, tensor in named(net).items()},
-            "evaluation": evaluate(net, images, labels)}
+            "total_steps": TOTAL_STEPS, "whitening_steps": WHITENING_STEPS,
+            "recipes": {name: expected_of(recipe) for name, recipe in RECIPES.items()}}
 path = pathlib.Path(__file__).with_name("speed_expected.json")
 path.write_text(json.dumps(expected).replace('},', '},\n') + "\n")
 print(path, path.stat().st_size, "bytes")

@@ -1,4 +1,5 @@
-// The recipe cifar10-fast, on a narrow net, against PyTorch's (make_speed_expected.py wrote speed_expected.json).
+// The recipes cifar10-fast and cifar10-fast-b, on a narrow net, against PyTorch's (make_speed_expected.py wrote
+// speed_expected.json).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -81,7 +82,14 @@ void expect_summary(const std::string& name, const std::vector<float>& values, c
   }
 }
 
-class SpeedGolden : public testing::Test {
+struct GoldenRecipe {
+  const char* name;
+  SpeedNetOptions net = {};
+  SpeedOptimizerOptions optimizer = {};
+  float smoothing = 0.2F;
+};
+
+class SpeedGolden : public testing::TestWithParam<GoldenRecipe> {
  protected:
   Dataset data() const {
     const std::int64_t count = batch_ * expected_["steps"].get<std::int64_t>();
@@ -91,15 +99,18 @@ class SpeedGolden : public testing::Test {
   }
 
   Model build(Strategy& strategy) const {
-    const auto widths = expected_["widths"].get<std::vector<int>>();
-    Model model = strategy.build([&](Graph& g) {
-      return cifar10_speed_net(g, {.first = widths[0], .second = widths[1], .third = widths[2]});
-    });
-    model.compile(
-        {.optimizer = cifar10_speed_optimizer({.global_batch = batch_,
-                                               .steps = expected_["total_steps"],
-                                               .whitening_steps = expected_["whitening_steps"]}),
-         .loss = sparse_categorical_crossentropy({.label_smoothing = 0.2F, .reduction = Reduction::kSum})});
+    SpeedNetOptions net = GetParam().net;
+    net.first = expected_["widths"][0];
+    net.second = expected_["widths"][1];
+    net.third = expected_["widths"][2];
+    SpeedOptimizerOptions optimizer = GetParam().optimizer;
+    optimizer.global_batch = batch_;
+    optimizer.steps = expected_["total_steps"];
+    optimizer.whitening_steps = expected_["whitening_steps"];
+    Model model = strategy.build([&](Graph& g) { return cifar10_speed_net(g, net); });
+    model.compile({.optimizer = cifar10_speed_optimizer(optimizer),
+                   .loss = sparse_categorical_crossentropy(
+                       {.label_smoothing = GetParam().smoothing, .reduction = Reduction::kSum})});
     for (const std::string& name : model.variable_names()) {
       const std::vector<float> values = start(name, model.variable_shape(name));
       if (!values.empty()) model.write_variable(name, values);
@@ -111,26 +122,35 @@ class SpeedGolden : public testing::Test {
   const std::int64_t batch_ = expected_["batch"];
 };
 
-TEST_F(SpeedGolden, FollowsPyTorch) {
+TEST_P(SpeedGolden, FollowsPyTorch) {
+  const json& expected = expected_["recipes"][GetParam().name];
   test::Training training;
   Model model = build(training.strategy);
   const Dataset data = this->data();
   Loader loader(data, training.devices);
   Trainer trainer(training.strategy, model, loader);
-  for (const json& loss : expected_["losses"]) {
+  for (const json& loss : expected["losses"]) {
     trainer.reset_metrics();
     ASSERT_TRUE(trainer.step());
     EXPECT_NEAR(mean_loss(trainer.finish()), loss.get<double>(), 2e-6 * loss.get<double>());
   }
-  for (const auto& [name, values] : expected_["final"].items()) {
+  for (const auto& [name, values] : expected["final"].items()) {
     expect_summary(name, model.read_variable(name), values);
   }
   const Evaluation seen = model.evaluate(data, {.views = mirrored_and_shifted_views()});
-  const double loss = expected_["evaluation"]["loss"];
+  const double loss = expected["evaluation"]["loss"];
   EXPECT_NEAR(seen.loss, loss, 1e-5 * loss);
-  EXPECT_NEAR(seen.accuracy * static_cast<double>(seen.examples), expected_["evaluation"]["correct"].get<double>(),
+  EXPECT_NEAR(seen.accuracy * static_cast<double>(seen.examples), expected["evaluation"]["correct"].get<double>(),
               1e-6);
 }
+
+INSTANTIATE_TEST_SUITE_P(Recipes, SpeedGolden,
+                         testing::Values(GoldenRecipe{.name = "cifar10-fast"},
+                                         GoldenRecipe{.name = "cifar10-fast-b",
+                                                      .net = kSpeedNetB,
+                                                      .optimizer = kSpeedOptimizerB,
+                                                      .smoothing = 0.09F}),
+                         [](const auto& tested) { return tested.index == 0 ? "A" : "B"; });
 
 }  // namespace
 }  // namespace headrace

@@ -45,6 +45,8 @@ std::map<std::string, Dataset> streams() {
   add("color_jitter",
       augmented(color_jitter({.brightness = 0.4F, .contrast = 0.4F, .saturation = 0.4F, .hue = 0.1F})));
   add("color_jitter_among_others", augmented(pad_crop(9, 2) | color_jitter({.contrast = 0.5F}) | flip() | planes));
+  add("brightness_contrast",
+      augmented(flip() | planes | brightness_contrast({.brightness = 0.3F, .contrast = 0.4F}) | cutout(3)));
   add("cutout_bytes", augmented(cutout(4, {1, 2, 3})));
   add("cutout_planes", augmented(planes | cutout(5)));
   add("one_hot", augmented(one_hot(10, 0.1F)));

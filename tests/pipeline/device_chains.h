@@ -18,23 +18,29 @@ inline Dataset images_with(const Operations& operations, std::int64_t global = 4
 inline std::vector<Operations> convertible() {
   const Operations to_float = normalize(kMean, kStd);
   const Operations planes = to_layout(ImageLayout::kChannelsFirst);
-  return {to_float,
-          cast(DType::kF32),
-          cast(DType::kF32) | normalize({10.0F}, {3.0F}),
-          to_float | planes,
-          planes | to_float,
-          to_float | flatten(),
-          flatten() | normalize({0.5F}, {0.25F}),
-          flip() | to_float,
-          to_float | flip() | planes,
-          center_crop(8) | flip() | center_crop(5) | to_float,
-          pad_crop(8, 2) | flip() | to_float,
-          pad_crop(9, 4, Padding::kReflect) | flip(0.3F) | flip(0.6F) | to_float | planes,
-          pad_crop(12, 3) | center_crop(8) | to_float,
-          cutout(3) | flip() | to_float,
-          color_jitter({.brightness = 0.4F}) | flip() | to_float,
-          random_resized_crop({.size = 8}) | flip() | to_float,
-          to_float | cast(DType::kU8) | flip() | cast(DType::kF32)};
+  return {
+      to_float,
+      cast(DType::kF32),
+      cast(DType::kF32) | normalize({10.0F}, {3.0F}),
+      to_float | planes,
+      planes | to_float,
+      to_float | flatten(),
+      flatten() | normalize({0.5F}, {0.25F}),
+      flip() | to_float,
+      to_float | flip() | planes,
+      center_crop(8) | flip() | center_crop(5) | to_float,
+      pad_crop(8, 2) | flip() | to_float,
+      pad_crop(9, 4, Padding::kReflect) | flip(0.3F) | flip(0.6F) | to_float | planes,
+      pad_crop(12, 3) | center_crop(8) | to_float,
+      cutout(3) | flip() | to_float,
+      pad_crop(8, 2) | flip() | to_float | brightness_contrast({.brightness = 0.3F, .contrast = 0.2F}) | planes,
+      to_float | brightness_contrast({.contrast = 0.5F}) | flip() | center_crop(7) | flatten(),
+      to_float | brightness_contrast({.brightness = 1}) | brightness_contrast({.brightness = 0.1F}),
+      cast(DType::kF32) | brightness_contrast({.brightness = 9}) | normalize({10.0F}, {3.0F}),
+      cast(DType::kF32) | brightness_contrast({.brightness = 9}) | pad_crop(9, 1),
+      color_jitter({.brightness = 0.4F}) | flip() | to_float,
+      random_resized_crop({.size = 8}) | flip() | to_float,
+      to_float | cast(DType::kU8) | flip() | cast(DType::kF32)};
 }
 
 }  // namespace headrace::test

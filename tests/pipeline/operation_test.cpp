@@ -67,6 +67,12 @@ TEST(Operation, RefusesOptionsThatMakeNoSense) {
   EXPECT_THAT(refusal(color_jitter({.hue = kNan}), rgb), HasSubstr("0 and 0.5"));
   EXPECT_THAT(refusal(color_jitter({}), image({8, 8, 1})), HasSubstr("three channels"));
   EXPECT_THAT(refusal(color_jitter({}), image({8, 8, 3}, DType::kF32)), HasSubstr("uint8 is needed"));
+  EXPECT_THAT(refusal(brightness_contrast({}), rgb), HasSubstr("normalize() or cast() it first"));
+  const Field floats = image({32, 48, 3}, DType::kF32);
+  EXPECT_EQ(refusal(brightness_contrast({.brightness = 3, .contrast = 2}), floats), "");
+  EXPECT_THAT(refusal(brightness_contrast({.brightness = -1}), floats), HasSubstr("negative"));
+  EXPECT_THAT(refusal(brightness_contrast({.contrast = kNan}), floats), HasSubstr("finite"));
+  EXPECT_THAT(refusal(brightness_contrast({.contrast = kInfinity}), floats), HasSubstr("finite"));
   EXPECT_THAT(refusal(cutout(0), rgb), HasSubstr("not positive"));
   EXPECT_THAT(refusal(cutout(3, {1, 2}), rgb), HasSubstr("2 values for 3 channels"));
   EXPECT_THAT(refusal(cutout(3, {}), rgb), HasSubstr("0 values"));

@@ -49,7 +49,7 @@ inline double norm(const RealMatrix& m) {
 
 // Changes parameters and velocity as the step of a matrix does.
 inline void muon_step(RealMatrix& parameters, const RealMatrix& gradients, RealMatrix& velocity,
-                      const MuonOptions& options, double rate) {
+                      const MuonOptions& options, double rate, bool keeps_norm = false) {
   velocity = combined(options.momentum, velocity, 1, gradients);
   RealMatrix x = combined(1, gradients, options.momentum, velocity);
   x = combined(1 / (norm(x) + options.epsilon), x, 0, x);
@@ -61,8 +61,8 @@ inline void muon_step(RealMatrix& parameters, const RealMatrix& gradients, RealM
     x = combined(options.a, x, 1, product(factor, x));
   }
   if (tall) x = transposed(x);
-  const double scale = std::sqrt(static_cast<double>(parameters.rows)) / norm(parameters);
-  parameters = combined(scale, parameters, -rate, x);
+  const double scale = keeps_norm ? 1 : std::sqrt(static_cast<double>(parameters.rows)) / norm(parameters);
+  parameters = combined(scale * (1 - rate * options.weight_decay), parameters, -rate, x);
 }
 
 }  // namespace headrace::test

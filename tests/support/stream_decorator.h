@@ -20,12 +20,16 @@ class StreamDecorator : public Stream {
     auto* decorated = dynamic_cast<StreamDecorator*>(&other);
     inner_->follow(decorated != nullptr ? *decorated->inner_ : other);
   }
+  Buffer allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
   void copy(void* to, const void* from, std::size_t bytes) override { inner_->copy(to, from, bytes); }
   void fill(void* to, unsigned char value, std::size_t bytes) override { inner_->fill(to, value, bytes); }
   void call(std::function<void()> function) override { inner_->call(std::move(function)); }
   void begin_capture() override { inner_->begin_capture(); }
   std::unique_ptr<CapturedWork> end_capture() override { return inner_->end_capture(); }
   void launch(CapturedWork& work) override { inner_->launch(work); }
+  void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override {
+    inner_->release(data, bytes, place);
+  }
 
  private:
   std::unique_ptr<Stream> inner_;

@@ -305,6 +305,16 @@ TEST(TrainCommand, TrainsTheFastRecipe) {
   EXPECT_GT(lines.back()["train_seconds"], 0);
 }
 
+TEST(TrainCommand, TrainsTheFastRecipeB) {
+  const TempFolder folder;
+  write_cifar(folder);
+  const Lines lines = json_of({"train", "--recipe", "cifar10-fast-b", "--data", folder.path().string(),
+                               "--devices", "cpu:2", "--global-batch", "4"});
+  ASSERT_EQ(lines.size(), 10U);
+  EXPECT_EQ(lines[0]["steps"], 11) << "of 12 in a pass";
+  EXPECT_EQ(lines.back()["steps"], 99);
+}
+
 // Of the engine's threads and of each replica's device, on one axis of time.
 TEST(TrainCommand, TrainsTheResNetAndTracesIt) {
   const TempFolder folder;

@@ -69,6 +69,16 @@ void BatchFeed::load(int replica, const Batch& batch, const Program& program, co
   binding.stream.copy(labels.data, from.data, from.bytes());
 }
 
+void BatchFeed::warm_up(int replica, const Program& program, const ProgramBinding& binding) const {
+  for (const Input& input : inputs_) {
+    const Shape& shape = program.value(binding, input.layer).shape;
+    const Buffer zeros =
+        binding.stream.allocate(static_cast<std::size_t>(shape.elements()) * size_of(input.dtype));
+    binding.stream.fill(zeros.data(), 0, zeros.size());
+    load_input(replica, input, zeros.view(shape, input.dtype), program, binding);
+  }
+}
+
 void BatchFeed::load_input(int replica, const Input& input, const TensorView& from, const Program& program,
                            const ProgramBinding& binding) const {
   const TensorView to = program.value(binding, input.layer);

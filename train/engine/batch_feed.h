@@ -21,6 +21,9 @@ class BatchFeed {
   void load(int replica, const Batch& batch, const Program& program, const ProgramBinding& binding,
             const TensorView& labels) const;
 
+  // Does the same with a batch of zeros, without labels.
+  void warm_up(int replica, const Program& program, const ProgramBinding& binding) const;
+
  private:
   struct Input {
     int layer = 0;

@@ -56,12 +56,11 @@ BatchRunner::~BatchRunner() {
 void BatchRunner::allocate() {
   const std::size_t labels = static_cast<std::size_t>(options_.program.rows) * sizeof(std::int64_t);
   for (int replica = 0; replica < model_.strategy->replicas(); ++replica) {
-    Device& device = model_.strategy->device(replica);
-    memory_.push_back(
-        {.workspace = device.allocate(program_.workspace_bytes()), .block = device.allocate(kLabelsAt + labels)});
+    memory_.push_back({.workspace = stream(replica).allocate(program_.workspace_bytes()),
+                       .block = stream(replica).allocate(kLabelsAt + labels)});
     // Rows that no batch has filled yet are read as padding: they must be finite.
     stream(replica).fill(memory_.back().workspace.data(), 0, memory_.back().workspace.size());
-    stream(replica).fill(memory_.back().block.data(), 0, memory_.back().block.size());
+    blank(replica);
   }
 }
 
@@ -168,6 +167,22 @@ void BatchRunner::bring_in(int replica, const Batch& batch, ReplicaSlot& slot) {
   Buffer& block = memory_[static_cast<std::size_t>(replica)].block;
   bound.stream.copy(block.data() + kScalarsAt, slot.pinned.data() + kScalarsAt, kSumsAt - kScalarsAt);
   feed_.load(replica, batch, program_, bound, labels(replica));
+}
+
+void BatchRunner::blank(int replica) {
+  const Buffer& block = memory_[static_cast<std::size_t>(replica)].block;
+  stream(replica).fill(block.data(), 0, block.size());
+}
+
+void BatchRunner::warm_up(const Body& body) {
+  drain();
+  for (int r = 0; r < model_.strategy->replicas(); ++r) {
+    blank(r);
+    feed_.warm_up(r, program_, binding(r));
+    body(r);
+  }
+  model_.strategy->synchronize();
+  reset_sums();
 }
 
 void BatchRunner::extend(int replica) {

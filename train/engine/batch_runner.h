@@ -49,6 +49,10 @@ class BatchRunner {
   using Body = std::function<void(int replica)>;
   void submit(GlobalBatch batches, const StepScalars& common, const Body& body);
 
+  // What submit() and its body do on a device, with a batch of no examples and at rate 0: what a device does when
+  // a kernel is first used is then done. Waits. What the body changes, its caller puts right.
+  void warm_up(const Body& body);
+
   // Called once for each batch, in order, when it is done on all replicas.
   std::function<void(const StepSlot&)> on_done;
 
@@ -64,13 +68,15 @@ class BatchRunner {
   std::uint64_t waited_ns() const noexcept { return waited_ns_; }
 
  private:
-  // One replica's device memory.
+  // One replica's device memory, in the order of its stream.
   struct Memory {
     Buffer workspace;
     Buffer block;  // StepScalars, group scale, MetricSums, labels
   };
 
   void allocate();
+  // No examples, rates of 0, no sums.
+  void blank(int replica);
   StepSlot make_slot() const;
   float group_scale_of(const Batch& batch, const StepScalars& common) const;
   void describe(const Batch& batch, const StepScalars& common, ReplicaSlot& slot);

@@ -15,7 +15,7 @@ void Evaluator::capture(int replica, const BatchRunnerOptions& options, const st
   const ProgramBinding bound = runner_.binding(replica);
   const Program& program = runner_.program();
   if (!views.empty()) {
-    ensembles_.emplace_back(*model_.graph, program, bound, model_.strategy->device(replica), views);
+    ensembles_.emplace_back(*model_.graph, program, bound, views);
   }
   works_.push_back(headrace::capture(bound.stream, [&] {
     if (views.empty()) program.forward(bound);
@@ -27,14 +27,21 @@ void Evaluator::capture(int replica, const BatchRunnerOptions& options, const st
   }));
 }
 
+void Evaluator::launch(int replica) {
+  model_.strategy->stream(replica).launch(*works_[static_cast<std::size_t>(replica)]);
+}
+
+void Evaluator::warm_up() {
+  runner_.warm_up([this](int r) { launch(r); });
+}
+
 MetricSums Evaluator::run(std::uint64_t steps) {
   runner_.reset_sums();
   for (std::uint64_t done = 0; steps == 0 || done < steps; ++done) {
     std::optional<GlobalBatch> batches = runner_.take(loader_);
     if (!batches) break;
     const bool last = batches->front().position().last_of_epoch;
-    runner_.submit(std::move(*batches), {.step = model_.step},
-                   [this](int r) { model_.strategy->stream(r).launch(*works_[static_cast<std::size_t>(r)]); });
+    runner_.submit(std::move(*batches), {.step = model_.step}, [this](int r) { launch(r); });
     if (last) break;
   }
   runner_.drain();

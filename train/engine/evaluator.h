@@ -17,12 +17,16 @@ class Evaluator {
   Evaluator(ModelState& model, Loader& loader, const BatchRunnerOptions& options,
             const std::vector<View>& views = {});
 
+  // Does all of a batch once, with no examples: kernels are loaded then. Waits.
+  void warm_up();
+
   // One pass, or `steps` batches of it (0: all), and waits for it.
   MetricSums run(std::uint64_t steps);
 
   BatchRunner& runner() noexcept { return runner_; }
 
  private:
+  void launch(int replica);
   void capture(int replica, const BatchRunnerOptions& options, const std::vector<View>& views);
 
   ModelState& model_;

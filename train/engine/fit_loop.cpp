@@ -81,6 +81,11 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
   if (options.validation) validation_.emplace(model, *options.validation, options);
 }
 
+void FitLoop::warm_up() {
+  trainer_.warm_up();
+  if (validation_) validation_->evaluator.warm_up();
+}
+
 History FitLoop::run() {
   for (const Callback& callback : options_.callbacks) {
     if (callback.on_train_begin) callback.on_train_begin(control_);

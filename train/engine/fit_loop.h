@@ -14,8 +14,11 @@ namespace headrace {
 
 class FitLoop {
  public:
+  // Everything given must outlive the loop.
   FitLoop(Model& model, const Dataset& train, const FitOptions& options);
 
+  // Before run(): as Trainer::warm_up(), with the validation.
+  void warm_up();
   History run();
 
  private:

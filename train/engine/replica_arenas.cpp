@@ -20,9 +20,9 @@ TensorView part(const TensorView& arena, std::int64_t begin, std::int64_t end) {
 }  // namespace
 
 ReplicaArenas::ReplicaArenas(ModelState& model, int replica, Accumulation accumulation)
-    : parameters(model.variables.parameters(replica)) {
+    : parameters(model.variables.parameters(replica)), state_(model.variables.state(replica)) {
   if (const std::int64_t averaged = model.layout.averaged_elements(); averaged > 0) {
-    state_ = part(model.variables.state(replica), 0, averaged);
+    averaged_ = part(state_, 0, averaged);
   }
   Device& device = model.strategy->device(replica);
   Stream& stream = model.strategy->stream(replica);
@@ -35,7 +35,7 @@ ReplicaArenas::ReplicaArenas(ModelState& model, int replica, Accumulation accumu
     accumulated_ = device.allocate(parameters.bytes());
     stream.fill(accumulated_.data(), 0, accumulated_.size());
   }
-  if (state_.defined()) summed_state_ = device.allocate(state_.bytes());
+  if (averaged_.defined()) summed_state_ = device.allocate(averaged_.bytes());
   constants_ = device.allocate(2 * kWidthBytes);
   std::array<float, 2 * kWidth> values{};
   std::fill_n(values.begin(), kWidth, 1.0F / static_cast<float>(model.strategy->replicas()));
@@ -61,13 +61,35 @@ void ReplicaArenas::begin_group_update(Stream& stream, Kernels& kernels, float* 
 }
 
 void ReplicaArenas::average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels) const {
-  if (!state_.defined() || collective.size() == 1) return;
-  const TensorView summed = summed_state_.view(state_.shape, DType::kF32);
-  stream.copy(summed.data, state_.data, state_.bytes());
+  if (!averaged_.defined() || collective.size() == 1) return;
+  const TensorView summed = summed_state_.view(averaged_.shape, DType::kF32);
+  stream.copy(summed.data, averaged_.data, averaged_.bytes());
   collective.all_reduce_sum(replica, summed, stream);
   kernels.scale_shift(stream, as_rows(summed.data, summed.elements()), constants_.view(Shape{kWidth}, DType::kF32),
                       constants_.view(Shape{kWidth}, DType::kF32, kWidthBytes),
-                      as_rows(state_.data, state_.elements()));
+                      as_rows(averaged_.data, averaged_.elements()));
+}
+
+std::vector<TensorView> ReplicaArenas::changing() const {
+  std::vector<TensorView> views;
+  for (const TensorView& view : {parameters, gradients, moments[0], moments[1], state_}) {
+    if (view.defined() && view.bytes() > 0) views.push_back(view);
+  }
+  return views;
+}
+
+std::vector<Buffer> ReplicaArenas::save(Stream& stream) const {
+  std::vector<Buffer> saved;
+  for (const TensorView& view : changing()) {
+    saved.push_back(stream.allocate(view.bytes()));
+    stream.copy(saved.back().data(), view.data, view.bytes());
+  }
+  return saved;
+}
+
+void ReplicaArenas::restore(Stream& stream, const std::vector<Buffer>& saved) const {
+  const std::vector<TensorView> views = changing();
+  for (std::size_t i = 0; i < views.size(); ++i) stream.copy(views[i].data, saved[i].data(), views[i].bytes());
 }
 
 }  // namespace headrace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "headrace/devices/collective.h"
 #include "headrace/devices/kernels.h"
@@ -31,11 +32,17 @@ class ReplicaArenas {
   // The state (running statistics, nothing frozen) becomes its mean over replicas.
   void average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels) const;
 
+  // What a step changes: copies of it in the stream's memory, and back from them.
+  std::vector<Buffer> save(Stream& stream) const;
+  void restore(Stream& stream, const std::vector<Buffer>& saved) const;
+
   TensorView parameters, gradients;  // whole arenas, owned by the model
   std::array<TensorView, 2> moments;
 
  private:
-  TensorView state_;
+  std::vector<TensorView> changing() const;
+
+  TensorView state_, averaged_;  // all of it, and what becomes its mean
   Buffer accumulated_;
   Buffer summed_state_;
   Buffer constants_;  // kAlignment times 1 / replicas, then as many zeros

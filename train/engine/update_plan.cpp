@@ -52,10 +52,15 @@ UpdatePlan::UpdatePlan(const Graph& graph, const VariableLayout& layout, const O
 }
 
 void UpdatePlan::add_groups(const Optimizer& optimizer) {
-  groups_.push_back({optimizer.rule, optimizer.learning_rate});
+  const auto add = [this](const UpdateRule& rule, const Schedule& learning_rate) {
+    const auto* muon = std::get_if<MuonOptions>(&rule);
+    const NormInterval interval = muon != nullptr ? muon->norm_interval : NormInterval{};
+    groups_.push_back({.rule = rule, .learning_rate = learning_rate, .norms = NormSchedule(interval)});
+  };
+  add(optimizer.rule, optimizer.learning_rate);
   for (const ParameterGroup& group : optimizer.groups) {
     if (!group.takes) throw ConfigError("a parameter group does not say which variables it takes");
-    groups_.push_back({group.rule, group.learning_rate});
+    add(group.rule, group.learning_rate);
   }
   if (groups_.size() > kMaxParameterGroups) {
     throw ConfigError(fmt::format("an optimizer can have {} groups beside its own rule, got {}",
@@ -113,6 +118,7 @@ void UpdatePlan::set_rates(std::uint64_t step, StepScalars& scalars) const {
   const auto t = static_cast<double>(step + 1);
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     scalars.learning_rates[i] = groups_[i].learning_rate.at(step);
+    if (!groups_[i].norms.scales(step)) scalars.kept_norms |= std::uint64_t{1} << i;
     const auto* adam = std::get_if<AdamOptions>(&groups_[i].rule);
     if (adam == nullptr) continue;
     scalars.beta1_correction = static_cast<float>(1.0 / (1.0 - std::pow(adam->beta1, t)));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "headrace/devices/kernels.h"
+#include "headrace/train/engine/norm_schedule.h"
 #include "headrace/train/engine/replica_arenas.h"
 #include "headrace/train/engine/variable_layout.h"
 #include "headrace/train/graph.h"
@@ -37,6 +38,7 @@ class UpdatePlan {
   struct Group {
     UpdateRule rule;
     Schedule learning_rate;
+    NormSchedule norms;  // Muon's
   };
   // Elements [begin, end) of the arenas: neighbours of one group, or a matrix.
   struct Part {

@@ -3,21 +3,20 @@
 #include <cstdlib>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/device.h"
 
 namespace headrace {
 
 ViewEnsemble::ViewEnsemble(const Graph& graph, const Program& program, const ProgramBinding& binding,
-                           Device& device, const std::vector<View>& views)
+                           const std::vector<View>& views)
     : program_(&program), views_(views), logits_(program.result(binding).shape) {
-  add_images(graph, binding, device);
-  write_weights(binding, device);
+  add_images(graph, binding);
+  write_weights(binding);
   const auto bytes = static_cast<std::size_t>(logits_.elements()) * sizeof(float);
-  sum_ = device.allocate(bytes);
-  scaled_ = device.allocate(bytes);
+  sum_ = binding.stream.allocate(bytes);
+  scaled_ = binding.stream.allocate(bytes);
 }
 
-void ViewEnsemble::add_images(const Graph& graph, const ProgramBinding& binding, Device& device) {
+void ViewEnsemble::add_images(const Graph& graph, const ProgramBinding& binding) {
   for (int id = 0; id < graph.size(); ++id) {
     const Layer& layer = graph.layer(id);
     if (layer.kind() != "input" || layer.shape().rank() != 3) continue;
@@ -27,7 +26,7 @@ void ViewEnsemble::add_images(const Graph& graph, const ProgramBinding& binding,
           "a view moves images of shape " + layer.shape().to_string() + " by as much as they measure",
           "use smaller shifts");
     }
-    images_.push_back({.layer = id, .copy = device.allocate(program_->value(binding, id).bytes())});
+    images_.push_back({.layer = id, .copy = binding.stream.allocate(program_->value(binding, id).bytes())});
   }
   if (images_.empty()) {
     throw ConfigError("there are views to evaluate, but no input of the net is an image (height, width, channels)",
@@ -35,12 +34,12 @@ void ViewEnsemble::add_images(const Graph& graph, const ProgramBinding& binding,
   }
 }
 
-void ViewEnsemble::write_weights(const ProgramBinding& binding, Device& device) {
+void ViewEnsemble::write_weights(const ProgramBinding& binding) {
   const auto classes = static_cast<std::size_t>(logits_.back());
   std::vector<float> values;
   for (const View& view : views_) values.insert(values.end(), classes, view.weight);
   values.insert(values.end(), classes, 0.0F);
-  weights_ = device.allocate(values.size() * sizeof(float));
+  weights_ = binding.stream.allocate(values.size() * sizeof(float));
   binding.stream.copy(weights_.data(), values.data(), weights_.size());
   binding.stream.synchronize();
 }

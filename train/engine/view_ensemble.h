@@ -15,7 +15,7 @@ class ViewEnsemble {
  public:
   // Fills its constants and waits for that. ConfigError where the net has no image among its inputs, or an image
   // that is no larger than a shift.
-  ViewEnsemble(const Graph& graph, const Program& program, const ProgramBinding& binding, Device& device,
+  ViewEnsemble(const Graph& graph, const Program& program, const ProgramBinding& binding,
                const std::vector<View>& views);
 
   // Submits the passes over the batch that was brought to the program's inputs; may be captured. Returns where the
@@ -28,8 +28,8 @@ class ViewEnsemble {
     Buffer copy;  // of the batch's images as they are
   };
 
-  void add_images(const Graph& graph, const ProgramBinding& binding, Device& device);
-  void write_weights(const ProgramBinding& binding, Device& device);
+  void add_images(const Graph& graph, const ProgramBinding& binding);
+  void write_weights(const ProgramBinding& binding);
   // The weight of a view, as often as there are classes; behind the views zeros.
   TensorView constants(std::size_t view) const;
 

@@ -37,6 +37,7 @@ MuonBatch batch_of(std::span<const MuonMatrix> matrices, const MuonOptions& opti
   }
   batch.momentum = options.momentum;
   batch.epsilon = options.epsilon;
+  batch.weight_decay = options.weight_decay;
   batch.group = options.group;
   return batch;
 }
@@ -81,7 +82,7 @@ void CudaMuon::update_batch(cudaStream_t stream, MuonBatch& batch, const MuonOpt
   batch.x = halves(x);
 
   CUDA_CHECK(muon_momentum(batch, stream), device_);
-  CUDA_CHECK(muon_norms(batch, stream), device_);
+  CUDA_CHECK(muon_norms(batch, scalars, stream), device_);
   CUDA_CHECK(muon_load(batch, stream), device_);
   iterate(stream, batch, options, halves(other), halves(a), halves(polynomial));
   CUDA_CHECK(muon_apply(batch, scalars, stream), device_);

@@ -47,7 +47,7 @@ __global__ void momentum_kernel(MuonBatch batch) {
 }
 
 // A thread a matrix: there are few parts.
-__global__ void norms_kernel(MuonBatch batch) {
+__global__ void norms_kernel(MuonBatch batch, const StepScalars* scalars) {
   const int which = static_cast<int>(threadIdx.x);
   if (which >= batch.count) return;
   const double* parts = batch.partial_norms + static_cast<std::int64_t>(which) * kMuonBlocks * 2;
@@ -59,7 +59,9 @@ __global__ void norms_kernel(MuonBatch batch) {
   }
   const auto outputs = static_cast<double>(batch.matrices[which].shape.outputs);
   batch.scales[2 * which] = static_cast<float>(1.0 / (sqrt(updates) + static_cast<double>(batch.epsilon)));
-  batch.scales[2 * which + 1] = weights > 0 ? static_cast<float>(sqrt(outputs) / sqrt(weights)) : 1.0F;
+  const bool keeps_norm = (scalars->kept_norms >> batch.group & 1) != 0;
+  const float to_norm = weights > 0 && !keeps_norm ? static_cast<float>(sqrt(outputs) / sqrt(weights)) : 1.0F;
+  batch.scales[2 * which + 1] = to_norm * (1.0F - scalars->learning_rates[batch.group] * batch.weight_decay);
 }
 
 __global__ void load_kernel(MuonBatch batch) {
@@ -100,8 +102,8 @@ cudaError_t muon_momentum(const MuonBatch& batch, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
-cudaError_t muon_norms(const MuonBatch& batch, cudaStream_t stream) {
-  norms_kernel<<<1, kMaxMuonBatch, 0, stream>>>(batch);
+cudaError_t muon_norms(const MuonBatch& batch, const StepScalars* scalars, cudaStream_t stream) {
+  norms_kernel<<<1, kMaxMuonBatch, 0, stream>>>(batch, scalars);
   return cudaGetLastError();
 }
 

@@ -24,6 +24,7 @@ struct MuonBatch {
   MuonExtent extent;
   float momentum = 0;
   float epsilon = 0;
+  float weight_decay = 0;
   int group = 0;
   double* partial_norms = nullptr;  // (count, kMuonBlocks, 2): squares of the update and of the weights
   float* scales = nullptr;          // (count, 2): of the update and of the weights
@@ -32,11 +33,12 @@ struct MuonBatch {
 
 // v = momentum v + g, and the sums of squares in kMuonBlocks parts.
 cudaError_t muon_momentum(const MuonBatch& batch, cudaStream_t stream);
-// The parts added in order: 1 / (|u| + epsilon) and sqrt(O) / |w|, which is 1 where w is 0.
-cudaError_t muon_norms(const MuonBatch& batch, cudaStream_t stream);
+// The parts added in order: 1 / (|u| + epsilon), and what w is multiplied by: sqrt(O) / |w|, or 1 where w is 0 or
+// the step keeps its norm, less the decay.
+cudaError_t muon_norms(const MuonBatch& batch, const StepScalars* scalars, cudaStream_t stream);
 // x = u / (|u| + epsilon), padded.
 cudaError_t muon_load(const MuonBatch& batch, cudaStream_t stream);
-// w = w sqrt(O) / |w| - learning rate * x
+// w = w scale - learning rate * x
 cudaError_t muon_apply(const MuonBatch& batch, const StepScalars* scalars, cudaStream_t stream);
 
 }  // namespace headrace::cuda

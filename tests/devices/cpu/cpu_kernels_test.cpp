@@ -156,6 +156,8 @@ class ForeignStream final : public Stream {
   void record(Event&) override {}
   void wait(const Event&) override {}
   void follow(Stream&) override {}
+  Buffer allocate(std::size_t) override { return {}; }
+  void release(void*, std::size_t, MemoryPlace) noexcept override {}
   void copy(void*, const void*, std::size_t) override {}
   void fill(void*, unsigned char, std::size_t) override {}
   void call(std::function<void()>) override {}

@@ -1,0 +1,67 @@
+#include "headrace/devices/cuda/cuda_pool.h"
+
+#include <limits>
+#include <utility>
+
+#include "headrace/devices/cuda/cuda_check.h"
+
+namespace headrace {
+
+CudaPool::CudaPool(int ordinal, std::string device) : device_(std::move(device)) {
+  int supported = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, ordinal), device_);
+  if (supported == 0) return;
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  properties.location.id = ordinal;
+  CUDA_CHECK(cudaMemPoolCreate(&pool_, &properties), device_);
+  std::uint64_t keep = std::numeric_limits<std::uint64_t>::max();
+  CUDA_CHECK(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), device_);
+}
+
+CudaPool::~CudaPool() {
+  if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
+}
+
+void* CudaPool::allocate(std::size_t bytes, cudaStream_t stream) {
+  const auto attempt = [&](void*& data) {
+    return pool_ != nullptr ? cudaMallocFromPoolAsync(&data, bytes, pool_, stream) : cudaMalloc(&data, bytes);
+  };
+  void* data = nullptr;
+  cudaError_t status = attempt(data);
+  if (status == cudaErrorMemoryAllocation && pool_ != nullptr) {
+    cudaGetLastError();
+    CUDA_CHECK(cudaStreamSynchronize(stream), device_);  // what it gives back is idle then
+    trim();
+    status = attempt(data);
+  }
+  if (status == cudaErrorMemoryAllocation || status == cudaErrorInvalidValue) return nullptr;
+  CUDA_CHECK(status, device_);
+  used_ += bytes;
+  return data;
+}
+
+void CudaPool::release(void* data, std::size_t bytes, cudaStream_t stream) noexcept {
+  // A failure to free has no one to tell: the device is lost, and its streams say so.
+  if (pool_ != nullptr) {
+    cudaFreeAsync(data, stream);
+  } else {
+    cudaFree(data);
+  }
+  used_ -= bytes;
+}
+
+std::uint64_t CudaPool::idle_bytes() const noexcept {
+  std::uint64_t reserved = 0, used = 0;
+  if (pool_ == nullptr) return 0;
+  cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved);
+  cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used);
+  return reserved > used ? reserved - used : 0;
+}
+
+void CudaPool::trim() noexcept {
+  if (pool_ != nullptr) cudaMemPoolTrimTo(pool_, 0);
+}
+
+}  // namespace headrace
