@@ -22,6 +22,7 @@ class JpegMapper {
  private:
   bool map_rows(std::span<const std::byte> encoded, JpegMap& map);
   void begin_segment(std::span<const std::byte> encoded, std::size_t at);
+  bool is_at_end(std::span<const std::byte> encoded) const;
   bool pass_restart(std::span<const std::byte> encoded, const JpegBits& bits);
   bool map_row(JpegBits& bits, JpegLevels& levels, JpegMap& map);
 

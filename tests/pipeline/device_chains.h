@@ -35,9 +35,6 @@ inline std::vector<Operations> convertible() {
       cutout(3) | flip() | to_float,
       pad_crop(8, 2) | flip() | to_float | brightness_contrast({.brightness = 0.3F, .contrast = 0.2F}) | planes,
       to_float | brightness_contrast({.contrast = 0.5F}) | flip() | center_crop(7) | flatten(),
-      to_float | brightness_contrast({.brightness = 1}) | brightness_contrast({.brightness = 0.1F}),
-      cast(DType::kF32) | brightness_contrast({.brightness = 9}) | normalize({10.0F}, {3.0F}),
-      cast(DType::kF32) | brightness_contrast({.brightness = 9}) | pad_crop(9, 1),
       color_jitter({.brightness = 0.4F}) | flip() | to_float,
       random_resized_crop({.size = 8}) | flip() | to_float,
       to_float | cast(DType::kU8) | flip() | cast(DType::kF32)};

@@ -182,6 +182,10 @@ TEST(DeviceConversion, WhatADeviceCannotDoIsTheHosts) {
   refuses(images_with(flip()), nothing);
   refuses(images_with(normalize(kMean, kStd) | cutout(3)), nothing);
   refuses(images_with(normalize(kMean, kStd) | pad_crop(8, 2)), nothing);
+  const Operations tone = brightness_contrast({.brightness = 0.3F, .contrast = 0.2F});
+  refuses(images_with(normalize(kMean, kStd) | tone | tone), nothing);
+  refuses(images_with(cast(DType::kF32) | tone | normalize({10.0F}, {3.0F})), nothing);
+  refuses(images_with(cast(DType::kF32) | tone | pad_crop(9, 1)), nothing);
   refuses(images_with(pad_crop(4, 0) | cast(DType::kF32) | cutout(2)), nothing);
   refuses(images_with(one_hot(10) | normalize(kMean, kStd) | Operation{Cutout{.size = 2}}), nothing);
   refuses(Dataset::from(noise_images(64, 9, 12))

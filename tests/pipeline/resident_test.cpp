@@ -66,7 +66,7 @@ TEST(Resident, GivesTheSameBitsForAnyReplicasThreadsAndPrefetch) {
       }
     }
   }
-  EXPECT_EQ(resident, 14 * 12);
+  EXPECT_EQ(resident, 16 * 12);
 }
 
 TEST(Resident, TheGpusKernelGivesTheSameBits) {

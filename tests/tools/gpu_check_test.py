@@ -314,7 +314,9 @@ class Command(unittest.TestCase):
         figures = found["figures"]
         self.assertEqual(figures["cifar10-fast"]["seconds"]["n"], 3)
         self.assertEqual(figures["steps"]["end_to_end"]["examples_per_second"], 2.5e6)
+        self.assertEqual(figures["cifar10-fast-b"]["seconds"]["n"], 2)
         self.assertAlmostEqual(figures["against"]["record"]["ratio"], 2.0)
+        self.assertAlmostEqual(figures["b_against"]["record"]["ratio"], 2.0)
         self.assertEqual(figures["resnet18"], {"headrace": 2.5e6, "torch": None, "ratio": None})
         self.assertEqual((figures["photographs"]["images_per_second"], figures["photographs"]["made"]), (5e6, True))
         self.assertAlmostEqual(figures["photographs"]["input_stall_fraction"], 0.005)

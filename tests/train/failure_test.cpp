@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/tests/support/devices_of.h"
+#include "headrace/tests/support/slow_copies.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/engine/model_state.h"
@@ -106,6 +108,36 @@ TEST(NotFinite, AParameterIsNamedAtTheEndOfTheEpoch) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("'dense"));
+  }
+}
+
+// Of parameters and of state, wherever the memory is; what is finite is passed over, whatever its size.
+TEST(NotFinite, EveryVariableIsLookedAt) {
+  for (const bool own_memory : {false, true}) {
+    DeviceGroup devices = own_memory ? test::devices_of<test::SlowBusDevice>(1) : open_devices("cpu:1");
+    Strategy strategy(devices, {.announce = Announce::kNo});
+    Model model = test::compiled(strategy, test::norm_cnn);
+    MirroredVariables& variables = model.state().variables;
+    for (const std::string& name : model.variable_names()) {
+      const std::vector<float> before = model.read_variable(name);
+      std::vector<float> changed = before;
+      changed.back() = std::numeric_limits<float>::max();
+      changed.front() = std::numeric_limits<float>::denorm_min();
+      model.write_variable(name, changed);
+      EXPECT_NO_THROW(variables.check_finite()) << name;
+      for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+        changed.back() = bad;
+        model.write_variable(name, changed);
+        try {
+          variables.check_finite();
+          ADD_FAILURE() << name << " " << bad;
+        } catch (const Error& error) {
+          EXPECT_THAT(error.what(), HasSubstr("'" + name + "'"));
+        }
+      }
+      model.write_variable(name, before);
+    }
+    EXPECT_NO_THROW(variables.check_finite());
   }
 }
 

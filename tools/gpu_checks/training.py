@@ -17,14 +17,14 @@ def one_run(lines):
     return {"accuracy": last["test_accuracy"], "seconds": last["train_seconds"], "weights_sha256": last.get("weights_sha256")}
 
 
-def seeds(half):
-    """Half the seeds, 0: the first, 1: the others; what it is compared with runs in between."""
+def seeds(half, recipe="cifar10-fast"):
+    """The recipe over half the seeds, 0: the first, 1: the others; what it is compared with runs in between."""
     def part(check):
         middle = (check.seeds + 1) // 2
         wanted = range(middle) if half == 0 else range(middle, check.seeds)
         runs, why = [], ""
         for seed in wanted:
-            outcome, lines = train(check, f"cifar10-fast-{seed}", "--seed", str(seed))
+            outcome, lines = train(check, f"{recipe}-{seed}", "--seed", str(seed), recipe=recipe)
             run = one_run(lines)
             if outcome.why or run is None:
                 why = f"seed {seed}: {outcome.why or 'its last line has no train_seconds'}"

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
+#include "headrace/devices/device.h"
 #include "headrace/train/engine/initial_values.h"
 #include "headrace/train/strategy.h"
 
@@ -23,6 +26,15 @@ TensorView arena(const Buffer& buffer, std::int64_t elements) {
 
 void clear(Stream& stream, const Buffer& buffer) {
   if (buffer) stream.fill(buffer.data(), 0, buffer.size());
+}
+
+// No exponent of ones; without a branch an element.
+bool all_finite(std::span<const float> values) {
+  constexpr std::uint32_t kExponent = 0x7F800000;
+  std::uint32_t found = 0;
+  for (const float value : values)
+    found |= (std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
+  return found == 0;
 }
 
 }  // namespace
@@ -112,7 +124,33 @@ void MirroredVariables::check() const {
   }
 }
 
-void MirroredVariables::check_finite() const {
+// After every epoch, beside a device that waits: one look, as long as nothing is wrong.
+void MirroredVariables::check_finite() {
+  if (!std::ranges::all_of(on_host(), all_finite)) name_what_is_not_finite();
+}
+
+std::vector<std::span<const float>> MirroredVariables::on_host() {
+  Device& device = strategy_->device(0);
+  Stream& stream = strategy_->stream(0);
+  const auto bytes = [](const TensorView& arena) { return arena.defined() ? arena.bytes() : 0; };
+  const bool in_place = device.info().host_memory;
+  if (!in_place && !copy_) copy_ = device.allocate_pinned(bytes(parameters(0)) + bytes(state(0)));
+  std::byte* at = copy_.data();
+  std::vector<std::span<const float>> arenas;
+  for (const TensorView& arena : {parameters(0), state(0)}) {
+    if (!arena.defined()) continue;
+    const float* values = in_place ? arena.as<const float>() : reinterpret_cast<const float*>(at);
+    arenas.emplace_back(values, static_cast<std::size_t>(arena.elements()));
+    if (in_place) continue;
+    stream.copy(at, arena.data, arena.bytes());
+    at += arena.bytes();
+  }
+  stream.synchronize();
+  return arenas;
+}
+
+// Nothing where it is but the room between variables.
+void MirroredVariables::name_what_is_not_finite() const {
   for (const Variable& variable : layout_->variables()) {
     const std::vector<float> values = read(variable, 0);
     const auto found = std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });

@@ -30,7 +30,7 @@ class MirroredVariables {
   // DeviceError naming the first variable, in layer order, of which a replica's copy differs from the first's.
   void check() const;
   // Error naming the first variable of which replica 0's copy holds something that is not a finite number.
-  void check_finite() const;
+  void check_finite();
 
  private:
   struct Copy {
@@ -38,10 +38,14 @@ class MirroredVariables {
   };
 
   void broadcast();
+  // The first replica's arenas, in place or in `copy_`.
+  std::vector<std::span<const float>> on_host();
+  void name_what_is_not_finite() const;
 
   Strategy* strategy_;
   const VariableLayout* layout_;
   std::vector<Copy> copies_;
+  Buffer copy_;  // pinned, where the first replica has memory of its own and somebody looked
 };
 
 }  // namespace headrace

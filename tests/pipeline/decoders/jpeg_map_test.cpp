@@ -44,10 +44,27 @@ TEST(JpegMap, OthersHaveNone) {
   EXPECT_EQ(mapper.map(photograph({.progressive = true})), nullptr);
   EXPECT_EQ(mapper.map(encode_png(make_picture(20, 20, 3, 1))), nullptr);
   const Bytes encoded = photograph();
-  for (std::size_t size = 0; size + 2 < encoded.size(); size += 97) {
+  for (std::size_t size = 0; size < encoded.size(); size += 97) {
     EXPECT_EQ(mapper.map(std::span(encoded).first(size)), nullptr) << size;
   }
   EXPECT_NE(mapper.map(encoded), nullptr) << "the same mapper on a good one";
+}
+
+// Whether such a file can be decoded depends on how far a decoder reads ahead: with a map and without it would be
+// another record that is bad.
+TEST(JpegMap, AFileWithoutItsLastMarkerHasNone) {
+  for (const int width : {23, 300}) {
+    const Bytes whole = encode_jpeg(make_picture(8, width, 1, 3));
+    EXPECT_NE(JpegMapper().map(whole), nullptr);
+    for (const std::size_t missing : {1, 2}) {
+      EXPECT_EQ(JpegMapper().map(std::span(whole).first(whole.size() - missing)), nullptr) << missing;
+    }
+    Bytes other = whole;
+    other.back() = std::byte{0xD3};
+    EXPECT_EQ(JpegMapper().map(other), nullptr) << "a restart";
+    other.back() = std::byte{0};
+    EXPECT_EQ(JpegMapper().map(other), nullptr) << "stuffed ones";
+  }
 }
 
 TEST(JpegMap, RestartMarkersBetweenRowsAreFine) {
