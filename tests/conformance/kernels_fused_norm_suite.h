@@ -10,8 +10,8 @@ namespace headrace::test {
 template <typename Target>
 class KernelsFusedNormSuite : public KernelsNormFixture<Target> {
  protected:
-  static constexpr Activation kActivations[] = {Activation::kNone, Activation::kRelu, Activation::kGelu,
-                                                Activation::kSilu};
+  static inline const std::vector<Activation> kActivations{Activation::kNone, Activation::kRelu, Activation::kGelu,
+                                                           Activation::kSilu};
   // What x and its gradients are like, and how many examples of them count. None: nothing is learnt.
   struct Case {
     Shape shape;

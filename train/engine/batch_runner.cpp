@@ -179,8 +179,9 @@ void BatchRunner::warm_up(const Body& body) {
   for (int r = 0; r < model_.strategy->replicas(); ++r) {
     blank(r);
     feed_.warm_up(r, program_, binding(r));
-    body(r);
   }
+  // What waits for other replicas comes last: while it does, a device may give no memory and load no kernel.
+  for (int r = 0; r < model_.strategy->replicas(); ++r) body(r);
   model_.strategy->synchronize();
   reset_sums();
 }
