@@ -7,17 +7,15 @@
 #include <memory>
 #include <optional>
 
-#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/registry.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/common_options.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/recipe_run.h"
 #include "headrace/tools/recipes.h"
 #include "headrace/train/model.h"
-#include "headrace/train/prepared_evaluation.h"
-#include "headrace/train/prepared_fit.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace::tools {
@@ -85,7 +83,7 @@ class Results {
   std::optional<JsonLines> history_;
 };
 
-FitOptions options_of_fit(const TrainOptions& options, const Recipe& recipe, Results& results) {
+FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Results& results) {
   FitOptions fit;
   fit.epochs = options.common.epochs > 0 ? static_cast<int>(options.common.epochs) : recipe.epochs;
   fit.steps_per_epoch = options.steps_per_epoch > 0 ? options.steps_per_epoch : recipe.steps_per_epoch;
@@ -103,6 +101,11 @@ FitOptions options_of_fit(const TrainOptions& options, const Recipe& recipe, Res
   fit.stop = &interrupted;
   fit.callbacks.push_back(
       {.on_epoch_end = [&results](const EpochReport& report, FitControl&) { results.write(epoch_line(report)); }});
+  if (options.trace.empty()) return fit;
+  fit.trace = std::make_shared<Trace>(kSpansAThread);
+  fit.callbacks.push_back({.on_train_end = [file = options.trace, trace = fit.trace](FitControl&) {
+    write_file_atomically(file, trace->to_json());
+  }});
   return fit;
 }
 
@@ -121,11 +124,18 @@ void describe_run(const TrainOptions& options, const Recipe& recipe, const Model
       recipe.train.explain(model.strategy().devices(), options.common.convert_at(), options.common.residency()));
 }
 
-// A GPU loads a kernel and chooses an algorithm when it first needs one: that is not training.
-void warm_up(PreparedFit& fit, PreparedEvaluation& evaluation, const Recipe& recipe, Model& model) {
-  fit.warm_up();
-  evaluation.warm_up();
-  if (recipe.initialise) recipe.initialise(model);
+void report(const RecipeRun::Result& result, const Model& model, const char* precision, Results& results) {
+  const Evaluation& test = result.test;
+  const Strategy& strategy = model.strategy();
+  results.write({{"final", true},
+                 {"test_loss", test.loss},
+                 {"test_accuracy", test.accuracy},
+                 {"weights_sha256", model.weights_sha256()},
+                 {"replicas", strategy.replicas()},
+                 {"devices", strategy.devices().to_string()},
+                 {"precision", precision},
+                 {"steps", model.global_step()},
+                 {"train_seconds", result.seconds}});
 }
 
 void train(const TrainOptions& options) {
@@ -140,38 +150,18 @@ void train(const TrainOptions& options) {
   model.compile({.optimizer = recipe.optimizer, .loss = recipe.loss, .precision = precision});
   describe_run(options, recipe, model);
 
-  FitOptions fit_options = options_of_fit(options, recipe, results);
-  if (!options.trace.empty()) fit_options.trace = std::make_shared<Trace>(kSpansAThread);
-  if (recipe.load) recipe.load();
-  PreparedFit fit(model, recipe.train, fit_options);
-  PreparedEvaluation evaluation(
-      model, recipe.test,
-      {.threads = options.common.threads, .errors = options.common.error_policy(), .views = recipe.views});
-  if (!devices[0].info().host_memory) warm_up(fit, evaluation, recipe, model);
-
-  const Stopwatch clock;
-  if (recipe.initialise) recipe.initialise(model);
+  const FitOptions fit = fit_options(options, recipe, results);
+  const EvaluateOptions test{
+      .threads = options.common.threads, .errors = options.common.error_policy(), .views = recipe.views};
+  RecipeRun run(recipe, model, fit, test);
   std::signal(SIGINT, on_interrupt);
-  fit.run();
-  if (fit_options.trace != nullptr) write_file_atomically(options.trace, fit_options.trace->to_json());
-  if (interrupted)
-    throw Error(ErrorCode::kCancelled, "interrupted after step " + std::to_string(model.global_step()));
-  const Evaluation test = evaluation.run();
-  const double seconds = clock.seconds();
+  const RecipeRun::Result result = run.run();
   if (options.verbose > 0) {
     std::fprintf(results.people(), "test: %lld examples - loss: %.4f - accuracy: %.4f\n",
-                 static_cast<long long>(test.examples), test.loss, test.accuracy);
+                 static_cast<long long>(result.test.examples), result.test.loss, result.test.accuracy);
   }
   options.common.warn_of_caches();
-  results.write({{"final", true},
-                 {"test_loss", test.loss},
-                 {"test_accuracy", test.accuracy},
-                 {"weights_sha256", model.weights_sha256()},
-                 {"replicas", strategy.replicas()},
-                 {"devices", devices.to_string()},
-                 {"precision", precision == Precision::kBF16 ? "bf16" : "f32"},
-                 {"steps", model.global_step()},
-                 {"train_seconds", seconds}});
+  report(result, model, precision == Precision::kBF16 ? "bf16" : "f32", results);
 }
 
 }  // namespace

@@ -1,0 +1,37 @@
+// A recipe from its prepared data to its test accuracy, and the time that takes.
+#pragma once
+
+#include <optional>
+
+#include "headrace/tools/recipes.h"
+#include "headrace/train/prepared_evaluation.h"
+#include "headrace/train/prepared_fit.h"
+
+namespace headrace::tools {
+
+class RecipeRun {
+ public:
+  struct Result {
+    Evaluation test;
+    double seconds = 0;  // what depends on data, training, evaluation; not what was prepared or loaded
+  };
+
+  // Prepares it. Where the replicas have memory of their own everything is warmed up, too: a GPU loads a kernel
+  // and chooses an algorithm when it first needs one, and that is not training. All must outlive it.
+  RecipeRun(const Recipe& recipe, Model& model, const FitOptions& fit, const EvaluateOptions& test);
+
+  // Once. Error(kCancelled) where fit's `stop` ended the training.
+  Result run();
+
+ private:
+  void warm_up();
+
+  const Recipe& recipe_;
+  Model& model_;
+  const FitOptions& fit_options_;
+  const EvaluateOptions& test_options_;
+  std::optional<PreparedFit> fit_;
+  std::optional<PreparedEvaluation> test_;  // at once where it is warmed up, else after the training
+};
+
+}  // namespace headrace::tools
