@@ -309,10 +309,10 @@ TEST(TrainCommand, TrainsTheFastRecipeB) {
   const TempFolder folder;
   write_cifar(folder);
   const Lines lines = json_of({"train", "--recipe", "cifar10-fast-b", "--data", folder.path().string(),
-                               "--devices", "cpu:2", "--global-batch", "4"});
-  ASSERT_EQ(lines.size(), 10U);
+                               "--devices", "cpu:2", "--global-batch", "4", "--epochs", "1"});
+  ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[0]["steps"], 11) << "of 12 in a pass";
-  EXPECT_EQ(lines.back()["steps"], 99);
+  EXPECT_EQ(lines.back()["steps"], 11);
 }
 
 // Of the engine's threads and of each replica's device, on one axis of time.
