@@ -23,15 +23,13 @@ constexpr std::int64_t kTestBatch = 1000;
 // What the two recipes differ in.
 struct SpeedRecipe {
   std::string name;
-  std::int64_t batch = 2000;
   int epochs = 8;
   std::uint64_t epoch_parts = 1, parts_of_pass = 1;  // an epoch is so many parts of a pass over the data
   double whitening_passes = 3;                       // in which the whitening's bias is trained
   std::uint64_t whitening_images = 5000;
   float label_smoothing = 0.2F;
-  Operations augmentation;  // ends with normalised images
-  SpeedOptimizerOptions optimizer = {};
-  std::vector<View> views = mirrored_and_shifted_views();
+  Operations augmentation;               // ends with normalised images
+  SpeedOptimizerOptions optimizer = {};  // its batch is the recipe's, its steps follow from the epochs
 };
 
 Operations normal() { return normalize(kCifarMean, kCifarStd); }
@@ -41,7 +39,6 @@ Operations crop_and_flip() { return pad_crop(32, 2, Padding::kReflect) | alterna
 // images in 7.59 passes.
 SpeedRecipe recipe_b() {
   return {.name = "cifar10-fast-b",
-          .batch = 1536,
           .epochs = 9,
           .epoch_parts = 27,
           .parts_of_pass = 32,
@@ -83,7 +80,7 @@ Recipe make(const SpeedRecipe& recipe, const CommonOptions& options) {
   require_image(recipe.name, halves.train, {32, 32, 3});
   const Dataset all = decoded_cifar(halves.train, options);
   const Dataset test = decoded_cifar(halves.test, options);
-  const std::int64_t batch = batch_size(options, recipe.batch);
+  const std::int64_t batch = batch_size(options, recipe.optimizer.global_batch);
   const Dataset train =
       batched(all.shuffle().map(recipe.augmentation), {.global = batch, .remainder = Remainder::kDrop}, options);
   const std::uint64_t pass = train.steps_per_epoch();
@@ -100,7 +97,7 @@ Recipe make(const SpeedRecipe& recipe, const CommonOptions& options) {
           .steps_per_epoch = epoch == pass ? 0 : epoch,
           .loss = sparse_categorical_crossentropy(
               {.label_smoothing = recipe.label_smoothing, .reduction = Reduction::kSum}),
-          .views = recipe.views,
+          .views = mirrored_and_shifted_views(),
           .load =
               [=] {
                 if (options.cache != "none") read_all(all, options);

@@ -2,6 +2,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/train/engine/evaluation_loader.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/engine/predictor.h"
 #include "headrace/train/engine/update_plan.h"
@@ -12,15 +13,6 @@
 
 namespace headrace {
 namespace {
-
-LoaderOptions loader_options(const EvaluateOptions& options) {
-  LoaderOptions loader;
-  loader.seed = options.seed;
-  loader.threads = options.threads;
-  loader.prefetch = options.prefetch;
-  loader.errors = options.errors;
-  return loader;
-}
 
 void check_loss_fits(const Graph& graph, const Loss& loss) {
   const Layer& last = graph.layer(graph.output());

@@ -1,7 +1,7 @@
 #include "headrace/train/prepared_evaluation.h"
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/pipeline/loader.h"
+#include "headrace/train/engine/evaluation_loader.h"
 #include "headrace/train/engine/evaluator.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/engine/one_run.h"
@@ -10,15 +10,6 @@
 
 namespace headrace {
 namespace {
-
-LoaderOptions loader_options(const EvaluateOptions& options) {
-  LoaderOptions loader;
-  loader.seed = options.seed;
-  loader.threads = options.threads;
-  loader.prefetch = options.prefetch;
-  loader.errors = options.errors;
-  return loader;
-}
 
 BatchRunnerOptions runner_options(const ModelState& model, const Loader& loader) {
   return {

@@ -6,6 +6,7 @@
 #include "headrace/tests/conformance/device_suite.h"
 #include "headrace/tests/conformance/input_kernels_suite.h"
 #include "headrace/tests/conformance/stream_failure_suite.h"
+#include "headrace/tests/conformance/stream_memory_suite.h"
 #include "headrace/tests/conformance/stream_suite.h"
 
 namespace headrace::test {
@@ -22,6 +23,7 @@ struct Cpu {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, DeviceSuite, Cpu);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, StreamSuite, Cpu);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, StreamMemorySuite, Cpu);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, StreamFailureSuite, Cpu);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, InputKernelsSuite, Cpu);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, CollectiveSuite, Cpu);

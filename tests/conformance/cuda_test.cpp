@@ -6,6 +6,7 @@
 #include "headrace/tests/conformance/device_suite.h"
 #include "headrace/tests/conformance/input_kernels_suite.h"
 #include "headrace/tests/conformance/stream_failure_suite.h"
+#include "headrace/tests/conformance/stream_memory_suite.h"
 #include "headrace/tests/conformance/stream_suite.h"
 
 namespace headrace::test {
@@ -30,6 +31,7 @@ struct Cuda {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, DeviceSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, StreamSuite, Cuda);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, StreamMemorySuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, StreamFailureSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, InputKernelsSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, CollectiveSuite, Cuda);

@@ -1,0 +1,18 @@
+// How data are read that are evaluated or predicted.
+#pragma once
+
+#include "headrace/pipeline/loader.h"
+#include "headrace/train/fit_options.h"
+
+namespace headrace {
+
+inline LoaderOptions loader_options(const EvaluateOptions& options) {
+  LoaderOptions loader;
+  loader.seed = options.seed;
+  loader.threads = options.threads;
+  loader.prefetch = options.prefetch;
+  loader.errors = options.errors;
+  return loader;
+}
+
+}  // namespace headrace
