@@ -9,6 +9,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,18 +21,22 @@
 
 namespace headrace {
 
-// Takes --device=SPEC out of the program's arguments. Else $HEADRACE_DEVICES counts, else `usual`.
-inline std::string take_device_flag(int& argc, char** argv, const std::string& usual = "cpu:1") {
-  constexpr std::string_view kFlag = "--device=";
-  const char* variable = std::getenv("HEADRACE_DEVICES");
-  std::string spec = variable != nullptr ? variable : usual;
+// Takes NAME=VALUE out of the program's arguments, `flag` being "NAME="; the last one counts.
+inline std::optional<std::string> take_flag(int& argc, char** argv, std::string_view flag) {
+  std::optional<std::string> value;
   char** const end = std::remove_if(argv + 1, argv + argc, [&](const char* argument) {
-    const bool ours = std::string_view(argument).starts_with(kFlag);
-    if (ours) spec = argument + kFlag.size();
+    const bool ours = std::string_view(argument).starts_with(flag);
+    if (ours) value = argument + flag.size();
     return ours;
   });
   argc = static_cast<int>(end - argv);
-  return spec;
+  return value;
+}
+
+// That of --device=SPEC, which is taken out of the arguments. Else $HEADRACE_DEVICES counts, else `usual`.
+inline std::string take_device_flag(int& argc, char** argv, const std::string& usual = "cpu:1") {
+  const char* variable = std::getenv("HEADRACE_DEVICES");
+  return take_flag(argc, argv, "--device=").value_or(variable != nullptr ? variable : usual);
 }
 
 // A stream and the tensors of one benchmark, on a device that outlives it.

@@ -13,6 +13,7 @@
 #include "headrace/tools/commands.h"
 #include "headrace/tools/common_options.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/profiler_range.h"
 #include "headrace/tools/recipe_run.h"
 #include "headrace/tools/recipes.h"
 #include "headrace/train/model.h"
@@ -29,6 +30,8 @@ struct TrainOptions {
   std::uint64_t stop_after_steps = 0;
   int accumulate = 1;
   std::uint64_t headspace = 0;
+  std::uint64_t runs = 1;
+  int profile_epoch = 0;  // from 1; 0: none
   int verbose = 1;
   std::string run_dir;
   std::string trace;
@@ -101,6 +104,7 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Result
   fit.stop = &interrupted;
   fit.callbacks.push_back(
       {.on_epoch_end = [&results](const EpochReport& report, FitControl&) { results.write(epoch_line(report)); }});
+  if (options.profile_epoch > 0) fit.callbacks.push_back(profiled_epoch(options.profile_epoch));
   if (options.trace.empty()) return fit;
   fit.trace = std::make_shared<Trace>(kSpansAThread);
   fit.callbacks.push_back({.on_train_end = [file = options.trace, trace = fit.trace](FitControl&) {
@@ -124,10 +128,12 @@ void describe_run(const TrainOptions& options, const Recipe& recipe, const Model
       recipe.train.explain(model.strategy().devices(), options.common.convert_at(), options.common.residency()));
 }
 
-void report(const RecipeRun::Result& result, const Model& model, const char* precision, Results& results) {
+void report(const RecipeRun::Result& result, const Model& model, const FitOptions& fit, const char* precision,
+            Results& results) {
   const Evaluation& test = result.test;
   const Strategy& strategy = model.strategy();
   results.write({{"final", true},
+                 {"seed", fit.seed},
                  {"test_loss", test.loss},
                  {"test_accuracy", test.accuracy},
                  {"weights_sha256", model.weights_sha256()},
@@ -138,14 +144,9 @@ void report(const RecipeRun::Result& result, const Model& model, const char* pre
                  {"train_seconds", result.seconds}});
 }
 
-void train(const TrainOptions& options) {
-  Results results(options);
-  const Recipe recipe = make_recipe(options.recipe, options.common);
-  DeviceGroup devices = open_devices(options.common.devices);
-  Strategy strategy(devices, {.announce = Announce::kNo});
-  if (options.verbose > 0) std::fprintf(results.people(), "%s\n", strategy.to_string().c_str());
-
-  const Precision precision = precision_of(options, devices);
+// From the net's first values to its test accuracy; everything random follows from the options' seed.
+void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& strategy, Results& results) {
+  const Precision precision = precision_of(options, strategy.devices());
   Model model = strategy.build(recipe.net, {.seed = options.common.seed, .fields = recipe.train.fields()});
   model.compile({.optimizer = recipe.optimizer, .loss = recipe.loss, .precision = precision});
   describe_run(options, recipe, model);
@@ -154,14 +155,28 @@ void train(const TrainOptions& options) {
   const EvaluateOptions test{
       .threads = options.common.threads, .errors = options.common.error_policy(), .views = recipe.views};
   RecipeRun run(recipe, model, fit, test);
-  std::signal(SIGINT, on_interrupt);
   const RecipeRun::Result result = run.run();
   if (options.verbose > 0) {
     std::fprintf(results.people(), "test: %lld examples - loss: %.4f - accuracy: %.4f\n",
                  static_cast<long long>(result.test.examples), result.test.loss, result.test.accuracy);
   }
   options.common.warn_of_caches();
-  report(result, model, precision == Precision::kBF16 ? "bf16" : "f32", results);
+  report(result, model, fit, precision == Precision::kBF16 ? "bf16" : "f32", results);
+}
+
+// The runs share the data and the devices, with all that these have loaded and chosen by then.
+void train(const TrainOptions& options) {
+  Results results(options);
+  const Recipe recipe = make_recipe(options.recipe, options.common);
+  DeviceGroup devices = open_devices(options.common.devices);
+  Strategy strategy(devices, {.announce = Announce::kNo});
+  if (options.verbose > 0) std::fprintf(results.people(), "%s\n", strategy.to_string().c_str());
+  std::signal(SIGINT, on_interrupt);
+  for (std::uint64_t run = 0; run < options.runs; ++run) {
+    TrainOptions one = options;
+    one.common.seed += run;
+    train_once(one, recipe, strategy, results);
+  }
 }
 
 }  // namespace
@@ -184,12 +199,24 @@ void add_train_command(CLI::App& program) {
                       "end training after this many optimizer steps");
   command->add_option("--headspace", options->headspace,
                       "replay this many batches for ever: how fast it trains where input costs nothing");
+  command
+      ->add_option(
+          "--runs", options->runs,
+          "train so many times in this process, with --seed, the seed after it and so on; each as if alone")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option(
+          "--profile-epoch", options->profile_epoch,
+          "the epoch (from 1) that ncu --profile-from-start off or nsys --capture-range=cudaProfilerApi records")
+      ->check(CLI::PositiveNumber);
   command->add_option("--accumulate", options->accumulate, "batches summed into one optimizer step")
       ->check(CLI::PositiveNumber);
   command->add_option("--verbose", options->verbose, "0: nothing, 1: live bar, 2: a line an epoch")
       ->check(CLI::Range(0, 2));
-  command->add_option("--trace", options->trace,
-                      "what each thread and each device did, into this file, for ui.perfetto.dev");
+  command
+      ->add_option("--trace", options->trace,
+                   "what each thread and each device did, into this file, for ui.perfetto.dev")
+      ->excludes("--runs");
   command->add_option("--run-dir", options->run_dir, "folder for history.jsonl, model.txt and plan.txt");
   command->callback([options] { train(*options); });
 }

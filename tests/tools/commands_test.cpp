@@ -1,4 +1,5 @@
 // The commands as scripts use them: exit status 0, the promised JSON keys, the same stream whatever the settings.
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -299,8 +300,8 @@ TEST(TrainCommand, TrainsTheFastRecipe) {
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[0]["steps"], 3) << "the remainder is dropped";
   EXPECT_FALSE(lines[0].contains("val_loss")) << "nothing is held out";
-  expect_keys(lines.back(),
-              {"final", "test_loss", "test_accuracy", "weights_sha256", "replicas", "devices", "train_seconds"});
+  expect_keys(lines.back(), {"final", "seed", "test_loss", "test_accuracy", "weights_sha256", "replicas",
+                             "devices", "train_seconds"});
   EXPECT_EQ(lines.back()["steps"], 6);
   EXPECT_GT(lines.back()["train_seconds"], 0);
 }
@@ -313,6 +314,42 @@ TEST(TrainCommand, TrainsTheFastRecipeB) {
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[0]["steps"], 11) << "of 12 in a pass";
   EXPECT_EQ(lines.back()["steps"], 11);
+}
+
+// Whatever a run leaves behind in the process changes no later run.
+TEST(TrainCommand, RunsOfOneProcessAreThoseOfTheirSeedsAlone) {
+  const TempFolder folder;
+  write_cifar(folder);
+  const auto finals = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> arguments{"train",     "--recipe", "cifar10-cnn",    "--data", folder.path().string(),
+                                       "--devices", "cpu:2",    "--global-batch", "10",     "--stop-after-steps",
+                                       "2"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    Lines lines = json_of(arguments);
+    std::erase_if(lines, [](const auto& line) { return !line.contains("final"); });
+    return lines;
+  };
+  const Lines together = finals({"--seed", "4", "--runs", "2"});
+  ASSERT_EQ(together.size(), 2U);
+  EXPECT_NE(together[0]["weights_sha256"], together[1]["weights_sha256"]) << "seeds make a difference";
+  for (std::size_t run = 0; run < together.size(); ++run) {
+    const Lines alone = finals({"--seed", std::to_string(4 + run)});
+    ASSERT_EQ(alone.size(), 1U);
+    EXPECT_EQ(together[run]["seed"], 4 + run);
+    for (const char* key : {"seed", "weights_sha256", "test_accuracy", "test_loss", "steps"}) {
+      EXPECT_EQ(together[run][key], alone[0][key]) << "run " << run << ", " << key;
+    }
+  }
+}
+
+TEST(TrainCommand, AnEpochIsProfiledWithADriverOnly) {
+  if (dlopen("libcuda.so.1", RTLD_NOW) != nullptr) GTEST_SKIP() << "there is a driver here";
+  const TempFolder folder;
+  write_cifar(folder);
+  const CommandResult result = run_command({HEADRACE_BINARY, "train", "--recipe", "cifar10-fast", "--data",
+                                            folder.path().string(), "--devices", "cpu:1", "--profile-epoch", "2"});
+  EXPECT_NE(result.status, 0);
+  EXPECT_NE(result.errors.find("--profile-epoch needs NVIDIA's driver"), std::string::npos) << result.errors;
 }
 
 // Of the engine's threads and of each replica's device, on one axis of time.

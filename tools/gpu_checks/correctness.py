@@ -1,46 +1,49 @@
 """Parts that check results: unit and conformance tests on the GPU, and compute-sanitizer on the short ones."""
-import json
+import re
 
+from gpu_checks.gtest import counts, short_tests
 from gpu_checks.machine import Missing, find_tool
-from gpu_checks.readers import sanitizer_errors, short_tests, skip_reasons, test_counts
+from gpu_checks.test_runs import run_tests
 
-SUITE_LIMIT = 40  # seconds: one that hangs must leave time for the others
 SLOWED = 40  # a test under compute-sanitizer takes up to so many times as long
-MOST_NAMES = 400  # of tests on a command line
+MAX_NAMES = 400  # of tests on a command line
+# What shares a GPU waits for kernels of another stream, which a sanitizer may run one after the other.
+SANITIZED = re.compile("@cuda$|test_train@cuda:[0-9]+$")
 
 
-def run_suites(check, program, filters):
-    """Each suite in a process of its own: an error that sticks to the GPU's context spoils no other. (report, whys, skips)"""
-    report, whys, skips = {"testsuites": []}, [], {}
-    for number, one in enumerate(filters):
-        name = f"{program.name}-{number}"
-        with check.runner.at_most(SUITE_LIMIT):
-            outcome = check.run(name, [program, f"--gtest_filter={one}",
-                                       f"--gtest_output=json:{check.runner.logs / name}.json"])
-        suite = check.report(f"{name}.json")
-        report["testsuites"] += suite.get("testsuites", [])
-        for reason, times in skip_reasons(outcome.output).items():
-            skips[reason] = skips.get(reason, 0) + times
-        if outcome.why and not test_counts(suite)["failed"]:
-            whys.append(f"{one}: {outcome.why}")
-    (check.runner.logs / f"{program.name}.json").write_text(json.dumps(report))
-    return report, whys, skips
+def sanitizer_errors(text):
+    """The number of errors compute-sanitizer counts in its last line; None when it did not come so far."""
+    found = re.findall(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)", text)
+    return sum(int(number) for number in found[-1] if number) if found else None
+
+
+def sanitizer_findings(text):
+    """The number of findings printed so far: all there is of one that was stopped."""
+    return len(re.findall(r"^========= (?:Invalid|Misaligned|Error:|Warning:|Race|Barrier|Divergent|Program hit)", text,
+                          re.MULTILINE))
 
 
 def tests(check):
-    programs = check.machine.tests()
-    if not programs:
+    """Every run in its share of the time, of which an early one may take twice its own."""
+    runs = check.machine.test_runs()
+    if not runs:
         raise Missing("no test program with tests for a GPU: pack them with tools/bundle, or build them")
     result, failed = {}, []
-    for program, filters in programs.items():
-        report, whys, skips = run_suites(check, program, filters)
-        counts = test_counts(report) | {"skips": skips, "ended_early": whys}
-        result[program.name] = counts
-        failed += [f"{program.name}: {why}" for why in whys]
-        if counts["failed"]:
-            failed.append(f"{program.name}: {counts['failed']} tests failed, the first {counts['failures'][0]['test']}")
-        elif not counts["ran"] and not whys:
-            failed.append(f"{program.name}: not one test ran, {counts['skipped']} were skipped: {'; '.join(skips)}")
+    for left, run in zip(range(len(runs), 0, -1), runs):
+        so_far = lambda verdicts: result | {run.name: counts(list(verdicts.values()))}
+        with check.runner.at_most(check.runner.left() * 2 / (left + 1)):
+            verdicts, whys, skips, missing = run_tests(check, run, so_far)
+        check.tests[run.name] = (run, list(verdicts.values()))
+        one = counts(check.tests[run.name][1]) | {"skips": skips, "ended_early": whys, "not_run": missing}
+        result[run.name] = one
+        failed += [f"{run.name}: {why}" for why in whys]
+        if hard := [test["test"] for test in one["failures"] if test["result"] == "failed"]:
+            failed.append(f"{run.name}: {len(hard)} tests failed, the first {hard[0]}")
+        elif missing and not whys:
+            failed.append(f"{run.name}: {len(missing)} tests did not run, the first {missing[0]}")
+        elif not one["ran"] and not whys:
+            failed.append(f"{run.name}: not one test ran, {one['skipped']} were skipped: {'; '.join(skips)}")
+        check.record(result)
     return result | ({"failed": "; ".join(failed)} if failed else {})
 
 
@@ -50,27 +53,31 @@ def sanitizer(tool):
         program = find_tool("compute-sanitizer", "/usr/local/cuda/compute-sanitizer", "/opt/nvidia/compute-sanitizer")
         if program is None:
             return {"skipped": "no compute-sanitizer on this machine"}
+        chosen = [pair for name, pair in check.tests.items() if SANITIZED.search(name)]
         result, failed = {}, []
-        programs = check.machine.tests()
-        for test in programs:
-            short = short_tests(check.report(f"{test.name}.json"), check.runner.left() / len(programs) / SLOWED)
-            if not short:
-                result[test.name] = {"tests": 0}
-                continue
-            name = f"{tool}-{test.name}"
-            outcome = check.run(name, [program, "--tool", tool, "--error-exitcode", "86", "--print-limit", "20",
-                                       # Tests provoke errors of the API to see them handled; those are no findings.
-                                       *(["--report-api-errors", "no"] if tool == "memcheck" else []),
-                                       test, "--gtest_filter=" + ":".join(short[:MOST_NAMES])])
+        for left, (run, done) in zip(range(len(chosen), 0, -1), chosen):
+            with check.runner.at_most(check.runner.left() / left):
+                short = short_tests(done, check.runner.left() / SLOWED)[:MAX_NAMES]
+                if not short:
+                    result[run.name] = {"tests": 0}
+                    continue
+                name = f"{tool}-{run.name.replace('@', '-').replace(':', '_')}"
+                outcome = check.run(name, [program, "--tool", tool, "--error-exitcode", "86", "--print-limit", "20",
+                                           # Tests provoke errors of the API to see them handled; those are no findings.
+                                           *(["--report-api-errors", "no"] if tool == "memcheck" else []),
+                                           run.program, "--gtest_filter=" + ":".join(short)], environment=run.environment)
             errors = sanitizer_errors(outcome.output)
-            result[test.name] = {"tests": len(short[:MOST_NAMES]), "errors": errors, "seconds": outcome.seconds}
-            if errors:
-                failed.append(f"{test.name}: {errors} errors, see {name}.log")
+            result[run.name] = {"tests": len(short), "ended": len(re.findall(r"^\[       OK \]", outcome.output, re.MULTILINE)),
+                                "errors": errors if errors is not None else sanitizer_findings(outcome.output),
+                                "seconds": outcome.seconds}
+            if result[run.name]["errors"]:
+                failed.append(f"{run.name}: {result[run.name]['errors']} errors, see {name}.log")
             elif outcome.why:
-                failed.append(f"{test.name}: {outcome.why}")
+                failed.append(f"{run.name}: {outcome.why}")
             elif errors is None:
-                failed.append(f"{test.name}: {tool} gave no summary, see {name}.log")
+                failed.append(f"{run.name}: {tool} gave no summary, see {name}.log")
+            check.record(result)
         if not any(one["tests"] for one in result.values()):
-            failed.append("no test is short enough for it, or none passed")
+            failed.append("no test is short enough for it, or none passed: the part `tests` has to run before")
         return result | ({"failed": "; ".join(failed)} if failed else {})
     return part

@@ -7,8 +7,11 @@ import subprocess
 import sys
 import tarfile
 
-from gpu_checks.readers import gpu_filters
+from gpu_checks.gtest import gpu_filter, list_text
+from gpu_checks.test_runs import TestRun
 
+TEST_DEVICES = "HEADRACE_TEST_DEVICES"
+COLLECTIVE_TIMEOUT = "3"  # seconds: a replica that does not come costs that, and not a part's time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -35,12 +38,20 @@ class Machine:
                 return folder / name
         raise Missing(f"no {name} in {', '.join(map(str, folders))}: pack it with tools/bundle, or build it")
 
-    def tests(self):
-        """The test programs with tests for a GPU, each with a filter a suite."""
+    def test_runs(self):
+        """What counts most first: the tests that are for CUDA by name; programs that take their devices from
+        HEADRACE_TEST_DEVICES whole, on one replica, then on two that share the GPU."""
         folder = self.bundle / "bin" if self.bundle else self.build / "tests"
-        found = [path for path in sorted(folder.glob("test_*")) if path.is_file() and os.access(path, os.X_OK)]
-        filters = {path: gpu_filters(listed_tests(path)) for path in found}
-        return {path: its for path, its in filters.items() if its}
+        programs = [path for path in sorted(folder.glob("test_*")) if path.is_file() and os.access(path, os.X_OK)]
+        taking = sorted((path for path in programs if TEST_DEVICES.encode() in path.read_bytes()),
+                        key=lambda path: (path.name != "test_train", path.name))
+        runs = []
+        for path in programs:
+            if path not in taking and (wanted := gpu_filter(list_text(path))):
+                runs.append(TestRun(f"{path.name}@cuda", path, wanted, {}))
+        for spec in (self.device, f"{self.device}x2"):
+            runs += [TestRun(f"{path.name}@{spec}", path, "*", {TEST_DEVICES: spec}) for path in taking]
+        return runs
 
     def need_data(self):
         if self.data is None:
@@ -51,6 +62,7 @@ class Machine:
         """That of every command: the bundle's programs on PATH, CUDA's libraries for the loader, data for the tests."""
         environment = dict(os.environ)
         environment["HEADRACE_SOURCE"] = str(self.root)
+        environment.setdefault("HEADRACE_COLLECTIVE_TIMEOUT", COLLECTIVE_TIMEOUT)
         if self.data is not None:
             environment["HEADRACE_DATA"] = str(self.data.parent)
         if self.bundle is None and (self.build / "libheadrace_cuda.so").exists():  # tests lie below the build's own folder
@@ -63,13 +75,6 @@ class Machine:
         if joined := ":".join(path for path in paths if path):
             environment["LD_LIBRARY_PATH"] = joined
         return environment
-
-
-def listed_tests(program):
-    try:
-        return subprocess.run([program, "--gtest_list_tests"], capture_output=True, text=True, timeout=30).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
 
 
 def find_tool(name, *folders):

@@ -58,6 +58,7 @@ def photographs(check):
     rate = lines[-1].get("images_per_second") if lines else None
     if outcome.why or not rate:
         return result | {"failed": outcome.why or "bench input gave no rate"}
+    check.record(result | {"images_per_second": rate})
     outcome, lines = check.headrace("explain-photographs", "explain", *about, "--seconds", "4", "--consumer-us",
                                     str(round(1e6 * BATCH / (SHARE * rate))))
     consumer = final_stage(lines)

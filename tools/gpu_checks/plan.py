@@ -1,21 +1,62 @@
-"""The parts of a check in their order, what counts most first, and the time of each and of all."""
-from gpu_checks import benchmarks, correctness, device, photographs, training
+"""The parts of a check in their order, the calls that they are grouped into, and the time of each.
+
+A call fits a command of ten minutes, unpacking included. Times follow from the call's minutes (--minutes) and the parts that
+were chosen: each has its weight's share, and what one leaves over is shared by those after it.
+"""
+import dataclasses
+
+from gpu_checks import benchmarks, correctness, device, kernels, photographs, profile, training
 from gpu_checks.parts import Part
 
-MINUTES = 9.8  # for all of it: no more than the limits together, so that no part lives at another's expense
-PARTS = (Part("device", 15, "device", device.device),
-         Part("tests", 70, "tests", correctness.tests),
-         Part("kernels", 40, "benchmarks", benchmarks.kernels),
-         Part("input", 20, "benchmarks", benchmarks.input_rate),
-         Part("steps", 30, "benchmarks", benchmarks.steps),
-         Part("cifar10-fast", 45, "training", training.seeds(0)),
-         Part("record", 115, "training", training.records),
-         Part("cifar10-fast-again", 45, "training", training.seeds(1)),
-         Part("cifar10-fast-b", 38, "training", training.seeds(0, "cifar10-fast-b")),
-         Part("resnet18", 50, "benchmarks", training.resnet),
-         Part("photographs", 25, "benchmarks", photographs.photographs),
-         Part("memcheck", 25, "tests", correctness.sanitizer("memcheck")),
-         Part("racecheck", 15, "tests", correctness.sanitizer("racecheck")),
-         Part("synccheck", 10, "tests", correctness.sanitizer("synccheck")),
-         Part("oracle", 20, "training", training.oracle),
-         Part("ddp", 25, "training", training.baseline))
+LAST_SECONDS = 15  # of a check, for what is still to be stopped, and for packing the logs
+
+PARTS = (
+    Part("device", 10, "device", device.device, "the GPU, its driver, what Headrace sees of them"),
+    Part("tests", 235, "tests", correctness.tests, "Cuda suites; trainer and ring on one replica, then on two"),
+    Part("kernels", 120, "benchmarks", kernels.kernels, "each kernel against the machine's own floors"),
+    Part("memcheck", 80, "tests", correctness.sanitizer("memcheck"), "compute-sanitizer on short tests"),
+    Part("racecheck", 45, "tests", correctness.sanitizer("racecheck"), "the same"),
+    Part("synccheck", 25, "tests", correctness.sanitizer("synccheck"), "the same"),
+    Part("cifar10-fast", 60, "training", training.seeds(0), "the first half of the seeds, in one process"),
+    Part("profile", 150, "benchmarks", profile.profile, "every kernel of one step: time, bytes, share of its floor"),
+    Part("steps", 60, "benchmarks", benchmarks.steps, "steps with input and without"),
+    Part("record", 230, "training", training.records, "PyTorch's record scripts"),
+    Part("cifar10-fast-again", 60, "training", training.seeds(1), "the other half of the seeds"),
+    Part("cifar10-fast-b", 45, "training", training.seeds(0, "cifar10-fast-b"), "the later recipe over the first half"),
+    Part("input", 30, "benchmarks", benchmarks.input_rate, "the engine alone, into the GPU"),
+    Part("photographs", 45, "benchmarks", photographs.photographs, "JPEGs into the GPU"),
+    Part("resnet18", 80, "benchmarks", training.resnet, "steps of ResNet-18 against compiled PyTorch's"),
+    Part("oracle", 30, "training", training.oracle, "the plain recipe in PyTorch, once"),
+    Part("ddp", 40, "training", training.baseline, "a DataLoader + DDP loop"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    minutes: float
+    parts: tuple[str, ...]
+
+
+CALLS = {
+    "correctness": Call(9.0, ("device", "tests", "kernels", "memcheck", "racecheck", "synccheck")),
+    "seeds": Call(8.0, ("device", "cifar10-fast", "profile", "steps", "cifar10-fast-again", "cifar10-fast-b", "input",
+                        "photographs")),
+    "torch": Call(9.0, ("device", "cifar10-fast", "record", "cifar10-fast-again", "resnet18", "oracle", "ddp"))}
+
+
+def chosen(names):
+    """The parts of these names in their order, with `device`, which every check begins with."""
+    return [part for part in PARTS if part.name == "device" or part.name in names]
+
+
+def limit(parts, seconds):
+    """Of the first of `parts`, where `seconds` are left for all of them."""
+    return seconds * parts[0].weight / sum(part.weight for part in parts)
+
+
+def text(title, parts, minutes):
+    """A plan for people: each part with the time it has at least."""
+    seconds = 60 * minutes - LAST_SECONDS
+    total = sum(part.weight for part in parts)
+    lines = [f"{title}: at most {minutes:g} minutes"]
+    lines += [f"  {part.name:<20} {seconds * part.weight / total:>6.1f} s  {part.what}" for part in parts]
+    return "\n".join(lines) + f"\n  {'to stop and to pack':<20} {LAST_SECONDS:>6.1f} s\n"

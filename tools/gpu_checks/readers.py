@@ -1,5 +1,4 @@
-"""Reads what the programs of a check write: JSON lines, test reports, benchmark reports, tables of record scripts."""
-import collections
+"""Reads what the programs of a check write: JSON lines, benchmark reports, tables of record scripts."""
 import json
 import re
 
@@ -37,58 +36,21 @@ def csv_rows(text):
     return [dict(zip(names, row)) for row in rows[1:] if len(row) == len(names)]
 
 
-def test_counts(report):
-    """Of GoogleTest's JSON report: how many ran, passed, failed and were skipped, and which failed, and why."""
-    counts = {"ran": 0, "passed": 0, "failed": 0, "skipped": 0, "failures": []}
-    for suite in report.get("testsuites", []):
-        for test in suite.get("testsuite", []):
-            name = f"{suite['name']}.{test['name']}"
-            if test.get("result") == "SKIPPED":
-                counts["skipped"] += 1
-            elif test.get("status") == "RUN":
-                counts["ran"] += 1
-                failures = test.get("failures", [])
-                counts["failed" if failures else "passed"] += 1
-                if failures:
-                    counts["failures"].append({"test": name, "why": failures[0].get("failure", "")[:500]})
-    return counts
-
-
-def gpu_filters(listing):
-    """Of `--gtest_list_tests`: a filter a suite that has tests for a GPU, those with Cuda in their names."""
-    suites, suite = {}, ""
-    for line in listing.splitlines():
-        name = line.split("#")[0].strip()
-        if not line.startswith(" "):
-            suite = name
-        elif "Cuda" in suite + name:
-            suites[suite] = suite + ("*" if "Cuda" in suite else "*Cuda*")
-    return list(suites.values())
-
-
-def skip_reasons(text):
-    """Why tests were skipped, and how often, from what a test program printed."""
-    return dict(collections.Counter(re.findall(r": Skipped\n(.*)", text)))
-
-
-def short_tests(report, seconds):
-    """Names of tests that ran, the quickest first, as many as take `seconds` together."""
-    ran = sorted((float(test["time"].rstrip("s")), f"{suite['name']}.{test['name']}")
-                 for suite in report.get("testsuites", []) for test in suite.get("testsuite", [])
-                 if test.get("status") == "RUN" and test.get("result") != "SKIPPED" and not test.get("failures"))
-    chosen, total = [], 0.0
-    for took, name in ran:
-        total += took
-        if total > seconds:
-            break
-        chosen.append(name)
-    return chosen
-
-
-def sanitizer_errors(text):
-    """The number of errors compute-sanitizer counts in its last line; None when it did not come so far."""
-    found = re.findall(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)", text)
-    return sum(int(number) for number in found[-1] if number) if found else None
+def cut_json(text):
+    """Google Benchmark's JSON report as far as it was written: the context, and the benchmarks that are whole."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    decoder, report = json.JSONDecoder(), {"context": {}, "benchmarks": []}
+    try:
+        report["context"] = decoder.raw_decode(text, text.index("{", text.index('"context"')))[0]
+        at = text.index("[", text.index('"benchmarks"', text.index('"context"'))) + 1
+        while True:
+            one, at = decoder.raw_decode(text, text.index("{", at))
+            report["benchmarks"].append(one)
+    except ValueError:
+        return report
 
 
 def benchmark_rows(report):

@@ -1,5 +1,6 @@
 """Runs commands, each under a time limit, and keeps what they print in a folder of logs."""
 import contextlib
+import ctypes
 import dataclasses
 import os
 import pathlib
@@ -9,6 +10,12 @@ import time
 
 KEPT = 1 << 20  # bytes of a log that are read back: its end
 STOPPED = "stopped at its time limit"
+SILENT = "stopped, since it printed nothing more"
+LEFT_BEHIND = "left behind: it does not end when it is killed, as where it hangs in the driver"
+KIND_SECONDS = 3  # from SIGTERM to SIGKILL
+KILL_SECONDS = 5  # from SIGKILL until a process is left behind
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
 
 
 @dataclasses.dataclass
@@ -30,14 +37,24 @@ def tail(path):
         return file.read().decode(errors="replace")
 
 
-def stop(process):
-    """Ends the process, kindly at first, and whatever it left running: it leads a group of its own."""
+def end_with_parent():
+    """In the child: the system kills it when the check ends, however that ends."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def stop(process, kind=KIND_SECONDS, kill=KILL_SECONDS):
+    """Ends the process, kindly at first, and whatever it left running: it leads a group of its own. False where it is
+    still there after all that: nobody waits for a call of the driver that never returns."""
     with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
         os.killpg(process.pid, signal.SIGTERM)
-        process.wait(3)
+        process.wait(kind)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    try:
+        process.wait(kill)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 class Runner:
@@ -68,35 +85,48 @@ class Runner:
         finally:
             self.part_end = whole
 
-    def run(self, name, command, enough=None, folder=None, environment=None):
-        """Runs `command`; its output lies in logs/NAME.log. enough(output): it has done what is wanted of it, stop it."""
-        log = self.logs / f"{name}.log"
+    def start(self, name, command, folder=None, environment=None):
+        """A process whose output goes to logs/NAME.log. OSError where it cannot be started."""
+        with open(self.logs / f"{name}.log", "wb") as out:
+            return subprocess.Popen([str(word) for word in command], stdout=out, stderr=subprocess.STDOUT,
+                                    stdin=subprocess.DEVNULL, cwd=folder, start_new_session=True,
+                                    preexec_fn=end_with_parent, env={**self.environment, **(environment or {})})
+
+    def run(self, name, command, watch=None, quiet=None, **how):
+        """Runs `command` to its end or the limit's. watch(output): seen while it runs; true: it has done what is wanted
+        of it, stop it. quiet: seconds without a word after which it is stopped, too."""
         start = time.monotonic()
         try:
-            with open(log, "wb") as out:
-                process = subprocess.Popen([str(word) for word in command], stdout=out, stderr=subprocess.STDOUT,
-                                           stdin=subprocess.DEVNULL, cwd=folder, start_new_session=True,
-                                           env={**self.environment, **(environment or {})})
+            process = self.start(name, command, **how)
         except OSError as error:
             return Outcome(None, 0.0, "", f"cannot start {command[0]}: {error.strerror}")
+        gone = False
         try:
-            return self._watch(process, log, start, enough)
+            outcome = self._watch(process, self.logs / f"{name}.log", start, watch, quiet)
         finally:
-            stop(process)
+            gone = stop(process)
+        if not gone:
+            outcome.status = None
+            outcome.why = f"{outcome.why}; {LEFT_BEHIND}".removeprefix("; ")
+        return outcome
 
-    def _watch(self, process, log, start, enough):
+    def _watch(self, process, log, start, watch, quiet):
+        spoke, size = start, 0
         while True:
             status = process.poll()
-            seconds = time.monotonic() - start
-            if status is None and self.left() == 0:
-                stop(process)
-                return Outcome(None, seconds, tail(log), f"{STOPPED}, after {seconds:.0f} s")
-            if status is None and enough is not None and enough(tail(log)):
-                stop(process)
-                return Outcome(0, seconds, tail(log), "")
+            now = time.monotonic()
+            seconds = now - start
+            if log.stat().st_size != size:
+                spoke, size = now, log.stat().st_size
             if status is not None:
                 outcome = Outcome(status, seconds, tail(log), "")
                 if status != 0:
                     outcome.why = f"exit status {status}: {outcome.ending()}"
                 return outcome
+            if self.left() == 0:
+                return Outcome(None, seconds, tail(log), f"{STOPPED}, after {seconds:.0f} s")
+            if quiet is not None and now - spoke > quiet:
+                return Outcome(None, seconds, tail(log), f"{SILENT}, for {now - spoke:.0f} s")
+            if watch is not None and watch(tail(log)):
+                return Outcome(0, seconds, tail(log), "")
             time.sleep(0.05 if seconds < 2 else 0.3)

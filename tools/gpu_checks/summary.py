@@ -5,6 +5,7 @@ MAX_FRACTION = 0.01  # of a step: input stall, exposed copy, idle GPU
 MAX_HOST_US = 10.0  # of host time a step
 MIN_RATIO = 1.3  # seconds of the record script over ours
 MIN_STEPS_RATIO = 1.0  # ResNet-18's steps a second over compiled PyTorch's
+SLOWEST = 12  # kernels of a step in the table for people
 MAX_POINTS = 0.3  # of accuracy, below the record script's
 
 
@@ -72,6 +73,8 @@ def figures_of(results):
         "rooflines": rooflines(part("kernels").get("benchmarks", [])),
         "input_images_per_second": (part("input").get("headrace_bench_input") or {}).get("images_per_second"),
         "steps": {key: part("steps").get(key) for key in ("step_only", "end_to_end", "share_of_step_only")},
+        "profile": {mode: one["total"] | {"slowest": one["kernels"][:SLOWEST]}
+                    for mode, one in part("profile").get("steps", {}).items()},
         "resnet18": {key: (part("resnet18").get(key) or {}).get("examples_per_second") for key in ("headrace", "torch")}
                     | {"ratio": part("resnet18").get("ratio")},
         "photographs": {key: part("photographs").get(key) for key in ("images_per_second", "input_stall_fraction", "made")},
@@ -87,19 +90,31 @@ def figures_of(results):
 
 
 def state(result):
-    return "failed" if "failed" in result else "skipped" if "skipped" in result else "ok"
+    return next((name for name in ("failed", "skipped", "unfinished") if name in result), "ok")
 
 
 def summary_of(results, about):
-    parts = {name: {"state": state(one), "seconds": one.get("seconds"), "why": one.get("failed") or one.get("skipped")}
+    parts = {name: {"state": state(one), "seconds": one.get("seconds"), "why": one.get(state(one))}
              for name, one in results.items()}
-    return about | {"ok": all(one["state"] != "failed" for one in parts.values()), "parts": parts, "figures": figures_of(results)}
+    well = all(one["state"] in ("ok", "skipped") for one in parts.values())
+    return about | {"ok": well, "parts": parts, "figures": figures_of(results)}
 
 
 def number(value):
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def profile_lines(mode, one):
+    """Of a step's kernels: the sum, and the slowest."""
+    lines = ["", f"one step, convolutions {mode}: {one['calls']} kernels, {number(one['us'])} us, floor {number(one['floor_us'])} us",
+             f"{'us':>9} {'calls':>5} {'MB':>8} {'floor us':>8} {'share':>6}  kernel"]
+    for row in one["slowest"]:
+        megabytes = None if row["bytes"] is None else row["bytes"] / 1e6
+        lines.append(f"{number(row['us']):>9} {row['calls']:>5} {number(megabytes):>8} {number(row['floor_us']):>8} "
+                     f"{number(row['share']):>6}  {row['kernel'][:70]}")
+    return lines
 
 
 def table(summary):
@@ -123,6 +138,8 @@ def table(summary):
             lines.append(f"{name}: {one['seconds']['n']} runs, {number(one['seconds']['median'])} s "
                          f"({number(one['seconds']['min'])} to {number(one['seconds']['max'])}), accuracy "
                          f"{one['accuracy']['mean']:.4f} +- {one['accuracy']['stdev']:.4f}")
+    for mode, one in figures["profile"].items():
+        lines += profile_lines(mode, one)
     lines += ["", f"{'bar':<44} {'measured':>10} {'wanted':>12}  met"]
     for one in figures["bars"]:
         wanted = ("<= " if one["at"] == "most" else ">= ") + number(one["limit"])

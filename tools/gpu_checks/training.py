@@ -9,28 +9,28 @@ ORACLE = "cifar10_recipe_torch.py"
 RESNET_BATCH = 512
 
 
-def one_run(lines):
-    """Accuracy and seconds on the recipe's clock of the run that wrote these lines, or nothing."""
-    last = lines[-1] if lines else {}
-    if not last.get("final") or last.get("train_seconds") is None:
-        return None
-    return {"accuracy": last["test_accuracy"], "seconds": last["train_seconds"], "weights_sha256": last.get("weights_sha256")}
+def seed_runs(lines):
+    """Of `headrace train --runs`: seed, accuracy and seconds on the recipe's clock of each run that came to its end."""
+    return [{"seed": line.get("seed"), "accuracy": line["test_accuracy"], "seconds": line["train_seconds"],
+             "weights_sha256": line.get("weights_sha256")} for line in lines
+            if line.get("final") and line.get("train_seconds") is not None]
 
 
 def seeds(half, recipe="cifar10-fast"):
-    """The recipe over half the seeds, 0: the first, 1: the others; what it is compared with runs in between."""
+    """The recipe over half the seeds, 0: the first, 1: the others; what it is compared with runs in between. One process
+    trains them all: libraries, kernels and their choice are there from the second on."""
     def part(check):
         middle = (check.seeds + 1) // 2
         wanted = range(middle) if half == 0 else range(middle, check.seeds)
-        runs, why = [], ""
-        for seed in wanted:
-            outcome, lines = train(check, f"{recipe}-{seed}", "--seed", str(seed), recipe=recipe)
-            run = one_run(lines)
-            if outcome.why or run is None:
-                why = f"seed {seed}: {outcome.why or 'its last line has no train_seconds'}"
-                break
-            runs.append({"seed": seed} | run)
-        return {"runs": runs, "wanted": len(wanted)} | ({"failed": why} if why else {})
+        if not wanted:
+            return {"runs": [], "wanted": 0, "skipped": "there is no seed for it"}
+        so_far = lambda lines: {"runs": seed_runs(lines), "wanted": len(wanted)}
+        outcome, lines = train(check, f"{recipe}-{half}", "--seed", str(wanted[0]), "--runs", str(len(wanted)), recipe=recipe,
+                               partial=so_far)
+        result = so_far(lines)
+        missing = len(wanted) - len(result["runs"])
+        why = outcome.why or (f"its lines hold no train_seconds of {missing} runs" if missing else "")
+        return result | ({"failed": f"{len(result['runs'])} of {len(wanted)} runs; {why}"} if why else {})
     return part
 
 
@@ -60,20 +60,22 @@ def need_peers(check):
 
 
 def records(check):
-    """Each record script as it is, until it has done as many runs as there are seeds."""
+    """Each record script as it is, until it has done as many runs as are wanted."""
     folder = exported(check)
     scripts = sorted(path for path in need_peers(check).glob("*.py") if path.name != ORACLE)
     if not scripts:
         raise Missing(f"no record script (*.py beside {ORACLE}) in {need_peers(check)}")
     result, failed = {}, []
     for left, script in zip(range(len(scripts), 0, -1), scripts):
-        enough = lambda output: len(record_runs(output)) >= check.seeds
+        runs_of = lambda output: {"runs": record_runs(output)[:check.record_runs]}
         with check.runner.at_most(check.runner.left() / left):
-            outcome = run_torch(check, f"record-{script.stem}", script, enough=enough, folder=folder)
-        runs = record_runs(outcome.output)[:check.seeds]
-        result[script.stem] = {"runs": runs, "seconds": outcome.seconds}
-        if len(runs) < check.seeds:
-            failed.append(f"{script.stem}: {len(runs)} of {check.seeds} runs; {outcome.why or outcome.ending()}")
+            outcome = run_torch(check, f"record-{script.stem}", script, folder=folder,
+                                enough=lambda output: len(runs_of(output)["runs"]) == check.record_runs,
+                                partial=lambda output: {"scripts": result | {script.stem: runs_of(output)}})
+        result[script.stem] = runs_of(outcome.output) | {"seconds": outcome.seconds}
+        if (runs := len(result[script.stem]["runs"])) < check.record_runs:
+            failed.append(f"{script.stem}: {runs} of {check.record_runs} runs; {outcome.why or outcome.ending()}")
+        check.record({"scripts": result})
     return {"scripts": result} | ({"failed": "; ".join(failed)} if failed else {})
 
 
@@ -81,6 +83,7 @@ def resnet(check):
     """ResNet-18's steps on batches that are there already: ours, and PyTorch's compiled, channels-last, in bf16."""
     ours, lines = train(check, "resnet18-steps", "--global-batch", str(RESNET_BATCH), "--epochs", "5", "--steps-per-epoch",
                         "60", "--headspace", str(REPLAYED), recipe="cifar10-resnet18")
+    check.record({"headrace": steady(lines)})
     script = check.machine.root / "bench/peers/resnet18_torch.py"
     theirs = run_torch(check, "resnet18-torch", script, "--batch", str(RESNET_BATCH))
     found = json_lines(theirs.output)
@@ -105,6 +108,7 @@ def baseline(check):
     """The same net fed by a DataLoader and wrapped in DistributedDataParallel, as it is commonly written."""
     folder = exported(check)
     script = check.machine.root / "bench/peers/cifar_ddp_torch.py"
-    outcome = run_torch(check, "ddp", script, "--data", folder / "cifar10", "--compile")
+    outcome = run_torch(check, "ddp", script, "--data", folder / "cifar10", "--compile",
+                        partial=lambda output: {"lines": json_lines(output)})
     lines = json_lines(outcome.output)
     return {"lines": lines} | ({"failed": outcome.why} if outcome.why else {})

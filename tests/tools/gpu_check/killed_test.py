@@ -1,0 +1,94 @@
+"""A check that is ended in its midst leaves what it had measured, as JSON that can be read, and no program running."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+import unittest
+
+from gpu_check.pretended import BENCH, FATED, PASSING, Pretending
+
+
+def processes_of(folder):
+    """Command lines of what runs from there."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_text().replace("\0", " ").strip()
+        except OSError:
+            continue
+        if str(folder) in words:
+            found.append(words)
+    return found
+
+
+class Killed(Pretending):
+    def until(self, what):
+        end = time.monotonic() + 120
+        while not (found := what()):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+        return found
+
+    def saved(self, part, file):
+        """The part's result as it lies there now; every file is whole at any moment."""
+        for path in self.out.glob("*.json"):
+            json.loads(path.read_text())
+        path = self.out / f"{file}.json"
+        return json.loads(path.read_text()).get(part, {}) if path.exists() else {}
+
+    def killed_by(self, number, part, file, measured, words=(), environment=None):
+        """The part's result after the check was killed, once measured(result) held."""
+        check = subprocess.Popen(self.command(*self.data_words(), "--parts", part, *words), stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, text=True, env=self.environment() | (environment or {}))
+        self.until(lambda: measured(self.saved(part, file)))
+        check.send_signal(number)
+        error = check.communicate(timeout=60)[1]
+        self.assertNotEqual(check.returncode, 0)
+        self.assertNotIn("Traceback", error)
+        self.until(lambda: not processes_of(self.folder))
+        result = self.saved(part, file)
+        self.assertTrue(measured(result))
+        summary = json.loads((self.out / "summary.json").read_text())
+        self.assertFalse(summary["ok"])
+        self.assertEqual(summary["parts"][part]["state"], "unfinished")
+        self.assertEqual(summary["parts"]["device"]["state"], "ok")
+        self.assertLessEqual(len(list(self.out.iterdir())), 8)
+        return result, summary
+
+    def test_between_two_seeds(self):
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            with self.subTest(number):
+                self.pretend_machine(True, PASSING)
+                result, summary = self.killed_by(number, "cifar10-fast", "training", lambda one: one.get("runs"),
+                                                 ("--seeds", "80"), {"PRETENDED_PACE": "0.5"})
+                self.assertLess(len(result["runs"]), 40)
+                self.assertEqual(result["runs"][0]["seed"], 0)
+                self.assertEqual(summary["figures"]["cifar10-fast"]["seconds"]["n"], len(result["runs"]))
+
+    def test_between_two_tests(self):
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            with self.subTest(number):
+                self.pretend_machine(True, PASSING)
+                self.pretend("build/tests/test_train", FATED.replace("FATES", repr({"A": "passes", "B": "hangs"})))
+                result, _ = self.killed_by(number, "tests", "tests", lambda one: one.get("test_train@cuda:0", {}).get("passed"))
+                self.assertEqual(result["test_devices@cuda"]["passed"], 1)
+                self.assertEqual([one["test"] for one in result["test_train@cuda:0"]["failures"]], ["S.B"])
+
+    def test_between_two_groups_of_benchmarks(self):
+        self.pretend_machine(True, PASSING)
+        self.pretend("build/bench/kernels_bench", "import time\n" + BENCH.replace("CRASHES", "False").replace(
+            "sys.exit(", "time.sleep(1000 if 'muon' in group else 0)\nsys.exit("))
+        result, _ = self.killed_by(signal.SIGKILL, "kernels", "benchmarks", lambda one: len(one.get("benchmarks", [])) == 3)
+        self.assertEqual(result["context"]["floor_gb_per_s"], "4000.0")
+
+    def test_between_two_profiles(self):
+        self.pretend_machine(True, PASSING)
+        hanging = (self.folder / "tools/ncu").read_text().replace(
+            "import os, subprocess", "import os, subprocess, time as clock\n"
+            "clock.sleep(1000 if os.environ.get('HEADRACE_CUDA_MATH') == 'tuned' else 0)")
+        (self.folder / "tools/ncu").write_text(hanging)
+        result, summary = self.killed_by(signal.SIGTERM, "profile", "benchmarks", lambda one: one.get("steps"))
+        self.assertEqual(list(result["steps"]), ["default"])
+        self.assertEqual(summary["figures"]["profile"]["default"]["calls"], 1)

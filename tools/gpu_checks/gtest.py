@@ -1,0 +1,108 @@
+"""Reads what GoogleTest's programs say: their lists, their JSON reports and, where one was stopped, its lines."""
+import collections
+import json
+import re
+import subprocess
+
+VERDICTS = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}
+LINE = re.compile(r"^\[\s*(RUN|OK|FAILED|SKIPPED)\s*\] ([^\s,]+)(?:,.*?)?(?: \((\d+) ms\))?$")
+
+
+def list_text(program, wanted="*"):
+    try:
+        return subprocess.run([program, "--gtest_list_tests", f"--gtest_filter={wanted}"], capture_output=True, text=True,
+                              timeout=30).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def listed(program, wanted):
+    return names_of(list_text(program, wanted))
+
+
+def names_of(text):
+    """Of `--gtest_list_tests`: "Suite.Test", disabled ones left out."""
+    names, suite = [], ""
+    for line in text.splitlines():
+        name = line.split("#")[0].strip()
+        if not line.startswith(" "):
+            suite = name
+        elif name and suite and "DISABLED_" not in suite + name:
+            names.append(suite + name)
+    return names
+
+
+def gpu_filter(text):
+    """Of `--gtest_list_tests`: a filter of the tests with Cuda in their names, empty where there is none."""
+    suites = {}
+    for name in names_of(text):
+        suite, _, test = name.partition(".")
+        if "Cuda" in name:
+            suites[suite] = f"{suite}.*" if "Cuda" in suite else f"{suite}.*Cuda*"
+    return ":".join(suites.values())
+
+
+def results_of(report, output):
+    """Each test's name, result (passed, failed, skipped, unfinished), seconds and why it failed, in the order in which they
+    ran: of the text of a JSON report, or of what was printed where the program did not come to write one."""
+    try:
+        return of_report(json.loads(report))
+    except ValueError:
+        return of_lines(output)
+
+
+def of_report(report):
+    found = []
+    for suite in report.get("testsuites", []):
+        for test in suite.get("testsuite", []):
+            if test.get("status") != "RUN":
+                continue
+            failures = test.get("failures", [])
+            result = "skipped" if test.get("result") == "SKIPPED" else "failed" if failures else "passed"
+            found.append({"name": f"{suite['name']}.{test['name']}", "result": result,
+                          "seconds": float(test.get("time", "0s").rstrip("s")),
+                          "why": failures[0].get("failure", "")[:500] if failures else ""})
+    return found
+
+
+def of_lines(output):
+    found, said = [], []
+    for line in output.splitlines():
+        match = LINE.match(line)
+        if match is None:
+            said.append(line)
+        elif match[1] == "RUN":
+            found.append({"name": match[2], "result": "unfinished", "seconds": 0.0, "why": ""})
+            said = []
+        elif found and found[-1]["name"] == match[2] and found[-1]["result"] == "unfinished" and match[3]:
+            result = VERDICTS[match[1]]
+            found[-1] |= {"result": result, "seconds": int(match[3]) / 1000,
+                          "why": "\n".join(said)[:500] if result == "failed" else ""}
+    if found and found[-1]["result"] == "unfinished":
+        found[-1]["why"] = "\n".join(said)[-500:]
+    return found
+
+
+def counts(tests):
+    """How many ran, passed, failed and were skipped, and which failed or did not end, and why."""
+    number = collections.Counter(test["result"] for test in tests)
+    return {"ran": len(tests) - number["skipped"], "passed": number["passed"],
+            "failed": number["failed"] + number["unfinished"], "skipped": number["skipped"],
+            "failures": [{"test": test["name"], "why": test["why"], "result": test["result"]} for test in tests
+                         if test["result"] in ("failed", "unfinished")]}
+
+
+def skip_reasons(text):
+    """Why tests were skipped, and how often, from what a test program printed."""
+    return dict(collections.Counter(re.findall(r": Skipped\n(.*)", text)))
+
+
+def short_tests(tests, seconds):
+    """Names of tests that passed, the quickest first, as many as take `seconds` together."""
+    chosen, total = [], 0.0
+    for took, name in sorted((test["seconds"], test["name"]) for test in tests if test["result"] == "passed"):
+        total += took
+        if total > seconds:
+            break
+        chosen.append(name)
+    return chosen
