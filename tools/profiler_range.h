@@ -7,7 +7,7 @@
 namespace headrace::tools {
 
 // Has epoch `epoch` (from 1) of a fit recorded, and nothing else: submitted work of the epochs beside it has ended
-// by then. ConfigError where there is no NVIDIA driver; DeviceError from the fit where the driver refuses.
+// by then. ConfigError where there is no NVIDIA driver; where that refuses there is a warning on standard error.
 Callback profiled_epoch(int epoch);
 
 }  // namespace headrace::tools

@@ -1,4 +1,6 @@
 """The part `profile`: every kernel of one training step of cifar10-fast, with its time, its bytes and its share of its floor."""
+import glob
+
 from gpu_checks.benchmarks import RECIPE, REPLAYED
 from gpu_checks.kernels import copy_rate
 from gpu_checks.machine import find_tool
@@ -15,14 +17,14 @@ def train_words(check):
 
 
 def by_ncu(check, tool, name, environment):
-    """Kernels of the step, or why there are none. The clocks are left alone, as for every measurement."""
+    """Kernels of the step, or why there are none. Clocks are left alone and caches as the kernel before left them."""
     table = check.runner.logs / f"{name}.csv"
     outcome, _ = check.headrace(name, *train_words(check), environment=environment, before=(
-        tool, "--profile-from-start", "off", "--graph-profiling", "node", "--clock-control", "none", "--csv", "--page", "raw",
-        "--print-units", "base", "--metrics", f"{TIME},{READ},{WRITTEN}", "--log-file", table))
+        tool, "--profile-from-start", "off", "--graph-profiling", "node", "--clock-control", "none", "--cache-control", "none",
+        "--csv", "--page", "raw", "--print-units", "base", "--metrics", f"{TIME},{READ},{WRITTEN}", "--log-file", table))
     kernels = ncu_kernels(check.text(table.name))
     said = [line for line in check.text(table.name).splitlines() if line.startswith("==ERROR==")]
-    return kernels, "" if kernels else outcome.why or "; ".join(said) or "it recorded no kernel"
+    return kernels, "" if kernels else "; ".join(said) or outcome.why or "it recorded no kernel"
 
 
 def by_nsys(check, tool, name, environment):
@@ -38,8 +40,9 @@ def by_nsys(check, tool, name, environment):
 
 
 def profilers():
-    """What this machine has, what says most first."""
-    found = [(find_tool("ncu", "/opt/nvidia/nsight-compute"), by_ncu), (find_tool("nsys", "/opt/nvidia/nsight-systems"), by_nsys)]
+    """Those of this machine, the one that says most first."""
+    found = [(find_tool("ncu", *sorted(glob.glob("/opt/nvidia/nsight-compute/*"), reverse=True)), by_ncu),
+             (find_tool("nsys", *sorted(glob.glob("/opt/nvidia/nsight-systems/*/bin"), reverse=True)), by_nsys)]
     return [(tool, function) for tool, function in found if tool]
 
 
