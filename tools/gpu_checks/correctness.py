@@ -3,7 +3,7 @@ import re
 
 from gpu_checks.gtest import counts, short_tests
 from gpu_checks.machine import Missing, find_tool
-from gpu_checks.test_runs import run_tests
+from gpu_checks.test_runs import file_name, run_tests
 
 SLOWED = 40  # a test under compute-sanitizer takes up to so many times as long
 MAX_NAMES = 400  # of tests on a command line
@@ -47,34 +47,40 @@ def tests(check):
     return result | ({"failed": "; ".join(failed)} if failed else {})
 
 
+def sanitized(output, short):
+    """What is known of a run under compute-sanitizer by what it printed so far."""
+    errors = sanitizer_errors(output)
+    return {"tests": len(short), "passed": len(re.findall(r"^\[       OK \]", output, re.MULTILINE)),
+            "errors": sanitizer_findings(output) if errors is None else errors}
+
+
 def sanitizer(tool):
     """The part that runs the short tests that passed under compute-sanitizer's `tool`."""
     def part(check):
         program = find_tool("compute-sanitizer", "/usr/local/cuda/compute-sanitizer", "/opt/nvidia/compute-sanitizer")
         if program is None:
             return {"skipped": "no compute-sanitizer on this machine"}
+        # Tests provoke errors of the API to see them handled; those are no findings.
+        words = [program, "--tool", tool, "--error-exitcode", "86", "--print-limit", "20",
+                 *(["--report-api-errors", "no"] if tool == "memcheck" else [])]
         chosen = [pair for name, pair in check.tests.items() if SANITIZED.search(name)]
         result, failed = {}, []
         for left, (run, done) in zip(range(len(chosen), 0, -1), chosen):
+            name = f"{tool}-{file_name(run)}"
             with check.runner.at_most(check.runner.left() / left):
                 short = short_tests(done, check.runner.left() / SLOWED)[:MAX_NAMES]
                 if not short:
                     result[run.name] = {"tests": 0}
                     continue
-                name = f"{tool}-{run.name.replace('@', '-').replace(':', '_')}"
-                outcome = check.run(name, [program, "--tool", tool, "--error-exitcode", "86", "--print-limit", "20",
-                                           # Tests provoke errors of the API to see them handled; those are no findings.
-                                           *(["--report-api-errors", "no"] if tool == "memcheck" else []),
-                                           run.program, "--gtest_filter=" + ":".join(short)], environment=run.environment)
-            errors = sanitizer_errors(outcome.output)
-            result[run.name] = {"tests": len(short), "ended": len(re.findall(r"^\[       OK \]", outcome.output, re.MULTILINE)),
-                                "errors": errors if errors is not None else sanitizer_findings(outcome.output),
-                                "seconds": outcome.seconds}
-            if result[run.name]["errors"]:
-                failed.append(f"{run.name}: {result[run.name]['errors']} errors, see {name}.log")
+                outcome = check.run(name, [*words, run.program, "--gtest_filter=" + ":".join(short)],
+                                    environment=run.environment,
+                                    partial=lambda output: result | {run.name: sanitized(output, short)})
+            one = result[run.name] = sanitized(outcome.output, short) | {"seconds": outcome.seconds}
+            if one["errors"]:
+                failed.append(f"{run.name}: {one['errors']} errors, see {name}.log")
             elif outcome.why:
                 failed.append(f"{run.name}: {outcome.why}")
-            elif errors is None:
+            elif sanitizer_errors(outcome.output) is None:
                 failed.append(f"{run.name}: {tool} gave no summary, see {name}.log")
             check.record(result)
         if not any(one["tests"] for one in result.values()):

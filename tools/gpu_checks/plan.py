@@ -11,7 +11,7 @@ from gpu_checks.parts import Part
 LAST_SECONDS = 15  # of a check, for what is still to be stopped, and for packing the logs
 
 PARTS = (
-    Part("device", 10, "device", device.device, "the GPU, its driver, what Headrace sees of them"),
+    Part("device", 25, "device", device.device, "the GPU, its driver, what Headrace sees of them"),
     Part("tests", 235, "tests", correctness.tests, "Cuda suites; trainer and ring on one replica, then on two"),
     Part("kernels", 120, "benchmarks", kernels.kernels, "each kernel against the machine's own floors"),
     Part("memcheck", 80, "tests", correctness.sanitizer("memcheck"), "compute-sanitizer on short tests"),

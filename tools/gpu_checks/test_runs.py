@@ -16,6 +16,11 @@ class TestRun:
     environment: dict
 
 
+def file_name(run):
+    """For its logs: letters, digits, '-' and '_'."""
+    return run.name.replace("@", "-").replace(":", "_").replace(",", "_")
+
+
 def undecided(names, found):
     """Names of tests to run again: those that did not come to run, and those that failed behind the first failure, which
     an error that sticks to the GPU's context may have made fail."""
@@ -35,7 +40,7 @@ def run_tests(check, run, record):
     verdicts, whys, skips = {}, [], {}
     pending, wanted = names, run.filter
     for start in range(MAX_STARTS):
-        name = f"{run.name.replace('@', '-').replace(':', '_')}-{start}"
+        name = f"{file_name(run)}-{start}"
         report = check.runner.logs / f"{name}.json"
         outcome = check.run(name, [run.program, f"--gtest_filter={wanted}", f"--gtest_output=json:{report}"], quiet=QUIET,
                             environment=run.environment,

@@ -164,6 +164,15 @@ class Command(Pretending):
         self.assertEqual(done.returncode, 1)
         self.assertIn("no time was left", found["parts"]["tests"]["why"])
 
+    def test_results_of_another_check_are_not_written_over(self):
+        self.pretend_machine(True, PASSING)
+        self.all_of_it("--parts", "kernels")
+        before = (self.out / "benchmarks.json").read_text()
+        done = subprocess.run(self.command("--parts", "device"), capture_output=True, text=True, env=self.environment())
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("holds the results of another check", done.stderr)
+        self.assertEqual((self.out / "benchmarks.json").read_text(), before)
+
     def test_wrong_usage(self):
         for words in (["--parts", "tsets"], ["--data", "/not/there"], ["--call", "tests"]):
             done = subprocess.run([sys.executable, ROOT / "tools/gpu_check", self.out, *words], capture_output=True, text=True)

@@ -40,6 +40,7 @@ class Killed(Pretending):
 
     def killed_by(self, number, part, file, measured, words=(), environment=None):
         """The part's result after the check was killed, once measured(result) held."""
+        self.out = self.folder / f"out-{number}"
         check = subprocess.Popen(self.command(*self.data_words(), "--parts", part, *words), stdout=subprocess.DEVNULL,
                                  stderr=subprocess.PIPE, text=True, env=self.environment() | (environment or {}))
         self.until(lambda: measured(self.saved(part, file)))
@@ -65,7 +66,8 @@ class Killed(Pretending):
                                                  ("--seeds", "80"), {"PRETENDED_PACE": "0.5"})
                 self.assertLess(len(result["runs"]), 40)
                 self.assertEqual(result["runs"][0]["seed"], 0)
-                self.assertEqual(summary["figures"]["cifar10-fast"]["seconds"]["n"], len(result["runs"]))
+                if number == signal.SIGTERM:  # else the figures may be those of the save before
+                    self.assertEqual(summary["figures"]["cifar10-fast"]["seconds"]["n"], len(result["runs"]))
 
     def test_between_two_tests(self):
         for number in (signal.SIGKILL, signal.SIGTERM):
