@@ -35,8 +35,11 @@ struct Flip {
   float probability = 0.5F;
   FlipDraw draw = FlipDraw::kEachPass;
 };
-// (x / 255 - mean[c]) / std[c] for u8, (x - mean[c]) / std[c] for f32; result f32.
-// One entry for all channels, or one a channel.
+// (x / 255 - mean[c]) / std[c] for u8, (x - mean[c]) / std[c] for f32; result f32, and exactly this:
+// x s + t in f32, the product rounded before the sum, with s = 1 / (255 std[c]) for u8 or 1 / std[c] for f32 and
+// t = -mean[c] / std[c], each computed in double from the given floats and rounded once to f32. The same on every
+// processor and device; it differs from dividing twice in f32, as torchvision does, by a unit or two in the last
+// place. One entry for all channels, or one a channel.
 struct Normalize {
   std::vector<float> mean;
   std::vector<float> std;
@@ -102,6 +105,8 @@ struct RandomResizedCrop {
 struct Resize {
   int size = 256;
 };
+// What is cut away above and to the left is half of it all; of an odd number the half that is even, as torchvision
+// rounds it.
 struct CenterCrop {
   int size = 224;
 };

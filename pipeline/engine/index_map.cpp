@@ -79,7 +79,6 @@ bool IndexMap::add_other(const Stage& stage, std::uint64_t seed, Step& step) {
 IndexCursor::IndexCursor(const IndexMap& map) : map_(&map), keyed_(map.steps_.size()) {
   for (std::size_t i = 0; i < keyed_.size(); ++i) {
     const IndexMap::Step& step = map.steps_[i];
-    if (step.kind == IndexMap::Kind::kShuffle) keyed_[i].permutation = {step.size_before, mix_seed(step.key, 0)};
     if (step.kind == IndexMap::Kind::kCombine) combined_ = std::make_unique<CombinedCursor>(*step.combined);
   }
 }
@@ -87,6 +86,16 @@ IndexCursor::IndexCursor(const IndexMap& map) : map_(&map), keyed_(map.steps_.si
 IndexCursor::IndexCursor(IndexCursor&&) noexcept = default;
 IndexCursor& IndexCursor::operator=(IndexCursor&&) noexcept = default;
 IndexCursor::~IndexCursor() = default;
+
+const Permutation& IndexCursor::shuffle_of(std::size_t i, std::uint64_t pass) {
+  const IndexMap::Step& step = map_->steps_[i];
+  Keyed& keyed = keyed_[i];
+  const std::uint64_t keyed_pass = step.each_pass_anew ? pass : 0;
+  if (keyed.pass != keyed_pass) {
+    keyed = {.permutation = {step.size_before, mix_seed(step.key, keyed_pass)}, .pass = keyed_pass};
+  }
+  return keyed.permutation;
+}
 
 std::uint64_t IndexCursor::shuffled_in_window(std::size_t i, std::uint64_t pass, std::uint64_t position) {
   const IndexMap::Step& step = map_->steps_[i];
@@ -118,14 +127,7 @@ Located IndexCursor::locate(std::uint64_t epoch, std::uint64_t position) {
         pass = pass * step.amount + position / step.size_before;
         position %= step.size_before;
         break;
-      case IndexMap::Kind::kShuffle: {
-        Keyed& keyed = keyed_[i];
-        if (step.each_pass_anew && keyed.pass != pass) {
-          keyed = {.permutation = {step.size_before, mix_seed(step.key, pass)}, .pass = pass};
-        }
-        position = keyed.permutation(position);
-        break;
-      }
+      case IndexMap::Kind::kShuffle: position = shuffle_of(i, pass)(position); break;
       case IndexMap::Kind::kFilter: position = step.kept->select(position); break;
       case IndexMap::Kind::kShuffleWindow: position = shuffled_in_window(i, pass, position); break;
       case IndexMap::Kind::kRanges: {

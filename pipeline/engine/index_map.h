@@ -70,10 +70,13 @@ class IndexCursor {
 
  private:
   struct Keyed {
+    static constexpr std::uint64_t kNone = ~std::uint64_t{0};
     Permutation permutation;
-    std::uint64_t pass = 0;
-    std::uint64_t window = ~std::uint64_t{0};  // of a window shuffle
+    std::uint64_t pass = kNone;
+    std::uint64_t window = kNone;  // of a window shuffle
   };
+
+  const Permutation& shuffle_of(std::size_t step, std::uint64_t pass);
 
   std::uint64_t shuffled_in_window(std::size_t step, std::uint64_t pass, std::uint64_t position);
 

@@ -154,8 +154,12 @@ std::string describe_sample_stage(const SampleStage& stage) {
   return planned != nullptr ? describe(planned->operation) : describe(Stage{std::get<DecodeStage>(stage)});
 }
 
+// What the operations and index stages make of a plan. Raise it with every change of what one of them yields: a
+// cache or a state of another version is then another plan's.
+constexpr std::uint64_t kBitsVersion = 2;
+
 std::uint64_t hash_sample_stages(const StreamPlan& plan, std::size_t count, std::uint64_t seed) {
-  std::uint64_t hash = mix_seed(seed, plan.source->info().fingerprint);
+  std::uint64_t hash = mix_seed(mix_seed(seed, kBitsVersion), plan.source->info().fingerprint);
   for (std::size_t i = 0; i < count; ++i) {
     const SampleStage& stage = plan.sample_stages[i];
     hash = xxh3(describe_sample_stage(stage), hash);

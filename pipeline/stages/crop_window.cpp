@@ -6,6 +6,16 @@
 
 namespace headrace {
 
+namespace {
+
+// Half of what is cut away; of an odd number the half that is even, as torchvision's center_crop has it.
+std::int64_t half_to_even(std::int64_t difference) {
+  const std::int64_t floor = difference / 2;
+  return difference % 2 == 1 && floor % 2 == 1 ? floor + 1 : floor;
+}
+
+}  // namespace
+
 ImageWindow center_of(const ImageSize& image, const CenterCrop& crop) {
   const std::int64_t down = image.height - crop.size, right = image.width - crop.size;
   if (down < 0 || right < 0) {
@@ -14,7 +24,7 @@ ImageWindow center_of(const ImageSize& image, const CenterCrop& crop) {
                             describe(Operation{crop})),
                 "resize() first");
   }
-  return {.top = down / 2, .left = right / 2, .height = crop.size, .width = crop.size};
+  return {.top = half_to_even(down), .left = half_to_even(right), .height = crop.size, .width = crop.size};
 }
 
 bool WindowChooser::takes(const Operation& operation) {

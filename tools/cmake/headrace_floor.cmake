@@ -3,7 +3,7 @@
 
 add_library(headrace_options INTERFACE)
 target_include_directories(headrace_options INTERFACE
-  $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  $<BUILD_INTERFACE:${Headrace_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(headrace_options INTERFACE cxx_std_20)
 
 add_library(headrace_warnings INTERFACE)

@@ -78,6 +78,15 @@ TEST(Philox, BelowReachesEveryValueAboutEquallyOften) {
   EXPECT_EQ(random.below(1), 0U);
 }
 
+// Of 2^32 values for 3 * 2^30 numbers plain multiplication gives each third number two, the others one.
+TEST(Philox, DrawsExactlyBelowABound) {
+  Philox random({.seed = 12});
+  std::array<int, 3> counts{};
+  for (int i = 0; i < 90'000; ++i) ++counts.at(random.exactly_below(3U << 30) % 3);
+  for (int count : counts) EXPECT_NEAR(count, 30'000, 900);
+  EXPECT_EQ(random.exactly_below(1), 0U);
+}
+
 TEST(MixSeed, DependsOnBothAndOnTheirOrder) {
   std::set<std::uint64_t> seeds;
   for (std::uint64_t a = 0; a < 100; ++a) {

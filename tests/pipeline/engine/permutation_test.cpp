@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -66,6 +67,30 @@ TEST(Permutation, PutsEveryIndexAtEveryPosition) {
     for (int count : counts) chi_square += (count - expected) * (count - expected) / expected;
     const double freedom = static_cast<double>((size - 1) * (size - 1));
     EXPECT_LT(chi_square, freedom + 6 * std::sqrt(2 * freedom)) << "size " << size;
+  }
+}
+
+// Over many keys every order of a small set is about equally often: chi-square with N! - 1 degrees of freedom, six
+// standard deviations. Odd orders are among them also where N is a power of two.
+TEST(Permutation, MakesEveryOrderEquallyOften) {
+  std::size_t orders = 1;
+  for (std::uint64_t size = 2; size <= 7; ++size) {
+    orders *= size;
+    const int keys = static_cast<int>(orders) * 60;
+    std::map<std::vector<std::uint64_t>, int> counts;
+    for (int key = 0; key < keys; ++key) ++counts[all_of(size, mix_seed(7, static_cast<std::uint64_t>(key)))];
+    EXPECT_EQ(counts.size(), orders) << "size " << size;
+    double chi_square = 0;
+    for (const auto& [order, count] : counts) chi_square += (count - 60.0) * (count - 60.0) / 60.0;
+    const auto freedom = static_cast<double>(orders - 1);
+    EXPECT_LT(chi_square, freedom + 6 * std::sqrt(2 * freedom)) << "size " << size;
+  }
+}
+
+// On both sides of the change from the table to the network, and where the network begins to halve unevenly.
+TEST(Permutation, IsABijectionAroundTheLargestTable) {
+  for (std::uint64_t size = Permutation::kMaxTable - 2; size <= Permutation::kMaxTable + 3; ++size) {
+    EXPECT_TRUE(is_bijection(all_of(size, 9))) << size;
   }
 }
 

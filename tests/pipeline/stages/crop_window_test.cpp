@@ -4,6 +4,7 @@
 
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "headrace/devices/base/error.h"
 
@@ -49,14 +50,25 @@ TEST(WindowChooser, EveryPlaceOfACropComesUpAndNoOther) {
   EXPECT_EQ(*places.rbegin(), std::pair(std::int64_t{2}, std::int64_t{3}));
 }
 
-// Of an odd rest the smaller half is left of what is seen, which in a mirrored image is its right.
+// As Python's round((height - size) / 2) for the sizes' differences 0, 1, 2 ...
+TEST(CenterCrop, RoundsAsTorchvisionDoes) {
+  const std::vector<std::int64_t> torchvision{0, 0, 1, 2, 2, 2, 3, 4, 4, 4, 5, 6, 6};
+  for (std::size_t difference = 0; difference < torchvision.size(); ++difference) {
+    const auto extent = static_cast<std::int64_t>(224 + difference);
+    const ImageWindow window = center_of({.height = extent, .width = 224}, {.size = 224});
+    EXPECT_EQ(window.top, torchvision[difference]) << "of " << extent;
+    EXPECT_EQ(window.left, 0);
+  }
+}
+
+// Of an odd rest the even half is left of what is seen, which in a mirrored image is its right.
 TEST(WindowChooser, CentresWhatIsSeen) {
   const CropWindow plain = window_of(chooser(center_crop(2)), 5, 5);
-  EXPECT_EQ(plain.top, 1);
-  EXPECT_EQ(plain.left, 1);
+  EXPECT_EQ(plain.top, 2);
+  EXPECT_EQ(plain.left, 2);
   const CropWindow mirrored = window_of(chooser(flip(1.0F) | center_crop(2)), 5, 5);
-  EXPECT_EQ(mirrored.top, 1);
-  EXPECT_EQ(mirrored.left, 2);
+  EXPECT_EQ(mirrored.top, 2);
+  EXPECT_EQ(mirrored.left, 1);
   EXPECT_TRUE(mirrored.mirrored);
   EXPECT_FALSE(window_of(chooser(flip(1.0F) | flip(1.0F)), 5, 5).mirrored);
 }
