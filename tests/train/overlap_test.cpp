@@ -198,9 +198,10 @@ TEST_P(OverlapTest, WeightsAreTheSameBitsForAllSizesOfBuckets) {
 TEST_P(OverlapTest, TrainsAsOneReplicaDoes) {
   const auto one = weights_after(own_memory(1), {});
   const auto several = weights_after(own_memory(GetParam()), {});
+  // A GPU's Muon rounds its products to bf16, the other way where sums differ in their last bit.
+  const double tolerance = test::on_gpu() ? 0.02 : 1e-4;
   for (std::size_t v = 0; v < one.size(); ++v) {
-    for (std::size_t i = 0; i < one[v].size(); ++i)
-      ASSERT_NEAR(several[v][i], one[v][i], 1e-4 * test::slack()) << v;
+    for (std::size_t i = 0; i < one[v].size(); ++i) ASSERT_NEAR(several[v][i], one[v][i], tolerance) << v;
   }
 }
 

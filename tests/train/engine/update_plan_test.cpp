@@ -119,10 +119,12 @@ TEST(UpdatePlan, UpdatesEveryVariableByItsOwnRule) {
   trainer.finish();
   for (std::size_t v = 0; v < expected.size(); ++v) {
     const Variable& variable = state.layout.variables()[v];
+    // A GPU's Muon multiplies in bf16: its update, of 0.1 at the most, is right to about a percent.
+    const bool rounded = test::on_gpu() && variable.spec.shape.rank() == 4;
+    const double tolerance = rounded ? 2e-3 : 2e-5 * test::slack();
     const std::vector<float> after = model.read_variable(variable.name);
     for (std::size_t i = 0; i < after.size(); ++i) {
-      ASSERT_NEAR(static_cast<double>(after[i]), expected[v][i], 2e-5 * test::slack())
-          << variable.name << "[" << i << "]";
+      ASSERT_NEAR(static_cast<double>(after[i]), expected[v][i], tolerance) << variable.name << "[" << i << "]";
     }
   }
 }
