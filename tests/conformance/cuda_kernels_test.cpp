@@ -1,18 +1,14 @@
 // A GPU's kernels against the suites of Kernels. Skips where there is no GPU, or no mathematics for it.
 #include "headrace/devices/registry.h"
 #include "headrace/tests/conformance/kernels_suite.h"
+#include "headrace/tests/support/test_devices.h"
 
 namespace headrace::test {
 namespace {
 
 struct CudaKernelsTarget {
   static std::string absent() {
-    for (const Finding& missing : missing_backends()) {
-      if (missing.name == "CUDA module") return "no CUDA module: " + missing.hint;
-    }
-    for (const Backend* backend : backends()) {
-      if (backend->name() == "cuda" && backend->list().empty()) return "the CUDA module finds no GPU";
-    }
+    if (const std::string why = why_no_gpu(); !why.empty()) return why;
     const DeviceGroup devices = open_devices("cuda:0", DeviceNeed::kMemory);
     return devices[0].kernels() == nullptr ? "the CUDA module has no mathematics: see `headrace doctor`" : "";
   }

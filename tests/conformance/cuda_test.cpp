@@ -8,20 +8,13 @@
 #include "headrace/tests/conformance/stream_failure_suite.h"
 #include "headrace/tests/conformance/stream_memory_suite.h"
 #include "headrace/tests/conformance/stream_suite.h"
+#include "headrace/tests/support/test_devices.h"
 
 namespace headrace::test {
 namespace {
 
 struct Cuda {
-  static std::string absent() {
-    for (const Finding& missing : missing_backends()) {
-      if (missing.name == "CUDA module") return "no CUDA module: " + missing.hint;
-    }
-    for (const Backend* backend : backends()) {
-      if (backend->name() == "cuda" && backend->list().empty()) return "the CUDA module finds no GPU";
-    }
-    return {};
-  }
+  static std::string absent() { return why_no_gpu(); }
   static DeviceGroup open(int replicas) {
     return open_devices(fmt::format("cuda:0x{}", replicas), DeviceNeed::kMemory);
   }

@@ -1,14 +1,13 @@
 // The GPU's input kernel run by loops on the host, against the suite of InputKernels: its logic, without a GPU.
-#include "headrace/tests/support/twin_input_kernels.h"
 #include "headrace/tests/conformance/input_kernels_suite.h"
-#include "headrace/tests/support/devices_of.h"
+#include "headrace/tests/support/twin_kernels.h"
 
 namespace headrace::test {
 namespace {
 
 struct TwinInput {
   static std::string absent() { return {}; }
-  static DeviceGroup open(int replicas) { return devices_of<TwinInputDevice>(replicas); }
+  static DeviceGroup open(int replicas) { return twin_devices(replicas); }
 };
 
 }  // namespace

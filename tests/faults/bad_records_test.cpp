@@ -21,8 +21,8 @@ namespace headrace {
 namespace {
 
 using test::Bytes;
-using test::cpu_replicas;
 using test::TempFolder;
+using test::test_devices;
 using ::testing::HasSubstr;
 
 constexpr int kImages = 60;
@@ -72,16 +72,18 @@ using Samples = std::map<std::pair<std::uint64_t, std::uint64_t>, Bytes>;  // by
 
 // Every image handed out, and the bad records in the order of the stream.
 Samples samples_of(const Dataset& dataset, const LoaderOptions& with, std::vector<BadRecord>* bad = nullptr) {
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(dataset, devices, with);
   Samples samples;
   while (const auto batch = loader.next()) {
     batch->ready().wait();
     const TensorView& image = batch->tensor("image");
-    const std::size_t row = image.bytes() / static_cast<std::size_t>(image.shape[0]);
-    for (std::size_t i = 0; i < batch->records().size(); ++i) {
-      const std::byte* from = image.as<std::byte>() + i * row;
-      samples[{batch->position().epoch, batch->records()[i]}] = Bytes(from, from + row);
+    const Bytes images = test::download<std::byte>(devices[0], image.data, image.bytes());
+    const auto row = static_cast<std::ptrdiff_t>(image.bytes()) / image.shape[0];
+    auto from = images.begin();
+    for (const std::uint64_t record : batch->records()) {
+      samples[{batch->position().epoch, record}] = Bytes(from, from + row);
+      from += row;
     }
     if (bad != nullptr) bad->insert(bad->end(), batch->bad_records().begin(), batch->bad_records().end());
   }
@@ -102,7 +104,7 @@ class BadRecords : public testing::Test {
 };
 
 TEST_F(BadRecords, FailNamesTheFirstOneOfTheStream) {
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   for (const int threads : {1, 4}) {
     Loader loader(Dataset::from(damaged()).decode().map(resize(12) | center_crop(12)).batch({.global = 8}),
                   devices, options(OnError::kFail, threads));
@@ -132,7 +134,7 @@ TEST_F(BadRecords, TheStreamIsTheSameHoweverItIsRun) {
   for (const OnError policy : {OnError::kSkip, OnError::kSubstitute}) {
     for (const bool mixed : {false, true}) {
       const Dataset dataset = mixed ? mixed_pipeline(damaged()) : pipeline(damaged());
-      const auto expected = test::digests_of(dataset, 1, options(policy, 1));
+      const auto expected = test::cpu_digests_of(dataset, options(policy, 1));
       ASSERT_EQ(expected.size(), 16U);
       for (const int replicas : {1, 2, 3, 8}) {
         for (const int threads : {1, 4}) {
@@ -191,7 +193,7 @@ TEST_F(BadRecords, CachesChangeNothing) {
 TEST_F(BadRecords, SubstitutesComeFromTheEpochAndTheLedgerKnows) {
   const Samples expected = samples_of(pipeline(whole()), options(OnError::kFail));
   const Dataset dataset = pipeline(damaged());
-  DeviceGroup devices = cpu_replicas(3);
+  DeviceGroup devices = test_devices(3);
   Loader loader(dataset, devices, options(OnError::kSubstitute));
   Ledger ledger;
   std::uint64_t examples = 0;
@@ -249,7 +251,7 @@ TEST_F(BadRecords, TheQuarantineFileIsTheSameHoweverItIsRun) {
 }
 
 TEST_F(BadRecords, AQuarantineFileThatCannotBeWrittenIsRefusedAtOnce) {
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   LoaderOptions with = options(OnError::kSkip);
   with.errors.quarantine = out_ / "no" / "file";
   EXPECT_THROW(Loader(pipeline(damaged()), devices, with), DataError);
@@ -257,7 +259,7 @@ TEST_F(BadRecords, AQuarantineFileThatCannotBeWrittenIsRefusedAtOnce) {
 
 TEST_F(BadRecords, TooManyEndTheStreamAtTheSameBatchForAll) {
   for (const int threads : {1, 4}) {
-    DeviceGroup devices = cpu_replicas(2);
+    DeviceGroup devices = test_devices(2);
     LoaderOptions with = options(OnError::kSkip, threads);
     with.errors.always_allowed = 2;
     with.errors.most_bad = 0.05;  // the third bad one is among the first 31
@@ -282,7 +284,7 @@ TEST_F(BadRecords, ABatchOfNothingElseIsEmpty) {
   const auto source = std::make_shared<test::FakeSource>(30, [](std::uint64_t index) {
     if (index / 10 == 1) throw DataError(ErrorCode::kDataCorrupt, "rotten", {.source = "fake", .record = index});
   });
-  DeviceGroup devices = cpu_replicas(2);
+  DeviceGroup devices = test_devices(2);
   Loader loader(Dataset::from(source).batch({.global = 10}), devices, options(OnError::kSkip, 2, 1));
   for (const std::int64_t examples : {5, 0, 5}) {
     for (int r = 0; r < 2; ++r) {
@@ -299,7 +301,7 @@ TEST_F(BadRecords, WhereNoneIsGoodSubstitutionGivesUp) {
   const auto source = std::make_shared<test::FakeSource>(30, [](std::uint64_t index) {
     throw DataError(ErrorCode::kDataCorrupt, "rotten", {.source = "fake", .record = index});
   });
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(Dataset::from(source).batch({.global = 10}), devices, options(OnError::kSubstitute));
   try {
     loader.next();
@@ -314,7 +316,7 @@ TEST_F(BadRecords, RunningOutOfMemoryIsNobodysRecord) {
   map.function = [](std::span<const std::byte>, const Shape&, std::span<std::byte>, Philox&) {
     throw std::bad_alloc();
   };
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(Dataset::from(test::numbers(8)).map(user_map(std::move(map))).batch({.global = 4}), devices,
                 options(OnError::kSkip));
   try {
@@ -348,10 +350,10 @@ class Refusals final : public FileFaults {
 };
 
 TEST_F(BadRecords, WhatTheSystemRefusesForAMomentIsTriedAgain) {
-  const auto expected = test::digests_of(pipeline(whole()), 1, options(OnError::kFail));
+  const auto expected = test::cpu_digests_of(pipeline(whole()), options(OnError::kFail));
   const SourcePtr source = whole();
   const Refusals refusals("123.jpg", EIO, 2);
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(pipeline(source), devices, options(OnError::kFail));
   EXPECT_EQ(test::digests_of(loader, devices), expected);
   EXPECT_EQ(loader.stats().read_retries, 2U);
@@ -385,7 +387,7 @@ TEST_F(BadRecords, FilesThatVanishOrChangeInTheMiddleAreBad) {
 TEST_F(BadRecords, AResumedStreamSkipsTheSame) {
   const Dataset dataset = pipeline(damaged());
   const auto whole_stream = test::digests_of(dataset, 1, options(OnError::kSkip));
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   LoaderState state = Loader(dataset, devices, options(OnError::kSkip)).state();
   for (std::size_t step = 0; step < whole_stream.size(); step += 3) {
     state.sequence = step;

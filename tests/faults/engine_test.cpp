@@ -19,9 +19,9 @@ namespace headrace {
 namespace {
 
 using test::Blocker;
-using test::cpu_replicas;
 using test::FakeSource;
 using test::numbers;
+using test::test_devices;
 using ::testing::HasSubstr;
 
 // A map on `value` that does something for each record and passes it on.
@@ -45,7 +45,7 @@ std::function<void(std::int64_t)> throw_at(std::set<std::int64_t> records) {
 
 TEST(EngineFaults, AUserErrorNamesSourceRecordAndOperationToEveryReplica) {
   for (int threads : {1, 4}) {
-    DeviceGroup devices = cpu_replicas(2);
+    DeviceGroup devices = test_devices(2);
     Loader loader(Dataset::from(numbers(40)).map(on_each(throw_at({13, 17}))).batch({.global = 10}), devices,
                   {.threads = threads});
     for (int r = 0; r < 2; ++r) {
@@ -76,7 +76,7 @@ TEST(EngineFaults, AFailedReadNamesRecordAndOffset) {
     if (index == 7) throw DataError(ErrorCode::kIo, "broken disk", {.source = "fake", .record = 7, .offset = 512});
     if (index == 15) throw std::runtime_error("lost");
   });
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   const Dataset dataset = Dataset::from(source).batch({.global = 5});
   {
     Loader loader(dataset, devices);
@@ -127,7 +127,7 @@ void expect_stall_of(Loader& loader, const std::string& culprit) {
 
 TEST(EngineFaults, TheWatchdogNamesAUserFunctionThatBlocksAndTheLoaderStops) {
   const Blocker blocker;
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   {
     Loader loader(Dataset::from(numbers(40)).map(on_each(blocker.at(12), "slow")).batch({.global = 10}), devices,
                   {.threads = 2, .stall_timeout_seconds = 0.2});
@@ -145,7 +145,7 @@ TEST(EngineFaults, TheWatchdogNamesAUserFunctionThatBlocksAndTheLoaderStops) {
 TEST(EngineFaults, ALoaderIsDestroyedWithinASecondWhileForeignCodeBlocks) {
   const Blocker in_map, in_read;
   const auto source = std::make_shared<FakeSource>(20, in_read.at(3));
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   auto mapping =
       std::make_unique<Loader>(Dataset::from(numbers(20)).map(on_each(in_map.at(3))).batch({.global = 4}), devices,
                                LoaderOptions{.threads = 1});
@@ -162,7 +162,7 @@ TEST(EngineFaults, ALoaderIsDestroyedWithinASecondWhileForeignCodeBlocks) {
 }
 
 TEST(EngineFaults, TheWatchdogNamesAReplicaThatDoesNotTakeItsBatch) {
-  DeviceGroup devices = cpu_replicas(2);
+  DeviceGroup devices = test_devices(2);
   Loader loader(Dataset::from(numbers(40)).batch({.global = 4}), devices,
                 {.prefetch = 1, .stall_timeout_seconds = 0.05});
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(patient_next(loader));
@@ -173,7 +173,7 @@ TEST(EngineFaults, TheWatchdogNamesAReplicaThatDoesNotTakeItsBatch) {
 }
 
 TEST(EngineFaults, TheWatchdogNamesAConsumerThatHoldsEverySlot) {
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(Dataset::from(numbers(40)).batch({.global = 4}), devices,
                 {.prefetch = 1, .stall_timeout_seconds = 0.05});
   std::vector<Batch> held;
@@ -186,7 +186,7 @@ TEST(EngineFaults, TheWatchdogNamesAConsumerThatHoldsEverySlot) {
 TEST(EngineFaults, StopWakesAWaitingConsumer) {
   const Blocker blocker;
   const auto source = std::make_shared<FakeSource>(20, blocker.at(0));
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(Dataset::from(source).batch({.global = 4}), devices);
   std::thread stopper([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -226,7 +226,7 @@ std::size_t resident_bytes() {
 }
 
 TEST(EngineFaults, LeavesNothingBehindAThousandTimesHoweverItIsLeft) {
-  DeviceGroup devices = cpu_replicas(2);
+  DeviceGroup devices = test_devices(2);
   const test::TempFolder folder;
   const auto source = std::make_shared<FakeSource>(500);
   const Dataset plain = Dataset::from(source);
@@ -265,7 +265,7 @@ TEST(EngineFaults, LeavesNothingBehindAThousandTimesHoweverItIsLeft) {
 }
 
 TEST(EngineFaults, AForkedChildIsToldSo) {
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   auto loader = std::make_unique<Loader>(Dataset::from(numbers(100)).batch({.global = 4}), devices);
   EXPECT_TRUE(loader->next());
   const pid_t child = fork();
@@ -298,7 +298,7 @@ TEST(EngineFaults, SlowSamplesAreOvertakenWithinTheWindow) {
     while (latest < record + 20 && watch.seconds() < 10) std::this_thread::yield();
     if (latest < record + 20) ++not_overtaken;
   };
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(Dataset::from(numbers(400)).map(on_each(wait_for_later)).batch({.global = 10}), devices,
                 {.threads = 4, .prefetch = 8});
   std::uint64_t step = 0;

@@ -24,12 +24,12 @@ namespace headrace {
 namespace {
 
 using test::Bytes;
-using test::cpu_replicas;
 using test::FakeSource;
 using test::GivenStream;
 using test::Records;
 using test::stream_of;
 using test::TempFolder;
+using test::test_devices;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -80,7 +80,7 @@ GivenStream skipping(const Dataset& dataset, int threads = 2) {
 
 // The error that the loader's `batch`-th batch is for every replica.
 std::string error_of(const Dataset& dataset, int batch, int threads, int replicas) {
-  DeviceGroup devices = cpu_replicas(replicas);
+  DeviceGroup devices = test_devices(replicas);
   Loader loader(dataset, devices, options(OnError::kFail, threads));
   std::string text;
   for (int i = 0; i < batch; ++i) {
@@ -171,7 +171,7 @@ TEST(FilterFaults, SkippedOnesStaySkippedThoughTheyCouldBeReadNow) {
 
 TEST(FilterFaults, AreCounted) {
   const Dataset dataset = Dataset::from(rotten_at_first()).filter(two_of_three()).batch({.global = 4});
-  DeviceGroup devices = cpu_replicas(2);
+  DeviceGroup devices = test_devices(2);
   LoaderOptions with = options(OnError::kSkip);
   Loader loader(dataset, devices, with);
   while (loader.next(0) && loader.next(1)) {
@@ -351,8 +351,8 @@ TEST(FilterFaults, AResumedStreamHasTheSame) {
   const auto dataset = [] {
     return Dataset::from(rotten_at_first()).filter(two_of_three()).shuffle().batch({.global = 8});
   };
-  const auto whole = test::digests_of(dataset(), 1, options(OnError::kSkip));
-  DeviceGroup devices = cpu_replicas(1);
+  const auto whole = test::cpu_digests_of(dataset(), options(OnError::kSkip));
+  DeviceGroup devices = test_devices(1);
   LoaderState state = Loader(dataset(), devices, options(OnError::kSkip)).state();
   for (std::size_t step = 0; step < whole.size(); ++step) {
     state.sequence = step;
@@ -367,7 +367,7 @@ TEST(FilterFaults, AStateBelongsToWhatWasJudged) {
   const auto with_throwing = [](std::uint64_t throwing) {
     return Dataset::from(rotten_at_first({})).filter(two_of_three(throwing)).batch({.global = 8});
   };
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   const auto state_of = [&](std::uint64_t throwing) {
     return Loader(with_throwing(throwing), devices, options(OnError::kSkip)).state();
   };
@@ -403,7 +403,7 @@ TEST(FilterFaults, WhatTheSystemGoesOnRefusingIsBadAndNotAskedForAgain) {
   const Dataset dataset = Dataset::from(source).filter(two_of_three(1000));
   EXPECT_EQ(dataset.size(), 40U);
   EXPECT_EQ(source->reads(), kRecords + 3);
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(dataset.batch({.global = 4}), devices, options(OnError::kSkip));
   while (loader.next()) {
   }
@@ -422,7 +422,7 @@ TEST(FilterFaults, WhereNothingCanBeReadNobodyIsWaitedForLong) {
 }
 
 TEST(FilterFaults, AConfigErrorIsThrownAtOnceWhateverThePolicy) {
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   const auto source = std::make_shared<FakeSource>(200000);
   const Dataset dataset = Dataset::from(source).filter(two_of_three(1000, "weight")).batch({.global = 8});
   for (int i = 0; i < 2; ++i) {
@@ -444,7 +444,7 @@ TEST(FilterFaults, AConfigErrorWithinACombinationIsToo) {
 }
 
 TEST(FilterFaults, RunningOutOfMemoryIsNobodysRecord) {
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   const RecordFilter greedy{.name = "greedy", .keeps = [](const RawRecord& record) {
                               if (record.integer("value") == 11) throw std::bad_alloc();
                               return true;

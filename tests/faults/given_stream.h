@@ -23,7 +23,7 @@ struct GivenStream {
 };
 
 inline GivenStream stream_of(const Dataset& dataset, const LoaderOptions& with) {
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(dataset, devices, with);
   GivenStream stream;
   while (const auto batch = loader.next()) {

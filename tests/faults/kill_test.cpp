@@ -57,7 +57,7 @@ std::vector<Line> read_lines(const std::filesystem::path& path) {
 }
 
 void consume(const std::filesystem::path& path, int replicas, int threads, std::optional<LoaderState> start) {
-  DeviceGroup devices = test::cpu_replicas(replicas);
+  DeviceGroup devices = test::test_devices(replicas);
   Loader loader(dataset(), devices, {.seed = 5, .epochs = kEpochs, .threads = threads, .start = start});
   StreamDigest digest(devices);
   while (true) {
@@ -97,7 +97,7 @@ bool run_and_kill(const std::filesystem::path& path, int attempt, Philox& random
 }
 
 TEST(KilledConsumer, ResumesToTheSameStreamEachRecordOnce) {
-  const auto expected = test::digests_of(dataset(), 1, {.seed = 5, .epochs = kEpochs, .threads = 1});
+  const auto expected = test::cpu_digests_of(dataset(), {.seed = 5, .epochs = kEpochs, .threads = 1});
   const test::TempFolder folder;
   Philox random({.seed = 2});
   int kills = 0;

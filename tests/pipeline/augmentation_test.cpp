@@ -12,16 +12,16 @@
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/sources/image_fixture.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/discrete_device.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace {
 namespace {
 
-using test::cpu_replicas;
+using test::cpu_digests_of;
 using test::digests_of;
 using test::noise_images;
 using test::TempFolder;
+using test::test_devices;
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kGlobal = 12;
@@ -67,9 +67,9 @@ class Augmentation : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Augmentation, GivesTheSameBitsForAnyThreadsReplicasPrefetchAndResumePoint) {
   const Dataset dataset = streams().at(GetParam());
-  const auto whole = digests_of(dataset, 1, {.seed = 4, .epochs = 2, .threads = 1, .prefetch = 0});
+  const auto whole = cpu_digests_of(dataset, {.seed = 4, .epochs = 2, .threads = 1, .prefetch = 0});
   ASSERT_EQ(whole.size(), 10U);
-  DeviceGroup one = cpu_replicas(1);
+  DeviceGroup one = test_devices(1);
   const LoaderState start = Loader(dataset, one, {.seed = 4, .epochs = 2}).state();
   std::size_t step = 0;
   for (const int threads : {1, 2, 4}) {
@@ -114,7 +114,7 @@ TEST(DecodedWindows, AreTheSameOfImagesThatComeOftenAndSeldom) {
   const SourcePtr source = image_archive(folder.write("images.tar", tar.finish()));
   for (const Operations& operations : {random_resized_crop({.size = 16}) | flip(), resize(24) | center_crop(16)}) {
     const Dataset dataset = Dataset::from(source).shuffle().decode().map(operations).batch({.global = kGlobal});
-    const auto seldom = digests_of(dataset, 1, {.seed = 4, .epochs = 2, .threads = 1});
+    const auto seldom = cpu_digests_of(dataset, {.seed = 4, .epochs = 2, .threads = 1});
     for (const int threads : {1, 3}) {
       auto often = digests_of(dataset, 2, {.seed = 4, .epochs = 5, .threads = threads});
       often.resize(seldom.size());
@@ -130,8 +130,8 @@ TEST(DecodedWindows, AreTheSameOfImagesThatComeOftenAndSeldom) {
 
 TEST(Mixing, GivesTheSameBitsThroughPinnedMemoryAndCopies) {
   const Dataset dataset = mixed(mixup() | cutmix(), normalize(kMean, kStd));
-  const auto expected = digests_of(dataset, 1, {.seed = 4, .threads = 1});
-  DeviceGroup devices = test::discrete_replicas(3);
+  const auto expected = cpu_digests_of(dataset, {.seed = 4, .threads = 1});
+  DeviceGroup devices = test::own_memory_devices(3);
   Loader loader(dataset, devices, {.seed = 4, .threads = 2});
   EXPECT_EQ(digests_of(loader, devices), expected);
 }
@@ -142,19 +142,22 @@ struct Rows {
 };
 
 std::vector<Rows> batches_of(const Dataset& dataset, std::uint64_t epochs = 1) {
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(dataset, devices, {.seed = 4, .epochs = epochs});
   std::vector<Rows> all;
   while (const auto batch = loader.next()) {
     Rows rows;
     const auto take = [&](const char* name, std::vector<std::vector<float>>& out) {
       const TensorView& tensor = batch->tensor(name);
-      const std::int64_t one = tensor.shape.without_front().elements();
-      for (std::int64_t i = 0; i < batch->examples() * one; ++i) {
-        if (i % one == 0) out.emplace_back();
-        out.back().push_back(tensor.dtype == DType::kU8 ? static_cast<float>(tensor.as<std::uint8_t>()[i])
-                                                        : tensor.as<float>()[i]);
+      std::vector<float> values;
+      if (tensor.dtype == DType::kU8) {
+        const auto bytes = test::download_examples<std::uint8_t>(devices[0], *batch, name);
+        values.assign(bytes.begin(), bytes.end());
+      } else {
+        values = test::download_examples<float>(devices[0], *batch, name);
       }
+      const auto one = static_cast<std::ptrdiff_t>(tensor.shape.without_front().elements());
+      for (auto row = values.begin(); row != values.end(); row += one) out.emplace_back(row, row + one);
     };
     take("image", rows.images);
     take("label", rows.labels);
@@ -278,7 +281,7 @@ TEST(Mixing, KeepsEachLabelASumOfOne) {
 TEST(Mixing, HandlesBatchesOfOneAndOfTheWholeEpoch) {
   for (const std::int64_t global : {1, 2, 53, 100}) {
     const Dataset dataset = samples().map(one_hot(10)).batch({.global = global}).map(mixup());
-    const auto expected = digests_of(dataset, 1, {.seed = 4, .threads = 1});
+    const auto expected = cpu_digests_of(dataset, {.seed = 4, .threads = 1});
     EXPECT_EQ(digests_of(dataset, 8, {.seed = 4, .threads = 4}), expected) << global;
   }
 }
@@ -286,7 +289,7 @@ TEST(Mixing, HandlesBatchesOfOneAndOfTheWholeEpoch) {
 TEST(Mixing, FailsWithTheErrorOfARecord) {
   // Label 9 is no class of nine.
   const Dataset dataset = Dataset::from(noise_images(53, 4, 4)).map(one_hot(9)).batch({.global = 6}).map(mixup());
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(dataset, devices, {.threads = 2});
   EXPECT_TRUE(loader.next());
   try {
@@ -352,7 +355,7 @@ TEST(Mixing, WaitsForRowsThatReadersFetch) {
                               .map(random_resized_crop({.size = 8}) | one_hot(3))
                               .batch({.global = 5})
                               .map(mixup() | cutmix());
-  const auto expected = digests_of(dataset, 1, {.seed = 4, .epochs = 3, .threads = 1, .reader_threads = 1});
+  const auto expected = cpu_digests_of(dataset, {.seed = 4, .epochs = 3, .threads = 1, .reader_threads = 1});
   ASSERT_EQ(expected.size(), 9U);
   for (const int replicas : {1, 2, 3}) {
     EXPECT_EQ(digests_of(dataset, replicas, {.seed = 4, .epochs = 3, .threads = 4, .reader_threads = 6}),

@@ -12,6 +12,7 @@
 namespace headrace {
 namespace {
 
+using test::cpu_digests_of;
 using test::digests_of;
 using test::fake_jpegs;
 
@@ -24,7 +25,7 @@ Dataset finish(const Dataset& decoded) {
 TEST(CacheStage, LeavesTheStreamAsItIs) {
   const auto source = fake_jpegs(25);
   const Dataset base = Dataset::from(source).decode();
-  const auto expected = digests_of(finish(base), 1, {.seed = 2, .epochs = 2, .threads = 1});
+  const auto expected = cpu_digests_of(finish(base), {.seed = 2, .epochs = 2, .threads = 1});
   for (int replicas : {1, 2, 4}) {
     for (int threads : {1, 4}) {
       const auto cache = memory();
@@ -43,7 +44,7 @@ TEST(CacheStage, LeavesTheStreamAsItIs) {
 TEST(CacheStage, OnDiskLeavesTheStreamAsItIs) {
   const auto source = fake_jpegs(25);
   const Dataset base = Dataset::from(source).decode();
-  const auto expected = digests_of(finish(base), 1, {.seed = 2, .epochs = 2, .threads = 1});
+  const auto expected = cpu_digests_of(finish(base), {.seed = 2, .epochs = 2, .threads = 1});
   const test::TempFolder folder;
   for (int replicas : {1, 3}) {
     for (int threads : {1, 4}) {
@@ -62,7 +63,7 @@ TEST(CacheStage, OnDiskLeavesTheStreamAsItIs) {
 TEST(CacheStage, OnDiskSurvivesDamage) {
   const auto source = fake_jpegs(25);
   const Dataset base = Dataset::from(source).decode();
-  const auto expected = digests_of(finish(base), 1, {.seed = 2, .epochs = 2, .threads = 1});
+  const auto expected = cpu_digests_of(finish(base), {.seed = 2, .epochs = 2, .threads = 1});
   const test::TempFolder folder;
   const LoaderOptions options{.seed = 2, .epochs = 2, .threads = 2};
   EXPECT_EQ(digests_of(finish(base.cache(disk(folder.path()))), 1, options), expected);
@@ -108,7 +109,7 @@ TEST(CacheStage, MayStandAnywhereBeforeRandomOperations) {
 TEST(CacheStage, WorksWhenOnlyAPartFits) {
   const auto source = fake_jpegs(25);
   const Dataset base = Dataset::from(source).decode();
-  const auto expected = digests_of(finish(base), 1, {.seed = 2, .epochs = 3});
+  const auto expected = cpu_digests_of(finish(base), {.seed = 2, .epochs = 3});
   const auto cache = memory(20'000);
   EXPECT_EQ(digests_of(finish(base.cache(cache)), 2, {.seed = 2, .epochs = 3, .threads = 2}), expected);
   EXPECT_GT(cache->counters().records, 0U);
@@ -119,7 +120,7 @@ TEST(CacheStage, WorksWhenOnlyAPartFits) {
 TEST(CacheStage, RefusesAnotherStreamsCache) {
   const auto source = fake_jpegs(4);
   const auto cache = memory();
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = test::test_devices(1);
   const Dataset base = Dataset::from(source).decode();
   Loader first(finish(base.cache(cache)), devices);
   EXPECT_THROW(Loader(base.map(center_crop(8)).cache(cache).batch({.global = 2}), devices), ConfigError);
@@ -128,7 +129,7 @@ TEST(CacheStage, RefusesAnotherStreamsCache) {
 TEST(CacheStage, RefusesAUserMapThatDrawsRandomNumbers) {
   UserMap map{.name = "dice", .output = {.dtype = DType::kU8, .shape = {1}}};
   map.function = [](auto&&, auto&&, auto&&, Philox& random) { random.next_u32(); };
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = test::test_devices(1);
   Loader loader(Dataset::from(fake_jpegs(4)).decode().map(user_map(map)).cache(memory()).batch({.global = 2}),
                 devices);
   EXPECT_THROW(loader.next(), DataError);

@@ -121,11 +121,10 @@ TEST(Zip, PutsFieldsTogether) {
   ASSERT_EQ(zipped.fields().size(), 2U);
   EXPECT_EQ(zipped.fields()[1].name, "other");
   EXPECT_THAT(epoch_of(zipped), ElementsAre(0, 1, 2));
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = test::test_devices(1);
   Loader loader(zipped.batch({.global = 3}), devices);
   const auto batch = loader.next();
-  const auto* other = batch->tensor("other").as<std::int64_t>();
-  EXPECT_THAT(std::vector(other, other + 3), ElementsAre(13, 15, 17));
+  EXPECT_THAT(test::download<std::int64_t>(devices[0], *batch, "other"), ElementsAre(13, 15, 17));
 }
 
 TEST(Zip, TellsEqualNamesApart) {
@@ -148,15 +147,18 @@ TEST(Zip, KeepsTheBytesOfSourcesThatRead) {
   const Dataset inner = zip({make(20), make(20).skip(1)}, {.suffixes = {"_a", "_b"}});
   const Dataset zipped = zip({inner, make(20).skip(2), counting(0, 30, "c")});
   EXPECT_EQ(zipped.size(), 18U);
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = test::test_devices(1);
   Loader loader(zipped.shuffle().batch({.global = 5}), devices, {.threads = 2});
   std::uint64_t seen = 0;
   while (const auto batch = loader.next()) {
-    for (std::int64_t i = 0; i < batch->examples(); ++i, ++seen) {
-      const auto at = [&](const char* field) { return batch->tensor(field).as<std::int64_t>()[i]; };
-      EXPECT_EQ(at("value_b"), at("value_a") + 1);
-      EXPECT_EQ(at("value"), at("value_a") + 2);
-      EXPECT_EQ(at("c"), at("value_a"));
+    const auto values = [&](const char* field) {
+      return test::download_examples<std::int64_t>(devices[0], *batch, field);
+    };
+    const auto a = values("value_a"), b = values("value_b"), third = values("value"), c = values("c");
+    for (std::size_t i = 0; i < a.size(); ++i, ++seen) {
+      EXPECT_EQ(b[i], a[i] + 1);
+      EXPECT_EQ(third[i], a[i] + 2);
+      EXPECT_EQ(c[i], a[i]);
     }
   }
   EXPECT_EQ(seen, 18U);

@@ -7,31 +7,31 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/device_chains.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/discrete_device.h"
 
 namespace headrace {
 namespace {
 
 using test::convertible;
+using test::cpu_digests_of;
 using test::digests_of;
-using test::discrete_replicas;
 using test::images_with;
 using test::kMean;
 using test::kStd;
 using test::noise_images;
+using test::own_memory_devices;
 using ::testing::HasSubstr;
 
 // On the host of CPU replicas, and by devices of their own: one stream, however it is run.
 TEST(DeviceConversion, GivesTheSameBitsForAnyReplicasThreadsAndPrefetch) {
   for (const Operations& operations : convertible()) {
     const Dataset dataset = images_with(operations);
-    const auto expected = digests_of(dataset, 1, {.seed = 5, .epochs = 2, .threads = 1, .prefetch = 0});
+    const auto expected = cpu_digests_of(dataset, {.seed = 5, .epochs = 2, .threads = 1, .prefetch = 0});
     ASSERT_EQ(expected.size(), 10U);
     for (const int replicas : {1, 2, 3}) {
       for (const int threads : {1, 4}) {
         for (const int prefetch : {0, 3}) {
           for (const ConvertAt at : {ConvertAt::kDevice, ConvertAt::kHost}) {
-            DeviceGroup devices = discrete_replicas(replicas);
+            DeviceGroup devices = own_memory_devices(replicas);
             Loader loader(dataset, devices,
                           {.seed = 5, .epochs = 2, .threads = threads, .prefetch = prefetch, .convert = at});
             EXPECT_EQ(digests_of(loader, devices), expected)
@@ -43,9 +43,30 @@ TEST(DeviceConversion, GivesTheSameBitsForAnyReplicasThreadsAndPrefetch) {
   }
 }
 
+// By the threads of the engine, by the CPU's kernels and by a GPU's, from batches and from samples that are kept.
+TEST(DeviceConversion, ABatchsSha256DoesNotTellWhoConvertedIt) {
+  const Dataset dataset = images_with(pad_crop(9, 4, Padding::kReflect) | flip() | normalize(kMean, kStd) |
+                                      to_layout(ImageLayout::kChannelsFirst));
+  const auto expected = cpu_digests_of(dataset, {.seed = 5, .epochs = 3, .threads = 1});
+  for (const std::string& kind : {std::string("discrete"), std::string("twin"), test::test_kind()}) {
+    for (const ConvertAt at : {ConvertAt::kAuto, ConvertAt::kHost}) {
+      for (const Residency resident : {Residency::kAuto, Residency::kNever}) {
+        DeviceGroup devices = test::devices_of_kind(kind, 2);
+        Loader loader(dataset, devices, {.seed = 5, .epochs = 3, .convert = at, .resident = resident});
+        EXPECT_EQ(digests_of(loader, devices), expected) << kind;
+        const bool converts = at == ConvertAt::kAuto && !devices[0].info().host_memory;
+        EXPECT_EQ(test::value_of(loader, "conversion") == "on the device", converts) << kind;
+        EXPECT_EQ(test::value_of(loader, "samples") == "kept on the device",
+                  converts && resident == Residency::kAuto)
+            << kind;
+      }
+    }
+  }
+}
+
 TEST(DeviceConversion, ContinuesFromAnyStepWhereverItWasConverted) {
   const Dataset dataset = images_with(pad_crop(8, 2) | flip() | normalize(kMean, kStd));
-  const auto whole = digests_of(dataset, 1, {.seed = 5, .threads = 1});
+  const auto whole = cpu_digests_of(dataset, {.seed = 5, .threads = 1});
   for (std::size_t step = 0; step < whole.size(); ++step) {
     DeviceGroup host = test::cpu_replicas(2);
     LoaderState state;
@@ -56,7 +77,7 @@ TEST(DeviceConversion, ContinuesFromAnyStepWhereverItWasConverted) {
       }
       state = loader.state();
     }
-    DeviceGroup devices = discrete_replicas(3);
+    DeviceGroup devices = own_memory_devices(3);
     Loader loader(dataset, devices, {.seed = 5, .start = state});
     EXPECT_EQ(digests_of(loader, devices),
               std::vector(whole.begin() + static_cast<std::ptrdiff_t>(step), whole.end()));
@@ -65,7 +86,7 @@ TEST(DeviceConversion, ContinuesFromAnyStepWhereverItWasConverted) {
 
 TEST(DeviceConversion, SendsBytesAndAllocatesOnce) {
   const Dataset dataset = images_with(pad_crop(8, 2) | flip() | normalize(kMean, kStd), 64);
-  DeviceGroup devices = discrete_replicas(1);
+  DeviceGroup devices = own_memory_devices(1);
   const auto pinned = [&](ConvertAt at) {
     const Loader loader(dataset, devices, {.prefetch = 2, .convert = at});
     return devices[0].memory_use().pinned_bytes;
@@ -96,9 +117,9 @@ TEST(DeviceConversion, BadRecordsChangeNothingElse) {
                               .batch({.global = 16});
   for (const OnError on_error : {OnError::kSkip, OnError::kSubstitute}) {
     const ErrorPolicy errors{.on_error = on_error, .most_bad = 0.9};
-    const auto expected = digests_of(dataset, 1, {.seed = 5, .threads = 1, .errors = errors});
+    const auto expected = cpu_digests_of(dataset, {.seed = 5, .threads = 1, .errors = errors});
     ASSERT_EQ(expected.size(), 4U);
-    DeviceGroup devices = discrete_replicas(2);
+    DeviceGroup devices = own_memory_devices(2);
     Loader loader(dataset, devices, {.seed = 5, .threads = 2, .convert = ConvertAt::kDevice, .errors = errors});
     EXPECT_EQ(digests_of(loader, devices), expected);
     EXPECT_GT(loader.stats().bad_records, 2U);
@@ -112,8 +133,8 @@ TEST(DeviceConversion, ACacheKeepsWhatItKept) {
                               .cache(cache)
                               .map(flip() | normalize(kMean, kStd))
                               .batch({.global = 16});
-  const auto expected = digests_of(dataset, 1, {.epochs = 2, .threads = 1});
-  DeviceGroup devices = discrete_replicas(2);
+  const auto expected = cpu_digests_of(dataset, {.epochs = 2, .threads = 1});
+  DeviceGroup devices = own_memory_devices(2);
   Loader loader(dataset, devices, {.epochs = 2, .convert = ConvertAt::kDevice});
   EXPECT_EQ(digests_of(loader, devices), expected);
   EXPECT_EQ(loader.stats().cache.records, 64U);
@@ -121,15 +142,13 @@ TEST(DeviceConversion, ACacheKeepsWhatItKept) {
 }
 
 TEST(DeviceConversion, ReplaysInHeadspace) {
-  DeviceGroup devices = discrete_replicas(1);
+  DeviceGroup devices = own_memory_devices(1);
   Loader loader(images_with(pad_crop(8, 2) | flip() | normalize(kMean, kStd)), devices,
                 {.epochs = 50, .prefetch = 1, .convert = ConvertAt::kDevice, .headspace = 2});
   std::vector<std::vector<float>> seen;
   for (int i = 0; i < 20; ++i) {
     const auto batch = loader.next();
-    batch->ready().wait();
-    const TensorView& image = batch->tensor("image");
-    seen.emplace_back(image.as<float>(), image.as<float>() + image.elements());
+    seen.push_back(test::download<float>(devices[0], *batch, "image"));
     if (i >= 2) {
       EXPECT_EQ(seen.back(), seen[seen.size() - 3]) << i;
     }
@@ -138,7 +157,7 @@ TEST(DeviceConversion, ReplaysInHeadspace) {
 }
 
 TEST(DeviceConversion, ExplainSaysWhereEachStepRunsAndWhy) {
-  DeviceGroup gpu = discrete_replicas(1), cpu = test::cpu_replicas(1);
+  DeviceGroup gpu = own_memory_devices(1), cpu = test::cpu_replicas(1);
   const Dataset dataset = images_with(cutout(3) | flip() | normalize({0.5F}, {0.5F}));
   const std::string on_gpu = dataset.explain(gpu);
   EXPECT_THAT(on_gpu, HasSubstr("cutout(3, fill=[0])\nflip(0.5)  [on the device]\n"));
@@ -152,23 +171,18 @@ TEST(DeviceConversion, ExplainSaysWhereEachStepRunsAndWhy) {
 }
 
 TEST(DeviceConversion, IsAChoiceOfTheLoader) {
-  DeviceGroup gpu = discrete_replicas(1), cpu = test::cpu_replicas(1);
-  const auto value = [](const Loader& loader) -> std::string {
-    for (const Choice& choice : loader.choices()) {
-      if (choice.what == "conversion") return choice.value;
-    }
-    return "none to make";
-  };
+  DeviceGroup gpu = own_memory_devices(1), cpu = test::cpu_replicas(1);
+  const auto value = [](const Loader& loader) { return test::value_of(loader, "conversion"); };
   const Dataset floats = images_with(normalize(kMean, kStd));
   EXPECT_EQ(value(Loader(floats, gpu)), "on the device");
   EXPECT_EQ(value(Loader(floats, gpu, {.convert = ConvertAt::kHost})), "on the host");
-  EXPECT_EQ(value(Loader(floats, cpu)), "none to make");
+  EXPECT_EQ(value(Loader(floats, cpu)), "") << "there is none to make";
 }
 
 TEST(DeviceConversion, WhatADeviceCannotDoIsTheHosts) {
-  DeviceGroup devices = discrete_replicas(2);
+  DeviceGroup devices = own_memory_devices(2);
   const auto refuses = [&](const Dataset& dataset, const char* reason) {
-    const auto expected = digests_of(dataset, 1, {.seed = 5, .threads = 1});
+    const auto expected = cpu_digests_of(dataset, {.seed = 5, .threads = 1});
     Loader loader(dataset, devices, {.seed = 5});
     EXPECT_EQ(digests_of(loader, devices), expected);
     try {
@@ -202,9 +216,9 @@ TEST(DeviceConversion, SendsNeverMoreThanTheResult) {
   const Dataset dataset = Dataset::from(noise_images(24, 40, 40))
                               .map(center_crop(8) | flip() | normalize(kMean, kStd))
                               .batch({.global = 8});
-  DeviceGroup devices = discrete_replicas(1);
+  DeviceGroup devices = own_memory_devices(1);
   EXPECT_THAT(dataset.explain(devices), HasSubstr("center_crop(8)\nflip(0.5)  [on the device]\n"));
-  const auto expected = digests_of(dataset, 1, {.seed = 5, .threads = 1});
+  const auto expected = cpu_digests_of(dataset, {.seed = 5, .threads = 1});
   Loader loader(dataset, devices, {.seed = 5});
   EXPECT_EQ(digests_of(loader, devices), expected);
 }

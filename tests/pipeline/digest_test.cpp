@@ -7,11 +7,11 @@
 namespace headrace {
 namespace {
 
-using test::cpu_replicas;
 using test::numbers;
+using test::test_devices;
 
 TEST(StreamDigest, HashesNamesTypesShapesAndRows) {
-  DeviceGroup devices = cpu_replicas(2);
+  DeviceGroup devices = test_devices(2);
   Loader loader(Dataset::from(numbers(5)).batch({.global = 4}), devices);
   StreamDigest digest(devices);
   const auto first = digest.next(loader);

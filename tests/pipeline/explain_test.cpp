@@ -200,7 +200,7 @@ TEST(Explain, StagesCountWhatWentThroughThem) {
 }
 
 TEST(Explain, CopiesAreCounted) {
-  DeviceGroup devices = test::discrete_replicas(1);
+  DeviceGroup devices = test::own_memory_devices(1);
   Loader loader(Dataset::from(noise_images(64, 32, 32)).batch({.global = 64}), devices,
                 {.epochs = kWithoutEnd, .threads = 1, .trace_spans = 64});
   const LoaderStats stats = stats_of(loader, 1, 20);

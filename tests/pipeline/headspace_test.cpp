@@ -4,30 +4,27 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/discrete_device.h"
 
 namespace headrace {
 namespace {
 
 using test::FakeSource;
 
-std::vector<std::int64_t> values_of(const Batch& batch) {
-  std::vector<std::int64_t> values(static_cast<std::size_t>(batch.examples()));
-  std::memcpy(values.data(), batch.tensor("value").data, values.size() * sizeof(std::int64_t));
-  return values;
+std::vector<std::int64_t> values_of(Device& device, const Batch& batch) {
+  return test::download_examples<std::int64_t>(device, batch, "value");
 }
 
 TEST(Headspace, ReplaysTheRingAndReadsNothingMore) {
   const auto source = std::make_shared<FakeSource>(100);
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = test::test_devices(1);
   Loader loader(Dataset::from(source).batch({.global = 10}), devices,
                 {.epochs = 1000, .threads = 2, .prefetch = 3, .headspace = 1});
   std::vector<std::vector<std::int64_t>> first;
-  for (int i = 0; i < 4; ++i) first.push_back(values_of(*loader.next()));
+  for (int i = 0; i < 4; ++i) first.push_back(values_of(devices[0], *loader.next()));
   const std::uint64_t reads = source->reads();
   for (std::size_t i = 4; i < 500; ++i) {
     const std::optional<Batch> batch = loader.next();
-    ASSERT_EQ(values_of(*batch), first[i % 4]) << i;
+    ASSERT_EQ(values_of(devices[0], *batch), first[i % 4]) << i;
     ASSERT_EQ(batch->position().sequence, i);
   }
   EXPECT_EQ(source->reads(), reads);
@@ -35,7 +32,7 @@ TEST(Headspace, ReplaysTheRingAndReadsNothingMore) {
 }
 
 TEST(Headspace, HasNoIdentity) {
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = test::test_devices(1);
   Loader loader(Dataset::from(test::numbers(10)).batch({.global = 5}), devices, {.headspace = 2});
   EXPECT_THROW(loader.state(), ConfigError);
   StreamDigest digest(devices);
@@ -43,7 +40,7 @@ TEST(Headspace, HasNoIdentity) {
 }
 
 TEST(Headspace, CopiesAgainWhereBatchesAreCopied) {
-  DeviceGroup devices = test::discrete_replicas(1);
+  DeviceGroup devices = test::own_memory_devices(1);
   Loader loader(Dataset::from(test::numbers(20)).batch({.global = 10}), devices,
                 {.epochs = 50, .threads = 1, .prefetch = 1, .headspace = 2});
   int batches = 0;

@@ -8,12 +8,12 @@
 namespace headrace {
 namespace {
 
-using test::cpu_replicas;
 using test::numbers;
+using test::test_devices;
 using ::testing::HasSubstr;
 
 Ledger run(const Dataset& dataset, int replicas, std::uint64_t epochs) {
-  DeviceGroup devices = cpu_replicas(replicas);
+  DeviceGroup devices = test_devices(replicas);
   Loader loader(dataset, devices, {.seed = 3, .epochs = epochs, .threads = 2});
   Ledger ledger;
   for (bool more = true; more;) {

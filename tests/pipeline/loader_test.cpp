@@ -8,17 +8,17 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/discrete_device.h"
 #include "headrace/tests/support/gate.h"
 
 namespace headrace {
 namespace {
 
-using test::cpu_replicas;
+using test::cpu_digests_of;
 using test::digests_of;
-using test::discrete_replicas;
 using test::noise_images;
 using test::numbers;
+using test::own_memory_devices;
+using test::test_devices;
 
 Dataset augmented(const SourcePtr& source, std::int64_t global) {
   return Dataset::from(source)
@@ -28,14 +28,13 @@ Dataset augmented(const SourcePtr& source, std::int64_t global) {
       .prefetch(2);
 }
 
-std::vector<std::int64_t> values_of(const Batch& batch) {
-  const auto* values = batch.tensor("value").as<std::int64_t>();
-  return {values, values + batch.tensor("value").shape[0]};
+std::vector<std::int64_t> values_of(Device& device, const Batch& batch) {
+  return test::download<std::int64_t>(device, batch, "value");
 }
 
 TEST(Loader, GivesTheSameBitsForAnyThreadsReplicasAndPrefetch) {
   const Dataset dataset = augmented(noise_images(211, 8, 8), 48);
-  const auto expected = digests_of(dataset, 1, {.seed = 5, .epochs = 2, .threads = 1, .prefetch = 0});
+  const auto expected = cpu_digests_of(dataset, {.seed = 5, .epochs = 2, .threads = 1, .prefetch = 0});
   ASSERT_EQ(expected.size(), 10U);
   for (int threads : {1, 2, 4}) {
     for (int replicas : {1, 2, 4, 8}) {
@@ -52,10 +51,10 @@ TEST(Loader, GivesTheSameBitsForAnyThreadsReplicasAndPrefetch) {
 
 TEST(Loader, GivesTheSameBitsThroughPinnedMemoryAndCopies) {
   const Dataset dataset = augmented(noise_images(211, 8, 8), 48);
-  const auto expected = digests_of(dataset, 1, {.seed = 5, .epochs = 2, .threads = 1});
+  const auto expected = cpu_digests_of(dataset, {.seed = 5, .epochs = 2, .threads = 1});
   for (int replicas : {1, 3}) {
     for (int prefetch : {0, 1, 4}) {
-      DeviceGroup devices = discrete_replicas(replicas);
+      DeviceGroup devices = own_memory_devices(replicas);
       {
         Loader loader(dataset, devices, {.seed = 5, .epochs = 2, .threads = 2, .prefetch = prefetch});
         EXPECT_EQ(digests_of(loader, devices), expected) << replicas << " replicas, prefetch " << prefetch;
@@ -71,12 +70,12 @@ TEST(Loader, ReadsAheadWhereTheSourceBlocks) {
   const auto source = std::make_shared<test::FakeSource>(
       40, [](std::uint64_t index) { std::this_thread::sleep_for(std::chrono::milliseconds(index % 7)); });
   const Dataset dataset = Dataset::from(source).shuffle().batch({.global = 6});
-  const auto expected = digests_of(dataset, 1, {.seed = 1, .threads = 1, .reader_threads = 1});
+  const auto expected = cpu_digests_of(dataset, {.seed = 1, .threads = 1, .reader_threads = 1});
   EXPECT_EQ(digests_of(dataset, 2, {.seed = 1, .threads = 2, .reader_threads = 8}), expected);
 }
 
 TEST(Loader, SplitsAGlobalBatchInOrderAndZeroesPadding) {
-  DeviceGroup devices = cpu_replicas(8);
+  DeviceGroup devices = test_devices(8);
   Loader loader(Dataset::from(numbers(13)).skip(1).batch({.global = 10}), devices, {.epochs = 2, .prefetch = 0});
   EXPECT_EQ(loader.local_rows(), 2);
   for (std::uint64_t sequence = 0; sequence < 4; ++sequence) {
@@ -94,7 +93,7 @@ TEST(Loader, SplitsAGlobalBatchInOrderAndZeroesPadding) {
       EXPECT_EQ(at.first_row, row);
       EXPECT_EQ(at.last_of_epoch, sequence % 2 == 1);
       EXPECT_EQ(batch->tensor("value").shape, (Shape{2}));
-      const auto values = values_of(*batch);
+      const auto values = values_of(devices[r], *batch);
       for (std::int64_t i = 0; i < 2; ++i) {
         EXPECT_EQ(values[static_cast<std::size_t>(i)], i < batch->examples() ? expected + i : 0);
       }
@@ -108,7 +107,7 @@ TEST(Loader, SplitsAGlobalBatchInOrderAndZeroesPadding) {
 }
 
 TEST(Loader, GivesReplicasNothingWhereThereAreMoreThanExamples) {
-  DeviceGroup devices = cpu_replicas(8);
+  DeviceGroup devices = test_devices(8);
   Loader loader(Dataset::from(numbers(3)).batch({.global = 10}), devices);
   EXPECT_EQ(loader.steps_per_epoch(), 1U);
   std::int64_t sum = 0;
@@ -117,7 +116,7 @@ TEST(Loader, GivesReplicasNothingWhereThereAreMoreThanExamples) {
 }
 
 TEST(Loader, EndsAtOnceWhereThereIsNothing) {
-  DeviceGroup devices = cpu_replicas(2);
+  DeviceGroup devices = test_devices(2);
   EXPECT_FALSE(Loader(Dataset::from(numbers(0)).shuffle().batch({.global = 4}), devices).next(1));
   EXPECT_FALSE(Loader(Dataset::from(numbers(5)).batch({.global = 4}), devices, {.epochs = 0}).next(0));
   const Dataset dropped = Dataset::from(numbers(3)).batch({.global = 4, .remainder = Remainder::kDrop});
@@ -125,7 +124,7 @@ TEST(Loader, EndsAtOnceWhereThereIsNothing) {
 }
 
 TEST(Loader, PointsIntoItsSlotsOnHostMemory) {
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test::cpu_replicas(1);
   Loader loader(Dataset::from(numbers(40)).batch({.global = 4}), devices, {.prefetch = 1});
   std::set<const void*> places;
   while (const auto batch = loader.next()) {
@@ -137,7 +136,7 @@ TEST(Loader, PointsIntoItsSlotsOnHostMemory) {
 
 TEST(Loader, RefillsOnlyAfterTheConsumersStream) {
   for (const bool copied : {false, true}) {
-    DeviceGroup devices = copied ? discrete_replicas(1) : cpu_replicas(1);
+    DeviceGroup devices = copied ? own_memory_devices(1) : test::cpu_replicas(1);
     Loader loader(Dataset::from(numbers(8)).batch({.global = 4}), devices,
                   {.prefetch = 0, .stall_timeout_seconds = copied ? 60 : 1.0});
     const auto stream = devices[0].create_stream();
@@ -145,8 +144,9 @@ TEST(Loader, RefillsOnlyAfterTheConsumersStream) {
     auto batch = loader.next();
     stream->wait(batch->ready());
     stream->call(gate.blocker());
-    std::vector<std::int64_t> seen(4);
-    stream->copy(seen.data(), batch->tensor("value").data, 4 * sizeof(std::int64_t));
+    // Pinned: a copy to other host memory would wait for the gate.
+    const Buffer seen = devices[0].allocate_pinned(4 * sizeof(std::int64_t));
+    stream->copy(seen.data(), batch->tensor("value").data, seen.size());
     batch->release(*stream);
     if (copied) {
       // Assembly goes on in pinned memory; the copy waits on the device.
@@ -156,20 +156,21 @@ TEST(Loader, RefillsOnlyAfterTheConsumersStream) {
       EXPECT_FALSE(second->ready().ready());
       gate.open();
       second->ready().wait();
-      EXPECT_EQ(values_of(*second), (std::vector<std::int64_t>{4, 5, 6, 7}));
+      EXPECT_EQ(values_of(devices[0], *second), (std::vector<std::int64_t>{4, 5, 6, 7}));
     } else {
       EXPECT_THROW(loader.next(), Error);
       gate.open();
       stream->synchronize();
-      EXPECT_EQ(values_of(*loader.next()), (std::vector<std::int64_t>{4, 5, 6, 7}));
+      EXPECT_EQ(values_of(devices[0], *loader.next()), (std::vector<std::int64_t>{4, 5, 6, 7}));
     }
     stream->synchronize();
-    EXPECT_EQ(seen, (std::vector<std::int64_t>{0, 1, 2, 3}));
+    const auto* values = reinterpret_cast<const std::int64_t*>(seen.data());
+    EXPECT_EQ(std::vector(values, values + 4), (std::vector<std::int64_t>{0, 1, 2, 3}));
   }
 }
 
 TEST(Loader, ServesReplicasFromTheirOwnThreads) {
-  DeviceGroup devices = cpu_replicas(4);
+  DeviceGroup devices = test_devices(4);
   Loader loader(Dataset::from(numbers(1000)).shuffle().batch({.global = 32}), devices,
                 {.epochs = 5, .threads = 2});
   std::atomic<std::int64_t> sum{0};
@@ -177,7 +178,7 @@ TEST(Loader, ServesReplicasFromTheirOwnThreads) {
   for (int r = 0; r < 4; ++r) {
     threads.emplace_back([&, r] {
       while (const auto batch = loader.next(r)) {
-        const auto values = values_of(*batch);
+        const auto values = values_of(devices[r], *batch);
         for (std::int64_t i = 0; i < batch->examples(); ++i) sum += values[static_cast<std::size_t>(i)];
       }
     });
@@ -190,7 +191,7 @@ TEST(Loader, ServesReplicasFromTheirOwnThreads) {
 }
 
 TEST(Loader, CountsWhatItDoes) {
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   const auto source = std::make_shared<test::FakeSource>(
       20, [](std::uint64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(2)); });
   Loader loader(Dataset::from(source).batch({.global = 5}), devices, {.threads = 1, .reader_threads = 1});
@@ -216,12 +217,12 @@ TEST(Loader, RunsUserFunctionsDeterministically) {
   };
   const Dataset dataset =
       Dataset::from(noise_images(60, 8, 8)).shuffle().map(flip() | user_map(map)).batch({.global = 16});
-  const auto expected = digests_of(dataset, 1, {.seed = 1, .epochs = 2, .threads = 1});
+  const auto expected = cpu_digests_of(dataset, {.seed = 1, .epochs = 2, .threads = 1});
   EXPECT_EQ(digests_of(dataset, 4, {.seed = 1, .epochs = 2, .threads = 4}), expected);
 }
 
 TEST(Loader, RefusesWrongOptions) {
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   const Dataset dataset = Dataset::from(numbers(10)).batch({.global = 4});
   EXPECT_THROW(Loader(Dataset::from(numbers(10)), devices), ConfigError);
   EXPECT_THROW(Loader(dataset, devices, {.threads = -1}), ConfigError);

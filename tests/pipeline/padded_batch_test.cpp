@@ -38,26 +38,26 @@ TEST(PaddedBatch, PadsToTheLongestAndSaysTheLengths) {
   ASSERT_EQ(dataset.fields().size(), 3U);
   EXPECT_EQ(dataset.fields()[1].shape, (Shape{4, 2}));
   EXPECT_EQ(dataset.fields()[2].name, "tokens_length");
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = test::test_devices(1);
   Loader loader(dataset, devices, {.threads = 1});
   loader.next();
   const auto batch = loader.next();
-  const auto* lengths = batch->tensor("tokens_length").as<std::int64_t>();
-  EXPECT_THAT(std::vector(lengths, lengths + 4), ElementsAre(4, 0, 1, 2));
-  const auto* tokens = batch->tensor("tokens").as<std::int32_t>();
-  EXPECT_THAT(std::vector(tokens, tokens + 32), ElementsAre(4, 4, 4, 4, 4, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 6, 6,
-                                                            0, 0, 0, 0, 0, 0, 7, 7, 7, 7, 0, 0, 0, 0));
+  EXPECT_THAT(test::download<std::int64_t>(devices[0], *batch, "tokens_length"), ElementsAre(4, 0, 1, 2));
+  EXPECT_THAT(
+      test::download<std::int32_t>(devices[0], *batch, "tokens"),
+      ElementsAre(4, 4, 4, 4, 4, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 6, 6, 0, 0, 0, 0, 0, 0, 7, 7, 7, 7, 0, 0, 0, 0));
 }
 
 TEST(PaddedBatch, PadsToAGivenLengthWithAGivenByte) {
   const Dataset dataset = sequences(3).skip(1).padded_batch(
       {.global = 2, .pad = {{.field = "tokens", .length = 6, .value = std::byte{0xFF}}}});
   EXPECT_EQ(dataset.fields()[1].shape, (Shape{6, 2}));
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = test::test_devices(1);
   Loader loader(dataset, devices, {.threads = 1});
   const auto batch = loader.next();
-  const auto* tokens = batch->tensor("tokens").as<std::int32_t>();
-  EXPECT_THAT(std::vector(tokens, tokens + 12), ElementsAre(1, 1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
+  std::vector<std::int32_t> tokens = test::download<std::int32_t>(devices[0], *batch, "tokens");
+  tokens.resize(12);  // of the first record
+  EXPECT_THAT(tokens, ElementsAre(1, 1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
 }
 
 TEST(PaddedBatch, IsOneStream) {
@@ -66,7 +66,7 @@ TEST(PaddedBatch, IsOneStream) {
 }
 
 TEST(PaddedBatch, RefusesALongerRecordByName) {
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = test::test_devices(1);
   Loader loader(sequences(8).padded_batch({.global = 8, .pad = {{.field = "tokens", .length = 3}}}), devices);
   const std::string error = error_of([&] { loader.next(); });
   EXPECT_THAT(error, HasSubstr("4 entries, more than the 3"));

@@ -18,7 +18,7 @@ void expect_runs(const std::string& name, const PipelineOptions& options) {
   const Dataset dataset = make_pipeline(name, options);
   std::vector<BatchDigest> digests[2];
   for (int i : {0, 1}) {
-    DeviceGroup devices = test::cpu_replicas(1 + 2 * i);
+    DeviceGroup devices = test::test_devices(1 + 2 * i);
     Loader loader(dataset, devices, {.seed = 1});
     StreamDigest digest(devices);
     for (int batch = 0; batch < 2; ++batch) digests[i].push_back(digest.next(loader).value());

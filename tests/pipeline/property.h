@@ -12,7 +12,7 @@ namespace headrace::test {
 
 // Threads {1, 2, 4} x replicas {1, 2, 3} x prefetch {0, 2}, and continued from every step.
 inline void expect_one_stream(const Dataset& dataset, std::uint64_t epochs = 2) {
-  const auto whole = digests_of(dataset, 1, {.seed = 4, .epochs = epochs, .threads = 1, .prefetch = 0});
+  const auto whole = cpu_digests_of(dataset, {.seed = 4, .epochs = epochs, .threads = 1, .prefetch = 0});
   ASSERT_EQ(whole.size(), dataset.steps_per_epoch() * epochs);
   ASSERT_GT(whole.size(), 2U);
   for (const int threads : {1, 2, 4}) {
@@ -26,7 +26,7 @@ inline void expect_one_stream(const Dataset& dataset, std::uint64_t epochs = 2) 
     }
   }
   const std::uint64_t fingerprint = [&] {
-    DeviceGroup devices = cpu_replicas(1);
+    DeviceGroup devices = test_devices(1);
     return Loader(dataset, devices, {.seed = 4, .epochs = epochs}).state().fingerprint;
   }();
   for (std::size_t step = 0; step <= whole.size(); ++step) {
@@ -45,21 +45,20 @@ inline void expect_one_stream(const Dataset& dataset, std::uint64_t epochs = 2) 
 // The first field, i64, of every example of one epoch after another.
 inline std::vector<std::vector<std::int64_t>> values_of(const Dataset& dataset, std::uint64_t epochs = 1,
                                                         std::uint64_t seed = 4) {
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(dataset, devices, {.seed = seed, .epochs = epochs, .threads = 1});
   std::vector<std::vector<std::int64_t>> all(epochs);
   while (const auto batch = loader.next()) {
-    batch->ready().wait();
-    const auto* values = batch->tensors()[0].as<std::int64_t>();
+    const auto values = download_examples<std::int64_t>(devices[0], *batch, batch->fields()[0].name);
     auto& of_epoch = all[batch->position().epoch];
-    of_epoch.insert(of_epoch.end(), values, values + batch->examples());
+    of_epoch.insert(of_epoch.end(), values.begin(), values.end());
   }
   return all;
 }
 
 // What an epoch holds, as the ledger proves it for two epochs.
 inline void expect_contents(const Dataset& dataset, const EpochContents& contents, int replicas = 2) {
-  DeviceGroup devices = cpu_replicas(replicas);
+  DeviceGroup devices = test_devices(replicas);
   Loader loader(dataset, devices, {.seed = 3, .epochs = 2, .threads = 2});
   Ledger ledger;
   for (bool more = true; more;) {

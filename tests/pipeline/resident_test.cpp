@@ -10,18 +10,19 @@
 #include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/discrete_device.h"
 #include "headrace/tests/support/failing_device.h"
-#include "headrace/tests/support/twin_input_kernels.h"
+#include "headrace/tests/support/twin_kernels.h"
 
 namespace headrace {
 namespace {
 
+using test::cpu_digests_of;
 using test::devices_of;
 using test::digests_of;
-using test::discrete_replicas;
 using test::images_with;
 using test::kMean;
 using test::kStd;
 using test::noise_images;
+using test::own_memory_devices;
 using ::testing::HasSubstr;
 
 constexpr std::uint64_t kRecords = 211, kSampleBytes = 9 * 12 * 3;
@@ -50,12 +51,12 @@ TEST(Resident, GivesTheSameBitsForAnyReplicasThreadsAndPrefetch) {
   int resident = 0;
   for (const Operations& operations : test::convertible()) {
     const Dataset dataset = images_with(operations);
-    const auto expected = digests_of(dataset, 1, {.seed = 5, .epochs = 3, .threads = 1, .prefetch = 0});
+    const auto expected = cpu_digests_of(dataset, {.seed = 5, .epochs = 3, .threads = 1, .prefetch = 0});
     ASSERT_EQ(expected.size(), 15U);
     for (const int replicas : {1, 2, 3}) {
       for (const int threads : {1, 4}) {
         for (const int prefetch : {0, 3}) {
-          DeviceGroup devices = discrete_replicas(replicas);
+          DeviceGroup devices = own_memory_devices(replicas);
           Loader loader(dataset, devices, {.seed = 5, .epochs = 3, .threads = threads, .prefetch = prefetch});
           EXPECT_EQ(digests_of(loader, devices), expected)
               << dataset.explain() << replicas << " replicas, " << threads << " threads, prefetch " << prefetch;
@@ -73,16 +74,16 @@ TEST(Resident, TheGpusKernelGivesTheSameBits) {
   for (const ImageLayout layout : {ImageLayout::kChannelsLast, ImageLayout::kChannelsFirst}) {
     const Dataset dataset =
         images_with(pad_crop(9, 4, Padding::kReflect) | flip() | normalize(kMean, kStd) | to_layout(layout));
-    DeviceGroup devices = devices_of<test::TwinInputDevice>(1);
+    DeviceGroup devices = test::twin_devices(1);
     Loader loader(dataset, devices, {.seed = 5, .epochs = 2, .resident = Residency::kAlways});
-    EXPECT_EQ(digests_of(loader, devices), digests_of(dataset, 1, {.seed = 5, .epochs = 2}));
+    EXPECT_EQ(digests_of(loader, devices), cpu_digests_of(dataset, {.seed = 5, .epochs = 2}));
   }
 }
 
 TEST(Resident, ContinuesFromAnyStep) {
-  const auto whole = digests_of(moved(), 1, {.seed = 5, .epochs = 3, .threads = 1});
+  const auto whole = cpu_digests_of(moved(), {.seed = 5, .epochs = 3, .threads = 1});
   for (std::size_t step = 0; step < whole.size(); step += 2) {
-    DeviceGroup before = discrete_replicas(2), devices = discrete_replicas(3);
+    DeviceGroup before = own_memory_devices(2), devices = own_memory_devices(3);
     LoaderState state;
     {
       Loader loader(moved(), before, {.seed = 5, .epochs = 3});
@@ -103,9 +104,9 @@ TEST(Resident, AnyOrderOfRecords) {
   const Dataset all = Dataset::from(noise_images(60, 9, 12));
   for (const Dataset& indices : {all.repeat(3).shuffle(), all.shuffle().take(25), all.skip(7).shard(3, 1)}) {
     const Dataset dataset = indices.map(operations).batch({.global = 16});
-    DeviceGroup devices = discrete_replicas(2);
+    DeviceGroup devices = own_memory_devices(2);
     Loader loader(dataset, devices, {.epochs = 4, .resident = Residency::kAlways});
-    EXPECT_EQ(digests_of(loader, devices), digests_of(dataset, 1, {.epochs = 4}));
+    EXPECT_EQ(digests_of(loader, devices), cpu_digests_of(dataset, {.epochs = 4}));
   }
 }
 
@@ -117,9 +118,9 @@ TEST(Resident, ReadsEachRecordAboutOnce) {
                               .shuffle()
                               .map(center_crop(24) | pad_crop(24, 2) | flip() | normalize(kMean, kStd))
                               .batch({.global = 8});
-  const auto expected = digests_of(dataset, 1, {.epochs = 5});
+  const auto expected = cpu_digests_of(dataset, {.epochs = 5});
   const std::uint64_t before = source->reads();
-  DeviceGroup devices = discrete_replicas(2);
+  DeviceGroup devices = own_memory_devices(2);
   constexpr int kPrefetch = 1;
   Loader loader(dataset, devices, {.epochs = 5, .prefetch = kPrefetch});
   EXPECT_EQ(digests_of(loader, devices), expected);
@@ -138,10 +139,10 @@ TEST(Resident, KeepsDecodedImages) {
     const Dataset dataset = decoded.shuffle()
                                 .map(pad_crop(16, 2, Padding::kReflect) | flip() | normalize(kMean, kStd))
                                 .batch({.global = 16});
-    DeviceGroup devices = discrete_replicas(2);
+    DeviceGroup devices = own_memory_devices(2);
     Loader loader(dataset, devices, {.seed = 5, .epochs = 3});
     EXPECT_EQ(kept(loader).value, "kept on the device");
-    EXPECT_EQ(digests_of(loader, devices), digests_of(dataset, 1, {.seed = 5, .epochs = 3}));
+    EXPECT_EQ(digests_of(loader, devices), cpu_digests_of(dataset, {.seed = 5, .epochs = 3}));
     EXPECT_EQ(loader.stats().kept_bytes, 40U * 16 * 20 * 3);
   }
 }
@@ -162,8 +163,8 @@ TEST(Resident, BadRecordsAreBadInEveryEpoch) {
           .batch({.global = 16});
     };
     const ErrorPolicy errors{.on_error = on_error, .most_bad = 0.9};
-    const auto expected = digests_of(dataset(), 1, {.seed = 5, .epochs = 3, .threads = 1, .errors = errors});
-    DeviceGroup devices = discrete_replicas(2);
+    const auto expected = cpu_digests_of(dataset(), {.seed = 5, .epochs = 3, .threads = 1, .errors = errors});
+    DeviceGroup devices = own_memory_devices(2);
     Loader loader(dataset(), devices,
                   {.seed = 5, .epochs = 3, .threads = 2, .resident = Residency::kAlways, .errors = errors});
     EXPECT_EQ(digests_of(loader, devices), expected);
@@ -172,15 +173,12 @@ TEST(Resident, BadRecordsAreBadInEveryEpoch) {
 }
 
 TEST(Resident, ReplaysInHeadspace) {
-  DeviceGroup devices = discrete_replicas(1);
+  DeviceGroup devices = own_memory_devices(1);
   Loader loader(moved(), devices, {.epochs = 50, .prefetch = 1, .headspace = 2});
   std::vector<std::vector<float>> seen;
   for (int i = 0; i < 20; ++i) {
     const auto batch = loader.next();
-    batch->ready().wait();
-    const TensorView& image = batch->tensor("image");
-    seen.emplace_back(image.as<float>(),
-                      image.as<float>() + batch->examples() * image.shape.without_front().elements());
+    seen.push_back(test::download_examples<float>(devices[0], *batch, "image"));
     if (i >= 2) {
       EXPECT_EQ(seen.back(), seen[seen.size() - 3]) << i;
     }
@@ -188,7 +186,7 @@ TEST(Resident, ReplaysInHeadspace) {
 }
 
 TEST(Resident, AllocatesOnceAndGivesEverythingBack) {
-  DeviceGroup devices = discrete_replicas(1);
+  DeviceGroup devices = own_memory_devices(1);
   const auto device_bytes = [&](Residency resident) {
     const Loader loader(moved(), devices, {.epochs = 3, .prefetch = 1, .resident = resident});
     return devices[0].memory_use().device_bytes;
@@ -229,7 +227,7 @@ TEST(Resident, ALostDeviceEndsTheStreamWithNothingLeft) {
 }
 
 TEST(Resident, SaysWhyOrWhyNot) {
-  DeviceGroup gpu = discrete_replicas(1), cpu = test::cpu_replicas(1);
+  DeviceGroup gpu = own_memory_devices(1), cpu = test::cpu_replicas(1);
   const auto reason = [&](const Dataset& dataset, LoaderOptions options) {
     const Choice choice = kept(Loader(dataset, gpu, options));
     return choice.value + ": " + choice.reason;

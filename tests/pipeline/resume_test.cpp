@@ -10,9 +10,10 @@
 namespace headrace {
 namespace {
 
-using test::cpu_replicas;
+using test::cpu_digests_of;
 using test::digests_of;
 using test::noise_images;
+using test::test_devices;
 
 Dataset dataset() {
   return Dataset::from(noise_images(53, 8, 8))
@@ -24,11 +25,11 @@ Dataset dataset() {
 
 TEST(Resume, ContinuesAtEveryStepWithAnyReplicasAndThreads) {
   constexpr std::uint64_t kEpochs = 3;
-  const auto whole = digests_of(dataset(), 1, {.seed = 4, .epochs = kEpochs, .threads = 1});
+  const auto whole = cpu_digests_of(dataset(), {.seed = 4, .epochs = kEpochs, .threads = 1});
   ASSERT_EQ(whole.size(), 33U);
   const int replicas[] = {1, 2, 4, 8};
   for (std::size_t step = 0; step <= whole.size(); ++step) {
-    DeviceGroup devices = cpu_replicas(replicas[step % 4]);
+    DeviceGroup devices = test_devices(replicas[step % 4]);
     Loader first(dataset(), devices, {.seed = 4, .epochs = kEpochs, .threads = 2});
     StreamDigest digest(devices);
     for (std::size_t i = 0; i < step; ++i) EXPECT_EQ(digest.next(first), whole[i]);
@@ -58,7 +59,7 @@ TEST(Resume, ContinuesAtEveryStepOfJpegsWhateverTheirCacheHolds) {
         .map(random_resized_crop({.size = 16}) | flip() | normalize({0.5F}, {0.25F}))
         .batch({.global = 7});
   };
-  const auto whole = digests_of(stream(nullptr), 1, {.seed = 4, .epochs = 2, .threads = 1});
+  const auto whole = cpu_digests_of(stream(nullptr), {.seed = 4, .epochs = 2, .threads = 1});
   ASSERT_EQ(whole.size(), 8U);
   const std::shared_ptr<SampleCache> full = memory();
   digests_of(stream(full), 1, {.seed = 4});
@@ -67,7 +68,7 @@ TEST(Resume, ContinuesAtEveryStepOfJpegsWhateverTheirCacheHolds) {
     const auto on_disk = disk(folder / std::to_string(step / 3));  // found empty, then full
     for (const std::shared_ptr<SampleCache>& cache :
          std::vector<std::shared_ptr<SampleCache>>{nullptr, memory(), part, full, on_disk}) {
-      DeviceGroup devices = cpu_replicas(1 + static_cast<int>(step % 3));
+      DeviceGroup devices = test_devices(1 + static_cast<int>(step % 3));
       const LoaderOptions options{.seed = 4, .epochs = 2, .threads = 1 + static_cast<int>(step % 2)};
       Loader first(stream(cache), devices, options);
       StreamDigest digest(devices);
@@ -84,7 +85,7 @@ TEST(Resume, ContinuesAtEveryStepOfJpegsWhateverTheirCacheHolds) {
 }
 
 TEST(Resume, CountsOnlyWhatEveryReplicaTook) {
-  DeviceGroup devices = cpu_replicas(3);
+  DeviceGroup devices = test_devices(3);
   Loader loader(dataset(), devices, {.seed = 4, .prefetch = 4});
   EXPECT_EQ(loader.state().sequence, 0U);
   loader.next(0);
@@ -96,7 +97,7 @@ TEST(Resume, CountsOnlyWhatEveryReplicaTook) {
 }
 
 TEST(Resume, RefusesAnotherStream) {
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   const LoaderState state = Loader(dataset(), devices, {.seed = 4}).state();
   EXPECT_THROW(Loader(dataset(), devices, {.seed = 5, .start = state}), ConfigError);
   EXPECT_THROW(Loader(dataset().prefetch(1), devices, {.seed = 4, .start = LoaderState{}}), ConfigError);

@@ -5,10 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "headrace/devices/registry.h"
 #include "headrace/pipeline/digest.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/tests/support/device_memory.h"
+#include "headrace/tests/support/test_devices.h"
 
 namespace headrace::test {
 
@@ -41,8 +42,14 @@ inline SourcePtr noise_images(std::uint64_t count, std::int64_t height, std::int
        Array{.field = {.name = "label", .dtype = DType::kI64, .shape = {}}, .bytes = std::move(labels)}});
 }
 
-inline DeviceGroup cpu_replicas(int count) {
-  return open_devices("cpu:" + std::to_string(count), DeviceNeed::kMemory);
+inline DeviceGroup cpu_replicas(int count) { return devices_of_kind("cpu", count); }
+
+// The loader's choice of `what`; empty where there is none to make.
+inline std::string value_of(const Loader& loader, const std::string& what) {
+  for (const Choice& choice : loader.choices()) {
+    if (choice.what == what) return choice.value;
+  }
+  return {};
 }
 
 // The digests of all batches from the loader's position to its end.
@@ -53,8 +60,16 @@ inline std::vector<BatchDigest> digests_of(Loader& loader, DeviceGroup& devices)
   return all;
 }
 
+// On the test devices.
 inline std::vector<BatchDigest> digests_of(const Dataset& dataset, int replicas, const LoaderOptions& options) {
-  DeviceGroup devices = cpu_replicas(replicas);
+  DeviceGroup devices = test_devices(replicas);
+  Loader loader(dataset, devices, options);
+  return digests_of(loader, devices);
+}
+
+// What every device's are compared with: those of one CPU replica.
+inline std::vector<BatchDigest> cpu_digests_of(const Dataset& dataset, const LoaderOptions& options) {
+  DeviceGroup devices = cpu_replicas(1);
   Loader loader(dataset, devices, options);
   return digests_of(loader, devices);
 }

@@ -1,4 +1,5 @@
 // What the engine chooses for itself, and the budgets it chooses within: the stream is the same whatever it does.
+// Choices and budgets are looked at on CPU replicas, where nothing but the host's work and memory is among them.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -12,11 +13,13 @@
 namespace headrace {
 namespace {
 
+using test::cpu_digests_of;
 using test::cpu_replicas;
 using test::digests_of;
 using test::noise_images;
 using test::numbers;
 using test::undisturbed;
+using test::value_of;
 using ::testing::HasSubstr;
 
 constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;
@@ -26,13 +29,6 @@ Dataset augmented(std::int64_t global = 64) {
       .shuffle()
       .map(pad_crop(16, 2) | flip() | normalize({0.5F}, {0.25F}))
       .batch({.global = global});
-}
-
-std::string value_of(const Loader& loader, const std::string& what) {
-  for (const Choice& choice : loader.choices()) {
-    if (choice.what == what) return choice.value;
-  }
-  return {};
 }
 
 TEST(Tuning, SettlesAndSaysWhy) {
@@ -61,7 +57,7 @@ TEST(Tuning, LeavesThreadsIdleForASlowConsumer) {
 TEST(Tuning, DoesNotTouchTheStream) {
   const auto source = noise_images(3000, 8, 8);
   const Dataset dataset = Dataset::from(source).shuffle().map(flip()).batch({.global = 10});
-  const auto expected = digests_of(dataset, 1, {.seed = 3, .epochs = 20, .threads = 1});
+  const auto expected = cpu_digests_of(dataset, {.seed = 3, .epochs = 20, .threads = 1});
   for (const int replicas : {1, 2}) {
     EXPECT_EQ(digests_of(dataset, replicas, {.seed = 3, .epochs = 20, .cpu_budget = 4}), expected);
   }
@@ -78,7 +74,7 @@ TEST(Tuning, KeepsToTheNumberAskedFor) {
 TEST(Budgets, AShortOneMakesThePrefetchShallower) {
   DeviceGroup devices = cpu_replicas(2);
   const Dataset dataset = augmented();
-  const auto expected = digests_of(dataset, 2, {.seed = 1, .epochs = 2, .threads = 2, .prefetch = 8});
+  const auto expected = cpu_digests_of(dataset, {.seed = 1, .epochs = 2, .threads = 2, .prefetch = 8});
   std::uint64_t most = 0;
   {
     Loader loader(dataset, devices, {.seed = 1, .threads = 2, .prefetch = 8});

@@ -5,23 +5,24 @@
 #include <cstring>
 #include <memory>
 #include <utility>
-#include <vector>
 
-#include "headrace/devices/device_group.h"
-#include "headrace/tests/support/devices_of.h"
+#include "headrace/devices/cpu/cpu_device.h"
+#include "headrace/devices/cpu/cpu_stream.h"
 
 namespace headrace::test {
 
 // Tests derive from it what differs in one thing more.
 class DiscreteDevice : public Device {
  public:
-  explicit DiscreteDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)), info_(inner_->info()) {
+  // `inner` is a CPU replica.
+  explicit DiscreteDevice(std::unique_ptr<Device> inner)
+      : inner_(std::move(inner)), info_(inner_->info()), threads_(dynamic_cast<CpuDevice&>(*inner_).threads()) {
     info_.host_memory = false;
   }
 
   const DeviceInfo& info() const noexcept override { return info_; }
   MemoryUse memory_use() const noexcept override { return inner_->memory_use(); }
-  std::unique_ptr<Stream> create_stream() override { return inner_->create_stream(); }
+  std::unique_ptr<Stream> create_stream() override { return std::make_unique<CpuStream>(*this, threads_); }
   std::unique_ptr<Event> create_event() override { return inner_->create_event(); }
   std::unique_ptr<Event> create_timed_event() override { return inner_->create_timed_event(); }
   // Filled with a pattern, so that bytes which were never copied show.
@@ -43,8 +44,7 @@ class DiscreteDevice : public Device {
  private:
   std::unique_ptr<Device> inner_;
   DeviceInfo info_;
+  int threads_;
 };
-
-inline DeviceGroup discrete_replicas(int count) { return devices_of<DiscreteDevice>(count); }
 
 }  // namespace headrace::test

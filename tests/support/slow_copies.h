@@ -8,8 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include "headrace/devices/cpu/cpu_device.h"
-#include "headrace/devices/cpu/cpu_stream.h"
 #include "headrace/tests/support/discrete_device.h"
 #include "headrace/tests/support/stream_decorator.h"
 
@@ -31,21 +29,18 @@ class SlowStream final : public StreamDecorator {
 
 class SlowBusDevice final : public DiscreteDevice {
  public:
-  // `inner` is a CPU replica.
-  explicit SlowBusDevice(std::unique_ptr<Device> inner)
-      : DiscreteDevice(std::move(inner)), threads_(dynamic_cast<CpuDevice&>(this->inner()).threads()) {}
+  using DiscreteDevice::DiscreteDevice;
 
   // Of each copy of the streams opened from now on. Kernels and collectives need streams that were opened before.
   void slow_down(std::chrono::microseconds delay) { delay_us_ = delay.count(); }
 
   std::unique_ptr<Stream> create_stream() override {
-    auto stream = std::make_unique<CpuStream>(*this, threads_);
+    auto stream = DiscreteDevice::create_stream();
     if (delay_us_ == 0) return stream;
     return std::make_unique<SlowStream>(std::move(stream), std::chrono::microseconds(delay_us_));
   }
 
  private:
-  int threads_;
   std::atomic<std::int64_t> delay_us_{0};
 };
 

@@ -2,12 +2,8 @@
 // (devices/cuda/window_work.h), so that its logic is tested without a GPU.
 #pragma once
 
-#include <memory>
-#include <utility>
-
 #include "headrace/devices/cuda/window_work.h"
 #include "headrace/devices/input_kernels.h"
-#include "headrace/tests/support/discrete_device.h"
 
 namespace headrace::test {
 
@@ -25,16 +21,6 @@ class TwinInputKernels final : public InputKernels {
       }
     });
   }
-};
-
-// A device with memory of its own whose input kernels are the GPU's.
-class TwinInputDevice final : public DiscreteDevice {
- public:
-  using DiscreteDevice::DiscreteDevice;
-  InputKernels* input_kernels() noexcept override { return &kernels_; }
-
- private:
-  TwinInputKernels kernels_;
 };
 
 }  // namespace headrace::test

@@ -12,7 +12,9 @@
 #include "headrace/devices/cpu/cpu_stream.h"
 #include "headrace/devices/device_group.h"
 #include "headrace/devices/kernels.h"
+#include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/discrete_device.h"
+#include "headrace/tests/support/twin_input_kernels.h"
 
 namespace headrace::test {
 
@@ -93,16 +95,18 @@ class TwinKernels : public Kernels {
   std::deque<Buffer> outgrown_;  // captured work may refer to them
 };
 
-// A CPU replica that computes as a GPU would.
+// A CPU replica that computes and converts as a GPU would.
 class TwinDevice : public DiscreteDevice {
  public:
   explicit TwinDevice(std::unique_ptr<Device> inner) : DiscreteDevice(std::move(inner)), kernels_(this->inner()) {}
 
   std::unique_ptr<Stream> create_stream() override { return std::make_unique<CpuStream>(*this, 1); }
   Kernels* kernels() noexcept override { return &kernels_; }
+  InputKernels* input_kernels() noexcept override { return &input_kernels_; }
 
  private:
   TwinKernels kernels_;
+  TwinInputKernels input_kernels_;
 };
 
 inline DeviceGroup twin_devices(int replicas) { return devices_of<TwinDevice>(replicas); }

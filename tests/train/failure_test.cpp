@@ -5,8 +5,6 @@
 #include <limits>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/support/devices_of.h"
-#include "headrace/tests/support/slow_copies.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/engine/model_state.h"
@@ -44,7 +42,7 @@ TEST_P(FailureTest, AFailingReplicaEndsTheRunWithItsNameAndStep) {
     } catch (const DeviceError& error) {
       EXPECT_THAT(error.what(), AllOf(HasSubstr("replica " + std::to_string(victim)), HasSubstr("step 1"),
                                       HasSubstr("a bit flipped")));
-      EXPECT_EQ(error.device(), "cpu:" + std::to_string(victim));
+      EXPECT_EQ(error.device(), training.devices[victim].info().name);
     }
     EXPECT_THROW(trainer.step(), Error) << "a failed trainer stays failed";
   }
@@ -114,9 +112,9 @@ TEST(NotFinite, AParameterIsNamedAtTheEndOfTheEpoch) {
 // Of parameters and of state, wherever the memory is; what is finite is passed over, whatever its size.
 TEST(NotFinite, EveryVariableIsLookedAt) {
   for (const bool own_memory : {false, true}) {
-    DeviceGroup devices = own_memory ? test::devices_of<test::SlowBusDevice>(1) : open_devices("cpu:1");
-    Strategy strategy(devices, {.announce = Announce::kNo});
-    Model model = test::compiled(strategy, test::norm_cnn);
+    Training training(own_memory ? test::own_memory_devices(1, "discrete", DeviceNeed::kKernels)
+                                 : test::test_devices(1, DeviceNeed::kKernels));
+    Model model = test::compiled(training.strategy, test::norm_cnn);
     MirroredVariables& variables = model.state().variables;
     for (const std::string& name : model.variable_names()) {
       const std::vector<float> before = model.read_variable(name);
@@ -145,13 +143,14 @@ TEST(Mirrored, ACopyThatDiffersIsNamed) {
   Training training(3);
   Model model = test::compiled(training.strategy, test::norm_cnn);
   model.check_mirrored();
-  model.variable("batch_norm/gamma", 1).as<float>()[2] += 1e-6F;
-  model.variable("dense/bias", 2).as<float>()[0] += 1.0F;
+  test::disturb(model, training.strategy, "batch_norm/gamma", 1, 2, 1e-6F);
+  test::disturb(model, training.strategy, "dense/bias", 2, 0, 1.0F);
   try {
     model.check_mirrored();
     FAIL();
   } catch (const DeviceError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("'batch_norm/gamma'"), HasSubstr("0 and 1"), HasSubstr("cpu:1")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("'batch_norm/gamma'"), HasSubstr("0 and 1"),
+                                    HasSubstr(training.devices[1].info().name)));
   }
 }
 
@@ -160,8 +159,8 @@ TEST(Mirrored, TheFitFindsAFaultyReplicaAtTheNextCheck) {
   Model model = test::compiled(training.strategy, test::small_mlp);
   const Dataset data = test::blobs(64).batch({.global = 8});
   EXPECT_EQ(model.fit(data, {.verbose = 0, .mirror_check_every = 3}).epochs(), 1U);
-  const Callback fault{.on_epoch_end = [](const EpochReport&, FitControl& control) {
-    control.model().variable("dense_1/bias", 1).as<float>()[1] += 1.0F;
+  const Callback fault{.on_epoch_end = [&](const EpochReport&, FitControl& control) {
+    test::disturb(control.model(), training.strategy, "dense_1/bias", 1, 1, 1.0F);
   }};
   try {
     model.fit(data, {.epochs = 2, .callbacks = {fault}, .verbose = 0, .mirror_check_every = 3});
@@ -171,6 +170,7 @@ TEST(Mirrored, TheFitFindsAFaultyReplicaAtTheNextCheck) {
   }
 }
 
+// On the CPU: the text is what is tested.
 TEST(Strategy, SaysWhatItRunsOn) {
   DeviceGroup devices = open_devices("cpu:2");
   testing::internal::CaptureStdout();

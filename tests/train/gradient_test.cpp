@@ -29,7 +29,8 @@ std::ostream& operator<<(std::ostream& out, const Case& each) { return out << ea
 class Probe {
  public:
   Probe(test::Training& training, const Case& given)
-      : model_(test::compiled(training.strategy, given.net)),
+      : strategy_(training.strategy),
+        model_(test::compiled(training.strategy, given.net)),
         loader_(test::blobs(kExamples, given.shape, 3, kDataSeed).batch({.global = kBatch}), training.devices,
                 options()),
         trainer_(training.strategy, compile(given), loader_, {.seed = 5}) {}
@@ -42,8 +43,9 @@ class Probe {
 
   std::vector<float> gradient(const Variable& variable) {
     loss();
-    const auto* arena = reinterpret_cast<const float*>(model_.state().optimizer[0].gradients.data());
-    return {arena + variable.offset, arena + variable.offset + variable.spec.shape.elements()};
+    const std::vector<float> all = test::gradients_of(model_, strategy_);
+    const auto first = all.begin() + variable.offset;
+    return {first, first + variable.spec.shape.elements()};
   }
 
   Model& model() { return model_; }
@@ -61,6 +63,7 @@ class Probe {
     return model_;
   }
 
+  Strategy& strategy_;
   Model model_;
   Loader loader_;
   Trainer trainer_;
@@ -85,7 +88,7 @@ class GradientTest : public testing::TestWithParam<Case> {};
 // The loss is right to about 1e-7, so a difference quotient to about 1e-4; an average gradient here is 1e-2 or
 // more. What the step crosses of a kink adds up to 1 % in norm.
 TEST_P(GradientTest, EqualsTheDifferenceQuotient) {
-  test::Training training;
+  test::Training training(1);  // whose gradients are those of the whole batch
   Probe probe(training, GetParam());
   for (const Variable& variable : probe.model().state().layout.variables()) {
     if (variable.spec.role != VariableRole::kTrained) continue;

@@ -1,11 +1,10 @@
-// Training with activations stored in bf16, on CPU replicas and on ones that compute as a GPU does
-// (twin_kernels.h).
+// Training with activations stored in bf16: on CPU replicas, on ones that compute as a GPU does (twin_kernels.h)
+// and on the test devices.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "headrace/pipeline/loader.h"
-#include "headrace/tests/support/twin_kernels.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/engine/model_state.h"
@@ -14,6 +13,8 @@
 
 namespace headrace {
 namespace {
+
+using test::Training;
 
 // Every kind of layer, in the order of a net for images.
 Node whole_cnn(Graph& g) {
@@ -28,26 +29,25 @@ Node averaging_cnn(Graph& g) {
   return g.dense(g.global_average_pool(g.relu(g.conv(g.input("image", {6, 6, 2}), 8))), 4);
 }
 
-struct Twins {
-  explicit Twins(int replicas)
-      : devices(test::twin_devices(replicas)), strategy(devices, {.announce = Announce::kNo}) {}
-
-  DeviceGroup devices;
-  Strategy strategy;
-};
+// What f32 on the CPU is compared with; each kind once.
+std::vector<std::string> kinds() {
+  std::vector<std::string> kinds{"cpu", "twin"};
+  if (test::test_kind() != "cpu" && test::test_kind() != "twin") kinds.push_back(test::test_kind());
+  return kinds;
+}
 
 Dataset images() { return test::blobs(60, {6, 6, 2}).batch({.global = 16}); }
 
 // The gradients of one batch at the initial parameters.
-std::vector<float> gradients(Strategy& strategy, DeviceGroup& devices, const Net& net, Precision precision) {
-  Model model = strategy.build(net, {.seed = 3});
+std::vector<float> gradients(const std::string& kind, const Net& net, Precision precision) {
+  Training training(kind, 1);
+  Model model = training.strategy.build(net, {.seed = 3});
   model.compile({.optimizer = adam(1e-2F), .precision = precision});
-  Loader loader(images(), devices);
-  Trainer trainer(strategy, model, loader, {.seed = 5});
+  Loader loader(images(), training.devices);
+  Trainer trainer(training.strategy, model, loader, {.seed = 5});
   trainer.gradients(std::move(*trainer.take()));
   trainer.finish();
-  const auto* arena = reinterpret_cast<const float*>(model.state().optimizer[0].gradients.data());
-  return {arena, arena + model.state().layout.trained_elements()};
+  return test::gradients_of(model, training.strategy);
 }
 
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
@@ -64,33 +64,31 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 // In nets this small a few percent are a relu or a maximum that rounding decides the other way.
 TEST(HalfActivations, GradientsAreThoseOfF32ToTheAccuracyOfBf16) {
   for (const Net& net : {Net(whole_cnn), Net(averaging_cnn), Net(test::small_cnn), Net(test::norm_cnn)}) {
-    test::Training exact;
-    Twins twins(1);
-    const auto expected = gradients(exact.strategy, exact.devices, net, Precision::kF32);
-    // In f32 the GPU's kernels differ from the CPU's by the order of sums only.
-    EXPECT_LT(distance(gradients(twins.strategy, twins.devices, net, Precision::kF32), expected), 1e-5);
-    for (const auto& rounded : {gradients(twins.strategy, twins.devices, net, Precision::kBF16),
-                                gradients(exact.strategy, exact.devices, net, Precision::kBF16)}) {
-      const double error = distance(rounded, expected);
-      EXPECT_LT(error, 0.1);
-      EXPECT_GT(error, 1e-4) << "nothing was rounded";
+    const auto expected = gradients("cpu", net, Precision::kF32);
+    for (const std::string& kind : kinds()) {
+      // In f32 a GPU's kernels differ from the CPU's by the order of sums only.
+      EXPECT_LT(distance(gradients(kind, net, Precision::kF32), expected), 1e-5 * test::slack()) << kind;
+      const double error = distance(gradients(kind, net, Precision::kBF16), expected);
+      EXPECT_LT(error, 0.1) << kind;
+      EXPECT_GT(error, 1e-4) << kind << ": nothing was rounded";
     }
   }
 }
 
 TEST(HalfActivations, TrainingEndsWhereF32Does) {
-  const auto train = [](Strategy& strategy, Precision precision) {
-    Model model = strategy.build(whole_cnn, {.seed = 3});
+  const auto train = [](const std::string& kind, Precision precision) {
+    Training training(kind, 1);
+    Model model = training.strategy.build(whole_cnn, {.seed = 3});
     model.compile({.optimizer = adam(1e-2F), .precision = precision});
     const History history = model.fit(images(), {.epochs = 4, .validation = images(), .verbose = 0});
     model.check_mirrored();
     return std::vector<double>{history["loss"].front(), history["loss"].back(), history["val_loss"].back(),
                                model.evaluate(images()).loss};
   };
-  test::Training exact;
-  const auto expected = train(exact.strategy, Precision::kF32);
-  Twins twins(1);
-  for (const auto& rounded : {train(twins.strategy, Precision::kBF16), train(exact.strategy, Precision::kBF16)}) {
+  const auto expected = train("cpu", Precision::kF32);
+  for (const std::string& kind : kinds()) {
+    SCOPED_TRACE(kind);
+    const auto rounded = train(kind, Precision::kBF16);
     EXPECT_LT(rounded[1], 0.7 * rounded[0]);
     for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(rounded[i], expected[i], 0.06) << i;
     EXPECT_DOUBLE_EQ(rounded[2], rounded[3]);
@@ -98,8 +96,9 @@ TEST(HalfActivations, TrainingEndsWhereF32Does) {
 }
 
 TEST(HalfActivations, MirroredReplicasStayBitEqualAndRunsRepeat) {
-  const auto hash = [](auto&& on) {
-    Model model = on.strategy.build(whole_cnn, {.seed = 3});
+  const auto hash = [](const std::string& kind, int replicas) {
+    Training training(kind, replicas);
+    Model model = training.strategy.build(whole_cnn, {.seed = 3});
     model.compile({.optimizer = sgd(1e-2F, {.momentum = 0.9F}), .precision = Precision::kBF16});
     model.fit(test::blobs(37, {6, 6, 2}).batch({.global = 16}),
               {.epochs = 2, .verbose = 0, .mirror_check_every = 1});
@@ -107,22 +106,22 @@ TEST(HalfActivations, MirroredReplicasStayBitEqualAndRunsRepeat) {
     return model.weights_sha256();
   };
   for (const int replicas : {2, 3}) {
-    EXPECT_EQ(hash(Twins(replicas)), hash(Twins(replicas))) << replicas;
-    EXPECT_EQ(hash(test::Training(replicas)), hash(test::Training(replicas))) << replicas;
+    for (const std::string& kind : kinds())
+      EXPECT_EQ(hash(kind, replicas), hash(kind, replicas)) << kind << replicas;
   }
 }
 
 TEST(HalfActivations, PredictionsAreF32LogitsNearThoseOfF32) {
-  const auto predict = [](Strategy& strategy, Precision precision) {
-    Model model = strategy.build(averaging_cnn, {.seed = 3});
+  const auto predict = [](const std::string& kind, Precision precision) {
+    Training training(kind, kind == "cpu" ? 1 : 2);
+    Model model = training.strategy.build(averaging_cnn, {.seed = 3});
     model.compile({.precision = precision});
     return model.predict(images());
   };
-  test::Training exact;
-  Twins twins(2);
-  const Predictions expected = predict(exact.strategy, Precision::kF32);
-  for (Strategy* strategy : {&twins.strategy, &exact.strategy}) {
-    const Predictions rounded = predict(*strategy, Precision::kBF16);
+  const Predictions expected = predict("cpu", Precision::kF32);
+  for (const std::string& kind : kinds()) {
+    SCOPED_TRACE(kind);
+    const Predictions rounded = predict(kind, Precision::kBF16);
     ASSERT_EQ(rounded.values.size(), expected.values.size());
     EXPECT_EQ(rounded.records, expected.records);
     EXPECT_LT(distance(rounded.values, expected.values), 0.02);
@@ -137,16 +136,16 @@ TEST(HalfActivations, BytesOfTheDataAreRoundedOnce) {
                               {test::array_of("image", Shape{8}, pixels),
                                test::array_of("label", Shape{}, std::vector<std::int64_t>(16, 1))}))
           .batch({.global = 8});
-  const auto predict = [&](Strategy& strategy, Precision precision) {
-    Model model = strategy.build(test::small_mlp, {.seed = 3});
+  const auto predict = [&](const std::string& kind, Precision precision) {
+    Training training(kind, 1);
+    Model model = training.strategy.build(test::small_mlp, {.seed = 3});
     model.compile({.precision = precision});
     return model.predict(data).values;
   };
-  test::Training exact;
-  Twins twins(1);
-  const std::vector<float> expected = predict(exact.strategy, Precision::kF32);
-  EXPECT_LT(distance(predict(twins.strategy, Precision::kBF16), expected), 0.02);
-  EXPECT_LT(distance(predict(exact.strategy, Precision::kBF16), expected), 0.02);
+  const std::vector<float> expected = predict("cpu", Precision::kF32);
+  for (const std::string& kind : kinds()) {
+    EXPECT_LT(distance(predict(kind, Precision::kBF16), expected), 0.02) << kind;
+  }
 }
 
 TEST(HalfActivations, HalveTheMemoryOfAStep) {

@@ -90,7 +90,7 @@ TEST_F(ModelTest, StepsPerEpochGoesOnThroughTheData) {
   EXPECT_THAT(parts["steps"], testing::Each(8.0));
   EXPECT_NE(parts["loss"][0], parts["loss"][1]);
   // 5 x 8 steps are two passes.
-  EXPECT_NEAR(std::accumulate(parts["loss"].begin(), parts["loss"].end(), 0.0) / 5, whole, 1e-6);
+  EXPECT_NEAR(std::accumulate(parts["loss"].begin(), parts["loss"].end(), 0.0) / 5, whole, 1e-6 * test::slack());
 }
 
 TEST_F(ModelTest, FitContinuesWhereTheLastOneStopped) {
@@ -114,7 +114,10 @@ TEST_F(ModelTest, PredictGivesEveryRecordsResultInOrder) {
     EXPECT_NEAR(sum, 1.0F, 1e-5F);
   }
   const Predictions whole = model.predict(test::blobs(53).batch({.global = 64}));
-  EXPECT_EQ(all.values, whole.values) << "a result does not depend on its batch";
+  ASSERT_EQ(all.values.size(), whole.values.size());
+  // A result does not depend on its batch, but on a GPU for the order of sums.
+  const float tolerance = test::on_gpu() ? 1e-6F : 0;
+  for (std::size_t i = 0; i < all.values.size(); ++i) ASSERT_NEAR(all.values[i], whole.values[i], tolerance) << i;
   EXPECT_THAT(model.predict(test::blobs(53).batch({.global = 10}), {.steps = 2}).records, SizeIs(20));
 }
 
@@ -142,7 +145,8 @@ TEST_F(ModelTest, BytesAreTakenAsShareOfTheirRange) {
       "bytes", 40, {test::array_of("image", Shape{8}, bytes), test::array_of("label", Shape{}, labels)}));
   Model model = make();
   EXPECT_NEAR(model.evaluate(raw.batch({.global = 16})).loss,
-              model.evaluate(test::labelled({8}, floats, labels).batch({.global = 16})).loss, 1e-6);
+              model.evaluate(test::labelled({8}, floats, labels).batch({.global = 16})).loss,
+              1e-6 * test::slack());
 }
 
 TEST_F(ModelTest, DropoutActsOnlyInTraining) {
@@ -153,7 +157,7 @@ TEST_F(ModelTest, DropoutActsOnlyInTraining) {
 }
 
 TEST_F(ModelTest, BatchNormUsesRunningStatisticsOnlyOutsideTraining) {
-  Training single;
+  Training single(1);
   Model model = test::compiled(
       single.strategy,
       [](Graph& g) { return g.dense(g.batch_norm(g.input("image", {8}), {.momentum = 0.0F}), 4); }, sgd(0.0F));

@@ -5,8 +5,6 @@
 #include <optional>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/support/devices_of.h"
-#include "headrace/tests/support/slow_copies.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/prepared_evaluation.h"
@@ -51,10 +49,9 @@ Optimizer ending() {
 }
 
 Outcome outcome_of(const Job& job, Way way) {
-  DeviceGroup devices = job.own_memory ? test::devices_of<test::SlowBusDevice>(job.replicas)
-                                       : open_devices("cpu:" + std::to_string(job.replicas));
-  Strategy strategy(devices, {.announce = Announce::kNo});
-  Model model = test::compiled(strategy, job.net, job.optimizer);
+  test::Training training(job.own_memory ? test::own_memory_devices(job.replicas, "discrete", DeviceNeed::kKernels)
+                                         : test::test_devices(job.replicas, DeviceNeed::kKernels));
+  Model model = test::compiled(training.strategy, job.net, job.optimizer);
   const Dataset train = test::blobs(50, job.shape).shuffle().batch({.global = 8});
   const Dataset held_out = test::blobs(20, job.shape, 4, 2).batch({.global = 6});
   const FitOptions options{

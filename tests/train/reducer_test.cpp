@@ -37,7 +37,7 @@ class ReducerTest : public testing::Test {
  protected:
   ReplicaStreams streams() const { return training_.strategy.streams(0); }
 
-  test::Training training_;
+  test::Training training_{1};  // whose one stream counts what it summed at once
   std::vector<float> memory_ = std::vector<float>(1000);
   TensorView arena_{memory_.data(), Shape{1000}, DType::kF32};
 };

@@ -41,7 +41,7 @@ Outcome train(const Run& run) {
   return outcome;
 }
 
-void expect_equal(const Outcome& a, const Outcome& b, double tolerance) {
+void expect_equal(const Outcome& a, const Outcome& b, double tolerance = 1e-5 * test::slack()) {
   for (const char* name : {"loss", "accuracy", "val_loss", "val_accuracy"}) {
     ASSERT_EQ(a.history[name].size(), b.history[name].size());
     for (std::size_t i = 0; i < a.history[name].size(); ++i) {
@@ -59,22 +59,21 @@ void expect_equal(const Outcome& a, const Outcome& b, double tolerance) {
 class ReplicasTest : public testing::TestWithParam<int> {};
 
 TEST_P(ReplicasTest, TrainAsOneDoesWithDropoutAndAPartialLastBatch) {
-  expect_equal(train({}), train({.replicas = GetParam()}), 1e-5);
+  expect_equal(train({}), train({.replicas = GetParam()}));
 }
 
 TEST_P(ReplicasTest, TrainAsOneDoesWhenTheBatchIsNotDivisible) {
-  expect_equal(train({.examples = 53, .batch = 7}), train({.examples = 53, .batch = 7, .replicas = GetParam()}),
-               1e-5);
+  expect_equal(train({.examples = 53, .batch = 7}), train({.examples = 53, .batch = 7, .replicas = GetParam()}));
 }
 
 TEST_P(ReplicasTest, TrainAsOneDoesWhenSomeHaveNoRows) {
-  expect_equal(train({.examples = 3, .batch = 10}), train({.examples = 3, .batch = 10, .replicas = GetParam()}),
-               1e-5);
+  expect_equal(train({.examples = 3, .batch = 10}), train({.examples = 3, .batch = 10, .replicas = GetParam()}));
 }
 
 TEST_P(ReplicasTest, TrainAsOneDoesWithParameterGroups) {
+  // A GPU's Muon rounds its products to bf16, the other way where sums differ in their last bit.
   expect_equal(train({.optimizer = test::grouped()}),
-               train({.replicas = GetParam(), .optimizer = test::grouped()}), 1e-5);
+               train({.replicas = GetParam(), .optimizer = test::grouped()}), test::on_gpu() ? 0.02 : 1e-5);
 }
 
 TEST_P(ReplicasTest, AccumulatedSumsEqualThoseOfALargerBatch) {
@@ -83,17 +82,16 @@ TEST_P(ReplicasTest, AccumulatedSumsEqualThoseOfALargerBatch) {
                       .replicas = GetParam(),
                       .accumulate = 4,
                       .optimizer = sgd(2e-3F),
-                      .reduction = Reduction::kSum}),
-               1e-5);
+                      .reduction = Reduction::kSum}));
 }
 
 TEST_P(ReplicasTest, AccumulationEqualsALargerBatch) {
-  expect_equal(train({.batch = 32}), train({.batch = 8, .replicas = GetParam(), .accumulate = 4}), 1e-5);
+  expect_equal(train({.batch = 32}), train({.batch = 8, .replicas = GetParam(), .accumulate = 4}));
 }
 
 TEST_P(ReplicasTest, AccumulationOfAnUnevenTailEqualsALargerBatch) {
   expect_equal(train({.examples = 53, .batch = 21}),
-               train({.examples = 53, .batch = 7, .replicas = GetParam(), .accumulate = 3}), 1e-5);
+               train({.examples = 53, .batch = 7, .replicas = GetParam(), .accumulate = 3}));
 }
 
 INSTANTIATE_TEST_SUITE_P(R, ReplicasTest, testing::Values(1, 2, 4));
@@ -145,12 +143,12 @@ TEST(Replicas, CountEveryViewOfEveryExample) {
     seen.push_back(model.evaluate(data, {.views = mirrored_and_shifted_views()}));
     EXPECT_EQ(seen.back().examples, 53);
     EXPECT_EQ(seen.back().accuracy, seen.front().accuracy);
-    EXPECT_NEAR(seen.back().loss, seen.front().loss, 1e-6);
+    EXPECT_NEAR(seen.back().loss, seen.front().loss, 1e-6 * test::slack());
   }
 }
 
 TEST(Replicas, GiveBackAllMemory) {
-  DeviceGroup devices = open_devices("cpu:2");
+  DeviceGroup devices = test::test_devices(2, DeviceNeed::kKernels);
   {
     Strategy strategy(devices, {.announce = Announce::kNo});
     Model model = test::compiled(strategy, test::norm_cnn);

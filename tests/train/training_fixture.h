@@ -1,17 +1,24 @@
-// Devices and a silent strategy for a test.
+// Devices, a silent strategy and small nets for a test.
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "headrace/devices/registry.h"
+#include "headrace/tests/support/device_memory.h"
+#include "headrace/tests/support/test_devices.h"
+#include "headrace/train/engine/model_state.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace::test {
 
+// On the test devices (test_devices.h), or on others that are given.
 struct Training {
-  explicit Training(int replicas = 1)
-      : devices(open_devices("cpu:" + std::to_string(replicas))), strategy(devices, {.announce = Announce::kNo}) {}
+  explicit Training(int replicas = test_replicas()) : Training(test_devices(replicas, DeviceNeed::kKernels)) {}
+  explicit Training(DeviceGroup given)
+      : devices(std::move(given)), strategy(devices, {.announce = Announce::kNo}) {}
+  Training(const std::string& kind, int replicas)
+      : Training(devices_of_kind(kind, replicas, DeviceNeed::kKernels)) {}
 
   DeviceGroup devices;
   Strategy strategy;
@@ -30,6 +37,21 @@ inline std::vector<std::vector<float>> variables_of(Model& model) {
   std::vector<std::vector<float>> variables;
   for (const std::string& name : model.variable_names()) variables.push_back(model.read_variable(name));
   return variables;
+}
+
+// One replica's sums of gradients so far, every trained variable at its offset. The step must be done.
+inline std::vector<float> gradients_of(Model& model, Strategy& strategy, int replica = 0) {
+  const ModelState& state = model.state();
+  return download<float>(strategy.device(replica),
+                         state.optimizer[static_cast<std::size_t>(replica)].gradients.data(),
+                         static_cast<std::size_t>(state.layout.trained_elements()));
+}
+
+// Moves one value of one replica's copy, as a fault would.
+inline void disturb(Model& model, Strategy& strategy, const std::string& variable, int replica, std::size_t at,
+                    float by) {
+  float* value = model.variable(variable, replica).as<float>() + at;
+  upload(strategy.device(replica), value, download<float>(strategy.device(replica), value, 1).front() + by);
 }
 
 inline Node small_mlp(Graph& g) {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/registry.h"
+#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/train/toy_data.h"
 
 namespace headrace {
@@ -52,7 +52,7 @@ double response(const std::vector<float>& filters, std::int64_t filter, const st
 // Past one chunk of images, and not a multiple of it.
 TEST(Whitening, MakesPatchesUncorrelated) {
   const ImageBlock images = correlated(730);
-  DeviceGroup devices = open_devices("cpu:1");
+  DeviceGroup devices = test::test_devices(1, DeviceNeed::kKernels);
   constexpr float kEpsilon = 1e-6F;
   const std::vector<float> filters = whitening_filters(images, devices[0], {.epsilon = kEpsilon});
   ASSERT_EQ(filters.size(), 2U * kPatch * kPatch);
@@ -76,7 +76,7 @@ TEST(Whitening, MakesPatchesUncorrelated) {
 }
 
 TEST(Whitening, GivesOppositesAndOrdersByVariance) {
-  DeviceGroup devices = open_devices("cpu:1");
+  DeviceGroup devices = test::test_devices(1, DeviceNeed::kKernels);
   const std::vector<float> filters = whitening_filters(correlated(40), devices[0]);
   double before = 1e30;
   for (std::size_t f = 0; f < kPatch; ++f) {
@@ -104,7 +104,7 @@ TEST(Whitening, ReadsImagesInOrder) {
 }
 
 TEST(Whitening, RefusesWhatHasNoPatches) {
-  DeviceGroup devices = open_devices("cpu:1");
+  DeviceGroup devices = test::test_devices(1, DeviceNeed::kKernels);
   EXPECT_THROW(whitening_filters({.shape = {2, 3}, .values = std::vector<float>(6)}, devices[0]), ConfigError);
   EXPECT_THROW(whitening_filters(correlated(2), devices[0], {.kernel = 10}), ConfigError);
   EXPECT_THROW(whitening_filters({.shape = {2, 3, 3, 1}, .values = {}}, devices[0]), ConfigError);

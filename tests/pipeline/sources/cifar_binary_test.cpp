@@ -128,7 +128,7 @@ TEST(CifarBinaryTest, ALabelOutOfRangeIsABadRecord) {
   Bytes bytes = make_records(2, 1);
   bytes[3073] = std::byte{10};
   maker.folder().write(CifarMaker::name(0), bytes);
-  DeviceGroup devices = cpu_replicas(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(Dataset::from(maker.open()).batch({.global = 2}), devices);
   try {
     loader.next();

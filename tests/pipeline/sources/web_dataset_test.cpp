@@ -161,11 +161,11 @@ TEST(ShardForWorkerTest, DealsOutFilesOrElements) {
   const auto labels = [](const Dataset& part) {
     std::vector<std::int64_t> found;
     const Dataset numbered = zip({part, Dataset::from(numbers(part.size()))});
-    DeviceGroup devices = cpu_replicas(1);
+    DeviceGroup devices = test_devices(1);
     Loader loader(numbered.decode().map(center_crop(4)).batch({.global = 2}), devices);
     while (const auto batch = loader.next()) {
-      const auto* values = batch->tensor("label").as<std::int64_t>();
-      found.insert(found.end(), values, values + batch->examples());
+      const auto values = download_examples<std::int64_t>(devices[0], *batch, "label");
+      found.insert(found.end(), values.begin(), values.end());
     }
     return found;
   };

@@ -104,11 +104,11 @@ class LearningPhasesTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(R, LearningPhasesTest, testing::Values(1, 2, 4));
 
 TEST_P(LearningPhasesTest, LeaveTheSameWeights) {
-  const std::string spec = "cpu:" + std::to_string(GetParam());
+  const auto devices = [] { return test::test_devices(GetParam(), DeviceNeed::kKernels); };
   for (const UpdateRule& rule : {UpdateRule(kSgd), UpdateRule(AdamOptions{.weight_decay = 1e-2F})}) {
     for (const int accumulate : {1, 2}) {
-      EXPECT_EQ(weights_after(open_devices(spec), ending(rule), accumulate),
-                weights_after(open_devices(spec), ending(rule, kNextToNothing), accumulate));
+      EXPECT_EQ(weights_after(devices(), ending(rule), accumulate),
+                weights_after(devices(), ending(rule, kNextToNothing), accumulate));
     }
   }
   EXPECT_EQ(weights_after(test::twin_devices(GetParam()), ending(kSgd), 1),

@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// On the CPU: the events are the test's own.
 // Reached at a time of the device's clock.
 struct StampedEvent final : Event {
   explicit StampedEvent(std::int64_t at_ns) : at(at_ns) {}
@@ -33,7 +34,7 @@ StepSlot step_of(std::int64_t begin, std::int64_t arrived, std::int64_t done) {
 // The device ends a batch at 1000, begins the next at 1500, has it at 1700 and is done at 2700. On the host's
 // clock that gap is 101000 to 101500, and next() was waited in from `asked` to `taken`.
 StepTimes times_of(std::uint64_t asked, std::uint64_t taken) {
-  test::Training training;
+  test::Training training("cpu", 1);
   StepClock clock(training.strategy);
   StepSlot step = step_of(1500, 1700, 2700);
   step.replicas[0].submitted_ns = 101'500;
@@ -66,7 +67,7 @@ TEST(StepClock, WaitingWhileTheDeviceWorksIsNoStall) {
 }
 
 TEST(StepClock, WhatHadArrivedWasNotWaitedFor) {
-  test::Training training;
+  test::Training training("cpu", 1);
   StepClock clock(training.strategy);
   StepSlot step = step_of(1000, 0, 1500);
   step.replicas[0].waited = false;
@@ -80,7 +81,7 @@ TEST(StepClock, WhatHadArrivedWasNotWaitedFor) {
 
 // The spans of the same batch, after restart() tied its begin to the host's clock.
 TEST(StepClock, DrawsWhatTheDeviceDid) {
-  test::Training training;
+  test::Training training("cpu", 1);
   const auto trace = std::make_shared<Trace>(16);
   StepClock clock(training.strategy, trace);
   clock.restart();

@@ -98,7 +98,7 @@ std::vector<double> updated(const Variable& variable, const std::vector<float>& 
 }
 
 TEST(UpdatePlan, UpdatesEveryVariableByItsOwnRule) {
-  test::Training training;
+  test::Training training(1);  // whose gradients are those of the whole batch
   Model model = test::compiled(training.strategy, test::small_cnn, test::grouped());
   Loader loader(test::blobs(16, {6, 6, 2}).batch({.global = 8}), training.devices);
   Trainer trainer(training.strategy, model, loader);
@@ -107,20 +107,24 @@ TEST(UpdatePlan, UpdatesEveryVariableByItsOwnRule) {
   const ModelState& state = model.state();
   StepScalars scalars;
   UpdatePlan(*state.graph, state.layout, test::grouped()).set_rates(0, scalars);
-  const auto* arena = reinterpret_cast<const float*>(state.optimizer[0].gradients.data());
+  const std::vector<float> gradients = test::gradients_of(model, training.strategy);
   std::vector<std::vector<double>> expected;
   for (const Variable& variable : state.layout.variables()) {
     const std::vector<float> before = model.read_variable(variable.name);
-    const float* first = arena + variable.offset;
-    expected.push_back(updated(variable, before, {first, first + before.size()}, scalars));
+    const auto first = gradients.begin() + variable.offset;
+    expected.push_back(
+        updated(variable, before, {first, first + static_cast<std::ptrdiff_t>(before.size())}, scalars));
   }
   trainer.apply_gradients();
   trainer.finish();
   for (std::size_t v = 0; v < expected.size(); ++v) {
     const Variable& variable = state.layout.variables()[v];
+    // A GPU's Muon multiplies in bf16: its update, of 0.1 at the most, is right to about a percent.
+    const bool rounded = test::on_gpu() && variable.spec.shape.rank() == 4;
+    const double tolerance = rounded ? 2e-3 : 2e-5 * test::slack();
     const std::vector<float> after = model.read_variable(variable.name);
     for (std::size_t i = 0; i < after.size(); ++i) {
-      ASSERT_NEAR(static_cast<double>(after[i]), expected[v][i], 2e-5) << variable.name << "[" << i << "]";
+      ASSERT_NEAR(static_cast<double>(after[i]), expected[v][i], tolerance) << variable.name << "[" << i << "]";
     }
   }
 }
