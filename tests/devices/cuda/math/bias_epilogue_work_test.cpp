@@ -52,7 +52,7 @@ TEST(BiasEpilogueWork, InBf16RoundsOnceBehindTheActivation) {
                              activation);
       for (std::size_t i = 0; i < y.size(); ++i) {
         const double wanted = test::activated(activation, widened(given[i]) + bias[i % bias.size()]);
-        ASSERT_NEAR(widened(y[i]), wanted, std::abs(wanted) * (0x1p-9 + 3e-5) + 1e-36)
+        ASSERT_NEAR(widened(y[i]), wanted, std::abs(wanted) * (0x1p-8 + 3e-5) + 1e-36)
             << shape.to_string() << " at " << i;
       }
     }
