@@ -42,11 +42,11 @@ class HostLauncher {
       reduce_block<kWidth>(work, grid, block, block_totals);
     }
     for (std::int64_t column = 0; column < grid.columns; ++column) {
-      auto total = cuda::lane_total(block_totals, grid.row_blocks, grid.columns, column, 0);
-      for (int lane = 1; lane < cuda::kFinishLanes; ++lane) {
-        total = merged(total, cuda::lane_total(block_totals, grid.row_blocks, grid.columns, column, lane));
+      std::vector<decltype(wide(Total{}))> lanes;
+      for (int lane = 0; lane < cuda::kFinishLanes; ++lane) {
+        lanes.push_back(cuda::lane_total(block_totals, grid.row_blocks, grid.columns, column, lane));
       }
-      work.finish(column, total);
+      work.finish(column, tree_total(lanes));
     }
   }
 

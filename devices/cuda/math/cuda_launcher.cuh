@@ -64,9 +64,11 @@ __global__ void __launch_bounds__(kFinishColumns* kFinishLanes)
   if (column < columns) total = lane_total(block_totals, blocks, columns, column, lane);
   shared[lane][side] = total;
   __syncthreads();
-  if (lane > 0 || column >= columns) return;
-  for (int other = 1; other < kFinishLanes; ++other) total = merged(total, shared[other][side]);
-  work.finish(column, total);
+  for (int half = kFinishLanes / 2; half > 0; half /= 2) {
+    if (lane < half) shared[lane][side] = total = merged(total, shared[lane + half][side]);
+    __syncthreads();
+  }
+  if (lane == 0 && column < columns) work.finish(column, total);
 }
 
 __device__ inline RowMaximum from_lane_below(const RowMaximum& of, int distance) {
