@@ -52,6 +52,11 @@ void images(const char* kernel, const TensorView& x, const TensorView& y, Half h
   ranked(kernel, "x", x, 4, half);
   ranked(kernel, "y", y, 4, half);
   need(x.shape[0] == y.shape[0], kernel, "x and y must hold equally many images", x, y);
+  constexpr std::int64_t kMaxElements = std::int64_t{1} << 31;
+  if (x.elements() / x.shape[0] >= kMaxElements) {
+    refuse(kernel,
+           fmt::format("an image of x has shape {}, it must have fewer than 2^31 elements", x.shape.to_string()));
+  }
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ class HostLauncher {
   template <int kWidth, typename Work>
   void flat(const Work& work, std::int64_t count) const {
     const cuda::FlatSplit split = cuda::flat_split(count, kWidth);
-    const std::int64_t threads = cuda::flat_blocks(split) * cuda::kFlatThreads;
+    constexpr std::int64_t kMaxBlocks = 132 * 8;  // of a GPU; no bit depends on it
+    const std::int64_t threads = cuda::flat_blocks(split, kMaxBlocks) * cuda::kFlatThreads;
     for (std::int64_t thread = 0; thread < threads; ++thread) {
       cuda::run_share<kWidth>(work, split, thread, threads);
     }
@@ -41,11 +42,11 @@ class HostLauncher {
       reduce_block<kWidth>(work, grid, block, block_totals);
     }
     for (std::int64_t column = 0; column < grid.columns; ++column) {
-      auto total = cuda::lane_total(block_totals, grid.row_blocks, grid.columns, column, 0);
-      for (int lane = 1; lane < cuda::kFinishLanes; ++lane) {
-        total = merged(total, cuda::lane_total(block_totals, grid.row_blocks, grid.columns, column, lane));
+      std::vector<decltype(wide(Total{}))> lanes;
+      for (int lane = 0; lane < cuda::kFinishLanes; ++lane) {
+        lanes.push_back(cuda::lane_total(block_totals, grid.row_blocks, grid.columns, column, lane));
       }
-      work.finish(column, total);
+      work.finish(column, tree_total(lanes));
     }
   }
 
@@ -82,7 +83,7 @@ class HostLauncher {
       if (at.column >= grid.columns) continue;
       for (int k = 0; k < kWidth; ++k) {
         std::vector<Total> lanes;
-        for (int lane = 0; lane < grid.row_lanes(); ++lane) {
+        for (int lane = 0; lane < grid.row_lanes; ++lane) {
           lanes.push_back(totals[static_cast<std::size_t>((lane * grid.side + side) * kWidth + k)]);
         }
         block_totals[at.row_block * grid.columns + at.column + k] = tree_total(lanes);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "headrace/devices/cuda/math/batch_norm_work.h"
+#include "headrace/devices/cuda/math/bias_epilogue_work.h"
 #include "headrace/devices/cuda/math/column_sums_work.h"
 #include "headrace/devices/cuda/math/dropout_work.h"
 #include "headrace/devices/cuda/math/elementwise_work.h"
@@ -24,12 +25,21 @@ namespace {
 constexpr auto kHalf = check::Half::kAccepted;
 constexpr int kX = 0, kDy = 1, kResult = 2;  // slots of temporaries
 
+// As NVIDIA's libraries do (CudnnConvolution, CublasLtDense).
+constexpr bool fuses(Activation activation) {
+  return activation == Activation::kNone || activation == Activation::kRelu;
+}
+
 template <typename Work>
 void own(Stream& stream, Work work) {
   stream.call([work] {
     const HostLauncher launch;
     work(launch);
   });
+}
+
+void bias_activation(Stream& stream, const TensorView& y, const TensorView& bias, Activation activation) {
+  own(stream, [=](const HostLauncher& launch) { cuda::submit_bias_activation(launch, y, bias, activation); });
 }
 
 // The same with scratch, 0xFF at first: what is read before it is written shows as NaN.
@@ -71,8 +81,11 @@ void TwinKernels::dense_forward(Stream& stream, const TensorView& x, const Tenso
                                 Precision precision) {
   check::dense("dense_forward", x, weights, bias, y, kHalf);
   const TensorView result = in_f32(stream, kResult, y);
-  products().dense_forward(stream, filled(stream, kX, x), weights, bias, result, activation, precision);
+  const bool fused = fuses(activation);
+  products().dense_forward(stream, filled(stream, kX, x), weights, fused ? bias : TensorView{}, result,
+                           fused ? activation : Activation::kNone, precision);
   if (result.data != y.data) convert(stream, result, y);
+  if (!fused) bias_activation(stream, y, bias, activation);
 }
 
 void TwinKernels::dense_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights,
@@ -97,8 +110,11 @@ void TwinKernels::conv_forward(Stream& stream, const TensorView& x, const Tensor
                                Activation activation) {
   check::convolution("conv_forward", x, weights, bias, y, options, kHalf);
   const TensorView result = in_f32(stream, kResult, y);
-  products().conv_forward(stream, filled(stream, kX, x), weights, bias, result, options, activation);
+  const bool fused = fuses(activation);
+  products().conv_forward(stream, filled(stream, kX, x), weights, fused ? bias : TensorView{}, result, options,
+                          fused ? activation : Activation::kNone);
   if (result.data != y.data) convert(stream, result, y);
+  if (!fused) bias_activation(stream, y, bias, activation);
 }
 
 void TwinKernels::conv_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights,

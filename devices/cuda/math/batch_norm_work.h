@@ -122,14 +122,14 @@ struct Normalize {
     Pack<T, kWidth> pack = load_pack<kWidth>(x + at);
     for (int k = 0; k < kWidth; ++k) {
       const float normalized = (value_of(pack.values[k]) - own.mean[k]) * own.scale[k] + own.beta[k];
-      pack.values[k] = element_of<T>(activated(kActivation, normalized));
+      pack.values[k] = element_of<T>(activated<T>(kActivation, normalized));
     }
     store_pack(y + at, pack);
   }
 };
 
 // From the gradient of the activation's result to that of what was normalised.
-template <int kWidth, Activation kActivation>
+template <typename T, int kWidth, Activation kActivation>
 struct ThroughActivation {
   float mean[kWidth], scale[kWidth], beta[kWidth];
 
@@ -142,7 +142,7 @@ struct ThroughActivation {
   }
   // `distance` is x's from the mean.
   HEADRACE_HOST_DEVICE float operator()(int k, float distance, float dy) const {
-    return activation_gradient(kActivation, distance * scale[k] + beta[k], dy);
+    return activation_gradient<T>(kActivation, distance * scale[k] + beta[k], dy);
   }
 };
 
@@ -162,7 +162,7 @@ struct NormGradients {
   float* slope;
 
   template <int kWidth>
-  using Own = ThroughActivation<kWidth, kActivation>;
+  using Own = ThroughActivation<T, kWidth, kActivation>;
   HEADRACE_HOST_DEVICE std::int64_t rows() const { return real.count(); }
   template <int kWidth>
   HEADRACE_HOST_DEVICE Own<kWidth> begin(std::int64_t column) const {
@@ -195,6 +195,8 @@ struct NormGradients {
 // activation. dx may be dy.
 template <typename T, Activation kActivation>
 struct NormInputGradient {
+  static constexpr int kResidentBlocks = 4;
+
   const T* x;
   const T* dy;
   T* dx;
@@ -206,7 +208,7 @@ struct NormInputGradient {
 
   template <int kWidth>
   struct Own {
-    ThroughActivation<kWidth, kActivation> through;
+    ThroughActivation<T, kWidth, kActivation> through;
     std::int64_t rows;
     float offset[kWidth], slope[kWidth];
   };
@@ -287,8 +289,7 @@ void submit_batch_norm_train(Launcher& launch, const TensorView& x, const Kernel
   const std::int64_t columns = x.shape.back();
   by_type(x.dtype, [&](auto type) {
     using T = decltype(type);
-    constexpr int kWidth = kPackWidth<T>;
-    by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, x), [&](auto width) {
+    by_width<kNarrowWidth>(columns % kNarrowWidth == 0 && packs_fit(kNarrowWidth, x), [&](auto width) {
       launch.template reduce<width()>(BatchStatistics<T>{x.as<T>(), columns, real_rows(x, scalars), vectors},
                                       column_grid(x.elements() / columns, columns, width()), scratch);
     });
@@ -310,10 +311,10 @@ NormInputGradient<T, kActivation> norm_gradients(Launcher& launch, const TensorV
   const RealRows real = real_rows(x, scalars);
   auto* offset = reinterpret_cast<float*>(static_cast<std::byte*>(scratch) + reduction_scratch_bytes(x));
   float* slope = offset + columns;
-  launch.template reduce<kWidth>(
+  launch.template reduce<narrow_width(kWidth)>(
       NormGradients<T, kActivation>{x.as<T>(), dy.as<T>(), columns, real, vectors, dgamma.as<float>(),
                                     dbeta.as<float>(), offset, slope},
-      column_grid(x.elements() / columns, columns, kWidth), scratch);
+      column_grid(x.elements() / columns, columns, narrow_width(kWidth)), scratch);
   return {x.as<T>(), dy.as<T>(), dx, columns, real, vectors, offset, slope};
 }
 

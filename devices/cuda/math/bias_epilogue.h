@@ -1,4 +1,4 @@
-// Bias and ReLU where no library kernel has them fused. Private to the CUDA backend.
+// Bias and activation where no library kernel has them fused. Private to the CUDA backend.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,8 +8,12 @@
 
 namespace headrace::cuda {
 
-// In place: y = relu(y + bias), or the part of it that `epilogue` says. y is f32 or bf16 of shape (..., C), the
-// bias f32 (C) or undefined. Returns the status of the launch.
+// In place: y = activation(y + bias). y is f32 or bf16 of shape (..., C), the bias f32 (C) or undefined; with
+// neither a bias nor an activation nothing is launched. Returns the status of the launch.
+cudaError_t bias_activation(const TensorView& y, const TensorView& bias, Activation activation,
+                            cudaStream_t stream);
+
+// The same, of what `epilogue` says.
 cudaError_t apply_epilogue(const TensorView& y, const TensorView& bias, Epilogue epilogue, cudaStream_t stream);
 
 }  // namespace headrace::cuda

@@ -9,25 +9,33 @@
 namespace headrace::cuda {
 
 inline constexpr int kColumnThreads = 256;  // of a block
-inline constexpr std::int64_t kMaxRowBlocks = 512;
 
-// A block is `side` threads wide, each taking `width` neighbouring columns, and kColumnThreads / side rows high.
-// Blocks are numbered along the columns first.
+// Blocks that a multiprocessor holds at once of a kernel that says nothing else (Work::kResidentBlocks): what
+// registers its code may take. tests/devices/cuda/kernel_budgets.txt holds it to that.
+inline constexpr int kResidentBlocks = 5;
+inline constexpr int kReducingBlocks = 4;  // of one that sums over rows
+
+// The largest grid that sums over rows: one wave of an H100 or H200, which have 132 multiprocessors. The split
+// decides in which order sums are taken, so it depends on the problem alone: bits are the same on every GPU.
+inline constexpr std::int64_t kMaxReducingBlocks = 132 * kReducingBlocks;
+
+// A block is `side` threads wide, each taking `width` neighbouring columns, and `row_lanes` rows high. Blocks are
+// numbered along the columns first.
 struct ColumnGrid {
   std::int64_t rows;
   std::int64_t columns;  // a multiple of width
   int width;
-  int side;                 // a power of two
+  int side;  // a power of two
+  int row_lanes;
   std::int64_t tiles;       // blocks side by side
   std::int64_t row_blocks;  // blocks above each other
   std::int64_t rows_per_block;
 
-  HEADRACE_HOST_DEVICE constexpr int row_lanes() const { return kColumnThreads / side; }
   HEADRACE_HOST_DEVICE constexpr std::int64_t blocks() const { return tiles * row_blocks; }
 };
 
-// A thread's columns [column, column + width), where that is below the grid's columns, and every row_lanes()-th
-// row of [first_row, end_row).
+// A thread's columns [column, column + width), where that is below the grid's columns, and every row_lanes-th row
+// of [first_row, end_row).
 struct ColumnPlace {
   std::int64_t column;
   std::int64_t first_row;
@@ -38,18 +46,21 @@ struct ColumnPlace {
 
 constexpr std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-constexpr ColumnGrid column_grid(std::int64_t rows, std::int64_t columns, int width) {
-  constexpr std::int64_t kRowsPerThread = 8;  // worth its thread
+// Of max_blocks or fewer, or as many as there are tiles where those are more.
+constexpr ColumnGrid column_grid(std::int64_t rows, std::int64_t columns, int width,
+                                 std::int64_t max_blocks = kMaxReducingBlocks) {
+  constexpr std::int64_t kRowsPerThread = 4;  // worth its thread
   ColumnGrid grid{};
   grid.rows = rows;
   grid.columns = columns;
   grid.width = width;
   grid.side = 1;
   while (grid.side < kColumnThreads && grid.side * static_cast<std::int64_t>(width) < columns) grid.side *= 2;
+  grid.row_lanes = kColumnThreads / grid.side;
   grid.tiles = divided_up(columns, grid.side * static_cast<std::int64_t>(width));
-  const std::int64_t most = kMaxRowBlocks / grid.tiles > 1 ? kMaxRowBlocks / grid.tiles : 1;
-  const std::int64_t wanted = divided_up(rows, grid.row_lanes() * kRowsPerThread);
-  const std::int64_t blocks = wanted < 1 ? 1 : wanted < most ? wanted : most;
+  const std::int64_t room = max_blocks / grid.tiles > 1 ? max_blocks / grid.tiles : 1;
+  const std::int64_t wanted = divided_up(rows, grid.row_lanes * kRowsPerThread);
+  const std::int64_t blocks = wanted < 1 ? 1 : wanted < room ? wanted : room;
   grid.rows_per_block = divided_up(rows, blocks);
   if (grid.rows_per_block < 1) grid.rows_per_block = 1;
   grid.row_blocks = divided_up(rows, grid.rows_per_block);
@@ -75,12 +86,13 @@ template <int kWidth, typename Work>
 HEADRACE_HOST_DEVICE void run_columns(const Work& work, const ColumnGrid& grid, const ColumnPlace& at) {
   if (at.column >= grid.columns) return;
   const auto own = work.template begin<kWidth>(at.column);
-  for (std::int64_t row = at.first_row; row < at.end_row; row += grid.row_lanes()) {
+  for (std::int64_t row = at.first_row; row < at.end_row; row += grid.row_lanes) {
     work.template run<kWidth>(own, row, at.column);
   }
 }
 
-// Adds the thread's rows that are below work.rows() to `totals`, one a column.
+// Adds the thread's rows that are below work.rows() to `totals`, one a column, in their order. Two a round: the
+// loads of both are issued before the first is added.
 template <int kWidth, typename Work>
 HEADRACE_HOST_DEVICE void add_rows(const Work& work, const ColumnGrid& grid, const ColumnPlace& at,
                                    typename Work::Total (&totals)[kWidth]) {
@@ -88,9 +100,12 @@ HEADRACE_HOST_DEVICE void add_rows(const Work& work, const ColumnGrid& grid, con
   const std::int64_t real = work.rows();
   const std::int64_t end = real < at.end_row ? real : at.end_row;
   const auto own = work.template begin<kWidth>(at.column);
-  for (std::int64_t row = at.first_row; row < end; row += grid.row_lanes()) {
+  std::int64_t row = at.first_row;
+  for (; row + grid.row_lanes < end; row += 2 * grid.row_lanes) {
     work.template add<kWidth>(own, totals, row, at.column);
+    work.template add<kWidth>(own, totals, row + grid.row_lanes, at.column);
   }
+  if (row < end) work.template add<kWidth>(own, totals, row, at.column);
 }
 
 }  // namespace headrace::cuda

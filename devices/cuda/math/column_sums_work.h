@@ -1,25 +1,22 @@
 // Sums over the rows of a matrix as work for threads. Private to the CUDA backend.
 #pragma once
 
+#include <algorithm>
+
 #include "headrace/devices/cuda/math/column_grid.h"
 #include "headrace/devices/cuda/math/column_totals.h"
 #include "headrace/devices/cuda/math/element.h"
 
 namespace headrace::cuda {
 
-// The grid that sums over a matrix's rows use.
-inline ColumnGrid reduction_grid(const TensorView& matrix, bool packs) {
-  const std::int64_t columns = matrix.shape.back();
-  const int width = matrix.dtype == DType::kBF16 ? kPackWidth<BFloat16> : kPackWidth<float>;
-  return column_grid(matrix.elements() / columns, columns, packs ? width : 1);
-}
-
-// Enough scratch for the block totals of any reduction over such a matrix, at any alignment.
+// Enough scratch for the block totals of any reduction over such a matrix, whatever the width of its threads.
 inline std::size_t reduction_scratch_bytes(const TensorView& matrix) {
-  const std::int64_t narrow = reduction_grid(matrix, false).row_blocks;
-  const std::int64_t wide_blocks = reduction_grid(matrix, true).row_blocks;
-  const std::int64_t blocks = narrow > wide_blocks ? narrow : wide_blocks;
-  return static_cast<std::size_t>(blocks * matrix.shape.back()) * sizeof(Moments<float>);
+  const std::int64_t columns = matrix.shape.back();
+  std::int64_t blocks = 0;
+  for (const int width : {1, kNarrowWidth, kPackWidth<BFloat16>}) {
+    blocks = std::max(blocks, column_grid(matrix.elements() / columns, columns, width).row_blocks);
+  }
+  return static_cast<std::size_t>(blocks * columns) * sizeof(Moments<float>);
 }
 
 template <typename T>

@@ -18,8 +18,8 @@ class CublasLtDense {
  public:
   CublasLtDense(int ordinal, std::string device_name);
 
-  // True where forward() applies the activation; otherwise the caller does. cuBLASLt's GELU is the tanh
-  // approximation, not the exact one of Kernels.
+  // True where forward() applies the activation; otherwise the caller does, and the bias with it. cuBLASLt's GELU
+  // is the tanh approximation, not the exact one of Kernels.
   static constexpr bool fuses(Activation activation) noexcept {
     return activation == Activation::kNone || activation == Activation::kRelu;
   }

@@ -5,6 +5,7 @@
 #include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/cuda/math/batch_norm.h"
 #include "headrace/devices/cuda/math/batch_norm_work.h"
+#include "headrace/devices/cuda/math/bias_epilogue.h"
 #include "headrace/devices/cuda/math/column_sums.h"
 #include "headrace/devices/cuda/math/convert.h"
 #include "headrace/devices/cuda/math/dropout.h"
@@ -73,8 +74,9 @@ void CudaKernels::dense_forward(Stream& stream, const TensorView& x, const Tenso
   check::dense("dense_forward", x, weights, bias, y, kHalf);
   const bool fused = CublasLtDense::fuses(activation);
   submit(stream, "dense_forward", [&](cudaStream_t on) {
-    dense_.forward(on, x, weights, bias, y, fused ? activation : Activation::kNone, precision);
-    return fused ? cudaSuccess : cuda::activation_forward(activation, y, y, on);
+    if (fused) return dense_.forward(on, x, weights, bias, y, activation, precision);
+    dense_.forward(on, x, weights, {}, y, Activation::kNone, precision);
+    need(cuda::bias_activation(y, bias, activation, on), "dense_forward");
   });
 }
 
@@ -101,8 +103,9 @@ void CudaKernels::conv_forward(Stream& stream, const TensorView& x, const Tensor
   check::convolution("conv_forward", x, weights, bias, y, options, kHalf);
   const bool fused = CudnnConvolution::fuses(activation);
   submit(stream, "conv_forward", [&](cudaStream_t on) {
-    convolution_.forward(on, x, weights, bias, y, options, fused ? activation : Activation::kNone);
-    return fused ? cudaSuccess : cuda::activation_forward(activation, y, y, on);
+    if (fused) return convolution_.forward(on, x, weights, bias, y, options, activation);
+    convolution_.forward(on, x, weights, {}, y, options, Activation::kNone);
+    need(cuda::bias_activation(y, bias, activation, on), "conv_forward");
   });
 }
 

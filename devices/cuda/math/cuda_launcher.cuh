@@ -7,6 +7,7 @@
 #include "headrace/devices/cuda/math/column_totals.h"
 #include "headrace/devices/cuda/math/flat_split.h"
 #include "headrace/devices/cuda/math/loss_work.h"
+#include "headrace/devices/cuda/math/resident_blocks.h"
 
 namespace headrace::cuda {
 
@@ -16,14 +17,21 @@ __global__ void __launch_bounds__(kFlatThreads) flat_kernel(Work work, FlatSplit
   run_share<kWidth>(work, split, static_cast<std::int64_t>(blockIdx.x) * kFlatThreads + threadIdx.x, threads);
 }
 
+template <typename Work>
+consteval int resident_blocks() {
+  if constexpr (requires { Work::kResidentBlocks; }) return Work::kResidentBlocks;
+  return kResidentBlocks;
+}
+
 template <int kWidth, typename Work>
-__global__ void __launch_bounds__(kColumnThreads) column_kernel(Work work, ColumnGrid grid) {
+__global__ void __launch_bounds__(kColumnThreads, resident_blocks<Work>())
+    column_kernel(Work work, ColumnGrid grid) {
   run_columns<kWidth>(work, grid, column_place(grid, blockIdx.x, static_cast<int>(threadIdx.x)));
 }
 
 // One total a row block and column: the block's threads one below the other merge as a tree.
 template <int kWidth, typename Work>
-__global__ void __launch_bounds__(kColumnThreads)
+__global__ void __launch_bounds__(kColumnThreads, kReducingBlocks)
     reduce_kernel(Work work, ColumnGrid grid, typename Work::Total* block_totals) {
   using Total = typename Work::Total;
   __shared__ Total shared[kColumnThreads * kWidth];
@@ -33,7 +41,7 @@ __global__ void __launch_bounds__(kColumnThreads)
   add_rows<kWidth>(work, grid, at, mine);
   for (int k = 0; k < kWidth; ++k) shared[thread * kWidth + k] = mine[k];
   __syncthreads();
-  for (int half = grid.row_lanes() / 2; half > 0; half /= 2) {
+  for (int half = grid.row_lanes / 2; half > 0; half /= 2) {
     if (at.row_lane < half) {
       const Total* other = shared + (thread + half * grid.side) * kWidth;
       for (int k = 0; k < kWidth; ++k) shared[thread * kWidth + k] = mine[k] = merged(mine[k], other[k]);
@@ -56,9 +64,11 @@ __global__ void __launch_bounds__(kFinishColumns* kFinishLanes)
   if (column < columns) total = lane_total(block_totals, blocks, columns, column, lane);
   shared[lane][side] = total;
   __syncthreads();
-  if (lane > 0 || column >= columns) return;
-  for (int other = 1; other < kFinishLanes; ++other) total = merged(total, shared[other][side]);
-  work.finish(column, total);
+  for (int half = kFinishLanes / 2; half > 0; half /= 2) {
+    if (lane < half) shared[lane][side] = total = merged(total, shared[lane + half][side]);
+    __syncthreads();
+  }
+  if (lane == 0 && column < columns) work.finish(column, total);
 }
 
 __device__ inline RowMaximum from_lane_below(const RowMaximum& of, int distance) {
@@ -127,15 +137,19 @@ class CudaLauncher {
   template <int kWidth, typename Work>
   void flat(const Work& work, std::int64_t count) {
     const FlatSplit split = flat_split(count, kWidth);
-    if (!ready(flat_blocks(split))) return;
-    flat_kernel<kWidth><<<static_cast<unsigned int>(flat_blocks(split)), kFlatThreads, 0, stream_>>>(work, split);
+    const std::int64_t blocks = flat_blocks(split, one_wave<&flat_kernel<kWidth, Work>>(kFlatThreads));
+    if (!ready(blocks)) return;
+    flat_kernel<kWidth><<<static_cast<unsigned int>(blocks), kFlatThreads, 0, stream_>>>(work, split);
     status_ = cudaGetLastError();
   }
 
+  // The matrix of `grid`, dealt such that it fills the device once: no bit depends on the split.
   template <int kWidth, typename Work>
   void columns(const Work& work, const ColumnGrid& grid) {
-    if (!ready(grid.blocks())) return;
-    column_kernel<kWidth><<<static_cast<unsigned int>(grid.blocks()), kColumnThreads, 0, stream_>>>(work, grid);
+    const std::int64_t wave = one_wave<&column_kernel<kWidth, Work>>(kColumnThreads);
+    const ColumnGrid here = column_grid(grid.rows, grid.columns, grid.width, wave);
+    if (!ready(here.blocks())) return;
+    column_kernel<kWidth><<<static_cast<unsigned int>(here.blocks()), kColumnThreads, 0, stream_>>>(work, here);
     status_ = cudaGetLastError();
   }
 
@@ -172,9 +186,18 @@ class CudaLauncher {
  private:
   // A grid that is larger than a launch can be is an error, not a launch of something else.
   bool ready(std::int64_t blocks) {
-    constexpr std::int64_t kMostBlocks = 0x7FFFFFFF;
-    if (status_ == cudaSuccess && blocks > kMostBlocks) status_ = cudaErrorInvalidConfiguration;
+    constexpr std::int64_t kMaxBlocks = 0x7FFFFFFF;
+    if (status_ == cudaSuccess && blocks > kMaxBlocks) status_ = cudaErrorInvalidConfiguration;
     return status_ == cudaSuccess;
+  }
+
+  // The blocks of kKernel that the device holds at once; 1 after a failure, when nothing is launched.
+  template <auto kKernel>
+  std::int64_t one_wave(int threads) {
+    static ResidentBlocks resident(reinterpret_cast<const void*>(kKernel), threads);
+    std::int64_t blocks = 1;
+    if (status_ == cudaSuccess) status_ = resident.of_current_device(blocks);
+    return blocks < 1 ? 1 : blocks;
   }
 
   cudaStream_t stream_;

@@ -30,7 +30,7 @@ class CudnnConvolution {
   CudnnConvolution(const CudnnConvolution&) = delete;
   CudnnConvolution& operator=(const CudnnConvolution&) = delete;
 
-  // True where forward() applies the activation. Otherwise it leaves it out, and the caller applies it to y.
+  // True where forward() applies the activation. Otherwise the caller does, and the bias with it.
   static constexpr bool fuses(Activation activation) noexcept {
     return activation == Activation::kNone || activation == Activation::kRelu;
   }

@@ -53,6 +53,11 @@ HEADRACE_HOST_DEVICE void store_pack(T* to, const Pack<T, kWidth>& pack) {
 template <typename T>
 inline constexpr int kPackWidth = static_cast<int>(16 / sizeof(T));
 
+// Columns of a thread that keeps sums or many constants of each: with more of them its registers would be those of
+// other blocks (tests/devices/cuda/kernel_budgets.txt).
+inline constexpr int kNarrowWidth = 4;
+constexpr int narrow_width(int width) { return width < kNarrowWidth ? width : kNarrowWidth; }
+
 // True when packs of `width` elements may be moved from and to the view.
 inline bool packs_fit(const TensorView& view, int width) {
   const std::size_t bytes = size_of(view.dtype) * static_cast<std::size_t>(width);

@@ -8,23 +8,21 @@
 
 namespace headrace::cuda {
 
-template <typename T>
+template <typename T, Activation kActivation>
 struct ActivationForward {
-  Activation activation;
   const T* x;
   T* y;
 
   template <int kWidth>
   HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
     Pack<T, kWidth> pack = load_pack<kWidth>(x + at);
-    for (T& element : pack.values) element = element_of<T>(activated(activation, value_of(element)));
+    for (T& element : pack.values) element = element_of<T>(activated<T>(kActivation, value_of(element)));
     store_pack(y + at, pack);
   }
 };
 
-template <typename T>
+template <typename T, Activation kActivation>
 struct ActivationBackward {
-  Activation activation;
   const T* x;
   const T* dy;
   T* dx;
@@ -35,7 +33,7 @@ struct ActivationBackward {
     Pack<T, kWidth> pack = load_pack<kWidth>(dy + at);
     for (int k = 0; k < kWidth; ++k) {
       pack.values[k] =
-          element_of<T>(activation_gradient(activation, value_of(from.values[k]), value_of(pack.values[k])));
+          element_of<T>(activation_gradient<T>(kActivation, value_of(from.values[k]), value_of(pack.values[k])));
     }
     store_pack(dx + at, pack);
   }
@@ -74,6 +72,8 @@ struct Convert {
 
 template <typename From, typename To>
 struct ScaleShift {
+  static constexpr int kResidentBlocks = 4;
+
   const From* x;
   const float* scale;
   const float* shift;
@@ -108,11 +108,17 @@ void submit_flat(Launcher& launch, const Work& work, std::int64_t count, bool fi
   by_width<kWidth>(fits, [&](auto width) { launch.template flat<width()>(work, count); });
 }
 
+// function(type, activation) with the type that activations are kept in.
+template <typename Function>
+void by_type_and_activation(DType dtype, Activation activation, const Function& function) {
+  by_type(dtype, [&](auto type) { by_activation(activation, [&](auto which) { function(type, which); }); });
+}
+
 template <typename Launcher>
 void submit_activation_forward(Launcher& launch, Activation activation, const TensorView& x, const TensorView& y) {
-  by_type(x.dtype, [&](auto type) {
+  by_type_and_activation(x.dtype, activation, [&](auto type, auto which) {
     using T = decltype(type);
-    submit_flat<kPackWidth<T>>(launch, ActivationForward<T>{activation, x.as<T>(), y.as<T>()}, x.elements(),
+    submit_flat<kPackWidth<T>>(launch, ActivationForward<T, which()>{x.as<T>(), y.as<T>()}, x.elements(),
                                packs_fit(kPackWidth<T>, x, y));
   });
 }
@@ -120,9 +126,9 @@ void submit_activation_forward(Launcher& launch, Activation activation, const Te
 template <typename Launcher>
 void submit_activation_backward(Launcher& launch, Activation activation, const TensorView& x, const TensorView& dy,
                                 const TensorView& dx) {
-  by_type(x.dtype, [&](auto type) {
+  by_type_and_activation(x.dtype, activation, [&](auto type, auto which) {
     using T = decltype(type);
-    submit_flat<kPackWidth<T>>(launch, ActivationBackward<T>{activation, x.as<T>(), dy.as<T>(), dx.as<T>()},
+    submit_flat<kPackWidth<T>>(launch, ActivationBackward<T, which()>{x.as<T>(), dy.as<T>(), dx.as<T>()},
                                x.elements(), packs_fit(kPackWidth<T>, x, dy, dx));
   });
 }

@@ -7,8 +7,7 @@
 
 namespace headrace::cuda {
 
-inline constexpr int kFlatThreads = 256;                  // of a block
-inline constexpr std::int64_t kMaxFlatBlocks = 132 * 16;  // the rest is a grid-stride loop
+inline constexpr int kFlatThreads = 256;  // of a block
 
 // Elements [0, packs * width) in packs, [packs * width, count) alone.
 struct FlatSplit {
@@ -19,12 +18,13 @@ struct FlatSplit {
 
 constexpr FlatSplit flat_split(std::int64_t count, int width) { return {count / width, count, width}; }
 
-// Enough for each thread to have an item, but no more than fill a GPU a few times over. At least 1.
-constexpr std::int64_t flat_blocks(const FlatSplit& split) {
+// Enough for each thread to have an item, but not more than max_blocks: the rest is a grid-stride loop. At
+// least 1.
+constexpr std::int64_t flat_blocks(const FlatSplit& split, std::int64_t max_blocks) {
   const std::int64_t tail = split.count - split.packs * split.width;
   const std::int64_t items = split.packs > tail ? split.packs : tail;
   const std::int64_t blocks = (items + kFlatThreads - 1) / kFlatThreads;
-  return blocks < 1 ? 1 : blocks < kMaxFlatBlocks ? blocks : kMaxFlatBlocks;
+  return blocks < 1 ? 1 : blocks < max_blocks ? blocks : max_blocks;
 }
 
 // The share of thread `thread` of `threads`.

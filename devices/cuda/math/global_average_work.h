@@ -8,6 +8,8 @@ namespace headrace::cuda {
 // A row is an image. Blocks of kBlock pixels are added in f32, blocks in f64.
 template <typename T>
 struct GlobalAverageForward {
+  static constexpr int kResidentBlocks = 4;
+
   const T* x;
   T* y;
   std::int64_t pixels, channels;
@@ -44,6 +46,7 @@ struct GlobalAverageBackward {
   const T* dy;
   T* dx;
   std::int64_t pixels, channels;
+  Divisor by_pixels;
 
   template <int kWidth>
   HEADRACE_HOST_DEVICE Nothing begin(std::int64_t) const {
@@ -52,7 +55,7 @@ struct GlobalAverageBackward {
   template <int kWidth>
   HEADRACE_HOST_DEVICE void run(Nothing, std::int64_t row, std::int64_t column) const {
     const float share = 1.0F / static_cast<float>(pixels);
-    Pack<T, kWidth> pack = load_pack<kWidth>(dy + quotient(row, pixels) * channels + column);
+    Pack<T, kWidth> pack = load_pack<kWidth>(dy + by_pixels.quotient(row) * channels + column);
     for (T& element : pack.values) element = element_of<T>(value_of(element) * share);
     store_pack(dx + row * channels + column, pack);
   }
@@ -76,7 +79,8 @@ void submit_global_average_backward(Launcher& launch, const TensorView& dy, cons
   by_type(dy.dtype, [&](auto type) {
     using T = decltype(type);
     const std::int64_t channels = dy.shape[1];
-    const GlobalAverageBackward<T> work{dy.as<T>(), dx.as<T>(), dx.shape[1] * dx.shape[2], channels};
+    const std::int64_t pixels = dx.shape[1] * dx.shape[2];
+    const GlobalAverageBackward<T> work{dy.as<T>(), dx.as<T>(), pixels, channels, Divisor(pixels)};
     constexpr int kWidth = kPackWidth<T>;
     by_width<kWidth>(channels % kWidth == 0 && packs_fit(kWidth, dy, dx), [&](auto width) {
       launch.template columns<width()>(work, column_grid(dx.elements() / channels, channels, width()));

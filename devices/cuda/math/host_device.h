@@ -7,3 +7,10 @@
 #else
 #define HEADRACE_HOST_DEVICE inline
 #endif
+
+// Before a loop: nvcc leaves it one. Loops of few rounds that are unrolled cost registers and gain nothing.
+#ifdef __CUDA_ARCH__
+#define HEADRACE_ROLLED _Pragma("unroll 1")
+#else
+#define HEADRACE_ROLLED
+#endif

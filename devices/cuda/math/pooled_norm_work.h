@@ -41,6 +41,8 @@ struct PoolingStatistics {
 // its window, and those behind it that belong to no window.
 template <typename T, Activation kActivation>
 struct PoolingInputGradient {
+  static constexpr int kResidentBlocks = 4;
+
   PoolShape shape;
   NormInputGradient<T, kActivation> norm;  // whose dx is not written
   const std::uint8_t* argmax;
@@ -54,19 +56,23 @@ struct PoolingInputGradient {
   HEADRACE_HOST_DEVICE void run(const Own& own, std::int64_t row, std::int64_t column) const {
     const Pack<T, kWidth> gradient = norm.template gradient<kWidth>(own, row, column);
     const Pack<std::uint8_t, kWidth> winner = load_pack<kWidth>(argmax + row * shape.channels + column);
-    const Pixel out = pixel_of(row, shape.out_height, shape.out_width);
-    const std::int64_t top = out.y * shape.stride, left = out.x * shape.stride;
-    const std::int64_t bottom = out.y + 1 < shape.out_height ? top + shape.stride : shape.height;
-    const std::int64_t right = out.x + 1 < shape.out_width ? left + shape.stride : shape.width;
-    for (std::int64_t y = top; y < bottom; ++y) {
-      for (std::int64_t x = left; x < right; ++x) {
-        const bool inside = y - top < shape.window && x - left < shape.window;
-        const std::int64_t place = (y - top) * shape.window + (x - left);
+    const Pixel out = shape.out.pixel(row);
+    // The cell's extent: a stride, or what is left at the end of an axis.
+    const int top = out.y * shape.stride, left = out.x * shape.stride;
+    const int high = out.y + 1 < shape.out.height ? shape.stride : shape.in.height - top;
+    const int wide = out.x + 1 < shape.out.width ? shape.stride : shape.in.width - left;
+    T* line = dx + out.image * shape.in_image() + (top * shape.in.width + left) * shape.channels + column;
+    HEADRACE_ROLLED
+    for (int y = 0; y < high; ++y, line += shape.in.width * shape.channels) {
+      HEADRACE_ROLLED
+      for (int x = 0; x < wide; ++x) {
+        const bool inside = y < shape.window && x < shape.window;
+        const int place = y * shape.window + x;
         Pack<T, kWidth> pack{};
         for (int k = 0; k < kWidth; ++k) {
           if (inside && winner.values[k] == place) pack.values[k] = gradient.values[k];
         }
-        store_pack(dx + ((out.image * shape.height + y) * shape.width + x) * shape.channels + column, pack);
+        store_pack(line + x * shape.channels, pack);
       }
     }
   }
@@ -83,10 +89,11 @@ void submit_max_pool_batch_norm_train(Launcher& launch, const TensorView& x, con
     const PoolingStatistics<T> work{
         {pool_shape(x, pooled, pool.options), x.as<T>(), pooled.as<T>(), pool.argmax.as<std::uint8_t>()},
         {pooled.as<T>(), columns, real_rows(pooled, scalars), vectors}};
-    constexpr int kWidth = kPackWidth<T>;
-    by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, x, pooled, pool.argmax), [&](auto width) {
-      launch.template reduce<width()>(work, column_grid(pooled.elements() / columns, columns, width()), scratch);
-    });
+    by_width<kNarrowWidth>(columns % kNarrowWidth == 0 && packs_fit(kNarrowWidth, x, pooled, pool.argmax),
+                           [&](auto width) {
+                             launch.template reduce<width()>(
+                                 work, column_grid(pooled.elements() / columns, columns, width()), scratch);
+                           });
   });
   const auto apply = [&](auto type, auto width, auto activation) {
     normalize<width(), decltype(type), activation()>(launch, pooled, vectors, y);
@@ -109,10 +116,11 @@ void submit_max_pool_batch_norm_backward(Launcher& launch, const TensorView& poo
     T* nowhere = nullptr;
     const auto apply = norm_gradients<width(), T, activation()>(launch, pooled, dy, norm, scalars, dgamma, dbeta,
                                                                 nowhere, scratch);
-    launch.template columns<width()>(
+    constexpr int kWidth = narrow_width(width());
+    launch.template columns<kWidth>(
         PoolingInputGradient<T, activation()>{pool_shape(dx, pooled, pool.options), apply,
                                               pool.argmax.as<std::uint8_t>(), dx.as<T>()},
-        column_grid(pooled.elements() / apply.columns, apply.columns, width()));
+        column_grid(pooled.elements() / apply.columns, apply.columns, kWidth));
   };
   by_norm(norm, work, pooled, dy, dx, pool.argmax);
 }

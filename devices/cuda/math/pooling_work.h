@@ -3,41 +3,48 @@
 #pragma once
 
 #include "headrace/devices/cuda/math/column_grid.h"
+#include "headrace/devices/cuda/math/divisor.h"
 #include "headrace/devices/cuda/math/element.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cuda {
 
-struct PoolShape {
-  std::int64_t height, width, channels;
-  std::int64_t out_height, out_width;
-  std::int64_t window, stride;
-};
-
-// a / b for a >= 0, b > 0: in 32 bits where they fit, as 64 are slow on a GPU.
-HEADRACE_HOST_DEVICE constexpr std::int64_t quotient(std::int64_t a, std::int64_t b) {
-  if (a <= 0xFFFFFFFFLL && b <= 0xFFFFFFFFLL) return static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b);
-  return a / b;
-}
-
 struct Pixel {
-  std::int64_t image, y, x;
+  std::int64_t image;
+  int y, x;
 };
-// Where pixel number `index` of images (height, width) lies.
-HEADRACE_HOST_DEVICE constexpr Pixel pixel_of(std::int64_t index, std::int64_t height, std::int64_t width) {
-  const std::int64_t line = quotient(index, width);
-  const std::int64_t image = quotient(line, height);
-  return {image, line - image * height, index - line * width};
-}
+
+// Pixels of images of one size, fewer than 2^31 each, in the order of memory.
+struct PixelGrid {
+  PixelGrid(std::int64_t high, std::int64_t wide)
+      : height(static_cast<int>(high)), width(static_cast<int>(wide)), by_height(high), by_width(wide) {}
+
+  HEADRACE_HOST_DEVICE Pixel pixel(std::int64_t index) const {
+    const std::int64_t line = by_width.quotient(index);
+    const std::int64_t image = by_height.quotient(line);
+    return {image, static_cast<int>(line - image * height), static_cast<int>(index - line * width)};
+  }
+
+  int height, width;
+  Divisor by_height, by_width;
+};
+
+// Images hold fewer than 2^31 elements (kernel_checks.cpp): within one, indices are of 32 bits.
+struct PoolShape {
+  PixelGrid in, out;
+  int channels, window, stride;
+  Divisor by_stride;
+
+  HEADRACE_HOST_DEVICE std::int64_t in_image() const { return std::int64_t{in.height} * in.width * channels; }
+};
 
 // The windows of one axis that cover `position`: [first, last], empty when last < first.
 struct Windows {
-  std::int64_t first, last;
+  int first, last;
 };
-HEADRACE_HOST_DEVICE constexpr Windows covering(std::int64_t position, std::int64_t window, std::int64_t stride,
-                                                std::int64_t windows) {
-  const std::int64_t first = position < window ? 0 : quotient(position - window, stride) + 1;
-  const std::int64_t last = quotient(position, stride);
+HEADRACE_HOST_DEVICE Windows covering(int position, int window, const Divisor& by_stride, int windows) {
+  const int first = position < window ? 0 : static_cast<int>(by_stride.quotient(position - window)) + 1;
+  const int last = static_cast<int>(by_stride.quotient(position));
   return {first, last < windows ? last : windows - 1};
 }
 
@@ -59,14 +66,14 @@ struct MaxPoolForward {
   // Stores the winners and returns them.
   template <int kWidth>
   HEADRACE_HOST_DEVICE Pack<T, kWidth> pool(std::int64_t row, std::int64_t column) const {
-    const Pixel out = pixel_of(row, shape.out_height, shape.out_width);
-    const std::int64_t first_line = out.image * shape.height + out.y * shape.stride;
-    const T* corner = x + (first_line * shape.width + out.x * shape.stride) * shape.channels + column;
+    const Pixel out = shape.out.pixel(row);
+    const int place = (out.y * shape.in.width + out.x) * shape.stride * shape.channels;
+    const T* corner = x + out.image * shape.in_image() + place + column;
     Pack<T, kWidth> best = load_pack<kWidth>(corner);
     Pack<std::uint8_t, kWidth> winner{};
-    for (std::int64_t dy = 0; dy < shape.window; ++dy) {
-      for (std::int64_t dx = dy == 0 ? 1 : 0; dx < shape.window; ++dx) {
-        const Pack<T, kWidth> other = load_pack<kWidth>(corner + (dy * shape.width + dx) * shape.channels);
+    for (int dy = 0; dy < shape.window; ++dy) {
+      for (int dx = dy == 0 ? 1 : 0; dx < shape.window; ++dx) {
+        const Pack<T, kWidth> other = load_pack<kWidth>(corner + (dy * shape.in.width + dx) * shape.channels);
         for (int k = 0; k < kWidth; ++k) {
           if (!(value_of(other.values[k]) > value_of(best.values[k]))) continue;
           best.values[k] = other.values[k];
@@ -74,8 +81,9 @@ struct MaxPoolForward {
         }
       }
     }
-    store_pack(y + row * shape.channels + column, best);
-    store_pack(argmax + row * shape.channels + column, winner);
+    const std::int64_t to = row * shape.channels + column;
+    store_pack(y + to, best);
+    store_pack(argmax + to, winner);
     return best;
   }
 };
@@ -95,15 +103,17 @@ struct MaxPoolBackward {
   }
   template <int kWidth>
   HEADRACE_HOST_DEVICE void run(Nothing, std::int64_t row, std::int64_t column) const {
-    const Pixel in = pixel_of(row, shape.height, shape.width);
-    const Windows lines = covering(in.y, shape.window, shape.stride, shape.out_height);
-    const Windows rows = covering(in.x, shape.window, shape.stride, shape.out_width);
+    const Pixel in = shape.in.pixel(row);
+    const Windows lines = covering(in.y, shape.window, shape.by_stride, shape.out.height);
+    const Windows rows = covering(in.x, shape.window, shape.by_stride, shape.out.width);
+    const std::int64_t out_image = in.image * shape.out.height * shape.out.width;
     float sum[kWidth] = {};
-    for (std::int64_t oy = lines.first; oy <= lines.last; ++oy) {
-      for (std::int64_t ox = rows.first; ox <= rows.last; ++ox) {
-        const std::int64_t place = (in.y - oy * shape.stride) * shape.window + (in.x - ox * shape.stride);
-        const std::int64_t pixel = (in.image * shape.out_height + oy) * shape.out_width + ox;
-        const std::int64_t from = pixel * shape.channels + column;
+    HEADRACE_ROLLED
+    for (int oy = lines.first; oy <= lines.last; ++oy) {
+      HEADRACE_ROLLED
+      for (int ox = rows.first; ox <= rows.last; ++ox) {
+        const int place = (in.y - oy * shape.stride) * shape.window + (in.x - ox * shape.stride);
+        const std::int64_t from = (out_image + oy * shape.out.width + ox) * shape.channels + column;
         const Pack<std::uint8_t, kWidth> winner = load_pack<kWidth>(argmax + from);
         const Pack<T, kWidth> gradient = load_pack<kWidth>(dy + from);
         for (int k = 0; k < kWidth; ++k) {
@@ -118,7 +128,8 @@ struct MaxPoolBackward {
 };
 
 inline PoolShape pool_shape(const TensorView& x, const TensorView& y, const PoolOptions& options) {
-  return {x.shape[1], x.shape[2], x.shape[3], y.shape[1], y.shape[2], options.window, options.stride};
+  return {{x.shape[1], x.shape[2]}, {y.shape[1], y.shape[2]}, static_cast<int>(x.shape[3]),
+          options.window,           options.stride,           Divisor(options.stride)};
 }
 
 template <typename Launcher>

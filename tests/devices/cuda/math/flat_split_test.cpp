@@ -20,7 +20,7 @@ TEST(FlatSplit, EveryElementIsVisitedOnce) {
   for (const std::int64_t count : {1, 7, 8, 9, 2047, 2048, 2049, 70003}) {
     std::vector<int> counts(static_cast<std::size_t>(count));
     const FlatSplit split = flat_split(count, 8);
-    const std::int64_t threads = flat_blocks(split) * kFlatThreads;
+    const std::int64_t threads = flat_blocks(split, 20) * kFlatThreads;
     for (std::int64_t thread = 0; thread < threads; ++thread) {
       run_share<8>(Visits{counts.data()}, split, thread, threads);
     }
@@ -29,8 +29,9 @@ TEST(FlatSplit, EveryElementIsVisitedOnce) {
 }
 
 TEST(FlatSplit, LongArraysLoopInsteadOfAskingForMoreBlocks) {
-  EXPECT_EQ(flat_blocks(flat_split(std::int64_t{1} << 40, 4)), kMaxFlatBlocks);
-  EXPECT_EQ(flat_blocks(flat_split(0, 4)), 1);
+  EXPECT_EQ(flat_blocks(flat_split(std::int64_t{1} << 40, 4), 1056), 1056);
+  EXPECT_EQ(flat_blocks(flat_split(1028, 4), 1056), 2);
+  EXPECT_EQ(flat_blocks(flat_split(0, 4), 1056), 1);
 }
 
 }  // namespace

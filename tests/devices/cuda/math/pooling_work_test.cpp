@@ -6,13 +6,13 @@ namespace headrace::cuda {
 namespace {
 
 TEST(PoolingWork, CoveringWindowsAreThoseThatHoldThePosition) {
-  for (std::int64_t window = 1; window <= 4; ++window) {
-    for (std::int64_t stride = 1; stride <= 5; ++stride) {
-      for (std::int64_t extent = window; extent <= 12; ++extent) {
-        const std::int64_t windows = (extent - window) / stride + 1;
-        for (std::int64_t position = 0; position < extent; ++position) {
-          const Windows range = covering(position, window, stride, windows);
-          for (std::int64_t w = 0; w < windows; ++w) {
+  for (int window = 1; window <= 4; ++window) {
+    for (int stride = 1; stride <= 5; ++stride) {
+      for (int extent = window; extent <= 12; ++extent) {
+        const int windows = (extent - window) / stride + 1;
+        for (int position = 0; position < extent; ++position) {
+          const Windows range = covering(position, window, Divisor(stride), windows);
+          for (int w = 0; w < windows; ++w) {
             const bool holds = w * stride <= position && position < w * stride + window;
             EXPECT_EQ(holds, range.first <= w && w <= range.last)
                 << position << " of " << extent << ", window " << window << " by " << stride << ", number " << w;
@@ -24,15 +24,15 @@ TEST(PoolingWork, CoveringWindowsAreThoseThatHoldThePosition) {
 }
 
 TEST(PoolingWork, PixelsAreFoundBeyond32Bits) {
-  const std::int64_t index = (std::int64_t{1} << 35) + 5 * 17 + 3;
-  const Pixel pixel = pixel_of(index, std::int64_t{1} << 34, 17);
-  EXPECT_EQ((pixel.image * (std::int64_t{1} << 34) + pixel.y) * 17 + pixel.x, index);
-  EXPECT_LT(pixel.x, 17);
-  EXPECT_LT(pixel.y, std::int64_t{1} << 34);
-  const Pixel small = pixel_of(3 * 35 + 2 * 7 + 6, 5, 7);
-  EXPECT_EQ(small.image, 3);
-  EXPECT_EQ(small.y, 2);
-  EXPECT_EQ(small.x, 6);
+  const std::int64_t image = (std::int64_t{1} << 35) + 5;
+  const Pixel far = PixelGrid(31, 17).pixel((image * 31 + 30) * 17 + 16);
+  EXPECT_EQ(far.image, image);
+  EXPECT_EQ(far.y, 30);
+  EXPECT_EQ(far.x, 16);
+  const Pixel near = PixelGrid(5, 7).pixel(3 * 35 + 2 * 7 + 6);
+  EXPECT_EQ(near.image, 3);
+  EXPECT_EQ(near.y, 2);
+  EXPECT_EQ(near.x, 6);
 }
 
 }  // namespace

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""No hot kernel takes more registers, shared or local memory than kernel_budgets.txt grants it, so that as many blocks are
+resident on a multiprocessor as its grid counts on. Read from the compiled modules, for sm_90; no GPU is needed.
+
+  kernel_budgets_test.py BUILD               checks the modules in BUILD
+  kernel_budgets_test.py BUILD --table       prints what their kernels take
+  kernel_budgets_test.py BUILD --self-test   shows that each kind of excess is found
+"""
+import fnmatch
+import pathlib
+import sys
+from dataclasses import dataclass, replace
+
+import cubins
+
+TABLE = pathlib.Path(__file__).with_name("kernel_budgets.txt")
+SKIPPED = 77
+
+
+@dataclass(frozen=True)
+class Budget:
+    threads: int  # of the blocks that are launched
+    registers: int
+    shared: int
+    local: int
+    blocks: int  # resident ones, at least
+    kernel: str  # * and ? stand for anything
+
+    def matches(self, kernel):
+        return fnmatch.fnmatchcase(kernel.name, self.kernel.replace("[", "[[]"))
+
+    def excess(self, kernel):
+        """What a kernel takes beyond its budget, in words."""
+        resident = kernel.resident(self.threads)
+        rules = [(kernel.registers > self.registers, f"{kernel.registers} registers a thread, {self.registers} are granted"),
+                 (kernel.shared > self.shared, f"{kernel.shared} bytes of shared memory, {self.shared} are granted"),
+                 (kernel.local > self.local, f"{kernel.local} bytes of local memory (spills), {self.local} are granted"),
+                 (resident < self.blocks, f"{resident} resident blocks, {self.blocks} are wanted"),
+                 (kernel.threads not in (0, self.threads), f"up to {kernel.threads} threads, {self.threads} are launched")]
+        return [f"{kernel.name}: {words}" for broken, words in rules if broken]
+
+
+def budgets(lines):
+    for line in lines:
+        if line.strip() and not line.startswith("#"):
+            *numbers, kernel = line.split(maxsplit=5)
+            yield Budget(*map(int, numbers), kernel.strip())
+
+
+def breaches(table, kernels):
+    """A kernel's budget is the first that matches; one that matches no kernel is out of date."""
+    found, used = [], set()
+    for kernel in kernels:
+        budget = next((budget for budget in table if budget.matches(kernel)), None)
+        if budget is None:
+            continue
+        used.add(budget)
+        found += budget.excess(kernel)
+    return found + [f"no kernel is called {budget.kernel}: mend the table" for budget in table if budget not in used]
+
+
+def print_table(table, kernels):
+    print("threads registers shared local blocks warps occupancy kernel")
+    for kernel in kernels:
+        budget = next((budget for budget in table if budget.matches(kernel)), None)
+        if budget is None:
+            continue
+        blocks = kernel.resident(budget.threads)
+        warps = blocks * -(-budget.threads // 32)
+        print(f"{budget.threads:7} {kernel.registers:9} {kernel.shared:6} {kernel.local:5} {blocks:6} {warps:5} "
+              f"{warps / 64:8.0%}  {kernel.name}")
+
+
+def self_test(table, kernels):
+    """Each kernel made fatter in each way is found, and so is a budget of no kernel."""
+    missed = []
+    for budget in table:
+        kernel = next(kernel for kernel in kernels if budget.matches(kernel))
+        fatter = [replace(kernel, registers=budget.registers + 1), replace(kernel, shared=budget.shared + 1),
+                  replace(kernel, local=budget.local + 1), replace(kernel, threads=budget.threads * 2),
+                  replace(kernel, registers=kernel.registers + 8 * (256 // 8))]
+        missed += [kernel.name for kernel in fatter if not breaches([budget], [kernel])]
+    if not breaches([replace(table[0], kernel="no_such_kernel")], kernels):
+        missed.append("a budget of no kernel")
+    for name in missed:
+        print(f"not found: {name}")
+    return 1 if missed else 0
+
+
+def main(build, mode="--check"):
+    modules = [pathlib.Path(build) / f"lib{name}.so" for name in ("headrace_cuda", "headrace_cuda_math")]
+    if not all(module.exists() for module in modules):
+        print("skipped: the CUDA modules are not built")
+        return SKIPPED
+    table = list(budgets(TABLE.read_text().splitlines()))
+    kernels = [kernel for module in modules for kernel in cubins.kernels(module)]
+    if mode == "--table":
+        print_table(table, kernels)
+        return 0
+    if mode == "--self-test":
+        return self_test(table, kernels)
+    found = breaches(table, kernels)
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
