@@ -18,6 +18,9 @@ class Collective {
 
   virtual int size() const noexcept = 0;
 
+  // Whether calls may come from a stream of their own, beside the replica's other work.
+  virtual bool runs_beside() const noexcept { return true; }
+
   // Every replica's `tensor` (f32) becomes the sum over replicas, the same bits on every replica: added as one
   // fixed pairwise tree ((0+1)+(2+3))+..., except by NCCL, whose order is its own.
   virtual void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) = 0;

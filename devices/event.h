@@ -6,7 +6,8 @@
 
 namespace headrace {
 
-// Thread-safe. An event that was never recorded counts as complete; recording again moves it.
+// Thread-safe. An event that was never recorded counts as complete; recording again moves it. Asking for it throws
+// DeviceError where the device is lost: then nobody knows what was reached.
 class Event {
  public:
   virtual ~Event() = default;
@@ -17,7 +18,8 @@ class Event {
   virtual void wait() const = 0;
 
   // Nanoseconds on the device's clock from `earlier`'s last record to this one's: negative where this one came
-  // first. Nothing unless both are timed events of one device, recorded and complete. Never blocks.
+  // first. Nothing unless both are timed events of one device, recorded and complete. Never blocks. Events that
+  // cannot be compared are no error, a lost device is.
   virtual std::optional<std::int64_t> ns_since(const Event& earlier) const = 0;
 };
 

@@ -5,6 +5,7 @@
 #include "headrace/train/engine/evaluation_loader.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/engine/predictor.h"
+#include "headrace/train/engine/step_failure.h"
 #include "headrace/train/engine/update_plan.h"
 #include "headrace/train/prepared_evaluation.h"
 #include "headrace/train/prepared_fit.h"
@@ -50,15 +51,20 @@ void Model::compile(const CompileOptions& options) {
   state_->optimizer.clear();
   for (int r = 0; r < strategy().replicas(); ++r) {
     OptimizerMemory memory{.gradients = strategy().device(r).allocate(parameters.bytes()), .moments = {}};
-    strategy().stream(r).fill(memory.gradients.data(), 0, memory.gradients.size());
     for (int i = 0; i < options.optimizer.moments(); ++i) {
-      Buffer& moment = memory.moments[static_cast<std::size_t>(i)];
-      moment = strategy().device(r).allocate(parameters.bytes());
-      strategy().stream(r).fill(moment.data(), 0, moment.size());
+      memory.moments[static_cast<std::size_t>(i)] = strategy().device(r).allocate(parameters.bytes());
     }
     state_->optimizer.push_back(std::move(memory));
   }
-  strategy().synchronize();
+  submit_and_wait(strategy(), [&] {
+    for (int r = 0; r < strategy().replicas(); ++r) {
+      const OptimizerMemory& memory = state_->optimizer[static_cast<std::size_t>(r)];
+      strategy().stream(r).fill(memory.gradients.data(), 0, memory.gradients.size());
+      for (const Buffer& moment : memory.moments) {
+        if (moment) strategy().stream(r).fill(moment.data(), 0, moment.size());
+      }
+    }
+  });
 }
 
 History Model::fit(const Dataset& train, const FitOptions& options) {

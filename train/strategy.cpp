@@ -18,10 +18,12 @@ Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options) : devic
                         device.info().name, "choose other devices, as \"cpu\"");
     }
     streams_.push_back(device.create_stream());
-    const bool apart = devices.size() > 1 && !device.info().host_memory;
-    communication_.push_back(apart ? device.create_stream() : nullptr);
   }
   collectives_.push_back(create_collective(devices));
+  for (int replica = 0; replica < devices.size(); ++replica) {
+    const bool apart = devices.size() > 1 && collective().runs_beside() && !device(replica).info().host_memory;
+    communication_.push_back(apart ? device(replica).create_stream() : nullptr);
+  }
   if (options.announce == Announce::kYes) {
     std::printf("%s\n", to_string().c_str());
     std::fflush(stdout);
@@ -54,7 +56,7 @@ void Strategy::synchronize() {
   if (first) std::rethrow_exception(first);
 }
 
-void Strategy::recover() {
+void Strategy::recover() noexcept {
   collective().abort("a replica failed");
   for (const auto& stream : streams_) {
     try {
@@ -63,7 +65,11 @@ void Strategy::recover() {
       // Reported by whoever found the failure; what is left are its consequences.
     }
   }
-  collectives_.push_back(create_collective(*devices_));
+  try {
+    collectives_.push_back(create_collective(*devices_));
+  } catch (const std::exception&) {
+    // As above: what failed is known already.
+  }
 }
 
 std::string Strategy::to_string() const {

@@ -27,8 +27,8 @@ struct BuildOptions {
 };
 
 // Owns the replicas' streams and their collective. A replica among several whose device has memory of its own sums
-// on a stream of its own; a CPU's would take the cores from its compute stream. `devices` must outlive it, it must
-// outlive its models.
+// on a stream of its own, where the collective runs beside other work; a CPU's would take the cores from its
+// compute stream. `devices` must outlive it, it must outlive its models.
 class Strategy {
  public:
   explicit Strategy(DeviceGroup& devices, const StrategyOptions& options = {});
@@ -50,8 +50,9 @@ class Strategy {
   void synchronize();
 
   // After a failed step: drains the streams, drops their errors and opens a fresh collective. Trainers that were
-  // made before can no longer be used.
-  void recover();
+  // made before can no longer be used. Where a device is lost and none opens, the old one stays: called off, so
+  // that nobody waits in it.
+  void recover() noexcept;
 
   // "MirroredStrategy over cpu:0, cpu:1\nNumber of devices: 2"
   std::string to_string() const;

@@ -10,6 +10,7 @@
 #include "headrace/train/engine/capture.h"
 #include "headrace/train/engine/learning_phases.h"
 #include "headrace/train/engine/replica_arenas.h"
+#include "headrace/train/engine/step_failure.h"
 #include "headrace/train/engine/update_plan.h"
 #include "headrace/train/strategy.h"
 
@@ -84,20 +85,20 @@ class Trainer::Impl {
   }
 
   void all_reduce() {
-    for (int r = 0; r < strategy_.replicas(); ++r) {
+    submit_to_all(strategy_, state_.step, [&](int r) {
       // There is nothing to run beside it.
       const ReplicaStreams one{.compute = strategy_.stream(r), .communication = strategy_.stream(r)};
       reducer_.finish(r, arenas_[index(r)].gradients, one);
       reducer_.join(r, one);
-    }
+    });
   }
 
   void apply_gradients() {
-    for (int r = 0; r < strategy_.replicas(); ++r) {
+    submit_to_all(strategy_, state_.step, [&](int r) {
       submit_update(r, 0, arenas_[index(r)].gradients.elements());
       submit_state(r, strategy_.stream(r));
       runner_.extend(r);
-    }
+    });
     advance();
   }
 

@@ -31,7 +31,7 @@ class CpuPoint {
   std::atomic<std::uint32_t> reached_{0};
 };
 
-class CpuEvent final : public Event {
+class CpuEvent : public Event {
  public:
   explicit CpuEvent(CpuTiming timing) : timing_(timing) {}
 

@@ -16,7 +16,7 @@
 namespace headrace {
 
 // Work inside it may use `threads` OpenMP threads. As every Stream: used by one host thread at a time.
-class CpuStream final : public Stream {
+class CpuStream : public Stream {
  public:
   CpuStream(Device& device, int threads);
   ~CpuStream() override;

@@ -98,7 +98,10 @@ Buffer CudaDevice::allocate(std::size_t bytes, MemoryPlace place) {
   if (status == cudaErrorMemoryAllocation || status == cudaErrorInvalidValue) {
     throw_out_of_memory(*this, bytes, place);
   }
-  CUDA_CHECK(status, info_.name);
+  if (status != cudaSuccess) {
+    const char* call = place == MemoryPlace::kPinned ? "cudaHostAlloc" : "cudaMalloc";
+    detail::throw_cuda_error(status, call, info_.name);
+  }
   counter(place) += bytes;
   return {*this, data, bytes, place};
 }

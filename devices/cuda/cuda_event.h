@@ -14,20 +14,19 @@ enum class CudaTiming { kNo, kYes };
 class CudaEvent final : public Event {
  public:
   // On the current device, called `device` in errors.
-  CudaEvent(const std::string& device, CudaTiming timing);
+  CudaEvent(std::string device, CudaTiming timing);
   ~CudaEvent() override;
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
 
-  // A device that failed counts as ready: its stream says what happened, and nobody waits for ever.
   bool ready() const override;
   void wait() const override;
-  // Nothing, too, where the device failed.
   std::optional<std::int64_t> ns_since(const Event& earlier) const override;
 
   cudaEvent_t handle() const noexcept { return event_; }
 
  private:
+  std::string device_;
   CudaTiming timing_;
   cudaEvent_t event_ = nullptr;
 };

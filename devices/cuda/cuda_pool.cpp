@@ -37,7 +37,9 @@ void* CudaPool::allocate(std::size_t bytes, cudaStream_t stream) {
     status = attempt(data);
   }
   if (status == cudaErrorMemoryAllocation || status == cudaErrorInvalidValue) return nullptr;
-  CUDA_CHECK(status, device_);
+  if (status != cudaSuccess) {
+    detail::throw_cuda_error(status, pool_ != nullptr ? "cudaMallocFromPoolAsync" : "cudaMalloc", device_);
+  }
   used_ += bytes;
   return data;
 }

@@ -31,7 +31,7 @@ void CudaStream::synchronize() {
   host_calls_.collect();
   const std::exception_ptr reported = take_reported();
   if (const std::exception_ptr error = failure_.take()) std::rethrow_exception(error);
-  CUDA_CHECK(status, name());
+  if (status != cudaSuccess) detail::throw_cuda_error(status, "cudaStreamSynchronize", name());
   if (reported) std::rethrow_exception(reported);
 }
 
@@ -122,8 +122,9 @@ void CudaStream::call(std::function<void()> function) {
 
 void CudaStream::begin_capture() {
   if (origin_ != nullptr) refuse("begin_capture() while the stream is capturing", "captures do not nest");
-  // Thread-local: other threads of the process go on allocating meanwhile.
-  CUDA_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), name());
+  // Relaxed: this thread and others go on allocating, loading modules and building plans meanwhile, as kernels and
+  // libraries do when they are first used. None of that becomes part of the capture.
+  CUDA_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), name());
   capture_ = std::make_unique<CudaCapturedWork>();
   origin_ = this;
 }
@@ -136,7 +137,7 @@ std::unique_ptr<CapturedWork> CudaStream::end_capture() {
   CUDA_CHECK(cudaStreamEndCapture(stream_, &graph), name());
   const cudaError_t status = cudaGraphInstantiate(&work->executable, graph, 0);
   cudaGraphDestroy(graph);
-  CUDA_CHECK(status, name());
+  if (status != cudaSuccess) detail::throw_cuda_error(status, "cudaGraphInstantiate", name());
   return work;
 }
 

@@ -52,9 +52,9 @@ class SharedGpuCollective::Report final : public StreamReport {
 SharedGpuCollective::SharedGpuCollective(DeviceGroup& devices)
     : devices_(devices),
       patience_ns_(static_cast<unsigned long long>(std::chrono::nanoseconds(collective_timeout()).count())) {
-  if (devices.size() > cuda::kMaxReplicas) {
+  if (devices.size() > cuda::kMaxWaiting) {
     throw DeviceError(ErrorCode::kUnsupported,
-                      fmt::format("{} replicas share it, at most {} can", devices.size(), cuda::kMaxReplicas),
+                      fmt::format("{} replicas share it, at most {} can", devices.size(), cuda::kMaxWaiting),
                       devices[0].info().name, "use fewer replicas, as in cuda:0x8");
   }
   state_ = devices[0].allocate(sizeof(cuda::RendezvousState));
@@ -65,6 +65,42 @@ SharedGpuCollective::SharedGpuCollective(DeviceGroup& devices)
   stream->synchronize();
   CUDA_CHECK(cuda::load_rendezvous_kernels(), devices[0].info().name);
   for (int r = 0; r < devices.size(); ++r) reports_.push_back(std::make_shared<Report>(*this, r));
+  if (devices.size() > 1) check_side_by_side();
+}
+
+// As many kernels wait for one another as the replicas will have streams, launched one after the other: what is
+// queued behind another of them does not come.
+void SharedGpuCollective::check_side_by_side() {
+  constexpr std::chrono::nanoseconds kPatience = std::chrono::seconds(2);
+  Device& device = devices_[0];
+  const int count = cuda::kStreamsAReplica * size();
+  const Buffer state = device.allocate(sizeof(cuda::RendezvousState));
+  const Buffer words = device.allocate_pinned(sizeof(cuda::RendezvousWords));
+  std::memset(words.data(), 0, words.size());
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (int i = 0; i < count; ++i) streams.push_back(device.create_stream());
+  streams.front()->fill(state.data(), 0, state.size());
+  streams.front()->synchronize();
+  auto& shared = *reinterpret_cast<cuda::RendezvousWords*>(words.data());
+  for (int i = 0; i < count; ++i) {
+    const auto& stream = dynamic_cast<const CudaStream&>(*streams[static_cast<std::size_t>(i)]);
+    const cuda::Rendezvous all{.state = reinterpret_cast<cuda::RendezvousState*>(state.data()),
+                               .words = &shared,
+                               .replica = i,
+                               .replicas = count,
+                               .stream_failed = stream.failure_word(),
+                               .patience_ns = static_cast<unsigned long long>(kPatience.count())};
+    CUDA_CHECK(cuda::meet(all, {.data = nullptr, .bytes = 0, .root = 0}, stream.handle()), device.info().name);
+  }
+  for (const auto& stream : streams) stream->synchronize();
+  if (word(shared.cancelled).load() == cuda::kNotCancelled) return;
+  throw DeviceError(ErrorCode::kUnsupported,
+                    fmt::format("{} replicas cannot wait for one another on it: of their {} streams some wait in "
+                                "line behind others",
+                                size(), count),
+                    device.info().name,
+                    "set CUDA_DEVICE_MAX_CONNECTIONS=32 before the process first uses CUDA, unset "
+                    "CUDA_LAUNCH_BLOCKING, or use fewer replicas");
 }
 
 // Freeing memory waits for the GPU: nobody may be waiting there for replicas that do not come any more.

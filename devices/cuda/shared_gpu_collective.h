@@ -14,12 +14,11 @@ namespace headrace {
 
 // The replicas' streams meet on the GPU, by counters in its memory: the host waits for nothing, and each replica's
 // step may be a captured graph of its own, launched one after the other. Then each stream sums its slice of the
-// vector over all replicas, and they meet again. At most kMaxReplicas.
+// vector over all replicas, and they meet again. At most kMaxWaiting.
 //
-// While a replica waits, the others' work must be able to start: every stream needs a hardware queue of its own
-// (the backend asks for 32, see CUDA_DEVICE_MAX_CONNECTIONS) and launches must not block the host
-// (CUDA_LAUNCH_BLOCKING unset). Where they cannot, the wait ends after HEADRACE_COLLECTIVE_TIMEOUT seconds (30)
-// with DeviceError(kTimeout) and the group is called off.
+// While a replica waits, the others' work must be able to start: rendezvous.h says what that takes. Construction
+// measures it, and throws DeviceError(kUnsupported) where it is not so. A wait that could not end all the same
+// does after HEADRACE_COLLECTIVE_TIMEOUT seconds (30) with DeviceError(kTimeout), and the group is called off.
 class SharedGpuCollective final : public Collective {
  public:
   explicit SharedGpuCollective(DeviceGroup& devices);
@@ -28,11 +27,14 @@ class SharedGpuCollective final : public Collective {
   int size() const noexcept override { return devices_.size(); }
   void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override;
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override;
+  // A graph with branches would need queues that nobody counts.
+  bool runs_beside() const noexcept override { return false; }
   void abort(const std::string& reason) noexcept override;
 
  private:
   class Report;
 
+  void check_side_by_side();
   void submit(int replica, const cuda::RendezvousCall& call, Stream& stream);
   std::string reason() const;
 

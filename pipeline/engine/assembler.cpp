@@ -51,22 +51,32 @@ void StreamEngine::assemble() {
   std::uint64_t next = first_;
   std::uint64_t next_copy = first_;
   while (next < schedule_.batches() || (copying && next_copy < schedule_.batches())) {
-    bool copy_first = false;
-    {
-      std::unique_lock lock(mutex_);
-      const auto may_go_on = [&] {
-        copy_first = copying && may_copy(next_copy);
-        return stopped_.load() || copy_first || may_begin(next);
-      };
-      while (!may_go_on()) wait_for_slot(lock, next);
-      if (stopped_.load()) return;
-    }
-    if (copy_first) {
-      copy(next_copy++);
+    try {
+      switch (next_turn(next, next_copy)) {
+        case Turn::kStop: return;
+        case Turn::kBegin: idle_since = begin_counted(next, idle_since); break;
+        case Turn::kCopy:
+          copy(next_copy++);
+          idle_since = now_ns();
+          continue;
+      }
+    } catch (const std::exception& error) {
+      // The device of the next batch's slot: its events cannot be asked, or its stream takes no work.
+      if (next == schedule_.batches()) throw;
+      give_up(next, Failure::of_batch(error));
       idle_since = now_ns();
-    } else {
-      idle_since = begin_counted(next++, idle_since);
     }
+    ++next;
+  }
+}
+
+// What to do next; waits for it. Copies come first: what they send is older than what begins.
+StreamEngine::Turn StreamEngine::next_turn(std::uint64_t next, std::uint64_t next_copy) {
+  std::unique_lock lock(mutex_);
+  for (;; wait_for_slot(lock, next)) {
+    if (stopped_.load()) return Turn::kStop;
+    if (copies() && may_copy(next_copy)) return Turn::kCopy;
+    if (may_begin(next)) return Turn::kBegin;
   }
 }
 
@@ -130,6 +140,20 @@ void StreamEngine::replay(std::uint64_t sequence) {
   if (!copies()) make_ready(slot);
 }
 
+// Nothing is made of the batch: those who ask for it are told why.
+void StreamEngine::give_up(std::uint64_t sequence, Failure failure) {
+  Slot& slot = slot_of(sequence);
+  slot.begin(schedule_.position(sequence));
+  slot.fail(std::move(failure));
+  {
+    const std::lock_guard lock(mutex_);
+    slot.sequence = sequence;
+    slot.held = layout_.replicas;
+    slot.assembled = copies();  // its turn comes after the copies of the batches before it
+  }
+  if (!copies()) make_ready(slot);
+}
+
 // The devices have the batch's images: the host makes none.
 void StreamEngine::revive(std::uint64_t sequence) {
   Slot& slot = slot_of(sequence);
@@ -157,9 +181,10 @@ void StreamEngine::begin_copies(std::uint64_t sequence) {
 
 void StreamEngine::copy(std::uint64_t sequence) {
   Slot& slot = slot_of(sequence);
+  if (slot.failure) return make_ready(slot);
   try {
     begin_copies(sequence);
-    if (resident_ && !slot.failure) {
+    if (resident_) {
       resident_->keep(slot, copy_streams_);
       resident_records_.store(resident_->records(), std::memory_order_relaxed);
       slot.pick(*resident_);

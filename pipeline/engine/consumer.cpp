@@ -102,7 +102,7 @@ void StreamEngine::wait_until_ready(const Slot& slot, std::uint64_t sequence, in
   const Stopwatch watch;
   const std::chrono::duration<double> limit(options_.stall_timeout_seconds);
   std::unique_lock lock(mutex_);
-  const auto done = [&] { return ready() || stopped_.load(); };
+  const auto done = [&] { return ready() || broken_off_ || stopped_.load(); };
   bool in_time = true;
   if (options_.stall_timeout_seconds > 0) {
     in_time = ready_.wait_for(lock, limit, done);
@@ -111,12 +111,21 @@ void StreamEngine::wait_until_ready(const Slot& slot, std::uint64_t sequence, in
   }
   consumers_[static_cast<std::size_t>(replica)].stall_ns.fetch_add(watch.nanoseconds(), std::memory_order_relaxed);
   if (in_time) {
+    if (!ready() && !stopped_.load()) raise_broken_off(lock, replica);
     lock.unlock();
     return refuse_stopped();
   }
   const std::string whom = whom_we_wait_for(slot, sequence, replica);
   throw Error(ErrorCode::kTimeout, fmt::format("batch {} was not there after {} s: {}", sequence,
                                                options_.stall_timeout_seconds, whom));
+}
+
+// A thread ended before its time: the batches it would have made do not come.
+void StreamEngine::raise_broken_off(std::unique_lock<std::mutex>& lock, int replica) {
+  const Failure failure = *broken_off_;
+  lock.unlock();
+  consumers_[static_cast<std::size_t>(replica)].failed = describe(failure.what);
+  failure.raise();
 }
 
 void StreamEngine::notify_assembler(const std::weak_ptr<StreamEngine>& weak) {

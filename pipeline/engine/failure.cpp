@@ -21,9 +21,20 @@ std::string bare_message(const DataError& error) {
   return text.starts_with(begin) ? text.substr(begin.size()) : text;
 }
 
+// The same without the device's name.
+std::string bare_message(const DeviceError& error) {
+  const std::string begin = error.device() + ": ";
+  return error.message().starts_with(begin) ? error.message().substr(begin.size()) : error.message();
+}
+
 }  // namespace
 
 Failure Failure::of_batch(const std::exception& cause) {
+  if (const auto* error = dynamic_cast<const DeviceError*>(&cause)) {
+    return {.what = {.code = error->code(), .cause = bare_message(*error)},
+            .hint = error->hint(),
+            .device = error->device()};
+  }
   if (const auto* error = dynamic_cast<const Error*>(&cause)) {
     return {.what = {.code = error->code(), .cause = error->message()}, .hint = error->hint()};
   }
@@ -68,6 +79,7 @@ bool Failure::is_of_record() const noexcept {
 }
 
 void Failure::raise() const {
+  if (what.source.empty() && !device.empty()) throw DeviceError(what.code, describe(what), device, hint);
   if (what.source.empty()) throw Error(what.code, describe(what), hint);
   throw DataError(what.code, describe(what), {.source = what.source, .record = what.record, .offset = what.offset},
                   hint);

@@ -10,9 +10,16 @@
 
 namespace headrace {
 
+// Stands for what a user's function threw that is no std::exception.
+class UnnamedException final : public std::exception {
+ public:
+  const char* what() const noexcept override { return "an exception that is no std::exception"; }
+};
+
 struct Failure {
   BadRecord what = {};  // no source where no record is to blame; the smallest row is reported
   std::string hint = {};
+  std::string device = {};  // whose call failed; empty: none did
 
   // `cause` happened while `record` of `source` was read or worked on.
   static Failure of_record(const Source& source, std::uint64_t record, std::int64_t row,
@@ -22,7 +29,8 @@ struct Failure {
 
   // True where the record is at fault, not the machine: another record may well do.
   bool is_of_record() const noexcept;
-  // Throws it as DataError, or as Error where no record is to blame. May be called from several threads.
+  // Throws it as DataError, or where no record is to blame as DeviceError or Error. May be called from several
+  // threads.
   [[noreturn]] void raise() const;
 };
 

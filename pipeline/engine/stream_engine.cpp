@@ -168,19 +168,52 @@ void StreamEngine::start() {
     for (int i = 0; i < threads_; ++i) {
       // The arena holds parallel algorithms that a user's function may run to this loader's threads.
       workers_.emplace_back(
-          [self, i](ThreadState& state) { self->arena_.execute([&] { self->compute(state, i); }); },
+          [self, i](ThreadState& state) {
+            self->run_thread(state, [&] { self->arena_.execute([&] { self->compute(state, i); }); });
+          },
           thread_state(fmt::format("compute {}", i), program_.stages().size() + mixers_.size()));
     }
     for (int i = 0; i < reader_count_; ++i) {
-      readers_.emplace_back([self, i](ThreadState& state) { self->read(state, i); },
-                            thread_state(fmt::format("reader {}", i), 0));
+      readers_.emplace_back(
+          [self, i](ThreadState& state) { self->run_thread(state, [&] { self->read(state, i); }); },
+          thread_state(fmt::format("reader {}", i), 0));
     }
     if (trace_ != nullptr) assembling_->trace = &trace_->ring("assembler");
-    assembler_thread_.emplace([self](ThreadState&) { self->assemble(); }, assembling_);
+    assembler_thread_.emplace([self](ThreadState& state) { self->run_thread(state, [&] { self->assemble(); }); },
+                              assembling_);
   } catch (...) {
     shut_down();
     throw;
   }
+}
+
+template <typename Body>
+void StreamEngine::run_thread(const ThreadState& state, const Body& body) {
+  try {
+    body();
+  } catch (const Abandoned&) {
+    throw;
+  } catch (const std::exception& error) {
+    break_off(state, error);
+  } catch (...) {
+    break_off(state, UnnamedException());
+  }
+}
+
+// What is expected to fail is the failure of its batch; this is for the rest, as memory that runs out in between.
+void StreamEngine::break_off(const ThreadState& state, const std::exception& error) noexcept {
+  Failure failure;
+  try {
+    failure = Failure::of_batch(error);
+    if (failure.what.operation.empty()) failure.what.operation = state.doing();
+  } catch (const std::exception&) {
+    failure.what.code = ErrorCode::kOutOfMemory;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (!broken_off_) broken_off_ = std::move(failure);
+  }
+  ready_.notify_all();
 }
 
 void StreamEngine::stop() noexcept {

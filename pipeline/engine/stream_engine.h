@@ -85,8 +85,15 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   void allocate_slots();
   void note(Choice choice);
 
+  // A thread's top function: what `body` throws ends the stream for every consumer that finds no batch.
+  template <typename Body>
+  void run_thread(const ThreadState& state, const Body& body);
+  void break_off(const ThreadState& state, const std::exception& error) noexcept;
+
   // assembler.cpp: one thread.
+  enum class Turn { kStop, kBegin, kCopy };
   void assemble();
+  Turn next_turn(std::uint64_t next, std::uint64_t next_copy);
   bool may_begin(std::uint64_t sequence) const;
   bool may_copy(std::uint64_t sequence) const;
   bool is_passed(const Slot& slot) const;
@@ -96,6 +103,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   FetchedBy fetched_by() const;
   bool replays(std::uint64_t sequence) const noexcept;
   void replay(std::uint64_t sequence);
+  void give_up(std::uint64_t sequence, Failure failure);
   void revive(std::uint64_t sequence);
   void begin_copies(std::uint64_t sequence);
   void copy(std::uint64_t sequence);
@@ -131,6 +139,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   void arrive(Consumer& consumer, std::uint64_t sequence, std::uint64_t now);
   void leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows);
   void release(Slot& slot, int replica, Stream* consumer) noexcept;
+  void raise_broken_off(std::unique_lock<std::mutex>& lock, int replica);
   static void notify_assembler(const std::weak_ptr<StreamEngine>& engine);
 
   // tuning.cpp: by the consumer of replica 0.
@@ -189,6 +198,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   mutable std::mutex mutex_;
   std::condition_variable ready_;      // for consumers
   std::condition_variable assembler_;  // a slot came back, or was written
+  std::optional<Failure> broken_off_;  // by mutex_: what ended one of the threads
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> first_batch_ns_{0};
 

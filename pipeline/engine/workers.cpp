@@ -36,10 +36,17 @@ void charge(FetchedRecord& fetch) {
 // Runs something for one row; what it throws becomes the batch's failure.
 template <typename Run>
 void StreamEngine::guard(Slot& slot, std::int64_t row, Run run) {
+  const auto fail = [&](const std::exception& error) {
+    fail_row(slot, Failure::of_record(*plan_.source, slot.records[static_cast<std::size_t>(row)], row, error));
+  };
   try {
     run();
+  } catch (const Abandoned&) {
+    throw;
   } catch (const std::exception& error) {
-    fail_row(slot, Failure::of_record(*plan_.source, slot.records[static_cast<std::size_t>(row)], row, error));
+    fail(error);
+  } catch (...) {
+    fail(UnnamedException());
   }
 }
 

@@ -42,14 +42,22 @@ BatchRunner::BatchRunner(ModelState& model, const Fields& fields, const BatchRun
 }
 
 BatchRunner::~BatchRunner() {
-  for (int r = 0; r < model_.strategy->replicas(); ++r) {
-    try {
-      const std::unique_ptr<Event> all = model_.strategy->device(r).create_event();
-      stream(r).record(*all);
-      all->wait();
-    } catch (const std::exception&) {
-      // A device that takes no more work does none.
-    }
+  for (int r = 0; r < model_.strategy->replicas(); ++r) wait_for(r);
+}
+
+// By an event, which leaves the stream's errors to those who ask for them. A device that refuses one may still be
+// at work.
+void BatchRunner::wait_for(int replica) const noexcept {
+  try {
+    const std::unique_ptr<Event> all = model_.strategy->device(replica).create_event();
+    stream(replica).record(*all);
+    return all->wait();
+  } catch (const std::exception&) {
+  }
+  try {
+    stream(replica).synchronize();
+  } catch (const std::exception&) {
+    // What failed is known, or was in nobody's interest any more.
   }
 }
 
@@ -127,8 +135,8 @@ std::optional<GlobalBatch> BatchRunner::take(Loader& loader) {
   return batches;
 }
 
-// What it costs a GPU's host where the batch has arrived: per replica three events, three copies and one of each
-// input, and what the body submits.
+// What it costs a GPU's host where the device is still busy and the batch has arrived: per replica two events,
+// three copies and one of each input, two looks, and what the body submits (tests/cuda/step_calls_test.cpp).
 void BatchRunner::submit(GlobalBatch batches, const StepScalars& common, const Body& body) {
   if (failed_) throw Error(ErrorCode::kCancelled, "the run has failed before", "start it anew");
   const std::size_t oldest = after(next_, 1);
@@ -140,7 +148,8 @@ void BatchRunner::submit(GlobalBatch batches, const StepScalars& common, const B
   step.asked_ns = asked_ns_;
   step.taken_ns = taken_ns_;
   step.restarted = std::exchange(restarted_, false);
-  for (int r = 0; r < model_.strategy->replicas(); ++r) {
+  failed_ = true;  // until every replica has its part
+  submit_to_all(*model_.strategy, common.step, [&](int r) {
     ReplicaSlot& slot = step.replicas[static_cast<std::size_t>(r)];
     Batch& batch = batches[static_cast<std::size_t>(r)];
     const ProgramBinding bound = binding(r);
@@ -150,7 +159,8 @@ void BatchRunner::submit(GlobalBatch batches, const StepScalars& common, const B
     body(r);
     bring_back(r, slot);
     bound.stream.record(*slot.done);
-  }
+  });
+  failed_ = false;
   step.pending = true;
   next_ = oldest;
 }
@@ -158,7 +168,10 @@ void BatchRunner::submit(GlobalBatch batches, const StepScalars& common, const B
 void BatchRunner::bring_in(int replica, const Batch& batch, ReplicaSlot& slot) {
   const ProgramBinding bound = binding(replica);
   slot.submitted_ns = now_ns();
-  bound.stream.record(*slot.begin);
+  // While the last batch is at work there is no gap, but for the moment that this submission takes.
+  const StepSlot& before = slots_[after(next_, slots_.size() - 1)];
+  slot.idle = slots_[next_].restarted || before.replicas[static_cast<std::size_t>(replica)].done->ready();
+  if (slot.idle) bound.stream.record(*slot.begin);
   slot.waited = !batch.ready().ready();
   if (slot.waited) {
     bound.stream.wait(batch.ready());
@@ -181,7 +194,7 @@ void BatchRunner::warm_up(const Body& body) {
     feed_.warm_up(r, program_, binding(r));
   }
   // What waits for other replicas comes last: while it does, a device may give no memory and load no kernel.
-  for (int r = 0; r < model_.strategy->replicas(); ++r) body(r);
+  submit_to_all(*model_.strategy, model_.step, body);
   model_.strategy->synchronize();
   reset_sums();
 }
@@ -234,16 +247,21 @@ void BatchRunner::reset_sums() {
 
 void BatchRunner::collect(std::size_t index) {
   StepSlot& slot = slots_[index];
-  const Stopwatch waited;
-  for (const ReplicaSlot& replica : slot.replicas) replica.done->wait();
-  waited_ns_ += waited.nanoseconds();
-  clock_.add(slot, slots_[after(index, slots_.size() - 1)]);
+  try {
+    const Stopwatch waited;
+    for (const ReplicaSlot& replica : slot.replicas) replica.done->wait();
+    waited_ns_ += waited.nanoseconds();
+    clock_.add(slot, slots_[after(index, slots_.size() - 1)]);
+  } catch (const DeviceError& error) {
+    failed_ = true;
+    throw_failed(*model_.strategy, slot.step, error);
+  }
   slot.pending = false;
   MetricSums total;
   for (std::size_t r = 0; r < slot.replicas.size(); ++r) {
     if (slot.replicas[r].sums->examples == ReplicaSlot::kNotRun) {
       failed_ = true;
-      throw_failed(*model_.strategy, slot);
+      throw_failed(*model_.strategy, slot.step);
     }
     if (options_.nan == NanPolicy::kStop) check_numbers(model_, slot, static_cast<int>(r));
     total += *slot.replicas[r].sums;

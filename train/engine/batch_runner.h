@@ -74,6 +74,7 @@ class BatchRunner {
     Buffer block;  // StepScalars, group scale, MetricSums, labels
   };
 
+  void wait_for(int replica) const noexcept;
   void allocate();
   // No examples, rates of 0, no sums.
   void blank(int replica);

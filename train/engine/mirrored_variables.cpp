@@ -11,6 +11,7 @@
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/device.h"
 #include "headrace/train/engine/initial_values.h"
+#include "headrace/train/engine/step_failure.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -45,16 +46,20 @@ MirroredVariables::MirroredVariables(Strategy& strategy, const VariableLayout& l
     Device& device = strategy.device(replica);
     copies_.push_back({.parameters = device.allocate(arena_bytes(layout.trained_elements())),
                        .state = device.allocate(arena_bytes(layout.state_elements()))});
-    clear(strategy.stream(replica), copies_.back().parameters);
-    clear(strategy.stream(replica), copies_.back().state);
   }
   std::vector<std::vector<float>> values;  // until the copies are done
-  for (const Variable& variable : layout.variables()) {
-    values.push_back(initial_values(variable.spec, seed, values.size()));
-    const TensorView place = view(variable, 0);
-    strategy.stream(0).copy(place.data, values.back().data(), place.bytes());
-  }
-  broadcast();
+  submit_and_wait(*strategy_, [&] {
+    for (int replica = 0; replica < strategy.replicas(); ++replica) {
+      clear(strategy.stream(replica), copies_[static_cast<std::size_t>(replica)].parameters);
+      clear(strategy.stream(replica), copies_[static_cast<std::size_t>(replica)].state);
+    }
+    for (const Variable& variable : layout.variables()) {
+      values.push_back(initial_values(variable.spec, seed, values.size()));
+      const TensorView place = view(variable, 0);
+      strategy.stream(0).copy(place.data, values.back().data(), place.bytes());
+    }
+    broadcast();
+  });
 }
 
 void MirroredVariables::broadcast() {
@@ -63,7 +68,6 @@ void MirroredVariables::broadcast() {
       if (whole.defined()) strategy_->collective().broadcast(replica, 0, whole, strategy_->stream(replica));
     }
   }
-  strategy_->synchronize();
 }
 
 TensorView MirroredVariables::parameters(int replica) const {
@@ -92,11 +96,12 @@ void MirroredVariables::write(const Variable& variable, std::span<const float> v
     throw ConfigError(fmt::format("variable '{}' has shape {}: {} values do not fit", variable.name,
                                   variable.spec.shape.to_string(), values.size()));
   }
-  for (int replica = 0; replica < strategy_->replicas(); ++replica) {
-    const TensorView place = view(variable, replica);
-    strategy_->stream(replica).copy(place.data, values.data(), place.bytes());
-  }
-  strategy_->synchronize();
+  submit_and_wait(*strategy_, [&] {
+    for (int replica = 0; replica < strategy_->replicas(); ++replica) {
+      const TensorView place = view(variable, replica);
+      strategy_->stream(replica).copy(place.data, values.data(), place.bytes());
+    }
+  });
 }
 
 std::string MirroredVariables::sha256() const {

@@ -1,5 +1,6 @@
 #include "headrace/train/engine/replica_arenas.h"
 
+#include "headrace/train/engine/step_failure.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -31,16 +32,15 @@ ReplicaArenas::ReplicaArenas(ModelState& model, int replica, Accumulation accumu
   for (std::size_t i = 0; i < moments.size(); ++i) {
     if (memory.moments[i]) moments[i] = memory.moments[i].view(parameters.shape, DType::kF32);
   }
-  if (accumulation == Accumulation::kYes) {
-    accumulated_ = device.allocate(parameters.bytes());
-    stream.fill(accumulated_.data(), 0, accumulated_.size());
-  }
+  if (accumulation == Accumulation::kYes) accumulated_ = device.allocate(parameters.bytes());
   if (averaged_.defined()) summed_state_ = device.allocate(averaged_.bytes());
   constants_ = device.allocate(2 * kWidthBytes);
   std::array<float, 2 * kWidth> values{};
   std::fill_n(values.begin(), kWidth, 1.0F / static_cast<float>(model.strategy->replicas()));
-  stream.copy(constants_.data(), values.data(), constants_.size());
-  stream.synchronize();
+  submit_and_wait(*model.strategy, [&] {
+    if (accumulated_) stream.fill(accumulated_.data(), 0, accumulated_.size());
+    stream.copy(constants_.data(), values.data(), constants_.size());
+  });
 }
 
 OptimizerViews ReplicaArenas::slice(std::int64_t begin, std::int64_t end) const {

@@ -31,16 +31,17 @@ void StepClock::add(const StepSlot& step, const StepSlot& before) {
   for (std::size_t r = 0; r < step.replicas.size(); ++r) {
     const ReplicaSlot& slot = step.replicas[r];
     const Event& previous = step.restarted ? *start_[r] : *before.replicas[r].done;
+    const Event& begin = slot.idle ? *slot.begin : previous;
     const std::optional<std::int64_t> elapsed = slot.done->ns_since(previous),
-                                      idle = slot.begin->ns_since(previous);
-    if (!elapsed || !idle) continue;  // a device that failed tells nothing
+                                      idle = slot.idle ? begin.ns_since(previous) : 0;
+    if (!elapsed || !idle) continue;
     Interval interval{.gap = std::max<std::int64_t>(0, *idle), .elapsed = *elapsed};
     // Of a gap that ended when the batch was submitted: the part in which the host waited for the batch.
     const auto asked = static_cast<std::int64_t>(step.asked_ns), taken = static_cast<std::int64_t>(step.taken_ns);
     const auto gap_began = static_cast<std::int64_t>(slot.submitted_ns) - interval.gap;
     interval.waiting = std::clamp<std::int64_t>(asked - gap_began, 0, interval.gap);
     interval.stall = std::clamp<std::int64_t>(taken - std::max(asked, gap_began), 0, interval.gap);
-    if (slot.waited) interval.copy = slot.arrived->ns_since(*slot.begin).value_or(0);
+    if (slot.waited) interval.copy = slot.arrived->ns_since(begin).value_or(0);
     times.elapsed_ns += interval.elapsed;
     times.input_stall_ns += interval.stall;
     times.idle_ns += interval.gap - interval.stall;

@@ -3,11 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <optional>
-#include <utility>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/train/strategy.h"
+#include <string>
 
 namespace headrace {
 namespace {
@@ -17,16 +13,24 @@ struct Failure {
   Error error;
 };
 
-// Of all replicas' errors the first that is more than a consequence of another's.
-Failure find_cause(Strategy& strategy) {
+int replica_of(const Strategy& strategy, const std::string& device) {
+  int replica = strategy.replicas() - 1;
+  while (replica > 0 && strategy.device(replica).info().name != device) --replica;
+  return replica;
+}
+
+// Of all errors, those of the replicas' streams after the known one, the first that is more than a consequence of
+// another's.
+Failure find_cause(Strategy& strategy, const std::optional<DeviceError>& known) {
   std::optional<Failure> found;
+  if (known) found = Failure{replica_of(strategy, known->device()), *known};
   for (int r = 0; r < strategy.replicas(); ++r) {
     try {
       strategy.stream(r).synchronize();
     } catch (const Error& error) {
       if (!found || found->error.code() == ErrorCode::kCancelled) found = Failure{r, error};
     } catch (const std::exception& error) {
-      found = Failure{r, Error(ErrorCode::kDevice, error.what())};
+      if (!found) found = Failure{r, Error(ErrorCode::kDevice, error.what())};
     }
   }
   return found.value_or(Failure{0, Error(ErrorCode::kDevice, "its work was skipped")});
@@ -34,15 +38,15 @@ Failure find_cause(Strategy& strategy) {
 
 }  // namespace
 
-void throw_failed(Strategy& strategy, const StepSlot& step) {
-  strategy.collective().abort(fmt::format("a replica failed in step {}", step.step));
-  const Failure failure = find_cause(strategy);
+void throw_failed(Strategy& strategy, std::uint64_t step, const std::optional<DeviceError>& known) {
+  strategy.collective().abort(fmt::format("a replica failed in step {}", step));
+  const Failure failure = find_cause(strategy, known);
   strategy.recover();
   const std::string& device = strategy.device(failure.replica).info().name;
-  throw DeviceError(failure.error.code(),
-                    fmt::format("replica {} ({}) failed in step {}: {}", failure.replica, device, step.step,
-                                failure.error.message()),
-                    device, failure.error.hint());
+  throw DeviceError(
+      failure.error.code(),
+      fmt::format("replica {} ({}) failed in step {}: {}", failure.replica, device, step, failure.error.message()),
+      device, failure.error.hint());
 }
 
 void check_numbers(const ModelState& model, const StepSlot& step, int replica) {

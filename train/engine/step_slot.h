@@ -24,7 +24,8 @@ struct ReplicaSlot {
   float* result = nullptr;         // null unless predicting
   // Timed: where the stream's part of this batch begins, where the batch has arrived, and where all is done.
   std::unique_ptr<Event> begin = nullptr, arrived = nullptr, done = nullptr;
-  bool waited = false;             // for the batch to arrive: `arrived` was recorded
+  bool idle = true;     // before it, perhaps: `begin` was recorded. Else it begins where the last one ends
+  bool waited = false;  // for the batch to arrive: `arrived` was recorded
   std::uint64_t submitted_ns = 0;  // host time of `begin`'s submission
 
   std::int64_t examples = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "headrace/devices/cuda/cuda_check.h"
+#include "headrace/devices/cuda/math/bias_epilogue.h"
 #include "headrace/devices/cuda/math/convert.h"
 #include "headrace/devices/cuda/math/scratch_layout.h"
 
@@ -57,7 +58,6 @@ CublasLtDense::CublasLtDense(int ordinal, std::string device_name)
 void CublasLtDense::forward(cudaStream_t stream, const TensorView& x, const TensorView& weights,
                             const TensorView& bias, const TensorView& y, Activation activation,
                             Precision precision) {
-  using Epilogue = GemmProblem::Epilogue;
   GemmProblem problem{.m = weights.shape[0], .n = x.shape[0], .k = x.shape[1], .a = Transpose::kYes};
   const bool relu = activation == Activation::kRelu;
   problem.epilogue =
@@ -95,14 +95,15 @@ void CublasLtDense::run(cudaStream_t stream, GemmProblem problem, const Call& ca
   problem.align_a = alignment(a.view);
   problem.align_b = alignment(b.view);
   problem.align_d = alignment(result.view);
-  matmul_.run(stream, problem,
-              {.a = a.view.data,
-               .b = b.view.data,
-               .c = result.view.data,
-               .d = result.view.data,
-               .bias = bias.view.data,
-               .alpha = 1,
-               .beta = 0});
+  const Epilogue left = matmul_.run(stream, problem,
+                                    {.a = a.view.data,
+                                     .b = b.view.data,
+                                     .c = result.view.data,
+                                     .d = result.view.data,
+                                     .bias = bias.view.data,
+                                     .alpha = 1,
+                                     .beta = 0});
+  CUDA_CHECK(apply_epilogue(result.view, call.bias, left, stream), device_);
   if (result.staged) CUDA_CHECK(move(result.view, call.result, stream), device_);
 }
 

@@ -4,7 +4,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/cuda/cuda_check.h"
-#include "headrace/devices/cuda/math/relaxed_capture.h"
 
 namespace headrace::cuda {
 namespace {
@@ -18,18 +17,14 @@ cublasOperation_t operation(Transpose transpose) {
   return transpose == Transpose::kYes ? CUBLAS_OP_T : CUBLAS_OP_N;
 }
 
-cublasLtEpilogue_t epilogue(GemmProblem::Epilogue which) {
+cublasLtEpilogue_t epilogue(Epilogue which) {
   switch (which) {
-    case GemmProblem::Epilogue::kNone: return CUBLASLT_EPILOGUE_DEFAULT;
-    case GemmProblem::Epilogue::kRelu: return CUBLASLT_EPILOGUE_RELU;
-    case GemmProblem::Epilogue::kBias: return CUBLASLT_EPILOGUE_BIAS;
-    case GemmProblem::Epilogue::kBiasRelu: return CUBLASLT_EPILOGUE_RELU_BIAS;
+    case Epilogue::kNone: return CUBLASLT_EPILOGUE_DEFAULT;
+    case Epilogue::kRelu: return CUBLASLT_EPILOGUE_RELU;
+    case Epilogue::kBias: return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::kBiasRelu: return CUBLASLT_EPILOGUE_RELU_BIAS;
   }
   return CUBLASLT_EPILOGUE_DEFAULT;
-}
-
-bool has_bias(GemmProblem::Epilogue which) {
-  return which == GemmProblem::Epilogue::kBias || which == GemmProblem::Epilogue::kBiasRelu;
 }
 
 }  // namespace
@@ -48,8 +43,8 @@ struct CublasLtMatmul::Plan {
 
   cublasStatus_t describe(const GemmProblem& problem);
   // Where the epilogue has one.
-  cublasStatus_t point_to_bias(const GemmProblem& problem, const void* bias) const {
-    if (!has_bias(problem.epilogue)) return CUBLAS_STATUS_SUCCESS;
+  cublasStatus_t point_to_bias(const void* bias) const {
+    if (!has_bias(fused)) return CUBLAS_STATUS_SUCCESS;
     return cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
   }
   cublasStatus_t describe_matrix(cublasLtMatrixLayout_t* layout, DType dtype, std::int64_t rows,
@@ -60,6 +55,7 @@ struct CublasLtMatmul::Plan {
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
   cublasLtMatmulAlgo_t algorithm{};
+  Epilogue fused = Epilogue::kNone;  // what the algorithm does after the products
 };
 
 cublasStatus_t CublasLtMatmul::Plan::describe_matrix(cublasLtMatrixLayout_t* layout, DType dtype,
@@ -79,11 +75,12 @@ cublasStatus_t CublasLtMatmul::Plan::describe_matrix(cublasLtMatrixLayout_t* lay
 }
 
 cublasStatus_t CublasLtMatmul::Plan::describe(const GemmProblem& problem) {
+  fused = problem.epilogue;
   const bool a_turned = problem.a == Transpose::kYes;
   const bool b_turned = problem.b == Transpose::kYes;
   const cublasOperation_t on_a = operation(problem.a);
   const cublasOperation_t on_b = operation(problem.b);
-  const cublasLtEpilogue_t after = epilogue(problem.epilogue);
+  const cublasLtEpilogue_t after = epilogue(fused);
   const auto set = [this](cublasLtMatmulDescAttributes_t name, const auto& value) {
     return cublasLtMatmulDescSetAttribute(product, name, &value, sizeof value);
   };
@@ -91,7 +88,7 @@ cublasStatus_t CublasLtMatmul::Plan::describe(const GemmProblem& problem) {
   if (status == CUBLAS_STATUS_SUCCESS) status = set(CUBLASLT_MATMUL_DESC_TRANSA, on_a);
   if (status == CUBLAS_STATUS_SUCCESS) status = set(CUBLASLT_MATMUL_DESC_TRANSB, on_b);
   if (status == CUBLAS_STATUS_SUCCESS) status = set(CUBLASLT_MATMUL_DESC_EPILOGUE, after);
-  if (status == CUBLAS_STATUS_SUCCESS && has_bias(problem.epilogue)) {
+  if (status == CUBLAS_STATUS_SUCCESS && has_bias(fused)) {
     status = set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(problem.result));
   }
   if (status == CUBLAS_STATUS_SUCCESS) {
@@ -135,7 +132,6 @@ cublasStatus_t CublasLtMatmul::Plan::choose(cublasLtHandle_t handle, const GemmP
 
 CublasLtMatmul::CublasLtMatmul(int ordinal, std::string device_name)
     : ordinal_(ordinal), device_(std::move(device_name)), scratch_(device_) {
-  const RelaxedCapture relaxed;
   CUDA_CHECK(cudaSetDevice(ordinal_), device_);
   const cublasStatus_t status = cublasLtCreate(&handle_);
   if (status != CUBLAS_STATUS_SUCCESS) {
@@ -150,35 +146,46 @@ CublasLtMatmul::~CublasLtMatmul() {
   cublasLtDestroy(handle_);
 }
 
-void CublasLtMatmul::run(cudaStream_t stream, const GemmProblem& problem, const Operands& operands) {
+Epilogue CublasLtMatmul::run(cudaStream_t stream, const GemmProblem& problem, const Operands& operands) {
   CUDA_CHECK(cudaSetDevice(ordinal_), device_);
   void* workspace = scratch_.reserve(stream, kWorkspaceBytes);
   const std::lock_guard lock(mutex_);  // also over the bias pointer, which belongs to the description
   const Plan& plan = plan_for(problem, operands.bias);
-  check(plan.point_to_bias(problem, operands.bias), "cublasLtMatmulDescSetAttribute", problem);
+  check(plan.point_to_bias(operands.bias), "cublasLtMatmulDescSetAttribute", problem);
   check(cublasLtMatmul(handle_, plan.product, &operands.alpha, operands.a, plan.a, operands.b, plan.b,
                        &operands.beta, operands.c, plan.d, operands.d, plan.d, &plan.algorithm, workspace,
                        kWorkspaceBytes, stream),
         "cublasLtMatmul", problem);
+  return plan.fused == problem.epilogue ? Epilogue::kNone : problem.epilogue;
 }
 
 // With mutex_ held.
 const CublasLtMatmul::Plan& CublasLtMatmul::plan_for(const GemmProblem& problem, const void* bias) {
   std::unique_ptr<Plan>& plan = plans_[problem];
   if (plan != nullptr) return *plan;
-  const RelaxedCapture relaxed;
-  auto made = std::make_unique<Plan>();
-  check(made->describe(problem), "cublasLtMatmulDescCreate", problem);
-  check(made->point_to_bias(problem, bias), "cublasLtMatmulDescSetAttribute", problem);
-  int found = 0;
-  const cublasStatus_t status = made->choose(handle_, problem, &found);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0)) {
+  std::unique_ptr<Plan> made;
+  const auto way = way_to_compute(problem, [&](const GemmProblem& asked) {
+    made = make_plan(asked, bias);
+    return made != nullptr;
+  });
+  if (!way) {
     throw DeviceError(ErrorCode::kUnsupported, "cuBLASLt has no algorithm for " + to_string(problem), device_,
                       "another precision may have one");
   }
-  check(status, "cublasLtMatmulAlgoGetHeuristic", problem);
   plan = std::move(made);
   return *plan;
+}
+
+// Null where there is no algorithm.
+std::unique_ptr<CublasLtMatmul::Plan> CublasLtMatmul::make_plan(const GemmProblem& problem, const void* bias) {
+  auto made = std::make_unique<Plan>();
+  check(made->describe(problem), "cublasLtMatmulDescCreate", problem);
+  check(made->point_to_bias(bias), "cublasLtMatmulDescSetAttribute", problem);
+  int found = 0;
+  const cublasStatus_t status = made->choose(handle_, problem, &found);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0)) return nullptr;
+  check(status, "cublasLtMatmulAlgoGetHeuristic", problem);
+  return made;
 }
 
 void CublasLtMatmul::check(cublasStatus_t status, const char* call, const GemmProblem& problem) const {

@@ -34,13 +34,15 @@ class CublasLtMatmul {
     const void* bias;
     float alpha, beta;
   };
-  void run(cudaStream_t stream, const GemmProblem& problem, const Operands& operands);
+  // Returns what is left to be done: the problem's epilogue where no algorithm has it, else none.
+  Epilogue run(cudaStream_t stream, const GemmProblem& problem, const Operands& operands);
 
  private:
   struct Plan;
 
   // `bias` is one of the call: an algorithm is chosen for such.
   const Plan& plan_for(const GemmProblem& problem, const void* bias);
+  std::unique_ptr<Plan> make_plan(const GemmProblem& problem, const void* bias);
   void check(cublasStatus_t status, const char* call, const GemmProblem& problem) const;
 
   int ordinal_;

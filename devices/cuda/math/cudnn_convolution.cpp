@@ -14,7 +14,6 @@
 #include "headrace/devices/cuda/math/cudnn_graph.h"
 #include "headrace/devices/cuda/math/plan_choice.h"
 #include "headrace/devices/cuda/math/plan_timing.h"
-#include "headrace/devices/cuda/math/relaxed_capture.h"
 #include "headrace/devices/cuda/math/scratch_layout.h"
 
 namespace headrace::cuda {
@@ -84,7 +83,6 @@ cudaError_t bring(const Stage& stage, cudaStream_t stream) {
 
 CudnnConvolution::CudnnConvolution(int ordinal, std::string device_name)
     : ordinal_(ordinal), device_(std::move(device_name)), determinism_(chosen_determinism()), scratch_(device_) {
-  const RelaxedCapture relaxed;
   CUDA_CHECK(cudaSetDevice(ordinal_), device_);
   const cudnnStatus_t status = cudnnCreate(&handle_);
   if (status != CUDNN_STATUS_SUCCESS) refuse(device_, "it does not start", cudnnGetErrorString(status));
@@ -155,7 +153,6 @@ CudnnConvolution::Way CudnnConvolution::choose(const std::vector<ConvolutionProb
   for (const ConvolutionProblem& way : ways) {
     auto found = plans_.find(way);
     if (found == plans_.end()) {
-      const RelaxedCapture relaxed;  // building may allocate and compile
       try {
         found = plans_.emplace(way, plan_for(way)).first;
       } catch (const CudnnRefusal& refusal) {

@@ -3,9 +3,11 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "headrace/devices/base/dtype.h"
+#include "headrace/devices/cuda/math/convolution_problem.h"
 
 namespace headrace::cuda {
 
@@ -15,15 +17,12 @@ enum class Transpose { kNo, kYes };
 // C and D are m x n; each matrix is stored densely, leading dimension = its stored rows. A batch is a row of such
 // products, each matrix following the one before.
 struct GemmProblem {
-  // What the vector of m f32 or bf16 values (of D's type) and the ReLU do to D's rows.
-  enum class Epilogue { kNone, kRelu, kBias, kBiasRelu };
-
   std::int64_t m = 0, n = 0, k = 0;
   Transpose a = Transpose::kNo, b = Transpose::kNo;
   DType operands = DType::kF32;  // A's and B's: f32 or bf16
   DType result = DType::kF32;    // C's and D's: f32 or bf16
   std::int64_t batch = 1;
-  Epilogue epilogue = Epilogue::kNone;
+  Epilogue epilogue = Epilogue::kNone;  // on D's rows; the bias is m values of D's type
   // Each pointer's address is a multiple of this, a power of two up to 256.
   std::uint32_t align_a = 16, align_b = 16, align_d = 16;
 
@@ -31,5 +30,17 @@ struct GemmProblem {
 };
 
 std::string to_string(const GemmProblem& problem);
+
+// The way to compute `problem` that the library has: as it is or, where there is no algorithm with its epilogue,
+// without, the epilogue being a kernel of its own afterwards. Nothing where it has neither. `has_algorithm` is
+// asked for a way once.
+template <typename HasAlgorithm>
+std::optional<GemmProblem> way_to_compute(const GemmProblem& problem, const HasAlgorithm& has_algorithm) {
+  if (has_algorithm(problem)) return problem;
+  if (problem.epilogue == Epilogue::kNone) return std::nullopt;
+  GemmProblem plain = problem;
+  plain.epilogue = Epilogue::kNone;
+  return has_algorithm(plain) ? std::optional(plain) : std::nullopt;
+}
 
 }  // namespace headrace::cuda

@@ -11,7 +11,6 @@
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/cuda/math/nccl_check.h"
-#include "headrace/devices/cuda/math/relaxed_capture.h"
 
 namespace headrace {
 namespace {
@@ -123,7 +122,6 @@ void NcclCollective::submit(int replica, const char* name, Stream& stream, const
   const std::lock_guard lock(mutex_);
   ncclComm_t communicator = communicators_[static_cast<std::size_t>(replica)];
   if (communicator == nullptr) return;  // given up: the report says so
-  const cuda::RelaxedCapture relaxed;   // NCCL may allocate
   CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);
   NCCL_CHECK(call(communicator, mine->handle()), device.name);
   await(replica, name);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "headrace/devices/cuda/cuda_check.h"
-#include "headrace/devices/cuda/math/relaxed_capture.h"
 
 namespace headrace::cuda {
 namespace {
@@ -24,7 +23,6 @@ void* StreamScratch::reserve(cudaStream_t stream, std::size_t bytes) {
 }
 
 StreamScratch::Piece StreamScratch::allocate(std::size_t bytes) {
-  const RelaxedCapture relaxed;
   all_.reserve(all_.size() + 1);  // so that nothing is lost below
   Piece piece{.data = nullptr, .bytes = bytes};
   CUDA_CHECK(cudaMalloc(&piece.data, bytes), device_);

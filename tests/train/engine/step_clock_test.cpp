@@ -79,6 +79,19 @@ TEST(StepClock, WhatHadArrivedWasNotWaitedFor) {
   EXPECT_EQ(clock.times.idle_ns, 0);
 }
 
+// What was submitted while the device was at work begins where that ends: its `begin` was not recorded.
+TEST(StepClock, ABusyDeviceHasNoGap) {
+  test::Training training;
+  StepClock clock(training.strategy);
+  StepSlot step = step_of(-1, 1200, 2700);
+  step.replicas[0].idle = false;
+  clock.add(step, step_of(0, 0, 1000));
+  EXPECT_EQ(clock.times.elapsed_ns, 1700);
+  EXPECT_EQ(clock.times.idle_ns, 0);
+  EXPECT_EQ(clock.times.input_stall_ns, 0);
+  EXPECT_EQ(clock.times.exposed_copy_ns, 200) << "from the end of the batch before";
+}
+
 // The spans of the same batch, after restart() tied its begin to the host's clock.
 TEST(StepClock, DrawsWhatTheDeviceDid) {
   test::Training training("cpu", 1);

@@ -1,0 +1,112 @@
+// What becomes of errors that the CUDA runtime answers: each is a DeviceError that names the device, none is lost.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <memory>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/cuda/fake_cuda_fixture.h"
+
+namespace headrace {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CudaErrors : public test::FakeCuda {
+ protected:
+  // `action` meets a GPU whose kernel has read where it may not: so says the call, and every later one.
+  static void expect_lost(const std::string& call, const std::function<void()>& action) {
+    SCOPED_TRACE(call);
+    test::fake_cuda::fail(call, 0, cudaErrorIllegalAddress);
+    try {
+      action();
+      ADD_FAILURE() << "no error";
+    } catch (const DeviceError& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kDevice);
+      EXPECT_EQ(error.device(), "cuda:0");
+      EXPECT_THAT(error.what(), HasSubstr("illegal memory access"));
+      EXPECT_THAT(error.what(), HasSubstr(call)) << "the call is named";
+    }
+    test::fake_cuda::clear();
+  }
+};
+
+TEST_F(CudaErrors, AnEventReportsThem) {
+  DeviceGroup devices = open();
+  const std::unique_ptr<Stream> stream = devices[0].create_stream();
+  const std::unique_ptr<Event> first = devices[0].create_timed_event(), second = devices[0].create_timed_event();
+  stream->record(*first);
+  stream->record(*second);
+  expect_lost("cudaEventCreateWithFlags", [&] { devices[0].create_event(); });
+  expect_lost("cudaEventCreateWithFlags", [&] { devices[0].create_timed_event(); });
+  expect_lost("cudaEventRecordWithFlags", [&] { stream->record(*first); });
+  expect_lost("cudaStreamWaitEvent", [&] { stream->wait(*first); });
+  expect_lost("cudaEventQuery", [&] { (void)first->ready(); });
+  expect_lost("cudaEventSynchronize", [&] { first->wait(); });
+  expect_lost("cudaEventElapsedTime", [&] { (void)second->ns_since(*first); });
+  EXPECT_TRUE(first->ready());
+  EXPECT_GE(second->ns_since(*first).value(), 0) << "the events are as they were";
+}
+
+TEST_F(CudaErrors, WhatAnEventCannotAnswerIsNone) {
+  DeviceGroup devices = open();
+  const std::unique_ptr<Stream> stream = devices[0].create_stream();
+  const std::unique_ptr<Event> recorded = devices[0].create_timed_event(), never = devices[0].create_timed_event();
+  stream->record(*recorded);
+  EXPECT_FALSE(never->ns_since(*recorded));
+  test::fake_cuda::fall_behind();
+  stream->record(*recorded);
+  EXPECT_FALSE(recorded->ready());
+  recorded->wait();
+  EXPECT_TRUE(recorded->ready());
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "a later call would find it";
+}
+
+TEST_F(CudaErrors, AStreamReportsThem) {
+  DeviceGroup devices = open();
+  const std::unique_ptr<Stream> stream = devices[0].create_stream(), other = devices[0].create_stream();
+  const Buffer from = devices[0].allocate(64), to = devices[0].allocate(64);
+  stream->begin_capture();
+  stream->copy(to.data(), from.data(), 64);
+  const std::unique_ptr<CapturedWork> work = stream->end_capture();
+  expect_lost("cudaStreamSynchronize", [&] { stream->synchronize(); });
+  expect_lost("cudaMemcpyAsync", [&] { stream->copy(to.data(), from.data(), 64); });
+  expect_lost("cudaMemsetAsync", [&] { stream->fill(to.data(), 0, 64); });
+  expect_lost("cudaGraphLaunch", [&] { stream->launch(*work); });
+  expect_lost("cudaEventRecord", [&] { stream->follow(*other); });
+  expect_lost("cudaMallocFromPoolAsync", [&] { stream->allocate(64); });
+  expect_lost("cudaStreamBeginCapture", [&] { stream->begin_capture(); });
+  expect_lost("cudaLaunchHostFunc", [&] { stream->call([] {}); });
+}
+
+// Everything that a lost GPU's host gives back, with nobody to tell: no exception, no end of the program.
+TEST_F(CudaErrors, DestructorsKeepThemToThemselves) {
+  for (const char* call : {"cudaStreamSynchronize", "cudaFree", "cudaEventDestroy", "cudaStreamDestroy"}) {
+    {
+      DeviceGroup devices = open();
+      const std::unique_ptr<Stream> stream = devices[0].create_stream();
+      const std::unique_ptr<Event> event = devices[0].create_event();
+      const Buffer memory = devices[0].allocate(64), pinned = devices[0].allocate_pinned(64);
+      const Buffer pooled = stream->allocate(64);
+      stream->begin_capture();
+      const std::unique_ptr<CapturedWork> work = stream->end_capture();
+      stream->begin_capture();  // which never ends
+      test::fake_cuda::fail(call, 0, cudaErrorIllegalAddress);
+    }
+    test::fake_cuda::clear();
+  }
+}
+
+// Kernels and libraries load modules and allocate when they are first used, which may be within a capture.
+TEST_F(CudaErrors, CapturesAreRelaxed) {
+  DeviceGroup devices = open();
+  const std::unique_ptr<Stream> stream = devices[0].create_stream();
+  stream->begin_capture();
+  stream->end_capture();
+  EXPECT_EQ(test::fake_cuda::capture_mode(), cudaStreamCaptureModeRelaxed);
+}
+
+}  // namespace
+}  // namespace headrace

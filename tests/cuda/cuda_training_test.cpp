@@ -1,0 +1,65 @@
+// A whole training through the CUDA backend's host side: its graphs, pool, events and copies carry the CPU's
+// mathematics, so that the weights are the CPU's bit for bit.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/cpu/cpu_device.h"
+#include "headrace/tests/cuda/fake_cuda_fixture.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/trainer.h"
+
+namespace headrace {
+namespace {
+
+class CudaTraining : public test::FakeCuda {};
+
+Dataset data() { return test::blobs(60, {6, 6, 2}).batch({.global = 8}); }
+
+std::vector<std::vector<float>> trained(DeviceGroup devices, int accumulate) {
+  Strategy strategy(devices, {.announce = Announce::kNo});
+  Model model = test::compiled(strategy, test::norm_cnn);
+  model.fit(data(), {.epochs = 3, .validation = data(), .verbose = 0, .accumulate = accumulate});
+  return test::variables_of(model);
+}
+
+// With one thread, as the fake's mathematics.
+DeviceGroup one_cpu() {
+  std::vector<std::unique_ptr<Device>> devices;
+  devices.push_back(std::make_unique<CpuDevice>("cpu:0"));
+  return DeviceGroup(std::move(devices));
+}
+
+TEST_F(CudaTraining, GivesTheWeightsOfACpu) {
+  for (const int accumulate : {1, 2}) {
+    EXPECT_EQ(trained(open(), accumulate), trained(one_cpu(), accumulate));
+  }
+}
+
+// The error of a GPU that is lost in the middle reaches the caller with its step, and the end does not hang.
+TEST_F(CudaTraining, ALostGpuEndsTheRunWithItsName) {
+  for (const char* call : {"cudaGraphLaunch", "cudaMemcpyAsync", "cudaEventSynchronize", "cudaEventQuery",
+                           "cudaEventRecordWithFlags", "cudaStreamWaitEvent", "cudaEventElapsedTime"}) {
+    for (const int works : {0, 1, 7}) {
+      SCOPED_TRACE(std::string(call) + " after " + std::to_string(works));
+      DeviceGroup devices = open();
+      Strategy strategy(devices, {.announce = Announce::kNo});
+      Model model = test::compiled(strategy, test::norm_cnn);
+      test::fake_cuda::fail(call, works, cudaErrorIllegalAddress);
+      try {
+        model.fit(data(), {.epochs = 3, .verbose = 0});
+        ADD_FAILURE() << "no error";
+      } catch (const DeviceError& error) {
+        EXPECT_EQ(error.device(), "cuda:0") << error.what();
+      }
+      test::fake_cuda::clear();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,25 @@
+// The CUDA backend on the fake runtime, found by the registry as a real one is.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "headrace/devices/registry.h"
+#include "headrace/tests/support/fake_cuda/runtime.h"
+
+namespace headrace::test {
+
+class FakeCuda : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    setenv("HEADRACE_CUDA_MODULE", HEADRACE_FAKE_CUDA_MODULE, 1);
+    setenv("HEADRACE_CUDA_MATH_MODULE", HEADRACE_FAKE_CUDA_MODULE, 1);
+  }
+  void TearDown() override { fake_cuda::clear(); }
+
+  static DeviceGroup open(int replicas = 1) { return open_devices("cuda:0x" + std::to_string(replicas)); }
+};
+
+}  // namespace headrace::test

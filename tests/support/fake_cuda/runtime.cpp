@@ -1,0 +1,379 @@
+#include "headrace/tests/support/fake_cuda/runtime.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace fake = headrace::test::fake_cuda;
+
+struct CUgraph_st {
+  std::vector<std::function<void()>> nodes;  // in the order of submission, which respects every edge
+};
+struct CUgraphExec_st {
+  CUgraph_st graph;
+};
+struct CUstream_st {
+  CUgraph_st* capture = nullptr;  // to which it belongs; owned by the stream that began it
+};
+struct CUevent_st {
+  bool timed = false, recorded = false;
+  std::atomic<bool> pending{false};  // what it marks is not over, as far as a query tells
+  std::chrono::steady_clock::time_point at;
+  CUgraph_st* capture = nullptr;  // within which it was recorded, as an edge
+};
+struct CUmemPoolHandle_st {
+  std::uint64_t used = 0;
+};
+
+namespace {
+
+struct Failure {
+  int works = 0;
+  cudaError_t status = cudaSuccess;
+};
+
+// What is the process's own.
+struct Runtime {
+  std::mutex mutex;
+  std::map<std::thread::id, fake::Calls> calls;
+  std::map<std::string, Failure> failures;
+  cudaError_t lost = cudaSuccess;  // what every call answers once the device is lost
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  std::vector<CUstream_st*> streams;
+  CUmemPoolHandle_st pool;
+};
+
+Runtime& runtime() {
+  static Runtime one;
+  return one;
+}
+
+thread_local cudaError_t last_error = cudaSuccess;
+thread_local bool behind = false;
+
+cudaError_t answer(cudaError_t status) {
+  if (status != cudaSuccess) last_error = status;
+  return status;
+}
+
+bool stays(cudaError_t status) { return status == cudaErrorIllegalAddress || status == cudaErrorLaunchFailure; }
+
+void count(const char* name) {
+  const std::lock_guard lock(runtime().mutex);
+  ++runtime().calls[std::this_thread::get_id()][name];
+}
+
+// Counts the call; an error where a test wants one.
+cudaError_t enter(const char* name) {
+  count(name);
+  Runtime& all = runtime();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.failures.find(name);
+  if (found != all.failures.end() && found->second.works-- <= 0) {
+    found->second.works = 0;
+    if (stays(found->second.status)) all.lost = found->second.status;
+    return answer(found->second.status);
+  }
+  return answer(all.lost);
+}
+
+cudaError_t submit(cudaStream_t stream, std::function<void()> work) {
+  if (stream != nullptr && stream->capture != nullptr) {
+    stream->capture->nodes.push_back(std::move(work));
+  } else {
+    work();
+  }
+  return cudaSuccess;
+}
+
+void reach(cudaEvent_t event) {
+  event->recorded = true;
+  event->pending = behind;
+  event->at = std::chrono::steady_clock::now();
+}
+
+cudaError_t allocate(void** data, std::size_t bytes) {
+  *data = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  return answer(*data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
+}
+
+}  // namespace
+
+namespace headrace::test::fake_cuda {
+
+Calls calls_here() {
+  const std::lock_guard lock(runtime().mutex);
+  return runtime().calls[std::this_thread::get_id()];
+}
+
+Calls calls_elsewhere() {
+  const std::lock_guard lock(runtime().mutex);
+  Calls sum;
+  for (const auto& [thread, calls] : runtime().calls) {
+    for (const auto& [name, count] : calls) sum[name] += thread == std::this_thread::get_id() ? 0 : count;
+  }
+  return sum;
+}
+
+void fail(const std::string& name, int works, cudaError_t status) {
+  const std::lock_guard lock(runtime().mutex);
+  runtime().failures[name] = {.works = works, .status = status};
+}
+
+void clear() {
+  const std::lock_guard lock(runtime().mutex);
+  behind = false;
+  runtime().failures.clear();
+  runtime().lost = cudaSuccess;
+}
+
+void fall_behind() { behind = true; }
+
+cudaStreamCaptureMode capture_mode() {
+  const std::lock_guard lock(runtime().mutex);
+  return runtime().mode;
+}
+
+cudaError_t launch(cudaStream_t stream, std::function<void()> kernel) {
+  if (const cudaError_t status = enter("kernel"); status != cudaSuccess) return status;
+  return submit(stream, std::move(kernel));
+}
+
+}  // namespace headrace::test::fake_cuda
+
+// Counts the call, and returns from it where it is to fail.
+#define ENTER(name)                                                        \
+  do {                                                                     \
+    if (const cudaError_t entered = enter(name); entered != cudaSuccess) { \
+      return entered;                                                      \
+    }                                                                      \
+  } while (false)
+
+extern "C" {
+
+cudaError_t CUDARTAPI cudaGetLastError(void) {
+  count("cudaGetLastError");
+  const cudaError_t last = last_error;
+  last_error = cudaSuccess;
+  return last;
+}
+const char* CUDARTAPI cudaGetErrorName(cudaError_t status) {
+  return status == cudaErrorIllegalAddress ? "cudaErrorIllegalAddress" : "cudaErrorOfATest";
+}
+const char* CUDARTAPI cudaGetErrorString(cudaError_t status) {
+  return status == cudaErrorIllegalAddress ? "an illegal memory access was encountered" : "an error of a test";
+}
+
+cudaError_t CUDARTAPI cudaGetDeviceCount(int* count) {
+  ENTER("cudaGetDeviceCount");
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  ENTER("cudaGetDeviceProperties");
+  *properties = {};
+  std::strcpy(properties->name, "no GPU");
+  properties->major = 9;
+  properties->totalGlobalMem = std::size_t{1} << 32;
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  ENTER("cudaDeviceGetAttribute");
+  *value = 1;
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaDriverGetVersion(int* version) {
+  ENTER("cudaDriverGetVersion");
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaRuntimeGetVersion(int* version) {
+  ENTER("cudaRuntimeGetVersion");
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaSetDevice(int) {
+  ENTER("cudaSetDevice");
+  return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  ENTER("cudaMemGetInfo");
+  *free = *total = std::size_t{1} << 32;
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaMalloc(void** data, std::size_t bytes) {
+  ENTER("cudaMalloc");
+  return allocate(data, bytes);
+}
+cudaError_t CUDARTAPI cudaHostAlloc(void** data, std::size_t bytes, unsigned int) {
+  ENTER("cudaHostAlloc");
+  return allocate(data, bytes);
+}
+// Memory comes back also from a device that is lost: nothing of a test's is to leak.
+cudaError_t CUDARTAPI cudaFree(void* data) {
+  std::free(data);
+  ENTER("cudaFree");
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaFreeHost(void* data) {
+  std::free(data);
+  ENTER("cudaFreeHost");
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
+  ENTER("cudaMemPoolCreate");
+  *pool = &runtime().pool;
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaMemPoolDestroy(cudaMemPool_t) {
+  ENTER("cudaMemPoolDestroy");
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) {
+  ENTER("cudaMemPoolSetAttribute");
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr, void* value) {
+  ENTER("cudaMemPoolGetAttribute");
+  *static_cast<std::uint64_t*>(value) = 0;
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) {
+  ENTER("cudaMemPoolTrimTo");
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaMemPool_t, cudaStream_t) {
+  ENTER("cudaMallocFromPoolAsync");
+  return allocate(data, bytes);
+}
+cudaError_t CUDARTAPI cudaFreeAsync(void* data, cudaStream_t) {
+  std::free(data);
+  ENTER("cudaFreeAsync");
+  return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int) {
+  ENTER("cudaStreamCreateWithFlags");
+  *stream = new CUstream_st;
+  const std::lock_guard lock(runtime().mutex);
+  runtime().streams.push_back(*stream);
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream) {
+  {
+    const std::lock_guard lock(runtime().mutex);
+    std::erase(runtime().streams, stream);
+  }
+  delete stream;
+  ENTER("cudaStreamDestroy");
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t) {
+  ENTER("cudaStreamSynchronize");
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
+  ENTER("cudaStreamWaitEvent");
+  if (flags != cudaEventWaitExternal && event->capture != nullptr) stream->capture = event->capture;
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
+                                      cudaStream_t stream) {
+  ENTER("cudaMemcpyAsync");
+  return submit(stream, [=] { std::memcpy(to, from, bytes); });
+}
+cudaError_t CUDARTAPI cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  ENTER("cudaMemsetAsync");
+  return submit(stream, [=] { std::memset(to, value, bytes); });
+}
+cudaError_t CUDARTAPI cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  ENTER("cudaLaunchHostFunc");
+  return submit(stream, [=] { function(data); });
+}
+
+cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  ENTER("cudaStreamBeginCapture");
+  stream->capture = new CUgraph_st;
+  const std::lock_guard lock(runtime().mutex);
+  runtime().mode = mode;
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  ENTER("cudaStreamEndCapture");
+  *graph = stream->capture;
+  const std::lock_guard lock(runtime().mutex);
+  for (CUstream_st* each : runtime().streams) {
+    if (each->capture == *graph) each->capture = nullptr;
+  }
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  ENTER("cudaGraphInstantiate");
+  *executable = new CUgraphExec_st{*graph};
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  ENTER("cudaGraphDestroy");
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  delete executable;
+  ENTER("cudaGraphExecDestroy");
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t) {
+  ENTER("cudaGraphLaunch");
+  for (const auto& node : executable->graph.nodes) node();
+  return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
+  ENTER("cudaEventCreateWithFlags");
+  *event = new CUevent_st;
+  (*event)->timed = (flags & cudaEventDisableTiming) == 0;
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  ENTER("cudaEventDestroy");
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
+  ENTER("cudaEventRecordWithFlags");
+  event->capture = flags == cudaEventRecordExternal ? nullptr : stream->capture;
+  if (event->capture != nullptr) return cudaSuccess;
+  return submit(stream, [event] { reach(event); });
+}
+cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  ENTER("cudaEventRecord");
+  event->capture = stream->capture;
+  if (event->capture == nullptr) reach(event);
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t event) {
+  ENTER("cudaEventQuery");
+  return answer(event->pending ? cudaErrorNotReady : cudaSuccess);
+}
+cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t event) {
+  ENTER("cudaEventSynchronize");
+  event->pending = false;
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  ENTER("cudaEventElapsedTime");
+  if (!start->timed || !end->timed || !start->recorded || !end->recorded) {
+    return answer(cudaErrorInvalidResourceHandle);
+  }
+  *milliseconds = std::chrono::duration<float, std::milli>(end->at - start->at).count();
+  return cudaSuccess;
+}
+
+}  // extern "C"
