@@ -5,6 +5,7 @@
 #include "headrace/train/engine/evaluation_loader.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/engine/predictor.h"
+#include "headrace/train/engine/storage_types.h"
 #include "headrace/train/engine/update_plan.h"
 #include "headrace/train/prepared_evaluation.h"
 #include "headrace/train/prepared_fit.h"
@@ -44,6 +45,8 @@ void Model::compile(const CompileOptions& options) {
   const TensorView parameters = state_->variables.parameters(0);
   if (!parameters.defined()) throw ConfigError("the net has no parameters: there is nothing to train");
   const UpdatePlan checked(*state_->graph, state_->layout, options.optimizer);
+  const StorageTypes types = storage_types(strategy(), options.precision);
+  state_->variables.keep_rounded(types.product_weights == DType::kBF16);
   state_->compiled = options;
   ++state_->compilations;
   state_->step = 0;

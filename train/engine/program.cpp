@@ -152,6 +152,16 @@ TensorView Program::result_gradient(const ProgramBinding& binding) const {
   return gradient_view(binding, result_, gradients_[static_cast<std::size_t>(result_)]);
 }
 
+TensorView Program::variable_view(const ProgramBinding& binding, const Variable& variable) {
+  const bool trained = variable.spec.role == VariableRole::kTrained;
+  BFloat16* rounded = trained ? binding.rounded_parameters : binding.rounded_state;
+  if (variable.spec.product_weights && rounded != nullptr) {
+    return {rounded + variable.offset, variable.spec.shape, DType::kBF16};
+  }
+  float* arena = trained ? binding.parameters : binding.state;
+  return {arena + variable.offset, variable.spec.shape, DType::kF32};
+}
+
 LayerContext Program::context(const ProgramBinding& binding, int id) const {
   LayerContext context{.stream = binding.stream,
                        .kernels = binding.kernels,
@@ -164,9 +174,7 @@ LayerContext Program::context(const ProgramBinding& binding, int id) const {
   context.output = value(binding, id);
   const auto [first, end] = layout_->of_layer(id);
   for (std::size_t i = first; i < end; ++i) {
-    const Variable& variable = layout_->variables()[i];
-    float* arena = variable.spec.role == VariableRole::kTrained ? binding.parameters : binding.state;
-    context.variables.push_back({arena + variable.offset, variable.spec.shape, DType::kF32});
+    context.variables.push_back(variable_view(binding, layout_->variables()[i]));
   }
   std::size_t next = 0;
   for (const SavedSpec& spec : graph_->layer(id).saved(options_.rows)) {
