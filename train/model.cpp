@@ -79,7 +79,7 @@ Predictions Model::predict(const Dataset& data, const EvaluateOptions& options) 
   if (!options.views.empty()) {
     throw ConfigError("predict() gives the net's own results and takes no views", "use evaluate(), or no views");
   }
-  Loader loader(data, strategy().devices(), loader_options(options));
+  Loader loader(data, strategy().devices(), loader_options(*state_, Mode::kPredict, options));
   return headrace::predict(*state_, loader, options.steps);
 }
 

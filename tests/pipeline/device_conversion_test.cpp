@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "headrace/devices/base/bf16.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/device_chains.h"
 #include "headrace/tests/pipeline/streams.h"
@@ -41,6 +42,32 @@ TEST(DeviceConversion, GivesTheSameBitsForAnyReplicasThreadsAndPrefetch) {
       }
     }
   }
+}
+
+TEST(DeviceConversion, RoundsToBf16WhereAskedTo) {
+  for (const Operations& operations : convertible()) {
+    const Dataset dataset = images_with(operations);
+    DeviceGroup devices = discrete_replicas(1);
+    Loader wide(dataset, devices, {.seed = 5, .convert = ConvertAt::kDevice});
+    Loader half(dataset, devices, {.seed = 5, .convert = ConvertAt::kDevice, .converted = DType::kBF16});
+    EXPECT_EQ(half.fields()[0].dtype, DType::kF32) << "what the plan gives";
+    while (const auto batch = wide.next()) {
+      const auto rounded = half.next();
+      ASSERT_TRUE(rounded);
+      batch->ready().wait();
+      rounded->ready().wait();
+      const TensorView &floats = batch->tensor("image"), &halves = rounded->tensor("image");
+      ASSERT_EQ(halves.dtype, DType::kBF16);
+      ASSERT_EQ(halves.shape, floats.shape);
+      for (std::int64_t i = 0; i < floats.elements(); ++i) {
+        ASSERT_EQ(halves.as<BFloat16>()[i].bits, nearest_bf16(floats.as<float>()[i]).bits)
+            << dataset.explain() << i;
+      }
+    }
+    EXPECT_FALSE(half.next());
+  }
+  DeviceGroup devices = discrete_replicas(1);
+  EXPECT_THROW(Loader(images_with(normalize(kMean, kStd)), devices, {.converted = DType::kF16}), ConfigError);
 }
 
 TEST(DeviceConversion, ContinuesFromAnyStepWhereverItWasConverted) {

@@ -1,5 +1,5 @@
-// Where a device wants the weights of products in bf16, optimizers write them: no step converts weights, and no
-// bit of the result is another.
+// What a step in bf16 precision need not convert: weights, of which optimizers write the bf16 copy, and images,
+// which input kernels make in bf16. No bit of the result is another.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -190,6 +190,51 @@ TEST(HalfWeights, AreKeptWhereAllDevicesWantThem) {
   const Strategy mixed(group, {.announce = Announce::kNo});
   EXPECT_EQ(storage_types(mixed, Precision::kBF16).product_weights, DType::kF32);
   EXPECT_EQ(storage_types(mixed, Precision::kBF16).activations, DType::kBF16);
+}
+
+// Images of bytes: f32 ones that the host makes are rounded by a kernel of the step, those that the device makes
+// when they are made.
+TEST(HalfImages, ComeRoundedFromTheDeviceThatMakesThem) {
+  std::vector<std::uint8_t> pixels(60 * 72);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * i % 251);
+  std::vector<std::int64_t> labels(60);
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int64_t>(i % 4);
+  const Dataset data = Dataset::from(in_memory("bytes", 60,
+                                               {test::array_of("image", Shape{6, 6, 2}, pixels),
+                                                test::array_of("label", Shape{}, labels)}))
+                           .map(pad_crop(6, 1) | flip() | normalize({0.5F, 0.4F}, {0.2F, 0.3F}))
+                           .batch({.global = 15});
+  struct Outcome {
+    std::string weights;
+    std::vector<double> validated;
+    int conversions;
+  };
+  const auto trained = [&](ConvertAt at) -> Outcome {
+    Counting counting(DType::kBF16);
+    Model model = counting.strategy.build(net_of_products, {.seed = 3});
+    model.compile({.optimizer = adam(1e-2F), .precision = Precision::kBF16});
+    const History history = model.fit(data, {.epochs = 2, .validation = data, .verbose = 0, .convert = at});
+    return {model.weights_sha256(), history["val_loss"], counting.kernels().counts.others};
+  };
+  const Outcome device = trained(ConvertAt::kDevice), host = trained(ConvertAt::kHost);
+  EXPECT_EQ(device.weights, host.weights);
+  EXPECT_EQ(device.validated, host.validated);
+  EXPECT_EQ(host.conversions - device.conversions, 16) << "one a batch of four, twice, trained on and validated";
+}
+
+TEST(HalfImages, AreF32WhereTheNetStoresThemSo) {
+  Counting counting(DType::kBF16);
+  Model direct = counting.strategy.build(
+      [](Graph& g) {
+        return g.global_average_pool(g.conv(g.input("image", {6, 6, 2}), 4));
+      },
+      {.seed = 3});
+  direct.compile({.precision = Precision::kBF16});
+  EXPECT_EQ(converted_type(direct.state(), Mode::kTrain), DType::kF32);
+  Model dense = counting.strategy.build(net_of_products, {.seed = 3});
+  EXPECT_EQ(converted_type(dense.state(), Mode::kPredict), DType::kF32) << "not compiled: f32";
+  dense.compile({.precision = Precision::kBF16});
+  EXPECT_EQ(converted_type(dense.state(), Mode::kTrain), DType::kBF16);
 }
 
 // The budget of a step of recipe cifar10-fast. What is left are the weight gradients of six convolutions, and the

@@ -8,7 +8,7 @@ namespace headrace {
 
 // The clock of the plan: layer i runs forward at time i and backward at time 2n - i; the loss is at time n.
 Program::Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options)
-    : graph_(&graph), layout_(&layout), options_(options), result_(graph.output()) {
+    : graph_(&graph), layout_(&layout), options_(options), result_(result_of(graph, options.mode)) {
   const auto layers = static_cast<std::size_t>(graph.size());
   epilogue_of_.assign(layers, -1);
   producer_of_.assign(layers, -1);
@@ -18,9 +18,6 @@ Program::Program(const Graph& graph, const VariableLayout& layout, const Program
   gradients_.assign(layers, -1);
   saved_.resize(layers);
   targets_.resize(layers);
-  if (options.mode != Mode::kPredict && graph.layer(result_).traits(options.mode).only_last) {
-    result_ = graph.inputs(result_).front();
-  }
   types_ = value_types(graph, options.mode, result_, options.activations);
   find_epilogues();
   if (options.mode == Mode::kTrain) find_poolings();

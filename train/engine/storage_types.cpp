@@ -1,5 +1,7 @@
 #include "headrace/train/engine/storage_types.h"
 
+#include "headrace/train/engine/model_state.h"
+#include "headrace/train/engine/value_types.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -17,6 +19,19 @@ StorageTypes storage_types(const Strategy& strategy, Precision precision) {
     if (wanted.product_weights != agreed.product_weights) agreed.product_weights = DType::kF32;
   }
   return agreed;
+}
+
+DType converted_type(const ModelState& model, Mode mode) {
+  const Precision precision = model.compiled ? model.compiled->precision : Precision::kF32;
+  const DType activations = storage_types(*model.strategy, precision).activations;
+  const int result = result_of(*model.graph, mode);
+  const std::vector<DType> types = value_types(*model.graph, mode, result, activations);
+  for (int id = 0; id <= result; ++id) {
+    if (model.graph->layer(id).kind() == "input" && types[static_cast<std::size_t>(id)] != activations) {
+      return DType::kF32;
+    }
+  }
+  return activations;
 }
 
 }  // namespace headrace

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "headrace/devices/kernels.h"
+#include "headrace/train/layers/layer.h"
 
 namespace headrace {
 
+struct ModelState;
 class Strategy;
 
 // f32 where devices do not agree, as one program serves all.
@@ -14,5 +16,9 @@ struct StorageTypes {
 };
 
 StorageTypes storage_types(const Strategy& strategy, Precision precision);
+
+// What a loader should make of images (LoaderOptions::converted) for the model's program in this mode: bf16 where
+// it stores all of its inputs so.
+DType converted_type(const ModelState& model, Mode mode);
 
 }  // namespace headrace
