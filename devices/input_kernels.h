@@ -32,7 +32,7 @@ enum class PixelBorder {
 struct PixelConversion {
   TensorView pixels;        // u8 (N, H, W, C), or (M, H, W, C) with picks
   TensorView scale, shift;  // f32 (C)
-  TensorView out;           // f32, (N, h, w, C) or (N, C, h, w)
+  TensorView out;           // f32 or bf16, (N, h, w, C) or (N, C, h, w)
   ImageLayout layout = ImageLayout::kChannelsLast;
 
   // i32 (N): the image in [0, M) of which each example is made; nobody checks. Undefined: one after another.
@@ -52,8 +52,8 @@ class InputKernels {
   virtual ~InputKernels() = default;
 
   // out = pixel * scale[c] + shift[c], the product rounded before the sum, of the pixels in each picked image's
-  // window, then its tone, in one pass and in stream order. Throws ConfigError at once when shapes or types do not
-  // fit. May be captured.
+  // window, then its tone, in one pass and in stream order; a bf16 output is the f32 one rounded to the nearest.
+  // Throws ConfigError at once when shapes or types do not fit. May be captured.
   virtual void convert_pixels(Stream& stream, const PixelConversion& conversion) = 0;
 };
 
@@ -104,8 +104,9 @@ inline void check_pixel_conversion(const PixelConversion& conversion) {
   const auto is = [](const TensorView& view, const Shape& shape) {
     return view.dtype == DType::kF32 && view.shape == shape;
   };
-  if (!is(conversion.out, out)) {
-    throw ConfigError("the output must be float32 of shape " + out.to_string() + ", not " +
+  const bool half = conversion.out.dtype == DType::kBF16;
+  if (!is({conversion.out.data, given, half ? DType::kF32 : conversion.out.dtype}, out)) {
+    throw ConfigError("the output must be float32 or bfloat16 of shape " + out.to_string() + ", not " +
                       std::string(to_string(conversion.out.dtype)) + " " + conversion.out.shape.to_string());
   }
   if (!is(conversion.scale, {in[3]}) || !is(conversion.shift, {in[3]})) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "headrace/devices/base/error.h"
@@ -74,9 +75,9 @@ void tensor(const char* kernel, const char* name, const TensorView& view, Half h
 }
 
 void dense(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
-           const TensorView& y, Half half) {
+           const TensorView& y, Half half, Half weights_half) {
   ranked(kernel, "x", x, 2, half);
-  ranked(kernel, "weights", weights, 2);
+  ranked(kernel, "weights", weights, 2, weights_half);
   ranked(kernel, "y", y, 2, half);
   need(x.shape[1] == weights.shape[1], kernel, "x and weights must have equally many columns", x, weights);
   need(y.shape[1] == weights.shape[0], kernel, "y must have a column for each row of weights", y, weights);
@@ -85,9 +86,9 @@ void dense(const char* kernel, const TensorView& x, const TensorView& weights, c
 }
 
 void convolution(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                 const TensorView& y, const ConvOptions& options, Half half) {
+                 const TensorView& y, const ConvOptions& options, Half half, Half weights_half) {
   images(kernel, x, y, half);
-  ranked(kernel, "weights", weights, 4);
+  ranked(kernel, "weights", weights, 4, weights_half);
   need(x.shape[3] == weights.shape[3], kernel, "x and weights must have equally many channels", x, weights);
   need(y.shape[3] == weights.shape[0], kernel, "y must have a channel for each row of weights", y, weights);
   if (options.stride < 1) refuse(kernel, fmt::format("the stride is {}, it must be at least 1", options.stride));
@@ -199,16 +200,45 @@ void group(const char* kernel, int group) {
   refuse(kernel, fmt::format("parameter group {} does not exist, there are {}", group, kMaxParameterGroups));
 }
 
-void range(const char* kernel, const std::array<std::int64_t, 4>& limits) {
-  if (std::ranges::is_sorted(limits)) return;
-  refuse(kernel,
-         fmt::format("range [{}, {}) behind {} of {} elements", limits[1], limits[2], limits[0], limits[3]));
+namespace {
+
+void updated(const char* kernel, const Parameters& parameters) {
+  const auto& [values, rounded] = parameters;
+  same(kernel, values, values);
+  if (!rounded.defined()) return;
+  need(rounded.shape == values.shape, kernel, "the copy of parameters must have their shape", rounded, values);
+  if (rounded.dtype == DType::kBF16) return;
+  refuse(kernel, fmt::format("the copy of parameters is {}, it must be bfloat16", to_string(rounded.dtype)));
 }
 
-void velocity(const TensorView& velocity, std::span<const UpdateRange<SgdOptions>> ranges,
-              const TensorView& parameters) {
+template <typename Options>
+void within(const char* kernel, std::span<const UpdateRange<Options>> ranges, const TensorView& arena) {
+  std::int64_t before = 0;
+  for (const auto& [begin, end, options] : ranges) {
+    group(kernel, options.group);
+    if (!std::ranges::is_sorted(std::array{before, begin, end, arena.elements()})) {
+      refuse(kernel, fmt::format("range [{}, {}) behind {} of {} elements", begin, end, before, arena.elements()));
+    }
+    before = end;
+  }
+}
+
+}  // namespace
+
+void adam(const Parameters& parameters, const TensorView& gradients, const TensorView& first_moment,
+          const TensorView& second_moment, std::span<const UpdateRange<AdamOptions>> ranges) {
+  updated("adam", parameters);
+  for (const TensorView& view : {gradients, first_moment, second_moment}) same("adam", view, parameters.values);
+  within("adam", ranges, parameters.values);
+}
+
+void sgd(const Parameters& parameters, const TensorView& gradients, const TensorView& velocity,
+         std::span<const UpdateRange<SgdOptions>> ranges) {
+  updated("sgd", parameters);
+  same("sgd", gradients, parameters.values);
   const bool kept = std::ranges::any_of(ranges, [](const auto& range) { return range.options.momentum != 0; });
-  if (kept) same("sgd", velocity, parameters);
+  if (kept) same("sgd", velocity, parameters.values);
+  within("sgd", ranges, parameters.values);
 }
 
 void muon(std::span<const MuonMatrix> matrices, const MuonOptions& options) {
@@ -218,6 +248,7 @@ void muon(std::span<const MuonMatrix> matrices, const MuonOptions& options) {
     for (const TensorView& view : {matrix.parameters, matrix.gradients, matrix.velocity}) {
       same("muon", view, matrix.parameters);
     }
+    updated("muon", {matrix.parameters, matrix.rounded});
     if (matrix.parameters.shape.rank() >= 2) continue;
     refuse("muon", fmt::format("a parameter of shape {} is no matrix", matrix.parameters.shape.to_string()));
   }

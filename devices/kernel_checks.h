@@ -8,13 +8,18 @@ namespace headrace::check {
 
 // Whether activations may be bf16, too: only on devices that can keep them so.
 enum class Half { kRefused, kAccepted };
+// The same of the weights of products, on such a device.
+constexpr Half half_weights(Precision precision) noexcept {
+  return precision == Precision::kBF16 ? Half::kAccepted : Half::kRefused;
+}
 
 // x (M, K), weights (N, K), bias (N) or undefined, y (M, N); also for the gradients in their place.
 void dense(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
-           const TensorView& y, Half half = Half::kRefused);
+           const TensorView& y, Half half = Half::kRefused, Half weights_half = Half::kRefused);
 // x (N, H, W, C), weights (O, KH, KW, C), bias (O) or undefined, y as the options make it.
 void convolution(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                 const TensorView& y, const ConvOptions& options, Half half = Half::kRefused);
+                 const TensorView& y, const ConvOptions& options, Half half = Half::kRefused,
+                 Half weights_half = Half::kRefused);
 // `tensor` is an activation of the type and shape of `like`.
 void same(const char* kernel, const TensorView& tensor, const TensorView& like, Half half = Half::kRefused);
 // `vector` is f32 and has one element for each of `x`'s channels.
@@ -47,22 +52,15 @@ void shift(const char* kernel, const TensorView& x, const ImageShift& shift, con
            Half half = Half::kRefused);
 // Of an optimizer's options: a parameter group that exists.
 void group(const char* kernel, int group);
-// In ascending order: the end of the range before, this one's begin and end, the end of the arena.
-void range(const char* kernel, const std::array<std::int64_t, 4>& limits);
-// Of an optimizer's ranges of an arena: in ascending order, within it, each of a parameter group that exists.
-template <typename Options>
-void ranges(const char* kernel, std::span<const UpdateRange<Options>> ranges, const TensorView& arena) {
-  std::int64_t before = 0;
-  for (const UpdateRange<Options>& range : ranges) {
-    group(kernel, range.options.group);
-    check::range(kernel, {before, range.begin, range.end, arena.elements()});
-    before = range.end;
-  }
-}
-// SGD's velocity, where a range has a momentum.
-void velocity(const TensorView& velocity, std::span<const UpdateRange<SgdOptions>> ranges,
-              const TensorView& parameters);
-// Every matrix has its three tensors, alike, of two axes at least; the options make sense.
+// The tensors of an update are f32 arenas of one shape, the bf16 copy of the parameters has it too; SGD's velocity
+// may be missing where no range has a momentum. The ranges are in ascending order and within the arenas, each of a
+// parameter group that exists.
+void adam(const Parameters& parameters, const TensorView& gradients, const TensorView& first_moment,
+          const TensorView& second_moment, std::span<const UpdateRange<AdamOptions>> ranges);
+void sgd(const Parameters& parameters, const TensorView& gradients, const TensorView& velocity,
+         std::span<const UpdateRange<SgdOptions>> ranges);
+// Every matrix has its three tensors, alike, of two axes at least, and perhaps a bf16 copy; the options make
+// sense.
 void muon(std::span<const MuonMatrix> matrices, const MuonOptions& options);
 // A dropout rate in [0, 1), a layer number below 2^16.
 void dropout(const char* kernel, float rate, int layer);

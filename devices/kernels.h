@@ -7,8 +7,9 @@
 //    unless the name says accumulate. No aliasing unless said.
 //  - A device whose activation_type() is bf16 for some precision takes activations and their gradients (x, y, dx,
 //    dy, a, b, sum, into) in bf16 too: in dense layers and convolutions each on its own, elsewhere all of one call
-//    alike. Parameters, their gradients, statistics, logits and what is made of them are always f32. Results are
-//    computed in f32 and rounded once.
+//    alike. In that precision it takes the weights of dense layers and convolutions in bf16 too, with the same
+//    bits as from f32 weights that round to them. Other parameters, gradients of parameters, statistics, logits
+//    and what is made of them are always f32. Results are computed in f32 and rounded once.
 //  - A call checks shapes at once (ConfigError) and only submits; results exist in stream order. The views'
 //    memory must live until then. Calls may be captured; what a pointer points to is read at each launch.
 //  - `rows` is a pointer to device memory holding how many leading rows of the batch are real examples; the
@@ -88,9 +89,19 @@ struct UpdateRange {
   Options options = {};
 };
 
+// What an optimizer changes: f32 values, and the bf16 copy of them for products where one is kept. It has the
+// shape of the values; with each value that an update writes it gets that value, rounded to the nearest.
+struct Parameters {
+  Parameters(const TensorView& in_f32, const TensorView& in_bf16 = {}) : values(in_f32), rounded(in_bf16) {}
+
+  TensorView values;
+  TensorView rounded;  // undefined: there is none
+};
+
 // One weight matrix (O, K) of f32, seen as such whatever its rank: rows = first extent.
 struct MuonMatrix {
   TensorView parameters, gradients, velocity;
+  TensorView rounded = {};  // as Parameters::rounded
 };
 
 // Updates between two in which Muon scales the norms of its weights: `first` to begin with, and up to `growth`
@@ -129,6 +140,9 @@ class Kernels {
 
   // The type in which this device wants activations and their gradients stored for that precision: f32 or bf16.
   virtual DType activation_type(Precision) const noexcept { return DType::kF32; }
+  // The type in which this device wants the weights of dense layers and convolutions for that precision: f32, or
+  // bf16 where each call would else begin with their conversion.
+  virtual DType product_weights_type(Precision) const noexcept { return DType::kF32; }
   // `to` becomes `from`, rounded to the nearest where it is narrower. Both f32 or bf16, on every device.
   virtual void convert(Stream&, const TensorView& from, const TensorView& to) = 0;
 
@@ -239,11 +253,11 @@ class Kernels {
 
   // --- optimizers ---
   // Over ranges of arenas of one size, in ascending order, without overlap; other elements stay as they are.
-  virtual void adam(Stream&, const TensorView& parameters, const TensorView& gradients,
+  virtual void adam(Stream&, const Parameters& parameters, const TensorView& gradients,
                     const TensorView& first_moment, const TensorView& second_moment,
                     std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) = 0;
   // `velocity` may be undefined where no range has a momentum.
-  virtual void sgd(Stream&, const TensorView& parameters, const TensorView& gradients, const TensorView& velocity,
+  virtual void sgd(Stream&, const Parameters& parameters, const TensorView& gradients, const TensorView& velocity,
                    std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars) = 0;
   virtual void muon(Stream&, std::span<const MuonMatrix> matrices, const MuonOptions&,
                     const StepScalars* scalars) = 0;

@@ -23,7 +23,7 @@ BatchDigest StreamDigest::add(std::span<const Batch> shares) {
   const Batch& first = shares.front();
   const Fields& fields = first.fields();
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    batch_.update(fields[i].name).update(to_string(fields[i].dtype)).update(fields[i].shape.to_string());
+    batch_.update(fields[i].name).update(to_string(first.tensors()[i].dtype)).update(fields[i].shape.to_string());
     for (std::size_t r = 0; r < shares.size(); ++r) add_rows(shares[r], i, static_cast<int>(r));
   }
   BatchDigest digest{.epoch = first.position().epoch,

@@ -18,7 +18,8 @@ struct BatchDigest {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;
   std::int64_t examples = 0;  // real ones, over all replicas
-  std::string sha256;         // over each field's name, type and row shape, then its real rows in global order
+  std::string
+      sha256;  // over each field's name, type (its tensors') and row shape, then its real rows in global order
   bool operator==(const BatchDigest&) const = default;
 };
 

@@ -32,6 +32,9 @@ struct LoaderOptions {
   std::shared_ptr<Trace> trace = {};      // another's trace, to which this run adds its threads
 
   ConvertAt convert = ConvertAt::kAuto;  // where u8 images become f32 for devices with memory of their own
+  // What such a device makes of them: f32, or bf16, each number rounded to the nearest. A batch's tensors say
+  // which; fields() are the plan's, and what the host makes is f32.
+  DType converted = DType::kF32;
 
   Residency resident = Residency::kAuto;  // whether such devices keep the u8 images of a run of several epochs
 

@@ -6,6 +6,7 @@
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/engine/predictor.h"
 #include "headrace/train/engine/step_failure.h"
+#include "headrace/train/engine/storage_types.h"
 #include "headrace/train/engine/update_plan.h"
 #include "headrace/train/prepared_evaluation.h"
 #include "headrace/train/prepared_fit.h"
@@ -45,6 +46,8 @@ void Model::compile(const CompileOptions& options) {
   const TensorView parameters = state_->variables.parameters(0);
   if (!parameters.defined()) throw ConfigError("the net has no parameters: there is nothing to train");
   const UpdatePlan checked(*state_->graph, state_->layout, options.optimizer);
+  const StorageTypes types = storage_types(strategy(), options.precision);
+  state_->variables.keep_rounded(types.product_weights == DType::kBF16);
   state_->compiled = options;
   ++state_->compilations;
   state_->step = 0;
@@ -82,7 +85,7 @@ Predictions Model::predict(const Dataset& data, const EvaluateOptions& options) 
   if (!options.views.empty()) {
     throw ConfigError("predict() gives the net's own results and takes no views", "use evaluate(), or no views");
   }
-  Loader loader(data, strategy().devices(), loader_options(options));
+  Loader loader(data, strategy().devices(), loader_options(*state_, Mode::kPredict, options));
   return headrace::predict(*state_, loader, options.steps);
 }
 

@@ -59,12 +59,14 @@ class Model {
   std::vector<float> read_variable(const std::string& name, int replica = 0) const;
   // Sets every replica's copy.
   void write_variable(const std::string& name, std::span<const float> values);
-  // The variable's place in a replica's device memory, valid as long as the model.
+  // The variable's place in a replica's device memory, valid as long as the model. To be read: a device may
+  // compute with a bf16 copy, which only write_variable() changes too.
   TensorView variable(const std::string& name, int replica) const;
 
   // Of all variables (parameters and state) in layer order; of replica 0.
   std::string weights_sha256() const;
-  // Compares all replicas' copies; DeviceError naming the first variable that differs, and the replica.
+  // Compares all replicas' copies, and with them the bf16 copies that their products read; DeviceError naming the
+  // first variable that differs, and the replica.
   void check_mirrored() const;
 
   // For the trainer.

@@ -24,7 +24,7 @@ class PreparedEvaluation::Impl {
   Impl(Model& model, const Dataset& data, const EvaluateOptions& options)
       : steps_(options.steps),
         once_(model, "evaluation"),
-        loader_(data, model.strategy().devices(), loader_options(options)),
+        loader_(data, model.strategy().devices(), loader_options(model.state(), Mode::kEvaluate, options)),
         evaluator_(model.state(), loader_, runner_options(model.state(), loader_), options.views) {}
 
   void warm_up() {

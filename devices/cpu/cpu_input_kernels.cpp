@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "headrace/devices/base/reflect.h"
+#include "headrace/devices/cpu/element.h"
 
 namespace headrace {
 namespace {
@@ -36,8 +37,9 @@ struct Example {
   const PixelTone* tone;  // null: nothing
 };
 
+template <typename Out>
 void convert_image(const PixelConversion& conversion, const Extents& extents, const Example& example,
-                   const std::uint8_t* in, float* out) {
+                   const std::uint8_t* in, Out* out) {
   const auto& [window, tone] = example;
   const std::int64_t pixels = extents.out_height * extents.out_width;
   const bool last = conversion.layout == ImageLayout::kChannelsLast;
@@ -54,11 +56,13 @@ void convert_image(const PixelConversion& conversion, const Extents& extents, co
     for (std::int64_t c = 0; c < extents.channels; ++c) {
       const float product = (border ? 0.0F : static_cast<float>(pixel[c])) * scale[c];
       const float value = product + shift[c];
-      out[i * steps.pixel + c * steps.channel] = tone == nullptr ? value : (value + tone->shift) * tone->gain;
+      const float toned = tone == nullptr ? value : (value + tone->shift) * tone->gain;
+      out[i * steps.pixel + c * steps.channel] = cpu::element<Out>(toned);
     }
   }
 }
 
+template <typename Out>
 void convert(const PixelConversion& conversion) {
   const Shape& in = conversion.pixels.shape;
   const Shape& out = conversion.out.shape;
@@ -79,7 +83,7 @@ void convert(const PixelConversion& conversion) {
                   {.window = windows != nullptr ? windows[n] : PixelWindow{},
                    .tone = tones != nullptr ? tones + n : nullptr},
                   conversion.pixels.as<const std::uint8_t>() + from * in.without_front().elements(),
-                  conversion.out.as<float>() + n * out.without_front().elements());
+                  conversion.out.as<Out>() + n * out.without_front().elements());
   }
 }
 
@@ -87,7 +91,9 @@ void convert(const PixelConversion& conversion) {
 
 void CpuInputKernels::convert_pixels(Stream& stream, const PixelConversion& conversion) {
   check_pixel_conversion(conversion);
-  stream.call([conversion] { convert(conversion); });
+  stream.call([conversion] {
+    cpu::with_type(conversion.out.dtype, [&]<typename Out>(Out) { convert<Out>(conversion); });
+  });
 }
 
 }  // namespace headrace

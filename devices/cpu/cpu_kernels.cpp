@@ -48,7 +48,7 @@ void submit(Stream& stream, BoundKernel kernel) {
 
 float* f32(const TensorView& view) noexcept { return view.as<float>(); }
 
-// Activations may be bf16.
+// Activations and weights may be bf16.
 constexpr auto kHalf = check::Half::kAccepted;
 
 Operand operand(const TensorView& view) noexcept { return {.place = {.pointer = view.data}, .type = view.dtype}; }
@@ -58,9 +58,12 @@ void with_type(const TensorView& view, const Function& function) {
   cpu::with_type(view.dtype, function);
 }
 
-cpu::ParameterArena arena_of(const TensorView& parameters, const TensorView& gradients, std::int64_t begin,
+cpu::ParameterArena arena_of(const Parameters& parameters, const TensorView& gradients, std::int64_t begin,
                              std::int64_t end) {
-  return {.parameters = f32(parameters) + begin, .gradients = f32(gradients) + begin, .count = end - begin};
+  return {.parameters = f32(parameters.values) + begin,
+          .gradients = f32(gradients) + begin,
+          .rounded = parameters.rounded.defined() ? parameters.rounded.as<BFloat16>() + begin : nullptr,
+          .count = end - begin};
 }
 
 DenseShape dense_shape(const TensorView& x, const TensorView& weights, Precision precision) {
@@ -122,16 +125,16 @@ class CpuKernels final : public Kernels {
 
   void dense_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                      const TensorView& y, Activation activation, Precision precision) override {
-    check::dense("dense_forward", x, weights, bias, y, kHalf);
-    submit(stream, headrace::dense_forward(onednn_, dense_shape(x, weights, precision), operand(x), f32(weights),
-                                           f32(bias), operand(y), activation));
+    check::dense("dense_forward", x, weights, bias, y, kHalf, check::half_weights(precision));
+    submit(stream, headrace::dense_forward(onednn_, dense_shape(x, weights, precision), operand(x),
+                                           operand(weights), f32(bias), operand(y), activation));
   }
 
   void dense_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
                            Precision precision) override {
-    check::dense("dense_backward_data", dx, weights, {}, dy, kHalf);
+    check::dense("dense_backward_data", dx, weights, {}, dy, kHalf, check::half_weights(precision));
     submit(stream, headrace::dense_backward_data(onednn_, dense_shape(dx, weights, precision), operand(dy),
-                                                 f32(weights), operand(dx)));
+                                                 operand(weights), operand(dx)));
   }
 
   void dense_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
@@ -143,16 +146,18 @@ class CpuKernels final : public Kernels {
 
   void conv_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                     const TensorView& y, const ConvOptions& options, Activation activation) override {
-    check::convolution("conv_forward", x, weights, bias, y, options, kHalf);
-    submit(stream, headrace::conv_forward(onednn_, conv_shape(x, weights, y, options), operand(x), f32(weights),
-                                          f32(bias), operand(y), activation));
+    check::convolution("conv_forward", x, weights, bias, y, options, kHalf,
+                       check::half_weights(options.precision));
+    submit(stream, headrace::conv_forward(onednn_, conv_shape(x, weights, y, options), operand(x),
+                                          operand(weights), f32(bias), operand(y), activation));
   }
 
   void conv_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
                           const ConvOptions& options) override {
-    check::convolution("conv_backward_data", dx, weights, {}, dy, options, kHalf);
+    check::convolution("conv_backward_data", dx, weights, {}, dy, options, kHalf,
+                       check::half_weights(options.precision));
     submit(stream, headrace::conv_backward_data(onednn_, conv_shape(dx, weights, dy, options), operand(dy),
-                                                f32(weights), operand(dx)));
+                                                operand(weights), operand(dx)));
   }
 
   void conv_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
@@ -323,13 +328,10 @@ class CpuKernels final : public Kernels {
     });
   }
 
-  void adam(Stream& stream, const TensorView& parameters, const TensorView& gradients,
+  void adam(Stream& stream, const Parameters& parameters, const TensorView& gradients,
             const TensorView& first_moment, const TensorView& second_moment,
             std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) override {
-    for (const TensorView& view : {parameters, gradients, first_moment, second_moment}) {
-      check::same("adam", view, parameters);
-    }
-    check::ranges("adam", ranges, parameters);
+    check::adam(parameters, gradients, first_moment, second_moment, ranges);
     submit(stream, [=, owned = std::vector(ranges.begin(), ranges.end())] {
       for (const auto& [begin, end, options] : owned) {
         cpu::adam(arena_of(parameters, gradients, begin, end), f32(first_moment) + begin,
@@ -338,11 +340,9 @@ class CpuKernels final : public Kernels {
     });
   }
 
-  void sgd(Stream& stream, const TensorView& parameters, const TensorView& gradients, const TensorView& velocity,
+  void sgd(Stream& stream, const Parameters& parameters, const TensorView& gradients, const TensorView& velocity,
            std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars) override {
-    for (const TensorView& view : {parameters, gradients}) check::same("sgd", view, parameters);
-    check::velocity(velocity, ranges, parameters);
-    check::ranges("sgd", ranges, parameters);
+    check::sgd(parameters, gradients, velocity, ranges);
     submit(stream, [=, owned = std::vector(ranges.begin(), ranges.end())] {
       for (const auto& [begin, end, options] : owned) {
         cpu::sgd(arena_of(parameters, gradients, begin, end),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "headrace/devices/cpu/elementwise.h"
 #include "headrace/devices/cpu/parallel.h"
 #include "headrace/devices/cpu/simd.h"
 
@@ -64,6 +65,15 @@ void momentum_transposed(const MuonArena& arena, float momentum, float* x) {
   }
 }
 
+void move_transposed(const MuonArena& arena, float factor, float rate, const float* x) {
+  for (std::int64_t row = 0; row < arena.rows; ++row) {
+    for (std::int64_t column = 0; column < arena.columns; ++column) {
+      float& parameter = arena.parameters[row * arena.columns + column];
+      parameter = factor * parameter - rate * x[column * arena.rows + row];
+    }
+  }
+}
+
 }  // namespace
 
 void begin_muon(const MuonArena& arena, const MuonOptions& options, float* x) {
@@ -96,18 +106,14 @@ void finish_muon(const MuonArena& arena, const MuonOptions& options, const StepS
   const float rate = scalars.learning_rates[options.group];
   const bool keeps_norm = (scalars.kept_norms >> options.group & 1) != 0;
   const float factor = (keeps_norm ? 1.0F : norm_scale(arena)) * (1.0F - rate * options.weight_decay);
-  if (!arena.tall()) {
+  if (arena.tall()) {
+    move_transposed(arena, factor, rate, x);
+  } else {
     parallel_ranges(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
       combine_range(-rate, x + begin, factor, arena.parameters + begin, end - begin);
     });
-    return;
   }
-  for (std::int64_t row = 0; row < arena.rows; ++row) {
-    for (std::int64_t column = 0; column < arena.columns; ++column) {
-      float& parameter = arena.parameters[row * arena.columns + column];
-      parameter = factor * parameter - rate * x[column * arena.rows + row];
-    }
-  }
+  if (arena.rounded != nullptr) to_bf16(arena.parameters, arena.rounded, count);
 }
 
 }  // namespace headrace::cpu

@@ -3,15 +3,17 @@
 
 #include <cstdint>
 
+#include "headrace/devices/base/bf16.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cpu {
 
-// A weight matrix of `rows` by `columns`, its gradient and its velocity.
+// A weight matrix of `rows` by `columns`, its gradient and its velocity, and its copy where there is one.
 struct MuonArena {
   float* parameters = nullptr;
   const float* gradients = nullptr;
   float* velocity = nullptr;
+  BFloat16* rounded = nullptr;
   std::int64_t rows = 0, columns = 0;
 
   bool tall() const noexcept { return rows > columns; }
@@ -24,7 +26,7 @@ void combine(float b, const float* gram, float c, float* square, std::int64_t co
 // x = a x + y
 void scale_add(float a, float* x, const float* y, std::int64_t count);
 // Brings the parameters to the norm sqrt(rows), unless they are all 0 or the step keeps their norm, lets them
-// decay and takes learning rate * x from them.
+// decay and takes learning rate * x from them. Writes the copy.
 void finish_muon(const MuonArena& arena, const MuonOptions& options, const StepScalars& scalars, const float* x);
 
 }  // namespace headrace::cpu

@@ -1,5 +1,6 @@
 #include "headrace/devices/cpu/onednn_conv.h"
 
+#include "headrace/devices/cpu/element.h"
 #include "headrace/devices/cpu/transpose_weights.h"
 
 namespace headrace {
@@ -20,16 +21,16 @@ void add_reorder(OneDnnProgram& program, const OneDnnPlan& plan, const memory::d
 
 // The weights in the primitive's layout and type.
 Place add_weights(OneDnnProgram& program, const OneDnn& onednn, const OneDnnPlan& plan, const ConvShape& shape,
-                  Place weights) {
-  const Place rounded = add_input(program, onednn, shape.options.precision, {weights}, shape.weights_elements());
+                  const Operand& weights) {
+  const Place rounded = add_input(program, onednn, shape.options.precision, weights, shape.weights_elements());
   if (!plan.reorder) return rounded;
   const Place own = program.reserve(plan.weights.get_size());
   add_reorder(program, plan, plan.plain, rounded, plan.weights, own);
   return own;
 }
 
-void add_forward(OneDnnProgram& program, OneDnn& onednn, WantedConv wanted, const Operand& x, Place weights,
-                 const Operand& y) {
+void add_forward(OneDnnProgram& program, OneDnn& onednn, WantedConv wanted, const Operand& x,
+                 const Operand& weights, const Operand& y) {
   const ConvShape& shape = wanted.shape;
   const Precision precision = shape.options.precision;
   const Place source = add_input(program, onednn, precision, x, shape.x_elements());
@@ -73,28 +74,33 @@ bool can_transpose(const ConvShape& s) {
 }
 
 void add_transposed(OneDnnProgram& program, OneDnn& onednn, const ConvShape& shape, const Operand& dy,
-                    const float* weights, const Operand& dx) {
-  const Place flipped = program.reserve(static_cast<std::size_t>(shape.weights_elements()) * sizeof(float));
+                    const Operand& weights, const Operand& dx) {
+  const Operand flipped{
+      .place = program.reserve(static_cast<std::size_t>(shape.weights_elements()) * size_of(weights.type)),
+      .type = weights.type};
   program.add([=, from = cpu::KernelShape{.outputs = shape.outputs,
                                           .height = shape.kernel_height,
                                           .width = shape.kernel_width,
                                           .channels = shape.channels}](std::byte* workspace) {
-    cpu::transpose_weights(from, weights, static_cast<float*>(flipped.in(workspace)));
+    cpu::with_type(weights.type, [&]<typename T>(T) {
+      cpu::transpose_weights(from, static_cast<const T*>(weights.place.in(workspace)),
+                             static_cast<T*>(flipped.place.in(workspace)));
+    });
   });
   add_forward(program, onednn, {.shape = transposed(shape)}, dy, flipped, dx);
 }
 
 }  // namespace
 
-BoundKernel conv_forward(OneDnn& onednn, const ConvShape& shape, const Operand& x, float* weights, float* bias,
-                         const Operand& y, Activation activation) {
+BoundKernel conv_forward(OneDnn& onednn, const ConvShape& shape, const Operand& x, const Operand& weights,
+                         float* bias, const Operand& y, Activation activation) {
   auto program = std::make_shared<OneDnnProgram>(onednn);
   const WantedConv wanted{.shape = shape, .activation = activation, .bias = bias};
-  add_forward(*program, onednn, wanted, x, {.pointer = weights}, y);
+  add_forward(*program, onednn, wanted, x, weights, y);
   return program;
 }
 
-BoundKernel conv_backward_data(OneDnn& onednn, const ConvShape& shape, const Operand& dy, float* weights,
+BoundKernel conv_backward_data(OneDnn& onednn, const ConvShape& shape, const Operand& dy, const Operand& weights,
                                const Operand& dx) {
   auto program = std::make_shared<OneDnnProgram>(onednn);
   if (can_transpose(shape)) {
@@ -108,7 +114,7 @@ BoundKernel conv_backward_data(OneDnn& onednn, const ConvShape& shape, const Ope
                                        .shape = shape,
                                        .type = input_type(onednn, precision),
                                        .result = result.type()});
-  const Place own = add_weights(*program, onednn, *plan, shape, {.pointer = weights});
+  const Place own = add_weights(*program, onednn, *plan, shape, weights);
   program->add(plan->primitive, {{DNNL_ARG_DIFF_DST, plan->result, from},
                                  {DNNL_ARG_WEIGHTS, plan->weights, own},
                                  {DNNL_ARG_DIFF_SRC, plan->source, result.place()},

@@ -7,9 +7,10 @@
 namespace headrace {
 
 // `bias` and `dbias` may be null.
-BoundKernel conv_forward(OneDnn&, const ConvShape&, const Operand& x, float* weights, float* bias,
+BoundKernel conv_forward(OneDnn&, const ConvShape&, const Operand& x, const Operand& weights, float* bias,
                          const Operand& y, Activation);
-BoundKernel conv_backward_data(OneDnn&, const ConvShape&, const Operand& dy, float* weights, const Operand& dx);
+BoundKernel conv_backward_data(OneDnn&, const ConvShape&, const Operand& dy, const Operand& weights,
+                               const Operand& dx);
 BoundKernel conv_backward_weights(OneDnn&, const ConvShape&, const Operand& x, const Operand& dy, float* dweights,
                                   float* dbias);
 

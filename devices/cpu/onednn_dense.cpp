@@ -26,12 +26,11 @@ void add_column_sums(OneDnnProgram& program, const Operand& dy, float* dbias, co
 
 }  // namespace
 
-BoundKernel dense_forward(OneDnn& onednn, const DenseShape& shape, const Operand& x, float* weights, float* bias,
-                          const Operand& y, Activation activation) {
+BoundKernel dense_forward(OneDnn& onednn, const DenseShape& shape, const Operand& x, const Operand& weights,
+                          float* bias, const Operand& y, Activation activation) {
   auto program = std::make_shared<OneDnnProgram>(onednn);
   const Place a = add_input(*program, onednn, shape.precision, x, shape.rows * shape.inputs);
-  const Place b =
-      add_input(*program, onednn, shape.precision, {{.pointer = weights}}, shape.outputs * shape.inputs);
+  const Place b = add_input(*program, onednn, shape.precision, weights, shape.outputs * shape.inputs);
   const Result result(*program, onednn, shape.precision, y, shape.rows * shape.outputs, activation);
   const Product product{.m = shape.rows,
                         .k = shape.inputs,
@@ -46,12 +45,11 @@ BoundKernel dense_forward(OneDnn& onednn, const DenseShape& shape, const Operand
   return program;
 }
 
-BoundKernel dense_backward_data(OneDnn& onednn, const DenseShape& shape, const Operand& dy, float* weights,
+BoundKernel dense_backward_data(OneDnn& onednn, const DenseShape& shape, const Operand& dy, const Operand& weights,
                                 const Operand& dx) {
   auto program = std::make_shared<OneDnnProgram>(onednn);
   const Place a = add_input(*program, onednn, shape.precision, dy, shape.rows * shape.outputs);
-  const Place b =
-      add_input(*program, onednn, shape.precision, {{.pointer = weights}}, shape.outputs * shape.inputs);
+  const Place b = add_input(*program, onednn, shape.precision, weights, shape.outputs * shape.inputs);
   const Result result(*program, onednn, shape.precision, dx, shape.rows * shape.inputs);
   const Product product{.m = shape.rows,
                         .k = shape.outputs,

@@ -14,9 +14,10 @@ struct DenseShape {
 };
 
 // `bias` and `dbias` may be null.
-BoundKernel dense_forward(OneDnn&, const DenseShape&, const Operand& x, float* weights, float* bias,
+BoundKernel dense_forward(OneDnn&, const DenseShape&, const Operand& x, const Operand& weights, float* bias,
                           const Operand& y, Activation);
-BoundKernel dense_backward_data(OneDnn&, const DenseShape&, const Operand& dy, float* weights, const Operand& dx);
+BoundKernel dense_backward_data(OneDnn&, const DenseShape&, const Operand& dy, const Operand& weights,
+                                const Operand& dx);
 BoundKernel dense_backward_weights(OneDnn&, const DenseShape&, const Operand& x, const Operand& dy,
                                    float* dweights, float* dbias);
 

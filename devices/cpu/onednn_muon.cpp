@@ -49,6 +49,7 @@ BoundKernel muon_update(OneDnn& onednn, const MuonMatrix& matrix, const MuonOpti
   const cpu::MuonArena arena{.parameters = matrix.parameters.as<float>(),
                              .gradients = matrix.gradients.as<float>(),
                              .velocity = matrix.velocity.as<float>(),
+                             .rounded = matrix.rounded.as<BFloat16>(),
                              .rows = rows,
                              .columns = matrix.parameters.elements() / rows};
   auto program = std::make_shared<OneDnnProgram>(onednn);

@@ -14,7 +14,7 @@ using BoundKernel = std::shared_ptr<OneDnnProgram>;
 // The element type in which a primitive takes its inputs for this precision.
 dnnl::memory::data_type input_type(const OneDnn& onednn, Precision precision);
 
-// What the caller hands over: f32, or activations in bf16.
+// What the caller hands over: f32, or activations and weights in bf16.
 struct Operand {
   Place place;
   DType type = DType::kF32;

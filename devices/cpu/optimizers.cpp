@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "headrace/devices/cpu/elementwise.h"
 #include "headrace/devices/cpu/parallel.h"
 #include "headrace/devices/cpu/simd.h"
 
@@ -59,6 +60,10 @@ HEADRACE_SIMD void descend_range(const ParameterArena& arena, const SgdOptions& 
   }
 }
 
+void write_copy(const ParameterArena& arena) {
+  if (arena.rounded != nullptr) to_bf16(arena.parameters, arena.rounded, arena.count);
+}
+
 ParameterArena part(const ParameterArena& arena, std::int64_t begin, std::int64_t end) {
   return {.parameters = arena.parameters + begin, .gradients = arena.gradients + begin, .count = end - begin};
 }
@@ -70,6 +75,7 @@ void adam(const ParameterArena& arena, float* first_moment, float* second_moment
   parallel_ranges(arena.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
     adam_range(part(arena, begin, end), first_moment + begin, second_moment + begin, options, scalars);
   });
+  write_copy(arena);
 }
 
 void sgd(const ParameterArena& arena, float* velocity, const SgdOptions& options, const StepScalars& scalars) {
@@ -80,6 +86,7 @@ void sgd(const ParameterArena& arena, float* velocity, const SgdOptions& options
       momentum_range(part(arena, begin, end), velocity + begin, options, scalars);
     }
   });
+  write_copy(arena);
 }
 
 }  // namespace headrace::cpu

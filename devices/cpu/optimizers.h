@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "headrace/devices/base/bf16.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cpu {
@@ -10,6 +11,7 @@ namespace headrace::cpu {
 struct ParameterArena {
   float* parameters = nullptr;
   const float* gradients = nullptr;
+  BFloat16* rounded = nullptr;  // the parameters' copy, where there is one
   std::int64_t count = 0;
 };
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "headrace/devices/base/bf16.h"
+
 namespace headrace::cpu {
 
 // Weights (outputs, kernel_height, kernel_width, channels) to (channels, kernel_height, kernel_width, outputs)
@@ -10,6 +12,7 @@ namespace headrace::cpu {
 struct KernelShape {
   std::int64_t outputs = 0, height = 0, width = 0, channels = 0;
 };
-void transpose_weights(const KernelShape& shape, const float* from, float* to);
+template <typename T>  // float or BFloat16
+void transpose_weights(const KernelShape& shape, const T* from, T* to);
 
 }  // namespace headrace::cpu

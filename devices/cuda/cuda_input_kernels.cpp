@@ -10,12 +10,13 @@
 namespace headrace {
 namespace {
 
-InputKernelArguments whole_images(const PixelConversion& conversion) {
+template <typename Out>
+InputKernelArguments<Out> whole_images(const PixelConversion& conversion) {
   const Shape& shape = conversion.pixels.shape;
   return {.in = conversion.pixels.as<const std::uint8_t>(),
           .scale = conversion.scale.as<const float>(),
           .shift = conversion.shift.as<const float>(),
-          .out = conversion.out.as<float>(),
+          .out = conversion.out.as<Out>(),
           .images = shape[0],
           .pixels = shape[1] * shape[2],
           .channels = static_cast<int>(shape[3])};
@@ -30,12 +31,16 @@ void CudaInputKernels::convert_pixels(Stream& stream, const PixelConversion& con
   if (mine == nullptr) throw ConfigError(device.name + ": the stream is not one of a GPU");
   if (mine->skips()) return;
   CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);
-  if (conversion.windows.defined() || conversion.picks.defined() || conversion.tones.defined()) {
-    const cuda::WindowWork work = cuda::window_work(conversion);
-    CUDA_CHECK(launch_window_kernel(work, conversion.layout, mine->handle()), device.name);
-  } else {
-    CUDA_CHECK(launch_input_kernel(whole_images(conversion), conversion.layout, mine->handle()), device.name);
-  }
+  const bool whole = !conversion.windows.defined() && !conversion.picks.defined() && !conversion.tones.defined();
+  cuda::by_type(conversion.out.dtype, [&]<typename Out>(Out) {
+    if (whole) {
+      CUDA_CHECK(launch_input_kernel(whole_images<Out>(conversion), conversion.layout, mine->handle()),
+                 device.name);
+    } else {
+      const auto work = cuda::window_work<Out>(conversion);
+      CUDA_CHECK(launch_window_kernel(work, conversion.layout, mine->handle()), device.name);
+    }
+  });
 }
 
 }  // namespace headrace

@@ -3,14 +3,15 @@
 namespace headrace {
 namespace {
 
-template <ImageLayout kLayout>
-__global__ void convert_windows(cuda::WindowWork work) {
+template <ImageLayout kLayout, typename Out>
+__global__ void convert_windows(cuda::WindowWork<Out> work) {
   run_windows(work, kLayout, {blockIdx.x, blockIdx.y, threadIdx.x, gridDim.x, gridDim.y});
 }
 
 }  // namespace
 
-cudaError_t launch_window_kernel(const cuda::WindowWork& work, ImageLayout layout, cudaStream_t stream) {
+template <typename Out>
+cudaError_t launch_window_kernel(const cuda::WindowWork<Out>& work, ImageLayout layout, cudaStream_t stream) {
   const cuda::WindowGrid grid = window_grid(work, layout);
   if (work.images == 0 || grid.items == 0 || work.channels == 0) return cudaSuccess;
   const dim3 blocks(grid.x, grid.y);
@@ -21,5 +22,7 @@ cudaError_t launch_window_kernel(const cuda::WindowWork& work, ImageLayout layou
   }
   return cudaGetLastError();
 }
+template cudaError_t launch_window_kernel(const cuda::WindowWork<float>&, ImageLayout, cudaStream_t);
+template cudaError_t launch_window_kernel(const cuda::WindowWork<BFloat16>&, ImageLayout, cudaStream_t);
 
 }  // namespace headrace

@@ -9,6 +9,7 @@
 namespace headrace {
 
 // All pointers are on the current device. Returns the status of the launch; nothing to write is no launch.
-cudaError_t launch_window_kernel(const cuda::WindowWork& work, ImageLayout layout, cudaStream_t stream);
+template <typename Out>
+cudaError_t launch_window_kernel(const cuda::WindowWork<Out>& work, ImageLayout layout, cudaStream_t stream);
 
 }  // namespace headrace

@@ -8,6 +8,7 @@
 
 #include "headrace/devices/base/image_layout.h"
 #include "headrace/devices/base/reflect.h"
+#include "headrace/devices/cuda/math/element.h"
 #include "headrace/devices/cuda/math/host_device.h"
 #include "headrace/devices/input_kernels.h"
 
@@ -16,6 +17,7 @@ namespace headrace::cuda {
 inline constexpr int kWindowThreads = 256;
 
 // Extents in pixels; an image and a window have fewer than 2^31 elements each.
+template <typename Out>  // float or BFloat16
 struct WindowWork {
   const std::uint8_t* in;      // images of (height, width, channels)
   const std::int32_t* picks;   // which of them each result is made from; null: one after another
@@ -23,7 +25,7 @@ struct WindowWork {
   const float* scale;
   const float* shift;
   const PixelTone* tones;  // one a result; null: none
-  float* out;              // (images, out_height, out_width, channels), or channels before the pixels
+  Out* out;                // (images, out_height, out_width, channels), or channels before the pixels
   std::int64_t images;     // results
   int height, width;
   int out_height, out_width;
@@ -33,18 +35,20 @@ struct WindowWork {
 };
 
 // What a block knows of a result.
+template <typename Out>
 struct WindowImage {
   const std::uint8_t* in;
-  float* out;
+  Out* out;
   PixelWindow window;
   const PixelTone* tone;  // null: none
 };
 
-HEADRACE_HOST_DEVICE WindowImage window_image(const WindowWork& work, std::int64_t n) {
+template <typename Out>
+HEADRACE_HOST_DEVICE WindowImage<Out> window_image(const WindowWork<Out>& work, std::int64_t n) {
   const std::int64_t from = work.picks != nullptr ? work.picks[n] : n;
   const std::int64_t bytes = static_cast<std::int64_t>(work.height) * work.width * work.channels;
-  const std::int64_t floats = static_cast<std::int64_t>(work.out_height) * work.out_width * work.channels;
-  return {work.in + from * bytes, work.out + n * floats,
+  const std::int64_t numbers = static_cast<std::int64_t>(work.out_height) * work.out_width * work.channels;
+  return {work.in + from * bytes, work.out + n * numbers,
           work.windows != nullptr ? work.windows[n] : PixelWindow{0, 0, 0},
           work.tones != nullptr ? work.tones + n : nullptr};
 }
@@ -57,7 +61,9 @@ HEADRACE_HOST_DEVICE int inside_padding(int at, int size, int pad, PixelBorder b
 }
 
 // Where the first channel of a window's pixel lies in its image; -1: in a border of zeros.
-HEADRACE_HOST_DEVICE std::int64_t window_offset(const WindowWork& work, const PixelWindow& window, int pixel) {
+template <typename Out>
+HEADRACE_HOST_DEVICE std::int64_t window_offset(const WindowWork<Out>& work, const PixelWindow& window,
+                                                int pixel) {
   const int x = pixel % work.out_width;
   const int across = window.mirrored != 0 ? work.out_width - 1 - x : x;
   const int row = inside_padding(window.top + pixel / work.out_width, work.height, work.pad, work.border);
@@ -67,8 +73,9 @@ HEADRACE_HOST_DEVICE std::int64_t window_offset(const WindowWork& work, const Pi
 }
 
 // Rounded twice, as the CPU does: a fused multiply-add would give other bits.
-HEADRACE_HOST_DEVICE float scaled_pixel(const WindowWork& work, const WindowImage& image, std::int64_t offset,
-                                        int channel) {
+template <typename Out>
+HEADRACE_HOST_DEVICE float scaled_pixel(const WindowWork<Out>& work, const WindowImage<Out>& image,
+                                        std::int64_t offset, int channel) {
   const float pixel = offset < 0 ? 0.0F : static_cast<float>(image.in[offset + channel]);
 #ifdef __CUDA_ARCH__
   const float value = __fadd_rn(__fmul_rn(pixel, work.scale[channel]), work.shift[channel]);
@@ -79,17 +86,22 @@ HEADRACE_HOST_DEVICE float scaled_pixel(const WindowWork& work, const WindowImag
   return image.tone == nullptr ? value : (value + image.tone->shift) * image.tone->gain;
 }
 
-// An item is an element: neighbouring threads write neighbouring floats.
-HEADRACE_HOST_DEVICE void write_item_nhwc(const WindowWork& work, const WindowImage& image, int item) {
+// An item is an element: neighbouring threads write neighbouring numbers.
+template <typename Out>
+HEADRACE_HOST_DEVICE void write_item_nhwc(const WindowWork<Out>& work, const WindowImage<Out>& image, int item) {
   const int channel = item % work.channels;
-  image.out[item] = scaled_pixel(work, image, window_offset(work, image.window, item / work.channels), channel);
+  const std::int64_t offset = window_offset(work, image.window, item / work.channels);
+  image.out[item] = element_of<Out>(scaled_pixel(work, image, offset, channel));
 }
 
 // An item is a pixel, which is written to each plane.
-HEADRACE_HOST_DEVICE void write_item_nchw(const WindowWork& work, const WindowImage& image, int item) {
+template <typename Out>
+HEADRACE_HOST_DEVICE void write_item_nchw(const WindowWork<Out>& work, const WindowImage<Out>& image, int item) {
   const std::int64_t offset = window_offset(work, image.window, item);
   const std::int64_t pixels = static_cast<std::int64_t>(work.out_height) * work.out_width;
-  for (int c = 0; c < work.channels; ++c) image.out[c * pixels + item] = scaled_pixel(work, image, offset, c);
+  for (int c = 0; c < work.channels; ++c) {
+    image.out[c * pixels + item] = element_of<Out>(scaled_pixel(work, image, offset, c));
+  }
 }
 
 // Blocks along x take images, blocks along y pieces of one; the rest is a stride.
@@ -98,7 +110,8 @@ struct WindowGrid {
   unsigned int x = 0, y = 0;
 };
 
-inline WindowGrid window_grid(const WindowWork& work, ImageLayout layout) {
+template <typename Out>
+WindowGrid window_grid(const WindowWork<Out>& work, ImageLayout layout) {
   constexpr std::int64_t kItemsAThread = 8, kPiece = kWindowThreads * kItemsAThread;
   constexpr std::int64_t kMaxImages = 32768, kMaxPieces = 4096;
   const std::int64_t pixels = static_cast<std::int64_t>(work.out_height) * work.out_width;
@@ -115,12 +128,13 @@ struct WindowThread {
   unsigned int blocks_x, blocks_y;
 };
 
-HEADRACE_HOST_DEVICE void run_windows(const WindowWork& work, ImageLayout layout, const WindowThread& at) {
+template <typename Out>
+HEADRACE_HOST_DEVICE void run_windows(const WindowWork<Out>& work, ImageLayout layout, const WindowThread& at) {
   const std::int64_t pixels = static_cast<std::int64_t>(work.out_height) * work.out_width;
   const bool last = layout == ImageLayout::kChannelsLast;
   const std::int64_t items = last ? pixels * work.channels : pixels;
   for (std::int64_t n = at.x; n < work.images; n += at.blocks_x) {
-    const WindowImage image = window_image(work, n);
+    const WindowImage<Out> image = window_image(work, n);
     for (std::int64_t i = static_cast<std::int64_t>(at.y) * kWindowThreads + at.thread; i < items;
          i += static_cast<std::int64_t>(at.blocks_y) * kWindowThreads) {
       if (last) {
@@ -133,7 +147,8 @@ HEADRACE_HOST_DEVICE void run_windows(const WindowWork& work, ImageLayout layout
 }
 
 // The extents fit into int: check_pixel_conversion() has seen to it.
-inline WindowWork window_work(const PixelConversion& conversion) {
+template <typename Out>
+WindowWork<Out> window_work(const PixelConversion& conversion) {
   const Shape& in = conversion.pixels.shape;
   const Shape& out = conversion.out.shape;
   const int rows = conversion.layout == ImageLayout::kChannelsLast ? 1 : 2;  // axis of the output
@@ -143,7 +158,7 @@ inline WindowWork window_work(const PixelConversion& conversion) {
           .scale = conversion.scale.as<const float>(),
           .shift = conversion.shift.as<const float>(),
           .tones = conversion.tones.as<const PixelTone>(),
-          .out = conversion.out.as<float>(),
+          .out = conversion.out.as<Out>(),
           .images = out[0],
           .height = static_cast<int>(in[1]),
           .width = static_cast<int>(in[2]),

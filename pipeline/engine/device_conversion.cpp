@@ -20,8 +20,8 @@ PixelBorder border_of(const PadCrop& options) {
 }  // namespace
 
 DeviceConversion::DeviceConversion(DeviceGroup& devices, const Fields& fields, std::vector<DevicePass> passes,
-                                   const BatchLayout& bus)
-    : passes_(std::move(passes)), bus_(bus) {
+                                   const BatchLayout& bus, DType result)
+    : passes_(std::move(passes)), bus_(bus), result_type_(result) {
   place(fields);
   for (int r = 0; r < devices.size(); ++r) {
     kernels_.push_back(devices[r].input_kernels());
@@ -37,7 +37,7 @@ void DeviceConversion::place(const Fields& fields) {
     Place place{.result = result_bytes_, .scale = constants};
     if (!pass.window.empty()) place.windows = add_drawn(sizeof(PixelWindow));
     if (pass.tone) place.tones = add_drawn(sizeof(PixelTone));
-    result_bytes_ += aligned(rows * static_cast<std::size_t>(field.shape.elements()) * size_of(field.dtype));
+    result_bytes_ += aligned(rows * static_cast<std::size_t>(field.shape.elements()) * size_of(result_type_));
     constants += aligned(2 * pass.scale.scale.size() * sizeof(float));
     places_.push_back(place);
     shapes_.push_back(field.shape);
@@ -69,7 +69,7 @@ TensorView DeviceConversion::result(const Buffer& results, std::size_t field) co
   const auto pass = std::ranges::find(passes_, field, &DevicePass::field);
   if (pass == passes_.end()) return {};
   const auto index = static_cast<std::size_t>(pass - passes_.begin());
-  return results.view(shapes_[index].with_front(bus_.local_rows), DType::kF32, places_[index].result);
+  return results.view(shapes_[index].with_front(bus_.local_rows), result_type_, places_[index].result);
 }
 
 void DeviceConversion::draw(const Rows& rows, std::byte* slot) const {
@@ -119,7 +119,7 @@ TensorView DeviceConversion::kernel_output(const DevicePass& pass, const Place& 
   const Shape shape = pass.layout == ImageLayout::kChannelsLast
                           ? Shape{bus_.local_rows, pass.height, pass.width, channels}
                           : Shape{bus_.local_rows, channels, pass.height, pass.width};
-  return results.view(shape, DType::kF32, place.result);
+  return results.view(shape, result_type_, place.result);
 }
 
 void DeviceConversion::submit(int replica, Stream& stream, const Buffer& arrived, const Buffer& results,

@@ -21,9 +21,10 @@ class ResidentSamples;
 class DeviceConversion {
  public:
   // Allocates the constants on every device and waits until they are there. `fields` are a finished sample's,
-  // `bus` is the layout of the rows; where it keeps the passes' fields apart, their samples are resident.
+  // `bus` is the layout of the rows; where it keeps the passes' fields apart, their samples are resident. `result`
+  // is the type of what the passes make: f32 or bf16.
   DeviceConversion(DeviceGroup& devices, const Fields& fields, std::vector<DevicePass> passes,
-                   const BatchLayout& bus);
+                   const BatchLayout& bus, DType result);
 
   // Of windows, tones and places, behind the rows in a replica's part of a slot.
   std::size_t drawn_bytes() const noexcept { return drawn_bytes_; }
@@ -68,6 +69,7 @@ class DeviceConversion {
   std::vector<Place> places_;  // one a pass
   std::vector<Shape> shapes_;  // of the consumer's rows, one a pass
   BatchLayout bus_;
+  DType result_type_;
   std::size_t drawn_bytes_ = 0, result_bytes_ = 0;
   std::size_t picks_ = 0;               // in a replica's part of a slot
   std::vector<InputKernels*> kernels_;  // one a replica

@@ -41,6 +41,10 @@ LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, con
   if (!(options.errors.most_bad >= 0 && options.errors.most_bad <= 1)) {
     throw ConfigError(fmt::format("errors.most_bad = {} is no share", options.errors.most_bad), "give 0 to 1");
   }
+  if (options.converted != DType::kF32 && options.converted != DType::kBF16) {
+    throw ConfigError(fmt::format("images cannot be converted to {}", to_string(options.converted)),
+                      "LoaderOptions::converted is float32 or bfloat16");
+  }
   if (options.prefetch < 0) options.prefetch = plan.prefetch;
   return options;
 }
@@ -135,7 +139,8 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
           .value = residency_.resident ? "kept on the device" : "not kept on the device",
           .reason = residency_.reason});
   }
-  if (!split_.passes.empty()) conversion_.emplace(devices, plan_.fields, split_.passes, layout_);
+  if (!split_.passes.empty())
+    conversion_.emplace(devices, plan_.fields, split_.passes, layout_, options_.converted);
   if (residency_.resident) {
     resident_.emplace(devices, host_.fields, split_.passes, layout_, residency_.records, memory_budget_);
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "headrace/devices/base/bf16.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/rng.h"
 #include "headrace/devices/input_kernels.h"
@@ -247,6 +248,28 @@ TYPED_TEST_P(InputKernelsSuite, ChangesTones) {
   EXPECT_THROW(this->device().input_kernels()->convert_pixels(*stream, bad), ConfigError);
 }
 
+// In every form that has a kernel of its own.
+TYPED_TEST_P(InputKernelsSuite, WritesBf16NearestToF32) {
+  const auto stream = this->device().create_stream();
+  const auto images = this->make(*stream, {9, 7, 5, 3});
+  const Buffer tones = this->upload(*stream, std::vector<PixelTone>(9, {.shift = 0.13F, .gain = 0.7F}));
+  const Buffer half = this->device().allocate(images.bytes.size() * sizeof(BFloat16));
+  for (const ImageLayout layout : {ImageLayout::kChannelsLast, ImageLayout::kChannelsFirst}) {
+    for (const bool toned : {false, true}) {
+      PixelConversion conversion = images.conversion(layout);
+      if (toned) conversion.tones = tones.view({9, 2}, DType::kF32);
+      this->device().input_kernels()->convert_pixels(*stream, conversion);
+      conversion.out = half.view(conversion.out.shape, DType::kBF16);
+      this->device().input_kernels()->convert_pixels(*stream, conversion);
+      const auto wide = this->template download<float>(*stream, images.out);
+      const auto rounded = this->template download<BFloat16>(*stream, half);
+      for (std::size_t i = 0; i < wide.size(); ++i) {
+        ASSERT_EQ(rounded[i].bits, nearest_bf16(wide[i]).bits) << i << (toned ? " toned" : "");
+      }
+    }
+  }
+}
+
 TYPED_TEST_P(InputKernelsSuite, RefusesPicksThatDoNotFit) {
   const auto stream = this->device().create_stream();
   const auto images = this->make(*stream, {2, 4, 5, 3});
@@ -343,7 +366,7 @@ TYPED_TEST_P(InputKernelsSuite, RefusesWhatDoesNotFit) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(InputKernelsSuite, ConvertsEveryPixelInBothLayouts, CropsPadsAndFlips, PicksImages,
-                            ChangesTones, RefusesPicksThatDoNotFit, RefusesWindowsThatDoNotFit,
-                            RunsInStreamOrderAndInCaptures, RefusesWhatDoesNotFit);
+                            ChangesTones, WritesBf16NearestToF32, RefusesPicksThatDoNotFit,
+                            RefusesWindowsThatDoNotFit, RunsInStreamOrderAndInCaptures, RefusesWhatDoesNotFit);
 
 }  // namespace headrace::test

@@ -79,6 +79,12 @@ class KernelsFixture : public ::testing::Test {
     for (const BFloat16 value : read<BFloat16>(view)) values.push_back(static_cast<double>(widened(value)));
     return values;
   }
+  // Of bf16.
+  std::vector<std::uint16_t> bits(const TensorView& view) {
+    std::vector<std::uint16_t> values;
+    for (const BFloat16 value : read<BFloat16>(view)) values.push_back(value.bits);
+    return values;
+  }
   template <typename T>
   void write(const TensorView& view, const std::vector<T>& values) {
     stream().copy(view.data, values.data(), view.bytes());

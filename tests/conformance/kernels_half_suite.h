@@ -377,6 +377,71 @@ TYPED_TEST_P(KernelsHalfSuite, Convolution) {
   }
 }
 
+// Rounding the weights beforehand is the same as leaving it to the products, to the last bit.
+TYPED_TEST_P(KernelsHalfSuite, DenseTakesWeightsInEitherType) {
+  const Shape of_x{33, 24}, of_y{33, 10};
+  const TensorView x = this->half(of_x, 1), dy = this->half(of_y, 2);
+  const TensorView weights = this->random({10, 24}, 3), rounded = this->half({10, 24}, 3);
+  std::vector<std::vector<std::uint16_t>> results;
+  for (const TensorView& w : {weights, rounded}) {
+    const TensorView y = this->half_result(of_y), dx = this->half_result(of_x);
+    this->run(
+        [&](Stream& stream) {
+          this->kernels().dense_forward(stream, x, w, {}, y, Activation::kRelu, Precision::kBF16);
+          this->kernels().dense_backward_data(stream, dy, w, dx, Precision::kBF16);
+        },
+        {y, dx});
+    results.push_back(this->bits(y));
+    results.push_back(this->bits(dx));
+  }
+  EXPECT_EQ(results[0], results[2]);
+  EXPECT_EQ(results[1], results[3]);
+  const TensorView wide = this->random(of_x, 1), wide_y = this->result(of_y);
+  EXPECT_THROW(
+      this->kernels().dense_forward(this->stream(), wide, rounded, {}, wide_y, Activation::kNone, Precision::kF32),
+      ConfigError);
+  EXPECT_THROW(this->kernels().dense_backward_weights(this->stream(), x, dy, rounded, {}, Precision::kBF16),
+               ConfigError)
+      << "gradients are f32";
+}
+
+// Also where the stride is not 1, which may be another way to go back.
+TYPED_TEST_P(KernelsHalfSuite, ConvolutionTakesWeightsInEitherType) {
+  const Shape of_x{2, 8, 8, 24}, of_weights{32, 3, 3, 24};
+  const TensorView x = this->half(of_x, 1), bias = this->random({32}, 4);
+  const TensorView weights = this->random(of_weights, 3), rounded = this->half(of_weights, 3);
+  for (const int stride : {1, 2}) {
+    const ConvOptions options{.stride = stride,
+                              .pad_top = 1,
+                              .pad_left = 1,
+                              .pad_bottom = 1,
+                              .pad_right = 1,
+                              .precision = Precision::kBF16};
+    const Shape of_y{2, 8 / stride, 8 / stride, 32};
+    const TensorView dy = this->half(of_y, 2);
+    std::vector<std::vector<std::uint16_t>> results;
+    for (const TensorView& w : {weights, rounded}) {
+      const TensorView y = this->half_result(of_y), dx = this->half_result(of_x);
+      this->run(
+          [&](Stream& stream) {
+            this->kernels().conv_forward(stream, x, w, bias, y, options, Activation::kRelu);
+            this->kernels().conv_backward_data(stream, dy, w, dx, options);
+          },
+          {y, dx});
+      results.push_back(this->bits(y));
+      results.push_back(this->bits(dx));
+    }
+    EXPECT_EQ(results[0], results[2]) << stride;
+    EXPECT_EQ(results[1], results[3]) << stride;
+    ConvOptions wide = options;
+    wide.precision = Precision::kF32;
+    EXPECT_THROW(this->kernels().conv_backward_data(this->stream(), this->random(of_y, 2), rounded,
+                                                    this->result(of_x), wide),
+                 ConfigError);
+    EXPECT_THROW(this->kernels().conv_backward_weights(this->stream(), x, dy, rounded, {}, options), ConfigError);
+  }
+}
+
 TYPED_TEST_P(KernelsHalfSuite, ActivationsOfOneCallAreOfOneType) {
   const TensorView half = this->half({2, 3}, 1), wide = this->random({2, 3}, 1);
   EXPECT_THROW(this->kernels().add(this->stream(), half, wide, wide), ConfigError);
@@ -388,6 +453,7 @@ REGISTER_TYPED_TEST_SUITE_P(KernelsHalfSuite, ActivationsAreWantedInBf16OnlyWher
                             ScaleShiftFromBytesAndFromF32, DropoutDropsWhatItDropsInF32, Pooling,
                             BatchNormKeepsItsStatisticsInF32, BatchNormAppliesActivationsBeforeItRounds,
                             BatchNormPoolsFirst, DenseTakesEachActivationInEitherType, Convolution,
+                            DenseTakesWeightsInEitherType, ConvolutionTakesWeightsInEitherType,
                             ActivationsOfOneCallAreOfOneType);
 
 }  // namespace headrace::test

@@ -30,7 +30,8 @@ class KernelsMuonSuite : public KernelsFixture<Target> {
     Matrix made{.shape = shape, .views = {}, .parameters = {}, .velocity = {}};
     made.views = {.parameters = this->random(shape, seed),
                   .gradients = this->random(shape, seed + 1),
-                  .velocity = this->random(shape, seed + 2)};
+                  .velocity = this->random(shape, seed + 2),
+                  .rounded = seed % 20 == 0 ? this->result(shape, DType::kBF16) : TensorView{}};
     made.parameters = made.real(this->read_reals(made.views.parameters));
     made.velocity = made.real(this->read_reals(made.views.velocity));
     return made;
@@ -48,6 +49,7 @@ class KernelsMuonSuite : public KernelsFixture<Target> {
       matrices.push_back(matrix(shape, 10 * matrices.size()));
       views.push_back(matrices.back().views);
       outputs.insert(outputs.end(), {views.back().parameters, views.back().velocity});
+      if (views.back().rounded.defined()) outputs.push_back(views.back().rounded);
     }
     StepScalars values;
     values.learning_rates[options.group] = 0.24F;
@@ -64,6 +66,12 @@ class KernelsMuonSuite : public KernelsFixture<Target> {
     for (const Matrix& each : matrices) {
       this->expect_close(each.views.parameters, each.parameters.values, tolerance(), each.shape.to_string());
       this->expect_close(each.views.velocity, each.velocity.values, 1e-6, each.shape.to_string());
+      if (!each.views.rounded.defined()) continue;
+      std::vector<std::uint16_t> rounded;
+      for (const float w : this->template read<float>(each.views.parameters)) {
+        rounded.push_back(nearest_bf16(w).bits);
+      }
+      EXPECT_EQ(this->bits(each.views.rounded), rounded) << each.shape.to_string();
     }
   }
 };
@@ -110,6 +118,8 @@ TYPED_TEST_P(KernelsMuonSuite, WrongArgumentsAreRefusedAtOnce) {
   EXPECT_THROW(muon({fits.parameters, this->random({3, 2}, 1), fits.velocity}, {}), ConfigError);
   EXPECT_THROW(muon({fits.parameters, fits.gradients, {}}, {}), ConfigError);
   EXPECT_THROW(muon(fits, {.group = kMaxParameterGroups}), ConfigError);
+  EXPECT_THROW(muon({fits.parameters, fits.gradients, fits.velocity, this->result({3, 2}, DType::kBF16)}, {}),
+               ConfigError);
 }
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsMuonSuite, FollowsTheOracle, DecaysAndKeepsTheNormsOfItsOwnGroupOnly,

@@ -58,7 +58,22 @@ class KernelsTrainingSuite : public KernelsFixture<Target> {
     return ranges;
   }
 
-  // One call over many ranges leaves what a call for each leaves, bit for bit, and nothing else is touched.
+  // The parameters of the ranges, rounded; elsewhere what result() leaves.
+  template <typename Options>
+  static std::vector<std::uint16_t> rounded(const std::vector<float>& parameters,
+                                            const std::vector<UpdateRange<Options>>& ranges) {
+    std::vector<std::uint16_t> bits(parameters.size(), 0xFFFF);
+    for (const auto& range : ranges) {
+      for (std::int64_t i = range.begin; i < range.end; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        bits[at] = nearest_bf16(parameters[at]).bits;
+      }
+    }
+    return bits;
+  }
+
+  // One call over many ranges leaves what a call for each leaves, bit for bit, with and without a copy, and
+  // nothing else is touched.
   template <typename Options, typename Submit>
   void expect_each_range(const std::vector<Options>& options, const Submit& submit) {
     for (const std::int64_t alignment : {1, 16}) {
@@ -72,11 +87,14 @@ class KernelsTrainingSuite : public KernelsFixture<Target> {
       std::vector<std::vector<float>> left[2];
       for (const bool together : {true, false}) {
         const TensorView state[]{this->random(shape, 1), this->random(shape, 2), halves()};
+        const TensorView copy = together ? this->result(shape, DType::kBF16) : TensorView{};
         const std::span all(ranges);
         for (std::size_t i = 0; i < (together ? 1 : all.size()); ++i) {
-          submit(state, gradients, together ? all : all.subspan(i, 1), scalars);
+          submit({state[0], copy}, state, gradients, together ? all : all.subspan(i, 1), scalars);
         }
         for (const TensorView& view : state) left[together].push_back(this->template read<float>(view));
+        if (!together) continue;
+        EXPECT_EQ(this->bits(copy), rounded(left[true].front(), ranges)) << "alignment " << alignment;
       }
       EXPECT_EQ(left[0], left[1]) << "alignment " << alignment;
       const std::vector<float> before = this->template read<float>(this->random(shape, 1));
@@ -237,9 +255,9 @@ TYPED_TEST_P(KernelsTrainingSuite, Sgd) {
 TYPED_TEST_P(KernelsTrainingSuite, AdamTakesManyRangesAtOnce) {
   const std::vector<AdamOptions> options{{}, {.weight_decay = 0.1F, .group = 2}, {.epsilon = 1e-3F, .group = 3}};
   this->expect_each_range(
-      options, [this](const TensorView* state, const TensorView& gradients,
+      options, [this](const Parameters& parameters, const TensorView* state, const TensorView& gradients,
                       std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) {
-        this->kernels().adam(this->stream(), state[0], gradients, state[1], state[2], ranges, scalars);
+        this->kernels().adam(this->stream(), parameters, gradients, state[1], state[2], ranges, scalars);
       });
 }
 
@@ -247,11 +265,11 @@ TYPED_TEST_P(KernelsTrainingSuite, SgdTakesManyRangesAtOnce) {
   const std::vector<SgdOptions> options{{.momentum = 0.9F, .nesterov = true, .group = 1},
                                         {.weight_decay = 0.1F},
                                         {.momentum = 0.5F, .weight_decay = 0.2F, .group = 3}};
-  this->expect_each_range(options,
-                          [this](const TensorView* state, const TensorView& gradients,
-                                 std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars) {
-                            this->kernels().sgd(this->stream(), state[0], gradients, state[1], ranges, scalars);
-                          });
+  this->expect_each_range(
+      options, [this](const Parameters& parameters, const TensorView* state, const TensorView& gradients,
+                      std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars) {
+        this->kernels().sgd(this->stream(), parameters, gradients, state[1], ranges, scalars);
+      });
 }
 
 TYPED_TEST_P(KernelsTrainingSuite, WrongArgumentsAreRefusedAtOnce) {
@@ -278,6 +296,11 @@ TYPED_TEST_P(KernelsTrainingSuite, WrongArgumentsAreRefusedAtOnce) {
   };
   EXPECT_THROW(adam({.group = 4}, logits), ConfigError);
   EXPECT_THROW(adam({}, this->random({3, 2}, 1)), ConfigError);
+  for (const TensorView& copy : {this->random({2, 3}, 1), this->result({3, 2}, DType::kBF16)}) {
+    EXPECT_THROW(this->kernels().sgd(this->stream(), {logits, copy}, logits, {}, this->whole(logits, SgdOptions{}),
+                                     scalars),
+                 ConfigError);
+  }
 }
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsTrainingSuite, LossGradientAndCounts, TheFirstOfEqualLogitsIsThePrediction,

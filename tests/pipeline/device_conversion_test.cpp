@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "headrace/devices/base/bf16.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/device_chains.h"
 #include "headrace/tests/pipeline/streams.h"
@@ -62,6 +63,30 @@ TEST(DeviceConversion, ABatchsSha256DoesNotTellWhoConvertedIt) {
       }
     }
   }
+}
+
+TEST(DeviceConversion, RoundsToBf16WhereAskedTo) {
+  for (const Operations& operations : convertible()) {
+    const Dataset dataset = images_with(operations);
+    DeviceGroup devices = own_memory_devices(1);
+    Loader wide(dataset, devices, {.seed = 5, .convert = ConvertAt::kDevice});
+    Loader half(dataset, devices, {.seed = 5, .convert = ConvertAt::kDevice, .converted = DType::kBF16});
+    EXPECT_EQ(half.fields()[0].dtype, DType::kF32) << "what the plan gives";
+    while (const auto batch = wide.next()) {
+      const auto rounded = half.next();
+      ASSERT_TRUE(rounded);
+      ASSERT_EQ(rounded->tensor("image").dtype, DType::kBF16);
+      ASSERT_EQ(rounded->tensor("image").shape, batch->tensor("image").shape);
+      const auto floats = test::download<float>(devices[0], *batch, "image");
+      const auto halves = test::download<BFloat16>(devices[0], *rounded, "image");
+      for (std::size_t i = 0; i < floats.size(); ++i) {
+        ASSERT_EQ(halves[i].bits, nearest_bf16(floats[i]).bits) << dataset.explain() << i;
+      }
+    }
+    EXPECT_FALSE(half.next());
+  }
+  DeviceGroup devices = own_memory_devices(1);
+  EXPECT_THROW(Loader(images_with(normalize(kMean, kStd)), devices, {.converted = DType::kF16}), ConfigError);
 }
 
 TEST(DeviceConversion, ContinuesFromAnyStepWhereverItWasConverted) {

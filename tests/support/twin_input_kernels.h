@@ -11,15 +11,21 @@ class TwinInputKernels final : public InputKernels {
  public:
   void convert_pixels(Stream& stream, const PixelConversion& conversion) override {
     check_pixel_conversion(conversion);
-    stream.call([work = cuda::window_work(conversion), layout = conversion.layout] {
-      const cuda::WindowGrid grid = window_grid(work, layout);
-      cuda::WindowThread at{.x = 0, .y = 0, .thread = 0, .blocks_x = grid.x, .blocks_y = grid.y};
-      for (at.x = 0; at.x < grid.x; ++at.x) {
-        for (at.y = 0; at.y < grid.y; ++at.y) {
-          for (at.thread = 0; at.thread < cuda::kWindowThreads; ++at.thread) run_windows(work, layout, at);
-        }
-      }
+    cuda::by_type(conversion.out.dtype, [&]<typename Out>(Out) {
+      stream.call([work = cuda::window_work<Out>(conversion), layout = conversion.layout] { run(work, layout); });
     });
+  }
+
+ private:
+  template <typename Out>
+  static void run(const cuda::WindowWork<Out>& work, ImageLayout layout) {
+    const cuda::WindowGrid grid = window_grid(work, layout);
+    cuda::WindowThread at{.x = 0, .y = 0, .thread = 0, .blocks_x = grid.x, .blocks_y = grid.y};
+    for (at.x = 0; at.x < grid.x; ++at.x) {
+      for (at.y = 0; at.y < grid.y; ++at.y) {
+        for (at.thread = 0; at.thread < cuda::kWindowThreads; ++at.thread) run_windows(work, layout, at);
+      }
+    }
   }
 };
 

@@ -79,7 +79,7 @@ void TwinKernels::convert(Stream& stream, const TensorView& from, const TensorVi
 void TwinKernels::dense_forward(Stream& stream, const TensorView& x, const TensorView& weights,
                                 const TensorView& bias, const TensorView& y, Activation activation,
                                 Precision precision) {
-  check::dense("dense_forward", x, weights, bias, y, kHalf);
+  check::dense("dense_forward", x, weights, bias, y, kHalf, check::half_weights(precision));
   const TensorView result = in_f32(stream, kResult, y);
   const bool fused = fuses(activation);
   products().dense_forward(stream, filled(stream, kX, x), weights, fused ? bias : TensorView{}, result,
@@ -90,7 +90,7 @@ void TwinKernels::dense_forward(Stream& stream, const TensorView& x, const Tenso
 
 void TwinKernels::dense_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights,
                                       const TensorView& dx, Precision precision) {
-  check::dense("dense_backward_data", dx, weights, {}, dy, kHalf);
+  check::dense("dense_backward_data", dx, weights, {}, dy, kHalf, check::half_weights(precision));
   const TensorView result = in_f32(stream, kResult, dx);
   products().dense_backward_data(stream, filled(stream, kDy, dy), weights, result, precision);
   if (result.data != dx.data) convert(stream, result, dx);
@@ -108,7 +108,7 @@ void TwinKernels::dense_backward_weights(Stream& stream, const TensorView& x, co
 void TwinKernels::conv_forward(Stream& stream, const TensorView& x, const TensorView& weights,
                                const TensorView& bias, const TensorView& y, const ConvOptions& options,
                                Activation activation) {
-  check::convolution("conv_forward", x, weights, bias, y, options, kHalf);
+  check::convolution("conv_forward", x, weights, bias, y, options, kHalf, check::half_weights(options.precision));
   const TensorView result = in_f32(stream, kResult, y);
   const bool fused = fuses(activation);
   products().conv_forward(stream, filled(stream, kX, x), weights, fused ? bias : TensorView{}, result, options,
@@ -119,7 +119,8 @@ void TwinKernels::conv_forward(Stream& stream, const TensorView& x, const Tensor
 
 void TwinKernels::conv_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights,
                                      const TensorView& dx, const ConvOptions& options) {
-  check::convolution("conv_backward_data", dx, weights, {}, dy, options, kHalf);
+  check::convolution("conv_backward_data", dx, weights, {}, dy, options, kHalf,
+                     check::half_weights(options.precision));
   const TensorView result = in_f32(stream, kResult, dx);
   products().conv_backward_data(stream, filled(stream, kDy, dy), weights, result, options);
   if (result.data != dx.data) convert(stream, result, dx);
@@ -266,24 +267,19 @@ void TwinKernels::softmax(Stream& stream, const TensorView& logits, const Tensor
   own(stream, [=](const HostLauncher& launch) { cuda::submit_softmax(launch, logits, probabilities); });
 }
 
-void TwinKernels::adam(Stream& stream, const TensorView& parameters, const TensorView& gradients,
+void TwinKernels::adam(Stream& stream, const Parameters& parameters, const TensorView& gradients,
                        const TensorView& first_moment, const TensorView& second_moment,
                        std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) {
-  for (const TensorView& view : {parameters, gradients, first_moment, second_moment}) {
-    check::same("adam", view, parameters);
-  }
-  check::ranges("adam", ranges, parameters);
+  check::adam(parameters, gradients, first_moment, second_moment, ranges);
   own(stream, [=, owned = std::vector(ranges.begin(), ranges.end())](const HostLauncher& launch) {
     cuda::submit_adam(launch, parameters, gradients, first_moment, second_moment, std::span(owned), scalars);
   });
 }
 
-void TwinKernels::sgd(Stream& stream, const TensorView& parameters, const TensorView& gradients,
+void TwinKernels::sgd(Stream& stream, const Parameters& parameters, const TensorView& gradients,
                       const TensorView& velocity, std::span<const UpdateRange<SgdOptions>> ranges,
                       const StepScalars* scalars) {
-  for (const TensorView& view : {parameters, gradients}) check::same("sgd", view, parameters);
-  check::velocity(velocity, ranges, parameters);
-  check::ranges("sgd", ranges, parameters);
+  check::sgd(parameters, gradients, velocity, ranges);
   own(stream, [=, owned = std::vector(ranges.begin(), ranges.end())](const HostLauncher& launch) {
     cuda::submit_sgd(launch, parameters, gradients, velocity, std::span(owned), scalars);
   });

@@ -82,10 +82,9 @@ void BatchFeed::warm_up(int replica, const Program& program, const ProgramBindin
 void BatchFeed::load_input(int replica, const Input& input, const TensorView& from, const Program& program,
                            const ProgramBinding& binding) const {
   const TensorView to = program.value(binding, input.layer);
-  if (input.dtype == DType::kF32) {
-    if (to.dtype == DType::kF32) return binding.stream.copy(to.data, from.data, to.bytes());
-    return binding.kernels.convert(binding.stream, {from.data, to.shape, DType::kF32}, to);
-  }
+  if (from.dtype == to.dtype) return binding.stream.copy(to.data, from.data, to.bytes());
+  if (input.dtype == DType::kF32)
+    return binding.kernels.convert(binding.stream, {from.data, to.shape, from.dtype}, to);
   const Shape flat{to.shape[0], to.elements() / to.shape[0]};
   const Buffer& scales = scales_[static_cast<std::size_t>(replica)];
   const Shape columns{flat[1]};

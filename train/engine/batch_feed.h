@@ -11,7 +11,7 @@
 
 namespace headrace {
 
-// f32 is copied, u8 becomes x / 255; either is rounded where the program stores its inputs in bf16.
+// Floats are copied, u8 becomes x / 255; f32 and that are rounded where the program stores its inputs in bf16.
 class BatchFeed {
  public:
   // ConfigError where the data's fields do not fit the net or, if there is one, the loss.
@@ -28,7 +28,7 @@ class BatchFeed {
   struct Input {
     int layer = 0;
     std::string field;
-    DType dtype = DType::kF32;
+    DType dtype = DType::kF32;  // of the field; a device that made f32 of bytes may have rounded it to bf16
   };
 
   void find_inputs(const Graph& graph, const Fields& fields);

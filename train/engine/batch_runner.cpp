@@ -6,6 +6,7 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/train/engine/step_failure.h"
+#include "headrace/train/engine/storage_types.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -18,13 +19,8 @@ constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = kLine, kSumsAt = 2 * kLine
 static_assert(sizeof(StepScalars) <= kLine && sizeof(MetricSums) <= kLine);
 static_assert(VariableLayout::kAlignment * sizeof(float) <= kLine);
 
-// How the devices want activations stored; f32 where they do not agree, as one program serves all.
 ProgramOptions with_activations(ProgramOptions options, const Strategy& strategy) {
-  options.activations = strategy.device(0).kernels()->activation_type(options.precision);
-  for (int r = 1; r < strategy.replicas(); ++r) {
-    if (strategy.device(r).kernels()->activation_type(options.precision) == options.activations) continue;
-    options.activations = DType::kF32;
-  }
+  options.activations = storage_types(strategy, options.precision).activations;
   return options;
 }
 
@@ -102,6 +98,10 @@ ProgramBinding BatchRunner::binding(int replica) const {
   bound.workspace = memory_[index].workspace.data();
   bound.parameters = model_.variables.parameters(replica).as<float>();
   bound.state = model_.variables.state(replica).as<float>();
+  if (options_.program.precision == Precision::kBF16) {
+    bound.rounded_parameters = model_.variables.rounded_parameters(replica).as<BFloat16>();
+    bound.rounded_state = model_.variables.rounded_state(replica).as<BFloat16>();
+  }
   if (options_.program.mode == Mode::kTrain) {
     bound.gradients = reinterpret_cast<float*>(model_.optimizer[index].gradients.data());
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/train/engine/storage_types.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -25,7 +26,7 @@ std::uint64_t steps_per_epoch(const Dataset& data, const FitOptions& options) {
   return options.steps_per_epoch > 0 ? options.steps_per_epoch : steps_per_pass(data, options);
 }
 
-LoaderOptions loader_options(const FitOptions& options, std::uint64_t passes) {
+LoaderOptions loader_options(const ModelState& model, const FitOptions& options, std::uint64_t passes) {
   LoaderOptions loader;
   loader.seed = options.seed;
   loader.epochs = passes;
@@ -34,6 +35,7 @@ LoaderOptions loader_options(const FitOptions& options, std::uint64_t passes) {
   loader.headspace = options.headspace;
   loader.errors = options.errors;
   loader.convert = options.convert;
+  loader.converted = converted_type(model, Mode::kTrain);
   loader.resident = options.resident;
   loader.trace = options.trace;
   return loader;
@@ -44,8 +46,9 @@ std::uint64_t passes(const Dataset& data, const FitOptions& options) {
   return divide_up(steps, steps_per_pass(data, options));
 }
 
-LoaderOptions validation_options(const FitOptions& options) {
-  LoaderOptions loader = loader_options(options, static_cast<std::uint64_t>(options.epochs));
+LoaderOptions validation_options(const ModelState& model, const FitOptions& options) {
+  LoaderOptions loader = loader_options(model, options, static_cast<std::uint64_t>(options.epochs));
+  loader.converted = converted_type(model, Mode::kEvaluate);
   if (loader.resident == Residency::kAlways) loader.resident = Residency::kAuto;
   loader.trace = nullptr;
   return loader;
@@ -58,7 +61,7 @@ double per_second(std::int64_t examples, double seconds) {
 }  // namespace
 
 FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOptions& options)
-    : loader(data, model.strategy().devices(), validation_options(options)),
+    : loader(data, model.strategy().devices(), validation_options(model.state(), options)),
       evaluator(model.state(), loader,
                 {.program = {.mode = Mode::kEvaluate,
                              .rows = loader.local_rows(),
@@ -71,7 +74,7 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
       control_(model),
       progress_(options, model.state().require_compiled("fit()").metrics),
       steps_(steps_per_epoch(train, options)),
-      loader_(train, model.strategy().devices(), loader_options(options, passes(train, options))),
+      loader_(train, model.strategy().devices(), loader_options(model.state(), options, passes(train, options))),
       trainer_(model.strategy(), model, loader_,
                {.seed = options.seed,
                 .accumulate = options.accumulate,

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "headrace/devices/base/bf16.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/device.h"
@@ -21,8 +22,15 @@ std::size_t arena_bytes(std::int64_t elements) { return static_cast<std::size_t>
 
 std::uint64_t hash_of(const std::vector<float>& values) { return xxh3(std::as_bytes(std::span(values))); }
 
-TensorView arena(const Buffer& buffer, std::int64_t elements) {
-  return elements > 0 ? buffer.view(Shape{elements}, DType::kF32) : TensorView{};
+TensorView arena(const Buffer& buffer, std::int64_t elements, DType dtype = DType::kF32) {
+  return elements > 0 && buffer ? buffer.view(Shape{elements}, dtype) : TensorView{};
+}
+
+// NaNs are not compared: devices write different ones.
+bool is_rounded(const std::vector<float>& values, const std::vector<BFloat16>& rounded) {
+  return std::ranges::equal(values, rounded, [](float value, BFloat16 copy) {
+    return std::isnan(value) || nearest_bf16(value).bits == copy.bits;
+  });
 }
 
 void clear(Stream& stream, const Buffer& buffer) {
@@ -83,6 +91,44 @@ TensorView MirroredVariables::view(const Variable& variable, int replica) const 
   return {whole.as<float>() + variable.offset, variable.spec.shape, DType::kF32};
 }
 
+void MirroredVariables::keep_rounded(bool kept) {
+  submit_and_wait(*strategy_, [&] {
+    for (int replica = 0; replica < strategy_->replicas(); ++replica) {
+      Copy& copy = copies_[static_cast<std::size_t>(replica)];
+      Device& device = strategy_->device(replica);
+      const auto place = [&](const Buffer& arena) {
+        return kept && arena ? device.allocate(arena.size() / sizeof(float) * sizeof(BFloat16)) : Buffer{};
+      };
+      copy.rounded_parameters = place(copy.parameters);
+      copy.rounded_state = place(copy.state);
+      round(replica, parameters(replica), rounded_parameters(replica));
+      round(replica, state(replica), rounded_state(replica));
+    }
+  });
+}
+
+TensorView MirroredVariables::rounded_parameters(int replica) const {
+  const Copy& copy = copies_.at(static_cast<std::size_t>(replica));
+  return arena(copy.rounded_parameters, layout_->trained_elements(), DType::kBF16);
+}
+
+TensorView MirroredVariables::rounded_state(int replica) const {
+  return arena(copies_.at(static_cast<std::size_t>(replica)).rounded_state, layout_->state_elements(),
+               DType::kBF16);
+}
+
+TensorView MirroredVariables::rounded_view(const Variable& variable, int replica) const {
+  const bool trained = variable.spec.role == VariableRole::kTrained;
+  const TensorView whole = trained ? rounded_parameters(replica) : rounded_state(replica);
+  if (!whole.defined() || !variable.spec.product_weights) return {};
+  return {whole.as<BFloat16>() + variable.offset, variable.spec.shape, DType::kBF16};
+}
+
+void MirroredVariables::round(int replica, const TensorView& values, const TensorView& rounded) const {
+  if (!rounded.defined()) return;
+  strategy_->device(replica).kernels()->convert(strategy_->stream(replica), values, rounded);
+}
+
 std::vector<float> MirroredVariables::read(const Variable& variable, int replica) const {
   const TensorView place = view(variable, replica);
   std::vector<float> values(static_cast<std::size_t>(place.elements()));
@@ -100,6 +146,7 @@ void MirroredVariables::write(const Variable& variable, std::span<const float> v
     for (int replica = 0; replica < strategy_->replicas(); ++replica) {
       const TensorView place = view(variable, replica);
       strategy_->stream(replica).copy(place.data, values.data(), place.bytes());
+      round(replica, place, rounded_view(variable, replica));
     }
   });
 }
@@ -117,6 +164,7 @@ std::string MirroredVariables::sha256() const {
 void MirroredVariables::check() const {
   for (const Variable& variable : layout_->variables()) {
     const std::uint64_t first = hash_of(read(variable, 0));
+    for (int replica = 0; replica < strategy_->replicas(); ++replica) check_rounded(variable, replica);
     for (int replica = 1; replica < strategy_->replicas(); ++replica) {
       const std::uint64_t other = hash_of(read(variable, replica));
       if (other == first) continue;
@@ -127,6 +175,18 @@ void MirroredVariables::check() const {
                         "something wrote to one replica's copy alone, or its memory is faulty");
     }
   }
+}
+
+void MirroredVariables::check_rounded(const Variable& variable, int replica) const {
+  const TensorView copy = rounded_view(variable, replica);
+  if (!copy.defined()) return;
+  std::vector<BFloat16> rounded(static_cast<std::size_t>(copy.elements()));
+  strategy_->stream(replica).copy(rounded.data(), copy.data, copy.bytes());
+  if (is_rounded(read(variable, replica), rounded)) return;
+  throw DeviceError(ErrorCode::kInternal,
+                    fmt::format("the bf16 copy of variable '{}' is not what it rounds to", variable.name),
+                    strategy_->device(replica).info().name,
+                    "write variables with Model::write_variable(), which writes the copy too");
 }
 
 // After every epoch, beside a device that waits: one look, as long as nothing is wrong.

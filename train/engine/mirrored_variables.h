@@ -23,11 +23,18 @@ class MirroredVariables {
   TensorView state(int replica) const;
   TensorView view(const Variable& variable, int replica) const;
 
+  // Whether a bf16 copy of each arena is kept, of which the weights of products are right (VariableSpec): made
+  // here, written by write(), and by whoever else changes parameters.
+  void keep_rounded(bool kept);
+  TensorView rounded_parameters(int replica) const;  // undefined where none is kept
+  TensorView rounded_state(int replica) const;
+
   std::vector<float> read(const Variable& variable, int replica) const;
   void write(const Variable& variable, std::span<const float> values);
 
   std::string sha256() const;
-  // DeviceError naming the first variable, in layer order, of which a replica's copy differs from the first's.
+  // DeviceError naming the first variable, in layer order, of which a replica's copy differs from the first's, or
+  // the bf16 copy from the variable.
   void check() const;
   // Error naming the first variable of which replica 0's copy holds something that is not a finite number.
   void check_finite();
@@ -35,9 +42,14 @@ class MirroredVariables {
  private:
   struct Copy {
     Buffer parameters, state;
+    Buffer rounded_parameters = {}, rounded_state = {};
   };
 
   void broadcast();
+  // Undefined where none is kept, or no product reads the variable.
+  TensorView rounded_view(const Variable& variable, int replica) const;
+  void round(int replica, const TensorView& values, const TensorView& rounded) const;
+  void check_rounded(const Variable& variable, int replica) const;
   // The first replica's arenas, in place or in `copy_`.
   std::vector<std::span<const float>> on_host();
   void name_what_is_not_finite() const;

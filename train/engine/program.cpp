@@ -8,7 +8,7 @@ namespace headrace {
 
 // The clock of the plan: layer i runs forward at time i and backward at time 2n - i; the loss is at time n.
 Program::Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options)
-    : graph_(&graph), layout_(&layout), options_(options), result_(graph.output()) {
+    : graph_(&graph), layout_(&layout), options_(options), result_(result_of(graph, options.mode)) {
   const auto layers = static_cast<std::size_t>(graph.size());
   epilogue_of_.assign(layers, -1);
   producer_of_.assign(layers, -1);
@@ -18,9 +18,6 @@ Program::Program(const Graph& graph, const VariableLayout& layout, const Program
   gradients_.assign(layers, -1);
   saved_.resize(layers);
   targets_.resize(layers);
-  if (options.mode != Mode::kPredict && graph.layer(result_).traits(options.mode).only_last) {
-    result_ = graph.inputs(result_).front();
-  }
   types_ = value_types(graph, options.mode, result_, options.activations);
   find_epilogues();
   if (options.mode == Mode::kTrain) find_poolings();
@@ -152,6 +149,16 @@ TensorView Program::result_gradient(const ProgramBinding& binding) const {
   return gradient_view(binding, result_, gradients_[static_cast<std::size_t>(result_)]);
 }
 
+TensorView Program::variable_view(const ProgramBinding& binding, const Variable& variable) {
+  const bool trained = variable.spec.role == VariableRole::kTrained;
+  BFloat16* rounded = trained ? binding.rounded_parameters : binding.rounded_state;
+  if (variable.spec.product_weights && rounded != nullptr) {
+    return {rounded + variable.offset, variable.spec.shape, DType::kBF16};
+  }
+  float* arena = trained ? binding.parameters : binding.state;
+  return {arena + variable.offset, variable.spec.shape, DType::kF32};
+}
+
 LayerContext Program::context(const ProgramBinding& binding, int id) const {
   LayerContext context{.stream = binding.stream,
                        .kernels = binding.kernels,
@@ -164,9 +171,7 @@ LayerContext Program::context(const ProgramBinding& binding, int id) const {
   context.output = value(binding, id);
   const auto [first, end] = layout_->of_layer(id);
   for (std::size_t i = first; i < end; ++i) {
-    const Variable& variable = layout_->variables()[i];
-    float* arena = variable.spec.role == VariableRole::kTrained ? binding.parameters : binding.state;
-    context.variables.push_back({arena + variable.offset, variable.spec.shape, DType::kF32});
+    context.variables.push_back(variable_view(binding, layout_->variables()[i]));
   }
   std::size_t next = 0;
   for (const SavedSpec& spec : graph_->layer(id).saved(options_.rows)) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/devices/base/bf16.h"
 #include "headrace/train/engine/memory_plan.h"
 #include "headrace/train/engine/variable_layout.h"
 #include "headrace/train/graph.h"
@@ -29,6 +30,8 @@ struct ProgramBinding {
   std::byte* workspace = nullptr;  // workspace_bytes()
   float* parameters = nullptr;     // arenas of the layout
   float* state = nullptr;
+  BFloat16* rounded_parameters = nullptr;  // their copies, from which products then read weights; null: none
+  BFloat16* rounded_state = nullptr;
   float* gradients = nullptr;  // training only
   const StepScalars* scalars = nullptr;
 };
@@ -85,6 +88,7 @@ class Program {
   TensorView stored(int id) const;
   TensorView place(const ProgramBinding& binding, int storage, const TensorView& what) const;
   TensorView gradient_view(const ProgramBinding& binding, int id, int storage) const;
+  static TensorView variable_view(const ProgramBinding& binding, const Variable& variable);
   LayerContext context(const ProgramBinding& binding, int id) const;
   PoolingPrologue prologue(const ProgramBinding& binding, int pooling) const;
   void add_gradients(const ProgramBinding& binding, int id, const Needed& needed, LayerContext& context) const;

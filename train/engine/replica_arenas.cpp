@@ -1,5 +1,7 @@
 #include "headrace/train/engine/replica_arenas.h"
 
+#include <cstddef>
+
 #include "headrace/train/engine/step_failure.h"
 #include "headrace/train/strategy.h"
 
@@ -15,13 +17,16 @@ TensorView as_rows(void* arena, std::int64_t elements) {
 
 TensorView part(const TensorView& arena, std::int64_t begin, std::int64_t end) {
   if (!arena.defined()) return {};
-  return {arena.as<float>() + begin, Shape{end - begin}, DType::kF32};
+  const std::size_t offset = static_cast<std::size_t>(begin) * size_of(arena.dtype);
+  return {arena.as<std::byte>() + offset, Shape{end - begin}, arena.dtype};
 }
 
 }  // namespace
 
 ReplicaArenas::ReplicaArenas(ModelState& model, int replica, Accumulation accumulation)
-    : parameters(model.variables.parameters(replica)), state_(model.variables.state(replica)) {
+    : parameters(model.variables.parameters(replica)),
+      rounded(model.variables.rounded_parameters(replica)),
+      state_(model.variables.state(replica)) {
   if (const std::int64_t averaged = model.layout.averaged_elements(); averaged > 0) {
     averaged_ = part(state_, 0, averaged);
   }
@@ -46,7 +51,8 @@ ReplicaArenas::ReplicaArenas(ModelState& model, int replica, Accumulation accumu
 OptimizerViews ReplicaArenas::slice(std::int64_t begin, std::int64_t end) const {
   return {.parameters = part(parameters, begin, end),
           .gradients = part(gradients, begin, end),
-          .moments = {part(moments[0], begin, end), part(moments[1], begin, end)}};
+          .moments = {part(moments[0], begin, end), part(moments[1], begin, end)},
+          .rounded = part(rounded, begin, end)};
 }
 
 void ReplicaArenas::accumulate(Stream& stream, Kernels& kernels) const {
@@ -72,7 +78,7 @@ void ReplicaArenas::average_state(Collective& collective, int replica, Stream& s
 
 std::vector<TensorView> ReplicaArenas::changing() const {
   std::vector<TensorView> views;
-  for (const TensorView& view : {parameters, gradients, moments[0], moments[1], state_}) {
+  for (const TensorView& view : {parameters, rounded, gradients, moments[0], moments[1], state_}) {
     if (view.defined() && view.bytes() > 0) views.push_back(view);
   }
   return views;

@@ -16,6 +16,7 @@ enum class Accumulation { kNo, kYes };
 struct OptimizerViews {
   TensorView parameters, gradients;
   std::array<TensorView, 2> moments;
+  TensorView rounded;  // the parameters in bf16; undefined where no copy is kept
 };
 
 // Functions submit to one of the replica's streams, and may be captured.
@@ -38,6 +39,7 @@ class ReplicaArenas {
 
   TensorView parameters, gradients;  // whole arenas, owned by the model
   std::array<TensorView, 2> moments;
+  TensorView rounded;
 
  private:
   std::vector<TensorView> changing() const;

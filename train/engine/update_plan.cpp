@@ -144,14 +144,14 @@ std::vector<std::uint64_t> UpdatePlan::ends() const {
 void UpdatePlan::submit(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, std::int64_t begin,
                         std::int64_t end, const StepScalars* scalars) const {
   if (begin == end) return;
+  const Parameters parameters(arenas.parameters, arenas.rounded);
   const auto adams = ranges<AdamOptions>(begin, end);
   if (!adams.empty()) {
-    kernels.adam(stream, arenas.parameters, arenas.gradients, arenas.moments[0], arenas.moments[1], adams,
-                 scalars);
+    kernels.adam(stream, parameters, arenas.gradients, arenas.moments[0], arenas.moments[1], adams, scalars);
   }
   const auto sgds = ranges<SgdOptions>(begin, end);
   if (!sgds.empty()) {
-    kernels.sgd(stream, arenas.parameters, arenas.gradients, arenas.moments[0], sgds, scalars);
+    kernels.sgd(stream, parameters, arenas.gradients, arenas.moments[0], sgds, scalars);
   }
   if (end != elements_) return;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
@@ -178,7 +178,8 @@ void UpdatePlan::submit_matrices(Stream& stream, Kernels& kernels, const Replica
     const OptimizerViews views = arenas.slice(part.begin, part.end);
     matrices.push_back({.parameters = as_shape(views.parameters, part.shape),
                         .gradients = as_shape(views.gradients, part.shape),
-                        .velocity = as_shape(views.moments[0], part.shape)});
+                        .velocity = as_shape(views.moments[0], part.shape),
+                        .rounded = as_shape(views.rounded, part.shape)});
   }
   if (matrices.empty()) return;
   kernels.muon(stream, matrices, std::get<MuonOptions>(groups_[static_cast<std::size_t>(group)].rule), scalars);

@@ -2,6 +2,12 @@
 
 namespace headrace {
 
+int result_of(const Graph& graph, Mode mode) {
+  const int output = graph.output();
+  const bool left_out = mode != Mode::kPredict && graph.layer(output).traits(mode).only_last;
+  return left_out ? graph.inputs(output).front() : output;
+}
+
 std::vector<DType> value_types(const Graph& graph, Mode mode, int result, DType activations) {
   std::vector<DType> types(static_cast<std::size_t>(result) + 1, activations);
   std::vector<int> reached{result};

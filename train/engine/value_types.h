@@ -1,4 +1,4 @@
-// In which type a program stores the result of each layer.
+// In which type a program stores the result of each layer, and which is its last.
 #pragma once
 
 #include <vector>
@@ -8,6 +8,10 @@
 #include "headrace/train/layers/layer.h"
 
 namespace headrace {
+
+// The layer whose result is the program's: where a loss follows that is the logits', a softmax behind them is left
+// out.
+int result_of(const Graph& graph, Mode mode);
 
 // By layer, up to `result`; its gradient is of the same type. Everything is stored as `activations`, but what is
 // connected with the result without a layer between that may change the type (LayerTraits::casts: a dense one) is

@@ -53,7 +53,8 @@ std::vector<VariableSpec> ConvLayer::variables() const {
        .role = options_.trained_weights ? VariableRole::kTrained : VariableRole::kFrozen,
        .fill = to_fill(options_.initializer),
        .fan_in = kernel * kernel * input_[2],
-       .fan_out = kernel * kernel * shape()[2]}};
+       .fan_out = kernel * kernel * shape()[2],
+       .product_weights = true}};
   if (options_.bias) specs.push_back({.name = "bias", .shape = Shape{shape()[2]}});
   return specs;
 }

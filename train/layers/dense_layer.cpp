@@ -26,7 +26,8 @@ std::vector<VariableSpec> DenseLayer::variables() const {
                                    .shape = Shape{units_, features_},
                                    .fill = to_fill(options_.initializer),
                                    .fan_in = features_,
-                                   .fan_out = units_}};
+                                   .fan_out = units_,
+                                   .product_weights = true}};
   if (options_.bias) specs.push_back({.name = "bias", .shape = Shape{units_}});
   return specs;
 }

@@ -30,6 +30,7 @@ struct VariableSpec {
   Fill fill = Fill::kZeros;
   float constant = 1;  // of kConstant
   std::int64_t fan_in = 1, fan_out = 1;
+  bool product_weights = false;  // read by products only: forward and backward may be given a bf16 copy
 };
 
 // Memory that a step keeps from forward to backward.

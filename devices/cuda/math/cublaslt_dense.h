@@ -24,7 +24,7 @@ class CublasLtDense {
     return activation == Activation::kNone || activation == Activation::kRelu;
   }
 
-  // The weights and the bias are f32; x, y, dy and dx f32 or bf16. A bias that meets a bf16 y is rounded to bf16.
+  // The bias is f32; the weights, x, y, dy and dx f32 or bf16. A bias that meets a bf16 y is rounded to bf16.
   void forward(cudaStream_t stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                const TensorView& y, Activation activation, Precision precision);
   void backward_data(cudaStream_t stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,

@@ -71,7 +71,7 @@ void CudaKernels::convert(Stream& stream, const TensorView& from, const TensorVi
 void CudaKernels::dense_forward(Stream& stream, const TensorView& x, const TensorView& weights,
                                 const TensorView& bias, const TensorView& y, Activation activation,
                                 Precision precision) {
-  check::dense("dense_forward", x, weights, bias, y, kHalf);
+  check::dense("dense_forward", x, weights, bias, y, kHalf, check::half_weights(precision));
   const bool fused = CublasLtDense::fuses(activation);
   submit(stream, "dense_forward", [&](cudaStream_t on) {
     if (fused) return dense_.forward(on, x, weights, bias, y, activation, precision);
@@ -82,7 +82,7 @@ void CudaKernels::dense_forward(Stream& stream, const TensorView& x, const Tenso
 
 void CudaKernels::dense_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights,
                                       const TensorView& dx, Precision precision) {
-  check::dense("dense_backward_data", dx, weights, {}, dy, kHalf);
+  check::dense("dense_backward_data", dx, weights, {}, dy, kHalf, check::half_weights(precision));
   submit(stream, "dense_backward_data",
          [&](cudaStream_t on) { dense_.backward_data(on, dy, weights, dx, precision); });
 }
@@ -100,7 +100,7 @@ void CudaKernels::dense_backward_weights(Stream& stream, const TensorView& x, co
 void CudaKernels::conv_forward(Stream& stream, const TensorView& x, const TensorView& weights,
                                const TensorView& bias, const TensorView& y, const ConvOptions& options,
                                Activation activation) {
-  check::convolution("conv_forward", x, weights, bias, y, options, kHalf);
+  check::convolution("conv_forward", x, weights, bias, y, options, kHalf, check::half_weights(options.precision));
   const bool fused = CudnnConvolution::fuses(activation);
   submit(stream, "conv_forward", [&](cudaStream_t on) {
     if (fused) return convolution_.forward(on, x, weights, bias, y, options, activation);
@@ -111,7 +111,8 @@ void CudaKernels::conv_forward(Stream& stream, const TensorView& x, const Tensor
 
 void CudaKernels::conv_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights,
                                      const TensorView& dx, const ConvOptions& options) {
-  check::convolution("conv_backward_data", dx, weights, {}, dy, options, kHalf);
+  check::convolution("conv_backward_data", dx, weights, {}, dy, options, kHalf,
+                     check::half_weights(options.precision));
   submit(stream, "conv_backward_data",
          [&](cudaStream_t on) { convolution_.backward_data(on, dy, weights, dx, options); });
 }
@@ -267,24 +268,19 @@ void CudaKernels::softmax(Stream& stream, const TensorView& logits, const Tensor
   submit(stream, "softmax", [&](cudaStream_t on) { return cuda::softmax(logits, probabilities, on); });
 }
 
-void CudaKernels::adam(Stream& stream, const TensorView& parameters, const TensorView& gradients,
+void CudaKernels::adam(Stream& stream, const Parameters& parameters, const TensorView& gradients,
                        const TensorView& first_moment, const TensorView& second_moment,
                        std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) {
-  for (const TensorView& view : {parameters, gradients, first_moment, second_moment}) {
-    check::same("adam", view, parameters);
-  }
-  check::ranges("adam", ranges, parameters);
+  check::adam(parameters, gradients, first_moment, second_moment, ranges);
   submit(stream, "adam", [&](cudaStream_t on) {
     return cuda::adam(parameters, gradients, first_moment, second_moment, ranges, scalars, on);
   });
 }
 
-void CudaKernels::sgd(Stream& stream, const TensorView& parameters, const TensorView& gradients,
+void CudaKernels::sgd(Stream& stream, const Parameters& parameters, const TensorView& gradients,
                       const TensorView& velocity, std::span<const UpdateRange<SgdOptions>> ranges,
                       const StepScalars* scalars) {
-  for (const TensorView& view : {parameters, gradients}) check::same("sgd", view, parameters);
-  check::velocity(velocity, ranges, parameters);
-  check::ranges("sgd", ranges, parameters);
+  check::sgd(parameters, gradients, velocity, ranges);
   submit(stream, "sgd",
          [&](cudaStream_t on) { return cuda::sgd(parameters, gradients, velocity, ranges, scalars, on); });
 }

@@ -25,6 +25,7 @@ class CudaKernels final : public Kernels {
   DType activation_type(Precision precision) const noexcept override {
     return precision == Precision::kBF16 ? DType::kBF16 : DType::kF32;
   }
+  DType product_weights_type(Precision precision) const noexcept override { return activation_type(precision); }
 
   void convert(Stream& stream, const TensorView& from, const TensorView& to) override;
 
@@ -80,10 +81,10 @@ class CudaKernels final : public Kernels {
                              MetricSums* sums) override;
   void softmax(Stream& stream, const TensorView& logits, const TensorView& probabilities) override;
 
-  void adam(Stream& stream, const TensorView& parameters, const TensorView& gradients,
+  void adam(Stream& stream, const Parameters& parameters, const TensorView& gradients,
             const TensorView& first_moment, const TensorView& second_moment,
             std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) override;
-  void sgd(Stream& stream, const TensorView& parameters, const TensorView& gradients, const TensorView& velocity,
+  void sgd(Stream& stream, const Parameters& parameters, const TensorView& gradients, const TensorView& velocity,
            std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars) override;
   void muon(Stream& stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,
             const StepScalars* scalars) override;

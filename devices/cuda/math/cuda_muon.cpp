@@ -23,6 +23,7 @@ MuonBatch::Matrix described(const MuonMatrix& matrix) {
         w.shape.to_string());
   }
   return {.parameters = w.as<float>(),
+          .rounded = matrix.rounded.as<__nv_bfloat16>(),
           .gradients = matrix.gradients.as<const float>(),
           .velocity = matrix.velocity.as<float>(),
           .shape = {.outputs = w.shape[0], .inputs = w.elements() / w.shape[0]}};

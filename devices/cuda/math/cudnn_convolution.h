@@ -35,7 +35,7 @@ class CudnnConvolution {
     return activation == Activation::kNone || activation == Activation::kRelu;
   }
 
-  // The weights and the bias are f32; x, y, dy and dx f32 or bf16.
+  // The bias is f32; the weights, x, y, dy and dx f32 or bf16.
   void forward(cudaStream_t stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                const TensorView& y, const ConvOptions& options, Activation activation);
   void backward_data(cudaStream_t stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,

@@ -89,7 +89,9 @@ __global__ void apply_kernel(MuonBatch batch, const StepScalars* scalars) {
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < elements;
        i += static_cast<std::int64_t>(gridDim.x) * kThreads) {
     const float update = __bfloat162float(x[position_of(matrix.shape, batch.extent, i)]);
-    matrix.parameters[i] = matrix.parameters[i] * scale - learning_rate * update;
+    const float w = matrix.parameters[i] * scale - learning_rate * update;
+    matrix.parameters[i] = w;
+    if (matrix.rounded != nullptr) matrix.rounded[i] = __float2bfloat16_rn(w);
   }
 }
 

@@ -15,6 +15,7 @@ inline constexpr int kMuonBlocks = 64;  // blocks a matrix: as many parts its no
 struct MuonBatch {
   struct Matrix {
     float* parameters;
+    __nv_bfloat16* rounded;  // null: no copy is kept
     const float* gradients;
     float* velocity;
     MuonShape shape;
@@ -38,7 +39,7 @@ cudaError_t muon_momentum(const MuonBatch& batch, cudaStream_t stream);
 cudaError_t muon_norms(const MuonBatch& batch, const StepScalars* scalars, cudaStream_t stream);
 // x = u / (|u| + epsilon), padded.
 cudaError_t muon_load(const MuonBatch& batch, cudaStream_t stream);
-// w = w scale - learning rate * x
+// w = w scale - learning rate * x, and its copy
 cudaError_t muon_apply(const MuonBatch& batch, const StepScalars* scalars, cudaStream_t stream);
 
 }  // namespace headrace::cuda

@@ -1,4 +1,5 @@
-// The optimizers as work for threads: every parameter on its own. Private to the CUDA backend.
+// The optimizers as work for threads: every parameter on its own. `rounded` may be null. Private to the CUDA
+// backend.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +12,20 @@
 
 namespace headrace::cuda {
 
+// The bf16 copy of these parameters, where one is kept.
+template <int kWidth>
+HEADRACE_HOST_DEVICE void store_rounded(BFloat16* rounded, std::int64_t at, const Pack<float, kWidth>& w) {
+  if (rounded == nullptr) return;
+  Pack<BFloat16, kWidth> pack;
+  for (int k = 0; k < kWidth; ++k) pack.values[k] = element_of<BFloat16>(w.values[k]);
+  store_pack(rounded + at, pack);
+}
+
 struct AdamRule {
   using Options = AdamOptions;
 
   float* parameters;
+  BFloat16* rounded;
   const float* gradients;
   float* first;
   float* second;
@@ -39,6 +50,7 @@ struct AdamRule {
     store_pack(first + at, m);
     store_pack(second + at, v);
     store_pack(parameters + at, w);
+    store_rounded(rounded, at, w);
   }
 };
 
@@ -46,6 +58,7 @@ struct SgdRule {
   using Options = SgdOptions;
 
   float* parameters;
+  BFloat16* rounded;
   const float* gradients;
   float* velocity;  // may be null where no range has a momentum
   const StepScalars* scalars;
@@ -63,6 +76,7 @@ struct SgdRule {
       store_pack(velocity + at, v);
     }
     store_pack(parameters + at, w);
+    store_rounded(rounded, at, w);
   }
 
  private:
@@ -136,22 +150,25 @@ void submit_ranges(Launcher& launch, const Rule& rule, std::span<const UpdateRan
 }
 
 template <typename Launcher>
-void submit_adam(Launcher& launch, const TensorView& parameters, const TensorView& gradients,
+void submit_adam(Launcher& launch, const Parameters& parameters, const TensorView& gradients,
                  const TensorView& first, const TensorView& second,
                  std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) {
-  submit_ranges(
-      launch,
-      AdamRule{parameters.as<float>(), gradients.as<float>(), first.as<float>(), second.as<float>(), scalars},
-      ranges, packs_fit(4, parameters, gradients, first, second));
+  const auto& [values, rounded] = parameters;
+  submit_ranges(launch,
+                AdamRule{values.as<float>(), rounded.as<BFloat16>(), gradients.as<float>(), first.as<float>(),
+                         second.as<float>(), scalars},
+                ranges, packs_fit(4, values, rounded, gradients, first, second));
 }
 
 template <typename Launcher>
-void submit_sgd(Launcher& launch, const TensorView& parameters, const TensorView& gradients,
+void submit_sgd(Launcher& launch, const Parameters& parameters, const TensorView& gradients,
                 const TensorView& velocity, std::span<const UpdateRange<SgdOptions>> ranges,
                 const StepScalars* scalars) {
-  const bool fits = packs_fit(4, parameters, gradients) && (!velocity.defined() || packs_fit(4, velocity));
-  submit_ranges(launch, SgdRule{parameters.as<float>(), gradients.as<float>(), velocity.as<float>(), scalars},
-                ranges, fits);
+  const auto& [values, rounded] = parameters;
+  submit_ranges(
+      launch,
+      SgdRule{values.as<float>(), rounded.as<BFloat16>(), gradients.as<float>(), velocity.as<float>(), scalars},
+      ranges, packs_fit(4, values, rounded, gradients, velocity));
 }
 
 }  // namespace headrace::cuda

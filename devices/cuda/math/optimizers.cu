@@ -5,7 +5,7 @@
 
 namespace headrace::cuda {
 
-cudaError_t adam(const TensorView& parameters, const TensorView& gradients, const TensorView& first_moment,
+cudaError_t adam(const Parameters& parameters, const TensorView& gradients, const TensorView& first_moment,
                  const TensorView& second_moment, std::span<const UpdateRange<AdamOptions>> ranges,
                  const StepScalars* scalars, cudaStream_t stream) {
   CudaLauncher launch(stream);
@@ -13,7 +13,7 @@ cudaError_t adam(const TensorView& parameters, const TensorView& gradients, cons
   return launch.status();
 }
 
-cudaError_t sgd(const TensorView& parameters, const TensorView& gradients, const TensorView& velocity,
+cudaError_t sgd(const Parameters& parameters, const TensorView& gradients, const TensorView& velocity,
                 std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars, cudaStream_t stream) {
   CudaLauncher launch(stream);
   submit_sgd(launch, parameters, gradients, velocity, ranges, scalars);

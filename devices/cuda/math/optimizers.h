@@ -10,10 +10,10 @@
 
 namespace headrace::cuda {
 
-cudaError_t adam(const TensorView& parameters, const TensorView& gradients, const TensorView& first_moment,
+cudaError_t adam(const Parameters& parameters, const TensorView& gradients, const TensorView& first_moment,
                  const TensorView& second_moment, std::span<const UpdateRange<AdamOptions>> ranges,
                  const StepScalars* scalars, cudaStream_t stream);
-cudaError_t sgd(const TensorView& parameters, const TensorView& gradients, const TensorView& velocity,
+cudaError_t sgd(const Parameters& parameters, const TensorView& gradients, const TensorView& velocity,
                 std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars, cudaStream_t stream);
 
 }  // namespace headrace::cuda

@@ -1,0 +1,259 @@
+// What a step in bf16 precision need not convert: weights, of which optimizers write the bf16 copy, and images,
+// which input kernels make in bf16. No bit of the result is another.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/loader.h"
+#include "headrace/tests/support/twin_kernels.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/engine/model_state.h"
+#include "headrace/train/engine/storage_types.h"
+#include "headrace/train/nets.h"
+#include "headrace/train/prepared_fit.h"
+#include "headrace/train/trainer.h"
+
+namespace headrace {
+namespace {
+
+using testing::HasSubstr;
+
+// A GPU's kernels, which count the conversions that cuDNN and cuBLASLt would need for the products of bf16
+// precision: each operand that is f32, and a convolution's weight gradient, which cuDNN writes in bf16 only.
+class CountingKernels final : public test::TwinKernels {
+ public:
+  CountingKernels(Device& cpu, DType weights) : TwinKernels(cpu), weights_(weights) {}
+
+  struct Counts {
+    int weights = 0, others = 0;
+    bool operator==(const Counts&) const = default;
+  };
+  Counts counts;
+
+  DType product_weights_type(Precision precision) const noexcept override {
+    return precision == Precision::kBF16 ? weights_ : DType::kF32;
+  }
+
+  void convert(Stream& stream, const TensorView& from, const TensorView& to) override {
+    ++counts.others;
+    TwinKernels::convert(stream, from, to);
+  }
+  void dense_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                     const TensorView& y, Activation activation, Precision precision) override {
+    count(x, weights);
+    if (bias.defined() && y.dtype == DType::kBF16) ++counts.others;
+    uncounted([&] { TwinKernels::dense_forward(stream, x, weights, bias, y, activation, precision); });
+  }
+  void dense_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
+                           Precision precision) override {
+    count(dy, weights);
+    uncounted([&] { TwinKernels::dense_backward_data(stream, dy, weights, dx, precision); });
+  }
+  void dense_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
+                              const TensorView& dweights, const TensorView& dbias, Precision precision) override {
+    counts.others += (x.dtype == DType::kF32) + (dy.dtype == DType::kF32);
+    uncounted([&] { TwinKernels::dense_backward_weights(stream, x, dy, dweights, dbias, precision); });
+  }
+  void conv_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                    const TensorView& y, const ConvOptions& options, Activation activation) override {
+    count(x, weights);
+    uncounted([&] { TwinKernels::conv_forward(stream, x, weights, bias, y, options, activation); });
+  }
+  void conv_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
+                          const ConvOptions& options) override {
+    count(dy, weights);
+    uncounted([&] { TwinKernels::conv_backward_data(stream, dy, weights, dx, options); });
+  }
+  void conv_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
+                             const TensorView& dbias, const ConvOptions& options) override {
+    if (dweights.defined()) ++counts.others;
+    uncounted([&] { TwinKernels::conv_backward_weights(stream, x, dy, dweights, dbias, options); });
+  }
+
+ private:
+  void count(const TensorView& activations, const TensorView& weights) {
+    counts.others += activations.dtype == DType::kF32;
+    counts.weights += weights.dtype == DType::kF32;
+  }
+  // The twin's own conversions are not a GPU's.
+  template <typename Call>
+  void uncounted(const Call& call) {
+    const Counts before = counts;
+    call();
+    counts = before;
+  }
+
+  DType weights_;
+};
+
+class CountingDevice final : public test::DiscreteDevice {
+ public:
+  CountingDevice(std::unique_ptr<Device> inner, DType weights)
+      : DiscreteDevice(std::move(inner)), kernels_(this->inner(), weights) {}
+
+  std::unique_ptr<Stream> create_stream() override { return std::make_unique<CpuStream>(*this, 1); }
+  CountingKernels* kernels() noexcept override { return &kernels_; }
+
+ private:
+  CountingKernels kernels_;
+};
+
+struct Counting {
+  explicit Counting(DType weights, int replicas = 1)
+      : devices(test::devices_of<CountingDevice>(replicas, weights)),
+        strategy(devices, {.announce = Announce::kNo}) {}
+
+  CountingKernels& kernels() { return *static_cast<CountingDevice&>(devices[0]).kernels(); }
+
+  DeviceGroup devices;
+  Strategy strategy;
+};
+
+// Frozen and trained convolutions, and a dense layer of either kind.
+Node net_of_products(Graph& g) {
+  Node x = g.conv(g.input("image", {6, 6, 2}), 8, {.activation = Activation::kRelu, .trained_weights = false});
+  x = g.relu(g.batch_norm(g.conv(x, 8, {.bias = false})));
+  x = g.dense(g.flatten(g.max_pool(x, 2)), 12, {.activation = Activation::kRelu});
+  return g.dense(x, 4, {.bias = false});
+}
+
+Dataset images(std::int64_t count = 60) { return test::blobs(count, {6, 6, 2}).batch({.global = 16}); }
+
+Model trained(Strategy& strategy, const Optimizer& optimizer) {
+  Model model = strategy.build(net_of_products, {.seed = 3});
+  model.compile({.optimizer = optimizer, .precision = Precision::kBF16});
+  model.fit(images(), {.epochs = 2, .validation = images(), .verbose = 0, .mirror_check_every = 1});
+  return model;
+}
+
+TEST(HalfWeights, ChangeNoBitOfTheResult) {
+  for (const Optimizer& optimizer : {adam(1e-2F), sgd(1e-2F, {.momentum = 0.9F}), test::grouped()}) {
+    for (const int replicas : {1, 2}) {
+      Counting converting(DType::kF32, replicas), keeping(DType::kBF16, replicas);
+      Model expected = trained(converting.strategy, optimizer), model = trained(keeping.strategy, optimizer);
+      EXPECT_EQ(model.weights_sha256(), expected.weights_sha256()) << optimizer.name() << ", " << replicas;
+      EXPECT_EQ(model.evaluate(images()).loss, expected.evaluate(images()).loss);
+      EXPECT_EQ(model.predict(images()).values, expected.predict(images()).values);
+      EXPECT_EQ(keeping.kernels().counts.weights, 0);
+    }
+  }
+}
+
+TEST(HalfWeights, FollowWhatIsWrittenAndWhatWarmingUpPutsBack) {
+  Counting converting(DType::kF32), keeping(DType::kBF16);
+  const auto values_of = [](Strategy& strategy) {
+    Model model = strategy.build(net_of_products, {.seed = 3});
+    model.compile({.precision = Precision::kBF16});
+    for (const char* name : {"conv/weights", "dense/weights"}) {
+      std::vector<float> values = model.read_variable(name);
+      for (float& value : values) value = 0.3F - value;
+      model.write_variable(name, values);
+    }
+    PreparedFit fit(model, images(), {.verbose = 0, .mirror_check_every = 1});
+    fit.warm_up();
+    model.check_mirrored();
+    const Predictions before = model.predict(images());
+    fit.run();
+    model.compile({.precision = Precision::kBF16});
+    return std::make_pair(before.values, model.predict(images()).values);
+  };
+  EXPECT_EQ(values_of(keeping.strategy), values_of(converting.strategy));
+}
+
+TEST(HalfWeights, ThatAreNotWhatTheVariableRoundsToAreNoticed) {
+  Counting keeping(DType::kBF16, 2);
+  Model model = keeping.strategy.build(net_of_products, {.seed = 3});
+  model.compile({.precision = Precision::kBF16});
+  model.check_mirrored();
+  model.variable("dense/weights", 1).as<float>()[3] += 1;
+  try {
+    model.check_mirrored();
+    FAIL() << "nothing was noticed";
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("bf16 copy of variable 'dense/weights'"));
+    EXPECT_THAT(error.what(), HasSubstr("gpu:1"));
+  }
+  model.compile({.precision = Precision::kF32});  // there are no copies then
+  EXPECT_FALSE(model.state().variables.rounded_parameters(0).defined());
+}
+
+TEST(HalfWeights, AreKeptWhereAllDevicesWantThem) {
+  Counting keeping(DType::kBF16);
+  EXPECT_EQ(storage_types(keeping.strategy, Precision::kBF16).product_weights, DType::kBF16);
+  EXPECT_EQ(storage_types(keeping.strategy, Precision::kF32).product_weights, DType::kF32);
+  const Backend& cpu = *backends().front();
+  std::vector<std::unique_ptr<Device>> devices;
+  devices.push_back(std::make_unique<CountingDevice>(cpu.open(0, "gpu:0", 2), DType::kBF16));
+  devices.push_back(std::make_unique<CountingDevice>(cpu.open(0, "gpu:1", 2), DType::kF32));
+  DeviceGroup group(std::move(devices));
+  const Strategy mixed(group, {.announce = Announce::kNo});
+  EXPECT_EQ(storage_types(mixed, Precision::kBF16).product_weights, DType::kF32);
+  EXPECT_EQ(storage_types(mixed, Precision::kBF16).activations, DType::kBF16);
+}
+
+// Images of bytes: f32 ones that the host makes are rounded by a kernel of the step, those that the device makes
+// when they are made.
+TEST(HalfImages, ComeRoundedFromTheDeviceThatMakesThem) {
+  std::vector<std::uint8_t> pixels(60 * 72);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * i % 251);
+  std::vector<std::int64_t> labels(60);
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int64_t>(i % 4);
+  const Dataset data = Dataset::from(in_memory("bytes", 60,
+                                               {test::array_of("image", Shape{6, 6, 2}, pixels),
+                                                test::array_of("label", Shape{}, labels)}))
+                           .map(pad_crop(6, 1) | flip() | normalize({0.5F, 0.4F}, {0.2F, 0.3F}))
+                           .batch({.global = 15});
+  struct Outcome {
+    std::string weights;
+    std::vector<double> validated;
+    int conversions;
+  };
+  const auto trained = [&](ConvertAt at) -> Outcome {
+    Counting counting(DType::kBF16);
+    Model model = counting.strategy.build(net_of_products, {.seed = 3});
+    model.compile({.optimizer = adam(1e-2F), .precision = Precision::kBF16});
+    const History history = model.fit(data, {.epochs = 2, .validation = data, .verbose = 0, .convert = at});
+    return {model.weights_sha256(), history["val_loss"], counting.kernels().counts.others};
+  };
+  const Outcome device = trained(ConvertAt::kDevice), host = trained(ConvertAt::kHost);
+  EXPECT_EQ(device.weights, host.weights);
+  EXPECT_EQ(device.validated, host.validated);
+  EXPECT_EQ(host.conversions - device.conversions, 16) << "one a batch of four, twice, trained on and validated";
+}
+
+TEST(HalfImages, AreF32WhereTheNetStoresThemSo) {
+  Counting counting(DType::kBF16);
+  Model direct = counting.strategy.build(
+      [](Graph& g) {
+        return g.global_average_pool(g.conv(g.input("image", {6, 6, 2}), 4));
+      },
+      {.seed = 3});
+  direct.compile({.precision = Precision::kBF16});
+  EXPECT_EQ(converted_type(direct.state(), Mode::kTrain), DType::kF32);
+  Model dense = counting.strategy.build(net_of_products, {.seed = 3});
+  EXPECT_EQ(converted_type(dense.state(), Mode::kPredict), DType::kF32) << "not compiled: f32";
+  dense.compile({.precision = Precision::kBF16});
+  EXPECT_EQ(converted_type(dense.state(), Mode::kTrain), DType::kBF16);
+}
+
+// The budget of a step of recipe cifar10-fast. What is left are the weight gradients of six convolutions, and the
+// gradient of the logits, which is f32 and read twice.
+TEST(HalfWeights, AStepOfTheFastRecipeConvertsEightTensors) {
+  const auto counts = [](DType weights) {
+    Counting counting(weights);
+    Model model = counting.strategy.build([](Graph& g) { return cifar10_speed_net(g); }, {.seed = 3});
+    model.compile({.optimizer = adam(), .precision = Precision::kBF16});
+    const Dataset data = test::blobs(8, {32, 32, 3}).batch({.global = 4});
+    Loader loader(data, counting.devices);
+    counting.kernels().counts = {};
+    const Trainer trainer(counting.strategy, model, loader);  // records the step
+    return counting.kernels().counts;
+  };
+  EXPECT_EQ(counts(DType::kBF16), (CountingKernels::Counts{.weights = 0, .others = 8}));
+  EXPECT_EQ(counts(DType::kF32), (CountingKernels::Counts{.weights = 15, .others = 8}))
+      << "what is counted does not depend on what the device wants";
+}
+
+}  // namespace
+}  // namespace headrace
