@@ -123,11 +123,11 @@ class FakeCudaKernels final : public Kernels {
   void softmax(Stream& stream, const TensorView& a, const TensorView& b) override {
     run<&Kernels::softmax>(stream, a, b);
   }
-  void adam(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& c, const TensorView& d,
+  void adam(Stream& stream, const Parameters& a, const TensorView& b, const TensorView& c, const TensorView& d,
             std::span<const UpdateRange<AdamOptions>> e, const StepScalars* f) override {
     run<&Kernels::adam>(stream, a, b, c, d, e, f);
   }
-  void sgd(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& c,
+  void sgd(Stream& stream, const Parameters& a, const TensorView& b, const TensorView& c,
            std::span<const UpdateRange<SgdOptions>> d, const StepScalars* e) override {
     run<&Kernels::sgd>(stream, a, b, c, d, e);
   }
