@@ -35,6 +35,7 @@ struct TrainOptions {
   int verbose = 1;
   std::string run_dir;
   std::string trace;
+  bool standalone = false;
 };
 
 constexpr std::size_t kSpansAThread = 1 << 16;  // the latest are kept
@@ -167,9 +168,9 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
 // The runs share the data and the devices, with all that these have loaded and chosen by then.
 void train(const TrainOptions& options) {
   Results results(options);
-  const Recipe recipe = make_recipe(options.recipe, options.common);
   DeviceGroup devices = open_devices(options.common.devices);
-  Strategy strategy(devices, {.announce = Announce::kNo});
+  Strategy strategy(devices, {.announce = Announce::kNo, .standalone = options.standalone});
+  const Recipe recipe = make_recipe(options.recipe, options.common);
   if (options.verbose > 0) std::fprintf(results.people(), "%s\n", strategy.to_string().c_str());
   std::signal(SIGINT, on_interrupt);
   for (std::uint64_t run = 0; run < options.runs; ++run) {
@@ -218,6 +219,8 @@ void add_train_command(CLI::App& program) {
                    "what each thread and each device did, into this file, for ui.perfetto.dev")
       ->excludes("--runs");
   command->add_option("--run-dir", options->run_dir, "folder for history.jsonl, model.txt and plan.txt");
+  command->add_flag("--standalone", options->standalone,
+                    "train alone although a launcher started this process as one of several");
   command->callback([options] { train(*options); });
 }
 

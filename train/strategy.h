@@ -19,6 +19,9 @@ enum class Announce { kYes, kNo };
 struct StrategyOptions {
   // Print the strategy, its devices and "Number of devices: N".
   Announce announce = Announce::kYes;
+  // A process that a launcher started as one of several (TF_CONFIG, torchrun, mpirun, Slurm) is refused with a
+  // ConfigError, for it would train alone beside the others; true says that this is meant.
+  bool standalone = false;
 };
 
 struct BuildOptions {
