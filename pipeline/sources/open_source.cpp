@@ -52,10 +52,11 @@ Files find_files(const std::filesystem::path& folder) {
   return has_zip ? Files::kArchive : has_npy ? Files::kNumpy : Files::kOther;
 }
 
-std::vector<std::string> names_in(const std::filesystem::path& folder) {
+// Of the names that CIFAR's pickles have, those of files in the folder.
+std::vector<std::string> names_of_pickles(const std::filesystem::path& folder) {
   std::vector<std::string> names;
-  for (const DirectoryEntry& entry : list_directory(folder)) {
-    if (!entry.is_directory) names.push_back(entry.path.filename().string());
+  for (const char* name : {"data_batch_1", "test_batch", "train", "test", "meta"}) {
+    if (path_kind(folder / name) == PathKind::kFile) names.emplace_back(name);
   }
   return names;
 }
@@ -63,7 +64,7 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
 SourcePtr open_folder(const std::filesystem::path& folder, Split split) {
   if (has_idx(folder)) return idx_folder(folder, split);
   if (find_cifar(folder) != CifarFormat::kNone) return cifar_binary(folder, split);
-  refuse_cifar_pickles(names_in(folder), folder.string());
+  refuse_cifar_pickles(names_of_pickles(folder), folder.string());
   switch (find_files(folder)) {
     case Files::kTfRecord: return tf_records(folder, {.split = split});
     case Files::kArchive: return web_dataset(folder, {.split = split});
