@@ -9,6 +9,7 @@ Prints a line a packing and exits 1 where one gives another stream, or is read w
 import argparse
 import gzip
 import io
+import os
 import random
 import shutil
 import struct
@@ -134,6 +135,7 @@ def save_npy_folder(numpy, path, pixels, labels):
 
 def write_tf_records(compression):
     def write(path):
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         import tensorflow as tf
         path.mkdir()
         for shard in range(3):
