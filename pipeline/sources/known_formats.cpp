@@ -112,10 +112,10 @@ DataError not_recognised(const std::filesystem::path& path) {
     within = "is compressed, and unpacked it ";
   }
   if (const Foreign* format = find(kOther, start)) {
-    return DataError(ErrorCode::kUnsupported, within + "is " + format->name + ", which is not read",
+    return DataError(ErrorCode::kDataCorrupt, within + "is " + format->name + ", which is not read",
                      {.source = path.string()}, hint_of(*format));
   }
-  return DataError(ErrorCode::kUnsupported,
+  return DataError(ErrorCode::kDataCorrupt,
                    within + "is of no known format: it starts with the bytes" + in_hex(start),
                    {.source = path.string()}, accepted_formats());
 }

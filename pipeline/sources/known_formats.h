@@ -14,7 +14,8 @@ namespace headrace {
 // read: xz, bzip2, 7z, rar ... Returns otherwise. `source` is its path.
 void refuse_packed_otherwise(const std::string& source, std::span<const std::byte> start);
 
-// The error for a file that no source reads. It names the format where the first bytes tell it, and what is read.
+// The error (kDataCorrupt) for a file that no source reads. It names the format where the first bytes tell it, and
+// what is read.
 DataError not_recognised(const std::filesystem::path& path);
 
 }  // namespace headrace
