@@ -23,10 +23,12 @@ SourcePtr in_memory(std::string name, std::uint64_t records, std::vector<Array> 
 enum class Split { kTrain, kTest };
 Split parse_split(const std::string& name);
 
-// A folder with MNIST's four files (train-images-idx3-ubyte ...), plain or .gz, resident.
-// Fields: image u8 (28, 28, 1), label i64.
+// A folder with MNIST's four files (train-images-idx3-ubyte ...), plain or .gz, resident. Elements may be of any
+// of IDX's types: signed bytes and shorts become i32, doubles f32 (rounded to nearest). Fields: image u8 (28, 28,
+// 1), label i64.
 SourcePtr idx_folder(const std::filesystem::path& folder, Split split);
-// One pair of IDX files.
+// One pair of IDX files: images of one to six axes, the first counting the records (a record of two has one
+// channel added), and labels, integers of one axis.
 SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::path& labels);
 
 // A folder with CIFAR-10's data_batch_1..5.bin and test_batch.bin (or CIFAR-100's train.bin, test.bin: fine
@@ -39,22 +41,25 @@ SourcePtr cifar_binary(const std::filesystem::path& folder, Split split);
 // Fields: image (encoded), label i64.
 SourcePtr image_folder(const std::filesystem::path& folder, Split split);
 
-// The same layout inside a .tar, .tar.zst, .tar.gz or .tgz. A plain .tar is indexed once and read by position;
-// a compressed one is unpacked into memory when opened, up to `memory_limit` bytes. Where the archive has no
-// class folders, a prefix `<wnid>_name.JPEG` gives the class. Where it has no train/ and test/, it is all
-// train.
+// The same layout inside a .tar, .tar.zst, .tar.gz, .tgz or .zip. A plain .tar or a .zip is indexed once and read
+// by position, of a .zip with each image's CRC-32 checked; a compressed tar is unpacked into memory when opened,
+// up to `memory_limit` bytes, which also bounds the window of a zstd file (beyond 128 MiB). Archives that were
+// joined (cat a.tar b.tar) are read to the end of the last. Where the archive has no class folders, a prefix
+// `<wnid>_name.JPEG` gives the class. Where it has no train/ and test/, it is all train.
 struct ArchiveOptions {
   Split split = Split::kTrain;
   std::uint64_t memory_limit = std::uint64_t{4} << 30;
 };
 SourcePtr image_archive(const std::filesystem::path& archive, ArchiveOptions options = {});
 
-// Tar archives (.tar, .tar.zst, .tar.gz) in WebDataset's naming: `key.jpg|jpeg|png` and, for its label, `key.cls`
-// (a decimal number) or `key.json` (the integer "label"). Records are in the order of the archives, then of their
-// members. A plain .tar is read by position; a compressed one is unpacked into memory when opened.
-// Fields: image (encoded), label i64.
+// Archives (.tar, .tar.zst, .tar.gz, .zip) in WebDataset's naming: `key.jpg|jpeg|png` and, for its label,
+// `key.cls` (a decimal number) or `key.json` (the integer "label"). Records are in the order of the archives, then
+// of their members. A plain .tar or a .zip is read by position; a compressed tar is unpacked into memory when
+// opened. Fields: image (encoded), label i64.
 struct WebDatasetOptions {
-  Split split = Split::kTrain;  // of a folder: its archives train-*.tar or test-*.tar; all are train otherwise
+  // Of a folder: its archives train-*.tar or test-*.tar; all are train otherwise. As for TFRecords, names may
+  // count the shards (train-00000-of-00004.tar), and then none may be missing.
+  Split split = Split::kTrain;
   std::vector<std::string> classes = {};  // their names, which the format does not have
   std::uint64_t memory_limit = std::uint64_t{4} << 30;
 };
@@ -72,19 +77,37 @@ struct CsvOptions {
 };
 SourcePtr csv_manifest(const std::filesystem::path& csv, CsvOptions options = {});
 
-// TFRecord files whose records are tf.train.Examples with an encoded image and an integer label. The lengths are
-// walked through and checked when it is opened, each record's bytes when it is read.
-// Fields: image (encoded), label i64.
+// TFRecord files whose records are tf.train.Examples with one encoded image and one integer label. The lengths are
+// walked through and checked when it is opened, each record's bytes when it is read. Plain files are read by
+// position; those compressed with gzip, zlib or zstd are unpacked into memory when opened: deflated data have no
+// positions, and what does not fit is read from the disk once it is unpacked there. Fields: image (encoded), label
+// i64.
 struct TfRecordOptions {
   Split split =
       Split::kTrain;  // of a folder: its files train-*.tfrecord or test-*.tfrecord; all are train otherwise
   std::vector<std::string> image_keys = {"image/encoded", "image"};  // the first that an example has
   std::vector<std::string> label_keys = {"image/class/label", "label"};
-  std::vector<std::string> classes = {};  // their names, which the format does not have
+  std::vector<std::string> classes = {};                // their names, which the format does not have
+  std::uint64_t memory_limit = std::uint64_t{4} << 30;  // of what compressed files unpack to
 };
-// One file, or a folder of *.tfrecord.
+// One file, or a folder of *.tfrecord, *.tfrecord.gz, *.tfrecord-00000-of-00004 or train-00000-of-00004. DataError
+// naming the shards of such a count that are missing.
 SourcePtr tf_records(const std::filesystem::path& path, TfRecordOptions options = {});
 SourcePtr tf_records(std::vector<std::filesystem::path> files, TfRecordOptions options = {});
+
+// NumPy's arrays, one field each: a .npy file, a folder of them, or an .npz archive (stored or compressed). The
+// first axis counts the records. Names tell the split (x_train, y_train, x_test, y_test as in Keras's mnist.npz;
+// val stands for test where there is none; without them all are train) and the field: x, image, images and data
+// are "image", y, label, labels, target and targets are "label", others keep their name. Elements are bool (u8),
+// integers of 8 to 64 bits (u8, else i32 or i64, whichever holds them), float16, float32 and float64 (f32, rounded
+// to nearest), in either byte order; a "label" of integers is i64, and an "image" of two axes gets a channel. In C
+// order or Fortran's. In memory up to `memory_limit` bytes; .npy files of more than 1 GiB or that are read by
+// position, if in C order.
+struct NumpyOptions {
+  Split split = Split::kTrain;
+  std::uint64_t memory_limit = std::uint64_t{4} << 30;
+};
+SourcePtr numpy_arrays(const std::filesystem::path& path, NumpyOptions options = {});
 
 // Records made by a function of their number, which several threads call at once, in any order. It must give the
 // same bytes for the same number whenever it is called; it may block. A field may be of varying first extent.
@@ -113,6 +136,9 @@ SourcePtr pulled(PullOptions options);
 // One split of a record file, as convert_dataset() writes it (pipeline/FORMAT.md): read by position, each record
 // checked against its checksum at every read. Fields and classes are the origin's.
 SourcePtr record_file(const std::filesystem::path& path, Split split);
+
+// The formats that open_source() reads, as one sentence: errors about what is not recognised end with it.
+std::string accepted_formats();
 
 // Opens whatever lies at `path`, recognised by content: any of the above. ConfigError or DataError saying what
 // was found there and what is understood.

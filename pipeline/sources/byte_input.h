@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace headrace {
 
@@ -42,11 +43,21 @@ class ByteInput {
   std::string name_;
 };
 
-// The file's bytes, unpacked where its first bytes say gzip or zstd.
-std::unique_ptr<ByteInput> open_input(const std::filesystem::path& path);
+// The start of a file, at most kFirstBytes: what formats are told apart by.
+inline constexpr std::size_t kFirstBytes = 512;
+std::vector<std::byte> first_bytes(const std::filesystem::path& path);
 
-enum class Packing { kPlain, kGzip, kZstd };
-// By the first bytes, never by the name.
+// kZlib has no magic number worth the name: who expects it has to ask for it.
+enum class Packing { kPlain, kGzip, kZstd, kZlib };
+// By the first bytes, never by the name; never kZlib.
 Packing packing_of(const std::filesystem::path& path);
+
+inline constexpr std::uint64_t kWindowLimit = std::uint64_t{4} << 30;
+// The file's bytes, unpacked where its first bytes say gzip or zstd. kUnsupported naming the format where they say
+// xz, bzip2 or another that is not read. `window_limit`: bytes of memory that a zstd window may take.
+std::unique_ptr<ByteInput> open_input(const std::filesystem::path& path,
+                                      std::uint64_t window_limit = kWindowLimit);
+std::unique_ptr<ByteInput> open_input(const std::filesystem::path& path, Packing packing,
+                                      std::uint64_t window_limit = kWindowLimit);
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// A gzip file unpacked on the way, its checksums verified.
+// A gzip or zlib file unpacked on the way, its checksums verified.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,13 @@
 
 namespace headrace {
 
+// Members may follow one another, and zeros may follow a gzip member: tapes and block devices pad with them.
+// Anything else after a member is damage.
 class GzipInput final : public ByteInput {
  public:
-  explicit GzipInput(const std::filesystem::path& path);
+  enum class Wrapper { kGzip, kZlib };
+
+  explicit GzipInput(const std::filesystem::path& path, Wrapper wrapper = Wrapper::kGzip);
   ~GzipInput() override;
 
   std::uint64_t most_left() const noexcept override;
@@ -20,9 +24,11 @@ class GzipInput final : public ByteInput {
 
   std::size_t read_some(std::span<std::byte> into) override;
   void refill();
+  void pass_padding();
   [[noreturn]] void fail(const std::string& what) const;
 
   FileInput file_;
+  Wrapper wrapper_;
   std::unique_ptr<Inflater> inflater_;
 };
 

@@ -16,8 +16,24 @@
 namespace headrace {
 namespace {
 
-constexpr int kUnsignedByte = 0x08;
-constexpr int kMostAxes = 4;
+constexpr int kMaxAxes = Shape::kMaxRank;  // a batch has as many as the file
+
+constexpr std::uint64_t kMaxRecord = std::uint64_t{1} << 40;  // elements
+
+// The types, by the header's third byte, with the word that names them in a file's name.
+struct Type {
+  int code;
+  FileElement element;
+  const char* word;
+};
+constexpr Type kTypes[] = {
+    {0x08, {.kind = FileElement::Kind::kUnsigned, .bytes = 1, .big_endian = true}, "ubyte"},
+    {0x09, {.kind = FileElement::Kind::kSigned, .bytes = 1, .big_endian = true}, "byte"},
+    {0x0B, {.kind = FileElement::Kind::kSigned, .bytes = 2, .big_endian = true}, "short"},
+    {0x0C, {.kind = FileElement::Kind::kSigned, .bytes = 4, .big_endian = true}, "int"},
+    {0x0D, {.kind = FileElement::Kind::kFloat, .bytes = 4, .big_endian = true}, "float"},
+    {0x0E, {.kind = FileElement::Kind::kFloat, .bytes = 8, .big_endian = true}, "double"},
+};
 
 [[noreturn]] void fail(const ByteInput& input, const std::string& what, std::uint64_t offset,
                        std::string hint = {}) {
@@ -32,14 +48,23 @@ std::uint32_t read_big_endian(ByteInput& input) {
   return value;
 }
 
-int read_axes(ByteInput& input) {
+// Sets the type; the number of axes.
+int read_magic(ByteInput& input, FileElement& element) {
   const std::uint32_t magic = read_big_endian(input);
-  const auto axes = static_cast<int>(magic & 0xFF);
-  if (magic >> 16 != 0 || axes < 1 || axes > kMostAxes) {
-    fail(input, "is no IDX file", 0, "an IDX file starts with two zero bytes, a type and 1 to 4 axes");
+  const auto axes = static_cast<int>(magic & 0xFF), code = static_cast<int>(magic >> 8 & 0xFF);
+  if (magic >> 16 != 0 || axes < 1) {
+    fail(input, "is no IDX file", 0, "an IDX file starts with two zero bytes, a type and the number of axes");
   }
-  if ((magic >> 8 & 0xFF) != kUnsignedByte) fail(input, "holds other elements than unsigned bytes", 2);
-  return axes;
+  if (axes > kMaxAxes) {
+    fail(input, "has " + std::to_string(axes) + " axes", 3, "up to " + std::to_string(kMaxAxes) + " are read");
+  }
+  for (const Type& type : kTypes) {
+    if (type.code != code) continue;
+    element = type.element;
+    return axes;
+  }
+  fail(input, "holds elements of an unknown type, " + std::to_string(code), 2,
+       "8 unsigned byte, 9 byte, 11 short, 12 int, 13 float, 14 double");
 }
 
 }  // namespace
@@ -47,16 +72,18 @@ int read_axes(ByteInput& input) {
 IdxFile read_idx(const std::filesystem::path& path) {
   const std::unique_ptr<ByteInput> input = open_input(path);
   IdxFile file;
-  const int axes = read_axes(*input);
-  std::uint64_t bytes = 1;
+  const int axes = read_magic(*input, file.element);
+  std::uint64_t bytes = file.element.bytes, one = 1;
   for (int axis = 0; axis < axes; ++axis) {
     const std::uint64_t offset = input->position();
     const std::uint32_t extent = read_big_endian(*input);
     file.extents.push_back(extent);
-    // What is left bounds each partial product too, so that it cannot wrap around.
-    if (extent != 0 && bytes > input->most_left() / extent) {
+    // What is left bounds each partial product too, so that it cannot wrap around; without a record nothing is
+    // left.
+    const bool fits = extent == 0 || bytes <= input->most_left() / extent;
+    if (axis > 0 && extent != 0) one = one > kMaxRecord / extent ? kMaxRecord + 1 : one * extent;
+    if (!fits || one > kMaxRecord)
       fail(*input, "the header promises more elements than the file can hold", offset);
-    }
     bytes *= extent;
   }
   file.elements.resize(bytes);
@@ -68,41 +95,72 @@ IdxFile read_idx(const std::filesystem::path& path) {
 }
 
 std::filesystem::path find_idx(const std::filesystem::path& folder, const char* stem, int axes) {
-  const std::string ending = "idx" + std::to_string(axes) + "-ubyte";
-  for (const char* joint : {"-", "."}) {
-    for (const char* packing : {"", ".gz"}) {
-      std::filesystem::path path = folder / (stem + (joint + ending) + packing);
-      if (path_kind(path) == PathKind::kFile) return path;
+  const auto find = [&](int rank, const char* type) -> std::filesystem::path {
+    const std::string ending = "idx" + std::to_string(rank) + "-" + type;
+    for (const char* joint : {"-", "."}) {
+      for (const char* packing : {"", ".gz"}) {
+        std::filesystem::path path = folder / (stem + (joint + ending) + packing);
+        if (path_kind(path) == PathKind::kFile) return path;
+      }
+    }
+    return {};
+  };
+  for (const Type& type : kTypes) {
+    if (std::filesystem::path path = find(axes, type.word); !path.empty()) return path;
+  }
+  for (int rank = 1; rank <= kMaxAxes; ++rank) {
+    for (const Type& type : kTypes) {
+      if (std::filesystem::path path = find(rank, type.word); !path.empty()) return path;
     }
   }
   return {};
 }
 
+namespace {
+
+// The axes of one record: an image of two axes has one channel.
+Shape record_shape(const std::vector<std::int64_t>& extents) {
+  if (extents.size() == 3) return {extents[1], extents[2], 1};
+  return Shape(std::span(extents).subspan(1));
+}
+
+Array image_array(IdxFile file) {
+  Array array{
+      .field = {.name = "image", .dtype = tensor_type_of(file.element), .shape = record_shape(file.extents)},
+      .bytes = {}};
+  if (is_tensor_type(file.element)) {
+    array.bytes = std::move(file.elements);
+  } else {
+    array.bytes.resize(file.elements.size() / file.element.bytes * size_of(array.field.dtype));
+    convert_elements(file.element, file.elements, array.bytes);
+  }
+  return array;
+}
+
+void check_labels(const IdxFile& labels, std::int64_t records, const std::string& path,
+                  const std::string& images) {
+  const auto refuse = [&](const std::string& what) {
+    throw DataError(ErrorCode::kDataCorrupt, what, {.source = path});
+  };
+  if (labels.extents.size() != 1) {
+    refuse("holds no labels: it has " + std::to_string(labels.extents.size()) + " axes, not 1");
+  }
+  if (labels.element.kind == FileElement::Kind::kFloat) refuse("holds no labels: its numbers are not integers");
+  if (labels.extents[0] != records) {
+    refuse("has " + std::to_string(labels.extents[0]) + " labels for " + std::to_string(records) + " images in " +
+           images);
+  }
+}
+
+}  // namespace
+
 SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::path& labels) {
   IdxFile pixels = read_idx(images);
-  if (pixels.extents.size() < 3) {
-    throw DataError(ErrorCode::kDataCorrupt,
-                    "holds no images: it has " + std::to_string(pixels.extents.size()) + " axes, not 3 or 4",
-                    {.source = images.string()});
-  }
   const IdxFile classes = read_idx(labels);
-  if (classes.extents.size() != 1) {
-    throw DataError(ErrorCode::kDataCorrupt,
-                    "holds no labels: it has " + std::to_string(classes.extents.size()) + " axes, not 1",
-                    {.source = labels.string()});
-  }
-  if (classes.extents[0] != pixels.extents[0]) {
-    throw DataError(ErrorCode::kDataCorrupt,
-                    "has " + std::to_string(classes.extents[0]) + " labels for " +
-                        std::to_string(pixels.extents[0]) + " images in " + images.filename().string(),
-                    {.source = labels.string()});
-  }
-  const std::int64_t channels = pixels.extents.size() == 4 ? pixels.extents[3] : 1;
-  const Shape shape = {pixels.extents[1], pixels.extents[2], channels};
+  check_labels(classes, pixels.extents[0], labels.string(), images.filename().string());
   std::vector<Array> arrays;
-  arrays.push_back(
-      {.field = {.name = "image", .dtype = DType::kU8, .shape = shape}, .bytes = std::move(pixels.elements)});
-  arrays.push_back(label_array(classes.elements));
+  arrays.push_back(image_array(std::move(pixels)));
+  arrays.push_back(label_array(classes.elements, classes.element));
   return std::make_shared<ArraySource>(images.string(), static_cast<std::uint64_t>(classes.extents[0]),
                                        std::move(arrays));
 }

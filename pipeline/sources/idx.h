@@ -6,19 +6,23 @@
 #include <filesystem>
 #include <vector>
 
+#include "headrace/pipeline/sources/file_elements.h"
+
 namespace headrace {
 
 struct IdxFile {
   std::vector<std::int64_t> extents;  // outermost first
-  std::vector<std::byte> elements;    // as many bytes as the extents' product
+  FileElement element;
+  std::vector<std::byte> elements;  // as they are in the file: the extents' product
 };
 
-// A file of unsigned bytes, plain or gzip. The header is checked against what the file can hold before anything
-// is allocated; DataError with the offset where it is no IDX file, is cut short or has bytes left over.
+// A file of any of the six types and 1 to 6 axes, plain or gzip. The header is checked against what the file can
+// hold before anything is allocated; DataError with the offset where it is no IDX file, is cut short or has bytes
+// left over.
 IdxFile read_idx(const std::filesystem::path& path);
 
 // The MNIST file `stem` ("train-images", 3 axes) in a folder, as train-images-idx3-ubyte or .idx3-ubyte, plain
-// or .gz; an empty path where it has none.
+// or .gz, or of another type (idx3-float) or number of axes; an empty path where it has none.
 std::filesystem::path find_idx(const std::filesystem::path& folder, const char* stem, int axes);
 
 }  // namespace headrace

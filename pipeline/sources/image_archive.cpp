@@ -1,13 +1,14 @@
 #include "headrace/pipeline/sources.h"
-#include "headrace/pipeline/sources/byte_input.h"
+#include "headrace/pipeline/sources/archive_files.h"
+#include "headrace/pipeline/sources/archive_images.h"
 #include "headrace/pipeline/sources/packed_images.h"
-#include "headrace/pipeline/sources/tar_images.h"
 
 namespace headrace {
 
 SourcePtr image_archive(const std::filesystem::path& archive, ArchiveOptions options) {
-  if (packing_of(archive) == Packing::kPlain) return std::make_shared<TarImages>(archive, options.split);
-  return std::make_shared<PackedImages>(archive, options);
+  const std::unique_ptr<ArchiveFiles> files = open_archive(archive, options.memory_limit);
+  if (files->has_positions()) return std::make_shared<ArchiveImages>(archive, *files, options.split);
+  return std::make_shared<PackedImages>(archive, *files, options);
 }
 
 }  // namespace headrace

@@ -1,22 +1,19 @@
-// Labels as every source hands them out: i64, whatever the file holds.
+// Labels as every source hands them out: i64, whatever integers the file holds.
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <span>
-#include <vector>
 
 #include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/file_elements.h"
 
 namespace headrace {
 
-inline Array label_array(std::span<const std::byte> labels) {
+// Error(kDataCorrupt) for a number beyond i64.
+inline Array label_array(std::span<const std::byte> labels, const FileElement& element = {}) {
   Array array{.field = {.name = "label", .dtype = DType::kI64, .shape = {}}, .bytes = {}};
-  array.bytes.resize(labels.size() * sizeof(std::int64_t));
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const auto value = std::to_integer<std::int64_t>(labels[i]);
-    std::memcpy(array.bytes.data() + i * sizeof(value), &value, sizeof(value));
-  }
+  array.bytes.resize(labels.size() / element.bytes * sizeof(std::int64_t));
+  convert_to_i64(element, labels, array.bytes);
   return array;
 }
 

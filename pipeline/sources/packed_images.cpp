@@ -4,9 +4,8 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/sources/byte_input.h"
+#include "headrace/pipeline/sources/cifar_pickles.h"
 #include "headrace/pipeline/sources/no_such_record.h"
-#include "headrace/pipeline/sources/tar_members.h"
 
 namespace headrace {
 
@@ -45,33 +44,30 @@ std::span<std::byte> allocate(ByteSlabs& slabs, std::uint64_t size, std::uint64_
       {.source = archive}, "unpack it to a plain .tar, which is read from the disk, or raise memory_limit");
 }
 
-Members read_members(const std::filesystem::path& archive, const ArchiveOptions& options) {
-  const std::unique_ptr<ByteInput> input = open_input(archive);
-  TarReader reader(*input);
+Members read_members(const std::string& archive, ArchiveFiles& files, const ArchiveOptions& options) {
   Members members;
   std::uint64_t used = 0;
-  while (std::optional<TarMember> found = next_file(reader, input->name())) {
+  while (std::optional<ArchiveFile> found = files.next()) {
     Member member{.bytes = {}, .of_other_split = seems_of_other_split(found->path, options.split)};
     if (is_image_path(found->path)) {
       ByteSlabs& slabs = member.of_other_split ? members.other : members.wanted;
-      const std::span<std::byte> bytes = allocate(slabs, found->size, used, options.memory_limit, input->name());
-      reader.read(bytes);
+      const std::span<std::byte> bytes = allocate(slabs, found->place.size, used, options.memory_limit, archive);
+      files.read(bytes);
       member.bytes = bytes;
     }
     members.list.push_back(member);
     members.paths.push_back(std::move(found->path));
   }
-  // To the end of the compressed data: only there are its checksums.
-  std::vector<std::byte> rest(std::size_t{64} << 10);
-  while (input->read(rest) > 0) continue;
   return members;
 }
 
 }  // namespace
 
-PackedImages::Unpacked PackedImages::unpack(const std::filesystem::path& archive, const ArchiveOptions& options) {
-  Members members = read_members(archive, options);
-  const ImageListing layout = lay_out_images(members.paths, options.split, archive.string());
+PackedImages::Unpacked PackedImages::unpack(const std::string& archive, ArchiveFiles& files,
+                                            const ArchiveOptions& options) {
+  Members members = read_members(archive, files, options);
+  refuse_cifar_pickles(members.paths, archive);
+  const ImageListing layout = lay_out_images(members.paths, options.split, archive);
   Unpacked unpacked{.slabs = {}, .images = {}, .table = ImageTable(layout, members.paths)};
   unpacked.images.reserve(layout.records.size());
   bool other_is_wanted = false;
@@ -84,8 +80,9 @@ PackedImages::Unpacked PackedImages::unpack(const std::filesystem::path& archive
   return unpacked;
 }
 
-PackedImages::PackedImages(const std::filesystem::path& archive, const ArchiveOptions& options)
-    : PackedImages(archive, unpack(archive, options)) {}
+PackedImages::PackedImages(const std::filesystem::path& archive, ArchiveFiles& files,
+                           const ArchiveOptions& options)
+    : PackedImages(archive, unpack(archive.string(), files, options)) {}
 
 PackedImages::PackedImages(const std::filesystem::path& archive, Unpacked unpacked)
     : slabs_(std::move(unpacked.slabs)), images_(std::move(unpacked.images)), table_(std::move(unpacked.table)) {

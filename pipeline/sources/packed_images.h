@@ -3,10 +3,12 @@
 
 #include <filesystem>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/archive_files.h"
 #include "headrace/pipeline/sources/byte_slabs.h"
 #include "headrace/pipeline/sources/image_table.h"
 
@@ -14,7 +16,7 @@ namespace headrace {
 
 class PackedImages final : public Source {
  public:
-  PackedImages(const std::filesystem::path& archive, const ArchiveOptions& options);
+  PackedImages(const std::filesystem::path& archive, ArchiveFiles& files, const ArchiveOptions& options);
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
@@ -22,7 +24,7 @@ class PackedImages final : public Source {
 
  private:
   struct Unpacked;
-  static Unpacked unpack(const std::filesystem::path& archive, const ArchiveOptions& options);
+  static Unpacked unpack(const std::string& archive, ArchiveFiles& files, const ArchiveOptions& options);
   PackedImages(const std::filesystem::path& archive, Unpacked unpacked);
 
   std::vector<ByteSlabs> slabs_;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "headrace/devices/base/file.h"
@@ -34,9 +36,26 @@ class ShardFiles {
   std::vector<std::optional<File>> open_;
 };
 
-// The files of a folder whose name ends in one of `endings`, in bytewise order. Where names start with train, test
-// or val, only those of the split (val stands for test where there is none of that); else all are train.
-std::vector<std::filesystem::path> find_shards(const std::filesystem::path& folder,
-                                               std::span<const std::string> endings, Split split);
+// "train-00002-of-00004.tfrecord": the parts of a name that says how many shards there are.
+struct ShardName {
+  std::string stem;  // "train"
+  std::uint64_t index = 0;
+  std::uint64_t count = 0;
+  std::string ending;  // ".tfrecord"; all that stands after the numbers
+};
+// Nothing for a name without "-NNNNN-of-NNNNN".
+std::optional<ShardName> parse_shard_name(std::string_view name);
+
+// Whether a file is one of a folder's shards.
+using IsShard = std::function<bool(const std::filesystem::path& path)>;
+// The endings by which names are told: also before the numbers, as in x.tfrecord-00000-of-00004.
+bool has_ending(const std::filesystem::path& path, std::span<const std::string> endings);
+
+// The files of a folder that are shards, in bytewise order. Where names start with train, test or val, or hold one
+// of these as a word (mnist-train.tfrecord-00000-of-00001), only those of the split (val stands for test where
+// there is none of that); else all are train. DataError naming the files where shards are missing that their names
+// count.
+std::vector<std::filesystem::path> find_shards(const std::filesystem::path& folder, const IsShard& is_shard,
+                                               Split split);
 
 }  // namespace headrace

@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/sources/archive_path.h"
 
 namespace headrace {
 namespace {
 
 constexpr std::uint64_t kBlock = 512;
-constexpr std::uint64_t kLongestText = std::uint64_t{1} << 20;  // of a long name or a pax header
+constexpr std::uint64_t kMaxText = std::uint64_t{1} << 20;  // of a long name or a pax header
 
 // A field of the header, up to its first NUL.
 std::string_view text_at(std::span<const char> header, std::size_t at, std::size_t length) {
@@ -62,10 +64,6 @@ std::string path_of(std::span<const char> header) {
   return prefix.empty() ? std::string(name) : std::string(prefix) + "/" + std::string(name);
 }
 
-void strip_leading_dots(std::string& path) {
-  while (path.starts_with("./") || path.starts_with('/')) path.erase(0, path.find('/') + 1);
-}
-
 TarMember::Kind kind_of(char type, const std::string& path) {
   if (type == '0' || type == '\0' || type == '7') {
     return path.ends_with('/') ? TarMember::Kind::kOther : TarMember::Kind::kFile;
@@ -73,28 +71,55 @@ TarMember::Kind kind_of(char type, const std::string& path) {
   return type == '1' || type == '2' ? TarMember::Kind::kLink : TarMember::Kind::kOther;
 }
 
+bool is_zero(char byte) { return byte == 0; }
+
 // Links, devices and folders have no data, whatever their size field says.
 bool has_data(char type) { return type < '1' || type > '6'; }
 
 }  // namespace
 
+bool starts_like_tar(std::span<const std::byte> start) {
+  if (start.size() < kBlock) return false;
+  const std::span<const char> header(reinterpret_cast<const char*>(start.data()), kBlock);
+  return checksum_holds(header) || std::ranges::all_of(header, is_zero);
+}
+
 void TarReader::fail(const std::string& what) const {
   throw DataError(ErrorCode::kDataCorrupt, what, {.source = input_->name(), .offset = header_offset_});
 }
 
+void TarReader::refuse(const std::string& what, const std::string& hint) const {
+  throw DataError(ErrorCode::kUnsupported, what, {.source = input_->name(), .offset = header_offset_}, hint);
+}
+
+void TarReader::refuse_sparse() const {
+  refuse("holds a sparse member, whose holes are not filled in", "unpack it and pack it without --sparse");
+}
+
+std::size_t TarReader::read_block(Header& header) {
+  header_offset_ = input_->position();
+  return input_->read(std::as_writable_bytes(std::span(header)));
+}
+
+// False at the end of the input.
 bool TarReader::read_header(Header& header) {
   input_->skip(data_left_ + padding_);
   data_left_ = padding_ = 0;
-  header_offset_ = input_->position();
-  const std::size_t count = input_->read(std::as_writable_bytes(std::span(header)));
+  std::size_t count = read_block(header);
   if (count == 0 && header_offset_ == 0) fail("is empty, no tar archive");
+  while (count == header.size() && std::ranges::all_of(header, is_zero)) {
+    ended_ = true;
+    count = read_block(header);
+  }
+  if (ended_ && std::ranges::all_of(std::span(header).first(count), is_zero)) return false;
   if (count == 0) fail("the archive ends without its end mark: it was cut off");
   if (count < header.size()) fail("the archive ends within a member's header: it was cut off");
-  if (std::ranges::all_of(header, [](char byte) { return byte == 0; })) return false;
   if (!checksum_holds(header)) {
     fail(header_offset_ == 0 ? "is no tar archive"
+         : ended_            ? "after the archive's end follows what is no second archive"
                              : "here should be the header of an archive member, and is none");
   }
+  ended_ = false;
   return true;
 }
 
@@ -113,7 +138,7 @@ void TarReader::read(std::span<std::byte> into) {
 }
 
 std::string TarReader::read_text(std::uint64_t size, const char* what) {
-  if (size > kLongestText) fail(std::string(what) + " of " + std::to_string(size) + " bytes");
+  if (size > kMaxText) fail(std::string(what) + " of " + std::to_string(size) + " bytes");
   enter_data(size);
   std::string text(static_cast<std::size_t>(size), '\0');
   read(std::as_writable_bytes(std::span(text)));
@@ -137,7 +162,7 @@ void TarReader::read_pax(std::uint64_t size, Extended& extended) {
     const std::size_t equals = record.find('=');
     if (equals == std::string_view::npos) fail("a pax header without '='");
     const std::string_view key = record.substr(0, equals), value = record.substr(equals + 1);
-    if (key.starts_with("GNU.sparse")) fail("sparse members are not understood (pack without --sparse)");
+    if (key.starts_with("GNU.sparse")) refuse_sparse();
     if (key == "path") extended.path = std::string(value);
     if (key == "size") {
       std::uint64_t number = 0;
@@ -158,17 +183,20 @@ std::optional<TarMember> TarReader::next() {
     if (type == 'L') {
       std::string name = read_text(*field, "a long name");
       extended.path = name.substr(0, name.find('\0'));
-    } else if (type == 'x') {
+    } else if (type == 'x' || type == 'X') {
       read_pax(*field, extended);
     } else if (type == 'g' || type == 'K') {
       read_text(*field, "an extended header");
     } else if (type == 'S') {
-      fail("sparse members are not understood (pack without --sparse)");
+      refuse_sparse();
+    } else if (type == 'M') {
+      refuse("is a later volume of a tar archive in several",
+             "join the volumes: unpack them all and pack them into one");
     } else {
       TarMember member{.path = extended.path.value_or(path_of(header)), .offset = input_->position()};
       member.kind = kind_of(type, member.path);
       member.size = has_data(type) ? extended.size.value_or(*field) : 0;
-      strip_leading_dots(member.path);
+      member.path = relative_path(std::move(member.path));
       enter_data(member.size);
       return member;
     }

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
 
 #include "headrace/devices/base/error.h"
@@ -18,31 +17,55 @@ using Kind = WireReader::Kind;
 // message Feature { oneof kind { BytesList bytes_list = 1; FloatList float_list = 2; Int64List int64_list = 3; } }
 // message BytesList { repeated bytes value = 1; }   message Int64List { repeated int64 value = 1 [packed = true];
 // }
-std::optional<std::span<const std::byte>> first_bytes(std::span<const std::byte> feature) {
+// A feature's values of the wanted kind: how many there are, and the last.
+template <typename Value>
+struct Values {
+  std::size_t count = 0;
+  Value last = {};
+
+  void add(Value value) {
+    ++count;
+    last = value;
+  }
+};
+
+Values<std::span<const std::byte>> bytes_in(std::span<const std::byte> feature) {
+  Values<std::span<const std::byte>> found;
   WireReader kinds(feature);
   while (kinds.next()) {
     if (!kinds.is(1, Kind::kBytes)) continue;
     WireReader values(kinds.bytes());
     while (values.next()) {
-      if (values.is(1, Kind::kBytes)) return values.bytes();
+      if (values.is(1, Kind::kBytes)) found.add(values.bytes());
     }
   }
-  return std::nullopt;
+  return found;
 }
 
-std::optional<std::int64_t> first_integer(std::span<const std::byte> feature) {
+Values<std::int64_t> integers_in(std::span<const std::byte> feature) {
+  Values<std::int64_t> found;
   WireReader kinds(feature);
   while (kinds.next()) {
     if (!kinds.is(3, Kind::kBytes)) continue;
     WireReader values(kinds.bytes());
     while (values.next()) {
-      if (values.is(1, Kind::kVarint)) return static_cast<std::int64_t>(values.varint());
-      if (values.is(1, Kind::kBytes) && !values.bytes().empty()) {
-        return static_cast<std::int64_t>(WireReader(values.bytes()).take_varint());
+      if (values.is(1, Kind::kVarint)) found.add(static_cast<std::int64_t>(values.varint()));
+      if (!values.is(1, Kind::kBytes)) continue;
+      for (WireReader packed(values.bytes()); !packed.at_end();) {
+        found.add(static_cast<std::int64_t>(packed.take_varint()));
       }
     }
   }
-  return std::nullopt;
+  return found;
+}
+
+// The one value of feature `key`; of several, none is the image or the label.
+template <typename Value>
+Value only(const Values<Value>& values, const std::string& key, const char* one, const char* several) {
+  if (values.count == 1) return values.last;
+  throw Error(ErrorCode::kDataCorrupt,
+              values.count == 0 ? fmt::format("feature '{}' holds no {}", key, one)
+                                : fmt::format("feature '{}' holds {} {}, not one", key, values.count, several));
 }
 
 // Looks for a few keys among the features; of a key that comes twice the last one counts.
@@ -112,11 +135,8 @@ TfExample parse_tf_example(std::span<const std::byte> payload, const TfRecordOpt
   });
   if (!image.found()) fail_without("image", options.image_keys, payload);
   if (!label.found()) fail_without("label", options.label_keys, payload);
-  const auto bytes = first_bytes(image.feature());
-  if (!bytes) throw Error(ErrorCode::kDataCorrupt, "feature '" + image.key() + "' holds no bytes");
-  const auto number = first_integer(label.feature());
-  if (!number) throw Error(ErrorCode::kDataCorrupt, "feature '" + label.key() + "' holds no integer");
-  return {.image = *bytes, .label = *number};
+  return {.image = only(bytes_in(image.feature()), image.key(), "bytes", "images"),
+          .label = only(integers_in(label.feature()), label.key(), "integer", "labels")};
 }
 
 }  // namespace headrace

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
+#include <optional>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources/crc32c.h"
 #include "headrace/pipeline/sources/fingerprint.h"
+#include "headrace/pipeline/sources/little_endian.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 #include "headrace/pipeline/sources/sample_table.h"
 #include "headrace/pipeline/sources/tf_example.h"
@@ -20,35 +23,49 @@ namespace {
 // little-endian.
 constexpr std::uint64_t kHeader = 12, kFooter = 4;
 
-std::uint64_t number_at(std::span<const std::byte> bytes, std::size_t at, std::size_t size) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < size; ++i) value |= std::to_integer<std::uint64_t>(bytes[at + i]) << (8 * i);
-  return value;
-}
-
 bool header_holds(std::span<const std::byte> header) {
-  return number_at(header, 8, 4) == mask_crc32c(crc32c(header.first(8)));
+  return little_endian(header, 8, 4) == mask_crc32c(crc32c(header.first(8)));
 }
 
 std::size_t align(std::uint64_t size) { return static_cast<std::size_t>((size + 15) / 16 * 16); }
 
+// How the file is packed where it is of TFRecords. A plain one comes first: its length may look like a zlib
+// header.
+std::optional<Packing> tf_packing(const std::filesystem::path& path) {
+  const std::vector<std::byte> start = first_bytes(path);
+  if (start.size() < kHeader + kFooter) return std::nullopt;
+  if (header_holds(std::span(start).first(kHeader))) return Packing::kPlain;
+  Packing packing = packing_of(path);
+  if (packing == Packing::kPlain) {
+    if ((start[0] & std::byte{0x0F}) != std::byte{8}) return std::nullopt;  // no deflated data, as zlib wraps them
+    packing = Packing::kZlib;
+  }
+  std::array<std::byte, kHeader> header{};
+  try {
+    if (open_input(path, packing)->read(header) == kHeader && header_holds(header)) return packing;
+  } catch (const DataError&) {  // not zlib's, or damaged: whoever reads the file as what it is says so
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-bool is_tf_record(const std::filesystem::path& path) {
-  const File file = File::open(path);
-  std::array<std::byte, kHeader> header{};
-  if (file.size() < kHeader + kFooter) return false;
-  file.read_exact(0, header);
-  return header_holds(header);
-}
+bool is_tf_record(const std::filesystem::path& path) { return tf_packing(path).has_value(); }
 
 TfRecords::TfRecords(std::string name, std::vector<std::filesystem::path> files, TfRecordOptions options)
     : files_(std::move(files)), options_(std::move(options)) {
   info_.name = std::move(name);
   info_.fields = labelled_image_fields();
   info_.classes = options_.classes;
+  info_.resident = true;
   for (std::size_t file = 0; file < files_.size(); ++file) {
-    index_file(file);
+    const Packing packing = tf_packing(files_.path(file)).value_or(packing_of(files_.path(file)));
+    info_.resident = info_.resident && packing != Packing::kPlain;
+    if (packing == Packing::kPlain) {
+      index_file(file);
+    } else {
+      index_packed_file(file, packing);
+    }
     info_.file_ends.push_back(extents_.size());
   }
   info_.records = extents_.size();
@@ -56,35 +73,84 @@ TfRecords::TfRecords(std::string name, std::vector<std::filesystem::path> files,
   for (const std::string& key : options_.image_keys) fingerprint.add(key);
   for (const std::string& key : options_.label_keys) fingerprint.add(key);
   for (const std::string& one : options_.classes) fingerprint.add(one);
-  for (const Extent& extent : extents_) fingerprint.add(extent.size);
+  for (const Extent& extent : extents_) {
+    fingerprint.add(extent.size);
+    if (extent.bytes != nullptr) fingerprint.add(std::span(extent.bytes, static_cast<std::size_t>(extent.size)));
+  }
   info_.fingerprint = fingerprint.value();
   info_.revision = files_.revision();
+  if (info_.resident) note_labels();
+}
+
+void TfRecords::fail_at(std::size_t file, std::uint64_t offset, const std::string& what,
+                        const std::string& hint) const {
+  throw DataError(ErrorCode::kDataCorrupt, what,
+                  {.source = files_.path(file).string(),
+                   .record = extents_.size() - (file == 0 ? 0 : info_.file_ends[file - 1]),
+                   .offset = offset},
+                  hint);
+}
+
+std::uint64_t TfRecords::length_in(std::span<const std::byte> header, std::size_t file, std::uint64_t offset,
+                                   std::uint64_t left) const {
+  if (!header_holds(header)) {
+    if (offset == 0) fail_at(file, offset, "is no TFRecord file", accepted_formats());
+    fail_at(file, offset, "the checksum of a record's length does not hold", "copy the file anew");
+  }
+  const std::uint64_t size = little_endian(header, 0, 8);
+  if (left < kFooter || size > left - kFooter) {
+    fail_at(file, offset,
+            fmt::format("a record of {} bytes where the file has {} left: it was cut off", size,
+                        left < kFooter ? 0 : left - kFooter));
+  }
+  return size;
 }
 
 void TfRecords::index_file(std::size_t file) {
   const std::uint64_t end = files_.bytes(file);
   std::array<std::byte, kHeader> header{};
   for (std::uint64_t offset = 0; offset < end;) {
-    const auto fail = [&](const std::string& what, const std::string& hint = {}) {
-      throw DataError(ErrorCode::kDataCorrupt, what,
-                      {.source = files_.path(file).string(),
-                       .record = extents_.size() - (file == 0 ? 0 : info_.file_ends[file - 1]),
-                       .offset = offset},
-                      hint);
-    };
-    if (end - offset < kHeader + kFooter) fail("the file ends within a record's header: it was cut off");
+    if (end - offset < kHeader + kFooter) {
+      fail_at(file, offset, "the file ends within a record's header: it was cut off");
+    }
     files_.read_exact(file, offset, header);
-    if (!header_holds(header)) {
-      fail(offset == 0 ? "is no TFRecord file" : "the checksum of a record's length does not hold",
-           offset == 0 ? "a compressed one must be unpacked first: it cannot be read by position" : "");
-    }
-    const std::uint64_t size = number_at(header, 0, 8);
-    if (size > end - offset - kHeader - kFooter) {
-      fail(fmt::format("a record of {} bytes where the file has {} left: it was cut off", size,
-                       end - offset - kHeader - kFooter));
-    }
-    extents_.push_back({.offset = offset + kHeader, .size = size});
+    const std::uint64_t size = length_in(header, file, offset, end - offset - kHeader);
+    extents_.push_back({.offset = offset + kHeader, .size = size, .bytes = nullptr});
     offset += kHeader + size + kFooter;
+  }
+}
+
+void TfRecords::index_packed_file(std::size_t file, Packing packing) {
+  const std::unique_ptr<ByteInput> input = open_input(files_.path(file), packing, options_.memory_limit);
+  std::array<std::byte, kHeader> header{};
+  for (;;) {
+    const std::uint64_t offset = input->position();
+    const std::size_t count = input->read(header);
+    if (count == 0) return;
+    if (count < kHeader) fail_at(file, offset, "the file ends within a record's header: it was cut off");
+    const std::uint64_t size = length_in(header, file, offset, input->most_left());
+    if (size + kFooter > options_.memory_limit - in_memory_) {
+      throw DataError(ErrorCode::kOutOfMemory,
+                      fmt::format("its records do not fit into {} MiB of memory", options_.memory_limit >> 20),
+                      {.source = files_.path(file).string(), .offset = offset},
+                      "unpack the files, which are read from the disk then, or raise memory_limit");
+    }
+    in_memory_ += size + kFooter;
+    const std::span<std::byte> bytes = slabs_.allocate(static_cast<std::size_t>(size + kFooter));
+    input->read_exact(bytes, "a record");
+    extents_.push_back({.offset = offset + kHeader, .size = size, .bytes = bytes.data()});
+  }
+}
+
+// Labels are parsed at every read, too: there a bad record is told.
+void TfRecords::note_labels() {
+  labels_.resize(extents_.size());
+  for (std::size_t i = 0; i < extents_.size(); ++i) {
+    try {
+      labels_[i] =
+          parse_tf_example({extents_[i].bytes, static_cast<std::size_t>(extents_[i].size)}, options_).label;
+    } catch (const Error&) {
+    }
   }
 }
 
@@ -92,35 +158,45 @@ std::size_t TfRecords::file_of(std::uint64_t index) const noexcept {
   return static_cast<std::size_t>(std::ranges::upper_bound(info_.file_ends, index) - info_.file_ends.begin());
 }
 
+// Payload and footer, in memory or in `scratch`, which has room for a label behind them.
+std::span<const std::byte> TfRecords::fetch(std::uint64_t index, std::vector<std::byte>& scratch) const {
+  const Extent& extent = extents_[index];
+  const auto size = static_cast<std::size_t>(extent.size + kFooter);
+  if (info_.resident) return {extent.bytes, size};
+  if (scratch.size() < align(size) + sizeof(std::int64_t)) scratch.resize(align(size) + sizeof(std::int64_t));
+  if (extent.bytes != nullptr) {
+    std::memcpy(scratch.data(), extent.bytes, size);
+  } else {
+    files_.read_exact(file_of(index), extent.offset, std::span(scratch).first(size));
+  }
+  return std::span<const std::byte>(scratch).first(size);
+}
+
 RecordView TfRecords::read(std::uint64_t index, std::vector<std::byte>& scratch) const {
   if (index >= info_.records) throw no_such_record(info_, index);
-  const Extent& extent = extents_[index];
-  const std::size_t label_at = align(extent.size + kFooter);
-  if (scratch.size() < label_at + sizeof(std::int64_t)) scratch.resize(label_at + sizeof(std::int64_t));
-  const std::size_t file = file_of(index);
-  const auto fail = [&](ErrorCode code, const std::string& what, const std::string& hint) {
+  const auto fail = [&](ErrorCode code, const std::string& what, const std::string& hint) -> RecordView {
     throw DataError(code, fmt::format("{}: {}", describe(index), what),
-                    {.source = info_.name, .record = index, .offset = extent.offset}, hint);
+                    {.source = info_.name, .record = index, .offset = extents_[index].offset}, hint);
   };
+  std::span<const std::byte> record;
   try {
-    files_.read_exact(file, extent.offset,
-                      std::span(scratch).first(static_cast<std::size_t>(extent.size + kFooter)));
+    record = fetch(index, scratch);
   } catch (const DataError& error) {
-    fail(error.code(), "cannot be read", error.message());
+    return fail(error.code(), "cannot be read", error.message());
   }
-  const std::span<const std::byte> payload = std::span(scratch).first(static_cast<std::size_t>(extent.size));
-  if (number_at(scratch, static_cast<std::size_t>(extent.size), kFooter) != mask_crc32c(crc32c(payload))) {
-    fail(ErrorCode::kDataCorrupt, "the checksum of its bytes does not hold", "copy the file anew");
+  const std::span<const std::byte> payload = record.first(record.size() - kFooter);
+  if (little_endian(record, payload.size(), kFooter) != mask_crc32c(crc32c(payload))) {
+    return fail(ErrorCode::kDataCorrupt, "the checksum of its bytes does not hold", "copy the file anew");
   }
   try {
     const TfExample example = parse_tf_example(payload, options_);
-    std::memcpy(scratch.data() + label_at, &example.label, sizeof example.label);
-    return {
-        .fields = {example.image, std::span<const std::byte>(scratch).subspan(label_at, sizeof example.label)}};
+    if (info_.resident) return {.fields = {example.image, std::as_bytes(std::span(&labels_[index], 1))}};
+    const std::span<std::byte> label = std::span(scratch).subspan(align(record.size()), sizeof example.label);
+    std::memcpy(label.data(), &example.label, sizeof example.label);
+    return {.fields = {example.image, label}};
   } catch (const Error& error) {
-    fail(error.code(), error.message(), error.hint());
+    return fail(error.code(), error.message(), error.hint());
   }
-  return {};
 }
 
 std::string TfRecords::describe(std::uint64_t index) const {
@@ -129,10 +205,17 @@ std::string TfRecords::describe(std::uint64_t index) const {
                      index - (file == 0 ? 0 : info_.file_ends[file - 1]));
 }
 
+bool is_tf_shard(const std::filesystem::path& path) {
+  static const std::string kEndings[] = {".tfrecord",     ".tfrecords",     ".tfrecord.gz",
+                                         ".tfrecords.gz", ".tfrecord.zlib", ".tfrecord.zst"};
+  if (has_ending(path, kEndings)) return true;
+  const std::optional<ShardName> shard = parse_shard_name(path.filename().string());
+  return shard && shard->ending.empty() && is_tf_record(path);
+}
+
 SourcePtr tf_records(const std::filesystem::path& path, TfRecordOptions options) {
   if (path_kind(path) != PathKind::kDirectory) return tf_records(std::vector{path}, std::move(options));
-  static const std::string kEndings[] = {".tfrecord", ".tfrecords"};
-  std::vector<std::filesystem::path> files = find_shards(path, kEndings, options.split);
+  std::vector<std::filesystem::path> files = find_shards(path, is_tf_shard, options.split);
   if (files.empty()) {
     throw DataError(ErrorCode::kNotFound, "has no .tfrecord file", {.source = path.string()},
                     "name the files themselves where they are called otherwise");

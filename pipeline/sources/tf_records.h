@@ -1,17 +1,24 @@
-// Examples in TFRecord files: found by one walk over the record lengths, read by position.
+// Examples in TFRecord files: found by one walk over the record lengths, read by position. Compressed files have
+// no positions: they are unpacked into memory when opened.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <span>
 #include <vector>
 
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/byte_input.h"
+#include "headrace/pipeline/sources/byte_slabs.h"
 #include "headrace/pipeline/sources/shard_files.h"
 
 namespace headrace {
 
-// Whether the file starts with the length of a record and that length's checksum.
+// Whether the file, plain or compressed, starts with the length of a record and that length's checksum.
 bool is_tf_record(const std::filesystem::path& path);
+// By its name: x.tfrecord, x.tfrecord.gz, x.tfrecord-00000-of-00004; train-00000-of-00004 by its content.
+bool is_tf_shard(const std::filesystem::path& path);
 
 class TfRecords final : public Source {
  public:
@@ -25,14 +32,27 @@ class TfRecords final : public Source {
   struct Extent {
     std::uint64_t offset;  // of the payload
     std::uint64_t size;
+    const std::byte* bytes;  // of a compressed file: payload and footer, in memory
   };
 
   void index_file(std::size_t file);
+  void index_packed_file(std::size_t file, Packing packing);
+  std::span<const std::byte> fetch(std::uint64_t index, std::vector<std::byte>& scratch) const;
+  void note_labels();
+  // The length that a record's header says; `left`: bytes that may stand after the header. Throws where it does
+  // not hold.
+  std::uint64_t length_in(std::span<const std::byte> header, std::size_t file, std::uint64_t offset,
+                          std::uint64_t left) const;
+  [[noreturn]] void fail_at(std::size_t file, std::uint64_t offset, const std::string& what,
+                            const std::string& hint = {}) const;
   std::size_t file_of(std::uint64_t index) const noexcept;
 
   ShardFiles files_;
   TfRecordOptions options_;
   std::vector<Extent> extents_;
+  ByteSlabs slabs_;
+  std::uint64_t in_memory_ = 0;
+  std::vector<std::int64_t> labels_;  // by record where all are in memory
   SourceInfo info_;
 };
 

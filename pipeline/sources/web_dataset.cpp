@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources/no_such_record.h"
@@ -26,37 +27,37 @@ WebDataset::WebDataset(std::string name, std::vector<std::filesystem::path> arch
   table_.add_to(fingerprint);
   for (const std::string& one : info_.classes) fingerprint.add(one);
   for (const Image& image : images_) {
-    fingerprint.add(image.size);
-    if (image.bytes != nullptr) fingerprint.add(std::span(image.bytes, static_cast<std::size_t>(image.size)));
+    const StoredFile& place = image.place;
+    fingerprint.add(place.size);
+    if (place.kind != StoredFile::Kind::kPlain) fingerprint.add(std::uint64_t{place.crc});
+    if (image.bytes != nullptr) fingerprint.add(std::span(image.bytes, static_cast<std::size_t>(place.size)));
   }
   info_.fingerprint = fingerprint.value();
   info_.revision = files_.revision();
 }
 
 void WebDataset::add_archive(std::size_t file, std::uint64_t memory_limit) {
-  const bool packed = packing_of(files_.path(file)) != Packing::kPlain;
+  const std::string archive = files_.path(file).string();
+  const std::unique_ptr<ArchiveFiles> members = open_archive(files_.path(file), memory_limit);
+  const bool packed = !members->has_positions();
   info_.resident = info_.resident && packed;
-  const auto keep = [&](TarReader& reader, const TarMember& member) -> std::span<const std::byte> {
+  const auto keep = [&](ArchiveFiles& from, const ArchiveFile& member) -> std::span<const std::byte> {
     if (!packed) return {};
-    const DataLocation at{.source = files_.path(file).string(), .offset = member.offset};
-    if (member.size > memory_limit - in_memory_) {
+    const DataLocation at{.source = archive, .offset = member.place.offset};
+    if (member.place.size > memory_limit - in_memory_) {
       throw DataError(ErrorCode::kOutOfMemory,
                       fmt::format("the images do not fit into {} MiB of memory", memory_limit >> 20), at,
                       "unpack it to a plain .tar, which is read from the disk, or raise memory_limit");
     }
-    in_memory_ += member.size;
-    const std::span<std::byte> bytes = slabs_.allocate(static_cast<std::size_t>(member.size));
-    reader.read(bytes);
+    in_memory_ += member.place.size;
+    const std::span<std::byte> bytes = slabs_.allocate(static_cast<std::size_t>(member.place.size));
+    from.read(bytes);
     return bytes;
   };
-  const std::unique_ptr<ByteInput> input = open_input(files_.path(file));
-  for (const WebSample& sample : read_web_samples(*input, keep)) {
+  for (const WebSample& sample : read_web_samples(archive, *members, keep)) {
     table_.add(sample.image, sample.label);
-    images_.push_back({.offset = sample.offset, .size = sample.size, .bytes = sample.bytes.data()});
+    images_.push_back({.place = sample.place, .bytes = sample.bytes.data()});
   }
-  // To the end of the compressed data: only there are its checksums.
-  std::vector<std::byte> rest(std::size_t{64} << 10);
-  while (packed && input->read(rest) > 0) continue;
 }
 
 std::size_t WebDataset::file_of(std::uint64_t index) const noexcept {
@@ -66,16 +67,19 @@ std::size_t WebDataset::file_of(std::uint64_t index) const noexcept {
 RecordView WebDataset::read(std::uint64_t index, std::vector<std::byte>& scratch) const {
   if (index >= info_.records) throw no_such_record(info_, index);
   const Image& image = images_[index];
-  const auto size = static_cast<std::size_t>(image.size);
-  if (image.bytes != nullptr) return {.fields = {std::span(image.bytes, size), table_.label(index)}};
-  if (scratch.size() < size) scratch.resize(size);
+  if (image.bytes != nullptr) {
+    return {.fields = {std::span(image.bytes, static_cast<std::size_t>(image.place.size)), table_.label(index)}};
+  }
+  const std::size_t file = file_of(index);
+  const ReadAt read_at = [&](std::uint64_t offset, std::span<std::byte> into) {
+    files_.read_exact(file, offset, into);
+  };
   try {
-    files_.read_exact(file_of(index), image.offset, std::span(scratch).first(size));
+    return {.fields = {read_stored_image(image.place, info_.name, read_at, scratch), table_.label(index)}};
   } catch (const DataError& error) {
     throw DataError(error.code(), "cannot read " + describe(index),
-                    {.source = info_.name, .record = index, .offset = image.offset}, error.message());
+                    {.source = info_.name, .record = index, .offset = image.place.offset}, error.message());
   }
-  return {.fields = {std::span<const std::byte>(scratch).first(size), table_.label(index)}};
 }
 
 std::string WebDataset::describe(std::uint64_t index) const {
@@ -83,11 +87,20 @@ std::string WebDataset::describe(std::uint64_t index) const {
   return files_.size() == 1 ? name : files_.path(file_of(index)).filename().string() + "/" + name;
 }
 
+bool is_web_shard(const std::filesystem::path& path) {
+  static const std::string kEndings[] = {".tar", ".tar.gz", ".tgz", ".tar.zst"};
+  if (has_ending(path, kEndings)) return true;
+  const std::optional<ShardName> shard = parse_shard_name(path.filename().string());
+  return shard && shard->ending.empty() && is_archive(path);
+}
+
 SourcePtr web_dataset(const std::filesystem::path& path, WebDatasetOptions options) {
   if (path_kind(path) != PathKind::kDirectory) return web_dataset(std::vector{path}, std::move(options));
-  static const std::string kEndings[] = {".tar", ".tar.gz", ".tgz", ".tar.zst"};
-  std::vector<std::filesystem::path> archives = find_shards(path, kEndings, options.split);
-  if (archives.empty()) throw DataError(ErrorCode::kNotFound, "has no .tar file", {.source = path.string()});
+  static const std::string kZip[] = {".zip"};
+  std::vector<std::filesystem::path> archives = find_shards(
+      path, [](const auto& file) { return is_web_shard(file) || has_ending(file, kZip); }, options.split);
+  if (archives.empty())
+    throw DataError(ErrorCode::kNotFound, "has no .tar or .zip file", {.source = path.string()});
   return std::make_shared<WebDataset>(path.string(), std::move(archives), options);
 }
 

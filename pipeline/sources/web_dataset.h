@@ -1,4 +1,5 @@
-// Tar archives in WebDataset's naming: plain ones are read by position, compressed ones lie unpacked in memory.
+// Archives in WebDataset's naming: plain tars and zips are read by position, compressed tars lie unpacked in
+// memory.
 #pragma once
 
 #include <filesystem>
@@ -10,9 +11,14 @@
 #include "headrace/pipeline/sources/byte_slabs.h"
 #include "headrace/pipeline/sources/sample_table.h"
 #include "headrace/pipeline/sources/shard_files.h"
+#include "headrace/pipeline/sources/stored_file.h"
 #include "headrace/pipeline/sources/web_samples.h"
 
 namespace headrace {
+
+// By its name: x.tar, x.tar.gz, x.tar-00000-of-00004; x-00000-of-00004 by its content. A .zip may be something
+// else, and counts as a shard only where it is asked for as one.
+bool is_web_shard(const std::filesystem::path& path);
 
 class WebDataset final : public Source {
  public:
@@ -24,8 +30,7 @@ class WebDataset final : public Source {
 
  private:
   struct Image {
-    std::uint64_t offset;
-    std::uint64_t size;
+    StoredFile place;
     const std::byte* bytes;  // where it lies in memory; else null
   };
 

@@ -12,13 +12,12 @@
 #include <unordered_map>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/sources/tar_members.h"
 
 namespace headrace {
 namespace {
 
-constexpr std::uint64_t kLongestClass = 64;
-constexpr std::uint64_t kLongestJson = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMaxClass = 64;
+constexpr std::uint64_t kMaxJson = std::uint64_t{1} << 20;
 constexpr int kLookedAt = 16;  // files
 
 enum class Role { kImage, kClass, kJson, kOther };
@@ -66,22 +65,21 @@ std::optional<std::int64_t> parse_json_label(std::string_view text) {
 // Puts the samples together while the members pass by.
 class Collector {
  public:
-  Collector(TarReader& reader, const std::string& archive, const KeepImage& keep)
-      : reader_(reader), archive_(archive), keep_(keep) {}
+  Collector(ArchiveFiles& files, const std::string& archive, const KeepImage& keep)
+      : files_(files), archive_(archive), keep_(keep) {}
 
-  void add(const TarMember& member) {
+  void add(const ArchiveFile& member) {
     const MemberName name = split_name(member.path);
     if (name.role == Role::kOther) return;
     const auto [found, is_new] = index_.try_emplace(name.key, samples_.size());
-    if (is_new) samples_.push_back({.offset = member.offset});
+    if (is_new) samples_.push_back({.offset = member.place.offset});
     Pending& sample = samples_[found->second];
     switch (name.role) {
       case Role::kImage:
         if (!sample.image.image.empty()) fail(member, "is a second image beside '" + sample.image.image + "'");
-        sample.image = {
-            .image = member.path, .offset = member.offset, .size = member.size, .bytes = keep_(reader_, member)};
+        sample.image = {.image = member.path, .place = member.place, .bytes = keep_(files_, member)};
         return;
-      case Role::kClass: return take_label(sample.from_class, member, parse_class(text_of(member, kLongestClass)));
+      case Role::kClass: return take_label(sample.from_class, member, parse_class(text_of(member, kMaxClass)));
       case Role::kJson: return take_json(sample, member);
       case Role::kOther: return;
     }
@@ -110,29 +108,29 @@ class Collector {
     bool has_json = false;
   };
 
-  [[noreturn]] void fail(const TarMember& member, const std::string& what) const {
+  [[noreturn]] void fail(const ArchiveFile& member, const std::string& what) const {
     throw DataError(ErrorCode::kDataCorrupt, "'" + member.path + "' " + what,
-                    {.source = archive_, .offset = member.offset});
+                    {.source = archive_, .offset = member.place.offset});
   }
 
-  std::string text_of(const TarMember& member, std::uint64_t longest) {
-    if (member.size > longest) fail(member, fmt::format("has {} bytes: no label", member.size));
-    std::string text(static_cast<std::size_t>(member.size), '\0');
-    reader_.read(std::as_writable_bytes(std::span(text)));
+  std::string text_of(const ArchiveFile& member, std::uint64_t longest) {
+    if (member.place.size > longest) fail(member, fmt::format("has {} bytes: no label", member.place.size));
+    std::string text(static_cast<std::size_t>(member.place.size), '\0');
+    files_.read(std::as_writable_bytes(std::span(text)));
     return text;
   }
 
-  void take_label(std::optional<std::int64_t>& into, const TarMember& member,
+  void take_label(std::optional<std::int64_t>& into, const ArchiveFile& member,
                   std::optional<std::int64_t> label) const {
     if (into) fail(member, "is a second label of its sample");
     if (!label) fail(member, "is no decimal number");
     into = label;
   }
 
-  void take_json(Pending& sample, const TarMember& member) {
+  void take_json(Pending& sample, const ArchiveFile& member) {
     if (sample.has_json) fail(member, "is a second label of its sample");
     sample.has_json = true;
-    sample.from_json = parse_json_label(text_of(member, kLongestJson));
+    sample.from_json = parse_json_label(text_of(member, kMaxJson));
   }
 
   void check(const Pending& sample) const {
@@ -147,7 +145,7 @@ class Collector {
                     at, "each image needs " + sample.key + ".cls, or a \"label\" in " + sample.key + ".json");
   }
 
-  TarReader& reader_;
+  ArchiveFiles& files_;
   const std::string& archive_;
   const KeepImage& keep_;
   std::vector<Pending> samples_;
@@ -156,19 +154,17 @@ class Collector {
 
 }  // namespace
 
-std::vector<WebSample> read_web_samples(ByteInput& archive, const KeepImage& keep) {
-  TarReader reader(archive);
-  Collector collector(reader, archive.name(), keep);
-  while (const std::optional<TarMember> member = next_file(reader, archive.name())) collector.add(*member);
+std::vector<WebSample> read_web_samples(const std::string& archive, ArchiveFiles& files, const KeepImage& keep) {
+  Collector collector(files, archive, keep);
+  while (const std::optional<ArchiveFile> member = files.next()) collector.add(*member);
   return collector.finish();
 }
 
 bool is_web_dataset(const std::filesystem::path& archive) {
-  const std::unique_ptr<ByteInput> input = open_input(archive);
-  TarReader reader(*input);
+  const std::unique_ptr<ArchiveFiles> files = open_archive(archive);
   std::set<std::string> images, labels;
   for (int i = 0; i < kLookedAt; ++i) {
-    const std::optional<TarMember> member = next_file(reader, input->name());
+    const std::optional<ArchiveFile> member = files->next();
     if (!member) break;
     const MemberName name = split_name(member->path);
     if (name.role == Role::kImage) images.insert(name.key);

@@ -1,33 +1,31 @@
-// The samples of one tar archive in WebDataset's naming: members key.jpg and key.cls (or key.json) are one sample.
+// The samples of one archive in WebDataset's naming: members key.jpg and key.cls (or key.json) are one sample.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "headrace/pipeline/sources/byte_input.h"
-#include "headrace/pipeline/sources/byte_slabs.h"
-#include "headrace/pipeline/sources/tar_reader.h"
+#include "headrace/pipeline/sources/archive_files.h"
 
 namespace headrace {
 
 struct WebSample {
   std::string image;  // the member's path
   std::int64_t label = 0;
-  std::uint64_t offset = 0;  // of the image, within the unpacked archive
-  std::uint64_t size = 0;
+  StoredFile place;                  // of the image
   std::span<const std::byte> bytes;  // where the caller keeps them
 };
 
 // What keeps an image's bytes, called when its member is reached; it may read them or leave them.
-using KeepImage = std::function<std::span<const std::byte>(TarReader& reader, const TarMember& member)>;
+using KeepImage = std::function<std::span<const std::byte>(ArchiveFiles& files, const ArchiveFile& file)>;
 
 // In the order in which the first member of each appears. Members of other kinds are passed over. DataError naming
 // the archive, the member and its offset where one of a sample's two halves is missing, comes twice or makes no
 // sense.
-std::vector<WebSample> read_web_samples(ByteInput& archive, const KeepImage& keep);
+std::vector<WebSample> read_web_samples(const std::string& archive, ArchiveFiles& files, const KeepImage& keep);
 
 // Whether the archive's first files are named like that: an image with a .cls or .json of the same key.
 bool is_web_dataset(const std::filesystem::path& archive);

@@ -40,6 +40,7 @@ class WireReader {
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
 
+  bool at_end() const noexcept { return rest_.empty(); }
   // The next number of a packed list, which is all that the message consists of.
   std::uint64_t take_varint() {
     std::uint64_t value = 0;

@@ -1,11 +1,11 @@
 #include "headrace/pipeline/sources/zstd_input.h"
 
-#include <archive.h>
-#include <archive_entry.h>
+#include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <bit>
+#include <new>
 
 #include "headrace/devices/base/error.h"
 
@@ -13,76 +13,80 @@ namespace headrace {
 namespace {
 
 // A zstd block of 4 bytes unpacks to at most 128 KiB.
-constexpr std::uint64_t kMostZstdGain = (std::uint64_t{128} << 10) / 4;
+constexpr std::uint64_t kMaxZstdGain = (std::uint64_t{128} << 10) / 4;
+constexpr int kUsualWindowLog = 27;
+constexpr int kMaxWindowLog = 31;  // zstd --long=31
+
+int log_of(std::uint64_t limit) {
+  return std::clamp(static_cast<int>(std::bit_width(limit)) - 1, kUsualWindowLog, kMaxWindowLog);
+}
 
 }  // namespace
 
-void ZstdInput::Free::operator()(archive* reader) const noexcept { archive_read_free(reader); }
+struct ZstdInput::Decoder {
+  explicit Decoder(int window_log) : max_window_log(window_log), context(ZSTD_createDCtx()) {
+    if (context == nullptr) throw std::bad_alloc();
+    ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, max_window_log);
+  }
+  ~Decoder() { ZSTD_freeDCtx(context); }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
 
-ZstdInput::ZstdInput(const std::filesystem::path& path)
-    : ByteInput(path.string()), file_(path), reader_(archive_read_new()) {
-  if (reader_ == nullptr) throw std::bad_alloc();
-  if (archive_read_support_filter_zstd(reader_.get()) != ARCHIVE_OK) {
-    throw DataError(ErrorCode::kUnsupported, "libarchive was built without zstd", {.source = name()},
-                    "unpack it first: zstd -d " + path.filename().string());
-  }
-  archive_read_support_format_raw(reader_.get());
-  archive_entry* entry = nullptr;
-  if (archive_read_open(reader_.get(), this, nullptr, &ZstdInput::feed, nullptr) != ARCHIVE_OK ||
-      archive_read_next_header(reader_.get(), &entry) != ARCHIVE_OK) {
-    fail();
-  }
-}
+  int max_window_log;
+  ZSTD_DCtx* context;
+  ZSTD_inBuffer packed{};
+};
+
+ZstdInput::ZstdInput(const std::filesystem::path& path, std::uint64_t window_limit)
+    : ByteInput(path.string()), file_(path), decoder_(std::make_unique<Decoder>(log_of(window_limit))) {}
 
 ZstdInput::~ZstdInput() = default;
 
 std::uint64_t ZstdInput::most_left() const noexcept {
-  // libarchive reads ahead a piece of the file and one unpacked block.
-  const std::uint64_t packed = file_.most_left() + (std::uint64_t{256} << 10);
-  return block_.size() + packed * kMostZstdGain;
+  // What the decoder holds back (at most a few blocks) comes on top.
+  const std::uint64_t packed = file_.most_left() + (decoder_->packed.size - decoder_->packed.pos) + 64;
+  return packed * kMaxZstdGain;
 }
 
-void ZstdInput::fail() const {
-  if (read_error_) std::rethrow_exception(read_error_);
-  const char* words = archive_error_string(reader_.get());
-  const la_int64_t taken = archive_filter_bytes(reader_.get(), -1);  // negative once libarchive has given up
-  throw DataError(ErrorCode::kDataCorrupt,
-                  std::string("damaged zstd data: ") + (words != nullptr ? words : "no frame found"),
-                  {.source = name(), .offset = taken >= 0 ? static_cast<std::uint64_t>(taken) : file_.position()},
+void ZstdInput::fail(const std::string& what) const {
+  throw DataError(ErrorCode::kDataCorrupt, "damaged zstd data: " + what,
+                  {.source = name(), .offset = file_.position() - (decoder_->packed.size - decoder_->packed.pos)},
                   "download or copy the file anew");
 }
 
-std::ptrdiff_t ZstdInput::feed(archive* reader, void* self, const void** piece) {
-  auto* input = static_cast<ZstdInput*>(self);
-  try {
-    const std::span<const std::byte> bytes = input->file_.next_piece();
-    *piece = bytes.data();
-    return static_cast<std::ptrdiff_t>(bytes.size());
-  } catch (...) {  // nothing may be thrown through C
-    input->read_error_ = std::current_exception();
-    archive_set_error(reader, EIO, "cannot read");
-    return ARCHIVE_FATAL;
+void ZstdInput::fail_with(std::size_t status) const {
+  const ZSTD_ErrorCode code = ZSTD_getErrorCode(status);
+  if (code == ZSTD_error_frameParameter_windowTooLarge) {
+    throw DataError(ErrorCode::kOutOfMemory,
+                    "unpacking needs a zstd window of more than " +
+                        std::to_string((std::uint64_t{1} << decoder_->max_window_log) >> 20) +
+                        " MiB of memory (zstd --long writes such files)",
+                    {.source = name()}, "unpack it first: zstd -d --long=31, or raise memory_limit");
   }
+  if (code == ZSTD_error_memory_allocation) {
+    throw DataError(ErrorCode::kOutOfMemory, "there is no memory for its zstd window", {.source = name()},
+                    "unpack it first: zstd -d --long=31 on a machine with more memory");
+  }
+  fail(ZSTD_getErrorName(status));
 }
 
 std::size_t ZstdInput::read_some(std::span<std::byte> into) {
-  while (block_.empty() && !ended_) {
-    const void* bytes = nullptr;
-    std::size_t size = 0;
-    la_int64_t offset = 0;
-    const int status = archive_read_data_block(reader_.get(), &bytes, &size, &offset);
-    if (status == ARCHIVE_EOF) {
-      ended_ = true;
-    } else if (status != ARCHIVE_OK) {
-      fail();
-    } else {
-      block_ = {static_cast<const std::byte*>(bytes), size};
+  ZSTD_outBuffer unpacked{.dst = into.data(), .size = into.size(), .pos = 0};
+  ZSTD_inBuffer& packed = decoder_->packed;
+  while (unpacked.pos == 0) {
+    if (packed.pos == packed.size) {
+      const std::span<const std::byte> piece = file_.next_piece();
+      packed = {.src = piece.data(), .size = piece.size(), .pos = 0};
     }
+    const bool at_end = packed.size == 0;
+    if (at_end && !within_frame_) return 0;
+    // Called at the end of the file, too: what the decoder holds back comes without further input.
+    const std::size_t status = ZSTD_decompressStream(decoder_->context, &unpacked, &packed);
+    if (ZSTD_isError(status) != 0) fail_with(status);
+    within_frame_ = status != 0;
+    if (at_end && within_frame_ && unpacked.pos == 0) fail("it ends early");
   }
-  const std::size_t count = std::min(into.size(), block_.size());
-  if (count > 0) std::memcpy(into.data(), block_.data(), count);
-  block_ = block_.subspan(count);
-  return count;
+  return unpacked.pos;
 }
 
 }  // namespace headrace

@@ -1,38 +1,32 @@
-// A zstd file unpacked on the way (by libarchive).
+// A zstd file unpacked on the way: any number of frames, skippable ones (as pzstd writes first) passed over.
 #pragma once
 
-#include <exception>
 #include <memory>
 
 #include "headrace/pipeline/sources/byte_input.h"
 #include "headrace/pipeline/sources/file_input.h"
 
-struct archive;
-
 namespace headrace {
 
 class ZstdInput final : public ByteInput {
  public:
-  explicit ZstdInput(const std::filesystem::path& path);
+  // A frame may look back over a window of `window_limit` bytes, rounded down to a power of two; 128 MiB, zstd's
+  // own limit, are always allowed. The window is allocated, but only what the data fills of it is used.
+  ZstdInput(const std::filesystem::path& path, std::uint64_t window_limit);
   ~ZstdInput() override;
 
   std::uint64_t most_left() const noexcept override;
 
  private:
-  struct Free {
-    void operator()(archive* reader) const noexcept;
-  };
-
-  static std::ptrdiff_t feed(archive* reader, void* self, const void** piece);
+  struct Decoder;
 
   std::size_t read_some(std::span<std::byte> into) override;
-  [[noreturn]] void fail() const;
+  [[noreturn]] void fail(const std::string& what) const;
+  [[noreturn]] void fail_with(std::size_t status) const;
 
   FileInput file_;
-  std::exception_ptr read_error_;  // of file_, carried through libarchive
-  std::span<const std::byte> block_;
-  bool ended_ = false;
-  std::unique_ptr<archive, Free> reader_;  // last: it calls back into the rest
+  std::unique_ptr<Decoder> decoder_;
+  bool within_frame_ = true;  // a file without a frame is none
 };
 
 }  // namespace headrace

@@ -10,7 +10,12 @@ namespace headrace::fuzz {
 using namespace test;
 
 std::vector<Bytes> seeds() {
-  return {make_idx({3, 4, 5}), make_idx({3}), gzip(make_idx({3, 4, 5})), gzip(make_idx({3}))};
+  return {make_idx({3, 4, 5}),
+          make_idx({3}),
+          make_idx_of(0x0B, {3}, {0, 1, 0, 2, 0, 3}),
+          make_idx_of(0x0E, {1, 1}, {0x3F, 0xF8, 0, 0, 0, 0, 0, 0}),
+          gzip(make_idx({3, 4, 5})),
+          gzip(make_idx({3}))};
 }
 
 // As the images of sound labels and as the labels of sound images.

@@ -23,7 +23,11 @@ Bytes pack(bool pairs) {
 }  // namespace
 
 std::vector<Bytes> seeds() {
-  return {pack(false), pack(true), gzip(pack(false)), zstd(pack(false)), zstd(pack(true))};
+  Bytes joined = pack(false);
+  const Bytes second = pack(false);
+  joined.insert(joined.end(), second.begin(), second.end());
+  return {pack(false),      pack(true), gzip(pack(false)),        zstd(pack(false)),
+          zstd(pack(true)), joined,     pzstd(pack(false), 3000), zstd_with_window(pack(false), 27)};
 }
 
 // As an archive of class folders and as a WebDataset, plain or compressed as its bytes say.

@@ -4,6 +4,7 @@
 #include "headrace/tests/fuzz/fuzz_target.h"
 #include "headrace/tests/fuzz/source_target.h"
 #include "headrace/tests/pipeline/sources/tf_fixture.h"
+#include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/support/temp_folder.h"
 
@@ -20,7 +21,7 @@ std::vector<Bytes> seeds() {
         frame(example({entry("image/class/label", label == 300 ? packed_feature(label) : unpacked_feature(label)),
                        entry("image/encoded", bytes_feature(image))})));
   }
-  return {file};
+  return {file, gzip(file), zlib(file)};
 }
 
 void run(std::span<const std::byte> input) {

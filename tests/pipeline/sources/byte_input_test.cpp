@@ -1,7 +1,8 @@
 #include "headrace/pipeline/sources/byte_input.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
+#include <map>
 #include <random>
 
 #include "headrace/devices/base/error.h"
@@ -10,6 +11,8 @@
 
 namespace headrace::test {
 namespace {
+
+using ::testing::HasSubstr;
 
 Bytes half_random(std::size_t size) {
   std::mt19937 random(5);
@@ -87,6 +90,91 @@ TEST(GzipInputTest, ReadsJoinedMembers) {
   }
   const auto input = open_input(folder.write("data", joined));
   EXPECT_EQ(read_to_end(*input, 4), to_bytes("hello world"));
+}
+
+std::string error_of(const std::filesystem::path& path, std::uint64_t window_limit = kWindowLimit) {
+  try {
+    read_to_end(*open_input(path, window_limit), 1000);
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.location().source, path.string());
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(GzipInputTest, PassesOverZerosAfterAMember) {
+  TempFolder folder;
+  Bytes padded = gzip(to_bytes("hello "));
+  padded.resize(padded.size() + 100'000);
+  const auto path = folder.write("data", padded);
+  EXPECT_EQ(read_to_end(*open_input(path), 4), to_bytes("hello "));
+  const Bytes member = gzip(to_bytes("world"));
+  padded.insert(padded.end(), member.begin(), member.end());
+  folder.write("data", padded);
+  EXPECT_EQ(read_to_end(*open_input(path), 4), to_bytes("hello world"));
+  padded.push_back(std::byte{0});
+  padded.push_back(std::byte{'x'});
+  folder.write("data", padded);
+  EXPECT_THAT(error_of(path), HasSubstr("damaged gzip data"));
+}
+
+TEST(ZlibInputTest, IsReadWhereItIsAskedFor) {
+  TempFolder folder;
+  const Bytes plain = half_random(200'000);
+  const Bytes packed = zlib(plain);
+  const auto path = folder.write("data", packed);
+  EXPECT_EQ(packing_of(path), Packing::kPlain);
+  EXPECT_EQ(read_to_end(*open_input(path, Packing::kZlib), 1000), plain);
+  std::filesystem::resize_file(path, packed.size() - 1);
+  try {
+    read_to_end(*open_input(path, Packing::kZlib), 1000);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("damaged zlib data: it ends early"));
+  }
+}
+
+TEST(ZstdInputTest, ReadsManyFramesAndSkippableOnes) {
+  TempFolder folder;
+  const Bytes plain = half_random(300'000);
+  const Bytes packed = pzstd(plain, 70'000);
+  const auto path = folder.write("data", packed);
+  EXPECT_EQ(packing_of(path), Packing::kZstd);
+  for (const std::size_t step : {7, 65536}) EXPECT_EQ(read_to_end(*open_input(path), step), plain);
+  // A cut at the end of a frame is the one that cannot be seen.
+  std::filesystem::resize_file(path, packed.size() - 1);
+  EXPECT_THAT(error_of(path), HasSubstr("it ends early"));
+}
+
+TEST(ZstdInputTest, AllowsAWindowWithinTheBudget) {
+  TempFolder folder;
+  const Bytes plain = half_random(200'000);
+  const auto path = folder.write("data", zstd_with_window(plain, 31));
+  EXPECT_EQ(read_to_end(*open_input(path), 5000), plain);
+  EXPECT_THAT(error_of(path, std::uint64_t{1} << 30), HasSubstr("a zstd window of more than 1024 MiB"));
+  EXPECT_THAT(error_of(path, 1000),
+              HasSubstr("more than 128 MiB of memory (zstd --long writes such files) (unpack it "
+                        "first: zstd -d --long=31, or raise memory_limit)"));
+  folder.write("data", zstd_with_window(plain, 27));
+  EXPECT_EQ(read_to_end(*open_input(path, 1000), 5000), plain) << "zstd's own limit is always allowed";
+}
+
+TEST(OpenInputTest, NamesWhatIsPackedInAnotherWay) {
+  TempFolder folder;
+  const std::map<std::string, std::string> starts = {
+      {std::string("\xFD"
+                   "7zXZ\0\0",
+                   7),
+       "is packed with xz, which is not read (pack it anew: xz -dc"},
+      {"BZh91AY&SYxxxx", "is packed with bzip2, which is not read (pack it anew: bzip2 -dc"},
+      {"7z\xBC\xAF\x27\x1C__", "is a 7-Zip archive, which is not read (unpack it into a folder: 7z x"},
+      {"Rar!\x1A\x07\x01_", "is a RAR archive, which is not read (unpack it into a folder: unrar x"},
+      {"\x04\x22\x4D\x18__", "is packed with lz4, which is not read (unpack it first: lz4 -d"}};
+  for (const auto& [start, words] : starts) {
+    const std::string error = error_of(folder.write("data", start));
+    EXPECT_THAT(error, HasSubstr(words));
+    EXPECT_THAT(error, HasSubstr("; read are: folders of images by class"));
+  }
 }
 
 }  // namespace

@@ -21,4 +21,14 @@ inline Bytes make_idx(std::initializer_list<std::uint32_t> extents, int first = 
   return bytes;
 }
 
+// Of another type, by its code, with the elements' bytes as they are in the file.
+inline Bytes make_idx_of(int type, std::initializer_list<std::uint32_t> extents,
+                         std::initializer_list<int> bytes) {
+  Bytes file = make_idx(extents);
+  file.resize(4 + 4 * extents.size());
+  file[2] = static_cast<std::byte>(type);
+  for (const int byte : bytes) file.push_back(static_cast<std::byte>(byte));
+  return file;
+}
+
 }  // namespace headrace::test

@@ -137,7 +137,9 @@ TEST(IdxTest, RefusesOtherFilesAndLeftovers) {
   Bytes leftover = make_idx({3, 4, 5}), floats = make_idx({3, 4, 5});
   leftover.push_back(std::byte{0});
   floats[2] = std::byte{0x0D};
-  for (const Bytes& bytes : {leftover, floats, make_idx({3, 4}), to_bytes("<html>not found</html>")}) {
+  const Bytes unknown = make_idx_of(7, {3}, {1, 2, 3}), many = make_idx({1, 1, 1, 1, 1, 1, 1}),
+              endless = make_idx({0, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF});
+  for (const Bytes& bytes : {leftover, floats, unknown, many, endless, to_bytes("<html>not found</html>")}) {
     folder.write("train-images-idx3-ubyte", bytes);
     expect_data_error(folder, "train-images-idx3-ubyte");
   }
@@ -146,10 +148,56 @@ TEST(IdxTest, RefusesOtherFilesAndLeftovers) {
 TEST(IdxTest, RefusesLabelsThatDoNotMatchTheImages) {
   TempFolder folder;
   folder.write("train-images-idx3-ubyte", make_idx({3, 4, 5}));
-  for (const Bytes& labels : {make_idx({4}), make_idx({2}), make_idx({3, 1})}) {
+  const Bytes floats = make_idx_of(0x0D, {3}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  for (const Bytes& labels : {make_idx({4}), make_idx({2}), make_idx({3, 1}), floats}) {
     folder.write("train-labels-idx1-ubyte", labels);
     expect_data_error(folder, "train-labels-idx1-ubyte");
   }
+}
+
+template <typename Value>
+std::vector<Value> first_image(const Source& source) {
+  std::vector<std::byte> scratch;
+  const std::span<const std::byte> bytes = source.read(0, scratch).fields[0];
+  std::vector<Value> values(bytes.size() / sizeof(Value));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+TEST(IdxTest, ReadsEveryType) {
+  TempFolder folder;
+  const auto open = [&](int type, std::initializer_list<int> bytes) {
+    const auto images = folder.write("images", make_idx_of(type, {1, 1, 2}, bytes));
+    return idx_files(images, folder.write("labels", make_idx({1})));
+  };
+  EXPECT_EQ(open(0x08, {1, 255})->info().fields[0].dtype, DType::kU8);
+  EXPECT_EQ(first_image<std::int32_t>(*open(0x09, {1, 255})), (std::vector<std::int32_t>{1, -1}));
+  EXPECT_EQ(first_image<std::int32_t>(*open(0x0B, {1, 0, 255, 254})), (std::vector<std::int32_t>{256, -2}));
+  EXPECT_EQ(first_image<std::int32_t>(*open(0x0C, {0, 1, 0, 0, 255, 255, 255, 0})),
+            (std::vector<std::int32_t>{65536, -256}));
+  EXPECT_EQ(first_image<float>(*open(0x0D, {0x3F, 0xC0, 0, 0, 0xC0, 0, 0, 0})), (std::vector<float>{1.5F, -2.0F}));
+  EXPECT_EQ(first_image<float>(*open(0x0E, {0x3F, 0xF8, 0, 0, 0, 0, 0, 0, 0xC0, 0, 0, 0, 0, 0, 0, 0})),
+            (std::vector<float>{1.5F, -2.0F}));
+}
+
+TEST(IdxTest, ReadsEveryRankAndLabelsOfAnyIntegerType) {
+  TempFolder folder;
+  const auto shape_of = [&](const Bytes& images) {
+    return idx_files(folder.write("images", images), folder.write("labels", make_idx({2})))
+        ->info()
+        .fields[0]
+        .shape;
+  };
+  EXPECT_EQ(shape_of(make_idx({2})), Shape());
+  EXPECT_EQ(shape_of(make_idx({2, 3})), (Shape{3}));
+  EXPECT_EQ(shape_of(make_idx({2, 3, 4})), (Shape{3, 4, 1}));
+  EXPECT_EQ(shape_of(make_idx({2, 3, 4, 3})), (Shape{3, 4, 3}));
+  EXPECT_EQ(shape_of(make_idx({2, 3, 1, 2, 1, 2})), (Shape{3, 1, 2, 1, 2}));
+  folder.write("train-images-idx2-float", make_idx_of(0x0D, {1, 1}, {0x3F, 0x80, 0, 0}));
+  folder.write("train-labels-idx1-int", make_idx_of(0x0C, {1}, {0, 0, 1, 7}));
+  const SourcePtr found = open_source(folder.path(), Split::kTrain);
+  EXPECT_EQ(label_of(*found, 0), 263);
+  EXPECT_EQ(first_image<float>(*found), std::vector<float>{1.0F});
 }
 
 TEST(IdxTest, ReadsMnist) {

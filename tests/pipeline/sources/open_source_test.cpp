@@ -33,18 +33,58 @@ TEST(OpenSourceTest, RecognisesWhatLiesThere) {
   // By content: names mean nothing.
   EXPECT_EQ(open_source(idx.write("one", tar), Split::kTrain)->info().records, kTrainImages);
   EXPECT_EQ(open_source(idx.write("two.tar", gzip(tar)), Split::kTrain)->info().records, kTrainImages);
+  EXPECT_EQ(open_source(idx.write("four", pzstd(tar, 5000)), Split::kTrain)->info().records, kTrainImages);
   EXPECT_EQ(open_source(idx.write("three.tgz", zstd(tar)), Split::kTrain)->info().records, kTrainImages);
 }
 
 TEST(OpenSourceTest, SaysWhatItFoundAndWhatItUnderstands) {
   TempFolder folder;
   EXPECT_THAT(error_of(folder / "nothing"), HasSubstr("there is no such file or folder"));
-  EXPECT_THAT(error_of(folder / "nothing"), HasSubstr("idx"));
+  EXPECT_THAT(error_of(folder / "nothing"), HasSubstr(accepted_formats()));
   EXPECT_THAT(error_of(folder.path()), HasSubstr("it is empty"));
-  EXPECT_THAT(error_of(folder.write("a.jpg", encode_jpeg(make_picture(64, 64, 3, 1)))),
-              HasSubstr("no tar archive"));
+  EXPECT_THAT(
+      error_of(folder.write("a.jpg", encode_jpeg(make_picture(64, 64, 3, 1)))),
+      HasSubstr("is a single JPEG image, which is not read (name the folder or archive of images; read are:"));
+  EXPECT_THAT(error_of(folder.write("c", gzip(to_bytes("<!DOCTYPE html>")))),
+              HasSubstr("is compressed, and unpacked it is a web page, which is not read"));
+  EXPECT_THAT(error_of(folder.write("d", "PAR1\x15\x04")), HasSubstr("is a Parquet table"));
+  EXPECT_THAT(error_of(folder.write("e", make_idx({3, 4, 5}))), HasSubstr("is an IDX file of its own"));
+  EXPECT_THAT(error_of(folder.write("f", "\x01\x02 anything")),
+              HasSubstr("is of no known format: it starts with the bytes 01 02 20 61 6E 79 74 68"));
   EXPECT_THAT(error_of(folder.write("b", "")), HasSubstr("is empty"));
   EXPECT_THAT(error_of("/dev/null"), HasSubstr("neither a file nor a folder"));
+}
+
+// One list, in every error about what is not recognised.
+TEST(OpenSourceTest, ListsTheFormatsItReads) {
+  TempFolder folder;
+  for (const char* format :
+       {".tar.zst", ".zip", "WebDataset", "TFRecord", "IDX", "CIFAR", ".npz", ".csv", "headrace convert"}) {
+    EXPECT_THAT(accepted_formats(), HasSubstr(format));
+  }
+  for (const auto& path : {folder.write("a", "GIF89a"), folder.write("b", "no data set"), folder.write("c", ""),
+                           folder.write("d", "BZh91AY&SY"), folder / "nothing"}) {
+    EXPECT_THAT(error_of(path), HasSubstr(accepted_formats())) << path;
+  }
+}
+
+TEST(OpenSourceTest, RefusesCifarsPickles) {
+  const std::string ten =
+      "holds CIFAR-10 as Python pickles, which are not read: use the binary version, "
+      "cifar-10-binary.tar.gz from https://www.cs.toronto.edu/~kriz/cifar.html (unpack it, and name "
+      "the folder with its .bin files)";
+  TempFolder folder, hundred;
+  const Bytes pickle = to_bytes("\x80\x02}q\x01");
+  for (const char* name : {"data_batch_1", "data_batch_2", "test_batch", "batches.meta"})
+    folder.write(name, pickle);
+  for (const char* name : {"train", "test", "meta"}) hundred.write(name, pickle);
+  EXPECT_THAT(error_of(folder.path()), HasSubstr(ten));
+  EXPECT_THAT(error_of(hundred.path()), HasSubstr("use the binary version, cifar-100-binary.tar.gz"));
+  const TarBuilder tar =
+      TarBuilder().add_folder("cifar-10-batches-py").add("cifar-10-batches-py/data_batch_1", pickle);
+  EXPECT_THAT(error_of(folder.write("cifar-10-python.tar.gz", gzip(tar.finish()))), HasSubstr(ten));
+  EXPECT_THAT(error_of(folder.write("cifar-10-python.tar", tar.finish())), HasSubstr(ten));
+  EXPECT_THAT(error_of(folder / "data_batch_1"), HasSubstr("is a Python pickle, which is not read"));
 }
 
 TEST(ParseSplitTest, KnowsTwoNames) {

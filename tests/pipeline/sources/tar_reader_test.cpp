@@ -1,6 +1,6 @@
 #include "headrace/pipeline/sources/tar_reader.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cstring>
 
@@ -11,6 +11,8 @@
 
 namespace headrace::test {
 namespace {
+
+using ::testing::HasSubstr;
 
 struct Member {
   std::string path;
@@ -35,6 +37,16 @@ std::vector<Member> read_members(const std::filesystem::path& path) {
     members.push_back({.path = member->path, .kind = member->kind, .bytes = bytes});
   }
   return members;
+}
+
+std::string error_of(const std::filesystem::path& path) {
+  try {
+    read_members(path);
+  } catch (const DataError& error) {
+    EXPECT_NE(error.location().offset, DataLocation::kUnknown);
+    return error.what();
+  }
+  return "no error";
 }
 
 constexpr auto kFile = TarMember::Kind::kFile;
@@ -138,13 +150,40 @@ TEST(TarReaderTest, RefusesSparseMembersAndBrokenPax) {
   Bytes sparse = TarBuilder().add("a", to_bytes("hello")).finish();
   sparse[156] = std::byte{'S'};
   fix_tar_checksum(sparse);
-  EXPECT_THROW(read_members(folder.write("a.tar", sparse)), DataError);
+  EXPECT_THAT(error_of(folder.write("a.tar", sparse)), HasSubstr("holds a sparse member"));
+  sparse[156] = std::byte{'M'};
+  fix_tar_checksum(sparse);
+  EXPECT_THAT(error_of(folder.write("a.tar", sparse)), HasSubstr("a later volume"));
   for (const char* record : {"99 path=a\n", "0 path=a\n", "8 path=a\n", "11path=abc\n", "x", "6 abc\n",
                              "21 GNU.sparse.major=1\n", "9 size=x\n"}) {
     Bytes pax = TarBuilder().add("h", to_bytes(record)).add("a", to_bytes("hello")).finish();
     pax[156] = std::byte{'x'};
     fix_tar_checksum(pax);
     EXPECT_THROW(read_members(folder.write("a.tar", pax)), DataError) << record;
+  }
+}
+
+// cat a.tar b.tar > both.tar: what follows an archive's end is read or refused, never dropped.
+TEST(TarReaderTest, ReadsJoinedArchivesToTheEndOfTheLast) {
+  TempFolder folder;
+  Bytes joined = TarBuilder().add("a", to_bytes("first")).finish();
+  joined.resize(10'240);  // a whole record, as tar pads it
+  const Bytes second = TarBuilder().add("b", to_bytes("second")).add_with_pax("c", to_bytes("third")).finish();
+  joined.insert(joined.end(), second.begin(), second.end());
+  const std::vector<Member> expected = {
+      {"a", kFile, to_bytes("first")}, {"b", kFile, to_bytes("second")}, {"c", kFile, to_bytes("third")}};
+  EXPECT_EQ(read_members(folder.write("a.tar", joined)), expected);
+
+  Bytes damaged = joined;
+  damaged[10'240 + 3] ^= std::byte{1};
+  EXPECT_THAT(error_of(folder.write("a.tar", damaged)),
+              HasSubstr("after the archive's end follows what is no second"));
+  for (const std::size_t cut : {10'240 + 100, 10'240 + 512, 10'240 + 600}) {
+    EXPECT_NE(error_of(folder.write("a.tar", std::span(joined).first(cut))), "no error") << cut;
+  }
+  for (const std::size_t cut : {1024 + 512, 1024 + 513, 10'240}) {  // within the first one's zeros
+    EXPECT_EQ(read_members(folder.write("a.tar", std::span(joined).first(cut))),
+              (std::vector<Member>{{"a", kFile, to_bytes("first")}}));
   }
 }
 

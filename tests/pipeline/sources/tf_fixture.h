@@ -37,6 +37,19 @@ inline Bytes entry(const std::string& key, const Bytes& feature) {
 
 inline Bytes bytes_feature(std::span<const std::byte> bytes) { return field(1, field(1, bytes)); }
 
+// Several values in one feature.
+inline Bytes bytes_feature(std::initializer_list<Bytes> values) {
+  Bytes list;
+  for (const Bytes& one : values) append(list, field(1, one));
+  return field(1, list);
+}
+
+inline Bytes packed_feature(std::initializer_list<std::uint64_t> values) {
+  Bytes list;
+  for (const std::uint64_t one : values) append_varint(list, one);
+  return field(3, field(1, list));
+}
+
 inline Bytes packed_feature(std::int64_t value) {
   Bytes list;
   append_varint(list, static_cast<std::uint64_t>(value));

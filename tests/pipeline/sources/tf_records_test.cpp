@@ -55,8 +55,33 @@ struct TfMaker {
   TempFolder folder_;
 };
 
-INSTANTIATE_TYPED_TEST_SUITE_P(TfRecord, SourceSuite, TfMaker);
-INSTANTIATE_TYPED_TEST_SUITE_P(TfRecord, FileSourceSuite, TfMaker);
+// Compressed as TensorFlow's writer does with compression_type="GZIP" and "ZLIB": in memory.
+template <Bytes (*kPack)(std::span<const std::byte>)>
+struct PackedTfMaker {
+  static constexpr std::uint64_t kRecords = 7;
+  static constexpr bool kResident = true;
+
+  PackedTfMaker() { write(0); }
+  std::filesystem::path root() const { return folder_ / "data"; }
+  std::vector<std::filesystem::path> files() const {
+    return {folder_ / "data/a.tfrecord", folder_ / "data/b.tfrecord.gz"};
+  }
+  SourcePtr open() const { return open_at(root()); }
+  SourcePtr open_at(const std::filesystem::path& path) const { return tf_records(path); }
+  void change() { write(1); }
+
+ private:
+  void write(std::size_t extra) {
+    folder_.write("data/a.tfrecord", kPack(make_file(0, 3)));
+    folder_.write("data/b.tfrecord.gz", kPack(make_file(3, 4, extra)));
+  }
+
+  TempFolder folder_;
+};
+
+using Makers = ::testing::Types<TfMaker, PackedTfMaker<&gzip>, PackedTfMaker<&zlib>, PackedTfMaker<&zstd>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(TfRecord, SourceSuite, Makers);
+INSTANTIATE_TYPED_TEST_SUITE_P(TfRecord, FileSourceSuite, Makers);
 
 std::int64_t label_in(const RecordView& view) {
   std::int64_t label = -99;
@@ -79,6 +104,73 @@ TEST(TfRecordsTest, ReadsImagesAndLabels) {
   EXPECT_EQ(open_source(maker.files()[1], Split::kTrain)->info().records, 4U);
   EXPECT_EQ(tf_records(maker.files())->info().records, 7U);
   EXPECT_THROW(open_source(maker.files()[1], Split::kTest), ConfigError);
+}
+
+TEST(TfRecordsTest, GivesTheSameRecordsHoweverTheyArePacked) {
+  const auto plain = read_all(*TfMaker().open());
+  const PackedTfMaker<&gzip> packed;
+  EXPECT_EQ(read_all(*packed.open()), plain);
+  EXPECT_EQ(read_all(*PackedTfMaker<&zlib>().open()), plain);
+  const TempFolder folder;  // plain and compressed files side by side
+  folder.write("a.tfrecord", make_file(0, 3));
+  folder.write("b.tfrecord", zlib(make_file(3, 4)));
+  const SourcePtr mixed = open_source(folder.path(), Split::kTrain);
+  EXPECT_EQ(read_all(*mixed), plain);
+  EXPECT_FALSE(mixed->info().resident);
+  EXPECT_EQ(open_source(packed.files()[1], Split::kTrain)->info().records, 4U);
+  try {
+    tf_records(packed.root(), {.memory_limit = 500});
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
+    EXPECT_THAT(error.hint(), HasSubstr("unpack the files, which are read from the disk then"));
+  }
+}
+
+TEST(TfRecordsTest, EveryFlippedBitOfACompressedFileIsFoundOrHarmless) {
+  const TempFolder folder;
+  for (const Bytes& whole : {gzip(make_file(0, 1)), zlib(make_file(0, 1))}) {
+    const auto path = folder.write("x", whole);
+    const auto before = read_all(*tf_records(path));
+    for (std::size_t bit = 0; bit < whole.size() * 8; bit += bit < 200 ? 1 : 37) {
+      TempFolder::patch(path, bit / 8, whole[bit / 8] ^ static_cast<std::byte>(1U << bit % 8));
+      try {
+        EXPECT_EQ(read_all(*tf_records(path)), before) << bit;
+      } catch (const DataError&) {
+      }
+      TempFolder::patch(path, bit / 8, whole[bit / 8]);
+    }
+  }
+}
+
+TEST(TfRecordsTest, AnExampleWithTwoImagesOrLabelsIsABadRecord) {
+  const TempFolder folder;
+  const Bytes image = entry("image", bytes_feature(image_of(0))), label = entry("label", packed_feature(1));
+  Bytes file = frame(example({image, label}));
+  append(file, frame(example({entry("image", bytes_feature({image_of(0), image_of(1)})), label})));
+  append(file, frame(example({image, entry("label", packed_feature({1, 2, 3}))})));
+  Bytes unpacked = unpacked_feature(1);
+  append(unpacked, unpacked_feature(1));
+  append(file, frame(example({image, entry("label", unpacked)})));
+  for (const Bytes& packed : {file, gzip(file)}) {
+    const SourcePtr source = tf_records(folder.write("x", packed));
+    ASSERT_EQ(source->info().records, 4U);
+    std::vector<std::byte> scratch;
+    EXPECT_EQ(label_in(source->read(0, scratch)), 1);
+    const char* const words[] = {"feature 'image' holds 2 images, not one",
+                                 "feature 'label' holds 3 labels, not one",
+                                 "feature 'label' holds 2 labels, not one"};
+    for (std::uint64_t i = 1; i < 4; ++i) {
+      try {
+        source->read(i, scratch);
+        ADD_FAILURE() << i;
+      } catch (const DataError& error) {
+        EXPECT_EQ(error.location().record, i);
+        EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
+        EXPECT_THAT(error.what(), HasSubstr(words[i - 1]));
+      }
+    }
+  }
 }
 
 TEST(TfRecordsTest, IsOneStream) {
@@ -138,7 +230,8 @@ TEST(TfRecordsTest, DoesNotBelieveALengthThatItsChecksumVouchesFor) {
   header.resize(header.size() + 100);
   EXPECT_THAT(error_of(header), HasSubstr("where the file has"));
   EXPECT_THAT(error_of(Bytes(100)), HasSubstr("is no TFRecord file"));
-  EXPECT_THAT(error_of(gzip(make_file(0, 2))), HasSubstr("must be unpacked first"));
+  EXPECT_THAT(error_of(Bytes(100)), HasSubstr("read are: folders of images"));
+  EXPECT_THAT(error_of(gzip(Bytes(100))), HasSubstr("is no TFRecord file"));
 }
 
 TEST(TfRecordsTest, SaysWhatAnExampleLacks) {

@@ -1,4 +1,4 @@
-// Images inside a plain .tar: indexed once, read by position.
+// Images inside an archive that is read by position: a plain .tar, or a .zip. Indexed once.
 #pragma once
 
 #include <filesystem>
@@ -7,33 +7,32 @@
 #include "headrace/devices/base/file.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/archive_files.h"
 #include "headrace/pipeline/sources/image_table.h"
 
 namespace headrace {
 
-class TarImages final : public Source {
+class ArchiveImages final : public Source {
  public:
-  TarImages(const std::filesystem::path& archive, Split split);
+  // `files` has positions.
+  ArchiveImages(const std::filesystem::path& archive, ArchiveFiles& files, Split split);
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
   std::string describe(std::uint64_t index) const override;
 
  private:
-  struct Extent {
-    std::uint64_t offset;
-    std::uint64_t size;
-  };
   struct Index {
     ImageTable table;
-    std::vector<Extent> extents;
+    std::vector<StoredFile> places;
   };
-  static Index index(const std::filesystem::path& archive, Split split);
-  TarImages(const std::filesystem::path& archive, Index index);
+  static Index index(const std::filesystem::path& archive, ArchiveFiles& files, Split split);
+  ArchiveImages(const std::filesystem::path& archive, Index index);
 
   File file_;
+  ReadAt read_at_;
   ImageTable table_;
-  std::vector<Extent> extents_;
+  std::vector<StoredFile> places_;
   SourceInfo info_;
 };
 

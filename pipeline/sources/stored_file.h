@@ -1,0 +1,37 @@
+// Where a file lies within an archive that is read by position.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace headrace {
+
+struct StoredFile {
+  enum class Kind : std::uint8_t { kPlain, kZipStored, kZipDeflated };
+
+  std::uint64_t offset = 0;       // of its bytes; in a zip of the header before them
+  std::uint64_t size = 0;         // of the file
+  std::uint64_t packed_size = 0;  // in a zip: of its bytes in the archive
+  std::uint32_t crc = 0;          // in a zip: CRC-32 of the file
+  Kind kind = Kind::kPlain;
+};
+
+// Fills `into` from a position of the archive. Throws DataError. Thread-safe.
+using ReadAt = std::function<void(std::uint64_t offset, std::span<std::byte> into)>;
+
+// Fills `into`, which has file.size bytes; of a zip's file the CRC-32 is checked. Thread-safe. Throws DataError
+// with the offset in `archive`, its path: where the bytes are cut off, do not unpack to `size` or have another
+// CRC-32.
+void read_stored(const StoredFile& file, const std::string& archive, const ReadAt& read_at,
+                 std::span<std::byte> into);
+
+// The same into `scratch`, which grows as needed; the file's bytes within it. An error, too, where a deflated file
+// claims to be larger than any image.
+std::span<const std::byte> read_stored_image(const StoredFile& file, const std::string& archive,
+                                             const ReadAt& read_at, std::vector<std::byte>& scratch);
+
+}  // namespace headrace
