@@ -1,6 +1,7 @@
 #include "headrace/pipeline/sources/array_source.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
@@ -70,6 +71,16 @@ RecordView ArraySource::read(std::uint64_t index, std::vector<std::byte>& /*scra
 std::span<const std::byte> ArraySource::peek(std::uint64_t index) const noexcept {
   if (index >= info_.records) return {};
   return slice(largest_, index);
+}
+
+std::optional<std::int64_t> ArraySource::label(std::uint64_t index) const noexcept {
+  const Field label{.name = "label", .dtype = DType::kI64, .shape = {}};
+  const auto found = std::ranges::find(info_.fields, label);
+  if (found == info_.fields.end() || index >= info_.records) return std::nullopt;
+  std::int64_t value = 0;
+  std::memcpy(&value, slice(columns_[static_cast<std::size_t>(found - info_.fields.begin())], index).data(),
+              sizeof value);
+  return value;
 }
 
 std::string ArraySource::describe(std::uint64_t index) const {

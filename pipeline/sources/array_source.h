@@ -20,6 +20,7 @@ class ArraySource final : public Source {
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
   std::span<const std::byte> peek(std::uint64_t index) const noexcept override;
   std::span<const FieldColumn> columns() const noexcept override { return columns_; }
+  std::optional<std::int64_t> label(std::uint64_t index) const noexcept override;
   std::string describe(std::uint64_t index) const override;  // "name[17]"
 
  private:

@@ -78,7 +78,8 @@ std::filesystem::path find_idx(const std::filesystem::path& folder, const char* 
   return {};
 }
 
-SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::path& labels) {
+SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::path& labels,
+                    std::uint64_t label_count) {
   IdxFile pixels = read_idx(images);
   if (pixels.extents.size() < 3) {
     throw DataError(ErrorCode::kDataCorrupt,
@@ -104,10 +105,10 @@ SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::
       {.field = {.name = "image", .dtype = DType::kU8, .shape = shape}, .bytes = std::move(pixels.elements)});
   arrays.push_back(label_array(classes.elements));
   return std::make_shared<ArraySource>(images.string(), static_cast<std::uint64_t>(classes.extents[0]),
-                                       std::move(arrays));
+                                       std::move(arrays), std::vector<std::string>(), label_count);
 }
 
-SourcePtr idx_folder(const std::filesystem::path& folder, Split split) {
+SourcePtr idx_folder(const std::filesystem::path& folder, Split split, std::uint64_t label_count) {
   const std::string stem = split == Split::kTrain ? "train" : "t10k";
   const std::filesystem::path images = find_idx(folder, (stem + "-images").c_str(), 3);
   const std::filesystem::path labels = find_idx(folder, (stem + "-labels").c_str(), 1);
@@ -116,7 +117,7 @@ SourcePtr idx_folder(const std::filesystem::path& folder, Split split) {
                     "has no " + stem + (images.empty() ? "-images-idx3-ubyte" : "-labels-idx1-ubyte"),
                     {.source = folder.string()}, "looked for it plain and as .gz, and with a dot before idx");
   }
-  return idx_files(images, labels);
+  return idx_files(images, labels, label_count);
 }
 
 }  // namespace headrace

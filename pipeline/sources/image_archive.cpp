@@ -6,7 +6,9 @@
 namespace headrace {
 
 SourcePtr image_archive(const std::filesystem::path& archive, ArchiveOptions options) {
-  if (packing_of(archive) == Packing::kPlain) return std::make_shared<TarImages>(archive, options.split);
+  if (packing_of(archive) == Packing::kPlain) {
+    return std::make_shared<TarImages>(archive, options.split, options.layout);
+  }
   return std::make_shared<PackedImages>(archive, options);
 }
 

@@ -13,6 +13,7 @@ namespace headrace {
 struct PackedImages::Unpacked {
   std::vector<ByteSlabs> slabs;
   std::vector<std::span<const std::byte>> images;
+  std::vector<std::uint64_t> offsets;
   ImageTable table;
 };
 
@@ -20,6 +21,7 @@ namespace {
 
 struct Member {
   std::span<const std::byte> bytes;
+  std::uint64_t offset = 0;
   bool of_other_split = false;
 };
 
@@ -51,7 +53,8 @@ Members read_members(const std::filesystem::path& archive, const ArchiveOptions&
   Members members;
   std::uint64_t used = 0;
   while (std::optional<TarMember> found = next_file(reader, input->name())) {
-    Member member{.bytes = {}, .of_other_split = seems_of_other_split(found->path, options.split)};
+    Member member{
+        .bytes = {}, .offset = found->offset, .of_other_split = seems_of_other_split(found->path, options.split)};
     if (is_image_path(found->path)) {
       ByteSlabs& slabs = member.of_other_split ? members.other : members.wanted;
       const std::span<std::byte> bytes = allocate(slabs, found->size, used, options.memory_limit, input->name());
@@ -71,12 +74,13 @@ Members read_members(const std::filesystem::path& archive, const ArchiveOptions&
 
 PackedImages::Unpacked PackedImages::unpack(const std::filesystem::path& archive, const ArchiveOptions& options) {
   Members members = read_members(archive, options);
-  const ImageListing layout = lay_out_images(members.paths, options.split, archive.string());
-  Unpacked unpacked{.slabs = {}, .images = {}, .table = ImageTable(layout, members.paths)};
+  const ImageListing layout = lay_out_images(members.paths, options.split, archive.string(), options.layout);
+  Unpacked unpacked{.slabs = {}, .images = {}, .offsets = {}, .table = ImageTable(layout, members.paths)};
   unpacked.images.reserve(layout.records.size());
   bool other_is_wanted = false;
   for (const ImageListing::Record& record : layout.records) {
     unpacked.images.push_back(members.list[record.path].bytes);
+    unpacked.offsets.push_back(members.list[record.path].offset);
     other_is_wanted = other_is_wanted || members.list[record.path].of_other_split;
   }
   unpacked.slabs.push_back(std::move(members.wanted));
@@ -88,7 +92,10 @@ PackedImages::PackedImages(const std::filesystem::path& archive, const ArchiveOp
     : PackedImages(archive, unpack(archive, options)) {}
 
 PackedImages::PackedImages(const std::filesystem::path& archive, Unpacked unpacked)
-    : slabs_(std::move(unpacked.slabs)), images_(std::move(unpacked.images)), table_(std::move(unpacked.table)) {
+    : slabs_(std::move(unpacked.slabs)),
+      images_(std::move(unpacked.images)),
+      offsets_(std::move(unpacked.offsets)),
+      table_(std::move(unpacked.table)) {
   Fingerprint fingerprint("packed images 1");
   table_.add_to(fingerprint);
   for (const std::span<const std::byte> image : images_) fingerprint.add(image);

@@ -9,7 +9,8 @@
 
 namespace headrace {
 
-TarImages::Index TarImages::index(const std::filesystem::path& archive, Split split) {
+TarImages::Index TarImages::index(const std::filesystem::path& archive, Split split,
+                                  const LayoutOptions& layout_options) {
   FileInput input(archive);
   TarReader reader(input);
   std::vector<std::string> paths;
@@ -18,15 +19,15 @@ TarImages::Index TarImages::index(const std::filesystem::path& archive, Split sp
     paths.push_back(std::move(member->path));
     members.push_back({.offset = member->offset, .size = member->size});
   }
-  const ImageListing layout = lay_out_images(paths, split, archive.string());
+  const ImageListing layout = lay_out_images(paths, split, archive.string(), layout_options);
   Index index{.table = ImageTable(layout, paths), .extents = {}};
   index.extents.reserve(layout.records.size());
   for (const ImageListing::Record& record : layout.records) index.extents.push_back(members[record.path]);
   return index;
 }
 
-TarImages::TarImages(const std::filesystem::path& archive, Split split)
-    : TarImages(archive, index(archive, split)) {}
+TarImages::TarImages(const std::filesystem::path& archive, Split split, const LayoutOptions& layout)
+    : TarImages(archive, index(archive, split, layout)) {}
 
 TarImages::TarImages(const std::filesystem::path& archive, Index index)
     : file_(File::open(archive)), table_(std::move(index.table)), extents_(std::move(index.extents)) {

@@ -13,10 +13,14 @@ namespace headrace {
 
 class TarImages final : public Source {
  public:
-  TarImages(const std::filesystem::path& archive, Split split);
+  TarImages(const std::filesystem::path& archive, Split split, const LayoutOptions& layout = {});
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  std::optional<std::int64_t> label(std::uint64_t index) const noexcept override {
+    return table_.label_value(index);
+  }
+  std::uint64_t offset(std::uint64_t index) const noexcept override { return extents_[index].offset; }
   std::string describe(std::uint64_t index) const override;
 
  private:
@@ -28,7 +32,7 @@ class TarImages final : public Source {
     ImageTable table;
     std::vector<Extent> extents;
   };
-  static Index index(const std::filesystem::path& archive, Split split);
+  static Index index(const std::filesystem::path& archive, Split split, const LayoutOptions& layout);
   TarImages(const std::filesystem::path& archive, Index index);
 
   File file_;

@@ -47,6 +47,7 @@ TfRecords::TfRecords(std::string name, std::vector<std::filesystem::path> files,
   info_.name = std::move(name);
   info_.fields = labelled_image_fields();
   info_.classes = options_.classes;
+  info_.label_count = options_.label_count;
   for (std::size_t file = 0; file < files_.size(); ++file) {
     index_file(file);
     info_.file_ends.push_back(extents_.size());

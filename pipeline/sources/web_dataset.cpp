@@ -19,18 +19,29 @@ WebDataset::WebDataset(std::string name, std::vector<std::filesystem::path> arch
     info_.file_ends.push_back(images_.size());
   }
   info_.name = std::move(name);
+  if (faults_.size() == images_.size()) fail_without_samples();
   info_.records = images_.size();
   info_.fields = labelled_image_fields();
   info_.classes = options.classes;
+  info_.label_count = options.label_count;
   Fingerprint fingerprint("web dataset 1");
   table_.add_to(fingerprint);
   for (const std::string& one : info_.classes) fingerprint.add(one);
+  for (const auto& [record, fault] : faults_) fingerprint.add(record).add(fault);
   for (const Image& image : images_) {
     fingerprint.add(image.size);
     if (image.bytes != nullptr) fingerprint.add(std::span(image.bytes, static_cast<std::size_t>(image.size)));
   }
   info_.fingerprint = fingerprint.value();
   info_.revision = files_.revision();
+}
+
+void WebDataset::fail_without_samples() const {
+  const auto& [record, fault] = *faults_.begin();
+  throw DataError(ErrorCode::kDataCorrupt,
+                  fmt::format("none of its {} samples can be used; the first: {}", images_.size(), fault),
+                  {.source = files_.path(file_of(record)).string(), .offset = images_[record].offset},
+                  "each image needs key.cls, or a \"label\" in key.json");
 }
 
 void WebDataset::add_archive(std::size_t file, std::uint64_t memory_limit) {
@@ -51,6 +62,7 @@ void WebDataset::add_archive(std::size_t file, std::uint64_t memory_limit) {
   };
   const std::unique_ptr<ByteInput> input = open_input(files_.path(file));
   for (const WebSample& sample : read_web_samples(*input, keep)) {
+    if (!sample.fault.empty()) faults_[images_.size()] = sample.fault;
     table_.add(sample.image, sample.label);
     images_.push_back({.offset = sample.offset, .size = sample.size, .bytes = sample.bytes.data()});
   }
@@ -66,6 +78,11 @@ std::size_t WebDataset::file_of(std::uint64_t index) const noexcept {
 RecordView WebDataset::read(std::uint64_t index, std::vector<std::byte>& scratch) const {
   if (index >= info_.records) throw no_such_record(info_, index);
   const Image& image = images_[index];
+  if (const auto fault = faults_.find(index); fault != faults_.end()) {
+    throw DataError(ErrorCode::kDataCorrupt, fault->second,
+                    {.source = info_.name, .record = index, .offset = image.offset},
+                    "each image needs key.cls, or a \"label\" in key.json");
+  }
   const auto size = static_cast<std::size_t>(image.size);
   if (image.bytes != nullptr) return {.fields = {std::span(image.bytes, size), table_.label(index)}};
   if (scratch.size() < size) scratch.resize(size);
@@ -76,6 +93,10 @@ RecordView WebDataset::read(std::uint64_t index, std::vector<std::byte>& scratch
                     {.source = info_.name, .record = index, .offset = image.offset}, error.message());
   }
   return {.fields = {std::span<const std::byte>(scratch).first(size), table_.label(index)}};
+}
+
+std::optional<std::int64_t> WebDataset::label(std::uint64_t index) const noexcept {
+  return faults_.contains(index) ? std::nullopt : std::optional(table_.label_value(index));
 }
 
 std::string WebDataset::describe(std::uint64_t index) const {

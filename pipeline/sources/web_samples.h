@@ -14,19 +14,20 @@
 namespace headrace {
 
 struct WebSample {
-  std::string image;  // the member's path
+  std::string image;  // the member's path; the key where there is no image
   std::int64_t label = 0;
-  std::uint64_t offset = 0;  // of the image, within the unpacked archive
+  std::uint64_t offset = 0;  // of the image, or of the sample's first member, within the unpacked archive
   std::uint64_t size = 0;
   std::span<const std::byte> bytes;  // where the caller keeps them
+  std::string fault = {};            // why it cannot be used; empty where it can
 };
 
 // What keeps an image's bytes, called when its member is reached; it may read them or leave them.
 using KeepImage = std::function<std::span<const std::byte>(TarReader& reader, const TarMember& member)>;
 
-// In the order in which the first member of each appears. Members of other kinds are passed over. DataError naming
-// the archive, the member and its offset where one of a sample's two halves is missing, comes twice or makes no
-// sense.
+// In the order in which the first member of each appears. Members of other kinds are passed over. A sample with
+// a half that is missing, comes twice or makes no sense is there with its fault. DataError where there is no
+// sample at all.
 std::vector<WebSample> read_web_samples(ByteInput& archive, const KeepImage& keep);
 
 // Whether the archive's first files are named like that: an image with a .cls or .json of the same key.
