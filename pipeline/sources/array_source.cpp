@@ -37,8 +37,8 @@ std::span<const std::byte> slice(const FieldColumn& column, std::uint64_t index)
 }  // namespace
 
 ArraySource::ArraySource(std::string name, std::uint64_t records, std::vector<Array> arrays,
-                         std::vector<std::string> classes, std::uint64_t label_count)
-    : arrays_(std::move(arrays)) {
+                         std::vector<std::string> classes, std::uint64_t label_count, std::uint64_t begins_at)
+    : arrays_(std::move(arrays)), begins_at_(begins_at) {
   if (arrays_.empty() || arrays_.size() > kMaxFields) {
     throw ConfigError(name + ": has " + std::to_string(arrays_.size()) + " fields",
                       "a source has 1 to " + std::to_string(kMaxFields));
@@ -81,6 +81,11 @@ std::optional<std::int64_t> ArraySource::label(std::uint64_t index) const noexce
   std::memcpy(&value, slice(columns_[static_cast<std::size_t>(found - info_.fields.begin())], index).data(),
               sizeof value);
   return value;
+}
+
+std::uint64_t ArraySource::offset(std::uint64_t index) const noexcept {
+  if (begins_at_ == DataLocation::kUnknown) return DataLocation::kUnknown;
+  return begins_at_ + index * columns_.front().record_bytes;
 }
 
 std::string ArraySource::describe(std::uint64_t index) const {

@@ -98,6 +98,7 @@ SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::
                         std::to_string(pixels.extents[0]) + " images in " + images.filename().string(),
                     {.source = labels.string()});
   }
+  const std::uint64_t begins_at = 4 + 4 * pixels.extents.size();  // of the images, behind the header
   const std::int64_t channels = pixels.extents.size() == 4 ? pixels.extents[3] : 1;
   const Shape shape = {pixels.extents[1], pixels.extents[2], channels};
   std::vector<Array> arrays;
@@ -105,7 +106,7 @@ SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::
       {.field = {.name = "image", .dtype = DType::kU8, .shape = shape}, .bytes = std::move(pixels.elements)});
   arrays.push_back(label_array(classes.elements));
   return std::make_shared<ArraySource>(images.string(), static_cast<std::uint64_t>(classes.extents[0]),
-                                       std::move(arrays), std::vector<std::string>(), label_count);
+                                       std::move(arrays), std::vector<std::string>(), label_count, begins_at);
 }
 
 SourcePtr idx_folder(const std::filesystem::path& folder, Split split, std::uint64_t label_count) {
