@@ -62,8 +62,8 @@ class Collection {
     if (is_known(wanted)) return;
     const SplitImages& split = splits_.of(wanted);
     if (rule_.kind() == ClassRule::Kind::kRecognised) {
-      throw ConfigError(source_ + ": the " + count_of(split.images.size(), "image") + " in " + split.folder +
-                            " do not lie in class folders as those in " + splits_.of(splits_.base()).folder +
+      throw ConfigError(source_ + ": the images in " + split.folder + " (" + with_commas(split.images.size()) +
+                            ") do not lie in class folders as those in " + splits_.of(splits_.base()).folder +
                             " do: their classes are not known" + splits_.found(),
                         "sort them into a folder a class, or list them in a .csv with the columns path and label");
     }

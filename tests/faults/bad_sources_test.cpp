@@ -176,7 +176,7 @@ TEST_F(BadSources, ABadImageOfATarHasItsOffset) {
                                                       reinterpret_cast<const char*>(text.data() + text.size()));
     EXPECT_EQ(line.at("name"), "b/2.jpg");
     EXPECT_EQ(line.at("offset"), offset);
-    EXPECT_EQ(line.at("operation"), "decode");
+    EXPECT_THAT(line.at("operation").get<std::string>(), HasSubstr("decode"));
   }
 }
 

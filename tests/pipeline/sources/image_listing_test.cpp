@@ -78,7 +78,7 @@ TEST(ImageListingTest, TakesImagenetAsKaggleGivesIt) {
   EXPECT_EQ(left_out(paths), "2 files left out: 1 in ILSVRC/Data/CLS-LOC/test/, 1 in ILSVRC/Data/CLS-LOC/val/");
   EXPECT_EQ(
       error_of(paths, Split::kTest),
-      "here: the 1 image in ILSVRC/Data/CLS-LOC/test/ do not lie in class folders as those in "
+      "here: the images in ILSVRC/Data/CLS-LOC/test/ (1) do not lie in class folders as those in "
       "ILSVRC/Data/CLS-LOC/train/ do: their classes are not known; found ILSVRC/Data/CLS-LOC/{test/ 1 image, "
       "train/{n01440764/ 1 image, n01443537/ 1 image}, val/ 1 image} | sort them into a folder a class, or list "
       "them in a .csv with the columns path and label");
