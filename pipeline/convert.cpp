@@ -40,9 +40,9 @@ void check(const ConvertOptions& options, const std::filesystem::path& to) {
 
 // A format without the split says so by ConfigError. A missing file is something else: half a copy of a data set
 // must not be taken for the whole of it.
-SourcePtr open_part(const std::filesystem::path& data, Split split) {
+SourcePtr open_part(const std::filesystem::path& data, Split split, const SourceOptions& options) {
   try {
-    return open_source(data, split);
+    return open_source(data, split, options);
   } catch (const ConfigError&) {
     return nullptr;
   } catch (const DataError& error) {
@@ -55,16 +55,17 @@ SourcePtr open_part(const std::filesystem::path& data, Split split) {
 
 std::vector<Part> open_parts(const std::filesystem::path& data, const ConvertOptions& options,
                              ConvertResult& result) {
-  if (options.split) return {{.split = *options.split, .source = open_source(data, *options.split)}};
+  if (options.split)
+    return {{.split = *options.split, .source = open_source(data, *options.split, options.source)}};
   std::vector<Part> parts;
   for (const Split split : {Split::kTrain, Split::kTest}) {
-    if (SourcePtr source = open_part(data, split)) {
+    if (SourcePtr source = open_part(data, split, options.source)) {
       parts.push_back({.split = split, .source = std::move(source)});
     } else {
       result.absent = split;
     }
   }
-  if (parts.empty()) open_source(data, Split::kTrain);  // says why
+  if (parts.empty()) open_source(data, Split::kTrain, options.source);  // says why
   return parts;
 }
 
@@ -193,6 +194,7 @@ ConvertResult convert_dataset(const std::filesystem::path& data, const std::file
   check(options, to);
   ConvertResult result;
   const std::vector<Part> parts = open_parts(data, options, result);
+  result.left_out = parts.front().source->info().left_out;
   RecordFileHeader header = header_of(parts, options);
   const std::uint64_t records = header.records();
   RecordFileWriter writer(to, std::move(header));

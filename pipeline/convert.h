@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "headrace/pipeline/sources.h"
 
@@ -19,14 +20,16 @@ struct ConvertOptions {
   int threads = 0;  // that decode and encode; 0: one a processor. The file is the same with any number
   // Only this split; without it both, or the only one of a format that has no other.
   std::optional<Split> split = {};
+  SourceOptions source = {};  // of the data
   // Told after each record, from the calling thread: how many are done, of how many.
   std::function<void(std::uint64_t done, std::uint64_t records)> progress = {};
 };
 
 struct ConvertResult {
-  std::uint64_t records = 0;         // of all splits
-  std::uint64_t bytes = 0;           // of the file
-  std::optional<Split> absent = {};  // a split that the origin does not have
+  std::uint64_t records = 0;           // of all splits
+  std::uint64_t bytes = 0;             // of the file
+  std::optional<Split> absent = {};    // a split that the origin does not have
+  std::vector<LeftOut> left_out = {};  // what lies there beside the records
 };
 
 // Writes whatever open_source() knows at `data` to the file `to`, which appears whole or not at all and replaces

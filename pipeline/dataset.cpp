@@ -189,6 +189,8 @@ std::uint64_t Dataset::steps_per_epoch() const {
 
 Fields Dataset::fields() const { return make_stream_plan(plan_).fields; }
 
+std::vector<LeftOut> Dataset::left_out() const { return source_of(plan_)->info().left_out; }
+
 std::vector<std::string> Dataset::classes() const { return make_stream_plan(plan_).source->info().classes; }
 
 std::uint64_t Dataset::fingerprint() const { return make_stream_plan(plan_).fingerprint(); }

@@ -125,6 +125,8 @@ class Dataset {
   Fields fields() const;
   // Class names where the source has them.
   std::vector<std::string> classes() const;
+  // What lies there beside the records of its source.
+  std::vector<LeftOut> left_out() const;
   // Identity of the stream: source, operations with versions and parameters, decoder. Not of thread counts, nor of
   // which records a filter could not judge: a LoaderState is of them, too.
   std::uint64_t fingerprint() const;

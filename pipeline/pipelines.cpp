@@ -24,7 +24,7 @@ const std::vector<float> kImagenetStd{0.229F, 0.224F, 0.225F};
 Dataset open(const PipelineOptions& options, Split split) {
   if (options.data.empty())
     throw ConfigError("the pipeline needs data", "name a folder or an archive with --data");
-  const Dataset all = Dataset::from(open_source(options.data, options.split.value_or(split)));
+  const Dataset all = Dataset::from(open_source(options.data, options.split.value_or(split), options.source));
   return options.records ? all.take(*options.records) : all;
 }
 

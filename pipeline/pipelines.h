@@ -15,6 +15,7 @@ namespace headrace {
 
 struct PipelineOptions {
   std::filesystem::path data = {};  // not used by "trivial"
+  SourceOptions source = {};
   std::optional<Split> split = {};  // none: the pipeline's own, train or test
   std::int64_t global_batch = 512;
   std::uint64_t seed = 0;  // of the shuffle

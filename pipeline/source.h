@@ -3,13 +3,24 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/record.h"
 
 namespace headrace {
+
+// Files that lie there and are no records.
+struct LeftOut {
+  std::string what;  // ".gif", "images in val/"
+  std::uint64_t files = 0;
+  bool operator==(const LeftOut&) const = default;
+};
+// "12 files left out: 10 .gif, 2 .webp; Headrace reads JPEG and PNG"; empty where none are.
+std::string describe(const std::vector<LeftOut>& left_out);
 
 struct SourceInfo {
   std::string name;  // for people: a path, or what the caller called it
@@ -28,6 +39,7 @@ struct SourceInfo {
   std::uint64_t revision = 0;
   // True when all bytes are in memory: read() never blocks and never uses its scratch.
   bool resident = false;
+  std::vector<LeftOut> left_out = {};
 };
 
 // Immutable after construction and thread-safe.
@@ -46,6 +58,13 @@ class Source {
 
   // Where all records lie as equal slices in memory: one column a field. Else empty.
   virtual std::span<const FieldColumn> columns() const noexcept { return {}; }
+
+  // The field "label", where it is known without reading the record.
+  virtual std::optional<std::int64_t> label(std::uint64_t /*index*/) const noexcept { return std::nullopt; }
+
+  // Where the record begins in the file that describe() names or that holds it, of a compressed one unpacked; else
+  // DataLocation::kUnknown.
+  virtual std::uint64_t offset(std::uint64_t /*index*/) const noexcept { return DataLocation::kUnknown; }
 
   // For messages and the quarantine: the file or archive member of a record, "train/cat/0007.jpg".
   virtual std::string describe(std::uint64_t index) const = 0;

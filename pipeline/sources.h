@@ -24,43 +24,62 @@ enum class Split { kTrain, kTest };
 Split parse_split(const std::string& name);
 
 // A folder with MNIST's four files (train-images-idx3-ubyte ...), plain or .gz, resident. Elements may be of any
-// of IDX's types: signed bytes and shorts become i32, doubles f32 (rounded to nearest). Fields: image u8 (28, 28,
-// 1), label i64.
-SourcePtr idx_folder(const std::filesystem::path& folder, Split split);
+// of IDX's types: signed bytes and shorts become i32, doubles f32 (rounded to nearest). `label_count` as in
+// SourceInfo; 0: the format does not say how many classes there are. Fields: image u8 (28, 28, 1), label i64.
+SourcePtr idx_folder(const std::filesystem::path& folder, Split split, std::uint64_t label_count = 0);
 // One pair of IDX files: images of one to six axes, the first counting the records (a record of two has one
 // channel added), and labels, integers of one axis.
-SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::path& labels);
+SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::path& labels,
+                    std::uint64_t label_count = 0);
 
 // A folder with CIFAR-10's data_batch_1..5.bin and test_batch.bin (or CIFAR-100's train.bin, test.bin: fine
 // labels), resident. Fields: image u8 (32, 32, 3), label i64.
 SourcePtr cifar_binary(const std::filesystem::path& folder, Split split);
 
-// A folder `class/name.jpg|.jpeg|.png`, or `train/class/...` and `test/class/...` beside each other.
-// A val/ stands for test/ where there is none. Labels are the class folders of both splits in bytewise order;
-// records are in bytewise order of their path.
-// Fields: image (encoded), label i64.
-SourcePtr image_folder(const std::filesystem::path& folder, Split split);
+// How the folders of a collection of images are meant, where they do not say it themselves.
+struct LayoutOptions {
+  // Which folder of its path names an image's class. Empty: recognised. "2": the second from the top; "parent":
+  // the one it lies in; "none": there are no classes, every label is 0. Or a pattern as "photos/*/{class}" or
+  // "{class}/{split}", where * is any one folder: images below no such folder are left out.
+  std::string classes_at = {};
+  // The folder with the images of a split, by its name or, where several are called so, by the end of its path.
+  // Empty: recognised by their names.
+  std::string train_folder = {};
+  std::string test_folder = {};
 
-// The same layout inside a .tar, .tar.zst, .tar.gz, .tgz or .zip. A plain .tar or a .zip is indexed once and read
-// by position, of a .zip with each image's CRC-32 checked; a compressed tar is unpacked into memory when opened,
-// up to `memory_limit` bytes, which also bounds the window of a zstd file (beyond 128 MiB). Archives that were
-// joined (cat a.tar b.tar) are read to the end of the last. Where the archive has no class folders, a prefix
-// `<wnid>_name.JPEG` gives the class. Where it has no train/ and test/, it is all train.
+  bool empty() const noexcept { return classes_at.empty() && train_folder.empty() && test_folder.empty(); }
+};
+
+// Images (.jpg, .jpeg, .png) in a folder for each class, `cat/1.jpg`, below any number of folders around them, and
+// perhaps with a folder for each split above the classes: train/ or training/, test/ or testing/, val/, valid/ or
+// validation/. Where the images lie side by side, a prefix `<wnid>_name.JPEG` gives the class. val/ is the test
+// split where there is no test/ with classes; without split folders all images are the train split. Labels are the
+// classes of all splits in bytewise order; records are in bytewise order of their path. ConfigError showing the
+// tree as it was found and what to say where it can be read in more than one way: images at several depths,
+// classes at more than one level, one class alone. Fields: image (encoded), label i64.
+SourcePtr image_folder(const std::filesystem::path& folder, Split split, const LayoutOptions& layout = {});
+
+// The same inside a .tar, .tar.zst, .tar.gz, .tgz or .zip. A plain .tar or a .zip is indexed once and read by
+// position, of a .zip with each image's CRC-32 checked; a compressed tar is unpacked into memory when opened, up to
+// `memory_limit` bytes, which also bounds the window of a zstd file (beyond 128 MiB). Archives that were joined
+// (cat a.tar b.tar) are read to the end of the last.
 struct ArchiveOptions {
   Split split = Split::kTrain;
   std::uint64_t memory_limit = std::uint64_t{4} << 30;
+  LayoutOptions layout = {};
 };
 SourcePtr image_archive(const std::filesystem::path& archive, ArchiveOptions options = {});
 
 // Archives (.tar, .tar.zst, .tar.gz, .zip) in WebDataset's naming: `key.jpg|jpeg|png` and, for its label,
 // `key.cls` (a decimal number) or `key.json` (the integer "label"). Records are in the order of the archives, then
 // of their members. A plain .tar or a .zip is read by position; a compressed tar is unpacked into memory when
-// opened. Fields: image (encoded), label i64.
+// opened. A sample without its image or its label is a bad record. Fields: image (encoded), label i64.
 struct WebDatasetOptions {
   // Of a folder: its archives train-*.tar or test-*.tar; all are train otherwise. As for TFRecords, names may
   // count the shards (train-00000-of-00004.tar), and then none may be missing.
   Split split = Split::kTrain;
   std::vector<std::string> classes = {};  // their names, which the format does not have
+  std::uint64_t label_count = 0;          // as in SourceInfo
   std::uint64_t memory_limit = std::uint64_t{4} << 30;
 };
 // One archive, or a folder of them.
@@ -68,12 +87,14 @@ SourcePtr web_dataset(const std::filesystem::path& path, WebDatasetOptions optio
 SourcePtr web_dataset(std::vector<std::filesystem::path> archives, WebDatasetOptions options = {});
 
 // A table of image files: the first line names the columns, among them path and label. Paths are relative to the
-// table's folder; fields may be quoted. Labels are integers throughout, or class names, which are then numbered in
-// bytewise order. Every file is opened once, when the table is.
-// Fields: image (encoded), label i64.
+// table's folder; fields may be quoted. Labels are integers, however they are written (1, 01, 1.0, 1e0); or other
+// numbers, which are classes in numeric order; or class names, numbered in bytewise order. Numbers among names are
+// refused, naming the line, unless every label is in quotes: then all are names. Every file is opened once, when
+// the table is; one that is not there is a bad record. Fields: image (encoded), label i64.
 struct CsvOptions {
   std::string path_column = "path";
   std::string label_column = "label";
+  std::uint64_t label_count = 0;  // as in SourceInfo
 };
 SourcePtr csv_manifest(const std::filesystem::path& csv, CsvOptions options = {});
 
@@ -88,6 +109,7 @@ struct TfRecordOptions {
   std::vector<std::string> image_keys = {"image/encoded", "image"};  // the first that an example has
   std::vector<std::string> label_keys = {"image/class/label", "label"};
   std::vector<std::string> classes = {};                // their names, which the format does not have
+  std::uint64_t label_count = 0;                        // as in SourceInfo
   std::uint64_t memory_limit = std::uint64_t{4} << 30;  // of what compressed files unpack to
 };
 // One file, or a folder of *.tfrecord, *.tfrecord.gz, *.tfrecord-00000-of-00004 or train-00000-of-00004. DataError
@@ -139,9 +161,21 @@ SourcePtr record_file(const std::filesystem::path& path, Split split);
 
 // The formats that open_source() reads, as one sentence: errors about what is not recognised end with it.
 std::string accepted_formats();
+// What the user knows of the data and the data does not say.
+struct SourceOptions {
+  LayoutOptions layout = {};      // ConfigError where there are no images in folders
+  std::uint64_t label_count = 0;  // of formats that do not say how many classes there are; as in SourceInfo
+};
 
 // Opens whatever lies at `path`, recognised by content: any of the above. ConfigError or DataError saying what
 // was found there and what is understood.
-SourcePtr open_source(const std::filesystem::path& path, Split split);
+SourcePtr open_source(const std::filesystem::path& path, Split split, const SourceOptions& options = {});
+
+struct OpenedSource {
+  std::string format;  // what it was recognised as: "images in folders", "IDX files"
+  SourcePtr source;
+};
+// The same, saying what it is.
+OpenedSource recognise_source(const std::filesystem::path& path, Split split, const SourceOptions& options = {});
 
 }  // namespace headrace

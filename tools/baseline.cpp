@@ -160,7 +160,7 @@ std::string baseline_name(const std::string& pipeline) {
 
 double baseline_rate(const std::string& pipeline, const PipelineOptions& options, int threads, double seconds) {
   if (pipeline == "skewed") return unordered_rate(pipeline, options, threads, seconds);
-  const SourcePtr source = open_source(options.data, options.split.value_or(Split::kTrain));
+  const SourcePtr source = open_source(options.data, options.split.value_or(Split::kTrain), options.source);
   if (pipeline.starts_with("jpeg-")) return jpeg_decode_rate(*source, threads, seconds);
   if (pipeline == "cifar-train") return fused_cifar_rate(*source, threads, seconds, 512);
   throw ConfigError("pipeline " + pipeline + " has no baseline", "jpeg-*, cifar-train and skewed have one");

@@ -5,11 +5,12 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/dataset.h"
+#include "headrace/tools/data_options.h"
 
 namespace headrace::tools {
 
 void CommonOptions::add_to(CLI::App& command) {
-  command.add_option("--data", data, "a folder, archive or file; what it holds is recognised by content");
+  add_data_options(command, data, layout);
   command.add_option("--devices", devices, "auto, cpu:N, cuda:0,1 or cuda:0xN: one replica each")
       ->capture_default_str();
   command.add_option("--global-batch", global_batch, "examples in a batch over all replicas")

@@ -11,6 +11,7 @@
 #include "headrace/pipeline/convert_at.h"
 #include "headrace/pipeline/error_policy.h"
 #include "headrace/pipeline/residency.h"
+#include "headrace/pipeline/sources.h"
 
 namespace CLI {
 class App;
@@ -20,6 +21,7 @@ namespace headrace::tools {
 
 struct CommonOptions {
   std::filesystem::path data = {};
+  LayoutOptions layout = {};
   std::string devices = "auto";
   std::int64_t global_batch = 0;  // 0: as the recipe or pipeline says
   std::uint64_t epochs = 0;       // 0: as the recipe says, 1 for a pipeline

@@ -11,6 +11,7 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/convert.h"
 #include "headrace/tools/commands.h"
+#include "headrace/tools/data_options.h"
 #include "headrace/tools/json_lines.h"
 
 namespace headrace::tools {
@@ -48,6 +49,7 @@ void convert(ConvertCommandOptions options) {
   const Stopwatch watch;
   const ConvertResult result = convert_dataset(options.data, options.to, options.convert);
   const double seconds = watch.seconds();
+  report_left_out(result.left_out);
   if (result.absent) {
     std::fprintf(json.people(), "there is no %s split here: the file holds the other one alone\n",
                  *result.absent == Split::kTrain ? "train" : "test");
@@ -63,8 +65,7 @@ void add_convert_command(CLI::App& program) {
   auto* command =
       program.add_subcommand("convert", "pack a data set into one file, read by position and checksummed");
   auto options = std::make_shared<ConvertCommandOptions>();
-  command->add_option("--data", options->data, "a folder, archive or file; what it holds is recognised by content")
-      ->required();
+  add_data_options(*command, options->data, options->convert.source.layout)->required();
   command->add_option("--to", options->to, "the file to write; it appears whole or not at all")->required();
   command->add_option("--split", options->split, "train or test alone; without it both");
   command

@@ -1,10 +1,12 @@
-// `headrace doctor`: what this machine has, what is missing and how to get it.
+// `headrace doctor`: what this machine has, what is missing and how to get it; or what a data set is.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
 #include "headrace/devices/registry.h"
 #include "headrace/tools/commands.h"
+#include "headrace/tools/data_doctor.h"
+#include "headrace/tools/data_options.h"
 #include "headrace/tools/json_lines.h"
 
 namespace headrace::tools {
@@ -18,8 +20,7 @@ void print(const Finding& finding, JsonLines& json) {
       {{"name", finding.name}, {"found", finding.found}, {"version", finding.version}, {"hint", finding.hint}});
 }
 
-void diagnose(const std::string& target) {
-  JsonLines json(target);
+void diagnose(JsonLines& json) {
   for (const Backend* backend : backends()) {
     for (const Finding& finding : backend->diagnose()) print(finding, json);
     for (const DeviceInfo& device : backend->list()) {
@@ -35,10 +36,26 @@ void diagnose(const std::string& target) {
 }  // namespace
 
 void add_doctor_command(CLI::App& program) {
-  auto* command = program.add_subcommand("doctor", "show devices, libraries, and what is missing");
-  auto json = std::make_shared<std::string>();
-  command->add_option("--json", *json, "results as JSON lines into this file, - for standard output");
-  command->callback([json] { diagnose(*json); });
+  auto* command = program.add_subcommand(
+      "doctor", "show devices, libraries, and what is missing; with --data what was recognised there");
+  struct Options {
+    DataDoctorOptions data;
+    std::string json;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::Option* data = add_data_options(*command, options->data.data, options->data.layout);
+  for (const char* name : {"--classes-at", "--train-folder", "--test-folder"})
+    command->get_option(name)->needs(data);
+  command
+      ->add_option("--examine", options->data.examine,
+                   "so many records of each split, evenly spread, are read and decoded; 0: all")
+      ->capture_default_str()
+      ->needs(data);
+  command->add_option("--json", options->json, "results as JSON lines into this file, - for standard output");
+  command->callback([options] {
+    JsonLines json(options->json);
+    options->data.data.empty() ? diagnose(json) : diagnose_data(options->data, json);
+  });
 }
 
 }  // namespace headrace::tools

@@ -5,6 +5,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/pipelines.h"
+#include "headrace/tools/data_options.h"
 
 namespace headrace::tools {
 
@@ -19,14 +20,21 @@ void PipelineCommandOptions::add_to(CLI::App& command) {
 }
 
 PipelineOptions PipelineCommandOptions::pipeline_options() const {
-  PipelineOptions options{
-      .data = common.data, .seed = common.seed, .prefetch = common.prefetch, .cache = common.open_cache()};
+  PipelineOptions options{.data = common.data,
+                          .source = {.layout = common.layout},
+                          .seed = common.seed,
+                          .prefetch = common.prefetch,
+                          .cache = common.open_cache()};
   if (!split.empty()) options.split = parse_split(split);
   if (common.global_batch > 0) options.global_batch = common.global_batch;
   return options;
 }
 
-Dataset PipelineCommandOptions::open() const { return make_pipeline(pipeline, pipeline_options()); }
+Dataset PipelineCommandOptions::open() const {
+  Dataset dataset = make_pipeline(pipeline, pipeline_options());
+  report_left_out(dataset.left_out());
+  return dataset;
+}
 
 DeviceGroup PipelineCommandOptions::devices() const {
   if (replicas > 0 && common.devices != "auto") {

@@ -1,12 +1,17 @@
 #include "headrace/tools/recipe_data.h"
 
 #include "headrace/devices/base/error.h"
+#include "headrace/tools/data_options.h"
 
 namespace headrace::tools {
 
 Halves open_halves(const CommonOptions& options) {
   if (options.data.empty()) throw ConfigError("no --data given", "name a folder or archive of images");
-  return {open_source(options.data, Split::kTrain), open_source(options.data, Split::kTest)};
+  const SourceOptions source{.layout = options.layout, .label_count = kClasses};
+  Halves halves{.train = open_source(options.data, Split::kTrain, source),
+                .test = open_source(options.data, Split::kTest, source)};
+  report_left_out(halves.train->info().left_out);
+  return halves;
 }
 
 std::int64_t batch_size(const CommonOptions& options, std::int64_t usual) {

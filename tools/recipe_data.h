@@ -11,6 +11,7 @@
 namespace headrace::tools {
 
 constexpr std::int64_t kEvaluationBatch = 500;
+constexpr std::uint64_t kClasses = 10;  // of every recipe's data
 
 // Of CIFAR-10's training images, by channel, of values in 0..1.
 inline const std::vector<float> kCifarMean{0.4914F, 0.4822F, 0.4465F};

@@ -141,13 +141,26 @@ std::uint64_t time_of_change(const struct stat& status) {
          static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
 }
 
-DirectoryEntry describe_entry(int folder, const std::filesystem::path& path, const char* name) {
+FileIdentity identity_of(const struct stat& status) {
+  return {.device = static_cast<std::uint64_t>(status.st_dev), .inode = static_cast<std::uint64_t>(status.st_ino)};
+}
+
+// Not every file system says in the folder itself what its entries are.
+bool is_link(int folder, const dirent& entry) {
+  if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_LNK;
   struct stat status {};
-  DirectoryEntry entry{.path = path / name};
+  return ::fstatat(folder, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
+}
+
+DirectoryEntry describe_entry(int folder, const std::filesystem::path& path, const dirent& found) {
+  const char* name = found.d_name;
+  struct stat status {};
+  DirectoryEntry entry{.path = path / name, .is_link = is_link(folder, found)};
   if (::fstatat(folder, name, &status, 0) == 0) {
     entry.is_directory = S_ISDIR(status.st_mode);
     entry.size = entry.is_directory ? 0 : static_cast<std::uint64_t>(status.st_size);
     entry.modified_ns = time_of_change(status);
+    entry.identity = identity_of(status);
   } else if (errno != ENOENT && errno != ELOOP) {
     fail(entry.path, "cannot look at the file", errno);
   }
@@ -333,6 +346,12 @@ PathKind path_kind(const std::filesystem::path& path) {
   return S_ISDIR(status.st_mode) ? PathKind::kDirectory : PathKind::kOther;
 }
 
+FileIdentity identity_of(const std::filesystem::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) fail(path, "cannot look at the file", errno);
+  return identity_of(status);
+}
+
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path) {
   struct Close {
     void operator()(DIR* folder) const noexcept { ::closedir(folder); }
@@ -345,7 +364,7 @@ std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path) {
     const dirent* entry = ::readdir(folder.get());
     if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") entries.push_back(describe_entry(::dirfd(folder.get()), path, entry->d_name));
+    if (name != "." && name != "..") entries.push_back(describe_entry(::dirfd(folder.get()), path, *entry));
   }
   if (errno != 0) fail(path, "cannot list the folder", errno);
   std::ranges::sort(entries, {},

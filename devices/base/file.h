@@ -1,6 +1,7 @@
 // The only door to the operating system's files. Everything above reads and writes through here.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -69,13 +70,24 @@ bool is_being_written(const std::filesystem::path& path);
 enum class PathKind { kMissing, kFile, kDirectory, kOther };
 PathKind path_kind(const std::filesystem::path& path);
 
+// What tells two files or folders apart, whatever their paths.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  auto operator<=>(const FileIdentity&) const = default;
+};
+// Of what lies at the path, links followed. Throws DataError where nothing does.
+FileIdentity identity_of(const std::filesystem::path& path);
+
 // The names in a folder without "." and "..", sorted bytewise; links are followed, a dangling one is an entry of
 // size 0. Throws DataError when the folder cannot be read.
 struct DirectoryEntry {
   std::filesystem::path path;
   bool is_directory = false;
+  bool is_link = false;  // a symbolic link; all else is of what it leads to
   std::uint64_t size = 0;
   std::uint64_t modified_ns = 0;
+  FileIdentity identity = {};
 };
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
 

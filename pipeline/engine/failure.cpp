@@ -60,6 +60,7 @@ Failure Failure::of_record(const Source& source, std::uint64_t record, std::int6
     failure.what.operation = step->step();
     failure.what.cause = step->cause();
   }
+  if (failure.what.offset == DataLocation::kUnknown) failure.what.offset = source.offset(record);
   try {
     failure.what.name = source.describe(record);
   } catch (const std::exception&) {

@@ -19,6 +19,8 @@ class JudgedSource final : public Source {
     unjudged_.check(index);
     return source_->read(index, scratch);
   }
+  std::optional<std::int64_t> label(std::uint64_t index) const noexcept override { return source_->label(index); }
+  std::uint64_t offset(std::uint64_t index) const noexcept override { return source_->offset(index); }
   std::string describe(std::uint64_t index) const override { return source_->describe(index); }
 
  private:

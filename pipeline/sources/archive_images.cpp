@@ -8,7 +8,8 @@
 
 namespace headrace {
 
-ArchiveImages::Index ArchiveImages::index(const std::filesystem::path& archive, ArchiveFiles& files, Split split) {
+ArchiveImages::Index ArchiveImages::index(const std::filesystem::path& archive, ArchiveFiles& files,
+                                          const ArchiveOptions& options) {
   std::vector<std::string> paths;
   std::vector<StoredFile> members;
   while (std::optional<ArchiveFile> file = files.next()) {
@@ -16,15 +17,16 @@ ArchiveImages::Index ArchiveImages::index(const std::filesystem::path& archive, 
     members.push_back(file->place);
   }
   refuse_cifar_pickles(paths, archive.string());
-  const ImageListing layout = lay_out_images(paths, split, archive.string());
+  const ImageListing layout = lay_out_images(paths, options.split, archive.string(), options.layout);
   Index index{.table = ImageTable(layout, paths), .places = {}};
   index.places.reserve(layout.records.size());
   for (const ImageListing::Record& record : layout.records) index.places.push_back(members[record.path]);
   return index;
 }
 
-ArchiveImages::ArchiveImages(const std::filesystem::path& archive, ArchiveFiles& files, Split split)
-    : ArchiveImages(archive, index(archive, files, split)) {}
+ArchiveImages::ArchiveImages(const std::filesystem::path& archive, ArchiveFiles& files,
+                             const ArchiveOptions& options)
+    : ArchiveImages(archive, index(archive, files, options)) {}
 
 ArchiveImages::ArchiveImages(const std::filesystem::path& archive, Index index)
     : file_(File::open(archive)),

@@ -15,10 +15,14 @@ namespace headrace {
 class ArchiveImages final : public Source {
  public:
   // `files` has positions.
-  ArchiveImages(const std::filesystem::path& archive, ArchiveFiles& files, Split split);
+  ArchiveImages(const std::filesystem::path& archive, ArchiveFiles& files, const ArchiveOptions& options);
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  std::optional<std::int64_t> label(std::uint64_t index) const noexcept override {
+    return table_.label_value(index);
+  }
+  std::uint64_t offset(std::uint64_t index) const noexcept override { return places_[index].offset; }
   std::string describe(std::uint64_t index) const override;
 
  private:
@@ -26,7 +30,7 @@ class ArchiveImages final : public Source {
     ImageTable table;
     std::vector<StoredFile> places;
   };
-  static Index index(const std::filesystem::path& archive, ArchiveFiles& files, Split split);
+  static Index index(const std::filesystem::path& archive, ArchiveFiles& files, const ArchiveOptions& options);
   ArchiveImages(const std::filesystem::path& archive, Index index);
 
   File file_;

@@ -1,6 +1,7 @@
 #include "headrace/pipeline/sources/array_source.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
@@ -36,8 +37,8 @@ std::span<const std::byte> slice(const FieldColumn& column, std::uint64_t index)
 }  // namespace
 
 ArraySource::ArraySource(std::string name, std::uint64_t records, std::vector<Array> arrays,
-                         std::vector<std::string> classes, std::uint64_t label_count)
-    : arrays_(std::move(arrays)) {
+                         std::vector<std::string> classes, std::uint64_t label_count, std::uint64_t begins_at)
+    : arrays_(std::move(arrays)), begins_at_(begins_at) {
   if (arrays_.empty() || arrays_.size() > kMaxFields) {
     throw ConfigError(name + ": has " + std::to_string(arrays_.size()) + " fields",
                       "a source has 1 to " + std::to_string(kMaxFields));
@@ -70,6 +71,21 @@ RecordView ArraySource::read(std::uint64_t index, std::vector<std::byte>& /*scra
 std::span<const std::byte> ArraySource::peek(std::uint64_t index) const noexcept {
   if (index >= info_.records) return {};
   return slice(largest_, index);
+}
+
+std::optional<std::int64_t> ArraySource::label(std::uint64_t index) const noexcept {
+  const Field label{.name = "label", .dtype = DType::kI64, .shape = {}};
+  const auto found = std::ranges::find(info_.fields, label);
+  if (found == info_.fields.end() || index >= info_.records) return std::nullopt;
+  std::int64_t value = 0;
+  std::memcpy(&value, slice(columns_[static_cast<std::size_t>(found - info_.fields.begin())], index).data(),
+              sizeof value);
+  return value;
+}
+
+std::uint64_t ArraySource::offset(std::uint64_t index) const noexcept {
+  if (begins_at_ == DataLocation::kUnknown) return DataLocation::kUnknown;
+  return begins_at_ + index * columns_.front().record_bytes;
 }
 
 std::string ArraySource::describe(std::uint64_t index) const {

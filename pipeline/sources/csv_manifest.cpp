@@ -4,13 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/csv_labels.h"
 #include "headrace/pipeline/sources/csv_table.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 #include "headrace/pipeline/sources/sample_table.h"
@@ -19,19 +20,16 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kHeaderBytes = 4096;
-
-std::optional<std::int64_t> parse_integer(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+constexpr std::uint64_t kMissing = ~std::uint64_t{0};
 
 struct Entry {
-  std::string path, label;  // as written
-  std::uint64_t line;
+  std::string path;
+  std::uint64_t line, offset;
 };
-using Manifest = std::vector<Entry>;
+struct Manifest {
+  std::vector<Entry> entries;
+  std::vector<CsvLabel> labels;  // of each
+};
 
 std::size_t column(const CsvRow& header, const std::string& name, const std::string& source) {
   const auto found = std::ranges::find(header.cells, name);
@@ -59,63 +57,35 @@ Manifest read_manifest(const std::filesystem::path& csv, const CsvOptions& optio
               ? fmt::format("line {} has {} fields where the first line has {}", row.line, row.cells.size(),
                             columns)
               : fmt::format("line {} has an empty {}", row.line, row.cells[path].empty() ? "path" : "label"),
-          {.source = source, .record = manifest.size()}, "put text with commas in quotes");
+          {.source = source, .record = manifest.entries.size(), .offset = row.offset},
+          "put text with commas in quotes");
     }
-    manifest.push_back(
-        {.path = std::move(row.cells[path]), .label = std::move(row.cells[label]), .line = row.line});
+    manifest.entries.push_back({.path = std::move(row.cells[path]), .line = row.line, .offset = row.offset});
+    manifest.labels.push_back(
+        {.text = std::move(row.cells[label]), .line = row.line, .quoted = row.quoted[label]});
   }
-  if (manifest.empty()) throw DataError(ErrorCode::kDataCorrupt, "names no image", {.source = source});
+  if (manifest.entries.empty()) throw DataError(ErrorCode::kDataCorrupt, "names no image", {.source = source});
   return manifest;
 }
-
-// Labels that are all integers, or the names of classes.
-class Labels {
- public:
-  Labels(const Manifest& manifest, const std::string& source) {
-    names_ = !parse_integer(manifest.front().label).has_value();
-    for (const Entry& entry : manifest) {
-      if (names_) {
-        classes_.push_back(entry.label);
-      } else if (!parse_integer(entry.label)) {
-        throw DataError(
-            ErrorCode::kDataCorrupt,
-            fmt::format("line {}: the label '{}' is no integer, and those before it are", entry.line, entry.label),
-            {.source = source}, "use integers or class names throughout");
-      }
-    }
-    std::ranges::sort(classes_);
-    const auto repeated = std::ranges::unique(classes_);
-    classes_.erase(repeated.begin(), repeated.end());
-  }
-
-  std::int64_t value(const std::string& label) const {
-    if (!names_) return *parse_integer(label);
-    return std::ranges::lower_bound(classes_, label) - classes_.begin();
-  }
-  const std::vector<std::string>& classes() const noexcept { return classes_; }
-
- private:
-  bool names_ = false;
-  std::vector<std::string> classes_;
-};
 
 class CsvManifest final : public Source {
  public:
   CsvManifest(const std::filesystem::path& csv, const CsvOptions& options) : folder_(csv.parent_path()) {
     const Manifest manifest = read_manifest(csv, options);
     info_.name = csv.string();
-    const Labels labels(manifest, info_.name);
+    CsvLabels labels = number_labels(manifest.labels, info_.name);
     Fingerprint revision("");
-    for (const Entry& entry : manifest) {
-      table_.add(entry.path, labels.value(entry.label));
-      const File file = open_file(entry);
-      sizes_.push_back(file.size());
-      revision.add(file.modified_ns());
+    for (std::size_t i = 0; i < manifest.entries.size(); ++i) {
+      table_.add(manifest.entries[i].path, labels.values[i]);
+      offsets_.push_back(manifest.entries[i].offset);
+      look_at(manifest.entries[i], revision);
     }
+    if (missing_.size() == manifest.entries.size()) fail_without_files();
     info_.revision = revision.value();
     info_.records = table_.size();
     info_.fields = labelled_image_fields();
-    info_.classes = labels.classes();
+    info_.classes = std::move(labels.classes);
+    info_.label_count = options.label_count;
     Fingerprint fingerprint("csv manifest 1");
     table_.add_to(fingerprint);
     for (const std::string& name : info_.classes) fingerprint.add(name);
@@ -127,7 +97,11 @@ class CsvManifest final : public Source {
 
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override {
     if (index >= info_.records) throw no_such_record(info_, index);
-    const DataLocation at{.source = info_.name, .record = index};
+    const DataLocation at{.source = info_.name, .record = index, .offset = offsets_[index]};
+    if (const auto missing = missing_.find(index); missing != missing_.end()) {
+      throw DataError(ErrorCode::kDataCorrupt, missing->second, at,
+                      "paths are relative to the folder of the table");
+    }
     std::optional<File> file;
     try {
       file = File::open(folder_ / table_.name(index));
@@ -146,21 +120,42 @@ class CsvManifest final : public Source {
                     at, "files must not change while they are read");
   }
 
+  std::optional<std::int64_t> label(std::uint64_t index) const noexcept override {
+    return table_.label_value(index);
+  }
+  std::uint64_t offset(std::uint64_t index) const noexcept override { return offsets_[index]; }
   std::string describe(std::uint64_t index) const override { return std::string(table_.name(index)); }
 
  private:
-  File open_file(const Entry& entry) const {
+  // A file that is not there is a bad record, whenever it is read; one that the system refuses ends it here.
+  void look_at(const Entry& entry, Fingerprint& revision) {
     try {
-      return File::open(folder_ / entry.path);
+      const File file = File::open(folder_ / entry.path);
+      sizes_.push_back(file.size());
+      revision.add(file.modified_ns());
     } catch (const DataError& error) {
-      throw DataError(error.code(), fmt::format("line {}: '{}' cannot be opened", entry.line, entry.path),
-                      {.source = info_.name, .record = sizes_.size()}, error.message());
+      const std::string why = fmt::format("line {}: '{}' cannot be opened", entry.line, entry.path);
+      if (error.code() == ErrorCode::kIo) {
+        throw DataError(error.code(), why, {.source = info_.name, .record = sizes_.size(), .offset = entry.offset},
+                        error.message());
+      }
+      missing_[sizes_.size()] = why;
+      sizes_.push_back(kMissing);
     }
+  }
+
+  [[noreturn]] void fail_without_files() const {
+    throw DataError(
+        ErrorCode::kNotFound,
+        fmt::format("none of its {} files can be opened; the first: {}", sizes_.size(), missing_.begin()->second),
+        {.source = info_.name}, "paths are relative to the folder of the table");
   }
 
   std::filesystem::path folder_;
   SampleTable table_;
-  std::vector<std::uint64_t> sizes_;
+  std::vector<std::uint64_t> sizes_;              // kMissing where the file could not be opened
+  std::vector<std::uint64_t> offsets_;            // of each record's row in the table
+  std::map<std::uint64_t, std::string> missing_;  // why, by record
   SourceInfo info_;
 };
 

@@ -45,10 +45,13 @@ std::string CsvReader::plain_cell() {
 bool CsvReader::next(CsvRow& row) {
   while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r')) line_ += text_[at_++] == '\n' ? 1 : 0;
   row.line = line_;
+  row.offset = at_;
   row.cells.clear();
+  row.quoted.clear();
   if (at_ >= text_.size()) return false;
   for (;;) {
-    row.cells.push_back(at_ < text_.size() && text_[at_] == '"' ? quoted_cell() : plain_cell());
+    row.quoted.push_back(at_ < text_.size() && text_[at_] == '"');
+    row.cells.push_back(row.quoted.back() ? quoted_cell() : plain_cell());
     if (at_ >= text_.size() || text_[at_] != ',') return true;
     ++at_;
   }

@@ -9,8 +9,10 @@
 namespace headrace {
 
 struct CsvRow {
-  std::uint64_t line = 0;  // where it starts, from 1
+  std::uint64_t line = 0;    // where it starts, from 1
+  std::uint64_t offset = 0;  // where it starts, in bytes
   std::vector<std::string> cells;
+  std::vector<bool> quoted;  // by cell
 };
 
 // The rows of a text one after another. DataError naming `source` and the offset where a quote is never closed or

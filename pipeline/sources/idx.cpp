@@ -154,18 +154,20 @@ void check_labels(const IdxFile& labels, std::int64_t records, const std::string
 
 }  // namespace
 
-SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::path& labels) {
+SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::path& labels,
+                    std::uint64_t label_count) {
   IdxFile pixels = read_idx(images);
   const IdxFile classes = read_idx(labels);
   check_labels(classes, pixels.extents[0], labels.string(), images.filename().string());
+  const std::uint64_t begins_at = 4 + 4 * pixels.extents.size();  // of the images, behind the header
   std::vector<Array> arrays;
   arrays.push_back(image_array(std::move(pixels)));
   arrays.push_back(label_array(classes.elements, classes.element));
   return std::make_shared<ArraySource>(images.string(), static_cast<std::uint64_t>(classes.extents[0]),
-                                       std::move(arrays));
+                                       std::move(arrays), std::vector<std::string>(), label_count, begins_at);
 }
 
-SourcePtr idx_folder(const std::filesystem::path& folder, Split split) {
+SourcePtr idx_folder(const std::filesystem::path& folder, Split split, std::uint64_t label_count) {
   const std::string stem = split == Split::kTrain ? "train" : "t10k";
   const std::filesystem::path images = find_idx(folder, (stem + "-images").c_str(), 3);
   const std::filesystem::path labels = find_idx(folder, (stem + "-labels").c_str(), 1);
@@ -174,7 +176,7 @@ SourcePtr idx_folder(const std::filesystem::path& folder, Split split) {
                     "has no " + stem + (images.empty() ? "-images-idx3-ubyte" : "-labels-idx1-ubyte"),
                     {.source = folder.string()}, "looked for it plain and as .gz, and with a dot before idx");
   }
-  return idx_files(images, labels);
+  return idx_files(images, labels, label_count);
 }
 
 }  // namespace headrace

@@ -7,7 +7,7 @@ namespace headrace {
 
 SourcePtr image_archive(const std::filesystem::path& archive, ArchiveOptions options) {
   const std::unique_ptr<ArchiveFiles> files = open_archive(archive, options.memory_limit);
-  if (files->has_positions()) return std::make_shared<ArchiveImages>(archive, *files, options.split);
+  if (files->has_positions()) return std::make_shared<ArchiveImages>(archive, *files, options);
   return std::make_shared<PackedImages>(archive, *files, options);
 }
 

@@ -3,38 +3,17 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/folder_listing.h"
 #include "headrace/pipeline/sources/image_table.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 
 namespace headrace {
 namespace {
 
-constexpr int kDeepest =
-    6;  // folders below the one named: deeper than any layout, shallow enough for a loop of links
-
-struct Listing {
-  std::vector<std::string> paths;  // relative, '/' between names
-  std::vector<std::uint64_t> sizes;
-  std::vector<std::uint64_t> modified_ns;
-};
-
-void list_below(const std::filesystem::path& folder, const std::string& prefix, int depth, Listing& listing) {
-  for (const DirectoryEntry& entry : list_directory(folder)) {
-    std::string path = prefix + entry.path.filename().string();
-    if (entry.is_directory) {
-      if (depth < kDeepest) list_below(entry.path, path + "/", depth + 1, listing);
-    } else {
-      listing.paths.push_back(std::move(path));
-      listing.sizes.push_back(entry.size);
-      listing.modified_ns.push_back(entry.modified_ns);
-    }
-  }
-}
-
 // Images as files: listed once, opened at each read.
 class ImageFolder final : public Source {
  public:
-  ImageFolder(const std::filesystem::path& folder, const Listing& listing, const ImageListing& layout)
+  ImageFolder(const std::filesystem::path& folder, const FolderListing& listing, const ImageListing& layout)
       : folder_(folder), table_(layout, listing.paths) {
     Fingerprint fingerprint("image folder 1"), revision("");
     table_.add_to(fingerprint);
@@ -66,6 +45,9 @@ class ImageFolder final : public Source {
     }
   }
 
+  std::optional<std::int64_t> label(std::uint64_t index) const noexcept override {
+    return table_.label_value(index);
+  }
   std::string describe(std::uint64_t index) const override { return std::string(table_.name(index)); }
 
  private:
@@ -84,11 +66,10 @@ class ImageFolder final : public Source {
 
 }  // namespace
 
-SourcePtr image_folder(const std::filesystem::path& folder, Split split) {
-  Listing listing;
-  list_below(folder, "", 0, listing);
-  const ImageListing layout = lay_out_images(listing.paths, split, folder.string());
-  return std::make_shared<ImageFolder>(folder, listing, layout);
+SourcePtr image_folder(const std::filesystem::path& folder, Split split, const LayoutOptions& layout) {
+  const FolderListing listing = list_files_below(folder);
+  return std::make_shared<ImageFolder>(folder, listing,
+                                       lay_out_images(listing.paths, split, folder.string(), layout));
 }
 
 }  // namespace headrace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/image_names.h"
 
 namespace headrace {
 
@@ -16,22 +17,19 @@ struct ImageListing {
     std::size_t path;     // index into the paths given
     std::uint32_t label;  // index into classes
   };
-  std::vector<std::string> classes;  // of both splits, in bytewise order
-  std::vector<Record> records;       // of the wanted split, in bytewise order of their path
+  std::vector<std::string> classes;    // of all splits, in bytewise order; none where the user says so
+  std::vector<Record> records;         // of the wanted split, in bytewise order of their path
+  std::vector<LeftOut> left_out = {};  // of neither split, or no images that can be read
 };
 
-// Whether the name ends in .jpg, .jpeg or .png and does not start with a dot (as what macOS leaves behind).
-bool is_image_path(std::string_view path);
-
-// Whether the path names train/, test/ or val/ as a folder and that is not the wanted split: a guess from one
-// path alone, good enough to decide where its bytes are kept.
+// Whether the path lies in a folder called like another split: a guess from one path alone, good enough to decide
+// where its bytes are kept.
 bool seems_of_other_split(std::string_view path, Split wanted);
 
-// `paths` are relative, with '/' between names, in any order; of equal paths the last one counts. Understood:
-//   train/<class>/x.jpg and test/<class>/x.jpg (or val/), all of that in one more folder or not;
-//   <class>/x.jpg, in one more folder or not: all train;
-//   <wnid>_x.JPEG side by side, in a folder or not: all train.
-// DataError naming `source`, what was found and what is understood; ConfigError where it has no such split.
-ImageListing lay_out_images(const std::vector<std::string>& paths, Split split, const std::string& source);
+// `paths` are relative, with '/' between names, in any order; of equal paths the last one counts. What is
+// understood is said at image_folder(). DataError naming `source` where there is no image; ConfigError where there
+// is no such split, or where the layout can be read in more than one way.
+ImageListing lay_out_images(const std::vector<std::string>& paths, Split split, const std::string& source,
+                            const LayoutOptions& layout = {});
 
 }  // namespace headrace

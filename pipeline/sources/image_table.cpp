@@ -1,13 +1,15 @@
 #include "headrace/pipeline/sources/image_table.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
 namespace headrace {
 
 ImageTable::ImageTable(const ImageListing& layout, const std::vector<std::string>& paths)
-    : classes_(layout.classes), label_values_(layout.classes.size()) {
+    : classes_(layout.classes), label_values_(std::max<std::size_t>(1, layout.classes.size())) {
   std::iota(label_values_.begin(), label_values_.end(), 0);
+  left_out_ = layout.left_out;
   labels_.reserve(layout.records.size());
   name_ends_.reserve(layout.records.size());
   for (const ImageListing::Record& record : layout.records) {
@@ -42,6 +44,7 @@ SourceInfo ImageTable::info(std::string name, const Fingerprint& fingerprint) co
                   .encoding = Encoding::kImage},
                  {.name = "label", .dtype = DType::kI64, .shape = {}}};
   info.classes = classes_;
+  info.left_out = left_out_;
   info.fingerprint = fingerprint.value();
   return info;
 }

@@ -23,15 +23,17 @@ class ImageTable {
   std::string_view name(std::size_t index) const noexcept;
   // The label as eight bytes of the table's own.
   std::span<const std::byte> label(std::size_t index) const noexcept;
+  std::int64_t label_value(std::size_t index) const noexcept { return label_values_[labels_[index]]; }
 
   // Mixes names, labels and classes into a source's fingerprint.
   void add_to(Fingerprint& fingerprint) const;
 
-  // What is the same for every source of images: fields, classes, count.
+  // What is the same for every source of images: fields, classes, count, what was left out.
   SourceInfo info(std::string name, const Fingerprint& fingerprint) const;
 
  private:
   std::vector<std::string> classes_;
+  std::vector<LeftOut> left_out_;
   std::vector<std::int64_t> label_values_;  // 0, 1, 2 ...: what label() points to
   std::vector<std::uint32_t> labels_;
   std::vector<std::uint64_t> name_ends_;

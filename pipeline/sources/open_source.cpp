@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -61,37 +62,72 @@ std::vector<std::string> names_of_pickles(const std::filesystem::path& folder) {
   return names;
 }
 
-SourcePtr open_folder(const std::filesystem::path& folder, Split split) {
-  if (has_idx(folder)) return idx_folder(folder, split);
-  if (find_cifar(folder) != CifarFormat::kNone) return cifar_binary(folder, split);
+// Folders say what images are only where there are some: an option without effect is refused.
+void refuse_layout(const std::filesystem::path& path, const std::string& format, const LayoutOptions& layout) {
+  if (layout.empty()) return;
+  throw ConfigError(path.string() + ": holds " + format + ", whose classes and splits no folders name",
+                    "leave out --classes-at, --train-folder and --test-folder");
+}
+
+OpenedSource open_folder(const std::filesystem::path& folder, Split split, const SourceOptions& options) {
+  const auto opened = [&](const std::string& format, const auto& open) -> OpenedSource {
+    refuse_layout(folder, format, options.layout);
+    return {.format = format, .source = open()};
+  };
+  const std::uint64_t count = options.label_count;
+  if (has_idx(folder)) return opened("IDX files", [&] { return idx_folder(folder, split, count); });
+  if (find_cifar(folder) != CifarFormat::kNone) {
+    return opened("CIFAR binaries", [&] { return cifar_binary(folder, split); });
+  }
   refuse_cifar_pickles(names_of_pickles(folder), folder.string());
   switch (find_files(folder)) {
-    case Files::kTfRecord: return tf_records(folder, {.split = split});
-    case Files::kArchive: return web_dataset(folder, {.split = split});
-    case Files::kNumpy: return numpy_arrays(folder, {.split = split});
+    case Files::kTfRecord:
+      return opened("TFRecord files",
+                    [&] { return tf_records(folder, TfRecordOptions{.split = split, .label_count = count}); });
+    case Files::kArchive:
+      return opened("WebDataset archives",
+                    [&] { return web_dataset(folder, WebDatasetOptions{.split = split, .label_count = count}); });
+    case Files::kNumpy: return opened("NumPy arrays", [&] { return numpy_arrays(folder, {.split = split}); });
     case Files::kOther: break;
   }
-  return image_folder(folder, split);
+  return {.format = "images in folders", .source = image_folder(folder, split, options.layout)};
 }
 
-// Of a format that has no splits within one file.
-SourcePtr open_one_split(const std::filesystem::path& file, Split split,
-                         SourcePtr (*open)(const std::filesystem::path&)) {
-  if (split == Split::kTrain) return open(file);
-  throw ConfigError(file.string() + ": one file has no two splits: all of it is the train split",
-                    "name the file of the test split");
+// A file that has one split: all of it is train.
+OpenedSource open_whole(const std::filesystem::path& file, Split split, const SourceOptions& options,
+                        const std::string& format, const std::function<SourcePtr()>& open) {
+  refuse_layout(file, format, options.layout);
+  if (split == Split::kTest) {
+    throw ConfigError(file.string() + ": one file has no two splits: all of it is the train split",
+                      "name the file of the test split");
+  }
+  return {.format = format, .source = open()};
 }
 
-SourcePtr open_file(const std::filesystem::path& file, Split split) {
-  if (is_record_file(file)) return record_file(file, split);
-  if (is_npz(file)) return numpy_arrays(file, {.split = split});
-  if (is_npy(file)) return open_one_split(file, split, [](const auto& path) { return numpy_arrays(path); });
-  if (is_csv_manifest(file))
-    return open_one_split(file, split, [](const auto& path) { return csv_manifest(path); });
-  if (is_tf_record(file)) return open_one_split(file, split, [](const auto& path) { return tf_records(path); });
+OpenedSource open_file(const std::filesystem::path& file, Split split, const SourceOptions& options) {
+  const std::uint64_t count = options.label_count;
+  const auto opened = [&](const std::string& format, const auto& open) -> OpenedSource {
+    refuse_layout(file, format, options.layout);
+    return {.format = format, .source = open()};
+  };
+  if (is_record_file(file)) return opened("records", [&] { return record_file(file, split); });
+  if (is_npz(file)) return opened("NumPy arrays", [&] { return numpy_arrays(file, {.split = split}); });
+  if (is_npy(file)) return open_whole(file, split, options, "a NumPy array", [&] { return numpy_arrays(file); });
+  if (is_csv_manifest(file)) {
+    return open_whole(file, split, options, "a CSV table of images",
+                      [&] { return csv_manifest(file, {.label_count = count}); });
+  }
+  if (is_tf_record(file)) {
+    return open_whole(file, split, options, "TFRecords",
+                      [&] { return tf_records(file, TfRecordOptions{.label_count = count}); });
+  }
   if (!is_archive(file)) throw not_recognised(file);
-  if (is_web_dataset(file)) return open_one_split(file, split, [](const auto& path) { return web_dataset(path); });
-  return image_archive(file, {.split = split});
+  if (is_web_dataset(file)) {
+    return open_whole(file, split, options, "a WebDataset archive",
+                      [&] { return web_dataset(file, WebDatasetOptions{.label_count = count}); });
+  }
+  return {.format = "images in the folders of an archive",
+          .source = image_archive(file, {.split = split, .layout = options.layout})};
 }
 
 }  // namespace
@@ -102,10 +138,10 @@ Split parse_split(const std::string& name) {
   throw ConfigError("there is no split '" + name + "'", "use train or test");
 }
 
-SourcePtr open_source(const std::filesystem::path& path, Split split) {
+OpenedSource recognise_source(const std::filesystem::path& path, Split split, const SourceOptions& options) {
   switch (path_kind(path)) {
-    case PathKind::kDirectory: return open_folder(path, split);
-    case PathKind::kFile: return open_file(path, split);
+    case PathKind::kDirectory: return open_folder(path, split, options);
+    case PathKind::kFile: return open_file(path, split, options);
     case PathKind::kMissing:
       throw DataError(ErrorCode::kNotFound, "there is no such file or folder", {.source = path.string()},
                       accepted_formats());
@@ -113,6 +149,10 @@ SourcePtr open_source(const std::filesystem::path& path, Split split) {
   }
   throw DataError(ErrorCode::kUnsupported, "is neither a file nor a folder", {.source = path.string()},
                   accepted_formats());
+}
+
+SourcePtr open_source(const std::filesystem::path& path, Split split, const SourceOptions& options) {
+  return recognise_source(path, split, options).source;
 }
 
 }  // namespace headrace

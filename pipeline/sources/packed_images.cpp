@@ -12,6 +12,7 @@ namespace headrace {
 struct PackedImages::Unpacked {
   std::vector<ByteSlabs> slabs;
   std::vector<std::span<const std::byte>> images;
+  std::vector<std::uint64_t> offsets;
   ImageTable table;
 };
 
@@ -19,6 +20,7 @@ namespace {
 
 struct Member {
   std::span<const std::byte> bytes;
+  std::uint64_t offset = 0;
   bool of_other_split = false;
 };
 
@@ -48,7 +50,9 @@ Members read_members(const std::string& archive, ArchiveFiles& files, const Arch
   Members members;
   std::uint64_t used = 0;
   while (std::optional<ArchiveFile> found = files.next()) {
-    Member member{.bytes = {}, .of_other_split = seems_of_other_split(found->path, options.split)};
+    Member member{.bytes = {},
+                  .offset = found->place.offset,
+                  .of_other_split = seems_of_other_split(found->path, options.split)};
     if (is_image_path(found->path)) {
       ByteSlabs& slabs = member.of_other_split ? members.other : members.wanted;
       const std::span<std::byte> bytes = allocate(slabs, found->place.size, used, options.memory_limit, archive);
@@ -67,12 +71,13 @@ PackedImages::Unpacked PackedImages::unpack(const std::string& archive, ArchiveF
                                             const ArchiveOptions& options) {
   Members members = read_members(archive, files, options);
   refuse_cifar_pickles(members.paths, archive);
-  const ImageListing layout = lay_out_images(members.paths, options.split, archive);
-  Unpacked unpacked{.slabs = {}, .images = {}, .table = ImageTable(layout, members.paths)};
+  const ImageListing layout = lay_out_images(members.paths, options.split, archive, options.layout);
+  Unpacked unpacked{.slabs = {}, .images = {}, .offsets = {}, .table = ImageTable(layout, members.paths)};
   unpacked.images.reserve(layout.records.size());
   bool other_is_wanted = false;
   for (const ImageListing::Record& record : layout.records) {
     unpacked.images.push_back(members.list[record.path].bytes);
+    unpacked.offsets.push_back(members.list[record.path].offset);
     other_is_wanted = other_is_wanted || members.list[record.path].of_other_split;
   }
   unpacked.slabs.push_back(std::move(members.wanted));
@@ -85,7 +90,10 @@ PackedImages::PackedImages(const std::filesystem::path& archive, ArchiveFiles& f
     : PackedImages(archive, unpack(archive.string(), files, options)) {}
 
 PackedImages::PackedImages(const std::filesystem::path& archive, Unpacked unpacked)
-    : slabs_(std::move(unpacked.slabs)), images_(std::move(unpacked.images)), table_(std::move(unpacked.table)) {
+    : slabs_(std::move(unpacked.slabs)),
+      images_(std::move(unpacked.images)),
+      offsets_(std::move(unpacked.offsets)),
+      table_(std::move(unpacked.table)) {
   Fingerprint fingerprint("packed images 1");
   table_.add_to(fingerprint);
   for (const std::span<const std::byte> image : images_) fingerprint.add(image);

@@ -20,6 +20,10 @@ class PackedImages final : public Source {
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  std::optional<std::int64_t> label(std::uint64_t index) const noexcept override {
+    return table_.label_value(index);
+  }
+  std::uint64_t offset(std::uint64_t index) const noexcept override { return offsets_[index]; }
   std::string describe(std::uint64_t index) const override;
 
  private:
@@ -29,6 +33,7 @@ class PackedImages final : public Source {
 
   std::vector<ByteSlabs> slabs_;
   std::vector<std::span<const std::byte>> images_;  // into slabs_
+  std::vector<std::uint64_t> offsets_;              // in the unpacked archive
   ImageTable table_;
   SourceInfo info_;
 };

@@ -18,6 +18,7 @@ class RecordFile final : public Source {
   const SourceInfo& info() const noexcept override { return info_; }
   // Compares the record with its checksum: kDataCorrupt with record and offset where they differ.
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  std::uint64_t offset(std::uint64_t index) const noexcept override { return index_[first_ + index].offset; }
   std::string describe(std::uint64_t index) const override;
 
  private:

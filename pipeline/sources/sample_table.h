@@ -30,6 +30,7 @@ class SampleTable {
   std::span<const std::byte> label(std::size_t index) const noexcept {
     return std::as_bytes(std::span(&labels_[index], 1));
   }
+  std::int64_t label_value(std::size_t index) const noexcept { return labels_[index]; }
 
   // Mixes names and labels into a source's fingerprint.
   void add_to(Fingerprint& fingerprint) const {

@@ -57,6 +57,7 @@ TfRecords::TfRecords(std::string name, std::vector<std::filesystem::path> files,
   info_.name = std::move(name);
   info_.fields = labelled_image_fields();
   info_.classes = options_.classes;
+  info_.label_count = options_.label_count;
   info_.resident = true;
   for (std::size_t file = 0; file < files_.size(); ++file) {
     const Packing packing = tf_packing(files_.path(file)).value_or(packing_of(files_.path(file)));

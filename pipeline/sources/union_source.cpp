@@ -79,6 +79,18 @@ RecordView UnionSource::read(std::uint64_t index, std::vector<std::byte>& scratc
   return part.read(index, scratch);
 }
 
+std::optional<std::int64_t> UnionSource::label(std::uint64_t index) const noexcept {
+  if (index >= info_.records) return std::nullopt;
+  const Source& part = part_of(index);
+  return part.label(index);
+}
+
+std::uint64_t UnionSource::offset(std::uint64_t index) const noexcept {
+  if (index >= info_.records) return DataLocation::kUnknown;
+  const Source& part = part_of(index);
+  return part.offset(index);
+}
+
 std::string UnionSource::describe(std::uint64_t index) const {
   const Source& part = part_of(index);
   return part.describe(index);

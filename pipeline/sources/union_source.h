@@ -14,6 +14,8 @@ class UnionSource final : public Source {
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  std::optional<std::int64_t> label(std::uint64_t index) const noexcept override;
+  std::uint64_t offset(std::uint64_t index) const noexcept override;
   std::string describe(std::uint64_t index) const override;
 
  private:

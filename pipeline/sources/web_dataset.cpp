@@ -20,12 +20,15 @@ WebDataset::WebDataset(std::string name, std::vector<std::filesystem::path> arch
     info_.file_ends.push_back(images_.size());
   }
   info_.name = std::move(name);
+  if (faults_.size() == images_.size()) fail_without_samples();
   info_.records = images_.size();
   info_.fields = labelled_image_fields();
   info_.classes = options.classes;
+  info_.label_count = options.label_count;
   Fingerprint fingerprint("web dataset 1");
   table_.add_to(fingerprint);
   for (const std::string& one : info_.classes) fingerprint.add(one);
+  for (const auto& [record, fault] : faults_) fingerprint.add(record).add(fault);
   for (const Image& image : images_) {
     const StoredFile& place = image.place;
     fingerprint.add(place.size);
@@ -34,6 +37,14 @@ WebDataset::WebDataset(std::string name, std::vector<std::filesystem::path> arch
   }
   info_.fingerprint = fingerprint.value();
   info_.revision = files_.revision();
+}
+
+void WebDataset::fail_without_samples() const {
+  const auto& [record, fault] = *faults_.begin();
+  throw DataError(ErrorCode::kDataCorrupt,
+                  fmt::format("none of its {} samples can be used; the first: {}", images_.size(), fault),
+                  {.source = files_.path(file_of(record)).string(), .offset = images_[record].place.offset},
+                  "each image needs key.cls, or a \"label\" in key.json");
 }
 
 void WebDataset::add_archive(std::size_t file, std::uint64_t memory_limit) {
@@ -55,6 +66,7 @@ void WebDataset::add_archive(std::size_t file, std::uint64_t memory_limit) {
     return bytes;
   };
   for (const WebSample& sample : read_web_samples(archive, *members, keep)) {
+    if (!sample.fault.empty()) faults_[images_.size()] = sample.fault;
     table_.add(sample.image, sample.label);
     images_.push_back({.place = sample.place, .bytes = sample.bytes.data()});
   }
@@ -67,6 +79,11 @@ std::size_t WebDataset::file_of(std::uint64_t index) const noexcept {
 RecordView WebDataset::read(std::uint64_t index, std::vector<std::byte>& scratch) const {
   if (index >= info_.records) throw no_such_record(info_, index);
   const Image& image = images_[index];
+  if (const auto fault = faults_.find(index); fault != faults_.end()) {
+    throw DataError(ErrorCode::kDataCorrupt, fault->second,
+                    {.source = info_.name, .record = index, .offset = image.place.offset},
+                    "each image needs key.cls, or a \"label\" in key.json");
+  }
   if (image.bytes != nullptr) {
     return {.fields = {std::span(image.bytes, static_cast<std::size_t>(image.place.size)), table_.label(index)}};
   }
@@ -80,6 +97,10 @@ RecordView WebDataset::read(std::uint64_t index, std::vector<std::byte>& scratch
     throw DataError(error.code(), "cannot read " + describe(index),
                     {.source = info_.name, .record = index, .offset = image.place.offset}, error.message());
   }
+}
+
+std::optional<std::int64_t> WebDataset::label(std::uint64_t index) const noexcept {
+  return faults_.contains(index) ? std::nullopt : std::optional(table_.label_value(index));
 }
 
 std::string WebDataset::describe(std::uint64_t index) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ class WebDataset final : public Source {
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  std::optional<std::int64_t> label(std::uint64_t index) const noexcept override;
+  std::uint64_t offset(std::uint64_t index) const noexcept override { return images_[index].place.offset; }
   std::string describe(std::uint64_t index) const override;  // "shard-0.tar/0007.jpg"
 
  private:
@@ -34,6 +37,7 @@ class WebDataset final : public Source {
     const std::byte* bytes;  // where it lies in memory; else null
   };
 
+  [[noreturn]] void fail_without_samples() const;
   void add_archive(std::size_t file, std::uint64_t memory_limit);
   std::size_t file_of(std::uint64_t index) const noexcept;
 
@@ -42,6 +46,7 @@ class WebDataset final : public Source {
   std::uint64_t in_memory_ = 0;
   SampleTable table_;
   std::vector<Image> images_;
+  std::map<std::uint64_t, std::string> faults_;  // of samples that cannot be used, by record
   SourceInfo info_;
 };
 

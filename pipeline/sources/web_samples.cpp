@@ -76,10 +76,14 @@ class Collector {
     Pending& sample = samples_[found->second];
     switch (name.role) {
       case Role::kImage:
-        if (!sample.image.image.empty()) fail(member, "is a second image beside '" + sample.image.image + "'");
-        sample.image = {.image = member.path, .place = member.place, .bytes = keep_(files_, member)};
+        if (!sample.image.image.empty()) {
+          return blame(sample, member, "is a second image beside '" + sample.image.image + "'");
+        }
+        sample.image.image = member.path;
+        sample.image.place = member.place;
+        sample.image.bytes = keep_(files_, member);
         return;
-      case Role::kClass: return take_label(sample.from_class, member, parse_class(text_of(member, kMaxClass)));
+      case Role::kClass: return take_class(sample, member);
       case Role::kJson: return take_json(sample, member);
       case Role::kOther: return;
     }
@@ -89,9 +93,11 @@ class Collector {
     std::vector<WebSample> result;
     for (const auto& [key, index] : index_) samples_[index].key = key;
     for (Pending& sample : samples_) {
-      if (sample.image.image.empty() && !sample.from_class) continue;  // a .json beside no image: not a sample
-      check(sample);
-      sample.image.label = sample.from_class ? *sample.from_class : *sample.from_json;
+      if (sample.image.image.empty() && !sample.has_class) continue;  // a .json beside no image: not a sample
+      find_fault(sample);
+      if (sample.from_class || sample.from_json) {
+        sample.image.label = sample.from_class ? *sample.from_class : *sample.from_json;
+      }
       result.push_back(std::move(sample.image));
     }
     if (result.empty())
@@ -105,44 +111,50 @@ class Collector {
     std::string key = {};
     WebSample image = {};
     std::optional<std::int64_t> from_class = {}, from_json = {};
-    bool has_json = false;
+    bool has_class = false, has_json = false;
   };
 
-  [[noreturn]] void fail(const ArchiveFile& member, const std::string& what) const {
-    throw DataError(ErrorCode::kDataCorrupt, "'" + member.path + "' " + what,
-                    {.source = archive_, .offset = member.place.offset});
+  // The first fault of a sample stands.
+  static void blame(Pending& sample, const ArchiveFile& member, const std::string& what) {
+    if (sample.image.fault.empty()) sample.image.fault = "'" + member.path + "' " + what;
   }
 
-  std::string text_of(const ArchiveFile& member, std::uint64_t longest) {
-    if (member.place.size > longest) fail(member, fmt::format("has {} bytes: no label", member.place.size));
+  // Nothing, and the sample blamed, where it is too long for a label.
+  std::optional<std::string> text_of(Pending& sample, const ArchiveFile& member, std::uint64_t longest) {
+    if (member.place.size > longest) {
+      blame(sample, member, fmt::format("has {} bytes: no label", member.place.size));
+      return std::nullopt;
+    }
     std::string text(static_cast<std::size_t>(member.place.size), '\0');
     files_.read(std::as_writable_bytes(std::span(text)));
     return text;
   }
 
-  void take_label(std::optional<std::int64_t>& into, const ArchiveFile& member,
-                  std::optional<std::int64_t> label) const {
-    if (into) fail(member, "is a second label of its sample");
-    if (!label) fail(member, "is no decimal number");
-    into = label;
+  void take_class(Pending& sample, const ArchiveFile& member) {
+    if (sample.has_class) return blame(sample, member, "is a second label of its sample");
+    sample.has_class = true;
+    const std::optional<std::string> text = text_of(sample, member, kMaxClass);
+    if (text) sample.from_class = parse_class(*text);
+    if (!sample.from_class) blame(sample, member, "is no decimal number");
   }
 
   void take_json(Pending& sample, const ArchiveFile& member) {
-    if (sample.has_json) fail(member, "is a second label of its sample");
+    if (sample.has_json) return blame(sample, member, "is a second label of its sample");
     sample.has_json = true;
-    sample.from_json = parse_json_label(text_of(member, kMaxJson));
+    const std::optional<std::string> text = text_of(sample, member, kMaxJson);
+    if (text) sample.from_json = parse_json_label(*text);
   }
 
-  void check(const Pending& sample) const {
-    const DataLocation at{.source = archive_, .offset = sample.offset};
-    if (sample.image.image.empty()) {
-      throw DataError(ErrorCode::kDataCorrupt, "sample '" + sample.key + "' has a label and no image", at);
+  static void find_fault(Pending& sample) {
+    WebSample& image = sample.image;
+    if (image.image.empty()) {
+      image.image = sample.key;
+      image.place.offset = sample.offset;
+      if (image.fault.empty()) image.fault = "sample '" + sample.key + "' has a label and no image";
     }
-    if (sample.from_class || sample.from_json) return;
-    throw DataError(ErrorCode::kDataCorrupt,
-                    sample.has_json ? "'" + sample.key + ".json' has no integer \"label\""
-                                    : "'" + sample.image.image + "' has no label",
-                    at, "each image needs " + sample.key + ".cls, or a \"label\" in " + sample.key + ".json");
+    if (!image.fault.empty() || sample.from_class || sample.from_json) return;
+    image.fault = sample.has_json ? "'" + sample.key + ".json' has no integer \"label\""
+                                  : "'" + image.image + "' has no label: no " + sample.key + ".cls";
   }
 
   ArchiveFiles& files_;

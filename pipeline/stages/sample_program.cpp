@@ -1,12 +1,9 @@
 #include "headrace/pipeline/stages/sample_program.h"
 
 #include <algorithm>
-#include <cstring>
-#include <string>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/stages/cached_sample.h"
-#include "headrace/pipeline/stages/step_error.h"
 
 namespace headrace {
 namespace {
@@ -20,7 +17,8 @@ Shape shape_of_length(const Shape& shape, std::size_t element_bytes, std::size_t
 
 }  // namespace
 
-SampleProgram::SampleProgram(const StreamPlan& plan) : cache_(plan.cache), records_(plan.source->info().records) {
+SampleProgram::SampleProgram(const StreamPlan& plan)
+    : cache_(plan.cache), records_(plan.source->info().records), labels_(*plan.source) {
   const std::span<const SampleStage> stages(plan.sample_stages);
   for (const Field& input : plan.source->info().fields) {
     FieldChains field;
@@ -44,7 +42,6 @@ SampleProgram::SampleProgram(const StreamPlan& plan) : cache_(plan.cache), recor
     field.after->add_stages(stages_);
   }
   stages_.push_back({.name = "write rows"});
-  find_label(plan.source->info());
   if (cache_ != nullptr) cache_->bind(plan.cache_fingerprint(), records_);
 }
 
@@ -59,33 +56,12 @@ void SampleProgram::name_spans(Trace& trace) {
   }
 }
 
-void SampleProgram::find_label(const SourceInfo& info) {
-  label_count_ = info.label_count > 0 ? info.label_count : info.classes.size();
-  const Field label{.name = "label", .dtype = DType::kI64, .shape = {}};
-  if (label_count_ == 0) return;
-  label_ = static_cast<std::size_t>(std::ranges::find(info.fields, label) - info.fields.begin());
-  if (label_ == info.fields.size()) label_ = kMaxFields;
-}
-
-void SampleProgram::check_label(const RecordView& record) const {
-  if (label_ == kMaxFields) return;
-  std::int64_t label = -1;
-  if (record.fields[label_].size() == sizeof label) {
-    std::memcpy(&label, record.fields[label_].data(), sizeof label);
-    if (label >= 0 && static_cast<std::uint64_t>(label) < label_count_) return;
-  }
-  throw StepError(
-      ErrorCode::kDataCorrupt, "label check",
-      "label " + std::to_string(label) + " where there are " + std::to_string(label_count_) + " classes",
-      "correct the label, or the list of classes");
-}
-
 bool SampleProgram::is_warm() const noexcept {
   return cache_ != nullptr && cache_->counters().records == records_;
 }
 
 bool SampleProgram::only_copies() const noexcept {
-  return cache_ == nullptr && label_ == kMaxFields &&
+  return cache_ == nullptr && labels_.does_nothing() &&
          std::ranges::all_of(fields_, [](const FieldChains& field) { return field.after->does_nothing(); });
 }
 
@@ -110,7 +86,7 @@ void SampleProgram::run_cached(std::span<const std::byte> sample, const StepCont
 }
 
 void SampleProgram::run_record(const RecordView& record, const StepContext& context, const Rows& rows) const {
-  check_label(record);
+  labels_.check(record);
   if (cache_ == nullptr) {
     for (std::size_t i = 0; i < fields_.size(); ++i) {
       const FieldChains& field = fields_[i];

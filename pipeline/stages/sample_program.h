@@ -8,6 +8,7 @@
 
 #include "headrace/pipeline/record.h"
 #include "headrace/pipeline/stages/chain.h"
+#include "headrace/pipeline/stages/label_check.h"
 
 namespace headrace {
 
@@ -56,16 +57,12 @@ class SampleProgram {
     std::size_t row_bytes = 0;
   };
 
-  void find_label(const SourceInfo& info);
-  // Error where the record's label is none of the source's.
-  void check_label(const RecordView& record) const;
   FieldView source_view(const FieldChains& field, std::span<const std::byte> bytes) const noexcept;
 
   std::vector<FieldChains> fields_;
   std::shared_ptr<SampleCache> cache_;
   std::uint64_t records_ = 0;
-  std::size_t label_ = kMaxFields;  // the field that is checked; kMaxFields: none
-  std::uint64_t label_count_ = 0;
+  LabelCheck labels_;
   std::vector<StageName> stages_;
   bool slow_before_cache_ = false, slow_after_cache_ = false;
 };

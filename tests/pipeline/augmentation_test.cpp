@@ -107,7 +107,7 @@ TEST(DecodedWindows, AreTheSameOfImagesThatComeOftenAndSeldom) {
   test::TarBuilder tar;
   for (int i = 0; i < 30; ++i) {
     const test::JpegOptions options{.horizontal = 1 + i % 2, .vertical = 1 + i % 2, .progressive = i % 7 == 3};
-    tar.add("train/cat/" + std::to_string(i) + ".jpg",
+    tar.add((i % 2 == 0 ? "train/cat/" : "train/dog/") + std::to_string(i) + ".jpg",
             encode_jpeg(test::make_picture(70 + i, 90, 3, static_cast<std::uint64_t>(i)), options));
   }
   const TempFolder folder;

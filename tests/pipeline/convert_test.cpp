@@ -174,7 +174,7 @@ TEST(Convert, WritesTheSameBytesWithAnyNumberOfThreads) {
   TempFolder folder;
   std::map<std::string, Bytes> files;
   for (int i = 0; i < 75; ++i) {
-    files["a/" + std::to_string(100 + i) + ".jpg"] =
+    files[(i < 40 ? "a/" : "b/") + std::to_string(100 + i) + ".jpg"] =
         encode_jpeg(make_picture(20 + i % 7, 40, 3, static_cast<std::uint64_t>(i)));
   }
   const std::filesystem::path data = folder.write("a.tar", pack_images(files).finish());

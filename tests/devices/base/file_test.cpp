@@ -200,6 +200,12 @@ TEST(ListDirectoryTest, SortsBytewiseAndFollowsLinks) {
   EXPECT_FALSE(entries[3].is_directory);
   EXPECT_TRUE(entries[4].is_directory);
   EXPECT_TRUE(entries[5].is_directory);
+  EXPECT_FALSE(entries[4].is_link);
+  EXPECT_TRUE(entries[3].is_link && entries[5].is_link);
+  EXPECT_EQ(entries[5].identity, entries[4].identity) << "of what it leads to";
+  EXPECT_EQ(entries[5].identity, identity_of(folder / "dir"));
+  EXPECT_NE(entries[4].identity, identity_of(folder.path()));
+  EXPECT_EQ(error_of([&] { identity_of(folder / "gone"); }).code(), ErrorCode::kNotFound);
   EXPECT_EQ(error_of([&] { list_directory(folder / "gone"); }).code(), ErrorCode::kNotFound);
   EXPECT_EQ(error_of([&] { list_directory(folder / "b"); }).code(), ErrorCode::kNotFound);
 }

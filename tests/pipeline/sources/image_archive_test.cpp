@@ -81,6 +81,29 @@ TEST_P(ImageArchiveTest, GivesTheFilesInTheOrderOfTheirPaths) {
   }
 }
 
+TEST_P(ImageArchiveTest, IsTheSameBelowAnyNumberOfFolders) {
+  TarBuilder deep;
+  for (const auto& [name, bytes] : make_image_files()) deep.add("a/b/c/" + name, bytes);
+  const auto path = write(deep.finish());
+  for (const Split split : {Split::kTrain, Split::kTest}) {
+    const SourcePtr source = image_archive(path, {.split = split});
+    EXPECT_THAT(source->info().classes, ElementsAre("cat", "dog", "emu"));
+    ASSERT_EQ(source->info().records, split == Split::kTrain ? kTrainImages : kTestImages);
+    for (std::uint64_t i = 0; i < source->info().records; ++i) {
+      EXPECT_EQ(label_of(*source, i), static_cast<std::int64_t>(i / (source->info().records / 3)));
+      EXPECT_EQ(source->label(i), label_of(*source, i));
+      EXPECT_NE(source->offset(i), DataLocation::kUnknown);
+    }
+  }
+}
+
+TEST_P(ImageArchiveTest, CountsWhatItLeavesOut) {
+  TarBuilder tar = pack_images(make_image_files());
+  const auto path = write(tar.add("train/cat/x.webp", to_bytes("x")).finish());
+  EXPECT_EQ(describe(image_archive(path)->info().left_out),
+            "1 file left out: 1 .webp; Headrace reads JPEG and PNG");
+}
+
 TEST_P(ImageArchiveTest, DoesNotDependOnTheOrderOfPacking) {
   const auto files = make_image_files();
   TarBuilder forwards;
@@ -89,10 +112,11 @@ TEST_P(ImageArchiveTest, DoesNotDependOnTheOrderOfPacking) {
   EXPECT_EQ(image_archive(write(forwards.finish()))->info().fingerprint, one);
 }
 
-TEST_P(ImageArchiveTest, AClassMayBeCalledTest) {
+TEST_P(ImageArchiveTest, AClassMayBeCalledTestWhereTheUserSaysSo) {
   const Bytes image = encode_jpeg(make_picture(8, 8, 3, 1));
-  const SourcePtr source =
-      image_archive(write(TarBuilder().add("test/1.jpg", image).add("aim/1.jpg", image).finish()));
+  const auto path = write(TarBuilder().add("test/1.jpg", image).add("aim/1.jpg", image).finish());
+  EXPECT_THROW(image_archive(path), ConfigError);
+  const SourcePtr source = image_archive(path, {.layout = {.classes_at = "1"}});
   EXPECT_THAT(source->info().classes, ElementsAre("aim", "test"));
   std::vector<std::byte> scratch;
   EXPECT_EQ(to_bytes(source->read(1, scratch).fields[0]), image);
@@ -100,7 +124,7 @@ TEST_P(ImageArchiveTest, AClassMayBeCalledTest) {
 
 TEST_P(ImageArchiveTest, KeepsAnEmptyFileAsARecord) {
   const SourcePtr source =
-      image_archive(write(TarBuilder().add("a/1.jpg", {}).add("a/2.jpg", to_bytes("x")).finish()));
+      image_archive(write(TarBuilder().add("a/1.jpg", {}).add("b/2.jpg", to_bytes("x")).finish()));
   std::vector<std::byte> scratch;
   EXPECT_TRUE(source->read(0, scratch).fields[0].empty());
   EXPECT_EQ(source->read(1, scratch).fields[0].size(), 1U);
@@ -128,7 +152,7 @@ TEST_P(ImageArchiveTest, EveryTruncationIsAnErrorWithItsPlace) {
 TEST_P(ImageArchiveTest, NoFlippedByteOfTheContainerDoesMoreThanItMay) {
   Bytes image(3000);
   for (std::size_t i = 0; i < image.size(); ++i) image[i] = static_cast<std::byte>(i * i >> 3);
-  const Bytes packed = pack(TarBuilder().add("a/1.jpg", image).finish(), GetParam());
+  const Bytes packed = pack(TarBuilder().add("a/1.jpg", image).add("b/1.jpg", to_bytes("x")).finish(), GetParam());
   const auto path = folder_.write("a.tar", packed);
   std::size_t found = 0, unnoticed = 0;
   for (std::size_t at = 0; at < packed.size(); at += 3) {
@@ -176,7 +200,7 @@ TEST(PackedArchiveTest, KeepsToItsMemoryLimit) {
   TempFolder folder;
   const Bytes image(1000, std::byte{1});
   const auto path =
-      folder.write("a.tar.zst", zstd(TarBuilder().add("a/1.jpg", image).add("a/2.jpg", image).finish()));
+      folder.write("a.tar.zst", zstd(TarBuilder().add("a/1.jpg", image).add("b/2.jpg", image).finish()));
   EXPECT_EQ(image_archive(path, {.memory_limit = 2000})->info().records, 2U);
   try {
     image_archive(path, {.memory_limit = 1999});

@@ -86,7 +86,7 @@ TEST(ImageFolderTest, SaysWhatIsWrongWithTheLayout) {
   const auto error_of = [](const TempFolder& folder) -> std::string {
     try {
       image_folder(folder.path(), Split::kTrain);
-    } catch (const DataError& error) {
+    } catch (const Error& error) {
       return error.what();
     }
     return "no error";
@@ -96,14 +96,46 @@ TEST(ImageFolderTest, SaysWhatIsWrongWithTheLayout) {
   flat.write("1.jpg", "x");
   other.write("a/notes.txt", "x");
   EXPECT_THAT(error_of(empty), HasSubstr("it is empty"));
-  EXPECT_THAT(error_of(flat), HasSubstr("'1.jpg' lies in no class folder"));
+  EXPECT_THAT(error_of(flat), HasSubstr("lie in no class folder; found 1 image"));
   EXPECT_THAT(error_of(other), HasSubstr("a/notes.txt"));
 }
 
-TEST(ImageFolderTest, EndsInALoopOfLinks) {
+TEST(ImageFolderTest, CountsEachFileOnceWhereLinksLeadInCircles) {
   const FolderMaker maker;
+  const std::uint64_t fingerprint = maker.open()->info().fingerprint;
   std::filesystem::create_directory_symlink(maker.root(), maker.folder() / "train/cat/loop");
-  EXPECT_GE(maker.open()->info().records, kTrainImages);
+  std::filesystem::create_directory_symlink("..", maker.folder() / "train/up");
+  std::filesystem::create_directory_symlink("../dog", maker.folder() / "train/cat/dogs");
+  std::filesystem::create_directory_symlink("../cat", maker.folder() / "train/dog/cats");
+  EXPECT_EQ(maker.open()->info().records, kTrainImages);
+  EXPECT_EQ(maker.open()->info().fingerprint, fingerprint);
+}
+
+TEST(ImageFolderTest, FollowsLinksThatLeadElsewhere) {
+  const FolderMaker maker;
+  TempFolder set;
+  std::filesystem::create_directory_symlink(maker.folder() / "train", set / "train");
+  std::filesystem::create_directory_symlink(maker.folder() / "train", set / "val");
+  EXPECT_EQ(image_folder(set.path(), Split::kTrain)->info().records, kTrainImages);
+  EXPECT_EQ(image_folder(set.path(), Split::kTest)->info().records, kTrainImages) << "the same files, as meant";
+}
+
+TEST(ImageFolderTest, CountsWhatItLeavesOut) {
+  const FolderMaker maker;
+  maker.folder().write("train/cat/a.gif", "x");
+  maker.folder().write("train/cat/b.WEBP", "x");
+  EXPECT_EQ(describe(maker.open()->info().left_out),
+            "2 files left out: 1 .gif, 1 .webp; Headrace reads JPEG and PNG");
+}
+
+TEST(ImageFolderTest, TakesTheClassesFromWhereTheUserSays) {
+  TempFolder folder;
+  folder.write("x/only/1.jpg", "x");
+  const SourcePtr source = image_folder(folder.path(), Split::kTrain, {.classes_at = "2"});
+  EXPECT_THAT(source->info().classes, ElementsAre("only"));
+  const SourcePtr none = open_source(folder.path(), Split::kTrain, {.layout = {.classes_at = "none"}});
+  EXPECT_TRUE(none->info().classes.empty());
+  EXPECT_EQ(none->label(0), 0);
 }
 
 }  // namespace

@@ -14,19 +14,28 @@ using ::testing::HasSubstr;
 using Paths = std::vector<std::string>;
 
 // "path=class" of each record, in order.
-Paths records(const Paths& paths, Split split) {
-  const ImageListing layout = lay_out_images(paths, split, "here");
+Paths records(const Paths& paths, Split split, const LayoutOptions& options = {}) {
+  const ImageListing layout = lay_out_images(paths, split, "here", options);
   Paths named;
-  for (const auto& record : layout.records)
-    named.push_back(paths[record.path] + "=" + layout.classes[record.label]);
+  for (const auto& record : layout.records) {
+    named.push_back(paths[record.path] + "=" +
+                    (layout.classes.empty() ? std::to_string(record.label) : layout.classes[record.label]));
+  }
   return named;
 }
 
-std::string error_of(const Paths& paths, Split split = Split::kTrain) {
+std::string left_out(const Paths& paths, const LayoutOptions& options = {}) {
+  return describe(lay_out_images(paths, Split::kTrain, "here", options).left_out);
+}
+
+// Message and hint, " | " between them.
+std::string error_of(const Paths& paths, Split split = Split::kTrain, const LayoutOptions& options = {}) {
   try {
-    lay_out_images(paths, split, "here");
-  } catch (const Error& error) {
-    return error.what();
+    lay_out_images(paths, split, "here", options);
+  } catch (const ConfigError& error) {
+    return error.message() + " | " + error.hint();
+  } catch (const DataError& error) {
+    return "data: " + error.message();
   }
   return "no error";
 }
@@ -37,38 +46,85 @@ TEST(ImageListingTest, TakesTheSplitAskedFor) {
   EXPECT_THAT(records(paths, Split::kTest), ElementsAre("test/b/1.jpg=b"));
 }
 
-TEST(ImageListingTest, SharesTheClassesOfBothSplits) {
-  const Paths paths = {"train/b/1.jpg", "test/a/1.jpg", "test/b/1.jpg"};
-  EXPECT_THAT(lay_out_images(paths, Split::kTrain, "here").classes, ElementsAre("a", "b"));
+TEST(ImageListingTest, SharesTheClassesOfAllSplits) {
+  const Paths paths = {"train/b/1.jpg", "test/a/1.jpg", "test/b/1.jpg", "val/c/1.jpg"};
+  EXPECT_THAT(lay_out_images(paths, Split::kTrain, "here").classes, ElementsAre("a", "b", "c"));
   EXPECT_THAT(records(paths, Split::kTrain), ElementsAre("train/b/1.jpg=b"));
 }
 
-TEST(ImageListingTest, AllowsOneMoreFolderAround) {
-  EXPECT_THAT(records({"set/train/a/1.jpg", "set/val/a/2.jpg"}, Split::kTest), ElementsAre("set/val/a/2.jpg=a"));
-  EXPECT_THAT(records({"set/a/1.jpg", "set/b/2.jpg"}, Split::kTrain),
-              ElementsAre("set/a/1.jpg=a", "set/b/2.jpg=b"));
+TEST(ImageListingTest, LooksThroughAnyNumberOfFolders) {
+  std::string above;
+  for (int depth = 0; depth < 9; ++depth, above += "f" + std::to_string(depth) + "/") {
+    const Paths classes = {above + "cat/1.jpg", above + "dog/2.jpg"};
+    EXPECT_THAT(records(classes, Split::kTrain), ElementsAre(classes[0] + "=cat", classes[1] + "=dog"));
+    const Paths splits = {above + "train/cat/1.jpg", above + "train/dog/2.jpg", above + "val/cat/3.jpg"};
+    EXPECT_THAT(records(splits, Split::kTrain), ElementsAre(splits[0] + "=cat", splits[1] + "=dog"));
+    EXPECT_THAT(records(splits, Split::kTest), ElementsAre(splits[2] + "=cat"));
+    const Paths wnids = {above + "n01000000_1.JPEG", above + "n02000000_2.JPEG"};
+    EXPECT_THAT(records(wnids, Split::kTrain), ElementsAre(wnids[0] + "=n01000000", wnids[1] + "=n02000000"));
+  }
+}
+
+// The layouts of data sets that people download.
+TEST(ImageListingTest, TakesImagenetAsKaggleGivesIt) {
+  const std::string root = "ILSVRC/Data/CLS-LOC/";
+  const Paths paths = {root + "train/n01440764/n01440764_1.JPEG",
+                       root + "train/n01443537/n01443537_2.JPEG",
+                       root + "val/ILSVRC2012_val_00000001.JPEG",
+                       root + "test/ILSVRC2012_test_00000001.JPEG",
+                       "ILSVRC/Annotations/CLS-LOC/val/ILSVRC2012_val_00000001.xml",
+                       "ILSVRC/ImageSets/CLS-LOC/train_cls.txt"};
+  EXPECT_THAT(records(paths, Split::kTrain), ElementsAre(paths[0] + "=n01440764", paths[1] + "=n01443537"));
+  EXPECT_EQ(left_out(paths), "2 files left out: 1 in ILSVRC/Data/CLS-LOC/test/, 1 in ILSVRC/Data/CLS-LOC/val/");
+  EXPECT_EQ(
+      error_of(paths, Split::kTest),
+      "here: the images in ILSVRC/Data/CLS-LOC/test/ (1) do not lie in class folders as those in "
+      "ILSVRC/Data/CLS-LOC/train/ do: their classes are not known; found ILSVRC/Data/CLS-LOC/{test/ 1 image, "
+      "train/{n01440764/ 1 image, n01443537/ 1 image}, val/ 1 image} | sort them into a folder a class, or list "
+      "them in a .csv with the columns path and label");
+  Paths sorted = paths;
+  sorted[2] = root + "val/n01440764/ILSVRC2012_val_00000001.JPEG";
+  EXPECT_THAT(records(sorted, Split::kTest), ElementsAre(sorted[2] + "=n01440764"))
+      << "val/ has classes, test/ has none";
+}
+
+TEST(ImageListingTest, TakesTinyImagenet) {
+  const Paths paths = {"tiny/train/n01443537/images/n01443537_0.JPEG",
+                       "tiny/train/n01629819/images/n01629819_0.JPEG", "tiny/val/images/val_0.JPEG",
+                       "tiny/test/images/test_0.JPEG"};
+  EXPECT_THAT(records(paths, Split::kTrain), ElementsAre(paths[0] + "=n01443537", paths[1] + "=n01629819"));
+  EXPECT_THAT(error_of(paths, Split::kTest), HasSubstr("their classes are not known"));
+}
+
+TEST(ImageListingTest, TakesOtherNamesOfSplits) {
+  const Paths paths = {"Training/a/1.jpg", "Training/b/2.jpg", "validation/a/3.jpg", "Testing/b/4.jpg"};
+  EXPECT_THAT(records(paths, Split::kTrain), ElementsAre("Training/a/1.jpg=a", "Training/b/2.jpg=b"));
+  EXPECT_THAT(records(paths, Split::kTest), ElementsAre("Testing/b/4.jpg=b"));
+  EXPECT_EQ(left_out(paths), "1 file left out: 1 in validation/");
 }
 
 TEST(ImageListingTest, PrefersTestToVal) {
-  const Paths paths = {"train/a/1.jpg", "val/a/2.jpg", "test/a/3.jpg"};
+  const Paths paths = {"train/a/1.jpg", "train/b/1.jpg", "val/a/2.jpg", "test/a/3.jpg"};
   EXPECT_THAT(records(paths, Split::kTest), ElementsAre("test/a/3.jpg=a"));
+  EXPECT_THAT(records(paths, Split::kTest, {.test_folder = "val"}), ElementsAre("val/a/2.jpg=a"));
+  EXPECT_EQ(left_out(paths, {.test_folder = "val"}), "1 file left out: 1 in test/");
 }
 
 TEST(ImageListingTest, TakesClassFolders) {
   EXPECT_THAT(records({"b/1.jpg", "a/2.jpg"}, Split::kTrain), ElementsAre("a/2.jpg=a", "b/1.jpg=b"));
-  EXPECT_THAT(records({"only/1.jpg"}, Split::kTrain), ElementsAre("only/1.jpg=only"));
-  EXPECT_THAT(records({"test/1.jpg", "train/2.jpg"}, Split::kTrain),
-              ElementsAre("test/1.jpg=test", "train/2.jpg=train"))
-      << "no class folders below: these are the classes";
+  EXPECT_THAT(records({"bus/1.jpg", "car/2.jpg", "train/3.jpg"}, Split::kTrain),
+              ElementsAre("bus/1.jpg=bus", "car/2.jpg=car", "train/3.jpg=train"))
+      << "a class may be called train";
 }
 
 TEST(ImageListingTest, TakesWnidPrefixes) {
   const Paths flat = {"n02000000_x_y.JPEG", "n01000000_z.JPEG"};
   EXPECT_THAT(records(flat, Split::kTrain),
               ElementsAre("n01000000_z.JPEG=n01000000", "n02000000_x_y.JPEG=n02000000"));
-  EXPECT_THAT(records({"all/n02000000_1.JPEG"}, Split::kTrain), ElementsAre("all/n02000000_1.JPEG=n02000000"));
   EXPECT_THAT(records({"n02000000/n02000000_1.JPEG", "n03000000/n03000000_1.JPEG"}, Split::kTrain),
               ElementsAre("n02000000/n02000000_1.JPEG=n02000000", "n03000000/n03000000_1.JPEG=n03000000"));
+  EXPECT_THAT(records({"train/n02000000_1.JPEG", "train/n03000000_1.JPEG", "val/n03000000_2.JPEG"}, Split::kTest),
+              ElementsAre("val/n03000000_2.JPEG=n03000000"));
 }
 
 TEST(ImageListingTest, DoesNotDependOnTheOrderOfPacking) {
@@ -87,19 +143,264 @@ TEST(ImageListingTest, OfEqualPathsTheLastCounts) {
   EXPECT_EQ(layout.records[0].path, 2U);
 }
 
-TEST(ImageListingTest, PassesOverWhatSystemsLeaveBehind) {
-  EXPECT_THAT(records({"a/1.jpg", "a/._1.jpg", ".DS_Store", "a/notes.txt", "a/jpg"}, Split::kTrain),
-              ElementsAre("a/1.jpg=a"));
+TEST(ImageListingTest, CountsWhatItLeavesOut) {
+  const Paths paths = {"a/1.jpg", "a/._1.jpg", ".DS_Store", "a/notes.txt", "a/jpg",
+                       "b/2.jpg", "a/1.gif",   "a/2.GIF",   "b/3.webp",    "b/.4.webp"};
+  EXPECT_THAT(records(paths, Split::kTrain), ElementsAre("a/1.jpg=a", "b/2.jpg=b"));
+  EXPECT_EQ(left_out(paths), "3 files left out: 2 .gif, 1 .webp; Headrace reads JPEG and PNG");
+  EXPECT_EQ(left_out({"train/a/1.jpg", "train/b/1.jpg", "test/a/1.jpg", "more/a/1.jpg", "logo.png"}),
+            "2 files left out: 2 in no split folder");
+  EXPECT_EQ(left_out({"a/1.jpg", "b/2.jpg"}), "");
+  Paths many = {"a/1.jpg", "b/2.jpg"};
+  for (int i = 0; i < 1200; ++i) many.push_back("a/" + std::to_string(i) + ".bmp");
+  EXPECT_EQ(left_out(many), "1,200 files left out: 1,200 .bmp; Headrace reads JPEG and PNG");
 }
 
-TEST(ImageListingTest, SaysWhatItFoundAndWhatItUnderstands) {
-  EXPECT_THAT(error_of({}), HasSubstr("here: no image"));
-  EXPECT_THAT(error_of({"a.txt", "b.txt"}), HasSubstr("2 other files, as 'a.txt'"));
-  EXPECT_THAT(error_of({"1.jpg", "a/2.jpg"}), HasSubstr("'1.jpg' lies in no class folder"));
-  EXPECT_THAT(error_of({"train/a/1.jpg", "train/2.jpg"}), HasSubstr("'train/2.jpg' lies in no class folder"));
-  EXPECT_THAT(error_of({"a/1.jpg"}, Split::kTest), HasSubstr("has no test/ folder"));
-  EXPECT_THAT(error_of({"train/a/1.jpg"}, Split::kTest), HasSubstr("has no images in test/"));
-  EXPECT_THAT(error_of({}), HasSubstr("train/<class>/x.jpg"));
+TEST(ImageListingTest, TakesTheClassesFromWhereTheUserSays) {
+  const Paths depths = {"photos/x/cat/1.jpg", "photos/x/cat/old/2.jpg", "photos/y/dog/3.jpg"};
+  EXPECT_THAT(records(depths, Split::kTrain, {.classes_at = "3"}),
+              ElementsAre(depths[0] + "=cat", depths[1] + "=cat", depths[2] + "=dog"));
+  EXPECT_THAT(records(depths, Split::kTrain, {.classes_at = "parent"}),
+              ElementsAre(depths[0] + "=cat", depths[1] + "=old", depths[2] + "=dog"));
+  EXPECT_THAT(records(depths, Split::kTrain, {.classes_at = "photos/x/{class}"}),
+              ElementsAre(depths[0] + "=cat", depths[1] + "=cat"));
+  EXPECT_EQ(left_out(depths, {.classes_at = "photos/x/{class}/"}),
+            "1 file left out: 1 not below photos/x/{class}/");
+  EXPECT_THAT(records({"a/1.jpg", "2.jpg"}, Split::kTrain, {.classes_at = "none"}),
+              ElementsAre("2.jpg=0", "a/1.jpg=0"));
+  EXPECT_THAT(records({"a/1.jpg"}, Split::kTrain, {.classes_at = "1"}), ElementsAre("a/1.jpg=a"));
+  EXPECT_THAT(records({"test/1.jpg", "train/2.jpg"}, Split::kTrain, {.classes_at = "1"}),
+              ElementsAre("test/1.jpg=test", "train/2.jpg=train"))
+      << "then these are classes";
+  EXPECT_THAT(records({"test/1.jpg", "train/2.jpg"}, Split::kTrain, {.classes_at = "parent"}),
+              ElementsAre("test/1.jpg=test", "train/2.jpg=train"));
+  const Paths inside = {"cat/train/1.jpg", "cat/test/2.jpg", "dog/train/3.jpg"};
+  EXPECT_THAT(records(inside, Split::kTrain, {.classes_at = "{class}/{split}"}),
+              ElementsAre(inside[0] + "=cat", inside[2] + "=dog"));
+  EXPECT_THAT(records(inside, Split::kTest, {.classes_at = "{class}/{split}"}), ElementsAre(inside[1] + "=cat"));
+  EXPECT_THAT(records({"set/test/a/1.jpg", "set/train/b/2.jpg"}, Split::kTrain, {.classes_at = "set/*/{class}"}),
+              ElementsAre("set/train/b/2.jpg=b"))
+      << "no test image among the train split";
+}
+
+TEST(ImageListingTest, TakesTheSplitsFromWhereTheUserSays) {
+  const Paths twice = {"seg_train/seg_train/sea/1.jpg", "seg_train/seg_train/ice/2.jpg",
+                       "seg_test/seg_test/sea/3.jpg", "seg_pred/seg_pred/4.jpg"};
+  const LayoutOptions options{.train_folder = "seg_train", .test_folder = "seg_test/"};
+  EXPECT_THAT(records(twice, Split::kTrain, options), ElementsAre(twice[1] + "=ice", twice[0] + "=sea"));
+  EXPECT_THAT(records(twice, Split::kTest, options), ElementsAre(twice[2] + "=sea"));
+  EXPECT_EQ(left_out(twice, options), "1 file left out: 1 in no split folder");
+  const Paths small = {"set/train/a/1.jpg", "set/train_small/a/2.jpg", "set/train_small/b/3.jpg",
+                       "set/val/a/4.jpg"};
+  EXPECT_THAT(records(small, Split::kTrain, {.train_folder = "train_small"}),
+              ElementsAre(small[1] + "=a", small[2] + "=b"));
+  EXPECT_THAT(records(small, Split::kTest, {.train_folder = "train_small"}), ElementsAre(small[3] + "=a"));
+}
+
+TEST(ImageListingTest, GuessesWhichSplitOnePathIsOf) {
+  EXPECT_FALSE(seems_of_other_split("train/a/1.jpg", Split::kTrain));
+  EXPECT_TRUE(seems_of_other_split("a/b/c/val/1.jpg", Split::kTrain));
+  EXPECT_TRUE(seems_of_other_split("a/b/train/1.jpg", Split::kTest));
+  EXPECT_FALSE(seems_of_other_split("a/train.jpg", Split::kTest));
+}
+
+struct Refusal {
+  const char* about;
+  Paths paths;
+  Split split = Split::kTrain;
+  LayoutOptions options = {};
+  std::string message;
+};
+
+const std::vector<Refusal>& refusals() {
+  static const std::vector<Refusal> table = {
+      {.about = "nothing there",
+       .paths = {},
+       .message = "data: here: no image (.jpg, .jpeg, .png) in it; it is empty"},
+      {.about = "no image",
+       .paths = {"a.txt", "b.txt"},
+       .message = "data: here: no image (.jpg, .jpeg, .png) in it; found 2 other files, as 'a.txt'"},
+      {.about = "images side by side",
+       .paths = {"1.jpg", "2.jpg"},
+       .message =
+           "here: the images lie in no class folder; found 2 images | put each class into a folder, list the "
+           "images in a .csv with the columns path and label, or say --classes-at none: every label is 0"},
+      {.about = "splits without classes",
+       .paths = {"train/cat.1.jpg", "train/dog.2.jpg", "test/3.jpg"},
+       .message =
+           "here: the images in train/ lie in no class folder; found {test/ 1 image, train/ 2 images} | put "
+           "each class into a folder, list the images in a .csv with the columns path and label, or say "
+           "--classes-at none: every label is 0"},
+      {.about = "one class",
+       .paths = {"a/b/1.jpg", "a/b/2.jpg"},
+       .message =
+           "here: all 2 images would be of one class, 'b'; found a/b/ 2 images | where one class is meant, say "
+           "--classes-at 2; else put the images of each class into a folder of their own"},
+      {.about = "one image",
+       .paths = {"a/1.jpg"},
+       .message = "here: its image would be of one class, 'a'; found a/ 1 image | where one class is meant, say "
+                  "--classes-at 1; else put the images of each class into a folder of their own"},
+      {.about = "one wnid",
+       .paths = {"n01000000_1.JPEG", "n01000000_2.JPEG"},
+       .message =
+           "here: all 2 images would be of one class, 'n01000000'; found 2 images | where one class is meant, "
+           "say --classes-at none; else put the images of each class into a folder of their own"},
+      {.about = "several depths",
+       .paths = {"logo.jpg", "a/2.jpg", "b/c/3.jpg"},
+       .message =
+           "here: images lie at several depths, as 'logo.jpg' and 'b/c/3.jpg': it cannot be told which folder "
+           "names the class; found {1 image, a/ 1 image, b/c/ 1 image} | say it: --classes-at 1 (the folder's "
+           "number from the top), --classes-at parent (the one an image lies in), or a pattern as --classes-at "
+           "'photos/*/{class}'"},
+      {.about = "several depths in a split",
+       .paths = {"s/train/a/1.jpg", "s/train/2.jpg", "s/test/a/1.jpg"},
+       .message =
+           "here: images lie at several depths, as 's/train/2.jpg' and 's/train/a/1.jpg': it cannot be told "
+           "which folder names the class; found s/{test/a/ 1 image, train/{1 image, a/ 1 image}} | say it: "
+           "--classes-at 3 (the folder's number from the top), --classes-at parent (the one an image lies in), "
+           "or a pattern as --classes-at 'photos/*/{class}'"},
+      {.about = "classes at two depths",
+       .paths = {"w/cat/2020/1.jpg", "w/cat/2021/2.jpg", "w/dog/2020/3.jpg"},
+       .message =
+           "here: it cannot be told which folders are the classes: 2 folder names at depth 2 (cat, dog), or 2 "
+           "folder names at depth 3 (2020, 2021); found w/{cat/{2020/ 1 image, 2021/ 1 image}, dog/2020/ 1 "
+           "image} | say it: --classes-at 2 or --classes-at 3; where folders are splits, name them with "
+           "--train-folder and --test-folder"},
+      {.about = "splits within classes: no test image may be trained on",
+       .paths = {"cat/train/1.jpg", "cat/test/2.jpg", "dog/train/3.jpg"},
+       .message =
+           "here: it cannot be told which folders are the classes: 2 folder names at depth 1 (cat, dog), or 2 "
+           "folder names at depth 2 (test, train); found {cat/{test/ 1 image, train/ 1 image}, dog/train/ 1 "
+           "image} | say it: --classes-at 1 or --classes-at 2; where folders are splits, name them with "
+           "--train-folder and --test-folder"},
+      {.about = "parts of one data set",
+       .paths = {"part1/n01000000_1.JPEG", "part2/n01000000_2.JPEG", "part2/n02000000_1.JPEG"},
+       .message = "here: the images are named by their class, as n01000000, and those of one class lie in several "
+                  "folders; found {part1/ 1 image, part2/ 2 images} | where the folders are the classes, say "
+                  "--classes-at 1; where they are parts of one data set, put the images into one folder"},
+      {.about = "a class called test",
+       .paths = {"aim/1.jpg", "test/2.jpg"},
+       .message =
+           "here: 'test/' is called like a split, and the folders beside it are not; found {aim/ 1 image, test/ "
+           "1 image} | where it is a class, say --classes-at 1; where it is a split, name the other with "
+           "--train-folder NAME or --test-folder NAME"},
+      {.about = "a split beside what may be one",
+       .paths = {"x/images/a/1.jpg", "x/val/a/2.jpg"},
+       .message =
+           "here: 'x/val/' is called like a split, and the folders beside it are not; found x/{images/a/ 1 "
+           "image, val/a/ 1 image} | where it is a class, say --classes-at 2; where it is a split, name the "
+           "other with --train-folder NAME or --test-folder NAME"},
+      {.about = "two names of one split",
+       .paths = {"train/a/1.jpg", "training/a/2.jpg"},
+       .message = "here: 'train/' and 'training/' are both called like one split; found {train/a/ 1 image, "
+                  "training/a/ 1 image} | say which it is with --train-folder NAME or --test-folder NAME"},
+      {.about = "no test split at all",
+       .paths = {"a/1.jpg", "b/2.jpg"},
+       .split = Split::kTest,
+       .message = "here: has no test/ folder: all of its images are the train split | name the folder of the test "
+                  "split with --test-folder NAME"},
+      {.about = "only a train split",
+       .paths = {"train/a/1.jpg", "train/b/1.jpg"},
+       .split = Split::kTest,
+       .message =
+           "here: has no images in test/ or val/; found train/{a/ 1 image, b/ 1 image} | name the folder of "
+           "the test split with --test-folder NAME"},
+      {.about = "only a test split",
+       .paths = {"test/a/1.jpg", "test/b/1.jpg"},
+       .message =
+           "here: has no images in train/; found test/{a/ 1 image, b/ 1 image} | name the folder of the train "
+           "split with --train-folder NAME"},
+      {.about = "a folder that is not there",
+       .paths = {"a/1.jpg", "b/2.jpg"},
+       .options = {.train_folder = "c"},
+       .message = "here: no images in a folder 'c'; found {a/ 1 image, b/ 1 image} | "},
+      {.about = "a folder that is there twice",
+       .paths = {"a/x/1/1.jpg", "b/x/1/2.jpg"},
+       .options = {.test_folder = "x"},
+       .message =
+           "here: several folders are called 'x': a/x/, b/x/; found {a/x/1/ 1 image, b/x/1/ 1 image} | name it "
+           "with the folders above it, as a/x/"},
+      {.about = "splits within each other",
+       .paths = {"a/x/1/1.jpg", "a/x/2/2.jpg"},
+       .options = {.train_folder = "a", .test_folder = "x"},
+       .message =
+           "here: the folders 'a' and 'x' lie within each other; found a/x/{1/ 1 image, 2/ 1 image} | name two "
+           "folders of which neither holds the other"},
+      {.about = "classes deeper than an image",
+       .paths = {"1.jpg", "a/2.jpg"},
+       .options = {.classes_at = "1"},
+       .message =
+           "here: '1.jpg' has no folder that names its class with --classes-at 1; found {1 image, a/ 1 image} "
+           "| a pattern as --classes-at '*/{class}' leaves out what does not match it"},
+      {.about = "a pattern that nothing matches",
+       .paths = {"a/1.jpg", "b/2.jpg"},
+       .options = {.classes_at = "c/{class}"},
+       .message =
+           "here: no image lies below folders as 'c/{class}'; found {a/ 1 image, b/ 1 image} | a pattern begins "
+           "at the top of the tree; * is any one folder"},
+      {.about = "depth 0",
+       .paths = {"a/1.jpg"},
+       .options = {.classes_at = "0"},
+       .message =
+           "classes at '0': folders are counted from 1 | it is a number (1: the topmost folder), parent, none, "
+           "or a pattern as photos/*/{class} or {class}/{split}"},
+      {.about = "a pattern without a class",
+       .paths = {"a/1.jpg"},
+       .options = {.classes_at = "a/*"},
+       .message =
+           "classes at 'a/*': there is no {class} in it | it is a number (1: the topmost folder), parent, none, "
+           "or a pattern as photos/*/{class} or {class}/{split}"},
+      {.about = "a pattern with two classes",
+       .paths = {"a/1.jpg"},
+       .options = {.classes_at = "{class}/{class}"},
+       .message =
+           "classes at '{class}/{class}': {class} stands there twice | it is a number (1: the topmost folder), "
+           "parent, none, or a pattern as photos/*/{class} or {class}/{split}"},
+      {.about = "a pattern with two splits",
+       .paths = {"a/1.jpg"},
+       .options = {.classes_at = "{split}/{split}/{class}"},
+       .message =
+           "classes at '{split}/{split}/{class}': {split} stands there twice | it is a number (1: the topmost "
+           "folder), parent, none, or a pattern as photos/*/{class} or {class}/{split}"},
+      {.about = "a pattern with another word",
+       .paths = {"a/1.jpg"},
+       .options = {.classes_at = "{label}"},
+       .message =
+           "classes at '{label}': '{label}' means nothing | it is a number (1: the topmost folder), parent, "
+           "none, or a pattern as photos/*/{class} or {class}/{split}"},
+      {.about = "a pattern with an empty name",
+       .paths = {"a/1.jpg"},
+       .options = {.classes_at = "/{class}"},
+       .message =
+           "classes at '/{class}': a folder without a name | it is a number (1: the topmost folder), parent, "
+           "none, or a pattern as photos/*/{class} or {class}/{split}"},
+  };
+  return table;
+}
+
+TEST(ImageListingTest, RefusesWhatItCannotTell) {
+  for (const Refusal& one : refusals()) {
+    EXPECT_EQ(error_of(one.paths, one.split, one.options), one.message) << one.about;
+  }
+}
+
+TEST(ImageListingTest, ShowsAWideTreeInAFewWords) {
+  Paths paths = {"0.jpg"};
+  for (int i = 100; i < 109; ++i) {
+    for (int j = 0; j < i - 98; ++j) paths.push_back("c" + std::to_string(i) + "/" + std::to_string(j) + ".jpg");
+  }
+  EXPECT_THAT(error_of(paths),
+              HasSubstr("; found {1 image, c100/ 2 images, c101/ 3 images, c102/ 4 images, c103/ 5 "
+                        "images, 5 more folders with 40 images} |"));
+  EXPECT_THAT(error_of({"1.jpg", "a/b/x/1.jpg", "a/b/y/p/1.jpg", "a/b/y/q/r/1.jpg", "a/b/y/q/s/t/1.jpg",
+                        "a/b/y/q/s/u/1.jpg"}),
+              HasSubstr("{1 image, a/b/{x/ 1 image, y/{p/ 1 image, q/{r/ 1 image, s/ 2 images in 2 folders}}}}"));
+}
+
+TEST(ImageListingTest, EndsInATreeOfAnyDepth) {
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "d/";
+  EXPECT_THAT(error_of({deep + "1.jpg"}), HasSubstr("an image lies below more than 255 folders"));
 }
 
 }  // namespace

@@ -117,27 +117,59 @@ TEST(WebDatasetTest, TakesTheShardsOfASplit) {
   EXPECT_EQ(label_of(*open_source(folder.path(), Split::kTest), 0), 66);
 }
 
-TEST(WebDatasetTest, NamesTheMemberThatIsWrong) {
+// What read() says of the record whose sample this is, beside one that is whole.
+std::string fault_of(TarBuilder tar, const std::string& name) {
+  const TempFolder folder;
+  tar.add("good.png", encode_png(make_picture(4, 4, 3, 1))).add("good.cls", to_bytes("7"));
+  std::string said[2];
+  for (const Packing packing : {Packing::kPlain, Packing::kZstd}) {
+    const SourcePtr source = web_dataset(folder.write("a.tar", pack(tar.finish(), packing)));
+    EXPECT_EQ(source->info().records, 2U);
+    EXPECT_EQ(source->describe(0), name);
+    EXPECT_EQ(source->label(0), std::nullopt);
+    EXPECT_EQ(label_of(*source, 1), 7) << "the others are as they were";
+    std::vector<std::byte> scratch;
+    try {
+      source->read(0, scratch);
+    } catch (const DataError& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
+      EXPECT_THAT(error.location().source, HasSubstr("a.tar"));
+      EXPECT_EQ(error.location().record, 0U);
+      EXPECT_EQ(error.location().offset, 512U);
+      said[packing == Packing::kPlain ? 0 : 1] = error.message();
+    }
+  }
+  EXPECT_EQ(said[0], said[1]);
+  return said[0].substr(said[0].find(": ") + 2);
+}
+
+TEST(WebDatasetTest, ASampleWithoutItsImageOrLabelIsABadRecord) {
   const Bytes image = encode_png(make_picture(4, 4, 3, 1));
   const auto with = [&](const std::string& name, const std::string& text) {
-    return TarBuilder().add("x.png", image).add(name, to_bytes(text)).finish();
+    return fault_of(TarBuilder().add("x.png", image).add(name, to_bytes(text)), "x.png");
   };
-  EXPECT_THAT(error_of(with("x.cls", "seven")), HasSubstr("'x.cls' is no decimal number"));
-  EXPECT_THAT(error_of(with("x.cls", "")), HasSubstr("'x.cls' is no decimal number"));
-  EXPECT_THAT(error_of(with("x.cls", "99999999999999999999")), HasSubstr("no decimal number"));
-  EXPECT_THAT(error_of(with("x.cls", std::string(65, '1'))), HasSubstr("'x.cls' has 65 bytes"));
-  EXPECT_THAT(error_of(with("x.json", "{\"label\": 1.5}")), HasSubstr("'x.json' has no integer \"label\""));
-  EXPECT_THAT(error_of(with("x.json", "{\"label\": 18446744073709551615}")), HasSubstr("no integer"));
-  EXPECT_THAT(error_of(with("x.json", "{\"label\": 1")), HasSubstr("no integer"));
-  EXPECT_THAT(error_of(with("x.json", std::string(100'000, '['))), HasSubstr("no integer"));
-  EXPECT_THAT(error_of(with("y.cls", "1")), HasSubstr("'x.png' has no label"));
-  EXPECT_THAT(error_of(with("x.jpg", "1")), HasSubstr("'x.jpg' is a second image beside 'x.png'"));
-  EXPECT_THAT(error_of(TarBuilder().add("z.cls", to_bytes("1")).finish()),
-              HasSubstr("'z' has a label and no image"));
+  const std::string at = ", record 0, byte offset 512";
+  EXPECT_EQ(with("x.cls", "seven"), "'x.cls' is no decimal number" + at);
+  EXPECT_EQ(with("x.cls", ""), "'x.cls' is no decimal number" + at);
+  EXPECT_EQ(with("x.cls", "99999999999999999999"), "'x.cls' is no decimal number" + at);
+  EXPECT_EQ(with("x.cls", std::string(65, '1')), "'x.cls' has 65 bytes: no label" + at);
+  EXPECT_EQ(with("x.json", "{\"label\": 1.5}"), "'x.json' has no integer \"label\"" + at);
+  EXPECT_EQ(with("x.json", "{\"label\": 18446744073709551615}"), "'x.json' has no integer \"label\"" + at);
+  EXPECT_EQ(with("x.json", "{\"label\": 1"), "'x.json' has no integer \"label\"" + at);
+  EXPECT_EQ(with("x.json", std::string(100'000, '[')), "'x.json' has no integer \"label\"" + at);
+  EXPECT_EQ(with("x.txt", "1"), "'x.png' has no label: no x.cls" + at);
+  EXPECT_EQ(with("x.jpg", "1"), "'x.jpg' is a second image beside 'x.png'" + at);
+  EXPECT_EQ(fault_of(TarBuilder().add("z.cls", to_bytes("1")), "z"), "sample 'z' has a label and no image" + at);
+  EXPECT_EQ(
+      fault_of(TarBuilder().add("x.png", image).add("x.cls", to_bytes("1")).add("x.cls", to_bytes("1")), "x.png"),
+      "'x.cls' is a second label of its sample" + at);
+}
+
+TEST(WebDatasetTest, WithoutOneGoodSampleIsNone) {
+  const Bytes image = encode_png(make_picture(4, 4, 3, 1));
+  EXPECT_THAT(error_of(TarBuilder().add("x.png", image).add("y.png", image).finish()),
+              HasSubstr("none of its 2 samples can be used; the first: 'x.png' has no label: no x.cls"));
   EXPECT_THAT(error_of(TarBuilder().add("z.txt", to_bytes("1")).finish()), HasSubstr("no sample in it"));
-  EXPECT_THAT(
-      error_of(TarBuilder().add("x.png", image).add("x.cls", to_bytes("1")).add("x.cls", to_bytes("1")).finish()),
-      HasSubstr("second label"));
 }
 
 TEST(WebDatasetTest, EveryTruncationIsAnError) {

@@ -1,0 +1,24 @@
+#include "headrace/pipeline/source.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "headrace/pipeline/sources/counted.h"
+
+namespace headrace {
+
+std::string describe(const std::vector<LeftOut>& left_out) {
+  if (left_out.empty()) return {};
+  std::uint64_t files = 0;
+  std::vector<std::string> parts;
+  bool unread = false;
+  for (const LeftOut& one : left_out) {
+    files += one.files;
+    parts.push_back(fmt::format("{} {}", with_commas(one.files), one.what));
+    unread = unread || one.what.starts_with('.');
+  }
+  return fmt::format("{} left out: {}{}", count_of(files, "file"), fmt::join(parts, ", "),
+                     unread ? "; Headrace reads JPEG and PNG" : "");
+}
+
+}  // namespace headrace

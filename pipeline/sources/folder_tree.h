@@ -1,0 +1,27 @@
+// The folders that images lie in, and how many in each.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headrace {
+
+struct FolderTree {
+  std::string_view name = {};  // of the folder, empty at the top
+  std::uint64_t here = 0;      // images right in it
+  std::uint64_t total = 0;     // those and all below
+  std::vector<FolderTree> folders = {};
+
+  bool is_leaf() const noexcept { return folders.empty(); }
+};
+
+// `paths` are in bytewise order and must outlive the tree.
+FolderTree make_folder_tree(const std::vector<std::string_view>& paths);
+
+// The tree on one line: "set/{train/{cat/ 4 images, dog/ 3 images}, val/ 2 images}". Of many folders beside each
+// other the first few are named, and of those far down only the images are counted.
+std::string to_string(const FolderTree& tree);
+
+}  // namespace headrace

@@ -1,0 +1,153 @@
+// What the commands say of the data: what was recognised, what was left out, what can be read in more than one
+// way.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "headrace/tests/pipeline/sources/idx_fixture.h"
+#include "headrace/tests/pipeline/sources/image_fixture.h"
+#include "headrace/tests/support/command.h"
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+CommandResult headrace(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), HEADRACE_BINARY);
+  return run_command(arguments);
+}
+
+// The folder's images, and beside them some that are no JPEG or PNG.
+std::string write_images(const TempFolder& folder) {
+  for (const auto& [name, bytes] : make_image_files()) folder.write("set/" + name, bytes);
+  folder.write("set/train/cat/moving.gif", "x");
+  folder.write("set/train/dog/new.webp", "x");
+  folder.write("set/train/dog/newer.webp", "x");
+  return folder.path().string();
+}
+
+const char* const kLeftOut = "3 files left out: 1 .gif, 2 .webp; Headrace reads JPEG and PNG\n";
+
+TEST(DataCommands, CountAloudWhatTheyLeaveOut) {
+  const TempFolder folder;
+  const std::string data = write_images(folder);
+  const CommandResult digest =
+      headrace({"digest", "--pipeline", "jpeg-train", "--data", data, "--global-batch", "5"});
+  EXPECT_EQ(digest.status, 0);
+  EXPECT_EQ(digest.errors, std::string("headrace: ") + kLeftOut);
+  const TempFolder out;
+  const CommandResult convert = headrace({"convert", "--data", data, "--to", (out / "r").string()});
+  EXPECT_EQ(convert.status, 0);
+  EXPECT_EQ(convert.errors, std::string("headrace: ") + kLeftOut);
+}
+
+TEST(DataCommands, TakeTheLayoutFromTheUser) {
+  const TempFolder folder, out;
+  for (const auto& [name, bytes] : make_image_files()) {
+    if (name.starts_with("train/cat")) folder.write("a/" + name.substr(6), bytes);
+  }
+  const std::string data = folder.path().string(), to = (out / "r").string();
+  const std::vector<std::string> digest = {"digest", "--pipeline", "jpeg-train", "--data", data};
+  CommandResult result = headrace(digest);
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.errors,
+            "headrace: " + data +
+                ": all 4 images would be of one class, 'cat'; found a/cat/ 4 images\n"
+                "  hint: where one class is meant, say --classes-at 2; else put the images of each class "
+                "into a folder of their own\n");
+  EXPECT_EQ(headrace({"convert", "--data", data, "--to", to}).status, 2);
+  EXPECT_FALSE(std::filesystem::exists(to));
+  std::vector<std::string> with = digest;
+  with.insert(with.end(), {"--classes-at", "2"});
+  EXPECT_EQ(headrace(with).status, 0);
+  EXPECT_EQ(headrace({"convert", "--data", data, "--to", to, "--classes-at", "2"}).status, 0);
+  result = headrace({"digest", "--pipeline", "jpeg-train", "--data", to, "--classes-at", "2"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.errors, "headrace: " + to +
+                               ": holds records, whose classes and splits no folders name\n"
+                               "  hint: leave out --classes-at, --train-folder and --test-folder\n");
+}
+
+TEST(DoctorCommand, SaysWhatTheDataAre) {
+  const TempFolder folder;
+  const std::string data = write_images(folder);
+  folder.write("set/train/emu/9.jpg", "no image");
+  const CommandResult result = headrace({"doctor", "--data", data});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("data     " + data + ": images in folders\n"));
+  EXPECT_THAT(result.output,
+              HasSubstr("train    13 records in 3 classes; images of 12 x 9 to 12 pixels; 13 of them "
+                        "examined, "));
+  EXPECT_THAT(result.output, HasSubstr(" bytes: 1 bad\n"
+                                       "              0 cat                              4\n"
+                                       "              1 dog                              4\n"
+                                       "              2 emu                              5\n"
+                                       "     bad record 12: set/train/emu/9.jpg: decode: "));
+  EXPECT_THAT(result.output,
+              HasSubstr("test     3 records in 3 classes; images of 5 x 7 pixels; 3 of them examined, "));
+  EXPECT_THAT(result.output, HasSubstr(kLeftOut));
+}
+
+TEST(DoctorCommand, SaysItInJson) {
+  const TempFolder folder;
+  const std::string data = write_images(folder);
+  const CommandResult result = headrace({"doctor", "--data", data, "--json", "-", "--examine", "2"});
+  ASSERT_EQ(result.status, 0) << result.errors;
+  std::istringstream text(result.output);
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0].at("split"), "train");
+  EXPECT_EQ(lines[0].at("found"), true);
+  EXPECT_EQ(lines[0].at("format"), "images in folders");
+  EXPECT_EQ(lines[0].at("records"), kTrainImages);
+  EXPECT_EQ(lines[0].at("examined"), 2);
+  EXPECT_EQ(lines[0].at("labelled"), kTrainImages);
+  EXPECT_EQ(lines[0].at("classes").size(), 3U);
+  EXPECT_EQ(lines[0].at("classes")[1], (nlohmann::json{{"label", 1}, {"name", "dog"}, {"records", 4}}));
+  EXPECT_EQ(lines[0].at("left_out")[1], (nlohmann::json{{"what", ".webp"}, {"files", 2}}));
+  EXPECT_EQ(lines[1].at("records"), kTestImages);
+}
+
+TEST(DoctorCommand, SaysWhichSplitThereIsNotAndWhy) {
+  const TempFolder folder;
+  folder.write("train-images-idx3-ubyte", make_idx({10, 3, 3}));
+  folder.write("train-labels-idx1-ubyte", make_idx({10}));
+  CommandResult result = headrace({"doctor", "--data", folder.path().string()});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr(": IDX files\ntrain    10 records in 10 classes; "));
+  EXPECT_THAT(result.output,
+              HasSubstr("test     none: " + folder.path().string() + ": has no t10k-images-idx3-ubyte"));
+  result = headrace({"doctor", "--data", (folder / "gone").string()});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.errors, HasSubstr("there is no such file or folder"));
+  EXPECT_EQ(headrace({"doctor", "--examine", "3"}).status, 2) << "without --data";
+}
+
+TEST(TrainCommand, ALabelOutOfRangeObeysTheErrorPolicy) {
+  const TempFolder folder;
+  constexpr std::uint32_t kTrain = 10'064;
+  folder.write("train-images-idx3-ubyte", make_idx({kTrain, 28, 28}));
+  folder.write("t10k-images-idx3-ubyte", make_idx({10, 28, 28}));
+  Bytes labels = make_idx({kTrain});
+  for (std::size_t i = 8; i < labels.size(); ++i) labels[i] = static_cast<std::byte>(i % 10);
+  labels[8 + 17] = std::byte{99};
+  folder.write("train-labels-idx1-ubyte", labels);
+  folder.write("t10k-labels-idx1-ubyte", make_idx({10}));
+  const std::string quarantine = (folder / "bad.jsonl").string();
+  const auto train = [&](const std::string& policy) {
+    return headrace({"train", "--recipe", "mnist-mlp", "--data", folder.path().string(), "--devices", "cpu:1",
+                     "--epochs", "1", "--verbose", "0", "--on-error", policy, "--quarantine", quarantine});
+  };
+  const CommandResult failed = train("fail");
+  EXPECT_EQ(failed.status, 1);
+  EXPECT_THAT(failed.errors, HasSubstr("label 99 where there are 10 classes"));
+  EXPECT_EQ(train("skip").status, 0);
+  EXPECT_EQ(train("substitute").status, 0);
+}
+
+}  // namespace
+}  // namespace headrace::test

@@ -1,0 +1,139 @@
+#include "headrace/tools/data_doctor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/inspect.h"
+
+namespace headrace::tools {
+namespace {
+
+constexpr std::size_t kMaxClassesShown = 20;
+
+struct SplitReport {
+  const char* name = "";
+  std::optional<OpenedSource> opened = {};
+  std::string absent = {};  // why it cannot be opened
+  Inspection found = {};
+};
+
+std::string range_of(const Inspection::Range& range) {
+  return range.min == range.max ? fmt::format("{}", range.min) : fmt::format("{} to {}", range.min, range.max);
+}
+
+std::string class_name(const SourceInfo& info, std::int64_t label) {
+  const bool named = label >= 0 && static_cast<std::uint64_t>(label) < info.classes.size();
+  return named ? info.classes[static_cast<std::size_t>(label)] : std::string();
+}
+
+// Of every class, those without a record among them.
+std::map<std::int64_t, std::uint64_t> records_by_label(const SplitReport& split) {
+  std::map<std::int64_t, std::uint64_t> labels = split.found.labels;
+  for (std::size_t i = 0; i < split.opened->source->info().classes.size(); ++i) {
+    labels.try_emplace(static_cast<std::int64_t>(i), 0);
+  }
+  return labels;
+}
+
+void print_classes(const SplitReport& split, std::FILE* to) {
+  const SourceInfo& info = split.opened->source->info();
+  const auto labels = records_by_label(split);
+  if (split.found.labelled < info.records) {
+    fmt::print(to, "         labels of {} records:\n", split.found.labelled);
+  }
+  std::size_t shown = 0;
+  std::uint64_t least = ~std::uint64_t{0}, most = 0, left = 0;
+  for (const auto& [label, records] : labels) {
+    if (labels.size() <= kMaxClassesShown + 1 || shown < kMaxClassesShown) {
+      fmt::print(to, "         {:>6} {:<24} {:>9}\n", label, class_name(info, label), records);
+      ++shown;
+    } else {
+      least = std::min(least, records);
+      most = std::max(most, records);
+      ++left;
+    }
+  }
+  if (left > 0) fmt::print(to, "         {} more classes of {} to {} records\n", left, least, most);
+}
+
+void print(const SplitReport& split, std::FILE* to) {
+  if (!split.opened) return fmt::print(to, "{:<8} none: {}\n", split.name, split.absent);
+  const Inspection& found = split.found;
+  fmt::print(to, "{:<8} {} records in {} classes; ", split.name, found.records, records_by_label(split).size());
+  if (found.height.max > 0) {
+    fmt::print(to, "images of {} x {} pixels; ", range_of(found.width), range_of(found.height));
+  }
+  fmt::print(to, "{} of them examined, {} bytes: {} bad\n", found.examined, found.bytes, found.bad);
+  print_classes(split, to);
+  for (const BadRecord& bad : found.first_bad) {
+    const std::string offset =
+        bad.offset == DataLocation::kUnknown ? "" : fmt::format(", byte offset {}", bad.offset);
+    fmt::print(to, "     bad record {}{}: {}\n", bad.record, offset, describe(bad));
+  }
+}
+
+nlohmann::ordered_json to_json(const SplitReport& split) {
+  if (!split.opened) return {{"split", split.name}, {"found", false}, {"hint", split.absent}};
+  const Inspection& found = split.found;
+  const SourceInfo& info = split.opened->source->info();
+  nlohmann::ordered_json line = {{"split", split.name},
+                                 {"found", true},
+                                 {"format", split.opened->format},
+                                 {"records", found.records},
+                                 {"examined", found.examined},
+                                 {"bytes", found.bytes},
+                                 {"height", {found.height.min, found.height.max}},
+                                 {"width", {found.width.min, found.width.max}},
+                                 {"labelled", found.labelled},
+                                 {"classes", nlohmann::ordered_json::array()},
+                                 {"bad", found.bad},
+                                 {"first_bad", nlohmann::ordered_json::array()},
+                                 {"left_out", nlohmann::ordered_json::array()}};
+  for (const auto& [label, records] : records_by_label(split)) {
+    line["classes"].push_back({{"label", label}, {"name", class_name(info, label)}, {"records", records}});
+  }
+  for (const BadRecord& bad : found.first_bad) {
+    nlohmann::ordered_json one = {{"source", bad.source}, {"record", bad.record}, {"name", bad.name}};
+    if (bad.offset != DataLocation::kUnknown) one["offset"] = bad.offset;
+    one["operation"] = bad.operation;
+    one["cause"] = bad.cause;
+    line["first_bad"].push_back(std::move(one));
+  }
+  for (const LeftOut& one : info.left_out) line["left_out"].push_back({{"what", one.what}, {"files", one.files}});
+  return line;
+}
+
+SplitReport open_split(const char* name, Split split, const DataDoctorOptions& options) {
+  SplitReport report{.name = name};
+  try {
+    report.opened = recognise_source(options.data, split, {.layout = options.layout});
+  } catch (const Error& error) {
+    report.absent = error.message();
+  }
+  return report;
+}
+
+}  // namespace
+
+void diagnose_data(const DataDoctorOptions& options, JsonLines& json) {
+  std::vector<SplitReport> splits = {open_split("train", Split::kTrain, options),
+                                     open_split("test", Split::kTest, options)};
+  const auto first =
+      std::ranges::find_if(splits, [](const SplitReport& split) { return split.opened.has_value(); });
+  if (first == splits.end()) open_source(options.data, Split::kTrain, {.layout = options.layout});  // says why
+  fmt::print(json.people(), "data     {}: {}\n", options.data.string(), first->opened->format);
+  for (SplitReport& split : splits) {
+    if (split.opened) split.found = inspect_source(split.opened->source, {.max_examined = options.examine});
+    print(split, json.people());
+    json.write(to_json(split));
+  }
+  const std::string left_out = describe(first->opened->source->info().left_out);
+  if (!left_out.empty()) fmt::print(json.people(), "{}\n", left_out);
+}
+
+}  // namespace headrace::tools

@@ -1,0 +1,24 @@
+#include "headrace/tools/data_options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+namespace headrace::tools {
+
+CLI::Option* add_data_options(CLI::App& command, std::filesystem::path& data, LayoutOptions& layout) {
+  command.add_option(
+      "--classes-at", layout.classes_at,
+      "which folder names the class of an image: its number from the top, parent, none, or a pattern "
+      "as 'photos/*/{class}' or '{class}/{split}'; without it, it is recognised");
+  command.add_option("--train-folder", layout.train_folder,
+                     "the folder with the images of the train split, where it is not called train or training");
+  command.add_option("--test-folder", layout.test_folder,
+                     "the folder with the images of the test split, where it is not called test, testing or val");
+  return command.add_option("--data", data, "a folder, archive or file; what it holds is recognised by content");
+}
+
+void report_left_out(const std::vector<LeftOut>& left_out) {
+  if (!left_out.empty()) std::fprintf(stderr, "headrace: %s\n", describe(left_out).c_str());
+}
+
+}  // namespace headrace::tools
