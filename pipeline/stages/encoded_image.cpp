@@ -64,6 +64,7 @@ EncodedImage::EncodedImage(std::span<const std::byte> encoded, std::uint64_t rec
     : encoded_(encoded), record_(record), maps_(images.maps.get()), scratch_(scratch) {
   const Stopwatch watch;
   if (maps_ != nullptr) known_ = maps_->find(record, encoded);
+  if (keeps_map()) known_ = maps_->make(record, encoded, scratch.decoder);
   stored_ = known_.map != nullptr ? known_.map->size() : scratch.decoder.read_size(encoded);
   orientation_ = orientation_of(encoded, images.options, scratch);
   size_ = shown_size(stored_, orientation_);
@@ -87,18 +88,21 @@ Pixels EncodedImage::decode(const ImageWindow& window) {
 }
 
 // Walking through all bits to make a map takes a third of a decode and saves the bits beside the window. Where it
-// is kept that pays in later passes, else only where the window is small.
-bool EncodedImage::wants_map(const ImageWindow& window) const noexcept {
+// is kept that pays in later passes: then it is made first of all, and says how large the image is.
+bool EncodedImage::keeps_map() const noexcept {
+  return known_.map == nullptr && !known_.has_none && maps_ != nullptr && !maps_->is_full();
+}
+
+// Where it is not kept it pays for small windows.
+bool EncodedImage::wants_map_once(const ImageWindow& window) const noexcept {
   constexpr double kMaxShare = 0.4;
-  if (known_.map != nullptr || known_.has_none) return false;
-  if (maps_ != nullptr && !maps_->is_full()) return true;
   const double share =
       static_cast<double>(window.height * window.width) / static_cast<double>(stored_.height * stored_.width);
-  return !known_.good && share < kMaxShare;
+  return !known_.good && !known_.has_none && share < kMaxShare;
 }
 
 void EncodedImage::decode_stored(const ImageWindow& window, std::span<std::uint8_t> rgb) {
-  if (wants_map(window)) {
+  if (wants_map_once(window)) {
     known_ = maps_ != nullptr ? maps_->make(record_, encoded_, scratch_.decoder)
                               : KnownJpeg::of(encoded_, scratch_.decoder);
   }

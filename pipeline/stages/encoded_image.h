@@ -50,7 +50,8 @@ class EncodedImage {
   Pixels decode(const ImageWindow& window);
 
  private:
-  bool wants_map(const ImageWindow& window) const noexcept;
+  bool keeps_map() const noexcept;
+  bool wants_map_once(const ImageWindow& window) const noexcept;
   void decode_stored(const ImageWindow& window, std::span<std::uint8_t> rgb);
 
   std::span<const std::byte> encoded_;

@@ -24,7 +24,9 @@ using Pixels = std::vector<std::uint8_t>;
 
 Pixels pixels_of(const ImageSize& size) { return Pixels(static_cast<std::size_t>(size.height * size.width * 3)); }
 
-std::string hash_of(const Pixels& pixels) { return Sha256().update(std::as_bytes(std::span(pixels))).finish_hex(); }
+std::string hash_of(const Pixels& pixels) {
+  return Sha256().update(std::as_bytes(std::span(pixels))).finish_hex();
+}
 
 Pixels crop(const Pixels& whole, const ImageSize& size, const ImageWindow& window) {
   Pixels part;
