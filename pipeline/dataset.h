@@ -20,8 +20,13 @@ namespace headrace {
 
 // What all images are known to measure, where it is known: from then on the plan counts on it, so that devices may
 // crop and normalise, and keep, what was decoded. An image of another size is a bad record. 0 0: any size.
+// pipeline/decoders/README.md says which images are bad records, and what is only counted as a warning.
 struct DecodeOptions {
   std::int64_t height = 0, width = 0;
+  // Images are turned the way up that their EXIF data say, as Pillow's ImageOps.exif_transpose does; height and
+  // width are those after it. False: pixels come as they are stored, as in torchvision and tf.data. Either way
+  // LoaderStats::oriented_images counts the images that say they are stored another way up.
+  bool apply_orientation = false;
 };
 
 struct ShuffleOptions {

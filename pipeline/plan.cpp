@@ -37,8 +37,10 @@ struct Describe {
     return fmt::format("source({}, {} records{})", info.name, info.records, info.resident ? ", in memory" : "");
   }
   std::string operator()(const DecodeStage& stage) const {
-    const DecodeOptions& size = stage.options;
-    return size.height == 0 ? "decode()" : fmt::format("decode({} x {})", size.height, size.width);
+    const DecodeOptions& options = stage.options;
+    const std::string size = options.height > 0 ? fmt::format("{} x {}", options.height, options.width) : "";
+    const std::string turned = options.apply_orientation ? "EXIF orientation applied" : "";
+    return fmt::format("decode({}{}{})", size, size.empty() || turned.empty() ? "" : ", ", turned);
   }
   std::string operator()(const MapStage& stage) const {
     std::string text;

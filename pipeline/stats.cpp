@@ -43,6 +43,8 @@ LoaderStats LoaderStats::since(const LoaderStats& earlier) const {
   interval.decode_ns -= earlier.decode_ns;
   interval.operate_ns -= earlier.operate_ns;
   interval.bad_records -= earlier.bad_records;
+  interval.warned_records -= earlier.warned_records;
+  interval.oriented_images -= earlier.oriented_images;
   interval.read_retries -= earlier.read_retries;
   interval.cache.hits -= earlier.cache.hits;
   interval.cache.misses -= earlier.cache.misses;
@@ -65,6 +67,8 @@ std::string LoaderStats::summary() const {
                         static_cast<double>(cache.bytes) * 1e-6);
   }
   if (bad_records > 0) text += fmt::format("; {} bad records", bad_records);
+  if (warned_records > 0) text += fmt::format("; {} records used with a warning", warned_records);
+  if (oriented_images > 0) text += fmt::format("; {} images with an EXIF orientation", oriented_images);
   if (read_retries > 0) text += fmt::format("; {} reads tried again", read_retries);
   return text;
 }

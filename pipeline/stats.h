@@ -29,7 +29,11 @@ struct LoaderStats {
   std::uint64_t kept_records = 0;    // that the devices keep
   std::uint64_t kept_bytes = 0;      // of each device, for all that it will keep
   CacheCounters cache = {};
-  std::uint64_t bad_records = 0;        // of the batches handed out: skipped, or others in their place
+  std::uint64_t bad_records = 0;  // of the batches handed out: skipped, or others in their place
+  // Of the batches handed out, where they were decoded for them: a cache that holds a sample knows nothing of its
+  // file.
+  std::uint64_t warned_records = 0;     // used, though their image is damaged in a way that changes no pixel
+  std::uint64_t oriented_images = 0;    // records whose image's EXIF data say that it is stored another way up
   std::uint64_t read_retries = 0;       // reads that the system refused and that were tried again
   std::vector<StageStats> stages = {};  // in the order a record meets them; the consumer is last
 

@@ -39,6 +39,7 @@ struct ImageDecoder::State {
   PngReader png;
   JpegMapper mapper;
   JpegSplicer splicer;
+  std::string warning;
 
   // Hands the reader for these bytes to `use`.
   template <typename Use>
@@ -63,13 +64,28 @@ ImageSize ImageDecoder::read_size(std::span<const std::byte> encoded) {
 }
 
 void ImageDecoder::decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb) {
-  state_->with_reader(encoded, [&](auto& reader) { reader.decode(encoded, rgb); });
+  state_->with_reader(encoded, [&](auto& reader) {
+    reader.decode(encoded, rgb);
+    state_->warning = reader.warning();
+  });
 }
 
 void ImageDecoder::decode_window(std::span<const std::byte> encoded, const ImageWindow& window,
                                  std::span<std::uint8_t> rgb) {
-  state_->with_reader(encoded, [&](auto& reader) { reader.decode_window(encoded, window, rgb); });
+  state_->with_reader(encoded, [&](auto& reader) {
+    reader.decode_window(encoded, window, rgb);
+    state_->warning = reader.warning();
+  });
 }
+
+void ImageDecoder::decode_good_window(std::span<const std::byte> encoded, const ImageWindow& window,
+                                      std::span<std::uint8_t> rgb) {
+  if (!starts_with(encoded, kJpegStart)) return decode_window(encoded, window, rgb);
+  state_->jpeg.decode_good_window(encoded, window, rgb);
+  state_->warning = state_->jpeg.warning();
+}
+
+const std::string& ImageDecoder::warning() const noexcept { return state_->warning; }
 
 std::unique_ptr<const JpegMap> ImageDecoder::map(std::span<const std::byte> encoded) {
   return starts_with(encoded, kJpegStart) ? state_->mapper.map(encoded) : nullptr;
@@ -79,9 +95,11 @@ void ImageDecoder::decode_window(std::span<const std::byte> encoded, const JpegM
                                  std::span<std::uint8_t> rgb) {
   check_window(map.size(), window, rgb.size());
   if (const std::optional<SplicedJpeg> part = state_->splicer.splice(encoded, map, window)) {
-    return state_->jpeg.decode_window(part->encoded, part->window, rgb);
+    state_->jpeg.decode_good_window(part->encoded, part->window, rgb);
+  } else {
+    state_->jpeg.decode_good_window(encoded, window, rgb);
   }
-  state_->jpeg.decode_window(encoded, window, rgb);
+  state_->warning = state_->jpeg.warning();
 }
 
 std::string ImageDecoder::identity() { return JpegReader::identity() + "; " + PngReader::identity(); }

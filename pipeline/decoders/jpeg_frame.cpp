@@ -44,6 +44,7 @@ class FrameReader {
   struct Component {
     unsigned id = 0;
     int horizontal = 0, vertical = 0;
+    unsigned quantization = 0;  // table
   };
 
   unsigned byte(std::size_t at) const { return std::to_integer<unsigned>(encoded_[at]); }
@@ -63,7 +64,7 @@ class FrameReader {
         if (bytes != 2) return false;
         frame_.restart_interval = static_cast<std::int64_t>(word(at));
         return true;
-      case kQuantization:
+      case kQuantization: frame_.kept.push_back(segment); return take_quantization(at, segment.end);
       case kApp0:
       case kApp14: frame_.kept.push_back(segment); return true;
       default: break;
@@ -83,10 +84,22 @@ class FrameReader {
       const std::size_t entry = at + 6 + 3 * static_cast<std::size_t>(i);
       const Component component{.id = byte(entry),
                                 .horizontal = static_cast<int>(byte(entry + 1) >> 4),
-                                .vertical = static_cast<int>(byte(entry + 1) & 15)};
+                                .vertical = static_cast<int>(byte(entry + 1) & 15),
+                                .quantization = byte(entry + 2)};
       if (component.horizontal < 1 || component.horizontal > 4) return false;
-      if (component.vertical < 1 || component.vertical > 4) return false;
+      if (component.vertical < 1 || component.vertical > 4 || component.quantization > 3) return false;
       component_[static_cast<std::size_t>(i)] = component;
+    }
+    return true;
+  }
+
+  bool take_quantization(std::size_t at, std::size_t end) {
+    while (at < end) {
+      const unsigned target = byte(at) & 15, wide = byte(at) >> 4;
+      const std::size_t bytes = 1 + (wide != 0 ? 128 : 64);
+      if (target > 3 || wide > 1 || end - at < bytes) return false;
+      quantization_[target] = true;
+      at += bytes;
     }
     return true;
   }
@@ -105,6 +118,9 @@ class FrameReader {
       at += 1 + counts.size();
       if (size == 0 || size > 256 || size > end - at) return false;
       const auto* symbols = reinterpret_cast<const std::uint8_t*>(encoded_.data() + at);
+      // libjpeg refuses a code of differences that names a larger one, used or not.
+      if (alternating == 0 && std::any_of(symbols, symbols + size, [](unsigned s) { return s > 15; }))
+        return false;
       HuffmanCode& code = alternating != 0 ? frame_.ac[target] : frame_.dc[target];
       if (!code.assign(counts, {symbols, size})) return false;
       at += size;
@@ -121,6 +137,7 @@ class FrameReader {
     for (std::size_t i = 0; i < static_cast<std::size_t>(components_); ++i) {
       const unsigned tables = byte(at + 2 + 2 * i);
       if (!find(byte(at + 1 + 2 * i), order[i]) || tables >> 4 > 3 || (tables & 15) > 3) return false;
+      if (!quantization_[order[i].quantization]) return false;
       frame_.dc_of[i] = static_cast<std::uint8_t>(tables >> 4);
       frame_.ac_of[i] = static_cast<std::uint8_t>(tables & 15);
       if (frame_.dc[frame_.dc_of[i]].empty() || frame_.ac[frame_.ac_of[i]].empty()) return false;
@@ -168,6 +185,7 @@ class FrameReader {
   std::span<const std::byte> encoded_;
   JpegFrame& frame_;
   std::array<Component, kMostJpegComponents> component_;
+  std::array<bool, 4> quantization_{};  // defined
   int components_ = 0;
 };
 

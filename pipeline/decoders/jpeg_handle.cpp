@@ -4,17 +4,31 @@
 
 #include <algorithm>
 
+#include "headrace/pipeline/decoders/jpeg_junk.h"
+
 namespace headrace {
 namespace {
 
 constexpr JDIMENSION kRowsAtOnce = 8;
 
-// Warnings that leave every pixel as it was meant.
-bool is_harmless(int message) {
-  switch (message) {
+// What libjpeg has passed over in search of the next marker: the bytes before the one it reads next.
+std::span<const std::byte> skipped_bytes(const jpeg_decompress_struct& info, std::span<const std::byte> encoded) {
+  const auto count = static_cast<std::size_t>(std::max(info.err->msg_parm.i[0], 0));
+  const std::size_t end = encoded.size() - info.src->bytes_in_buffer;
+  return count <= end ? encoded.subspan(end - count, count) : encoded.first(end);
+}
+
+// Whether a warning leaves every pixel as it was meant.
+bool is_harmless(const jpeg_decompress_struct& info, std::span<const std::byte> encoded) {
+  switch (info.err->msg_code) {
     case JWRN_ADOBE_XFORM:
     case JWRN_JFIF_MAJOR:
-    case JWRN_BOGUS_ICC: return true;
+    case JWRN_BOGUS_ICC:
+    case JWRN_NOT_SEQUENTIAL: return true;  // a sequential decoder does not use these numbers
+    case JWRN_EXTRANEOUS_DATA: {
+      const std::span<const std::byte> junk = skipped_bytes(info, encoded);
+      return info.input_scan_number == 0 ? !may_be_lost_segment(junk) : is_padding(junk);
+    }
     default: return false;
   }
 }
@@ -45,7 +59,10 @@ void JpegHandle::on_error(j_common_ptr info) {
 }
 
 void JpegHandle::on_message(j_common_ptr info, int level) {
-  if (level < 0 && !is_harmless(info->err->msg_code)) on_error(info);
+  if (level >= 0) return;
+  JpegHandle& handle = of(info);
+  if (!is_harmless(handle.info_, handle.encoded_)) on_error(info);
+  if (handle.warning_[0] == '\0') info->err->format_message(info, handle.warning_);
 }
 
 boolean JpegHandle::on_empty(j_decompress_ptr info) {

@@ -28,13 +28,17 @@ class JpegHandle {
   bool skip(JDIMENSION rows) noexcept;
   // The next `count` rows, `stride` bytes apart.
   bool read_rows(std::uint8_t* out, std::size_t stride, JDIMENSION count) noexcept;
-  // Up to the end of the image: false where the file ends before.
+  // Up to the end of the image, whose last row must have been read: false where the file ends before.
   bool finish() noexcept;
+  // The file has been read up to the end of the image: start() does that with all that have several scans.
+  bool at_end() noexcept { return jpeg_input_complete(&info_) != FALSE; }
 
   std::span<const std::byte> encoded() const noexcept { return encoded_; }
   const jpeg_decompress_struct& info() const noexcept { return info_; }
   // What went wrong, in the library's words.
   const char* words() const noexcept { return words_; }
+  // The first thing that is wrong so far but changes no pixel, in the library's words; empty: nothing.
+  const char* warning() const noexcept { return warning_; }
   bool out_of_memory() const noexcept;
 
  private:
@@ -52,6 +56,7 @@ class JpegHandle {
   jpeg_source_mgr source_{};
   std::jmp_buf jump_;
   char words_[JMSG_LENGTH_MAX] = {};
+  char warning_[JMSG_LENGTH_MAX] = {};
 };
 
 }  // namespace headrace

@@ -31,7 +31,7 @@ std::unique_ptr<const JpegMap> JpegMapper::map(std::span<const std::byte> encode
   map->rows_.reserve(static_cast<std::size_t>(frame_.unit_rows + 1));
   map->bits_.reserve(places);
   map->levels_.reserve(places * static_cast<std::size_t>(map->components_));
-  if (!map_rows(encoded, *map) || !is_at_end(encoded)) return nullptr;
+  if (!map_rows(encoded, *map)) return nullptr;
   map->content_ = JpegMap::content_of(encoded);
   return map;
 }
@@ -56,12 +56,13 @@ bool JpegMapper::map_rows(std::span<const std::byte> encoded, JpegMap& map) {
     if (!map_row(bits, levels, map)) return false;
   }
   map.rows_.push_back(static_cast<std::uint32_t>(segment_ + unstuffed_.coded_place(bits.at() / 8)));
-  return true;
+  return is_at_end(encoded, bits);
 }
 
-// Behind the last row, its rest of a byte or more, stands the marker that ends an image. A decoder looks for it:
-// of a file without, what it makes depends on how far it reads ahead.
-bool JpegMapper::is_at_end(std::span<const std::byte> encoded) const {
+// Behind the last row and the rest of its last byte stands the marker that ends an image, and nothing between. All
+// else is for libjpeg to judge.
+bool JpegMapper::is_at_end(std::span<const std::byte> encoded, const JpegBits& bits) const {
+  if ((bits.at() + 7) / 8 != unstuffed_.size()) return false;
   const std::size_t marker = segment_ + unstuffed_.coded_place(unstuffed_.size());
   return encoded.size() - marker >= 2 && encoded[marker] == std::byte{0xFF} &&
          encoded[marker + 1] == std::byte{0xD9};

@@ -20,9 +20,10 @@ class JpegMapper {
   std::unique_ptr<const JpegMap> map(std::span<const std::byte> encoded);
 
  private:
+  // Up to the end of the image, or false.
   bool map_rows(std::span<const std::byte> encoded, JpegMap& map);
   void begin_segment(std::span<const std::byte> encoded, std::size_t at);
-  bool is_at_end(std::span<const std::byte> encoded) const;
+  bool is_at_end(std::span<const std::byte> encoded, const JpegBits& bits) const;
   bool pass_restart(std::span<const std::byte> encoded, const JpegBits& bits);
   bool map_row(JpegBits& bits, JpegLevels& levels, JpegMap& map);
 

@@ -45,12 +45,11 @@ std::size_t row_bytes(const JpegHandle& jpeg) {
   return std::size_t{jpeg.info().output_width} * static_cast<std::size_t>(jpeg.info().output_components);
 }
 
-// Ink to light. Adobe's files hold the inverse of the ink, all others the ink.
-void cmyk_to_rgb(const std::uint8_t* cmyk, std::size_t pixels, bool inverted, std::uint8_t* rgb) {
-  const unsigned flip = inverted ? 0 : 255;
+// Files hold the inverse of the ink, which is light, as Adobe's do: with its marker or without, as djpeg, Pillow
+// and torchvision have it.
+void cmyk_to_rgb(const std::uint8_t* cmyk, std::size_t pixels, std::uint8_t* rgb) {
   for (std::size_t i = 0; i < pixels; ++i, cmyk += 4, rgb += 3) {
-    const unsigned light = cmyk[3] ^ flip;
-    for (int c = 0; c < 3; ++c) rgb[c] = static_cast<std::uint8_t>(((cmyk[c] ^ flip) * light + 127) / 255);
+    for (int c = 0; c < 3; ++c) rgb[c] = static_cast<std::uint8_t>((unsigned{cmyk[c]} * cmyk[3] + 127) / 255);
   }
 }
 
@@ -93,18 +92,42 @@ void JpegReader::decode(std::span<const std::byte> encoded, std::span<std::uint8
     line_.resize(std::max(line_.size(), row_bytes(jpeg)));
     for (std::uint8_t* out = rgb.data(); out < rgb.data() + rgb.size(); out += width * 3) {
       require(jpeg.read_rows(line_.data(), 0, 1), jpeg);
-      cmyk_to_rgb(line_.data(), width, jpeg.info().saw_Adobe_marker != 0, out);
+      cmyk_to_rgb(line_.data(), width, out);
     }
   } else {
     require(jpeg.read_rows(rgb.data(), width * 3, jpeg.info().output_height), jpeg);
   }
   require(jpeg.finish(), jpeg);
+  warning_ = jpeg.warning();
 }
 
 void JpegReader::decode_window(std::span<const std::byte> encoded, const ImageWindow& window,
                                std::span<std::uint8_t> rgb) {
-  const std::unique_ptr<JpegHandle> handle = take(encoded);
-  JpegHandle& jpeg = *handle;
+  const std::unique_ptr<JpegHandle> jpeg = take(encoded);
+  read_window(*jpeg, window, rgb);
+  read_rest(*jpeg);
+  warning_ = jpeg->warning();
+}
+
+void JpegReader::decode_good_window(std::span<const std::byte> encoded, const ImageWindow& window,
+                                    std::span<std::uint8_t> rgb) {
+  const std::unique_ptr<JpegHandle> jpeg = take(encoded);
+  read_window(*jpeg, window, rgb);
+  warning_ = jpeg->warning();
+}
+
+// Takes note of what is wrong below the window: its bits are read, but make no pixels.
+void JpegReader::read_rest(JpegHandle& jpeg) {
+  if (jpeg.at_end()) return;
+  const JDIMENSION rows = jpeg.info().output_height - jpeg.info().output_scanline;
+  if (rows > 0) {  // libjpeg does not look at what is skipped up to the last row, so that one is read
+    require(jpeg.skip(rows - 1), jpeg);
+    require(jpeg.read_rows(line_.data(), 0, 1), jpeg);
+  }
+  require(jpeg.finish(), jpeg);
+}
+
+void JpegReader::read_window(JpegHandle& jpeg, const ImageWindow& window, std::span<std::uint8_t> rgb) {
   check_window(size_of(jpeg), window, rgb.size());
   require(jpeg.start(), jpeg);
   Columns columns = columns_for(jpeg, window);
@@ -117,7 +140,7 @@ void JpegReader::decode_window(std::span<const std::byte> encoded, const ImageWi
   for (std::uint8_t* out = rgb.data(); out < rgb.data() + rgb.size(); out += pixels * 3) {
     require(jpeg.read_rows(line_.data(), 0, 1), jpeg);
     if (is_cmyk(jpeg)) {
-      cmyk_to_rgb(wanted, pixels, jpeg.info().saw_Adobe_marker != 0, out);
+      cmyk_to_rgb(wanted, pixels, out);
     } else {
       std::memcpy(out, wanted, pixels * 3);
     }
@@ -128,7 +151,7 @@ void JpegReader::decode_window(std::span<const std::byte> encoded, const ImageWi
 #define HEADRACE_VALUE_TEXT(value) HEADRACE_TEXT_OF(value)
 
 std::string JpegReader::identity() {
-  return "libjpeg-turbo " HEADRACE_VALUE_TEXT(LIBJPEG_TURBO_VERSION) " islow fancy";
+  return "libjpeg-turbo " HEADRACE_VALUE_TEXT(LIBJPEG_TURBO_VERSION) " islow fancy, ink inverted";
 }
 
 }  // namespace headrace

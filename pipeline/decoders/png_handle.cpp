@@ -8,6 +8,14 @@ namespace {
 
 constexpr std::uint32_t kLongestSide = std::uint32_t{1} << 28;
 
+// Of what libpng would let pass among the pixels: data behind the end of their zlib stream. All else, such as a
+// wrong checksum of that stream, may mean other pixels.
+bool is_harmless(const char* words) {
+  return std::strstr(words, "Extra compressed data") != nullptr ||
+         std::strstr(words, "Too much image data") != nullptr ||
+         std::strstr(words, "Too many IDATs found") != nullptr;
+}
+
 }  // namespace
 
 PngHandle::~PngHandle() { png_destroy_read_struct(&png_, &info_, nullptr); }
@@ -16,6 +24,13 @@ void PngHandle::on_error(png_structp png, png_const_charp words) {
   auto* handle = static_cast<PngHandle*>(png_get_error_ptr(png));
   std::snprintf(handle->words_, sizeof(handle->words_), "%s", words);
   std::longjmp(handle->jump_, 1);
+}
+
+void PngHandle::on_warning(png_structp png, png_const_charp words) {
+  auto* handle = static_cast<PngHandle*>(png_get_error_ptr(png));
+  if (handle->row_bytes_ == 0) return;  // still in the header, where libpng warns of nothing that counts
+  if (!is_harmless(words)) on_error(png, words);
+  if (handle->warning_[0] == '\0') std::snprintf(handle->warning_, sizeof(handle->warning_), "%s", words);
 }
 
 void PngHandle::on_read(png_structp png, png_bytep into, std::size_t count) {
@@ -55,6 +70,7 @@ bool PngHandle::start() noexcept {
   passes_ = png_set_interlace_handling(png_);
   png_read_update_info(png_, info_);
   row_bytes_ = png_get_rowbytes(png_, info_);
+  png_set_benign_errors(png_, 1);  // from here on on_warning() tells which of them are
   return true;
 }
 

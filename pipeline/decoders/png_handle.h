@@ -26,7 +26,7 @@ class PngHandle {
   bool start() noexcept;
   // One row. Where passes() > 1 all rows come once a pass, and `out` still holds what the pass before left there.
   bool read_row(std::uint8_t* out) noexcept;
-  // Up to the end of the file, its last checksum included.
+  // Up to the end of the file: the checksums of all chunks and that of the pixels' zlib stream.
   bool finish() noexcept;
 
   std::uint32_t height() const noexcept { return height_; }
@@ -36,10 +36,12 @@ class PngHandle {
   std::size_t row_bytes() const noexcept { return row_bytes_; }
   // What went wrong, in the library's words.
   const char* words() const noexcept { return words_; }
+  // The first thing that is wrong so far but changes no pixel, in the library's words; empty: nothing.
+  const char* warning() const noexcept { return warning_; }
 
  private:
   static void on_error(png_structp png, png_const_charp words);
-  static void on_warning(png_structp /*png*/, png_const_charp /*words*/) {}
+  static void on_warning(png_structp png, png_const_charp words);
   static void on_read(png_structp png, png_bytep into, std::size_t count);
 
   std::span<const std::byte> encoded_;  // what is left of it
@@ -51,6 +53,7 @@ class PngHandle {
   std::size_t row_bytes_ = 0;
   std::jmp_buf jump_;
   char words_[256] = {};
+  char warning_[256] = {};
 };
 
 }  // namespace headrace

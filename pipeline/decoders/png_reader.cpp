@@ -47,6 +47,7 @@ void PngReader::decode(std::span<const std::byte> encoded, std::span<std::uint8_
   start(png);
   read_rows(png, rgb.data());
   require(png.finish(), png);
+  warning_ = png.warning();
 }
 
 void PngReader::decode_window(std::span<const std::byte> encoded, const ImageWindow& window,
@@ -60,11 +61,14 @@ void PngReader::decode_window(std::span<const std::byte> encoded, const ImageWin
   const bool interlaced = png.passes() > 1;  // its passes need the whole image side by side
   pixels_.resize(std::max(pixels_.size(), row_bytes * (interlaced ? png.height() : 1)));
   if (interlaced) read_rows(png, pixels_.data());
-  for (std::size_t row = 0; row < top + height; ++row) {
+  for (std::size_t row = 0; row < png.height(); ++row) {
     if (!interlaced) require(png.read_row(pixels_.data()), png);
+    if (row < top || row >= top + height) continue;
     const std::uint8_t* line = pixels_.data() + (interlaced ? row * row_bytes : 0);
-    if (row >= top) std::memcpy(rgb.data() + (row - top) * wanted, line + left, wanted);
+    std::memcpy(rgb.data() + (row - top) * wanted, line + left, wanted);
   }
+  require(png.finish(), png);
+  warning_ = png.warning();
 }
 
 std::string PngReader::identity() { return std::string("libpng ") + png_get_libpng_ver(nullptr); }

@@ -16,12 +16,17 @@ class PngReader {
  public:
   ImageSize read_size(std::span<const std::byte> encoded);
   void decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb);
+  // Reads the file to its end: whether it is bad does not depend on the window.
   void decode_window(std::span<const std::byte> encoded, const ImageWindow& window, std::span<std::uint8_t> rgb);
+
+  // What was wrong with the file decoded last but changes no pixel, in the library's words; empty: nothing.
+  const std::string& warning() const noexcept { return warning_; }
 
   static std::string identity();
 
  private:
   std::vector<std::uint8_t> pixels_;  // rows before their window is copied out
+  std::string warning_;
 };
 
 }  // namespace headrace

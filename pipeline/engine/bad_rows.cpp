@@ -5,6 +5,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/engine/stream_engine.h"
+#include "headrace/pipeline/stages/step_error.h"
 
 namespace headrace {
 namespace {
@@ -20,8 +21,19 @@ void StreamEngine::fail_row(Slot& slot, Failure failure) {
   slot.set_aside(std::move(failure.what));
 }
 
+// What there is to say of the images of a row that was written.
+void StreamEngine::take_notes(Slot& slot, std::int64_t row, ImageNotes& notes) {
+  if (notes.oriented) slot.oriented.fetch_add(1, std::memory_order_relaxed);
+  if (!notes.warning.empty()) {
+    const StepError warning(ErrorCode::kDataCorrupt, notes.step, notes.warning);
+    slot.warn(Failure::of_record(*plan_.source, slot.records[static_cast<std::size_t>(row)], row, warning).what);
+  }
+  notes = {};
+}
+
 // By the thread that wrote the last row.
 void StreamEngine::settle(Slot& slot, ThreadState& state) {
+  std::ranges::sort(slot.warned, {}, &BadRecord::row);
   if (slot.bad.empty()) return;
   std::ranges::sort(slot.bad, {}, &BadRecord::row);  // they came in any order, and are listed even where it fails
   if (slot.failure) return;
@@ -65,6 +77,13 @@ void StreamEngine::substitute(Slot& slot, BadRecord& bad, ThreadState& state) {
   Failure given_up{.what = bad};
   given_up.what.cause += fmt::format("; nor could any of {} other records drawn in its place be used", kDraws);
   slot.fail(std::move(given_up));
+}
+
+void StreamEngine::count_noted(Consumer& consumer, const Slot& slot, int replica) {
+  consumer.oriented.fetch_add(slot.oriented.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  consumer.warned.fetch_add(slot.warned.size(), std::memory_order_relaxed);
+  if (replica != 0 || !quarantine_) return;
+  for (const BadRecord& warned : slot.warned) quarantine_->add_warning(warned, slot.position);
 }
 
 // Every consumer counts for itself what all of them see, so that all are refused the same batch.

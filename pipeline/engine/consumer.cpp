@@ -44,6 +44,7 @@ std::optional<Batch> StreamEngine::next(int replica) {
   consumer.asked.fetch_add(1, std::memory_order_relaxed);
 
   wait_until_ready(slot, sequence, replica);
+  count_noted(consumer, slot, replica);
   count_bad(consumer, slot, replica);
   if (slot.failure) {
     consumer.failed = describe(slot.failure->what);

@@ -87,6 +87,8 @@ LoaderStats StreamEngine::stats() const {
   for (const Consumer& consumer : consumers_) {
     stats.examples += consumer.examples.load();
     stats.bad_records = std::max(stats.bad_records, consumer.bad.load());
+    stats.warned_records = std::max(stats.warned_records, consumer.warned.load());
+    stats.oriented_images = std::max(stats.oriented_images, consumer.oriented.load());
     stats.stall_ns = std::max(stats.stall_ns, consumer.stall_ns.load());
     ready += consumer.ready_sum.load();
     asked_ready += consumer.asked_ready.load();

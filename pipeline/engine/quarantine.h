@@ -1,4 +1,4 @@
-// The file of bad records.
+// The file of bad records, and of those that were used though something is wrong with them.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,12 @@ class Quarantine {
 
   // A line, unless the record has one. DataError where it cannot be written.
   void add(const BadRecord& bad, const BatchPosition& at, OnError action);
+  // The same of a record that was used: its action is "used", and it has "warning": true.
+  void add_warning(const BadRecord& warned, const BatchPosition& at);
 
  private:
+  void append(const BadRecord& bad, const BatchPosition& at, const char* action, bool warning);
+
   std::filesystem::path path_;
   std::unordered_set<std::uint64_t> listed_;
 };

@@ -51,6 +51,8 @@ void Slot::begin(const BatchPosition& at) {
   passes.resize(records.size());
   failure.reset();
   bad.clear();
+  warned.clear();
+  oriented.store(0, std::memory_order_relaxed);
   mixing = 0;
   for (int r = 0; r < layout_->replicas; ++r) {
     SlotShare& share = shares[static_cast<std::size_t>(r)];
@@ -119,6 +121,8 @@ void Slot::replay(const BatchPosition& at) {
   position = at;
   position.global_examples = examples;
   bad.clear();  // they were counted once
+  warned.clear();
+  oriented.store(0, std::memory_order_relaxed);
   for (SlotShare& share : shares) {
     share.fenced = false;
     share.released = false;
@@ -148,6 +152,11 @@ void Slot::fail(Failure cause) {
 void Slot::set_aside(BadRecord record) {
   const std::lock_guard lock(failure_mutex_);
   bad.push_back(std::move(record));
+}
+
+void Slot::warn(BadRecord record) {
+  const std::lock_guard lock(failure_mutex_);
+  warned.push_back(std::move(record));
 }
 
 }  // namespace headrace

@@ -60,6 +60,8 @@ class Slot {
   void fail(Failure failure);
   // Remembers a row that could not be written, though the batch goes on without it. Thread-safe.
   void set_aside(BadRecord bad);
+  // Remembers a row that was written of a damaged image, though the damage changed no pixel. Thread-safe.
+  void warn(BadRecord warned);
   // Once it is known which records the rows hold: what the devices need to know of each. Nothing where they
   // convert nothing.
   void draw_windows(std::uint64_t seed);
@@ -94,6 +96,9 @@ class Slot {
 
   std::optional<Failure> failure;  // complete before `ready`
   std::vector<BadRecord> bad;      // rows set aside; in order and complete before `ready`
+  std::vector<BadRecord> warned;   // rows whose images were damaged without effect; the same
+  // Rows whose images say that they are stored another way up.
+  std::atomic<std::uint64_t> oriented{0};
 
   ChargedBytes pageable, pinned;  // charged for its memory
 

@@ -64,15 +64,16 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   struct alignas(64) Consumer {
     std::atomic<std::uint64_t> taken{0};  // sequence of the batch it takes next
     std::atomic<std::uint64_t> examples{0}, stall_ns{0}, ready_sum{0}, asked{0}, asked_ready{0};
-    std::atomic<std::uint64_t> bad{0};  // records of the global batches it took
-    std::uint64_t drawn = 0;            // the same, good and bad
-    std::string failed;                 // the error it was given, empty: none
-    StageClock busy;                    // between two calls of next(), but for waiting in that of another replica
-    WaitClock waits;                    // in next()
-    std::uint64_t left_ns = 0;          // when it last left next(); 0: never
-    std::uint64_t left_rows = 0;        // with this many examples
-    std::uint64_t waited_ns = 0;        // by its thread in next(), when it left
-    TraceRing* trace = nullptr;         // null: nothing is traced
+    std::atomic<std::uint64_t> bad{0};                  // records of the global batches it took
+    std::atomic<std::uint64_t> warned{0}, oriented{0};  // the same
+    std::uint64_t drawn = 0;                            // the same, good and bad
+    std::string failed;                                 // the error it was given, empty: none
+    StageClock busy;              // between two calls of next(), but for waiting in that of another replica
+    WaitClock waits;              // in next()
+    std::uint64_t left_ns = 0;    // when it last left next(); 0: never
+    std::uint64_t left_rows = 0;  // with this many examples
+    std::uint64_t waited_ns = 0;  // by its thread in next(), when it left
+    TraceRing* trace = nullptr;   // null: nothing is traced
   };
 
   Slot& slot_of(std::uint64_t sequence) const noexcept { return *slots_[sequence % slots_.size()]; }
@@ -131,7 +132,9 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   void fail_row(Slot& slot, Failure failure);
   void settle(Slot& slot, ThreadState& state);
   void substitute(Slot& slot, BadRecord& bad, ThreadState& state);
+  void take_notes(Slot& slot, std::int64_t row, ImageNotes& notes);
   void count_bad(Consumer& consumer, const Slot& slot, int replica);
+  void count_noted(Consumer& consumer, const Slot& slot, int replica);
 
   // consumer.cpp: next().
   void refuse_fork() const;

@@ -187,9 +187,14 @@ void StreamEngine::run_rows(const Work& work, ThreadState& state, Scratch& scrat
         const SampleProgram::Rows rows = slot.rows(r, row - share.first);
         const std::span<const std::byte> cached = find_cached(context.record, scratch.read);
         const RecordView view = cached.empty() ? read_record(context.record, scratch.read, state) : RecordView{};
-        if (row == timed) scratch.stamp_ns = now_ns();  // finding and reading are no steps
-        if (!cached.empty()) return program_.run_cached(cached, context, rows);
-        program_.run_record(view, context, rows);
+        if (row == timed) scratch.stamp_ns = now_ns();   // finding and reading are no steps
+        if (!scratch.notes.empty()) scratch.notes = {};  // of a row that failed
+        if (cached.empty()) {
+          program_.run_record(view, context, rows);
+        } else {
+          program_.run_cached(cached, context, rows);
+        }
+        if (!scratch.notes.empty()) take_notes(slot, row, scratch.notes);
       });
       if (row == timed) scratch.samples.back().ns = now_ns() - scratch.stamp_ns;
     }
@@ -214,8 +219,13 @@ void StreamEngine::run_fetched(FetchedRecord& fetched, ThreadState& state, Scrat
                               .batch = slot.position.sequence,
                               .stores = stores_};
     const SampleProgram::Rows rows = slot.rows_of(fetched.row);
-    if (!fetched.cached.empty()) return program_.run_cached(fetched.cached, context, rows);
-    program_.run_record(fetched.view, context, rows);
+    if (!scratch.notes.empty()) scratch.notes = {};  // of a row that failed
+    if (fetched.cached.empty()) {
+      program_.run_record(fetched.view, context, rows);
+    } else {
+      program_.run_cached(fetched.cached, context, rows);
+    }
+    if (!scratch.notes.empty()) take_notes(slot, fetched.row, scratch.notes);
   });
   scratch.samples.back().ns = now_ns() - scratch.stamp_ns;
   finish(stores_);

@@ -173,7 +173,11 @@ FieldView Chain::run_named(const NamedStep& named, const FieldView& in, const St
     if (const auto* pass = std::get_if<PixelStep>(&named.step)) return pass->run(in, context, output);
     if (const auto* one_hot = std::get_if<OneHotStep>(&named.step)) return one_hot->run(in, context, output);
     context.probe->begin(named.name, context.record);
-    return std::visit([&](const auto& step) { return step.run(in, context, output); }, named.step);
+    const FieldView result =
+        std::visit([&](const auto& step) { return step.run(in, context, output); }, named.step);
+    ImageNotes& notes = context.scratch->notes;
+    if (!notes.warning.empty() && notes.step.empty()) notes.step = named.name;
+    return result;
   } catch (const std::exception& error) {
     throw name_step(named.name, error);
   }

@@ -28,7 +28,8 @@ std::span<const std::byte> ImageRecoder::recode(std::span<const std::byte> encod
     resampler_.resize(pixels_.data(), size, resized_.data(), wanted, 3);
     result = resized_;
   }
-  write_jpeg(result, wanted, options_.quality > 0 ? options_.quality : RecodeOptions::kQuality, encoded_);
+  write_jpeg(result, wanted, options_.quality > 0 ? options_.quality : RecodeOptions::kQuality, encoded_,
+             exif_orientation(encoded));
   return encoded_;
 }
 

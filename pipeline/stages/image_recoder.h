@@ -1,4 +1,5 @@
-// Makes encoded images smaller: decoded, resized, encoded as JPEG.
+// Makes encoded images smaller: decoded, resized, encoded as JPEG. Their EXIF orientation is kept, and no other
+// metadata.
 #pragma once
 
 #include <cstddef>

@@ -4,34 +4,15 @@
 
 #include <cstring>
 
-#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/decoders/decode_request.h"
 #include "headrace/pipeline/stages/crop_window.h"
+#include "headrace/pipeline/stages/encoded_image.h"
 #include "headrace/pipeline/stages/image_shape.h"
 #include "headrace/pipeline/stages/random_window.h"
 
 namespace headrace {
 namespace {
-
-std::span<std::uint8_t> as_u8(std::span<std::byte> bytes) {
-  return {reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()};
-}
-
-const std::uint8_t* as_u8(const std::byte* bytes) { return reinterpret_cast<const std::uint8_t*>(bytes); }
-
-std::span<std::byte> grown(std::vector<std::byte>& buffer, std::int64_t bytes) {
-  const auto size = static_cast<std::size_t>(bytes);
-  if (buffer.size() < size) buffer.resize(size);
-  return std::span(buffer).first(size);
-}
-
-// Of u8, in rows `stride` bytes apart.
-struct Pixels {
-  const std::uint8_t* first = nullptr;
-  std::int64_t stride = 0;
-  std::int64_t channels = 0;
-};
 
 Pixels part_of(const FieldView& image, const ImageWindow& window) {
   const std::int64_t channels = image.shape[2], stride = image.shape[1] * channels;
@@ -53,57 +34,10 @@ ImageSize resized_to(const Resize& options, const ImageSize& size) {
   return {.height = height, .width = width};
 }
 
-void want_size(const ImageSize& size, const DecodeOptions& wanted) {
-  if (wanted.height == 0 || (size.height == wanted.height && size.width == wanted.width)) return;
-  throw Error(ErrorCode::kDataCorrupt, fmt::format("an image of {} x {} pixels where all are said to be {} x {}",
-                                                   size.height, size.width, wanted.height, wanted.width));
-}
-
-// An encoded image with its map, if it has one: looked for once, then a window of it is decoded.
-class MappedImage {
- public:
-  MappedImage(std::span<const std::byte> encoded, std::uint64_t record, const EncodedImages& images,
-              Scratch& scratch)
-      : encoded_(encoded), scratch_(scratch) {
-    const Stopwatch watch;
-    if (images.maps != nullptr) map_ = images.maps->find(record, encoded, scratch.decoder);
-    size_ = map_ != nullptr ? map_->size() : scratch.decoder.read_size(encoded);
-    scratch.decode_ns += watch.nanoseconds();
-    want_size(size_, images.options);
-  }
-
-  const ImageSize& size() const noexcept { return size_; }
-
-  Pixels decode(const ImageWindow& window) {
-    const Stopwatch watch;
-    const std::span<std::byte> pixels = grown(scratch_.decoded, window.height * window.width * 3);
-    if (map_ != nullptr) {
-      scratch_.decoder.decode_window(encoded_, *map_, window, as_u8(pixels));
-    } else {
-      scratch_.decoder.decode_window(encoded_, window, as_u8(pixels));
-    }
-    scratch_.decode_ns += watch.nanoseconds();
-    return {.first = as_u8(pixels.data()), .stride = window.width * 3, .channels = 3};
-  }
-
- private:
-  std::span<const std::byte> encoded_;
-  Scratch& scratch_;
-  const JpegMap* map_ = nullptr;
-  ImageSize size_;
-};
-
 }  // namespace
 
 FieldView DecodeStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
-  const Stopwatch watch;
-  Scratch& scratch = *context.scratch;
-  const ImageSize size = scratch.decoder.read_size(in.bytes);
-  want_size(size, options);
-  const std::span<std::byte> out = output.take(static_cast<std::size_t>(size.height * size.width * 3));
-  scratch.decoder.decode(in.bytes, as_u8(out));
-  scratch.decode_ns += watch.nanoseconds();
-  return {.bytes = out, .shape = {size.height, size.width, 3}};
+  return decode_image(in.bytes, options, *context.scratch, output);
 }
 
 FieldView RandomResizedCropStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
@@ -115,7 +49,7 @@ FieldView RandomResizedCropStep::run(const FieldView& in, const StepContext& con
                            {.height = options.size, .width = options.size});
   };
   if (encoded) {
-    MappedImage image(in.bytes, context.record, *encoded, scratch);
+    EncodedImage image(in.bytes, context.record, *encoded, scratch);
     const ImageWindow window = draw_window(options, image.size(), random);
     plan(window);
     return resampled(image.decode(window), options.size, scratch.resampler, output);
@@ -141,7 +75,7 @@ FieldView ResizeAndCropStep::run(const FieldView& in, const StepContext& context
     return scratch.resampler.plan(size, result, center_of(result, crop));
   };
   if (encoded) {
-    MappedImage image(in.bytes, context.record, *encoded, scratch);
+    EncodedImage image(in.bytes, context.record, *encoded, scratch);
     return resampled(image.decode(plan(image.size())), crop.size, scratch.resampler, output);
   }
   const ImageWindow used = plan({.height = in.shape[0], .width = in.shape[1]});

@@ -7,7 +7,7 @@
 
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/operation.h"
-#include "headrace/pipeline/stages/jpeg_maps.h"
+#include "headrace/pipeline/stages/encoded_image.h"
 #include "headrace/pipeline/stages/step.h"
 
 namespace headrace {
@@ -17,12 +17,6 @@ struct DecodeStep {
   DecodeOptions options = {};
 
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const;
-};
-
-// Images that a step decodes itself, in part.
-struct EncodedImages {
-  DecodeOptions options = {};
-  std::shared_ptr<JpegMaps> maps = nullptr;  // of those that come again and again
 };
 
 // From an encoded image it decodes the window only, from pixels it reads the window only.

@@ -7,12 +7,12 @@
 namespace headrace {
 
 std::size_t Scratch::bytes() const noexcept {
-  return canvas.bytes.capacity() + decoded.capacity() + results[0].capacity() + results[1].capacity() +
-         sample.capacity() + read.capacity();
+  return canvas.bytes.capacity() + decoded.capacity() + turned.capacity() + results[0].capacity() +
+         results[1].capacity() + sample.capacity() + read.capacity();
 }
 
 void Scratch::free_buffers() noexcept {
-  for (std::vector<std::byte>* buffer : {&decoded, &results[0], &results[1], &sample, &read}) {
+  for (std::vector<std::byte>* buffer : {&decoded, &turned, &results[0], &results[1], &sample, &read}) {
     std::vector<std::byte>().swap(*buffer);
   }
   canvas = {};

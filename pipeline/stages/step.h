@@ -34,15 +34,26 @@ struct StageSample {
   std::uint64_t ns = 0;
 };
 
+// What there is to say of the images of one record that were decoded.
+struct ImageNotes {
+  std::string step = {};     // that decoded the one of `warning`
+  std::string warning = {};  // what was wrong but changed no pixel; empty: nothing
+  bool oriented = false;     // one of them is stored another way up than it is to be shown
+
+  bool empty() const noexcept { return warning.empty() && !oriented; }
+};
+
 // A thread's own working memory. Buffers grow to the largest sample seen and stay.
 struct Scratch {
   ImageDecoder decoder;
   Resampler resampler;
   Canvas canvas;
   std::vector<std::byte> decoded;     // inside one step
+  std::vector<std::byte> turned;      // the same pixels the other way up
   std::vector<std::byte> results[2];  // between steps, by turns
   std::vector<std::byte> sample;      // a sample on its way to the cache
   std::vector<std::byte> read;        // for Source::read()
+  ImageNotes notes;                   // since they were last taken away
   std::uint64_t decode_ns = 0;        // spent in `decoder`
   std::uint64_t stamp_ns = 0;         // when the row that is timed was last looked at: a step began
   std::vector<StageSample> samples;   // of the row of a block that is timed; one a stage of the program

@@ -1,4 +1,4 @@
-// JPEG and PNG as the decoder uses them: header, whole image, a window of it.
+// JPEG and PNG as the decoder uses them: header, whole image, a window of it, EXIF orientation.
 #include <cstdlib>
 #include <cstring>
 
@@ -6,6 +6,7 @@
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/tests/fuzz/fuzz_target.h"
 #include "headrace/tests/support/images.h"
+#include "headrace/tests/support/oriented.h"
 
 namespace headrace::fuzz {
 
@@ -38,6 +39,12 @@ void check_map(ImageDecoder& decoder, std::span<const std::byte> input, const Im
   if (part != expected) std::abort();
 }
 
+std::span<std::uint8_t> turned(std::size_t bytes) {
+  static std::vector<std::uint8_t> pixels;
+  pixels.resize(bytes);
+  return pixels;
+}
+
 }  // namespace
 
 std::vector<Bytes> seeds() {
@@ -50,6 +57,8 @@ std::vector<Bytes> seeds() {
   }
   all.push_back(encode_jpeg(make_picture(40, 40, 3, 2), {.horizontal = 1, .vertical = 1, .restart_rows = 1}));
   all.push_back(encode_jpeg(make_picture(40, 56, 3, 2), {.standard_tables = false}));
+  all.push_back(jpeg_with_orientation(all.front(), Orientation::kRightTop));
+  all.push_back(png_with_orientation(all[2], Orientation::kLeftBottom));
   Picture shown;
   all.push_back(encode_palette_png(make_picture(9, 8, 3, 3), shown));
   return all;
@@ -72,7 +81,15 @@ void run(std::span<const std::byte> input) {
   } catch (const Error&) {
   }
   check_map(decoder, input, window, good ? part : std::vector<std::uint8_t>());
-  decoder.decode(input, rgb);
+  bool whole_is_good = false;
+  try {
+    decoder.decode(input, rgb);
+    whole_is_good = true;
+  } catch (const Error&) {
+  }
+  if (whole_is_good != good) std::abort();  // which images are bad does not depend on the window
+  if (!good) throw Error(ErrorCode::kDataCorrupt, "a bad image");
+  turn_pixels(rgb, size, exif_orientation(input), turned(rgb.size()));
 }
 
 // Of a PNG's chunks.

@@ -149,7 +149,7 @@ TEST_F(DamagedImageTest, NoFlippedBitOfAPngGivesOtherPixels) {
 TEST_F(DamagedImageTest, StrayBytesBeforeTheEndMarkAreAnErrorButFillBytesAreNot) {
   Bytes stray = images()[0], filled = images()[0];
   const Outcome good = whole(used_, stray, 0);
-  stray.insert(stray.end() - 2, 50, std::byte{0});
+  stray.insert(stray.end() - 2, 50, std::byte{0x35});
   filled.insert(filled.end() - 2, 50, std::byte{0xFF});
   EXPECT_NE(whole(used_, stray, 0).error, "");
   EXPECT_EQ(whole(used_, filled, 0), good);

@@ -136,7 +136,7 @@ TEST(ImageDecoderTest, RefusesGiantImagesBeforeAnythingIsAllocated) {
 
 TEST(ImageDecoderTest, NamesTheLibrariesBehindThePixels) {
   EXPECT_THAT(ImageDecoder::identity(), HasSubstr("libjpeg-turbo "));
-  EXPECT_THAT(ImageDecoder::identity(), HasSubstr("islow fancy; libpng 1."));
+  EXPECT_THAT(ImageDecoder::identity(), HasSubstr("islow fancy, ink inverted; libpng 1."));
 }
 
 TEST(ImageDecoderTest, CanBeMoved) {

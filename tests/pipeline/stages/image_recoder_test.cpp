@@ -7,6 +7,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/decoders/jpeg_writer.h"
 #include "headrace/tests/support/images.h"
+#include "headrace/tests/support/oriented.h"
 
 namespace headrace::test {
 namespace {
@@ -54,6 +55,25 @@ TEST(JpegWriter, RefusesWhatIsNoJpeg) {
   EXPECT_THROW(write_jpeg(line, {.height = 1, .width = 65501}, 90, encoded), Error);
   EXPECT_THROW(write_jpeg(std::span(line).first(3), {.height = 1, .width = 1}, 0, encoded), ConfigError);
   EXPECT_THROW(write_jpeg(std::span(line).first(3), {.height = 1, .width = 2}, 90, encoded), ConfigError);
+}
+
+TEST(JpegWriter, WritesTheOrientationAndNothingElseChanges) {
+  const ImageSize size{.height = 37, .width = 53};
+  const std::vector<std::uint8_t> pixels = slope(size);
+  std::vector<std::byte> plain, oriented;
+  write_jpeg(pixels, size, 90, plain);
+  for (int value = 2; value <= 8; ++value) {
+    write_jpeg(pixels, size, 90, oriented, static_cast<Orientation>(value));
+    EXPECT_EQ(static_cast<int>(exif_orientation(oriented)), value);
+    EXPECT_EQ(decode(oriented, size), decode(plain, size));
+  }
+}
+
+TEST(ImageRecoder, KeepsTheOrientation) {
+  ImageRecoder recoder({.max_side = 20});
+  const Bytes image = jpeg_with_orientation(encode_jpeg(make_picture(40, 50, 3, 1)), Orientation::kRightTop);
+  EXPECT_EQ(exif_orientation(recoder.recode(image)), Orientation::kRightTop);
+  EXPECT_EQ(exif_orientation(recoder.recode(encode_jpeg(make_picture(40, 50, 3, 1)))), Orientation::kTopLeft);
 }
 
 TEST(ImageRecoder, ReducesTheLongerSide) {

@@ -1,0 +1,36 @@
+// The way up that an image's EXIF data say it is meant to be shown.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "headrace/pipeline/decoders/image_size.h"
+
+namespace headrace {
+
+// EXIF's tag 0x0112: where the first row and the first column of the stored pixels are shown.
+enum class Orientation : std::uint8_t {
+  kTopLeft = 1,  // as stored
+  kTopRight,     // mirrored
+  kBottomRight,  // half a turn
+  kBottomLeft,   // upside down, mirrored
+  kLeftTop,      // transposed
+  kRightTop,     // a quarter turn clockwise
+  kRightBottom,  // transposed across the other diagonal
+  kLeftBottom,   // a quarter turn counter-clockwise
+};
+
+// Of a JPEG by its first EXIF segment, of a PNG by its eXIf chunk; kTopLeft where it says nothing that makes
+// sense. XMP is not looked at. Never fails.
+Orientation exif_orientation(std::span<const std::byte> encoded) noexcept;
+
+// Of the image as it is shown.
+ImageSize shown_size(const ImageSize& stored, Orientation orientation) noexcept;
+// Which stored pixels a window of the image as shown is made of.
+ImageWindow stored_window(const ImageWindow& shown, const ImageSize& stored, Orientation orientation) noexcept;
+// Stored RGB pixels of size `stored` into `shown`, which holds as many.
+void turn_pixels(std::span<const std::uint8_t> pixels, const ImageSize& stored, Orientation orientation,
+                 std::span<std::uint8_t> shown) noexcept;
+
+}  // namespace headrace

@@ -1,0 +1,82 @@
+// decode({.apply_orientation = true}): pipelines of images that are stored another way up.
+#include <gmock/gmock.h>
+
+#include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/images.h"
+#include "headrace/tests/support/oriented.h"
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace {
+namespace {
+
+using namespace test;
+using ::testing::HasSubstr;
+
+// What a viewer makes of it, as a PNG.
+Bytes turned_png(const Bytes& encoded, Orientation orientation) {
+  ImageDecoder decoder;
+  const ImageSize size = decoder.read_size(encoded), shown = shown_size(size, orientation);
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size.height * size.width * 3)), turned(pixels.size());
+  decoder.decode(encoded, pixels);
+  turn_pixels(pixels, size, orientation, turned);
+  return encode_png({.height = static_cast<int>(shown.height),
+                     .width = static_cast<int>(shown.width),
+                     .channels = 3,
+                     .samples = turned});
+}
+
+// Each orientation as a baseline JPEG, a progressive one and a PNG.
+class OrientedPipelines : public testing::Test {
+ protected:
+  OrientedPipelines() {
+    for (int i = 0; i < 24; ++i) {
+      const auto orientation = static_cast<Orientation>(1 + i % 8);
+      const Picture picture = make_picture(70 + i, 100, 3, static_cast<std::uint64_t>(i));
+      const Bytes plain = i < 16 ? encode_jpeg(picture, {.progressive = i >= 8}) : encode_png(picture);
+      const Bytes stored = i < 16 ? jpeg_with_orientation(plain, orientation, i % 2 == 0)
+                                  : png_with_orientation(plain, orientation);
+      const std::string name = "a/" + std::to_string(100 + i) + ".jpg";
+      stored_.write(name, stored);
+      turned_.write(name, turned_png(plain, orientation));
+      as_stored_.write(name, plain);
+    }
+  }
+
+  static Dataset decoded(const TempFolder& folder, bool apply) {
+    return Dataset::from(image_folder(folder.path(), Split::kTrain)).decode({.apply_orientation = apply});
+  }
+  static std::vector<BatchDigest> digests(const Dataset& dataset) {
+    return digests_of(dataset.batch({.global = 8}), 1, {.seed = 4, .epochs = 3, .threads = 2});
+  }
+
+  TempFolder stored_, turned_, as_stored_;
+};
+
+TEST_F(OrientedPipelines, GiveWhatTurnedFilesGive) {
+  const auto crops = random_resized_crop({.size = 24});
+  EXPECT_EQ(digests(decoded(stored_, true).map(crops)), digests(decoded(turned_, false).map(crops)));
+  const auto center = resize(40) | center_crop(32);
+  EXPECT_EQ(digests(decoded(stored_, true).map(center)), digests(decoded(turned_, false).map(center)));
+  const auto cached = [&](const TempFolder& folder, bool apply) {
+    return digests(decoded(folder, apply).cache(memory()).shuffle().map(crops));
+  };
+  EXPECT_EQ(cached(stored_, true), cached(turned_, false));
+}
+
+TEST_F(OrientedPipelines, ByDefaultPixelsComeAsTheyAreStored) {
+  const auto crops = random_resized_crop({.size = 24});
+  EXPECT_EQ(digests(decoded(stored_, false).map(crops)), digests(decoded(as_stored_, false).map(crops)));
+}
+
+TEST_F(OrientedPipelines, ThePlanAndItsFingerprintSaySo) {
+  const Dataset off = decoded(stored_, false), on = decoded(stored_, true);
+  EXPECT_NE(off.fingerprint(), on.fingerprint());
+  EXPECT_THAT(on.explain(), HasSubstr("decode(EXIF orientation applied)"));
+  const Dataset sized = Dataset::from(image_folder(stored_.path(), Split::kTrain))
+                            .decode({.height = 8, .width = 9, .apply_orientation = true});
+  EXPECT_THAT(sized.explain(), HasSubstr("decode(8 x 9, EXIF orientation applied)"));
+}
+
+}  // namespace
+}  // namespace headrace
