@@ -1,12 +1,9 @@
 #include "headrace/devices/cuda/math/resident_blocks.h"
 
-#include "headrace/devices/cuda/math/relaxed_capture.h"
-
 namespace headrace::cuda {
 namespace {
 
 cudaError_t ask(const void* kernel, int threads, int device, std::int64_t& blocks) {
-  const RelaxedCapture relaxed;  // the kernel's code may be loaded now
   int multiprocessors = 0, of_each = 0;
   cudaError_t status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
   if (status == cudaSuccess) {

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Archives as Python's own writers make them, read by headrace: every packing of the same images is the same stream.
 
-    tests/peers/archives.py [--headrace build/release/headrace]
+    tests/peers/run archives
 
-Needs Python 3.9 and nothing else; with numpy installed .npz and .npy are compared, with tensorflow its TFRecord writer.
-Prints a line a packing and exits 1 where one gives another stream, or is read where it should be refused.
+By itself it needs Python 3.9 and nothing else; with numpy installed .npz and .npy are compared, with tensorflow its
+TFRecord writer. Prints a line a packing and exits 1 where one gives another stream, or is read where it should be refused.
 """
+# peers: numpy tensorflow-cpu
+# builds: headrace
 import argparse
 import gzip
 import io
@@ -196,8 +198,9 @@ def digest(headrace, path):
 
 
 def main():
+    build = Path(os.environ.get("HEADRACE_BUILD", Path(__file__).parents[2] / "build/release"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--headrace", default=str(Path(__file__).parents[2] / "build/release/headrace"))
+    parser.add_argument("--headrace", default=str(build / "headrace"))
     headrace = parser.parse_args().headrace
     failed = 0
 
@@ -209,7 +212,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         wanted = digest(headrace, made("folder", write_folder))
         if len(wanted) != 64:
-            sys.exit(f"archives.py: the folder of images is not read: {wanted}")
+            sys.exit(f"archives_peers.py: the folder of images is not read: {wanted}")
         for title, name, write in packings():
             got = digest(headrace, made(name, write))
             failed += got != wanted
