@@ -4,12 +4,10 @@
 #include <string_view>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/sources/image_listing.h"
+#include "headrace/pipeline/sources/image_names.h"
 
 namespace headrace {
 namespace {
-
-std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 [[noreturn]] void refuse(const std::string& source, const char* which) {
   const std::string name = std::string("cifar-") + which;
