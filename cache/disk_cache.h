@@ -13,10 +13,13 @@ struct DiskCacheOptions {
   std::uint64_t segment_bytes = std::uint64_t{256} << 20;  // a segment is complete at this size
 };
 
-// cache/FORMAT.md describes the bytes. Each read is checked: an entry that is damaged is dropped, counted and
-// stored anew, and the stream of samples never changes. What was stored survives the death of the process at any
-// moment but for the last megabyte. Where the folder cannot be written it serves what it holds, and trouble() says
-// why.
+// Its key, the fingerprint of bind(), knows the names, sizes and times of the source's files, all bytes of what a
+// source has in memory, and of other sources 256 records, evenly spaced, and the first and the last of each file;
+// they are read when a loader is made. A change of other records that leaves name, size and time as they were it
+// cannot see: empty the folder after one. cache/FORMAT.md describes the bytes. Each read is checked: an entry that
+// is damaged is dropped, counted and stored anew, and the stream of samples never changes. What was stored
+// survives the death of the process at any moment but for the last megabyte. Where the folder cannot be written it
+// serves what it holds, and trouble() says why.
 class DiskCache final : public SampleCache {
  public:
   // The folder need not exist. ConfigError where it is a file.

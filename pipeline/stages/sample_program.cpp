@@ -1,9 +1,11 @@
 #include "headrace/pipeline/stages/sample_program.h"
+#include "headrace/pipeline/stages/content_sample.h"
 
 #include <algorithm>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/stages/cached_sample.h"
+#include "headrace/pipeline/stages/content_sample.h"
 
 namespace headrace {
 namespace {
@@ -42,7 +44,10 @@ SampleProgram::SampleProgram(const StreamPlan& plan)
     field.after->add_stages(stages_);
   }
   stages_.push_back({.name = "write rows"});
-  if (cache_ != nullptr) cache_->bind(plan.cache_fingerprint(), records_);
+  if (cache_ == nullptr) return;
+  // What lies on a disk may be of other files that are alike in names, sizes and times.
+  const std::uint64_t content = cache_->resident() ? 0 : sample_content(*plan.source);
+  cache_->bind(mix_seed(plan.cache_fingerprint(), content), records_);
 }
 
 void SampleProgram::keep_maps(MemoryBudget& budget) {

@@ -13,6 +13,7 @@
 #include "headrace/devices/cuda/cuda_math.h"
 #include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/cuda/input_kernel.h"
+#include "headrace/devices/cuda/math/element.h"
 #include "headrace/devices/cuda/rendezvous.h"
 #include "headrace/devices/cuda/window_kernel.h"
 #include "headrace/devices/kernels.h"
@@ -162,7 +163,9 @@ class FakeMath final : public CudaMath {
 
 }  // namespace
 
-cudaError_t launch_input_kernel(const InputKernelArguments& arguments, ImageLayout layout, cudaStream_t stream) {
+template <typename Out>
+cudaError_t launch_input_kernel(const InputKernelArguments<Out>& arguments, ImageLayout layout,
+                                cudaStream_t stream) {
   return launch(stream, [=] {
     for (std::int64_t image = 0; image < arguments.images; ++image) {
       for (std::int64_t pixel = 0; pixel < arguments.pixels; ++pixel) {
@@ -171,14 +174,18 @@ cudaError_t launch_input_kernel(const InputKernelArguments& arguments, ImageLayo
           const std::int64_t last = first + pixel * arguments.channels + c;
           const std::int64_t at =
               layout == ImageLayout::kChannelsLast ? last : first + c * arguments.pixels + pixel;
-          arguments.out[at] = static_cast<float>(arguments.in[last]) * arguments.scale[c] + arguments.shift[c];
+          const float value = static_cast<float>(arguments.in[last]) * arguments.scale[c] + arguments.shift[c];
+          arguments.out[at] = cuda::element_of<Out>(value);
         }
       }
     }
   });
 }
+template cudaError_t launch_input_kernel(const InputKernelArguments<float>&, ImageLayout, cudaStream_t);
+template cudaError_t launch_input_kernel(const InputKernelArguments<BFloat16>&, ImageLayout, cudaStream_t);
 
-cudaError_t launch_window_kernel(const cuda::WindowWork& work, ImageLayout layout, cudaStream_t stream) {
+template <typename Out>
+cudaError_t launch_window_kernel(const cuda::WindowWork<Out>& work, ImageLayout layout, cudaStream_t stream) {
   return launch(stream, [=] {
     const cuda::WindowGrid grid = window_grid(work, layout);
     cuda::WindowThread at{.x = 0, .y = 0, .thread = 0, .blocks_x = grid.x, .blocks_y = grid.y};
@@ -189,6 +196,8 @@ cudaError_t launch_window_kernel(const cuda::WindowWork& work, ImageLayout layou
     }
   });
 }
+template cudaError_t launch_window_kernel(const cuda::WindowWork<float>&, ImageLayout, cudaStream_t);
+template cudaError_t launch_window_kernel(const cuda::WindowWork<BFloat16>&, ImageLayout, cudaStream_t);
 
 // Replicas of one host thread cannot wait for one another where streams run at once: here they only launch.
 namespace cuda {

@@ -1,0 +1,20 @@
+// A hash of some of a source's bytes: what the names, sizes and times of its files do not tell. Private to the
+// engine.
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/pipeline/source.h"
+
+namespace headrace {
+
+// Records that are read whole, evenly spaced, the first and the last of all among them; besides, the first and the
+// last of each file. All of a smaller source.
+inline constexpr std::uint64_t kSampledRecords = 256;
+
+// Of the sampled records' bytes and labels; 0 where the content is in the source's fingerprint anyway. It reads
+// the source, which may block: of photographs about 30 MB. A record that cannot be read counts as that. Two
+// sources that agree in names, sizes, times and all sampled records cannot be told apart by it.
+std::uint64_t sample_content(const Source& source);
+
+}  // namespace headrace
