@@ -30,6 +30,7 @@ void diagnose(const std::string& target) {
   print(
       {.name = "AMD GPUs (ROCm)", .found = false, .version = "not supported", .hint = "use CPU or NVIDIA devices"},
       json);
+  json.finish();
 }
 
 }  // namespace
