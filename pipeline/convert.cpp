@@ -36,8 +36,12 @@ void check(const ConvertOptions& options, const std::filesystem::path& data, con
                       "it is 1 to 100, or 0 to keep the bytes of the images");
   }
   if (options.threads < 0) throw ConfigError("threads = " + std::to_string(options.threads) + " is negative");
+  if (path_kind(to) == PathKind::kDirectory) {
+    throw ConfigError(to.string() + " is a folder", "name the file that the records go to");
+  }
   if (would_overwrite(to, data)) {
-    throw ConfigError(to.string() + " is of the data that is read, and would be overwritten", "name another file");
+    throw ConfigError(to.string() + " is one of the files that are read, and would be overwritten",
+                      "name another file");
   }
 }
 

@@ -168,8 +168,9 @@ bool is_standard_stream(const struct stat& file) {
 bool is_written_in_place(const std::filesystem::path& path, const struct stat& status) {
   if (S_ISREG(status.st_mode)) return is_standard_stream(status);
   if (S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode)) return true;
-  throw ConfigError(path.string() + (S_ISDIR(status.st_mode) ? " is a folder" : " is not a file"),
-                    "name the file to write");
+  throw DataError(ErrorCode::kInvalidArgument,
+                  S_ISDIR(status.st_mode) ? "is a folder, not a file to write" : "is not a file to write",
+                  {.source = path.string()}, "name another file");
 }
 
 std::uint64_t time_of_change(const struct stat& status) {

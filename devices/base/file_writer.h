@@ -22,8 +22,8 @@ enum class Appears { kWhole, kGrowing };
 // the process's own standard output or error. Every failure is a DataError that names the path.
 class FileWriter {
  public:
-  // Throws where the file cannot be created or must not be replaced: ConfigError for a folder and whatever else is
-  // no file, DataError where its folder is missing or permissions are.
+  // Throws where the file cannot be created or must not be replaced: kInvalidArgument for a folder and whatever
+  // else is no file, kNotFound where its folder is missing, kIo where permissions are.
   explicit FileWriter(std::filesystem::path path, Appears appears = Appears::kWhole);
   ~FileWriter();
   FileWriter(const FileWriter&) = delete;

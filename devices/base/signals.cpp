@@ -14,6 +14,7 @@ namespace headrace {
 namespace {
 
 std::atomic<void (*)()> first_interrupt{nullptr};
+bool on_terminal = false;  // standard error; set before any handler runs
 
 void say(const char* text) {
   // Nothing can be done where standard error is gone.
@@ -31,6 +32,7 @@ const char* what_happened(int signal) {
 
 extern "C" void end_process(int signal) {
   const int removed = remove_temporary_files();
+  if (on_terminal) say("\n");  // below a progress bar and ^C
   say(what_happened(signal));
   say(removed > 0 ? ", the unfinished files are removed\n" : "\n");
   remove_temporary_files();  // what another thread began meanwhile
@@ -71,6 +73,7 @@ void fill_standard_streams() {
 
 void handle_signals() {
   fill_standard_streams();
+  on_terminal = ::isatty(STDERR_FILENO) == 1;
   handle(SIGINT, on_sigint);
   handle(SIGTERM, end_process);
   handle(SIGPIPE, end_process);

@@ -53,7 +53,7 @@ TEST(FileWriterTest, ReplacesAFileAndNoFolder) {
   EXPECT_TRUE(read_whole_file(folder / "a").empty());
   std::filesystem::create_directories(folder / "b");
   folder.write("b/inside", "x");
-  EXPECT_THROW(FileWriter(folder / "b"), ConfigError);
+  EXPECT_THROW(FileWriter(folder / "b"), DataError);
   EXPECT_EQ(list_directory(folder.path()).size(), 2U) << "no temporary file is left";
   EXPECT_THROW(FileWriter(folder / "gone" / "a"), DataError);
 }
