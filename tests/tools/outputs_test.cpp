@@ -273,11 +273,12 @@ TEST_F(Outputs, ASignalLeavesWhatWasThere) {
   const Contents before = contents_of(folder_.path());
   for (const Ending& ending : endings) {
     SCOPED_TRACE(ending.signal + " " + ending.arguments);
-    const CommandResult result = shell("\"$0\" " + ending.arguments +
-                                       " >/dev/null & pid=$!\n"
-                                       "until ls \"$1\"/*.tmp >/dev/null 2>&1; do sleep 0.02; done\n"
-                                       "kill -" +
-                                       ending.signal + " $pid; wait $pid");
+    const CommandResult result =
+        shell("\"$0\" " + ending.arguments +
+              " >/dev/null & pid=$!\n"
+              "until ls \"$1\"/*.tmp >/dev/null 2>&1; do kill -0 $pid || exit; sleep 0.02; done\n"
+              "kill -" +
+              ending.signal + " $pid; wait $pid");
     EXPECT_EQ(result.status, ending.status) << result.errors;
     EXPECT_TRUE(result.errors.starts_with("headrace: ")) << result.errors;
     EXPECT_NE(result.errors.find(ending.words), std::string::npos) << result.errors;
