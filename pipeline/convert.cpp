@@ -4,12 +4,15 @@
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/file_writer.h"
+#include "headrace/devices/base/overwriting.h"
 #include "headrace/pipeline/sources/record_file_writer.h"
 #include "headrace/pipeline/stages/image_recoder.h"
 
@@ -23,7 +26,7 @@ struct Part {
   SourcePtr source;
 };
 
-void check(const ConvertOptions& options, const std::filesystem::path& to) {
+void check(const ConvertOptions& options, const std::filesystem::path& data, const std::filesystem::path& to) {
   if (options.max_side < 0 || options.max_side > kLongestSide) {
     throw ConfigError("a longest side of " + std::to_string(options.max_side) + " pixels",
                       "it is 1 to " + std::to_string(kLongestSide) + ", or 0 to keep every image's size");
@@ -35,6 +38,10 @@ void check(const ConvertOptions& options, const std::filesystem::path& to) {
   if (options.threads < 0) throw ConfigError("threads = " + std::to_string(options.threads) + " is negative");
   if (path_kind(to) == PathKind::kDirectory) {
     throw ConfigError(to.string() + " is a folder", "name the file that the records go to");
+  }
+  if (would_overwrite(to, data)) {
+    throw ConfigError(to.string() + " is one of the files that are read, and would be overwritten",
+                      "name another file");
   }
 }
 
@@ -191,13 +198,14 @@ class Packing {
 
 ConvertResult convert_dataset(const std::filesystem::path& data, const std::filesystem::path& to,
                               const ConvertOptions& options) {
-  check(options, to);
+  check(options, data, to);
+  auto file = std::make_unique<FileWriter>(to);  // before the work: it may not be writable
   ConvertResult result;
   const std::vector<Part> parts = open_parts(data, options, result);
   result.left_out = parts.front().source->info().left_out;
   RecordFileHeader header = header_of(parts, options);
   const std::uint64_t records = header.records();
-  RecordFileWriter writer(to, std::move(header));
+  RecordFileWriter writer(std::move(file), std::move(header));
   Packing packing(writer, options);
   for (const Part& part : parts) {
     packing.pack(*part.source, [&] {

@@ -14,6 +14,7 @@
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/measured_run.h"
+#include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
 #include "headrace/tools/quantile.h"
 #include "headrace/tools/resident_memory.h"
@@ -103,6 +104,7 @@ void add_baseline(const BenchOptions& options, const Dataset& dataset, DeviceGro
 }
 
 void bench_input(const BenchOptions& options) {
+  check_outputs(options.common);
   JsonLines json(options.common.json);
   if (options.baseline && baseline_name(options.pipeline).empty()) {
     throw ConfigError("pipeline " + options.pipeline + " has no baseline",
@@ -119,6 +121,7 @@ void bench_input(const BenchOptions& options) {
   if (options.baseline) add_baseline(options, dataset, devices, line, json.people());
   options.common.warn_of_caches();
   json.write(line);
+  json.finish();
 }
 
 }  // namespace

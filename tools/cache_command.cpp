@@ -9,6 +9,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/output_check.h"
 
 namespace headrace::tools {
 namespace {
@@ -19,6 +20,8 @@ struct CacheOptions {
 };
 
 void report(const CacheOptions& options, Thoroughness thoroughness) {
+  check_outputs({{.option = "--json", .path = options.json}},
+                {{.option = "the cache that is read", .path = options.folder}});
   JsonLines json(options.json);
   const std::vector<CacheReport> streams = inspect_cache(options.folder, thoroughness);
   std::uint64_t bad = 0;
@@ -37,6 +40,7 @@ void report(const CacheOptions& options, Thoroughness thoroughness) {
                 {"bad", stream.bad}});
   }
   if (streams.empty()) std::fprintf(json.people(), "%s holds no cache\n", options.folder.c_str());
+  json.finish();
   if (bad == 0) return;
   throw Error(ErrorCode::kDataCorrupt, std::to_string(bad) + " damaged entries in " + options.folder.string(),
               "what is damaged is computed anew when it is needed; remove the folder to free its space");

@@ -13,6 +13,7 @@
 #include "headrace/tools/commands.h"
 #include "headrace/tools/data_options.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/output_check.h"
 
 namespace headrace::tools {
 namespace {
@@ -42,6 +43,8 @@ class ProgressLine {
 };
 
 void convert(ConvertCommandOptions options) {
+  check_outputs({{.option = "--to", .path = options.to}, {.option = "--json", .path = options.json}},
+                {{.option = "--data", .path = options.data}});
   JsonLines json(options.json);
   if (!options.split.empty()) options.convert.split = parse_split(options.split);
   ProgressLine line;
@@ -57,6 +60,7 @@ void convert(ConvertCommandOptions options) {
   std::fprintf(json.people(), "%" PRIu64 " records, %" PRIu64 " bytes in %.2f s: %s\n", result.records,
                result.bytes, seconds, options.to.string().c_str());
   json.write({{"records", result.records}, {"bytes", result.bytes}, {"seconds", seconds}});
+  json.finish();
 }
 
 }  // namespace

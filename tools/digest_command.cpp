@@ -8,6 +8,7 @@
 #include "headrace/pipeline/digest.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
 
 namespace headrace::tools {
@@ -28,6 +29,7 @@ std::unique_ptr<Loader> loader_at(const DigestOptions& options, const Dataset& d
 }
 
 void digest(const DigestOptions& options) {
+  check_outputs(options.common);
   JsonLines json(options.common.json);
   const Dataset dataset = options.open();
   DeviceGroup devices = options.devices();
@@ -47,6 +49,7 @@ void digest(const DigestOptions& options) {
   const std::string whole = stream.finish();
   if (!json.on_stdout()) std::printf("%s\n", whole.c_str());
   json.write({{"final", true}, {"sha256", whole}});
+  json.finish();
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ void diagnose(JsonLines& json) {
   print(
       {.name = "AMD GPUs (ROCm)", .found = false, .version = "not supported", .hint = "use CPU or NVIDIA devices"},
       json);
+  json.finish();
 }
 
 }  // namespace

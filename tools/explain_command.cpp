@@ -5,14 +5,16 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <span>
 
-#include "headrace/devices/base/file.h"
+#include "headrace/devices/base/file_writer.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/verdict.h"
 #include "headrace/tools/cache_trial.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/measured_run.h"
+#include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
 
 namespace headrace::tools {
@@ -86,12 +88,18 @@ void print(std::FILE* people, const LoaderStats& stats, const std::vector<Choice
 }
 
 void explain(ExplainOptions options) {
+  check_outputs(options.common, {{.option = "--trace", .path = options.trace}});
   JsonLines json(options.common.json);
+  std::optional<FileWriter> trace;
+  if (!options.trace.empty()) trace.emplace(options.trace);
   const Dataset dataset = options.open();
   DeviceGroup devices = options.devices();
   const std::string plan = dataset.explain(devices, options.common.convert_at(), options.common.residency());
   std::fputs(plan.c_str(), json.people());
-  if (options.seconds == 0 && options.trace.empty()) return json.write({{"plan", plan}});
+  if (options.seconds == 0 && options.trace.empty()) {
+    json.write({{"plan", plan}});
+    return json.finish();
+  }
   if (options.seconds == 0) options.seconds = kTraceSeconds;
 
   LoaderOptions settings = options.loader();
@@ -113,7 +121,11 @@ void explain(ExplainOptions options) {
     json.write({{"choice", choice.what}, {"value", choice.value}, {"reason", choice.reason}});
   }
   json.write(to_json(verdict, stats));
-  if (!options.trace.empty()) write_file_atomically(options.trace, loader.trace_json());
+  json.finish();
+  if (!trace) return;
+  const std::string spans = loader.trace_json();
+  trace->append(std::as_bytes(std::span(spans)));
+  trace->commit();
 }
 
 }  // namespace

@@ -2,35 +2,31 @@
 
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "headrace/devices/base/error.h"
 
 namespace headrace::tools {
 
-JsonLines::JsonLines(const std::string& target) {
-  if (target.empty()) return;
-  if (target == "-") {
-    file_ = stdout;
-    return;
-  }
-  file_ = std::fopen(target.c_str(), "w");
-  if (file_ == nullptr) {
-    throw Error(ErrorCode::kIo, "cannot write " + target + ": " + std::strerror(errno),
-                "name a file in a folder you may write");
-  }
-}
-
-JsonLines::~JsonLines() {
-  if (file_ != nullptr && file_ != stdout) std::fclose(file_);
+JsonLines::JsonLines(const std::string& target) : on_stdout_(target == "-") {
+  if (!target.empty() && !on_stdout_) file_.emplace(target, Appears::kGrowing);
 }
 
 void JsonLines::write(const nlohmann::ordered_json& object) {
-  if (file_ == nullptr) return;
+  if (!on_stdout_ && !file_) return;
   const std::string line = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0) {
-    throw Error(ErrorCode::kIo, std::string("cannot write JSON lines: ") + std::strerror(errno),
+  if (file_) {
+    file_->append(std::as_bytes(std::span(line)));
+    return file_->flush();
+  }
+  if (std::fwrite(line.data(), 1, line.size(), stdout) != line.size() || std::fflush(stdout) != 0) {
+    throw Error(ErrorCode::kIo, std::string("cannot write to standard output: ") + std::strerror(errno),
                 "is the disk full?");
   }
+}
+
+void JsonLines::finish() {
+  if (file_) file_->commit();
 }
 
 }  // namespace headrace::tools

@@ -10,6 +10,7 @@
 #include "headrace/pipeline/loader.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
 
 namespace headrace::tools {
@@ -40,6 +41,7 @@ void prove(const Ledger& ledger, const Dataset& dataset, std::uint64_t epochs) {
 }
 
 void keep_ledger(const LedgerOptions& options) {
+  check_outputs(options.common);
   JsonLines json(options.common.json);
   const Dataset dataset = options.open();
   DeviceGroup devices = options.devices();
@@ -53,7 +55,7 @@ void keep_ledger(const LedgerOptions& options) {
     json.write(
         {{"epoch", entry.epoch}, {"step", entry.step}, {"replica", entry.replica}, {"record", entry.record}});
   }
-  if (!options.check) return;
+  if (!options.check) return json.finish();
   const std::uint64_t epochs = options.loader().epochs;
   prove(ledger, dataset, epochs);
   if (ledger.set_aside() > 0) {
@@ -62,6 +64,7 @@ void keep_ledger(const LedgerOptions& options) {
   }
   std::fprintf(json.people(), "exactly once: %" PRIu64 " records in each of %" PRIu64 " epochs over %d replicas\n",
                dataset.size(), epochs, devices.size());
+  json.finish();
 }
 
 }  // namespace

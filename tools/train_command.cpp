@@ -1,21 +1,25 @@
 // `headrace train`: a recipe from data to test accuracy.
 #include <CLI/CLI.hpp>
 #include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/file_writer.h"
+#include "headrace/devices/base/signals.h"
 #include "headrace/devices/registry.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/common_options.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/output_check.h"
 #include "headrace/tools/profiler_range.h"
 #include "headrace/tools/recipe_run.h"
 #include "headrace/tools/recipes.h"
+#include "headrace/tools/run_folder.h"
 #include "headrace/train/model.h"
 #include "headrace/train/strategy.h"
 
@@ -43,10 +47,7 @@ constexpr std::size_t kSpansAThread = 1 << 16;  // the latest are kept
 std::atomic<bool> interrupted{false};
 
 // The first Ctrl-C ends the run after the present step, the second at once.
-extern "C" void on_interrupt(int signal) {
-  interrupted = true;
-  std::signal(signal, SIG_DFL);
-}
+void on_interrupt() { interrupted = true; }
 
 nlohmann::ordered_json epoch_line(const EpochReport& report) {
   nlohmann::ordered_json line = {{"epoch", report.epoch + 1},
@@ -65,25 +66,39 @@ nlohmann::ordered_json epoch_line(const EpochReport& report) {
   return line;
 }
 
-// The lines of --json, and the same in the run's folder.
+// What the run writes, opened before the work: the lines of --json, the same in the run's folder, the trace.
 class Results {
  public:
   explicit Results(const TrainOptions& options) : json_(options.common.json) {
+    if (!options.trace.empty()) trace_ = std::make_shared<FileWriter>(options.trace);
     if (options.run_dir.empty()) return;
-    std::error_code failed;
-    std::filesystem::create_directories(options.run_dir, failed);
-    if (failed) throw Error(ErrorCode::kIo, "cannot make " + options.run_dir + ": " + failed.message());
-    history_.emplace((std::filesystem::path(options.run_dir) / "history.jsonl").string());
+    folder_ = make_run_folder(options.run_dir);
+    if (folder_ != std::filesystem::path(options.run_dir)) {
+      std::fprintf(people(), "%s holds a run already: this one goes to %s\n", options.run_dir.c_str(),
+                   folder_.c_str());
+    }
+    history_.emplace((folder_ / kHistoryFile).string());
   }
 
   void write(const nlohmann::ordered_json& line) {
     json_.write(line);
     if (history_) history_->write(line);
   }
+  // After the last line, also of a run that was interrupted.
+  void finish() {
+    json_.finish();
+    if (history_) history_->finish();
+  }
   std::FILE* people() const { return json_.people(); }
+  // Of this run; empty without --run-dir.
+  const std::filesystem::path& folder() const { return folder_; }
+  // Null without --trace.
+  std::shared_ptr<FileWriter> trace() const { return trace_; }
 
  private:
   JsonLines json_;
+  std::shared_ptr<FileWriter> trace_;
+  std::filesystem::path folder_;
   std::optional<JsonLines> history_;
 };
 
@@ -108,8 +123,10 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Result
   if (options.profile_epoch > 0) fit.callbacks.push_back(profiled_epoch(options.profile_epoch));
   if (options.trace.empty()) return fit;
   fit.trace = std::make_shared<Trace>(kSpansAThread);
-  fit.callbacks.push_back({.on_train_end = [file = options.trace, trace = fit.trace](FitControl&) {
-    write_file_atomically(file, trace->to_json());
+  fit.callbacks.push_back({.on_train_end = [file = results.trace(), trace = fit.trace](FitControl&) {
+    const std::string spans = trace->to_json();
+    file->append(std::as_bytes(std::span(spans)));
+    file->commit();
   }});
   return fit;
 }
@@ -120,12 +137,12 @@ Precision precision_of(const TrainOptions& options, DeviceGroup& devices) {
   return devices[0].kernels()->prefers_bf16() ? Precision::kBF16 : Precision::kF32;
 }
 
-void describe_run(const TrainOptions& options, const Recipe& recipe, const Model& model) {
-  if (options.run_dir.empty()) return;
-  const std::filesystem::path folder = options.run_dir;
-  write_file_atomically(folder / "model.txt", model.summary());
+void describe_run(const TrainOptions& options, const std::filesystem::path& folder, const Recipe& recipe,
+                  const Model& model) {
+  if (folder.empty()) return;
+  write_file_atomically(folder / kModelFile, model.summary());
   write_file_atomically(
-      folder / "plan.txt",
+      folder / kPlanFile,
       recipe.train.explain(model.strategy().devices(), options.common.convert_at(), options.common.residency()));
 }
 
@@ -150,7 +167,7 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   const Precision precision = precision_of(options, strategy.devices());
   Model model = strategy.build(recipe.net, {.seed = options.common.seed, .fields = recipe.train.fields()});
   model.compile({.optimizer = recipe.optimizer, .loss = recipe.loss, .precision = precision});
-  describe_run(options, recipe, model);
+  describe_run(options, results.folder(), recipe, model);
 
   const FitOptions fit = fit_options(options, recipe, results);
   const EvaluateOptions test{
@@ -167,17 +184,24 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
 
 // The runs share the data and the devices, with all that these have loaded and chosen by then.
 void train(const TrainOptions& options) {
+  check_outputs(options.common, {{.option = "--trace", .path = options.trace}});
   Results results(options);
   DeviceGroup devices = open_devices(options.common.devices);
   Strategy strategy(devices, {.announce = Announce::kNo, .standalone = options.standalone});
   const Recipe recipe = make_recipe(options.recipe, options.common);
   if (options.verbose > 0) std::fprintf(results.people(), "%s\n", strategy.to_string().c_str());
-  std::signal(SIGINT, on_interrupt);
-  for (std::uint64_t run = 0; run < options.runs; ++run) {
-    TrainOptions one = options;
-    one.common.seed += run;
-    train_once(one, recipe, strategy, results);
+  handle_first_interrupt(on_interrupt);
+  try {
+    for (std::uint64_t run = 0; run < options.runs; ++run) {
+      TrainOptions one = options;
+      one.common.seed += run;
+      train_once(one, recipe, strategy, results);
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kCancelled) results.finish();
+    throw;
   }
+  results.finish();
 }
 
 }  // namespace
@@ -218,7 +242,9 @@ void add_train_command(CLI::App& program) {
       ->add_option("--trace", options->trace,
                    "what each thread and each device did, into this file, for ui.perfetto.dev")
       ->excludes("--runs");
-  command->add_option("--run-dir", options->run_dir, "folder for history.jsonl, model.txt and plan.txt");
+  command->add_option("--run-dir", options->run_dir,
+                      "folder for history.jsonl, model.txt and plan.txt; one that holds a run gets a numbered "
+                      "folder for this one");
   command->add_flag("--standalone", options->standalone,
                     "train alone although a launcher started this process as one of several");
   command->callback([options] { train(*options); });

@@ -19,9 +19,12 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file_faults.h"
 #include "headrace/devices/base/file_writer.h"
+#include "headrace/devices/base/temporary_name.h"
 
 namespace headrace {
 namespace {
+
+constexpr int kMaxLinks = 40;  // that follow each other, as in Linux
 
 constexpr std::size_t kWriteBuffer = std::size_t{1} << 20;
 
@@ -37,6 +40,9 @@ std::string reason(int error) { return std::system_category().message(error); }
   if (error == EACCES || error == EPERM) hint = "check the permissions of the file and of the folders above it";
   if (error == EMFILE || error == ENFILE) hint = "raise the limit on open files (ulimit -n)";
   if (error == ENOSPC || error == EDQUOT) hint = "free some space or choose another folder";
+  if (error == ENOENT && what == "cannot create")
+    hint = "make the folder " + path.parent_path().string() + " first";
+  if (error == EFBIG) hint = "raise the limit on the size of files (ulimit -f) or write to another file system";
   throw DataError(code, what + ": " + reason(error), {.source = path.string(), .offset = offset}, hint);
 }
 
@@ -95,8 +101,9 @@ void write_all(int descriptor, std::span<const std::byte> bytes, const std::file
 }
 
 void sync_file(int descriptor, const std::filesystem::path& path) {
-  const int error = fault(FileOperation::kSync, path);
-  if (error != 0 || ::fsync(descriptor) != 0) fail(path, "cannot sync", error != 0 ? error : errno);
+  if (const int error = fault(FileOperation::kSync, path); error != 0) fail(path, "cannot sync", error);
+  // Devices and pipes cannot be synced and say EINVAL.
+  if (::fsync(descriptor) != 0 && errno != EINVAL) fail(path, "cannot sync", errno);
 }
 
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to) {
@@ -105,10 +112,11 @@ void rename_file(const std::filesystem::path& from, const std::filesystem::path&
     fail(to, "cannot replace", error != 0 ? error : errno);
 }
 
-// Creates a new file, locked: whoever sees it unlocked knows that its writer is gone.
-int create_locked(const std::filesystem::path& path) {
+// Creates a new file, locked: whoever sees it unlocked knows that its writer is gone. `meant` is the file that it
+// will become.
+int create_locked(const std::filesystem::path& path, const std::filesystem::path& meant) {
   Descriptor descriptor(open_retrying(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666));
-  if (descriptor.get() < 0) fail(path, "cannot create", errno);
+  if (descriptor.get() < 0) fail(meant, "cannot create", errno);
   // File systems without locks say so; there a dead writer's files cannot be told from a living one's.
   if (::flock(descriptor.get(), LOCK_EX) != 0 && errno != ENOLCK && errno != EOPNOTSUPP) {
     fail(path, "cannot lock", errno);
@@ -134,6 +142,35 @@ std::filesystem::path temporary_beside(const std::filesystem::path& path) {
   name.append(".").append(std::to_string(::getpid()));
   name.append(".").append(std::to_string(counter.fetch_add(1))).append(".tmp");
   return folder_of(path) / name;
+}
+
+// The end of the links at `path`, where nothing needs to lie.
+std::filesystem::path follow_links(std::filesystem::path path) {
+  std::error_code error;
+  for (int links = 0; links < kMaxLinks; ++links) {
+    if (!std::filesystem::is_symlink(std::filesystem::symlink_status(path, error))) return path;
+    const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+    if (error) fail(path, "cannot follow the link", error.value());
+    path = path.parent_path() / target;
+  }
+  fail(path, "cannot follow the links", ELOOP);
+}
+
+bool is_standard_stream(const struct stat& file) {
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat status {};
+    if (::fstat(stream, &status) == 0 && status.st_dev == file.st_dev && status.st_ino == file.st_ino) return true;
+  }
+  return false;
+}
+
+// Whether bytes go into what lies at `path`, which is never replaced. Throws for what is no place for bytes.
+bool is_written_in_place(const std::filesystem::path& path, const struct stat& status) {
+  if (S_ISREG(status.st_mode)) return is_standard_stream(status);
+  if (S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode)) return true;
+  throw DataError(ErrorCode::kInvalidArgument,
+                  S_ISDIR(status.st_mode) ? "is a folder, not a file to write" : "is not a file to write",
+                  {.source = path.string()}, "name another file");
 }
 
 std::uint64_t time_of_change(const struct stat& status) {
@@ -259,18 +296,42 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
   write_file_atomically(path, std::as_bytes(std::span(text)));
 }
 
-FileWriter::FileWriter(std::filesystem::path path) : path_(std::move(path)), temporary_(temporary_beside(path_)) {
-  descriptor_ = create_locked(temporary_);
+FileWriter::FileWriter(std::filesystem::path path, Appears appears) : path_(std::move(path)) {
+  struct stat status {};
+  const bool exists = ::stat(path_.c_str(), &status) == 0;
+  if (exists && is_written_in_place(path_, status)) {
+    written_to_ = path_;
+    descriptor_ = open_retrying(path_, O_WRONLY | O_APPEND | O_NOCTTY);
+    if (descriptor_ < 0) fail(path_, "cannot open for writing", errno);
+    return;
+  }
+  if (exists && ::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0) fail(path_, "cannot replace", errno);
+  path_ = follow_links(path_);
+  create(appears, exists);
+  // Best effort: some file systems have no permissions.
+  if (exists && ::fchmod(descriptor_, status.st_mode & 0777) != 0) errno = 0;
+}
+
+void FileWriter::create(Appears appears, bool exists) {
+  written_to_ = appears == Appears::kGrowing && !exists ? path_ : temporary_beside(path_);
+  listed_ = TemporaryName(written_to_);
+  descriptor_ = create_locked(written_to_, path_);
+  unfinished_ = true;
 }
 
 FileWriter::~FileWriter() {
-  if (descriptor_ < 0) return;
-  ::close(descriptor_);
-  ::unlink(temporary_.c_str());
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (unfinished_) ::unlink(written_to_.c_str());
+}
+
+void FileWriter::keep() noexcept {
+  unfinished_ = false;
+  listed_.release();
 }
 
 void FileWriter::write(std::span<const std::byte> bytes) {
-  write_all(descriptor_, bytes, temporary_, written_);
+  if (written_to_ == path_ && !bytes.empty()) keep();
+  write_all(descriptor_, bytes, written_to_, written_);
   written_ += bytes.size();
 }
 
@@ -287,15 +348,18 @@ void FileWriter::append(std::span<const std::byte> bytes) {
 
 void FileWriter::commit(Durability durability) {
   flush();
-  if (durability == Durability::kNow) sync_file(descriptor_, temporary_);
-  rename_file(temporary_, path_);
+  if (durability == Durability::kNow) sync_file(descriptor_, written_to_);
+  const bool renamed = written_to_ != path_;
+  if (renamed) rename_file(written_to_, path_);
+  keep();
   ::close(std::exchange(descriptor_, -1));
-  if (durability == Durability::kNow) sync_folder(folder_of(path_));
+  if (renamed && durability == Durability::kNow) sync_folder(folder_of(path_));
 }
 
 AppendFile::AppendFile(const std::filesystem::path& path, std::span<const std::byte> head) : path_(path) {
   const std::filesystem::path temporary = temporary_beside(path);
-  Descriptor descriptor(create_locked(temporary));
+  const TemporaryName listed(temporary);
+  Descriptor descriptor(create_locked(temporary, path));
   try {
     write_all(descriptor.get(), head, temporary, 0);
     rename_file(temporary, path);

@@ -1,4 +1,4 @@
-// A file written front to back that appears under its name whole or not at all.
+// A file written front to back.
 #pragma once
 
 #include <cstddef>
@@ -8,21 +8,30 @@
 #include <vector>
 
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/temporary_name.h"
 
 namespace headrace {
 
-// Not thread-safe. Writes beside `path` under a name of its own; destroyed without commit() it leaves nothing.
-// Every failure is a DataError that names the path.
+// kWhole: under its name lies nothing, or what was there, until commit(). kGrowing: so that others can follow it,
+// it grows under its name where nothing lies there; a file that is there is replaced by commit() as ever.
+enum class Appears { kWhole, kGrowing };
+
+// Not thread-safe. Destroyed without commit() it leaves what was there, and of a growing file what was written; so
+// does a signal (signals.h). Links are followed: their target is replaced, with the permissions that it has. A
+// character device or a named pipe, which waits for its reader, is written to as it is, and so is a file that is
+// the process's own standard output or error. Every failure is a DataError that names the path.
 class FileWriter {
  public:
-  // Throws where the file cannot be created.
-  explicit FileWriter(std::filesystem::path path);
+  // Throws where the file cannot be created or must not be replaced: kInvalidArgument for a folder and whatever
+  // else is no file, kNotFound where its folder is missing, kIo where permissions are.
+  explicit FileWriter(std::filesystem::path path, Appears appears = Appears::kWhole);
   ~FileWriter();
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
-  // Adds at the end; buffered.
+  // Adds at the end; buffered until flush() or commit().
   void append(std::span<const std::byte> bytes);
+  void flush();
   // Bytes appended so far.
   std::uint64_t size() const noexcept { return written_ + buffer_.size(); }
 
@@ -30,11 +39,15 @@ class FileWriter {
   void commit(Durability durability = Durability::kNow);
 
  private:
-  void flush();
+  void create(Appears appears, bool exists);
   void write(std::span<const std::byte> bytes);
+  // From here on the file is not removed.
+  void keep() noexcept;
 
-  std::filesystem::path path_;
-  std::filesystem::path temporary_;
+  std::filesystem::path path_;        // links followed
+  std::filesystem::path written_to_;  // path_, or a name beside it until commit()
+  TemporaryName listed_;
+  bool unfinished_ = false;  // to be removed
   int descriptor_ = -1;
   std::uint64_t written_ = 0;
   std::vector<std::byte> buffer_;

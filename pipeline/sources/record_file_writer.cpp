@@ -8,12 +8,15 @@
 namespace headrace {
 
 RecordFileWriter::RecordFileWriter(const std::filesystem::path& path, RecordFileHeader header)
-    : header_(std::move(header)), file_(path) {
-  file_.append(header_.encode());
+    : RecordFileWriter(std::make_unique<FileWriter>(path), std::move(header)) {}
+
+RecordFileWriter::RecordFileWriter(std::unique_ptr<FileWriter> file, RecordFileHeader header)
+    : header_(std::move(header)), file_(std::move(file)) {
+  file_->append(header_.encode());
 }
 
 void RecordFileWriter::append(const RecordView& record, std::string_view name) {
-  RecordFileIndex::Entry entry{.offset = file_.size()};
+  RecordFileIndex::Entry entry{.offset = file_->size()};
   record_.clear();
   for (std::size_t i = 0; i < header_.fields.size(); ++i) {
     const Field& field = header_.fields[i];
@@ -28,15 +31,15 @@ void RecordFileWriter::append(const RecordView& record, std::string_view name) {
     record_.insert(record_.end(), bytes.begin(), bytes.end());
   }
   entry.checksum = xxh3(std::span<const std::byte>(record_));
-  file_.append(record_);
+  file_->append(record_);
   index_.add(entry, name);
 }
 
 std::uint64_t RecordFileWriter::finish() {
   HEADRACE_CHECK(index_.size() == header_.records(), "another number of records than the header says");
-  file_.append(index_.encode(file_.size(), header_.fields.size()));
-  const std::uint64_t bytes = file_.size();
-  file_.commit();
+  file_->append(index_.encode(file_->size(), header_.fields.size()));
+  const std::uint64_t bytes = file_->size();
+  file_->commit();
   return bytes;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -12,10 +13,12 @@
 
 namespace headrace {
 
-// Not thread-safe. Nothing lies at `path` before finish().
+// Not thread-safe. Nothing lies under the file's name before finish().
 class RecordFileWriter {
  public:
   RecordFileWriter(const std::filesystem::path& path, RecordFileHeader header);
+  // Into a file that was opened earlier, and is empty.
+  RecordFileWriter(std::unique_ptr<FileWriter> file, RecordFileHeader header);
 
   // The next record, in the order of the header's splits. DataError where a raw field has another size than the
   // header says.
@@ -25,7 +28,7 @@ class RecordFileWriter {
 
  private:
   RecordFileHeader header_;
-  FileWriter file_;
+  std::unique_ptr<FileWriter> file_;
   RecordFileIndex index_;
   std::vector<std::byte> record_;
 };

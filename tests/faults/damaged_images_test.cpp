@@ -134,10 +134,11 @@ class HarmlessDamage : public testing::Test {
     for (int i = 0; i < 12; ++i) {
       const Bytes image = encode_jpeg(make_picture(30, 40, 3, static_cast<std::uint64_t>(i)));
       const Bytes junk = to_bytes("junk that is in the way");
-      whole_.write("a/" + std::to_string(100 + i) + ".jpg", image);
+      const std::string name = (i < 9 ? "a/" : "b/") + std::to_string(100 + i) + ".jpg";
+      whole_.write(name, image);
       Bytes other = i == 3 || i == 7 ? with_inserted(image, 20, junk) : image;
       if (i == 5 || i == 7 || i == 8) other = jpeg_with_orientation(other, Orientation::kRightTop);
-      damaged_.write("a/" + std::to_string(100 + i) + ".jpg", other);
+      damaged_.write(name, other);
     }
   }
   SourcePtr whole() const { return image_folder(whole_.path(), Split::kTrain); }

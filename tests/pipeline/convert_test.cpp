@@ -193,6 +193,9 @@ TEST(Convert, SaysWhatCannotBe) {
   EXPECT_THAT(error_of<ConfigError>(folder.path(), folder / "a", {.max_side = -1}), HasSubstr("-1"));
   EXPECT_THAT(error_of<ConfigError>(folder.path(), folder / "a", {.threads = -2}), HasSubstr("threads = -2"));
   EXPECT_THAT(error_of<ConfigError>(folder.path(), folder.path()), HasSubstr("is a folder"));
+  EXPECT_THAT(error_of<ConfigError>(folder.path(), folder / "train-labels-idx1-ubyte"),
+              HasSubstr("one of the files that are read"));
+  EXPECT_EQ(read_whole_file(folder / "train-labels-idx1-ubyte"), make_idx({5}));
   EXPECT_THAT(error_of<DataError>(folder / "gone", folder / "a"), HasSubstr("no such file"));
   EXPECT_THAT(error_of<DataError>(folder.path(), folder / "no" / "a"), HasSubstr("cannot create"));
   EXPECT_EQ(path_kind(folder / "a"), PathKind::kMissing);

@@ -36,7 +36,7 @@ class OrientedPipelines : public testing::Test {
       const Bytes plain = i < 16 ? encode_jpeg(picture, {.progressive = i >= 8}) : encode_png(picture);
       const Bytes stored = i < 16 ? jpeg_with_orientation(plain, orientation, i % 2 == 0)
                                   : png_with_orientation(plain, orientation);
-      const std::string name = "a/" + std::to_string(100 + i) + ".jpg";
+      const std::string name = (i < 12 ? "a/" : "b/") + std::to_string(100 + i) + ".jpg";
       stored_.write(name, stored);
       turned_.write(name, turned_png(plain, orientation));
       as_stored_.write(name, plain);

@@ -53,12 +53,46 @@ TEST(FileWriterTest, ReplacesAFileAndNoFolder) {
   EXPECT_TRUE(read_whole_file(folder / "a").empty());
   std::filesystem::create_directories(folder / "b");
   folder.write("b/inside", "x");
-  {
-    FileWriter refused(folder / "b");
-    EXPECT_THROW(refused.commit(), DataError);
-  }
+  EXPECT_THROW(FileWriter(folder / "b"), DataError);
   EXPECT_EQ(list_directory(folder.path()).size(), 2U) << "no temporary file is left";
   EXPECT_THROW(FileWriter(folder / "gone" / "a"), DataError);
+}
+
+TEST(FileWriterTest, AGrowingFileIsSeenUnlessOneIsThere) {
+  TempFolder folder;
+  folder.write("there", "old");
+  FileWriter fresh(folder / "new", Appears::kGrowing), again(folder / "there", Appears::kGrowing);
+  for (FileWriter* writer : {&fresh, &again}) {
+    writer->append(to_bytes("line"));
+    writer->flush();
+  }
+  EXPECT_EQ(to_bytes(read_whole_file(folder / "new")), to_bytes("line"));
+  EXPECT_EQ(to_bytes(read_whole_file(folder / "there")), to_bytes("old"));
+  again.commit();
+  EXPECT_EQ(to_bytes(read_whole_file(folder / "there")), to_bytes("line"));
+}
+
+TEST(FileWriterTest, AGrowingFileStaysOnceItHoldsSomething) {
+  TempFolder folder;
+  { FileWriter empty(folder / "a", Appears::kGrowing); }
+  EXPECT_EQ(path_kind(folder / "a"), PathKind::kMissing);
+  {
+    FileWriter cut(folder / "b", Appears::kGrowing);
+    cut.append(to_bytes("line"));
+    cut.flush();
+  }
+  EXPECT_EQ(to_bytes(read_whole_file(folder / "b")), to_bytes("line"));
+}
+
+TEST(FileWriterTest, UnfinishedFilesAreRemovedAtOnce) {
+  TempFolder folder;
+  FileWriter finished(folder / "a"), cut(folder / "b"), growing(folder / "c", Appears::kGrowing);
+  growing.append(to_bytes("line"));
+  growing.flush();
+  finished.commit();
+  EXPECT_EQ(remove_temporary_files(), 1) << "that of b";
+  EXPECT_EQ(remove_temporary_files(), 0);
+  EXPECT_EQ(list_directory(folder.path()).size(), 2U);
 }
 
 }  // namespace

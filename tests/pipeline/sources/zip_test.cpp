@@ -257,7 +257,8 @@ TEST(ZipImagesTest, RefusesEncryptedImagesAndSaysSo) {
 TEST(ZipImagesTest, SeesTheContentInItsFingerprint) {
   TempFolder folder;
   const auto print = [&](std::string_view text) {
-    return image_archive(folder.write("a.zip", ZipBuilder().add("c/1.jpg", to_bytes(text)).finish()))
+    return image_archive(
+               folder.write("a.zip", ZipBuilder().add("c/1.jpg", to_bytes(text)).add("d/1.jpg", {}).finish()))
         ->info()
         .fingerprint;
   };

@@ -68,9 +68,11 @@ TEST(Chain, ResizesTheShorterSide) {
 std::vector<float> resized_and_cropped(const Image& image, int shorter, int size) {
   const auto whole = run_chain(resize(shorter), image, DType::kU8);
   const std::int64_t height = whole.field.shape[0], width = whole.field.shape[1], channels = image.channels;
+  // Half of what is cut away, of an odd number the half that is even.
+  const auto half = [](std::int64_t cut) { return (cut + (cut / 2) % 2) / 2; };
   std::vector<float> cropped;
-  for (std::int64_t y = (height - size) / 2; y < (height - size) / 2 + size; ++y) {
-    const auto row = whole.values.begin() + (y * width + (width - size) / 2) * channels;
+  for (std::int64_t y = half(height - size); y < half(height - size) + size; ++y) {
+    const auto row = whole.values.begin() + (y * width + half(width - size)) * channels;
     cropped.insert(cropped.end(), row, row + size * channels);
   }
   return cropped;

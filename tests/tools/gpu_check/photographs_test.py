@@ -18,13 +18,14 @@ class Photographs(unittest.TestCase):
     @unittest.skipUnless("HEADRACE_BUILD" in os.environ, "no HEADRACE_BUILD")
     def test_they_become_jpegs_that_the_engine_reads(self):
         with tempfile.TemporaryDirectory() as scratch:
-            folder = pathlib.Path(scratch) / "pictures/train/0"
-            folder.mkdir(parents=True)
+            folder = pathlib.Path(scratch) / "pictures"
             for number in range(4):
-                (folder / f"{number}.png").write_bytes(photographs.png(300, photographs.picture(300, 240, number)))
+                file = folder / f"train/{number % 2}/{number}.png"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(photographs.png(300, photographs.picture(300, 240, number)))
             file = pathlib.Path(scratch) / "made.records"
             headrace = pathlib.Path(os.environ["HEADRACE_BUILD"]) / "headrace"
-            subprocess.run([headrace, "convert", "--data", folder.parents[1], "--to", file, "--quality", "85"], check=True,
+            subprocess.run([headrace, "convert", "--data", folder, "--to", file, "--quality", "85"], check=True,
                            capture_output=True)
             done = subprocess.run([headrace, "digest", "--pipeline", "jpeg-train", "--data", file, "--devices", "cpu:1", "--json",
                                    "-"], check=True, capture_output=True, text=True)

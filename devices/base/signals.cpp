@@ -1,0 +1,89 @@
+#include "headrace/devices/base/signals.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "headrace/devices/base/temporary_name.h"
+
+namespace headrace {
+namespace {
+
+std::atomic<void (*)()> first_interrupt{nullptr};
+bool on_terminal = false;  // standard error; set before any handler runs
+
+void say(const char* text) {
+  // Nothing can be done where standard error is gone.
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
+}
+
+const char* what_happened(int signal) {
+  switch (signal) {
+    case SIGINT: return "headrace: interrupted";
+    case SIGTERM: return "headrace: terminated";
+    case SIGPIPE: return "headrace: cannot write: the pipe that the output goes to is closed";
+    default: return "headrace: the terminal is closed";
+  }
+}
+
+extern "C" void end_process(int signal) {
+  const int removed = remove_temporary_files();
+  if (on_terminal) say("\n");  // below a progress bar and ^C
+  say(what_happened(signal));
+  say(removed > 0 ? ", the unfinished files are removed\n" : "\n");
+  remove_temporary_files();  // what another thread began meanwhile
+  ::_exit(signal == SIGPIPE ? 1 : 128 + signal);
+}
+
+extern "C" void on_sigint(int signal) {
+  const int saved = errno;
+  void (*const callback)() = first_interrupt.exchange(nullptr);
+  if (callback == nullptr) end_process(signal);
+  callback();
+  errno = saved;
+}
+
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigfillset(&action.sa_mask);
+  ::sigaction(signal, &action, nullptr);
+}
+
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+// A file opened while descriptor 1 is free would get the text for standard output.
+void fill_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
+    // For reading alone, and the lowest free number: `stream` itself.
+    [[maybe_unused]] const int filled = ::open("/dev/null", O_RDONLY);
+  }
+}
+
+}  // namespace
+
+void handle_signals() {
+  fill_standard_streams();
+  on_terminal = ::isatty(STDERR_FILENO) == 1;
+  handle(SIGINT, on_sigint);
+  handle(SIGTERM, end_process);
+  handle(SIGPIPE, end_process);
+  handle(SIGXFSZ, SIG_IGN);
+  if (!is_ignored(SIGHUP)) handle(SIGHUP, end_process);  // nohup
+}
+
+void handle_first_interrupt(void (*on_interrupt)()) {
+  first_interrupt = on_interrupt;
+  handle(SIGINT, on_sigint);
+}
+
+}  // namespace headrace

@@ -1,0 +1,40 @@
+#include "headrace/devices/base/signals.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "headrace/devices/base/file_writer.h"
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace::test {
+namespace {
+
+// Of the child that a death test starts.
+[[noreturn]] void write_and_get(const TempFolder& folder, std::initializer_list<int> signals) {
+  handle_signals();
+  handle_first_interrupt([] { std::fputs("gracefully\n", stderr); });
+  FileWriter writer(folder / "a");
+  for (const int signal : signals) ::raise(signal);
+  ::_exit(77);
+}
+
+TEST(SignalsDeathTest, TheFirstInterruptIsTheProgramsAndTheSecondEndsIt) {
+  const TempFolder folder;
+  EXPECT_EXIT(write_and_get(folder, {SIGINT}), ::testing::ExitedWithCode(77), "gracefully");
+  EXPECT_EXIT(write_and_get(folder, {SIGINT, SIGINT}), ::testing::ExitedWithCode(130),
+              "gracefully\nheadrace: interrupted, the unfinished files are removed");
+}
+
+TEST(SignalsDeathTest, EndTheProcessAndRemoveItsFiles) {
+  const TempFolder folder;
+  EXPECT_EXIT(write_and_get(folder, {SIGTERM}), ::testing::ExitedWithCode(143), "terminated, the unfinished");
+  EXPECT_EXIT(write_and_get(folder, {SIGPIPE}), ::testing::ExitedWithCode(1), "pipe that the output goes to");
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_EXIT(write_and_get(folder, {SIGXFSZ}), ::testing::ExitedWithCode(77), "") << "the write says it";
+}
+
+}  // namespace
+}  // namespace headrace::test

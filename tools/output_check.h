@@ -1,0 +1,26 @@
+// What a command writes against what it reads.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace headrace::tools {
+
+struct CommonOptions;
+
+// An option and the path it names; empty: it was not given.
+struct NamedPath {
+  const char* option;
+  std::filesystem::path path;
+};
+
+// Before any output is opened. ConfigError where an output is an input, or a file in an input that is a folder, or
+// another output. Standard output ("-") is neither.
+void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
+
+// --json, --quarantine and `more` outputs against --data and a --cache that is a folder. The quarantine file is
+// appended to: one that exists must be a quarantine file, and may lie in a folder that is read.
+void check_outputs(const CommonOptions& options, std::vector<NamedPath> more = {});
+
+}  // namespace headrace::tools
