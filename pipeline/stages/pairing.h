@@ -24,7 +24,7 @@ struct Pair {
 // operation's number and the batch's real examples: replicas do not come into it.
 class Pairing {
  public:
-  Pairing(const BatchKey& key, std::uint16_t operation, std::int64_t examples) noexcept
+  Pairing(const BatchKey& key, std::uint16_t operation, std::int64_t examples)
       : key_(key),
         operation_(operation),
         order_(static_cast<std::uint64_t>(examples),
