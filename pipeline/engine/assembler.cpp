@@ -143,8 +143,7 @@ void StreamEngine::replay(std::uint64_t sequence) {
 // Nothing is made of the batch: those who ask for it are told why.
 void StreamEngine::give_up(std::uint64_t sequence, Failure failure) {
   Slot& slot = slot_of(sequence);
-  slot.begin(schedule_.position(sequence));
-  slot.fail(std::move(failure));
+  slot.begin_failed(schedule_.position(sequence), std::move(failure));
   {
     const std::lock_guard lock(mutex_);
     slot.sequence = sequence;

@@ -46,6 +46,16 @@ Slot::Bytes Slot::bytes(DeviceGroup& devices, const BatchLayout& layout, const D
 }
 
 void Slot::begin(const BatchPosition& at) {
+  take_in(at);
+  for (SlotShare& share : shares) clear_rest(share);
+}
+
+void Slot::begin_failed(const BatchPosition& at, Failure why) {
+  take_in(at);
+  fail(std::move(why));
+}
+
+void Slot::take_in(const BatchPosition& at) {
   position = at;
   records.resize(static_cast<std::size_t>(at.global_examples));
   passes.resize(records.size());
@@ -58,7 +68,6 @@ void Slot::begin(const BatchPosition& at) {
     SlotShare& share = shares[static_cast<std::size_t>(r)];
     share.first = layout_->first_of(at.global_examples, r);
     share.rows = layout_->first_of(at.global_examples, r + 1) - share.first;
-    clear_rest(share);
     share.fenced = false;
     share.released = false;
   }

@@ -51,6 +51,9 @@ class Slot {
   // Takes the next batch in: `records` and `passes` are filled in afterwards. Rows without an example
   // become zero.
   void begin(const BatchPosition& at);
+  // The same of a batch that is not made. Leaves the memory alone: a device that failed may still be copying from
+  // it.
+  void begin_failed(const BatchPosition& at, Failure why);
   // Hands out what it holds once more, as another batch.
   void replay(const BatchPosition& at);
   SampleProgram::Rows rows(int replica, std::int64_t local_row) const noexcept;
@@ -103,6 +106,7 @@ class Slot {
   ChargedBytes pageable, pinned;  // charged for its memory
 
  private:
+  void take_in(const BatchPosition& at);
   // Rows without an example become zero.
   void clear_rest(SlotShare& share);
 
