@@ -13,13 +13,15 @@ struct DiskCacheOptions {
   std::uint64_t segment_bytes = std::uint64_t{256} << 20;  // a segment is complete at this size
 };
 
-// Its key, the fingerprint of bind(), knows the names, sizes and times of the source's files, all bytes of what a
-// source has in memory, and of other sources 256 records, evenly spaced, and the first and the last of each file;
-// they are read when a loader is made. A change of other records that leaves name, size and time as they were it
-// cannot see: empty the folder after one. cache/FORMAT.md describes the bytes. Each read is checked: an entry that
-// is damaged is dropped, counted and stored anew, and the stream of samples never changes. What was stored
-// survives the death of the process at any moment but for the last megabyte. Where the folder cannot be written it
-// serves what it holds, and trouble() says why.
+// The fingerprint of bind() covers the names, sizes and times of the source's files, all bytes of a source in
+// memory, and of any other source 256 evenly spaced records and the first and last of each file, read when a
+// loader is made. It cannot see a change to other records that keeps name, size and time: empty the folder after
+// such a change.
+//
+// cache/FORMAT.md describes the bytes. Each read is checked: an entry that is damaged is dropped, counted and
+// stored anew, and the stream of samples never changes. What was stored survives the death of the process at any
+// moment but for the last megabyte. Where the folder cannot be written it serves what it holds, and trouble() says
+// why.
 class DiskCache final : public SampleCache {
  public:
   // The folder need not exist. ConfigError where it is a file.

@@ -16,7 +16,7 @@ enum class OnError {
 // Which records are bad depends on the data alone, and so does what becomes of them: the stream is the same for
 // any number of threads and replicas, with any cache and without, and every window of an image gives the same
 // answer (of images: pipeline/decoders/README.md). Reads that the system refused are tried again before they
-// count. Running out of memory or of a budget is nobody's record: it always ends the stream. A record that a
+// count. Running out of memory or of a budget is no record's fault: it always ends the stream. A record that a
 // filter could not read or judge is bad wherever it stands in the stream, for as long as the plan lives: it is not
 // tried again, and a cache that holds it is not asked.
 struct ErrorPolicy {

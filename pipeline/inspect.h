@@ -37,8 +37,8 @@ struct Inspection {
 };
 
 // A record is bad where it cannot be read or decoded or where its label is none of the source's classes: what a
-// stream of whole decoded images would say. Threads of its own read and decode. Throws what is nobody's record, as
-// running out of memory.
+// stream of whole decoded images would say. Threads of its own read and decode. Throws what no record is to
+// blame for, such as running out of memory.
 Inspection inspect_source(const SourcePtr& source, const InspectOptions& options = {});
 
 }  // namespace headrace

@@ -105,8 +105,8 @@ struct RandomResizedCrop {
 struct Resize {
   int size = 256;
 };
-// What is cut away above and to the left is half of it all; of an odd number the half that is even, as torchvision
-// rounds it.
+// Cuts half of the surplus above and to the left; half of an odd surplus is rounded to the even number, as in
+// torchvision.
 struct CenterCrop {
   int size = 224;
 };

@@ -36,7 +36,7 @@ SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::
 // labels), resident. Fields: image u8 (32, 32, 3), label i64.
 SourcePtr cifar_binary(const std::filesystem::path& folder, Split split);
 
-// How the folders of a collection of images are meant, where they do not say it themselves.
+// How to read the folders of an image collection where their names alone do not tell.
 struct LayoutOptions {
   // Which folder of its path names an image's class. Empty: recognised. "2": the second from the top; "parent":
   // the one it lies in; "none": there are no classes, every label is 0. Or a pattern as "photos/*/{class}" or
@@ -60,8 +60,8 @@ struct LayoutOptions {
 SourcePtr image_folder(const std::filesystem::path& folder, Split split, const LayoutOptions& layout = {});
 
 // The same inside a .tar, .tar.zst, .tar.gz, .tgz or .zip. A plain .tar or a .zip is indexed once and read by
-// position, of a .zip with each image's CRC-32 checked; a compressed tar is unpacked into memory when opened, up to
-// `memory_limit` bytes, which also bounds the window of a zstd file (beyond 128 MiB). Archives that were joined
+// position, of a .zip with each image's CRC-32 checked; a compressed tar is unpacked into memory when opened, up
+// to `memory_limit` bytes, which also bounds the window of a zstd file (beyond 128 MiB). Archives that were joined
 // (cat a.tar b.tar) are read to the end of the last.
 struct ArchiveOptions {
   Split split = Split::kTrain;

@@ -22,7 +22,7 @@ enum class Orientation : std::uint8_t {
 };
 
 // Of a JPEG by its first EXIF segment, of a PNG by its eXIf chunk; kTopLeft where it says nothing that makes
-// sense. XMP is not looked at. Never fails.
+// sense. XMP is ignored. Never fails.
 Orientation exif_orientation(std::span<const std::byte> encoded) noexcept;
 
 // Of the image as it is shown.

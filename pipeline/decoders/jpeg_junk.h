@@ -6,12 +6,12 @@
 
 namespace headrace {
 
-// Bytes between two segments of a header: whether they look like a segment that pixels depend on whose marker was
-// damaged. A decoder that passes over such a one may make other pixels, of all others it makes the same.
+// Whether bytes between two header segments look like a segment that lost its marker and that pixels depend on.
+// Skipping such a segment may change pixels; skipping any other bytes does not.
 bool may_be_lost_segment(std::span<const std::byte> junk) noexcept;
 
-// Bytes behind entropy-coded data: zeros are what some cameras fill up with. All others are taken for data that
-// damage before them left over.
+// Whether bytes after the entropy-coded data are padding: zeros, which some cameras write. Any others are taken
+// for data left over by damage before them.
 bool is_padding(std::span<const std::byte> junk) noexcept;
 
 }  // namespace headrace

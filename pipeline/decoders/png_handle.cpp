@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::uint32_t kLongestSide = std::uint32_t{1} << 28;
 
-// Of what libpng would let pass among the pixels: data behind the end of their zlib stream. All else, such as a
-// wrong checksum of that stream, may mean other pixels.
+// Whether a libpng warning about the pixel data is harmless: data after the end of the zlib stream is. Anything
+// else, such as a wrong checksum of that stream, may mean other pixels.
 bool is_harmless(const char* words) {
   return std::strstr(words, "Extra compressed data") != nullptr ||
          std::strstr(words, "Too much image data") != nullptr ||

@@ -14,8 +14,8 @@ namespace headrace {
 // Up to kMaxTable indices: a table shuffled by Fisher and Yates' method with unbiased draws, so every order is
 // equally likely. Beyond: a Feistel network over the smallest 2^bits >= size; values outside [0, size) walk the
 // cycle until they are inside (fewer than two rounds of walking on average). The two halves differ by a bit where
-// `bits` is odd. A network of few bits cannot do for small sizes: it makes some orders of 7 almost three times as
-// often as others, and of a power of two only half of them.
+// `bits` is odd. A network of few bits is not good enough for small sizes: it makes some orders of 7 almost three
+// times as often as others, and of a power of two only half of them.
 class Permutation {
  public:
   static constexpr std::uint64_t kMaxTable = 4096;

@@ -12,7 +12,7 @@ namespace {
 // Folders that are walked through. Links that do not lead in circles can still double the paths at every level.
 constexpr std::uint64_t kMaxFolders = std::uint64_t{1} << 22;
 
-// Every folder that can be reached, looked at once, whatever the number of paths to it.
+// Every reachable folder, read once however many paths lead to it.
 class FolderGraph {
  public:
   explicit FolderGraph(const std::filesystem::path& root) : root_(identity_of(root)) {

@@ -14,9 +14,9 @@ struct FolderListing {
   std::vector<std::uint64_t> modified_ns;
 };
 
-// Symbolic links are followed, but for links to folders that lead back to where they are: whatever lies on such a
-// circle is listed once, where it really is. DataError where a folder cannot be read, and where links multiply the
-// folders beyond all measure.
+// Follows symbolic links, except links to a folder above themselves: the files of such a cycle are listed once,
+// where they really are. DataError where a folder cannot be read, and where links multiply the folders beyond the
+// limit.
 FolderListing list_files_below(const std::filesystem::path& folder);
 
 }  // namespace headrace

@@ -14,7 +14,7 @@ namespace headrace {
 // Whether the name ends in .jpg, .jpeg or .png and does not start with a dot (as what macOS leaves behind).
 bool is_image_path(std::string_view path);
 
-// How many names a path has, its file's among them.
+// The number of names in a path, the file's included.
 std::size_t depth_of(std::string_view path);
 // The i-th name of a path; empty beyond its end.
 std::string_view name_at(std::string_view path, std::size_t i);

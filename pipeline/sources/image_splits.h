@@ -23,7 +23,7 @@ struct SplitImages {
   std::vector<std::string_view> below = {};  // of each path what follows `folder`
 
   bool empty() const noexcept { return images.empty(); }
-  // How many folders lie above what is below.
+  // The number of folders above the split's contents.
   std::size_t depth() const noexcept;
 };
 

@@ -28,7 +28,7 @@ class ImageTable {
   // Mixes names, labels and classes into a source's fingerprint.
   void add_to(Fingerprint& fingerprint) const;
 
-  // What is the same for every source of images: fields, classes, count, what was left out.
+  // What all image sources have in common: fields, classes, record count, files left out.
   SourceInfo info(std::string name, const Fingerprint& fingerprint) const;
 
  private:

@@ -13,7 +13,7 @@ namespace headrace {
 inline constexpr std::uint64_t kSampledRecords = 256;
 
 // Of the sampled records' bytes and labels; 0 where the content is in the source's fingerprint anyway. It reads
-// the source, which may block: of photographs about 30 MB. A record that cannot be read counts as that. Two
+// the source, which may block: of photographs about 30 MB. An unreadable record contributes its error code. Two
 // sources that agree in names, sizes, times and all sampled records cannot be told apart by it.
 std::uint64_t sample_content(const Source& source);
 

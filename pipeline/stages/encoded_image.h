@@ -29,15 +29,15 @@ struct Pixels {
 
 std::span<std::uint8_t> as_u8(std::span<std::byte> bytes) noexcept;
 const std::uint8_t* as_u8(const std::byte* bytes) noexcept;
-// The buffer's first bytes, of which it has so many afterwards.
+// The first `bytes` of the buffer, which grows to hold them.
 std::span<std::byte> grown(std::vector<std::byte>& buffer, std::int64_t bytes);
 
 // Decodes a whole image to u8 (H, W, 3).
 FieldView decode_image(std::span<const std::byte> encoded, const DecodeOptions& options, Scratch& scratch,
                        StepOutput& output);
 
-// An image of which a window is decoded. Where nothing is known of it all its bits are looked at, in whichever way
-// is cheaper: a bad image is bad for every window. Notes what there is to say of it.
+// Decodes a window of an image. The first time, it also checks the bits outside of the window, in the cheaper of
+// two ways: a bad image is bad for every window. Leaves warnings and the orientation in the scratch's notes.
 class EncodedImage {
  public:
   // `encoded`, `images` and `scratch` must outlive it.

@@ -1,10 +1,14 @@
 // What targets that read a data source share.
 #pragma once
 
+#include <algorithm>
+#include <filesystem>
 #include <span>
+#include <vector>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/source.h"
+#include "headrace/pipeline/sources.h"
 
 namespace headrace::fuzz {
 
@@ -23,6 +27,21 @@ inline void read_records(const Source& source) {
       }
     } catch (const Error&) {
     }
+  }
+}
+
+// An archive as class folders and as a WebDataset. Throws an Error where it is neither.
+inline void read_archive(const std::filesystem::path& file) {
+  constexpr std::uint64_t kMemory = std::uint64_t{64} << 20;
+  try {
+    read_records(*image_archive(file, {.memory_limit = kMemory}));
+  } catch (const Error&) {
+    read_records(*web_dataset(file, {.memory_limit = kMemory}));
+    return;
+  }
+  try {
+    read_records(*web_dataset(file, {.memory_limit = kMemory}));
+  } catch (const Error&) {
   }
 }
 

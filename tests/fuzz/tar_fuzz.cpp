@@ -33,18 +33,7 @@ std::vector<Bytes> seeds() {
 // As an archive of class folders and as a WebDataset, plain or compressed as its bytes say.
 void run(std::span<const std::byte> input) {
   static const TempFolder folder;
-  const auto file = folder.write("input.tar", input);
-  constexpr std::uint64_t kMemory = std::uint64_t{64} << 20;
-  try {
-    read_records(*image_archive(file, {.memory_limit = kMemory}));
-  } catch (const Error&) {
-    read_records(*web_dataset(file, {.memory_limit = kMemory}));
-    return;
-  }
-  try {
-    read_records(*web_dataset(file, {.memory_limit = kMemory}));
-  } catch (const Error&) {
-  }
+  read_archive(folder.write("input.tar", input));
 }
 
 // Of every block that could be a header.

@@ -32,18 +32,7 @@ std::vector<Bytes> seeds() { return {pack(false, false), pack(true, false), pack
 // As an archive of class folders and as a WebDataset.
 void run(std::span<const std::byte> input) {
   static const TempFolder folder;
-  const auto file = folder.write("input.zip", input);
-  constexpr std::uint64_t kMemory = std::uint64_t{64} << 20;
-  try {
-    read_records(*image_archive(file, {.memory_limit = kMemory}));
-  } catch (const Error&) {
-    read_records(*web_dataset(file, {.memory_limit = kMemory}));
-    return;
-  }
-  try {
-    read_records(*web_dataset(file, {.memory_limit = kMemory}));
-  } catch (const Error&) {
-  }
+  read_archive(folder.write("input.zip", input));
 }
 
 void repair(Bytes& input) { fix_zip_checksums(input); }

@@ -53,7 +53,7 @@ void BatchRunner::wait_for(int replica) const noexcept {
   try {
     stream(replica).synchronize();
   } catch (const std::exception&) {
-    // What failed is known, or was in nobody's interest any more.
+    // The failure was reported before, or nobody needs the result any more.
   }
 }
 

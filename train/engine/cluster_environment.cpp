@@ -72,10 +72,10 @@ void refuse_to_train_alone(const Environment& environment) {
   const std::optional<ClusterPlace> place = cluster_place(environment);
   if (!place) return;
   throw ConfigError(
-      fmt::format("this process is one of {} workers ({}), and training over several workers is not there "
+      fmt::format("this process is one of {} workers ({}), and training over several workers is not supported "
                   "yet: it would train alone",
                   place->workers, place->said_by),
-      "start one process, or say --standalone (StrategyOptions::standalone) if that is meant");
+      "start one process, or pass --standalone (StrategyOptions::standalone) if that is meant");
 }
 
 }  // namespace headrace

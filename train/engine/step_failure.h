@@ -12,14 +12,15 @@
 
 namespace headrace {
 
-// For a step of which some replica's stream skipped the work, or whose device refused a call with what is `known`:
-// frees the replicas that wait for it, makes the strategy usable again and throws a DeviceError with replica and
+// Ends a step that failed: a replica's stream skipped its work, or a device refused a call (`known`). Releases the
+// replicas that wait for it, makes the strategy usable again and throws a DeviceError that names replica and
 // step.
 [[noreturn]] void throw_failed(Strategy& strategy, std::uint64_t step,
                                const std::optional<DeviceError>& known = {});
 
-// submit(replica) for every replica. Where one refuses its part the others may wait for it on their devices, for
-// ever: then this does as throw_failed(), or passes on what is no failure of a device.
+// Calls submit(replica) for every replica. If one throws, the others would wait for it on their devices forever: a
+// DeviceError ends the step as throw_failed() does, any other exception is rethrown once the strategy has
+// recovered.
 template <typename Submit>
 void submit_to_all(Strategy& strategy, std::uint64_t step, const Submit& submit) {
   for (int replica = 0; replica < strategy.replicas(); ++replica) {
@@ -34,8 +35,8 @@ void submit_to_all(Strategy& strategy, std::uint64_t step, const Submit& submit)
   }
 }
 
-// Waits for what `submit` submits to the strategy's streams. Where something of it fails, nothing is left in them
-// that waits for another replica, or uses what the caller is about to free.
+// Calls submit() and waits for the strategy's streams. If either fails, no work is left in the streams that waits
+// for another replica or uses memory that the caller is about to free.
 template <typename Submit>
 void submit_and_wait(Strategy& strategy, const Submit& submit) {
   try {

@@ -43,7 +43,7 @@ TEST(ClusterEnvironment, OneProcessIsNoCluster) {
 }
 
 TEST(ClusterEnvironment, EachLauncherOfSeveralIsNamed) {
-  constexpr const char* kRest = ", and training over several workers is not there yet: it would train alone";
+  constexpr const char* kRest = ", and training over several workers is not supported yet: it would train alone";
   const auto text = [&](const std::string& who) { return "this process is one of " + who + kRest; };
   EXPECT_EQ(refusal({{"WORLD_SIZE", "4"}, {"RANK", "2"}}), text("4 workers (WORLD_SIZE, of torchrun)"));
   EXPECT_EQ(refusal({{"OMPI_COMM_WORLD_SIZE", "2"}}), text("2 workers (OMPI_COMM_WORLD_SIZE, of mpirun)"));
