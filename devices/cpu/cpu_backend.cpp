@@ -13,6 +13,7 @@
 #include "headrace/devices/cpu/cpu_collective.h"
 #include "headrace/devices/cpu/cpu_device.h"
 #include "headrace/devices/cpu/cpu_features.h"
+#include "headrace/devices/cpu/openmp_waiting.h"
 
 namespace headrace {
 namespace {
@@ -49,7 +50,15 @@ std::unique_ptr<Device> CpuBackend::open(int ordinal, const std::string& name, i
   if (ordinal != 0) {
     throw DeviceError(ErrorCode::kNotFound, fmt::format("there is no CPU {}", ordinal), name, "it is one device");
   }
-  return std::make_unique<CpuDevice>(name, threads_per_stream(replicas));
+  const int threads = threads_per_stream(replicas);
+  return std::make_unique<CpuDevice>(name, threads, threads > 1 ? waiting() : nullptr);
+}
+
+std::shared_ptr<OpenMpWaiting> CpuBackend::waiting() const {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<OpenMpWaiting> shared = waiting_.lock();
+  if (shared == nullptr) waiting_ = shared = OpenMpWaiting::start();
+  return shared;
 }
 
 std::unique_ptr<Collective> CpuBackend::create_collective(DeviceGroup& devices) const {

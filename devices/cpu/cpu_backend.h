@@ -1,9 +1,14 @@
 // The backend that is always there.
 #pragma once
 
+#include <memory>
+#include <mutex>
+
 #include "headrace/devices/backend.h"
 
 namespace headrace {
+
+class OpenMpWaiting;
 
 // Opens any number of replicas on the one CPU. The mathematics of each stream uses its share of the cores in
 // OpenMP threads, at least one; HEADRACE_CPU_THREADS sets another number.
@@ -15,6 +20,12 @@ class CpuBackend final : public Backend {
   // In process, as one pairwise tree.
   std::unique_ptr<Collective> create_collective(DeviceGroup& devices) const override;
   std::vector<Finding> diagnose() const override;
+
+ private:
+  std::shared_ptr<OpenMpWaiting> waiting() const;
+
+  mutable std::mutex mutex_;
+  mutable std::weak_ptr<OpenMpWaiting> waiting_;  // shared by the devices that are open
 };
 
 }  // namespace headrace

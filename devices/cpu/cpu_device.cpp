@@ -11,6 +11,7 @@
 #include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/devices/cpu/cpu_kernels.h"
 #include "headrace/devices/cpu/cpu_stream.h"
+#include "headrace/devices/cpu/openmp_waiting.h"
 
 namespace headrace {
 namespace {
@@ -33,8 +34,11 @@ DeviceInfo describe_cpu(std::string name) {
           .host_memory = true};
 }
 
-CpuDevice::CpuDevice(std::string name, int threads)
-    : info_(describe_cpu(std::move(name))), threads_(threads), kernels_(create_cpu_kernels(*this)) {}
+CpuDevice::CpuDevice(std::string name, int threads, std::shared_ptr<OpenMpWaiting> waiting)
+    : info_(describe_cpu(std::move(name))),
+      threads_(threads),
+      waiting_(std::move(waiting)),
+      kernels_(create_cpu_kernels(*this)) {}
 
 CpuDevice::~CpuDevice() = default;
 

@@ -12,11 +12,13 @@
 
 namespace headrace {
 
+class OpenMpWaiting;
+
 class CpuDevice final : public Device {
  public:
   // Mathematics submitted to one of its streams may use `threads` OpenMP threads. One is best where there are
-  // several replicas, or an input pipeline beside a single one.
-  explicit CpuDevice(std::string name, int threads = 1);
+  // several replicas, or an input pipeline beside a single one. `waiting`, which may be null, lives as long.
+  explicit CpuDevice(std::string name, int threads = 1, std::shared_ptr<OpenMpWaiting> waiting = nullptr);
   ~CpuDevice() override;
 
   const DeviceInfo& info() const noexcept override { return info_; }
@@ -39,6 +41,7 @@ class CpuDevice final : public Device {
 
   DeviceInfo info_;
   int threads_;
+  std::shared_ptr<OpenMpWaiting> waiting_;
   std::atomic<std::uint64_t> device_bytes_{0};
   std::atomic<std::uint64_t> pinned_bytes_{0};
   CpuInputKernels input_kernels_;

@@ -1,0 +1,60 @@
+#include "headrace/devices/cpu/openmp_waiting.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <system_error>
+
+#include "headrace/devices/cpu/other_load.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::chrono::milliseconds kInterval{250};
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+}  // namespace
+
+bool SleepDecision::update(double other_processors) noexcept {
+  const bool loaded = other_processors >= kOtherLoad;
+  opposed_ = loaded == sleeps_ ? 0 : opposed_ + 1;
+  if (opposed_ == (sleeps_ ? 4 : 2)) {
+    sleeps_ = loaded;
+    opposed_ = 0;
+  }
+  return sleeps_;
+}
+
+std::shared_ptr<OpenMpWaiting> OpenMpWaiting::start() {
+  if (is_set("OMP_WAIT_POLICY") || is_set("GOMP_SPINCOUNT")) return nullptr;
+  return std::make_shared<OpenMpWaiting>();
+}
+
+OpenMpWaiting::~OpenMpWaiting() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  stop_.notify_one();
+  watcher_.join();
+}
+
+void OpenMpWaiting::watch() {
+  try {
+    OtherLoad others;
+    SleepDecision decision;
+    std::optional<OpenMpCrowd> crowd;
+    std::unique_lock lock(mutex_);
+    while (!stop_.wait_for(lock, kInterval, [this] { return stopped_; })) {
+      const bool sleeps = decision.update(others.processors());
+      if (sleeps && !crowd) crowd.emplace();
+      if (!sleeps) crowd.reset();
+    }
+  } catch (const std::exception&) {  // out of threads or memory: OpenMP waits as it would without this
+  }
+}
+
+}  // namespace headrace

@@ -1,0 +1,53 @@
+// How OpenMP threads wait: spinning while the machine is ours, asleep while others use it too. Private to the CPU
+// backend.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "headrace/devices/cpu/openmp_crowd.h"
+
+namespace headrace {
+
+// Whether waiting threads should sleep. Two measurements in a row of other load decide for it, four without
+// against.
+class SleepDecision {
+ public:
+  static constexpr double kOtherLoad = 0.25;  // processors
+
+  // After one more measurement: what others use, in processors.
+  bool update(double other_processors) noexcept;
+
+ private:
+  int opposed_ = 0;  // measurements in a row that speak against what holds now
+  bool sleeps_ = false;
+};
+
+// On a machine of its own a process trains fastest when waiting threads spin: a small network's step has loops of
+// ten microseconds. Beside other load spinning uses up a thread's time slice, and the thread that still has work
+// waits for a processor: a step of half a millisecond took up to twenty. libgomp reads OMP_WAIT_POLICY and
+// GOMP_SPINCOUNT when it is loaded, too early for a library to set them. So while this lives, a thread measures
+// the load of other processes four times a second and holds an OpenMpCrowd as long as there is any.
+class OpenMpWaiting {
+ public:
+  // Null where the environment already says how OpenMP threads wait.
+  static std::shared_ptr<OpenMpWaiting> start();
+
+  OpenMpWaiting() : watcher_([this] { watch(); }) {}
+  ~OpenMpWaiting();
+  OpenMpWaiting(const OpenMpWaiting&) = delete;
+  OpenMpWaiting& operator=(const OpenMpWaiting&) = delete;
+
+ private:
+  void watch();
+
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopped_ = false;
+  std::thread watcher_;
+};
+
+}  // namespace headrace
