@@ -12,9 +12,11 @@ std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
+constexpr auto kSkipForbidden = fs::directory_options::skip_permission_denied;
+
 FolderContents contents_of(const fs::path& folder) {
   FolderContents contents;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, kSkipForbidden)) {
     std::string& what = contents[entry.path().string()];
     if (entry.is_symlink()) {
       what = "link to " + fs::read_symlink(entry.path()).string();

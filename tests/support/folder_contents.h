@@ -9,7 +9,8 @@ namespace headrace::test {
 
 using FolderContents = std::map<std::string, std::string>;
 
-// Every name below `folder`: the bytes of files, the targets of links, the types of all else.
+// Every name below `folder`: the bytes of files, the targets of links, the types of all else. Folders that may not
+// be read are passed over.
 FolderContents contents_of(const std::filesystem::path& folder);
 
 // All of a file's bytes; empty where it cannot be read.
