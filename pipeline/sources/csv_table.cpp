@@ -15,16 +15,24 @@ void CsvReader::fail(const std::string& what, std::size_t at) const {
                   {.source = source_, .offset = at});
 }
 
+bool CsvReader::ends_line(std::size_t at) const noexcept {
+  return text_[at] == '\n' || (text_[at] == '\r' && !text_.substr(at + 1).starts_with('\n'));
+}
+
 std::string CsvReader::quoted_cell() {
   const std::size_t begin = at_++;
+  const std::uint64_t first_line = line_;
   std::string cell;
   for (;; ++at_) {
-    if (at_ >= text_.size()) fail("a quoted field is never closed", begin);
+    if (at_ >= text_.size()) {
+      line_ = first_line;
+      fail("a quoted field is never closed", begin);
+    }
     if (text_[at_] == '"') {
       if (at_ + 1 >= text_.size() || text_[at_ + 1] != '"') break;
       ++at_;
     }
-    if (text_[at_] == '\n') ++line_;
+    if (ends_line(at_)) ++line_;
     cell += text_[at_];
   }
   ++at_;
@@ -43,7 +51,7 @@ std::string CsvReader::plain_cell() {
 }
 
 bool CsvReader::next(CsvRow& row) {
-  while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r')) line_ += text_[at_++] == '\n' ? 1 : 0;
+  while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r')) line_ += ends_line(at_++) ? 1 : 0;
   row.line = line_;
   row.offset = at_;
   row.cells.clear();

@@ -26,6 +26,7 @@ class CsvReader {
   bool next(CsvRow& row);
 
  private:
+  bool ends_line(std::size_t at) const noexcept;  // "\n", "\r\n" and "\r" do, each once
   std::string quoted_cell();
   std::string plain_cell();
   [[noreturn]] void fail(const std::string& what, std::size_t at) const;

@@ -46,6 +46,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsConvSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsDenseSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsElementwiseSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsFusedNormSuite, CpuKernelsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsHalfProductsSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsHalfSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsMuonSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsPoolingSuite, CpuKernelsTarget);
@@ -53,6 +54,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsTrainingSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsViewsSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(CpuOtherProducts, KernelsConvSuite, OtherProductsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(CpuOtherProducts, KernelsDenseSuite, OtherProductsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(CpuOtherProducts, KernelsHalfProductsSuite, OtherProductsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(CpuOtherProducts, KernelsHalfSuite, OtherProductsTarget);
 
 }  // namespace headrace::test

@@ -19,6 +19,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsConvSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsDenseSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsElementwiseSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsFusedNormSuite, TwinTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsHalfProductsSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsHalfSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsPoolingSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsTrainingSuite, TwinTarget);

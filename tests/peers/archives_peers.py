@@ -4,7 +4,7 @@
     tests/peers/run archives
 
 By itself it needs Python 3.9 and nothing else; with numpy installed .npz and .npy are compared, with tensorflow its
-TFRecord writer. Prints a line a packing and exits 1 where one gives another stream, or is read where it should be refused.
+TFRecord writer. Exits 1 where a packing gives another stream, or is read where it should be refused.
 """
 # peers: numpy tensorflow-cpu
 # builds: headrace
@@ -22,6 +22,8 @@ import tempfile
 import zipfile
 import zlib
 from pathlib import Path
+
+import peers
 
 CLASSES, IMAGES, SIDE = ("cat", "dog", "emu"), 5, 32
 
@@ -198,11 +200,10 @@ def digest(headrace, path):
 
 
 def main():
-    build = Path(os.environ.get("HEADRACE_BUILD", Path(__file__).parents[2] / "build/release"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--headrace", default=str(build / "headrace"))
+    parser.add_argument("--headrace", default=str(peers.BUILD / "headrace"))
     headrace = parser.parse_args().headrace
-    failed = 0
+    tally = peers.Tally()
 
     def made(name, write):
         path = Path(tempfile.mkdtemp(dir=scratch)) / name
@@ -214,15 +215,10 @@ def main():
         if len(wanted) != 64:
             sys.exit(f"archives_peers.py: the folder of images is not read: {wanted}")
         for title, name, write in packings():
-            got = digest(headrace, made(name, write))
-            failed += got != wanted
-            print(f"{'equal' if got == wanted else 'WRONG: ' + got:8} {title}")
+            tally.expect_equal(title, digest(headrace, made(name, write)), wanted)
         for title, name, write, words in refusals():
-            got = digest(headrace, made(name, write))
-            failed += words not in got
-            print(f"{'refused' if words in got else 'WRONG: ' + got:8} {title}")
-    print(f"{failed} wrong" if failed else "all as they should be")
-    sys.exit(1 if failed else 0)
+            tally.expect_refused(title, digest(headrace, made(name, write)), words)
+    tally.finish()
 
 
 if __name__ == "__main__":

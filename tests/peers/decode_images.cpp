@@ -13,9 +13,10 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
-#include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/decoders/exif_orientation.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/tests/peers/pixels_sha256.h"
+#include "headrace/tests/support/image_windows.h"
 
 namespace headrace {
 namespace {
@@ -23,30 +24,6 @@ namespace {
 using Pixels = std::vector<std::uint8_t>;
 
 Pixels pixels_of(const ImageSize& size) { return Pixels(static_cast<std::size_t>(size.height * size.width * 3)); }
-
-std::string hash_of(const Pixels& pixels) {
-  return Sha256().update(std::as_bytes(std::span(pixels))).finish_hex();
-}
-
-Pixels crop(const Pixels& whole, const ImageSize& size, const ImageWindow& window) {
-  Pixels part;
-  for (std::int64_t row = window.top; row < window.top + window.height; ++row) {
-    const auto from = whole.begin() + (row * size.width + window.left) * 3;
-    part.insert(part.end(), from, from + window.width * 3);
-  }
-  return part;
-}
-
-std::vector<ImageWindow> windows_of(const ImageSize& size) {
-  const auto part = [](std::int64_t side, std::int64_t divisor) {
-    return std::max<std::int64_t>(side / divisor, 1);
-  };
-  const std::int64_t high = part(size.height, 4), wide = part(size.width, 4);
-  return {{.height = high, .width = wide},
-          {.top = size.height - high, .left = size.width - wide, .height = high, .width = wide},
-          {.top = size.height / 3, .left = size.width / 3, .height = high, .width = part(size.width, 2)},
-          {.height = size.height, .width = size.width}};
-}
 
 // What decode() throws, in words; empty: nothing.
 template <typename Decode>
@@ -63,11 +40,11 @@ bool windows_agree(ImageDecoder& decoder, std::span<const std::byte> file, const
                    const Pixels& whole, const std::string& error) {
   const auto map = decoder.map(file);
   if (map != nullptr && !error.empty()) return false;
-  return std::ranges::all_of(windows_of(size), [&](const ImageWindow& window) {
+  return std::ranges::all_of(test::windows_of(size), [&](const ImageWindow& window) {
     Pixels part = pixels_of({.height = window.height, .width = window.width});
     if (error_of([&] { decoder.decode_window(file, window, part); }) != error) return false;
     if (!error.empty()) return true;
-    const Pixels expected = crop(whole, size, window);
+    const Pixels expected = test::crop_pixels(whole, size, window);
     if (part != expected) return false;
     if (map == nullptr) return true;
     std::ranges::fill(part, std::uint8_t{0x5A});
@@ -96,8 +73,8 @@ nlohmann::ordered_json line_of(ImageDecoder& decoder, const std::string& name) {
   turn_pixels(whole, size, orientation, shown);
   line["height"] = size.height;
   line["width"] = size.width;
-  line["pixels"] = hash_of(whole);
-  line["oriented"] = hash_of(shown);
+  line["pixels"] = test::pixels_sha256(whole);
+  line["oriented"] = test::pixels_sha256(shown);
   line["orientation"] = static_cast<int>(orientation);
   line["warning"] = warning;
   line["mapped"] = decoder.map(file) != nullptr;

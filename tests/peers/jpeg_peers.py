@@ -2,7 +2,6 @@
 # builds: peer_decode
 """JPEGs, whole and damaged, against Pillow and torchvision."""
 
-import hashlib
 import io
 import random
 import tempfile
@@ -10,9 +9,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import torch
-from PIL import Image, ImageFile, ImageOps
-from torchvision.io import ImageReadMode, decode_jpeg
+from PIL import Image, ImageFile
 
 import peers
 
@@ -37,29 +34,6 @@ def jpeg(image, **options):
     out = io.BytesIO()
     image.save(out, "JPEG", **options)
     return out.getvalue()
-
-
-def hash_of(array):
-    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
-
-
-def by_pillow(data, transpose=False):
-    """SHA-256 of its RGB pixels, or None where Pillow refuses the file."""
-    try:
-        image = Image.open(io.BytesIO(data))
-        if transpose:
-            image = ImageOps.exif_transpose(image)
-        return hash_of(np.asarray(image.convert("RGB")))
-    except Exception:
-        return None
-
-
-def by_torchvision(data):
-    try:
-        tensor = decode_jpeg(torch.frombuffer(bytearray(data), dtype=torch.uint8), mode=ImageReadMode.RGB)
-        return hash_of(tensor.permute(1, 2, 0).numpy())
-    except Exception:
-        return None
 
 
 def segments(data):
@@ -141,7 +115,7 @@ def main():
         image = Image.fromarray(picture(93, 131, 3))
         for progressive in (False, True):
             plain = jpeg(image, quality=80, progressive=progressive)
-            before[progressive] = by_pillow(plain)
+            before[progressive] = peers.by_pillow(plain)
             for name, data in harmless_files(plain) if not progressive else ():
                 add("harmless", name, data)
             for name, data in damaged_files(plain, 1000):
@@ -162,7 +136,7 @@ def main():
         }
         for path, (topic, name, data) in files.items():
             line = lines[path]
-            ours, pillow, torchvision = line.get("pixels"), by_pillow(data), by_torchvision(data)
+            ours, pillow, torchvision = line.get("pixels"), peers.by_pillow(data), peers.by_torchvision(data)
             checks.expect(f"{topic}: windows as the whole", line.get("windows", True), name)
             if topic == "damaged":
                 whole = before[name.startswith("progressive True")]
@@ -179,7 +153,7 @@ def main():
             if topic == "oriented":
                 checks.expect("oriented: orientation", line["orientation"] == int(name), line)
                 checks.expect(
-                    "oriented: pixels as exif_transpose's", line["oriented"] == by_pillow(data, True), name
+                    "oriented: pixels as exif_transpose's", line["oriented"] == peers.by_pillow(data, True), name
                 )
         print("damaged:", ", ".join(f"{count} {what}" for what, count in counts.items()))
     checks.finish()

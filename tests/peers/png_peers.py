@@ -2,7 +2,6 @@
 # builds: peer_decode
 """PNGs, whole and damaged, against Pillow and torchvision."""
 
-import hashlib
 import io
 import random
 import struct
@@ -12,37 +11,13 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-import torch
-from PIL import Image, ImageOps
-from torchvision.io import ImageReadMode, decode_png
+from PIL import Image
 
 import peers
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(4)
 random.seed(4)
-
-
-def hash_of(array):
-    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
-
-
-def by_pillow(data, transpose=False):
-    try:
-        image = Image.open(io.BytesIO(data))
-        if transpose:
-            image = ImageOps.exif_transpose(image)
-        return hash_of(np.asarray(image.convert("RGBA").convert("RGB") if image.mode == "P" else image.convert("RGB")))
-    except Exception:
-        return None
-
-
-def by_torchvision(data):
-    try:
-        tensor = decode_png(torch.frombuffer(bytearray(data), dtype=torch.uint8), mode=ImageReadMode.RGB)
-        return hash_of(tensor.permute(1, 2, 0).numpy())
-    except Exception:
-        return None
 
 
 def png(image, **options):
@@ -118,10 +93,10 @@ def main():
             if topic == "damaged":
                 checks.expect("damaged: refused", ours is None, name)
                 continue
-            checks.expect(f"{topic}: pixels as Pillow's", ours == by_pillow(data), (name, line))
-            checks.expect(f"{topic}: pixels as torchvision's", ours == by_torchvision(data), (name, line))
+            checks.expect(f"{topic}: pixels as Pillow's", ours == peers.by_pillow(data), (name, line))
+            checks.expect(f"{topic}: pixels as torchvision's", ours == peers.by_torchvision(data), (name, line))
             if topic == "oriented":
-                checks.expect("oriented: pixels as exif_transpose's", line["oriented"] == by_pillow(data, True), name)
+                checks.expect("oriented: pixels as exif_transpose's", line["oriented"] == peers.by_pillow(data, True), name)
     checks.finish()
 
 

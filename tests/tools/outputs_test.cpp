@@ -8,43 +8,22 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "headrace/tests/pipeline/sources/image_fixture.h"
 #include "headrace/tests/support/command.h"
+#include "headrace/tests/support/folder_contents.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
 
 namespace fs = std::filesystem;
-using Contents = std::map<std::string, std::string>;
+using Contents = FolderContents;
 
 const fs::path kFashion = "/usr/share/datasets/fashion-mnist";
-
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-// Every name below `folder`: the bytes of files, the targets of links, the types of all else.
-Contents contents_of(const fs::path& folder) {
-  Contents contents;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-    std::string& what = contents[entry.path().string()];
-    if (entry.is_symlink()) {
-      what = "link to " + fs::read_symlink(entry.path()).string();
-    } else if (entry.is_regular_file()) {
-      what = "file " + text_of(entry.path());
-    } else {
-      what = "type " + std::to_string(static_cast<int>(entry.symlink_status().type()));
-    }
-  }
-  return contents;
-}
 
 // A data set as a tar and as a folder, links to them, and files that are a user's own.
 class Outputs : public ::testing::Test {

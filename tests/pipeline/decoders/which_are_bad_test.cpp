@@ -7,6 +7,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/tests/support/damage.h"
+#include "headrace/tests/support/image_windows.h"
 #include "headrace/tests/support/images.h"
 
 namespace headrace {
@@ -62,25 +63,6 @@ Verdict judge_mapped(ImageDecoder& decoder, const Bytes& encoded, const JpegMap&
                [&](Pixels& pixels) { decoder.decode_window(encoded, map, window, pixels); });
 }
 
-Pixels crop(const Pixels& whole, const ImageSize& size, const ImageWindow& window) {
-  Pixels part;
-  for (std::int64_t row = window.top; row < window.top + window.height; ++row) {
-    const auto from = whole.begin() + (row * size.width + window.left) * 3;
-    part.insert(part.end(), from, from + window.width * 3);
-  }
-  return part;
-}
-
-// The first rows, the last ones, a part in the midst, all.
-std::vector<ImageWindow> windows_of(const ImageSize& size) {
-  const std::int64_t high = std::max<std::int64_t>(size.height / 5, 1),
-                     wide = std::max<std::int64_t>(size.width / 3, 1);
-  return {{.height = high, .width = wide},
-          {.top = size.height - high, .left = size.width - wide, .height = high, .width = wide},
-          {.top = size.height / 3, .left = size.width / 3, .height = high, .width = wide},
-          {.height = size.height, .width = size.width}};
-}
-
 std::map<std::string, Bytes> images() {
   const Picture color = make_picture(kHeight, kWidth, 3, 8), gray = make_picture(kHeight, kWidth, 1, 9);
   Picture shown;
@@ -117,7 +99,7 @@ class WhichAreBad : public testing::Test {
       EXPECT_EQ(part.error, whole.error);
       EXPECT_EQ(part.warning, whole.warning);
       if (!whole.error.empty()) continue;
-      const Pixels expected = crop(whole.pixels, size, window);
+      const Pixels expected = crop_pixels(whole.pixels, size, window);
       EXPECT_EQ(part.pixels, expected);
       if (map == nullptr) continue;
       const Verdict mapped = judge_mapped(decoder_, encoded, *map, window);

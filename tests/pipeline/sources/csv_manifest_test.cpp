@@ -111,6 +111,12 @@ TEST(CsvManifestTest, SaysWhatIsWrongAndOnWhichLine) {
   EXPECT_THAT(error_of("path,label\na.jpg,1\nb.jpg\n"),
               HasSubstr("line 3 has 1 fields where the first line has 2"));
   EXPECT_THAT(error_of("path,label\na.jpg,\n"), HasSubstr("line 2 has an empty label"));
+  for (const std::string end : {"\n", "\r\n", "\r"}) {
+    EXPECT_THAT(error_of("path,label" + end + end + "\"a.jpg\",1" + end + "b.jpg" + end),
+                HasSubstr("line 4 has 1 fields"));
+  }
+  EXPECT_THAT(error_of("path,label\na.jpg,1\n\"b.jpg,2\na.jpg,1\n"),
+              HasSubstr("line 3: a quoted field is never closed"));
   EXPECT_THAT(error_of("path,label\n\"a.jpg,1\nb.jpg,2\n"), HasSubstr("never closed"));
   EXPECT_THAT(error_of("path,label\n\"a\".jpg,1\n"), HasSubstr("goes on behind its quote"));
   EXPECT_THAT(error_of("path,label\na\"b.jpg,1\n"), HasSubstr("in the middle"));

@@ -1,0 +1,119 @@
+// Hundreds of wrong inputs and option values: each ends soon with the right status and one clear message, and
+// changes nothing of the user's.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "headrace/tests/support/command.h"
+#include "headrace/tests/support/folder_contents.h"
+#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/tools/wrong_files.h"
+#include "headrace/tests/tools/wrong_values.h"
+
+namespace headrace::test {
+namespace {
+
+const std::string kMaxSeconds = "20";  // beside other tests, perhaps with a sanitizer
+
+// What came, went or is other than before, by name.
+std::string changes(const FolderContents& before, const FolderContents& after) {
+  std::string names;
+  for (const auto& [name, what] : before) {
+    const auto now = after.find(name);
+    if (now == after.end() || now->second != what) names += (now == after.end() ? "-" : "~") + name + " ";
+  }
+  for (const auto& [name, what] : after) {
+    if (!before.contains(name)) names += "+" + name + " ";
+  }
+  return names;
+}
+
+class WrongInputTable : public ::testing::Test {
+ protected:
+  // The arguments of a row, or its words.
+  std::string with_paths(std::string text) const {
+    for (std::size_t at = 0; (at = text.find('@', at)) != std::string::npos;) {
+      text.replace(at, 1, folder_.path().string() + "/");
+    }
+    return text;
+  }
+
+  std::vector<std::string> arguments_of(const std::string& line) const {
+    std::vector<std::string> arguments;
+    std::istringstream stream(line);
+    for (std::string one; stream >> one;) arguments.push_back(one == "''" ? "" : with_paths(one));
+    return arguments;
+  }
+
+  // In a folder that is looked at, for what it leaves behind; killed where it does not end.
+  CommandResult run(const std::string& line) const {
+    const std::string here = folder_.path().string();
+    std::vector<std::string> all = {"/usr/bin/env",  "--chdir=" + here, "TMPDIR=" + here, "timeout",
+                                    "--signal=KILL", kMaxSeconds,       HEADRACE_BINARY};
+    for (std::string& argument : arguments_of(line)) all.push_back(std::move(argument));
+    return run_command(all);
+  }
+
+  static void expect_one_message(const CommandResult& result) {
+    const std::string& errors = result.errors;
+    const std::size_t first_end = errors.find('\n');
+    ASSERT_NE(first_end, std::string::npos) << "no whole line: " << errors;
+    const std::string hint = errors.substr(first_end + 1);
+    const bool of_usage = result.status == 2 && hint == "Run with --help for more information.\n";
+    EXPECT_TRUE(of_usage || errors.starts_with("headrace: ")) << errors;
+    EXPECT_TRUE(of_usage || hint.empty() || hint.starts_with("  hint: ")) << errors;
+    EXPECT_LE(std::ranges::count(hint, '\n'), 1) << errors;
+    EXPECT_GT(first_end, std::string("headrace: ").size()) << errors;
+  }
+
+  void check(const WrongInputs& rows) {
+    FolderContents before = contents_of(folder_.path());
+    for (const WrongInput& row : rows) {
+      SCOPED_TRACE("headrace " + row.line);
+      const CommandResult result = run(row.line);
+      EXPECT_EQ(result.status, row.status) << result.errors.substr(0, 2000);
+      FolderContents after = contents_of(folder_.path());
+      EXPECT_EQ(changes(before, after), "");
+      before = std::move(after);
+      if (result.status != 1 && result.status != 2) continue;  // crashed, killed or accepted
+      expect_one_message(result);
+      EXPECT_NE(result.errors.find(with_paths(row.words)), std::string::npos) << result.errors;
+    }
+  }
+
+  void SetUp() override { write_sound_inputs(folder_); }
+
+  TempFolder folder_;
+};
+
+TEST_F(WrongInputTable, Integers) { check(wrong_integers()); }
+TEST_F(WrongInputTable, Fractions) { check(wrong_fractions()); }
+TEST_F(WrongInputTable, Choices) { check(wrong_choices()); }
+TEST_F(WrongInputTable, Combinations) { check(wrong_combinations()); }
+
+class WrongFileTable : public WrongInputTable {
+ protected:
+  void SetUp() override {
+    WrongInputTable::SetUp();
+    write_odd_nodes(folder_);
+    write_damaged_archives(folder_);
+    write_damaged_tables(folder_);
+    write_damaged_arrays(folder_);
+    write_damaged_images(folder_);
+  }
+};
+
+TEST_F(WrongFileTable, Files) { check(wrong_files()); }
+TEST_F(WrongFileTable, Records) { check(wrong_records()); }
+
+TEST_F(WrongFileTable, Permissions) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  check(forbidden_files(folder_));
+  for (const std::string path : {"secret.csv", "secret"}) {  // so that it can be removed
+    std::filesystem::permissions(folder_ / path, std::filesystem::perms::owner_all);
+  }
+}
+
+}  // namespace
+}  // namespace headrace::test

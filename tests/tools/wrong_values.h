@@ -1,0 +1,171 @@
+// Values that no option takes, and options that do not go together.
+#pragma once
+
+#include "headrace/tests/tools/wrong_input.h"
+
+namespace headrace::test {
+
+// An option that takes a number, with `more` wrong values of its own beside those that are no number of its kind.
+struct NumberOption {
+  std::string command, option;
+  std::vector<std::string> more;
+};
+
+inline WrongInputs wrong_integers() {
+  const std::string digest = "digest --pipeline trivial", train = "train --recipe mnist-mlp --data @digits";
+  const std::string convert = "convert --data @images --to @new";
+  const std::vector<NumberOption> options = {
+      {digest, "--replicas", {"0", "9223372036854775807"}},
+      {digest, "--global-batch", {"0"}},
+      {digest, "--epochs", {"0"}},
+      {digest, "--seed", {}},
+      {digest, "--threads", {"2147483647"}},
+      {digest, "--prefetch", {"1025"}},
+      {digest, "--start-step", {}},
+      {"explain --pipeline trivial", "--consumer-us", {}},
+      {train, "--steps-per-epoch", {}},
+      {train, "--stop-after-steps", {}},
+      {train, "--headspace", {}},
+      {train, "--runs", {"0"}},
+      {train, "--profile-epoch", {"0"}},
+      {train, "--accumulate", {"0"}},
+      {train, "--verbose", {"3"}},
+      {convert, "--max-side", {"0", "65501"}},
+      {convert, "--quality", {"0", "101"}},
+      {convert, "--threads", {}},
+      {"doctor --data @images", "--examine", {}},
+  };
+  WrongInputs rows;
+  for (const NumberOption& one : options) {
+    std::vector<std::string> values = {"many", "-1", "1.5", "1e30", "nan", "18446744073709551616", "''", "7x"};
+    values.insert(values.end(), one.more.begin(), one.more.end());
+    for (const std::string& value : values) {
+      rows.push_back({one.command + " " + one.option + " " + value, 2, one.option});
+    }
+  }
+  return rows;
+}
+
+inline WrongInputs wrong_fractions() {
+  const std::vector<NumberOption> options = {
+      {"digest --pipeline trivial", "--most-bad", {"1.01"}},
+      {"bench input --pipeline trivial", "--seconds", {"0", "1e30"}},
+      {"explain --pipeline trivial", "--seconds", {"0", "1e30"}},
+  };
+  WrongInputs rows;
+  for (const NumberOption& one : options) {
+    std::vector<std::string> values = {"some", "-0.1", "nan", "inf", "1e400", "''", "50%", "0,5"};
+    values.insert(values.end(), one.more.begin(), one.more.end());
+    for (const std::string& value : values) {
+      rows.push_back({one.command + " " + one.option + " " + value, 2, one.option});
+    }
+  }
+  return rows;
+}
+
+inline WrongInputs wrong_choices() {
+  const std::string digest = "digest --pipeline trivial ", train = "train --data @digits --recipe ";
+  return {
+      {"digest --pipeline trivail", 2, "trivail"},
+      {"digest --pipeline ''", 2, "trivial"},
+      {"ledger --pipeline TRIVIAL", 2, "TRIVIAL"},
+      {"bench input --pipeline trivial,jpeg-train", 2, "trivial,jpeg-train"},
+      {"explain --pipeline @images", 2, "@images"},
+      {digest + "--on-error ignore", 2, "--on-error"},
+      {digest + "--on-error Skip", 2, "--on-error"},
+      {digest + "--on-error ''", 2, "--on-error"},
+      {digest + "--convert gpu", 2, "--convert"},
+      {digest + "--convert ''", 2, "--convert"},
+      {digest + "--resident maybe", 2, "--resident"},
+      {digest + "--resident ''", 2, "--resident"},
+      {digest + "--split training", 2, "training"},
+      {digest + "--split ../test", 2, "../test"},
+      {"convert --data @images --to @new --split both", 2, "both"},
+      {digest + "--devices gpu", 2, "gpu"},
+      {digest + "--devices cpu:", 2, "cpu:"},
+      {digest + "--devices cpu:0", 2, "cpu:0"},
+      {digest + "--devices cpu:-1", 2, "cpu:-1"},
+      {digest + "--devices cpu:1.5", 2, "cpu:1.5"},
+      {digest + "--devices cpu:4294967297", 2, "cpu:4294967297"},
+      {digest + "--devices cuda:0,0", 2, "cuda:0"},
+      {digest + "--devices cuda:0x0", 2, "cuda:0x0"},
+      {digest + "--devices cuda:-1", 2, "cuda:-1"},
+      {digest + "--devices cuda:0,", 2, "cuda:0,"},
+      {digest + "--devices ''", 2, "devices"},
+      {train + "mnist", 2, "mnist-mlp"},
+      {train + "''", 2, "mnist-mlp"},
+      {train + "mnist-mlp --precision fp16", 2, "--precision"},
+      {train + "mnist-mlp --precision ''", 2, "--precision"},
+      {"digest --pipeline jpeg-train --data @images --classes-at 0", 2, "classes"},
+      {"digest --pipeline jpeg-train --data @images --classes-at 99", 2, "99"},
+      {"digest --pipeline jpeg-train --data @images --classes-at -1", 2, "-1"},
+      {"digest --pipeline jpeg-train --data @images --classes-at {class", 2, "{class"},
+      {"digest --pipeline jpeg-train --data @images --classes-at {class}/{class}", 2, "{class}"},
+      {"digest --pipeline jpeg-train --data @images --classes-at no/such/{class}", 2, "no/such/{class}"},
+      {"digest --pipeline jpeg-train --data @images --train-folder nowhere", 2, "nowhere"},
+      {"doctor --data @images --classes-at {klass}", 2, "{klass}"},
+      {"convert --data @images --to @new --test-folder nowhere", 2, "nowhere"},
+  };
+}
+
+inline WrongInputs wrong_combinations() {
+  const std::string digest = "digest --pipeline trivial ", train = "train --recipe mnist-mlp --data @digits ";
+  return {
+      {"", 2, ""},
+      {"--nonsense", 2, ""},
+      {"trian", 2, ""},
+      {"digest", 2, "--pipeline"},
+      {"digest --pipeline", 2, "--pipeline"},
+      {"ledger", 2, "--pipeline"},
+      {"bench", 2, ""},
+      {"bench output", 2, ""},
+      {"bench input", 2, "--pipeline"},
+      {"explain", 2, "--pipeline"},
+      {"train", 2, "--recipe"},
+      {"cache", 2, ""},
+      {"cache verify", 2, "folder"},
+      {"cache inspect", 2, "folder"},
+      {"cache remove @cache", 2, ""},
+      {"cache verify @cache @cache", 2, ""},
+      {"convert", 2, "--"},
+      {"convert --data @images", 2, "--to"},
+      {"convert --to @new", 2, "--data"},
+      {"doctor @images", 2, "@images"},
+      {"doctor --examine 4", 2, "--data"},
+      {"doctor --classes-at parent", 2, "--data"},
+      {"doctor --train-folder train", 2, "--data"},
+      {"train --recipe mnist-mlp", 2, "--data"},
+      {digest + "trivial", 2, "trivial"},
+      {digest + "--pipeline trivial", 2, "--pipeline"},
+      {digest + "--seed 1 --seed 2", 2, "--seed"},
+      {digest + "-p 3", 2, "-p"},
+      {digest + "--Seed 3", 2, "--Seed"},
+      {digest + "--seconds 3", 2, "--seconds"},
+      {digest + "--recipe mnist-mlp", 2, "--recipe"},
+      {digest + "--check", 2, "--check"},
+      {digest + "--resume", 2, "--resume"},
+      {digest + "--world 4 --first 4 --replicas 1", 2, "--world"},
+      {digest + "--replicas 2 --devices cpu:2", 2, "--replicas"},
+      {"bench input --pipeline trivial --replicas 2 --devices cpu:1", 2, "--replicas"},
+      {"ledger --pipeline trivial --start-step 3", 2, "--start-step"},
+      {"explain --pipeline trivial --baseline", 2, "--baseline"},
+      {digest + "--devices cpu:2 --convert device", 2, "device"},
+      {"digest --pipeline jpeg-train", 2, "--data"},
+      {"digest --pipeline cifar-train --data ''", 2, "--data"},
+      {digest + "--data @images", 2, "--data"},
+      {digest + "--data @missing", 2, "--data"},
+      {digest + "--classes-at parent", 2, "--classes-at"},
+      {digest + "--split test", 2, "--split"},
+      {digest + "--max-side 3", 2, "--max-side"},
+      {train + "--runs 2 --trace @new", 2, "--trace"},
+      {train + "--pipeline trivial", 2, "--pipeline"},
+      {train + "--split test", 2, "--split"},
+      {train + "--replicas 2", 2, "--replicas"},
+      {train + "--baseline", 2, "--baseline"},
+      {train + "--resume", 2, "--resume"},
+      {train + "--global-batch 3 --devices cpu:4", 2, "3"},
+      {train + "--global-batch 10 --accumulate 3", 2, "3"},
+  };
+}
+
+}  // namespace headrace::test
