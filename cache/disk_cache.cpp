@@ -1,24 +1,30 @@
 #include "headrace/cache/disk_cache.h"
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <mutex>
+#include <unordered_map>
 #include <utility>
 
 #include "headrace/cache/hit_counter.h"
+#include "headrace/cache/record_table.h"
 #include "headrace/cache/sample_compressor.h"
-#include "headrace/cache/segment_folder.h"
+#include "headrace/cache/segment_followers.h"
 #include "headrace/cache/segment_reader.h"
 #include "headrace/cache/segment_writer.h"
 #include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/folder_lock.h"
 #include "headrace/devices/base/hash.h"
 
 namespace headrace {
 namespace {
 
-constexpr std::uint64_t kBuffered = std::uint64_t{1} << 20;  // written at once
+constexpr std::uint64_t kWrittenAtOnce = std::uint64_t{1} << 20;
+// For another process that writes: it takes as long as a megabyte does, unless it was stopped.
+constexpr std::chrono::milliseconds kPatience{1000};
 
 // A sample and the segment it is in. Never changed nor freed while the cache lives: readers hold no lock.
 struct Stored {
@@ -27,7 +33,7 @@ struct Stored {
   const Stored* other = nullptr;  // another copy, for when this one is damaged
 };
 
-// A thread is storing the record, or it is in the writer's buffer.
+// A thread is storing the record, or it waits to be written.
 const Stored* claimed() noexcept {
   static constexpr Stored kMark{};
   return &kMark;
@@ -50,44 +56,101 @@ struct DiskCache::State {
     reserved.fetch_sub(entry.stored_bytes, std::memory_order_relaxed);
   }
 
-  // Nothing is stored any more. By `writing`.
+  // By `writing`, as the rest down to reserve(). Nothing is stored any more.
   void give_up(const std::exception& error) {
     why_not = std::string("the cache stores nothing more: ") + error.what();
     is_full.store(true, std::memory_order_relaxed);
-    for (const Stored* lost : buffered) {
-      table[lost->entry.record].store(nullptr, std::memory_order_release);
-      discount(lost->entry);
+    for (const SegmentEntry& lost : waiting) {
+      std::atomic<const Stored*>& place = table[lost.record];
+      if (place.load(std::memory_order_relaxed) != claimed()) continue;
+      place.store(nullptr, std::memory_order_release);
+      discount(lost);
     }
-    buffered.clear();
+    forget_waiting();
     writer.reset();
     segment = nullptr;
   }
 
-  // By `writing`.
+  void forget_waiting() noexcept {
+    waiting.clear();
+    waiting_bytes.clear();
+  }
+
+  // One process at a time looks at what the others stored and adds what is not there yet.
   void flush() noexcept {
-    if (writer == nullptr || buffered.empty()) return;
+    if (waiting.empty()) return;
     try {
-      writer->flush();
-      for (const Stored* written : buffered)
-        table[written->entry.record].store(written, std::memory_order_release);
-      buffered.clear();
-      if (writer->size() >= options.segment_bytes) seal();
+      if (writer == nullptr) make_folders(stream_folder);
+      const FolderLock lock(stream_folder, others_stand_still ? std::chrono::milliseconds(0) : kPatience);
+      others_stand_still = !lock.held();
+      followers->catch_up([this](const auto& reader, const auto& entry) { take(reader, entry); });
+      write_waiting();
+      if (writer != nullptr && writer->size() >= options.segment_bytes) seal();
     } catch (const std::exception& error) {
       give_up(error);
     }
   }
 
-  // By `writing`.
+  void write_waiting() {
+    std::vector<const Stored*> written;
+    std::span<const std::byte> rest = waiting_bytes;
+    for (const SegmentEntry& entry : waiting) {
+      const std::span<const std::byte> stored = rest.first(entry.stored_bytes);
+      rest = rest.subspan(stored.size());
+      if (is_stored_by_others(entry) || has_no_room(entry)) continue;
+      begin_segment();
+      samples.push_back({.segment = segment, .entry = writer->append(entry, stored)});
+      written.push_back(&samples.back());
+    }
+    if (!written.empty()) writer->flush();
+    for (const Stored* one : written) table[one->entry.record].store(one, std::memory_order_release);
+    forget_waiting();
+  }
+
+  bool is_stored_by_others(const SegmentEntry& entry) {
+    const auto theirs = stored_by_others.find(entry.record);
+    if (theirs == stored_by_others.end()) return false;
+    discount(entry);
+    count(theirs->second->entry);
+    table[entry.record].store(theirs->second, std::memory_order_release);
+    stored_by_others.erase(theirs);
+    return true;
+  }
+
+  // What others stored takes of the budget, too.
+  bool has_no_room(const SegmentEntry& entry) {
+    if (options.budget_bytes == 0 || reserved.load(std::memory_order_relaxed) <= options.budget_bytes)
+      return false;
+    discount(entry);
+    refused.fetch_add(1, std::memory_order_relaxed);
+    table[entry.record].store(nullptr, std::memory_order_release);
+    return true;
+  }
+
+  // A sample that another process stored, now or before.
+  void take(const SegmentReader& reader, const SegmentEntry& entry) {
+    reserved.fetch_add(entry.stored_bytes, std::memory_order_relaxed);
+    std::atomic<const Stored*>& place = table[entry.record];
+    const Stored* known = place.load(std::memory_order_acquire);
+    samples.push_back({.segment = &reader, .entry = entry, .other = known == claimed() ? nullptr : known});
+    const Stored* stored = &samples.back();
+    if (known == claimed() || !place.compare_exchange_strong(known, stored, std::memory_order_acq_rel)) {
+      stored_by_others[entry.record] = stored;
+    } else if (known == nullptr) {
+      count(entry);
+    }
+  }
+
   void seal() {
     writer->seal();
     writer.reset();
     segment = nullptr;
   }
 
-  // By `writing`.
   void begin_segment() {
     if (writer != nullptr) return;
     writer = std::make_unique<SegmentWriter>(stream_folder, stream);
+    followers->leave_out(writer->path());
     segments.push_back(std::make_unique<SegmentReader>(writer->path(), stream));
     segment = segments.back().get();
   }
@@ -109,14 +172,18 @@ struct DiskCache::State {
 
   mutable std::mutex writing;  // protects all of this block; held while a megabyte is written, never while reading
   std::deque<Stored> samples;
-  std::vector<std::unique_ptr<SegmentReader>> segments;
-  std::unique_ptr<SegmentWriter> writer;   // null until something is stored
-  const SegmentReader* segment = nullptr;  // of the writer
-  std::vector<const Stored*> buffered;     // in the writer's buffer
+  std::vector<std::unique_ptr<SegmentReader>> segments;               // of this process
+  std::unique_ptr<SegmentFollowers> followers;                        // of the others' segments
+  std::unordered_map<std::uint64_t, const Stored*> stored_by_others;  // of records that are claimed here
+  std::unique_ptr<SegmentWriter> writer;                              // null until something is stored
+  const SegmentReader* segment = nullptr;                             // of the writer
+  std::vector<SegmentEntry> waiting;                                  // to be written
+  std::vector<std::byte> waiting_bytes;                               // of theirs, one after the other
+  bool others_stand_still = false;                                    // the lock was not to be had
   std::string why_not;
 
   std::atomic<bool> is_full{false};
-  std::atomic<std::uint64_t> reserved{0};  // stored bytes, with what is buffered
+  std::atomic<std::uint64_t> reserved{0};  // stored bytes, with what waits
   std::atomic<std::uint64_t> records{0}, bytes{0}, refused{0}, bad{0};
   HitCounter lookups;
 };
@@ -149,20 +216,11 @@ void DiskCache::bind(std::uint64_t fingerprint, std::uint64_t records) {
                           ", asked for " + to_hex(fingerprint) + ")",
                       "give each stream a cache of its own; they may name the same folder");
   }
+  state.table = make_record_table<std::atomic<const Stored*>>(records);
   state.stream = {.fingerprint = fingerprint, .records = records};
   state.stream_folder = state.folder / to_hex(fingerprint);
-  state.table = std::make_unique<std::atomic<const Stored*>[]>(records);
-  for (FoundSegment& found : open_segments(state.stream_folder, state.stream)) {
-    for (const SegmentEntry& entry : found.entries) {
-      std::atomic<const Stored*>& place = state.table[entry.record];
-      const Stored* other = place.load(std::memory_order_relaxed);  // stored by two processes
-      state.samples.push_back({.segment = found.reader.get(), .entry = entry, .other = other});
-      place.store(&state.samples.back(), std::memory_order_relaxed);
-      state.reserved.fetch_add(entry.stored_bytes, std::memory_order_relaxed);
-      if (other == nullptr) state.count(entry);
-    }
-    state.segments.push_back(std::move(found.reader));
-  }
+  state.followers = std::make_unique<SegmentFollowers>(state.stream_folder, state.stream);
+  state.followers->open([&state](const auto& reader, const auto& entry) { state.take(reader, entry); });
 }
 
 std::span<const std::byte> DiskCache::find(std::uint64_t record, std::vector<std::byte>& scratch) noexcept {
@@ -209,21 +267,23 @@ bool DiskCache::insert(std::uint64_t record, std::span<const std::byte> bytes) {
     return false;
   }
   const std::lock_guard lock(state.writing);
+  const SegmentEntry entry{.record = record,
+                           .sample_bytes = static_cast<std::uint32_t>(bytes.size()),
+                           .stored_bytes = static_cast<std::uint32_t>(smaller.bytes.size()),
+                           .codec = smaller.codec};
+  state.count(entry);
   try {
-    state.begin_segment();
-    const SegmentEntry entry{
-        .record = record, .sample_bytes = static_cast<std::uint32_t>(bytes.size()), .codec = smaller.codec};
-    state.samples.push_back({.segment = state.segment, .entry = state.writer->append(entry, smaller.bytes)});
-    state.buffered.push_back(&state.samples.back());
-    state.count(state.samples.back().entry);
+    state.waiting.push_back(entry);
+    state.waiting_bytes.insert(state.waiting_bytes.end(), smaller.bytes.begin(), smaller.bytes.end());
   } catch (const std::exception& error) {
+    if (!state.waiting.empty() && state.waiting.back().record == record) state.waiting.pop_back();
     place.store(nullptr, std::memory_order_release);
-    state.reserved.fetch_sub(smaller.bytes.size(), std::memory_order_relaxed);
+    state.discount(entry);
     state.give_up(error);
     return false;
   }
   const bool all = state.records.load(std::memory_order_relaxed) == state.stream.records;
-  if (all || state.writer->buffered() >= kBuffered) state.flush();
+  if (all || state.waiting_bytes.size() >= kWrittenAtOnce) state.flush();
   return place.load(std::memory_order_acquire) != nullptr;
 }
 

@@ -20,8 +20,9 @@ struct DiskCacheOptions {
 //
 // cache/FORMAT.md describes the bytes. Each read is checked: an entry that is damaged is dropped, counted and
 // stored anew, and the stream of samples never changes. What was stored survives the death of the process at any
-// moment but for the last megabyte. Where the folder cannot be written it serves what it holds, and trouble() says
-// why.
+// moment but for the last megabyte. Processes that fill it at once share the work of storing and leave one copy of
+// each sample; none waits for another longer than a second. Where the folder cannot be written it serves what it
+// holds, and trouble() says why.
 class DiskCache final : public SampleCache {
  public:
   // The folder need not exist. ConfigError where it is a file.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "headrace/cache/hit_counter.h"
+#include "headrace/cache/record_table.h"
 #include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
@@ -118,7 +119,7 @@ void MemoryCache::bind(std::uint64_t fingerprint, std::uint64_t records) {
                       "give each stream of samples a cache of its own: .cache(memory())");
   }
   state_->owned = std::make_unique<Table>(
-      Table{.fingerprint = fingerprint, .records = records, .entries = std::make_unique<Entry[]>(records)});
+      Table{.fingerprint = fingerprint, .records = records, .entries = make_record_table<Entry>(records)});
   state_->table.store(state_->owned.get(), std::memory_order_release);
 }
 

@@ -51,12 +51,21 @@ bool SegmentReader::read_header(std::uint64_t at, std::span<std::byte> header) c
   }
 }
 
-std::optional<SegmentEntry> SegmentReader::entry_at(std::uint64_t at) const noexcept {
+std::optional<SegmentEntry> SegmentReader::entry_at(std::uint64_t at, std::uint64_t size) const noexcept {
   std::array<std::byte, kEntryHeaderBytes> header;
-  if (at + kEntryHeaderBytes > file_.size() || !read_header(at, header)) return {};
+  if (size < kEntryHeaderBytes || at > size - kEntryHeaderBytes || !read_header(at, header)) return {};
   const auto entry = decode_entry_header(header, at);
-  if (!entry || entry->record >= stream_.records || entry->end() > file_.size()) return {};
+  if (!entry || entry->record >= stream_.records || entry->end() > size) return {};
   return entry;
+}
+
+std::vector<SegmentEntry> SegmentReader::follow(std::uint64_t& at, std::uint64_t size) const {
+  std::vector<SegmentEntry> entries;
+  while (const auto entry = entry_at(at, size)) {
+    entries.push_back(*entry);
+    at = entry->end();
+  }
+  return entries;
 }
 
 std::uint64_t SegmentReader::next_magic(std::uint64_t from) const {
@@ -81,7 +90,7 @@ std::vector<SegmentEntry> SegmentReader::scan() const {
   std::vector<std::byte> scratch;
   std::uint64_t wasted = 0;
   for (std::uint64_t at = kSegmentHeaderBytes; at < file_.size() && wasted <= kMostWasted * file_.size();) {
-    const auto entry = entry_at(at);
+    const auto entry = entry_at(at, file_.size());
     if (entry && !read(*entry, scratch).empty()) {
       entries.push_back(*entry);
       at = entry->end();

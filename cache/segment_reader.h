@@ -34,6 +34,10 @@ class SegmentReader {
   // The valid entries, wherever they stand: every byte of them is read, what lies between them is passed over.
   std::vector<SegmentEntry> scan() const;
 
+  // The entries between `at` and the present end of the file, `size`, by their headers alone: what is damaged is
+  // found when it is read. Moves `at` behind the last; ends before one that is not yet there as a whole.
+  std::vector<SegmentEntry> follow(std::uint64_t& at, std::uint64_t size) const;
+
   // The sample, in `scratch`; empty where its bytes are not what was stored.
   std::span<const std::byte> read(const SegmentEntry& entry, std::vector<std::byte>& scratch) const noexcept;
 
@@ -41,8 +45,8 @@ class SegmentReader {
   bool holds(const SegmentEntry& entry) const;
 
  private:
-  // What claims to be an entry at this place, its bytes not yet checked.
-  std::optional<SegmentEntry> entry_at(std::uint64_t at) const noexcept;
+  // What claims to be an entry at this place of a file of `size` bytes, its bytes not yet checked.
+  std::optional<SegmentEntry> entry_at(std::uint64_t at, std::uint64_t size) const noexcept;
   // The first place from there on where an entry could begin; the file's size where there is none.
   std::uint64_t next_magic(std::uint64_t from) const;
   bool read_header(std::uint64_t at, std::span<std::byte> header) const noexcept;

@@ -20,7 +20,6 @@ class SegmentWriter {
   const std::filesystem::path& path() const noexcept { return file_.path(); }
   // With what is not written yet.
   std::uint64_t size() const noexcept { return file_.size() + buffer_.size(); }
-  std::uint64_t buffered() const noexcept { return buffer_.size(); }
 
   // Adds an entry; its offset, bytes and checksum are filled in here. Buffered until flush().
   SegmentEntry append(SegmentEntry entry, std::span<const std::byte> stored);

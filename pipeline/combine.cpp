@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/engine/judged_source.h"
@@ -50,7 +51,9 @@ Dataset combine(const std::string& what, const std::vector<Dataset>& parts, How 
                                   .records = info.records,
                                   .first_record = first,
                                   .stages = std::move(plan.index_stages)});
-    first += info.records;
+    const auto sum = checked_sum({first, info.records});
+    if (!sum) throw ConfigError(fmt::format("{}: more records than can be counted", what));
+    first = *sum;
     sources.push_back(plan.source);
   }
   auto source = std::make_shared<const PlanNode>(

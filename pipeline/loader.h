@@ -73,7 +73,7 @@ class Loader {
   // Error(kCancelled).
   std::optional<Batch> next(int replica = 0);
 
-  // Rows of a replica's tensors: the local batch, ceil(global / replicas).
+  // Rows of a replica's tensors: ceil(global / replicas), or of an epoch's examples where they are fewer.
   std::int64_t local_rows() const noexcept;
   std::uint64_t steps_per_epoch() const noexcept;
   const Fields& fields() const noexcept;

@@ -14,6 +14,7 @@
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/measured_run.h"
+#include "headrace/tools/number_checks.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
 #include "headrace/tools/quantile.h"
@@ -136,6 +137,7 @@ void add_bench_command(CLI::App& program) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command->add_flag("--baseline", options->baseline, "in turn with the least code that does the same work");
+  check_numbers(*command);
   command->callback([options] { bench_input(*options); });
 }
 

@@ -13,6 +13,7 @@
 #include "headrace/tools/commands.h"
 #include "headrace/tools/data_options.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/number_checks.h"
 #include "headrace/tools/output_check.h"
 
 namespace headrace::tools {
@@ -83,6 +84,7 @@ void add_convert_command(CLI::App& program) {
   command->add_option("--threads", options->convert.threads, "that decode and encode; 0: one a processor")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--json", options->json, "results as JSON lines into this file, - for standard output");
+  check_numbers(*command);
   command->callback([options] { convert(*options); });
 }
 

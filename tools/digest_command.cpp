@@ -1,13 +1,17 @@
 // `headrace digest`: the identity of a batch stream.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cinttypes>
 #include <cstdio>
 #include <memory>
 #include <optional>
 
+#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/digest.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/number_checks.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
 
@@ -22,7 +26,14 @@ struct DigestOptions : PipelineCommandOptions {
 std::unique_ptr<Loader> loader_at(const DigestOptions& options, const Dataset& dataset, DeviceGroup& devices) {
   LoaderOptions settings = options.loader();
   if (options.start_step > 0) {
-    settings.start = Loader(dataset, devices, settings).state();
+    const Loader loader(dataset, devices, settings);
+    const std::uint64_t batches = loader.steps_per_epoch() * settings.epochs;
+    if (options.start_step > batches) {
+      throw ConfigError(
+          fmt::format("--start-step {} is behind the end: there are {} batches", options.start_step, batches),
+          "give a smaller step, or more --epochs");
+    }
+    settings.start = loader.state();
     settings.start->sequence = options.start_step;
   }
   return std::make_unique<Loader>(dataset, devices, settings);
@@ -59,6 +70,7 @@ void add_digest_command(CLI::App& program) {
   auto options = std::make_shared<DigestOptions>();
   options->add_to(*command);
   command->add_option("--start-step", options->start_step, "continue as if this many batches had been taken");
+  check_numbers(*command);
   command->callback([options] { digest(*options); });
 }
 

@@ -8,6 +8,7 @@
 #include "headrace/tools/data_doctor.h"
 #include "headrace/tools/data_options.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/number_checks.h"
 
 namespace headrace::tools {
 namespace {
@@ -53,6 +54,7 @@ void add_doctor_command(CLI::App& program) {
       ->capture_default_str()
       ->needs(data);
   command->add_option("--json", options->json, "results as JSON lines into this file, - for standard output");
+  check_numbers(*command);
   command->callback([options] {
     JsonLines json(options->json);
     options->data.data.empty() ? diagnose(json) : diagnose_data(options->data, json);

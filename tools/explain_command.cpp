@@ -14,6 +14,7 @@
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/measured_run.h"
+#include "headrace/tools/number_checks.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
 
@@ -88,7 +89,12 @@ void print(std::FILE* people, const LoaderStats& stats, const std::vector<Choice
 }
 
 void explain(ExplainOptions options) {
-  check_outputs(options.common, {{.option = "--trace", .path = options.trace}});
+  const NamedPath trace_file{.option = "--trace", .path = options.trace};
+  check_outputs(options.common, {trace_file});
+  if (options.try_cache != "memory") {
+    check_outputs({trace_file, {.option = "--json", .path = options.common.json}},
+                  {{.option = "--try-cache", .path = options.try_cache}});
+  }
   JsonLines json(options.common.json);
   std::optional<FileWriter> trace;
   if (!options.trace.empty()) trace.emplace(options.trace);
@@ -143,6 +149,7 @@ void add_explain_command(CLI::App& program) {
       "--try-cache", options->try_cache,
       "the cache that is tried as a what-if: memory, or a folder, which keeps what is stored there");
   command->add_option("--trace", options->trace, "what each thread did, into this file, for ui.perfetto.dev");
+  check_numbers(*command);
   command->callback([options] { explain(*options); });
 }
 

@@ -10,6 +10,7 @@
 #include "headrace/pipeline/loader.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/number_checks.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
 
@@ -74,6 +75,7 @@ void add_ledger_command(CLI::App& program) {
   auto options = std::make_shared<LedgerOptions>();
   options->add_to(*command);
   command->add_flag("--check", options->check, "prove that every epoch has every record exactly once");
+  check_numbers(*command);
   command->callback([options] { keep_ledger(*options); });
 }
 

@@ -1,5 +1,7 @@
 #include "headrace/tools/recipe_data.h"
 
+#include <fmt/format.h>
+
 #include "headrace/devices/base/error.h"
 #include "headrace/tools/data_options.h"
 
@@ -19,7 +21,13 @@ std::int64_t batch_size(const CommonOptions& options, std::int64_t usual) {
 }
 
 Dataset batched(const Dataset& data, const BatchOptions& batch, const CommonOptions& options) {
-  return data.batch(batch).prefetch(options.prefetch);
+  const Dataset batches = data.batch(batch).prefetch(options.prefetch);
+  if (batches.steps_per_epoch() > 0 || data.size() == 0) return batches;
+  throw ConfigError(
+      fmt::format(
+          "a global batch of {} is never full: there are {} examples, and this recipe drops what fills none",
+          batch.global, data.size()),
+      fmt::format("give --global-batch {} or less", data.size()));
 }
 
 void require_image(const std::string& recipe, const SourcePtr& source, const Shape& shape) {

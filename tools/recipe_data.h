@@ -32,6 +32,7 @@ Dataset decoded_cifar(const SourcePtr& source, const CommonOptions& options);
 
 // --global-batch, or what is usual.
 std::int64_t batch_size(const CommonOptions& options, std::int64_t usual);
+// ConfigError where a batch is never full and the rest is dropped.
 Dataset batched(const Dataset& data, const BatchOptions& batch, const CommonOptions& options);
 
 }  // namespace headrace::tools

@@ -15,6 +15,7 @@
 #include "headrace/tools/commands.h"
 #include "headrace/tools/common_options.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/number_checks.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/profiler_range.h"
 #include "headrace/tools/recipe_run.h"
@@ -185,6 +186,11 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
 // The runs share the data and the devices, with all that these have loaded and chosen by then.
 void train(const TrainOptions& options) {
   check_outputs(options.common, {{.option = "--trace", .path = options.trace}});
+  if (options.runs - 1 > ~std::uint64_t{0} - options.common.seed) {
+    throw ConfigError("--runs " + std::to_string(options.runs) + " from --seed " +
+                          std::to_string(options.common.seed) + " needs seeds above the largest",
+                      "give a smaller --seed");
+  }
   Results results(options);
   DeviceGroup devices = open_devices(options.common.devices);
   Strategy strategy(devices, {.announce = Announce::kNo, .standalone = options.standalone});
@@ -247,6 +253,7 @@ void add_train_command(CLI::App& program) {
                       "folder for this one");
   command->add_flag("--standalone", options->standalone,
                     "train alone although a launcher started this process as one of several");
+  check_numbers(*command);
   command->callback([options] { train(*options); });
 }
 

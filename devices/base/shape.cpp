@@ -3,8 +3,28 @@
 #include <algorithm>
 
 #include "headrace/devices/base/check.h"
+#include "headrace/devices/base/error.h"
 
 namespace headrace {
+namespace {
+
+// No memory has so many: their bytes, of any type, and a few such sizes together still fit 64 bits.
+constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 58;
+
+// Extents below 0 are not known yet.
+void check_elements(const Shape& shape) {
+  std::uint64_t product = 1;
+  for (const std::int64_t extent : shape.extents()) {
+    const auto factor = static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1));
+    if (product > kMaxElements / factor) {
+      throw ConfigError("a tensor of shape " + shape.to_string() + " has more than 2^58 elements",
+                        "make its extents smaller");
+    }
+    product *= factor;
+  }
+}
+
+}  // namespace
 
 Shape::Shape(std::initializer_list<std::int64_t> extents)
     : Shape(std::span<const std::int64_t>(extents.begin(), extents.size())) {}
@@ -12,6 +32,7 @@ Shape::Shape(std::initializer_list<std::int64_t> extents)
 Shape::Shape(std::span<const std::int64_t> extents) : rank_(static_cast<int>(extents.size())) {
   HEADRACE_CHECK(extents.size() <= kMaxRank, "a tensor has at most 6 axes");
   std::copy(extents.begin(), extents.end(), extents_.begin());
+  check_elements(*this);
 }
 
 std::int64_t Shape::elements() const noexcept {
@@ -30,6 +51,7 @@ Shape Shape::with_front(std::int64_t extent) const {
   result.rank_ = rank_ + 1;
   result.extents_[0] = extent;
   std::ranges::copy(extents(), result.extents_.begin() + 1);
+  check_elements(result);
   return result;
 }
 

@@ -1,4 +1,4 @@
-// Extents of a tensor, outermost first. At most kMaxRank of them, kept inline: no allocation.
+// Extents of a tensor, outermost first, kept inline. ConfigError for one of more than 2^58 elements.
 #pragma once
 
 #include <array>

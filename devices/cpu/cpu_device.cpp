@@ -1,12 +1,12 @@
 #include "headrace/devices/cpu/cpu_device.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
+#include <atomic>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/large_memory.h"
+#include "headrace/devices/base/machine_memory.h"
 #include "headrace/devices/cpu/cpu_event.h"
 #include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/devices/cpu/cpu_kernels.h"
@@ -22,6 +22,12 @@ std::string vector_unit() {
   return has_avx2() ? "AVX2" : "no AVX2";
 }
 
+// Of all CPU devices of the process: replicas share one memory.
+std::atomic<std::uint64_t> allocated_bytes{0};
+
+// Of the machine's memory, what is left to everything else: the process's own, the system, other processes.
+constexpr std::uint64_t kShareOfOthers = 8;
+
 }  // namespace
 
 DeviceInfo describe_cpu(std::string name) {
@@ -29,8 +35,7 @@ DeviceInfo describe_cpu(std::string name) {
           .kind = DeviceKind::kCpu,
           .ordinal = 0,
           .description = fmt::format("{}, {} cores, {}", cpu_model(), cpu_cores(), vector_unit()),
-          .memory_bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                          static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)),
+          .memory_bytes = machine_memory_bytes(),
           .host_memory = true};
 }
 
@@ -55,19 +60,22 @@ std::unique_ptr<Event> CpuDevice::create_timed_event() { return std::make_unique
 void CpuDevice::release(void* data, std::size_t bytes, MemoryPlace place) noexcept {
   FreeMemory()(static_cast<std::byte*>(data));
   counter(place) -= bytes;
+  allocated_bytes -= bytes;
 }
 
 Buffer CpuDevice::allocate(std::size_t bytes, MemoryPlace place) {
   if (bytes == 0) return {};
   // Linux would promise more than there is, and kill the process when it is used.
-  LargeMemory memory = bytes <= info_.memory_bytes ? allocate_large(bytes) : nullptr;
+  const std::uint64_t most = info_.memory_bytes - info_.memory_bytes / kShareOfOthers, taken = allocated_bytes;
+  LargeMemory memory = bytes <= most && taken <= most - bytes ? allocate_large(bytes) : nullptr;
   if (memory == nullptr) {
     throw DeviceError(ErrorCode::kOutOfMemory,
-                      fmt::format("cannot allocate {} bytes; {} are in use, the machine has {}", bytes,
-                                  device_bytes_ + pinned_bytes_, info_.memory_bytes),
+                      fmt::format("cannot allocate {} bytes; {} are in use, the machine has {}", bytes, taken,
+                                  info_.memory_bytes),
                       info_.name, "a smaller batch or fewer batches in flight need less");
   }
   counter(place) += bytes;
+  allocated_bytes += bytes;
   return {*this, memory.release(), bytes, place};
 }
 

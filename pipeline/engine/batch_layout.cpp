@@ -1,17 +1,39 @@
 #include "headrace/pipeline/engine/batch_layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "headrace/devices/base/checked_size.h"
+#include "headrace/devices/base/error.h"
 
 namespace headrace {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
 
+// Of a batch over all replicas. No machine has as much, and what follows from it fits 64 bits: four such fields,
+// the same as floats, a ring of them.
+constexpr std::uint64_t kMaxBatchBytes = std::uint64_t{1} << 50;
+
+void check_batch(const Fields& fields, std::int64_t examples) {
+  std::uint64_t row = 0;
+  for (const Field& field : fields) {
+    row = std::max<std::uint64_t>(row, static_cast<std::uint64_t>(field.shape.elements()) * size_of(field.dtype));
+  }
+  const auto bytes = checked_product({row, static_cast<std::uint64_t>(examples)});
+  if (bytes && *bytes <= kMaxBatchBytes) return;
+  throw ConfigError(
+      fmt::format("a batch of {} examples of {} bytes each is more than any machine holds", examples, row),
+      "make the global batch smaller");
+}
+
 }  // namespace
 
-BatchLayout::BatchLayout(const Fields& fields, std::int64_t global, int replica_count,
+BatchLayout::BatchLayout(const Fields& fields, std::int64_t examples, int replica_count,
                          std::span<const std::size_t> apart)
-    : replicas(replica_count), local_rows((global + replica_count - 1) / replica_count) {
+    : replicas(replica_count), local_rows(examples / replica_count + (examples % replica_count != 0)) {
+  check_batch(fields, examples);
   for (const std::size_t index : apart) add(fields[index], index);
   sent_from = buffer_bytes;
   for (std::size_t i = 0; i < fields.size(); ++i) {

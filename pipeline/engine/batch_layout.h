@@ -22,8 +22,9 @@ struct BatchLayout {
   std::size_t sample_bytes = 0;  // of one example, all fields
 
   BatchLayout() = default;
-  // The fields of these numbers come first and are not sent with every batch.
-  BatchLayout(const Fields& fields, std::int64_t global, int replica_count,
+  // `examples`: of the largest batch. The fields of the numbers `apart` come first and are not sent with every
+  // batch. ConfigError where no machine could hold the batch.
+  BatchLayout(const Fields& fields, std::int64_t examples, int replica_count,
               std::span<const std::size_t> apart = {});
 
   std::int64_t first_of(std::int64_t examples, int replica) const noexcept {

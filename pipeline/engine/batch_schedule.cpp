@@ -1,6 +1,11 @@
 #include "headrace/pipeline/engine/batch_schedule.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "headrace/devices/base/checked_size.h"
+#include "headrace/devices/base/error.h"
 
 namespace headrace {
 
@@ -9,7 +14,13 @@ BatchSchedule::BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::ui
       cursor_(map_),
       global_(static_cast<std::uint64_t>(plan.batch->global)),
       steps_(plan.steps_per_epoch(map_.size())),
-      epochs_(epochs) {}
+      epochs_(epochs) {
+  if (!checked_product({epochs_, map_.size()})) {
+    throw ConfigError(
+        fmt::format("epochs = {} of {} examples each are more than can be counted", epochs_, map_.size()),
+        "train for fewer epochs");
+  }
+}
 
 BatchPosition BatchSchedule::position(std::uint64_t sequence) const noexcept {
   const std::uint64_t step = sequence % steps_;

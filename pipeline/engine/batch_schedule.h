@@ -1,6 +1,7 @@
 // Which examples make batch number n of the stream.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -13,11 +14,16 @@ namespace headrace {
 // One thread at a time.
 class BatchSchedule {
  public:
+  // ConfigError where the batches could not be numbered.
   BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::uint64_t epochs);
   BatchSchedule(const BatchSchedule&) = delete;
   BatchSchedule& operator=(const BatchSchedule&) = delete;
 
   std::uint64_t steps_per_epoch() const noexcept { return steps_; }
+  // Examples of the largest batch: no more than an epoch has, and 1 where it has none.
+  std::int64_t largest_batch() const noexcept {
+    return static_cast<std::int64_t>(std::clamp<std::uint64_t>(map_.size(), 1, global_));
+  }
   // Batches of the whole run.
   std::uint64_t batches() const noexcept { return steps_ * epochs_; }
 

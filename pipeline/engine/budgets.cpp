@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/machine_memory.h"
 #include "headrace/pipeline/engine/stream_engine.h"
 
 namespace headrace {
@@ -15,48 +16,66 @@ constexpr std::uint64_t for_batches(std::uint64_t budget) { return budget / 4 * 
 // The caches of a core: what is larger has left them before it is read.
 constexpr std::uint64_t kStreamedRing = std::uint64_t{8} << 20;
 
-// How many slots of this size a budget holds, between `least` and `wanted`.
-int slots_within(std::uint64_t budget, std::uint64_t slot, int least, int wanted) {
-  if (budget == 0 || slot == 0) return wanted;
-  return static_cast<int>(std::clamp<std::uint64_t>(budget / slot, static_cast<std::uint64_t>(least),
-                                                    static_cast<std::uint64_t>(wanted)));
-}
+// What may be taken of one kind of memory.
+struct Room {
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::uint64_t taken = 0;  // by others
+  std::uint64_t slot = 0;   // bytes of it a batch takes
+  bool is_budget = false;
 
-void charge_slot(ChargedBytes& charged, const MemoryBudget& budget, std::uint64_t slot, int least) {
-  try {
-    charged.hold(slot, "a batch");
-  } catch (const Error&) {
-    throw ConfigError(
-        fmt::format("{} = {} does not hold {} {} of {} bytes: {} bytes are needed", budget.name(), budget.limit(),
-                    least, least == 1 ? "batch" : "batches", slot, slot * static_cast<std::uint64_t>(least)),
-        "raise the budget, or make the global batch smaller");
+  // How many slots `part` of it holds, between `least` and `wanted`.
+  int slots(int least, int wanted, std::uint64_t part) const {
+    if (slot == 0) return wanted;
+    return static_cast<int>(std::clamp<std::uint64_t>(std::min(part, bytes - taken) / slot,
+                                                      static_cast<std::uint64_t>(least),
+                                                      static_cast<std::uint64_t>(wanted)));
   }
+  // ConfigError where it does not hold so many.
+  void want(int slots) const {
+    const std::uint64_t needed = slot * static_cast<std::uint64_t>(slots);
+    if (taken <= bytes && needed <= bytes - taken) return;
+    throw ConfigError(fmt::format("{} = {} does not hold {} {} of {} bytes: {} bytes are needed", name, bytes,
+                                  slots, slots == 1 ? "batch" : "batches", slot, needed),
+                      is_budget ? "raise the budget, or make the global batch smaller"
+                                : "make the global batch smaller, or send smaller examples");
+  }
+};
+
+// A budget, or the machine's memory where there is none.
+Room room_of(const MemoryBudget& budget, std::uint64_t slot) {
+  const std::uint64_t machine = machine_memory_bytes();
+  if (budget.limit() == 0 || budget.limit() > machine) {
+    return {.name = "the machine's memory", .bytes = machine, .taken = budget.used(), .slot = slot};
+  }
+  return {.name = budget.name(), .bytes = budget.limit(), .taken = budget.used(), .slot = slot, .is_budget = true};
 }
 
 }  // namespace
 
 void StreamEngine::allocate_slots() {
   const Slot::Bytes one = Slot::bytes(*devices_, layout_, conversion());
+  const Room memory = room_of(memory_budget_, one.pageable), pins = room_of(pinned_budget_, one.pinned);
   const int wanted = options_.prefetch + 1;
   const int least = std::min(wanted, 2);
-  const int pageable = slots_within(for_batches(memory_budget_.limit()), one.pageable, least, wanted);
-  const int pinned = slots_within(pinned_budget_.limit(), one.pinned, least, wanted);
+  memory.want(least);
+  pins.want(least);
+  const int pageable = memory.slots(least, wanted, for_batches(memory.bytes));
+  const int pinned = pins.slots(least, wanted, pins.is_budget ? pins.bytes : for_batches(pins.bytes));
   const int slots = std::min(pageable, pinned);
   for (int i = 0; i < slots; ++i) {
     ChargedBytes in_memory(memory_budget_), in_pinned(pinned_budget_);
-    charge_slot(in_memory, memory_budget_, one.pageable, least);
-    charge_slot(in_pinned, pinned_budget_, one.pinned, least);
+    in_memory.hold(one.pageable, "a batch");
+    in_pinned.hold(one.pinned, "a batch");
     slots_.push_back(std::make_unique<Slot>(*devices_, host_.fields, layout_, conversion()));
     slots_.back()->pageable = std::move(in_memory);
     slots_.back()->pinned = std::move(in_pinned);
   }
   std::string reason = "as the options or the plan say";
   if (slots < wanted) {
-    const bool by_memory = pageable <= pinned;
+    const Room& tighter = pageable <= pinned ? memory : pins;
     reason = fmt::format("{} instead of {}: each batch takes {} bytes of the {} of {}", slots - 1, wanted - 1,
-                         by_memory ? one.pageable : one.pinned,
-                         by_memory ? memory_budget_.limit() : pinned_budget_.limit(),
-                         by_memory ? memory_budget_.name() : pinned_budget_.name());
+                         tighter.slot, tighter.bytes, tighter.name);
   }
   // A ring that no cache holds until its consumer comes round to it.
   if (slots_.size() * (one.pageable + one.pinned) >= kStreamedRing) stores_ = Stores::kStreamed;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
@@ -44,18 +45,24 @@ std::vector<std::uint64_t> mixed_counts(const MixOptions& options, const std::ve
 
 CombinedMap::CombinedMap(const Combination& combination, std::uint64_t seed) : how_(Rows{.rows = 1, .size = 0}) {
   std::vector<std::uint64_t> sizes;
+  std::uint64_t all = 0;
   for (const CombinedPart& part : combination.parts) {
     // Of their own seed each: equal shuffles of equal parts are not the same.
     const std::uint64_t part_seed = mix_seed(seed, 0xC0B1 + parts_.size());
     parts_.push_back({.map = IndexMap(part.records, part.stages, part_seed), .first_record = part.first_record});
     sizes.push_back(parts_.back().map.size());
+    const auto sum = checked_sum({all, sizes.back()});
+    if (!sum) throw ConfigError("the combined datasets have more records than can be counted", "repeat them less");
+    all = *sum;
   }
   if (const auto* interleave = std::get_if<InterleaveOptions>(&combination.how)) {
     how_ = Interleaving(sizes, interleave->block);
   } else if (const auto* mix = std::get_if<MixOptions>(&combination.how)) {
     make_mix(*mix, sizes, seed);
   } else if (const auto* unbatch = std::get_if<UnbatchRows>(&combination.how)) {
-    how_ = Rows{.rows = unbatch->rows, .size = sizes.front() * unbatch->rows};
+    const auto rows = checked_product({sizes.front(), unbatch->rows});
+    if (!rows) throw ConfigError("unbatch(): more records than can be counted", "repeat after it");
+    how_ = Rows{.rows = unbatch->rows, .size = *rows};
   } else {
     how_ = Concatenation(sizes);
   }

@@ -1,8 +1,12 @@
 #include "headrace/pipeline/engine/index_map.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "headrace/devices/base/check.h"
+#include "headrace/devices/base/checked_size.h"
+#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/engine/combined_map.h"
 #include "headrace/pipeline/engine/selection.h"
 
@@ -22,8 +26,12 @@ void IndexMap::add(const Stage& stage, std::uint64_t seed) {
   } else if (const auto* repeat = std::get_if<RepeatStage>(&stage)) {
     step.kind = Kind::kRepeat;
     step.amount = repeat->times;
-    HEADRACE_CHECK(size_ == 0 || repeat->times <= ~std::uint64_t{0} / size_, "too many repetitions");
-    size_ *= repeat->times;
+    const auto repeated = checked_product({size_, repeat->times});
+    if (!repeated) {
+      throw ConfigError(fmt::format("repeat({}) of {} records is more than can be counted", repeat->times, size_),
+                        "repeat fewer times, or ask the loader for more epochs");
+    }
+    size_ = *repeated;
   } else if (const auto* take = std::get_if<TakeStage>(&stage)) {
     size_ = std::min(size_, take->count);
     return;  // positions stay as they are

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
@@ -82,8 +83,9 @@ ResidentChoice choose_residency(const StreamPlan& plan, const DeviceSplit& split
   ResidentChoice choice{.records = plan.source->info().records};
   choice.reason = obstacle(plan, split, wish);
   if (choice.reason.empty()) {
-    choice.bytes = choice.records * sample_bytes(split.passes);
-    choice.host_bytes = choice.records * host_sample_bytes(plan, split.passes);
+    choice.bytes = checked_product({choice.records, sample_bytes(split.passes)}).value_or(kMaxSize);
+    choice.host_bytes =
+        checked_product({choice.records, host_sample_bytes(plan, split.passes)}).value_or(kMaxSize);
     const std::uint64_t most = room(devices, wish);
     const bool host_holds = wish.host_budget_bytes == 0 || choice.host_bytes <= wish.host_budget_bytes / 2;
     choice.resident = choice.bytes <= most && host_holds;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
@@ -14,6 +15,9 @@ namespace {
 
 // How long a stopped loader waits for a function that is not ours before it leaves its thread to it.
 constexpr std::chrono::milliseconds kGrace{400};
+// Of compute threads and of readers: no machine has use for more, and the system may not give more.
+constexpr int kMaxThreads = 1024;
+constexpr int kMaxPrefetch = 1024;
 // Readers that a run begins with where they are chosen.
 constexpr int kFirstReaders = 4;
 
@@ -23,16 +27,18 @@ StreamPlan checked_plan(const Dataset& dataset) {
   return plan;
 }
 
+// Throws ConfigError where `value` is not within `least` and `most`.
+void want_within(const char* option, int value, int least, int most) {
+  if (value >= least && value <= most) return;
+  throw ConfigError(fmt::format("{} = {}: {} to {} are possible", option, value, least, most));
+}
+
 LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, const DeviceGroup& devices) {
   if (devices.size() < 1) throw ConfigError("a loader needs at least one device");
-  if (options.threads < 0) throw ConfigError(fmt::format("threads = {} is negative", options.threads));
-  if (options.reader_threads < 0) {
-    throw ConfigError(fmt::format("reader_threads = {} is negative", options.reader_threads));
-  }
-  if (options.reader_limit < 1) {
-    throw ConfigError(fmt::format("reader_limit = {}: at least one reader is needed", options.reader_limit));
-  }
-  if (options.cpu_budget < 0) throw ConfigError(fmt::format("cpu_budget = {} is negative", options.cpu_budget));
+  want_within("threads", options.threads, 0, kMaxThreads);
+  want_within("reader_threads", options.reader_threads, 0, kMaxThreads);
+  want_within("reader_limit", options.reader_limit, 1, kMaxThreads);
+  want_within("cpu_budget", options.cpu_budget, 0, std::numeric_limits<int>::max());
   if (options.cpu_budget > 0 && options.threads > options.cpu_budget) {
     throw ConfigError(
         fmt::format("threads = {} is more than cpu_budget = {}", options.threads, options.cpu_budget),
@@ -46,6 +52,7 @@ LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, con
                       "LoaderOptions::converted is float32 or bfloat16");
   }
   if (options.prefetch < 0) options.prefetch = plan.prefetch;
+  want_within("prefetch", options.prefetch, 0, kMaxPrefetch);
   return options;
 }
 
@@ -71,8 +78,9 @@ int reader_threads(const LoaderOptions& options, const StreamPlan& plan) {
 // Whether records are used so often that what is learned of them the first time pays for itself.
 bool comes_again(const StreamPlan& plan, const BatchSchedule& schedule, std::uint64_t epochs) {
   constexpr std::uint64_t kPasses = 3;
-  const double examples = static_cast<double>(schedule.batches()) * static_cast<double>(plan.batch->global);
-  return epochs >= kPasses || examples >= static_cast<double>(kPasses * plan.source->info().records);
+  const double examples = static_cast<double>(schedule.batches()) * static_cast<double>(schedule.largest_batch());
+  return epochs >= kPasses ||
+         examples >= static_cast<double>(kPasses) * static_cast<double>(plan.source->info().records);
 }
 
 // Of images that the devices keep: they are not sent with every batch.
@@ -111,7 +119,7 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
       schedule_(plan_, options_.seed, options_.epochs),
       unjudged_(UnjudgedRecords::of(plan_.index_stages)),
       fingerprint_(unjudged_.mixed_into(mix_seed(plan_.fingerprint(), options_.seed))),
-      layout_(host_.fields, plan_.batch->global, devices.size(), fields_apart(split_, residency_)),
+      layout_(host_.fields, schedule_.largest_batch(), devices.size(), fields_apart(split_, residency_)),
       memory_budget_("memory_budget_bytes", options_.memory_budget_bytes),
       pinned_budget_("pinned_budget_bytes", options_.pinned_budget_bytes),
       program_(host_),

@@ -42,7 +42,7 @@ Shape read_shape(ByteReader& in, Encoding encoding) {
     if (extent == Shape::kDynamic && encoding == Encoding::kImage) continue;
     if (extent < 0 || extent > kLongestAxis) in.fail("a field's extent of " + std::to_string(extent));
     if (extent != 0 && elements > static_cast<std::uint64_t>(kLongestAxis / extent)) in.fail("a field too large");
-    elements *= static_cast<std::uint64_t>(extent);
+    elements *= static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1));
   }
   return Shape(std::span(extents).first(rank));
 }

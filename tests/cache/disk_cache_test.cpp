@@ -7,7 +7,10 @@
 #include <csignal>
 
 #include "headrace/cache/cache_report.h"
+#include "headrace/cache/segment_reader.h"
+#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/folder_lock.h"
 #include "headrace/devices/base/rng.h"
 #include "headrace/tests/conformance/sample_cache_suite.h"
 #include "headrace/tests/support/temp_folder.h"
@@ -44,6 +47,20 @@ class DiskCacheTest : public testing::Test {
       if (entry.path.extension() == kind) found.push_back(entry.path);
     }
     return found;
+  }
+
+  // Each that is stored, whichever process did it.
+  template <typename Use>
+  void each_entry(const Use& use) const {
+    for (const auto& path : files(".segment")) {
+      const SegmentReader reader(path, {.fingerprint = kFingerprint, .records = kRecords});
+      for (const SegmentEntry& entry : reader.scan()) use(entry);
+    }
+  }
+  std::uint64_t entries() const {
+    std::uint64_t count = 0;
+    each_entry([&](const SegmentEntry&) { ++count; });
+    return count;
   }
 
   // Finds each record whole or not at all; stores what is missing; then all are there.
@@ -293,37 +310,115 @@ TEST_F(DiskCacheTest, AKilledProcessLeavesWhatItWrote) {
   }
 }
 
-TEST_F(DiskCacheTest, FourProcessesFillIt) {
-  std::vector<pid_t> children;
-  for (int process = 0; process < 4; ++process) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      bool right = true;
-      {
-        DiskCache cache(place_);
-        cache.bind(kFingerprint, kRecords);
-        for (std::uint64_t i = 0; i < kRecords; ++i) {
-          const std::uint64_t record = (i * 3 + static_cast<std::uint64_t>(process) * 175) % kRecords;
-          const Bytes there = found(cache, record);
-          if (there.empty()) {
-            cache.insert(record, content(record));
-          } else {
-            right = right && there == content(record);
-          }
+// Serves all records from several processes at once, each from another place on; they begin together.
+// One of them may kill itself after so many records.
+class Fillers {
+ public:
+  Fillers(std::filesystem::path place, int processes, DiskCacheOptions options = {})
+      : place_(std::move(place)), processes_(processes), options_(options) {}
+
+  void run(int killed = -1, std::uint64_t after = 0) {
+    int gate[2];
+    ASSERT_EQ(pipe(gate), 0);
+    std::vector<pid_t> children;
+    for (int process = 0; process < processes_; ++process) {
+      const pid_t child = fork();
+      ASSERT_GE(child, 0);
+      if (child == 0) {
+        close(gate[1]);
+        char byte = 0;
+        if (read(gate[0], &byte, 1) != 0) _exit(2);  // its end says: begin
+        _exit(fill(process, process == killed ? after : kRecords) ? 0 : 1);
+      }
+      children.push_back(child);
+    }
+    close(gate[0]);
+    close(gate[1]);
+    for (int process = 0; process < processes_; ++process) {
+      int status = 0;
+      ASSERT_EQ(waitpid(children[static_cast<std::size_t>(process)], &status, 0),
+                children[static_cast<std::size_t>(process)]);
+      EXPECT_EQ(process == killed ? WIFSIGNALED(status) : WIFEXITED(status) && WEXITSTATUS(status) == 0, true);
+    }
+  }
+
+ private:
+  bool fill(int process, std::uint64_t count) const {
+    bool right = true;
+    {
+      DiskCache cache(place_, options_);
+      cache.bind(kFingerprint, kRecords);
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const std::uint64_t record = (i * 3 + static_cast<std::uint64_t>(process) * 175) % kRecords;
+        const Bytes there = found(cache, record);
+        if (there.empty()) {
+          cache.insert(record, content(record));
+        } else {
+          right = right && there == content(record);
         }
       }
-      _exit(right ? 0 : 1);
+      if (count < kRecords) std::raise(SIGKILL);
     }
-    children.push_back(child);
+    return right;
   }
-  for (const pid_t child : children) {
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+
+  std::filesystem::path place_;
+  int processes_;
+  DiskCacheOptions options_;
+};
+
+TEST_F(DiskCacheTest, FourProcessesFillItWithOneCopyOfEach) {
+  for (int round = 0; round < 5; ++round) {
+    std::filesystem::remove_all(place_);
+    Fillers(place_, 4).run();
+    EXPECT_EQ(entries(), kRecords) << "one copy each";
+    EXPECT_EQ(serve_all().misses, 0U);
+    EXPECT_EQ(entries(), kRecords);
+    const CacheReport report = inspect_cache(place_, Thoroughness::kEveryByte).front();
+    EXPECT_EQ(report.bad, 0U);
+    EXPECT_EQ(report.records, kRecords);
   }
-  EXPECT_EQ(serve_all().misses, 0U);
-  EXPECT_EQ(inspect_cache(place_, Thoroughness::kEveryByte).front().bad, 0U);
+}
+
+TEST_F(DiskCacheTest, OneOfFourKilledInTheMiddleIsNoHindrance) {
+  for (const std::uint64_t after : {50, 350, 690}) {
+    std::filesystem::remove_all(place_);
+    Fillers(place_, 4).run(1, after);
+    EXPECT_EQ(entries(), kRecords) << "one copy each, and the others went on";
+    EXPECT_EQ(serve_all().misses, 0U);
+    EXPECT_EQ(inspect_cache(place_, Thoroughness::kEveryByte).front().bad, 0U);
+  }
+}
+
+TEST_F(DiskCacheTest, SeveralCachesOfAProcessShareWhatTheyStore) {
+  DiskCache one(place_), other(place_);
+  one.bind(kFingerprint, kRecords);
+  other.bind(kFingerprint, kRecords);
+  for (std::uint64_t i = 0; i < kRecords; ++i) ASSERT_TRUE(one.insert(i, content(i)));
+  for (std::uint64_t i = 0; i < kRecords; ++i) ASSERT_TRUE(other.insert(i, content(i)));
+  for (std::uint64_t i = 0; i < kRecords; ++i) ASSERT_TRUE(holds(other, i)) << i;
+  EXPECT_EQ(entries(), kRecords);
+  EXPECT_EQ(other.counters().records, kRecords);
+  EXPECT_EQ(other.counters().bytes, one.counters().bytes);
+}
+
+TEST_F(DiskCacheTest, WhatOthersStoreTakesOfTheBudget) {
+  constexpr std::uint64_t kBudget = 200'000;
+  Fillers(place_, 4, {.budget_bytes = kBudget}).run();
+  std::uint64_t stored = 0;
+  each_entry([&](const SegmentEntry& entry) { stored += entry.stored_bytes; });
+  EXPECT_LE(stored, kBudget);
+  EXPECT_GT(stored, kBudget / 4);
+}
+
+TEST_F(DiskCacheTest, AProcessThatStandsStillWithTheLockDoesNotStopTheOthers) {
+  std::filesystem::create_directories(place_ / "0000000000001234");
+  const FolderLock held(place_ / "0000000000001234", std::chrono::milliseconds(0));
+  ASSERT_TRUE(held.held());
+  const Stopwatch watch;
+  fill(0, kRecords);
+  EXPECT_LT(watch.seconds(), 10) << "one wait, not one a write";
+  EXPECT_EQ(entries(), kRecords);
 }
 
 TEST_F(DiskCacheTest, IsInspectedAndVerified) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/train/engine/storage_types.h"
 #include "headrace/train/strategy.h"
@@ -11,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kReportEveryNs = 100'000'000;
 
-std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
 
 // Steps in one pass over the data.
 std::uint64_t steps_per_pass(const Dataset& data, const FitOptions& options) {
@@ -42,8 +43,14 @@ LoaderOptions loader_options(const ModelState& model, const FitOptions& options,
 }
 
 std::uint64_t passes(const Dataset& data, const FitOptions& options) {
-  const std::uint64_t steps = static_cast<std::uint64_t>(options.epochs) * steps_per_epoch(data, options);
-  return divide_up(steps, steps_per_pass(data, options));
+  const std::uint64_t epoch = steps_per_epoch(data, options);
+  const auto steps = checked_product({static_cast<std::uint64_t>(options.epochs), epoch});
+  if (!steps) {
+    throw ConfigError("epochs = " + std::to_string(options.epochs) +
+                          " of steps_per_epoch = " + std::to_string(epoch) + " are more steps than can be counted",
+                      "train for fewer epochs, or for fewer steps in each");
+  }
+  return divide_up(*steps, steps_per_pass(data, options));
 }
 
 LoaderOptions validation_options(const ModelState& model, const FitOptions& options) {

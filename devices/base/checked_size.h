@@ -1,0 +1,35 @@
+// Products and sums of sizes that never wrap around: what does not fit is nothing.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+
+namespace headrace {
+
+// A file, an allocation and a signed count can all be so large and no larger.
+inline constexpr std::uint64_t kMaxSize = (std::uint64_t{1} << 63) - 1;
+
+// Of all factors; nothing beyond kMaxSize, even where a later factor is 0.
+constexpr std::optional<std::uint64_t> checked_product(std::initializer_list<std::uint64_t> factors) noexcept {
+  std::uint64_t product = 1;
+  bool is_zero = false;
+  for (const std::uint64_t factor : factors) {
+    is_zero = is_zero || factor == 0;
+    if (factor == 0) continue;
+    if (product > kMaxSize / factor) return std::nullopt;
+    product *= factor;
+  }
+  return is_zero ? 0 : product;
+}
+
+constexpr std::optional<std::uint64_t> checked_sum(std::initializer_list<std::uint64_t> terms) noexcept {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t term : terms) {
+    if (term > kMaxSize - sum) return std::nullopt;
+    sum += term;
+  }
+  return sum;
+}
+
+}  // namespace headrace
