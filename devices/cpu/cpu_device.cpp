@@ -66,8 +66,8 @@ void CpuDevice::release(void* data, std::size_t bytes, MemoryPlace place) noexce
 Buffer CpuDevice::allocate(std::size_t bytes, MemoryPlace place) {
   if (bytes == 0) return {};
   // Linux would promise more than there is, and kill the process when it is used.
-  const std::uint64_t most = info_.memory_bytes - info_.memory_bytes / kShareOfOthers, taken = allocated_bytes;
-  LargeMemory memory = bytes <= most && taken <= most - bytes ? allocate_large(bytes) : nullptr;
+  const std::uint64_t limit = info_.memory_bytes - info_.memory_bytes / kShareOfOthers, taken = allocated_bytes;
+  LargeMemory memory = bytes <= limit && taken <= limit - bytes ? allocate_large(bytes) : nullptr;
   if (memory == nullptr) {
     throw DeviceError(ErrorCode::kOutOfMemory,
                       fmt::format("cannot allocate {} bytes; {} are in use, the machine has {}", bytes, taken,
