@@ -1,6 +1,7 @@
 // Which examples make batch number n of the stream.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -18,6 +19,7 @@ class BatchSchedule {
   BatchSchedule& operator=(const BatchSchedule&) = delete;
 
   std::uint64_t steps_per_epoch() const noexcept { return steps_; }
+  std::uint64_t examples_per_epoch() const noexcept { return std::min(steps_ * global_, map_.size()); }
   // Batches of the whole run.
   std::uint64_t batches() const noexcept { return steps_ * epochs_; }
 

@@ -70,7 +70,7 @@ RecordFilter two_of_three(std::uint64_t throwing = kThrowing, const std::string&
 }
 
 LoaderOptions options(OnError on_error, int threads = 2, std::uint64_t epochs = 2) {
-  return {.seed = 3, .epochs = epochs, .threads = threads, .errors = {.on_error = on_error, .most_bad = 1}};
+  return {.seed = 3, .epochs = epochs, .threads = threads, .errors = {.on_error = on_error, .max_bad_share = 1}};
 }
 
 // Of one epoch in which bad records are skipped.
@@ -178,8 +178,7 @@ TEST(FilterFaults, AreCounted) {
   }
   EXPECT_EQ(loader.stats().bad_records, 6U) << "three in each epoch";
 
-  with.errors.always_allowed = 2;
-  with.errors.most_bad = 0;
+  with.errors.max_bad_share = 2.0 / static_cast<double>(dataset.size());
   Loader strict(dataset, devices, with);
   const auto drain = [&] {
     while (strict.next(0) && strict.next(1)) {
@@ -190,7 +189,8 @@ TEST(FilterFaults, AreCounted) {
     FAIL() << "no error";
   } catch (const DataError& error) {
     EXPECT_EQ(error.location().record, 33U);
-    EXPECT_THAT(error.what(), HasSubstr("3 of the first 24 examples"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("3 of the " + std::to_string(dataset.size()) + " examples of an epoch are bad"));
   }
 }
 
