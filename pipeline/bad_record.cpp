@@ -1,11 +1,30 @@
 #include "headrace/pipeline/bad_record.h"
 
+#include "headrace/pipeline/source.h"
+
 namespace headrace {
 
 std::string describe(const BadRecord& bad) {
   std::string text = bad.name.empty() ? "" : bad.name + ": ";
   if (!bad.operation.empty()) text += bad.operation + ": ";
   return text + bad.cause;
+}
+
+void BadRecordTally::begin(const SourceInfo& source) {
+  const std::lock_guard lock(mutex_);
+  if (sources_.insert(source.fingerprint).second) count_.records += source.records;
+}
+
+void BadRecordTally::add(const SourceInfo& source, const BadRecord& bad) {
+  const std::lock_guard lock(mutex_);
+  if (!counted_.emplace(source.fingerprint, bad.record).second) return;
+  ++count_.bad;
+  if (!count_.first) count_.first = bad;
+}
+
+BadRecordTally::Count BadRecordTally::count() const {
+  const std::lock_guard lock(mutex_);
+  return count_;
 }
 
 }  // namespace headrace

@@ -1,13 +1,18 @@
-// A record that could not be used, and why.
+// A record that could not be used, and why; and all of a run's, counted.
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
+
+struct SourceInfo;
 
 struct BadRecord {
   ErrorCode code = ErrorCode::kInternal;
@@ -23,5 +28,28 @@ struct BadRecord {
 
 // "name: operation: cause"
 std::string describe(const BadRecord& bad);
+
+// Counts the records that were skipped or replaced, each once, over several loaders, splits and epochs.
+// Thread-safe.
+class BadRecordTally {
+ public:
+  struct Count {
+    std::uint64_t bad = 0;
+    std::uint64_t records = 0;            // of all sources that were read
+    std::optional<BadRecord> first = {};  // that was met
+  };
+
+  // Records of this source are going to be read. One that was named before is the same source.
+  void begin(const SourceInfo& source);
+  void add(const SourceInfo& source, const BadRecord& bad);
+
+  Count count() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<std::uint64_t> sources_;                            // by fingerprint
+  std::set<std::pair<std::uint64_t, std::uint64_t>> counted_;  // by fingerprint of the source and record
+  Count count_;
+};
 
 }  // namespace headrace

@@ -1,20 +1,23 @@
 #include "headrace/pipeline/convert.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/devices/base/overwriting.h"
+#include "headrace/pipeline/engine/bad_record_limit.h"
+#include "headrace/pipeline/engine/packing.h"
+#include "headrace/pipeline/engine/quarantine.h"
 #include "headrace/pipeline/sources/record_file_writer.h"
-#include "headrace/pipeline/stages/image_recoder.h"
 
 namespace headrace {
 namespace {
@@ -23,8 +26,11 @@ constexpr int kLongestSide = 65500;  // of a JPEG
 
 struct Part {
   Split split = Split::kTrain;
-  SourcePtr source;
+  SourcePtr source = {};
+  std::set<std::uint64_t> bad = {};  // records that are left out
 };
+
+const char* split_name(Split split) { return split == Split::kTrain ? "train" : "test"; }
 
 void check(const ConvertOptions& options, const std::filesystem::path& data, const std::filesystem::path& to) {
   if (options.max_side < 0 || options.max_side > kLongestSide) {
@@ -34,6 +40,10 @@ void check(const ConvertOptions& options, const std::filesystem::path& data, con
   if (options.quality < 0 || options.quality > 100) {
     throw ConfigError("a JPEG quality of " + std::to_string(options.quality),
                       "it is 1 to 100, or 0 to keep the bytes of the images");
+  }
+  if (options.errors.on_error == OnError::kSubstitute) {
+    throw ConfigError("a record file has each record once: none can stand in the place of a bad one",
+                      "leave bad records out with --on-error skip (ErrorPolicy), or end at the first with fail");
   }
   if (options.threads < 0) throw ConfigError("threads = " + std::to_string(options.threads) + " is negative");
   if (path_kind(to) == PathKind::kDirectory) {
@@ -54,8 +64,7 @@ SourcePtr open_part(const std::filesystem::path& data, Split split, const Source
     return nullptr;
   } catch (const DataError& error) {
     if (error.code() != ErrorCode::kNotFound || path_kind(data) == PathKind::kMissing) throw;
-    throw DataError(error.code(),
-                    "the " + std::string(split == Split::kTrain ? "train" : "test") + " split: " + error.message(),
+    throw DataError(error.code(), "the " + std::string(split_name(split)) + " split: " + error.message(),
                     error.location(), "complete the data, or convert the other split alone");
   }
 }
@@ -76,7 +85,8 @@ std::vector<Part> open_parts(const std::filesystem::path& data, const ConvertOpt
   return parts;
 }
 
-RecordFileHeader header_of(const std::vector<Part>& parts, const ConvertOptions& options) {
+// The header's counts are without the bad records.
+RecordFileHeader header_of(const std::vector<Part>& parts) {
   const SourceInfo& first = parts.front().source->info();
   RecordFileHeader header{.fields = first.fields, .classes = first.classes, .splits = {}};
   for (const Part& part : parts) {
@@ -85,15 +95,18 @@ RecordFileHeader header_of(const std::vector<Part>& parts, const ConvertOptions&
       throw ConfigError(info.name + ": train and test differ in their fields or classes",
                         "convert one split alone");
     }
-    header.splits.push_back({.split = part.split, .records = info.records, .origin = info.fingerprint});
-  }
-  const bool encoded =
-      std::ranges::any_of(first.fields, [](const Field& f) { return f.encoding == Encoding::kImage; });
-  if (!encoded && !RecodeOptions{.max_side = options.max_side, .quality = options.quality}.changes_nothing()) {
-    throw ConfigError(first.name + ": its images are raw pixels, which are stored as they are",
-                      "leave out the longest side and the quality");
+    header.splits.push_back(
+        {.split = part.split, .records = info.records - part.bad.size(), .origin = info.fingerprint});
   }
   return header;
+}
+
+void check_recoding(const Source& source, const ConvertOptions& options) {
+  const auto is_encoded = [](const Field& field) { return field.encoding == Encoding::kImage; };
+  if (std::ranges::any_of(source.info().fields, is_encoded)) return;
+  if (options.max_side == 0 && options.quality == 0 && !options.apply_orientation) return;
+  throw ConfigError(source.info().name + ": its images are raw pixels, which are stored as they are",
+                    "leave out the longest side, the quality and the orientation");
 }
 
 // The record's own name; nothing where the source only numbers its records.
@@ -102,97 +115,66 @@ std::string name_of(const Source& source, std::uint64_t record) {
   return name == source.info().name + "[" + std::to_string(record) + "]" ? std::string() : name;
 }
 
-// One record as it will be written, or why it cannot be.
-struct Packed {
-  std::array<std::vector<std::byte>, kMaxFields> bytes;
-  std::exception_ptr error;
-};
-
-// What one thread makes records with.
-class Packer {
+// Where the bad records of one source are told of.
+class BadRecordList {
  public:
-  explicit Packer(const RecodeOptions& options) : recoder_(options) {}
+  BadRecordList(const ErrorPolicy& policy, const Source& source) : tally_(policy.tally), source_(source) {
+    if (tally_ != nullptr) tally_->begin(source.info());
+    if (!policy.quarantine.empty()) quarantine_.emplace(policy.quarantine);
+  }
 
-  void pack(const Source& source, std::uint64_t record, Packed& to) {
-    to.error = nullptr;
-    try {
-      const RecordView view = source.read(record, scratch_);
-      const Fields& fields = source.info().fields;
-      for (std::size_t i = 0; i < fields.size(); ++i) {
-        const auto bytes =
-            fields[i].encoding == Encoding::kImage ? recode(source, record, view.fields[i]) : view.fields[i];
-        to.bytes[i].assign(bytes.begin(), bytes.end());
-      }
-    } catch (...) {
-      to.error = std::current_exception();
-    }
+  void add(const BadRecord& bad, OnError action) {
+    if (tally_ != nullptr && action == OnError::kSkip) tally_->add(source_.info(), bad);
+    if (quarantine_) quarantine_->add(bad, action);
   }
 
  private:
-  std::span<const std::byte> recode(const Source& source, std::uint64_t record, std::span<const std::byte> image) {
-    try {
-      return recoder_.recode(image);
-    } catch (const Error& error) {
-      throw DataError(error.code(), source.describe(record) + ": " + error.message(),
-                      {.source = source.info().name, .record = record}, error.hint());
-    }
-  }
-
-  ImageRecoder recoder_;
-  std::vector<std::byte> scratch_;
+  std::shared_ptr<BadRecordTally> tally_;
+  const Source& source_;
+  std::optional<Quarantine> quarantine_;
 };
 
-// Makes a few records for each thread at a time, then writes them in order: what is written depends on no thread.
-class Packing {
- public:
-  Packing(RecordFileWriter& writer, const ConvertOptions& options) : writer_(writer) {
-    const RecodeOptions recode{.max_side = options.max_side, .quality = options.quality};
-    // Copying bytes is the disk's work: more threads would wait for it.
-    const int threads = recode.changes_nothing() ? 1
-                        : options.threads > 0
-                            ? options.threads
-                            : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    for (int i = 0; i < threads; ++i) packers_.emplace_back(recode);
-    records_.resize(packers_.size() * kRecordsAThread);
-  }
+// The file's header says how many records follow, and a file may be a pipe: they are counted first.
+void find_bad(Part& part, const ConvertOptions& options, const std::function<void()>& done) {
+  BadRecordList list(options.errors, *part.source);
+  const std::uint64_t records = part.source->info().records;
+  const BadRecordLimit limit(options.errors, records,
+                             count_of(records, "record") + " of the " + split_name(part.split) + " split");
+  Packing(*part.source, options).run([&](std::uint64_t record, const Packing::Packed& packed) {
+    done();
+    if (!packed.failure) return;
+    if (!packed.failure->is_of_record()) packed.failure->raise();
+    const BadRecord& bad = packed.failure->what;
+    list.add(bad, OnError::kSkip);
+    part.bad.insert(record);
+    if (part.bad.size() > limit.max_bad()) limit.refuse(bad);
+    if (part.bad.size() == records) limit.refuse_all(bad);
+  });
+}
 
-  template <typename Done>
-  void pack(const Source& source, const Done& done) {
-    const std::uint64_t records = source.info().records;
-    for (std::uint64_t first = 0; first < records; first += records_.size()) {
-      const std::uint64_t count = std::min<std::uint64_t>(records_.size(), records - first);
-      make(source, first, count);
-      for (std::uint64_t i = 0; i < count; ++i) {
-        write(source, first + i, records_[i]);
-        done();
-      }
+void pack(const Part& part, const ConvertOptions& options, RecordFileWriter& writer,
+          const std::function<void()>& done) {
+  BadRecordList list(options.errors, *part.source);
+  Packing(*part.source, options).run([&](std::uint64_t record, const Packing::Packed& packed) {
+    done();
+    if (part.bad.contains(record)) return;
+    if (packed.failure) {
+      if (packed.failure->is_of_record()) list.add(packed.failure->what, OnError::kFail);
+      packed.failure->raise();
     }
-  }
-
- private:
-  static constexpr std::size_t kRecordsAThread = 16;
-
-  void make(const Source& source, std::uint64_t first, std::uint64_t count) {
-    std::atomic<std::uint64_t> next{0};
-    const auto work = [&](Packer& packer) {
-      for (std::uint64_t i = 0; (i = next.fetch_add(1)) < count;) packer.pack(source, first + i, records_[i]);
-    };
-    std::vector<std::jthread> helpers;
-    for (std::size_t i = 1; i < packers_.size(); ++i) helpers.emplace_back(work, std::ref(packers_[i]));
-    work(packers_.front());
-  }
-
-  void write(const Source& source, std::uint64_t record, const Packed& packed) {
-    if (packed.error) std::rethrow_exception(packed.error);
     RecordView view;
     std::ranges::copy(packed.bytes, view.fields.begin());
-    writer_.append(view, name_of(source, record));
-  }
+    writer.append(view, name_of(*part.source, record));
+  });
+}
 
-  RecordFileWriter& writer_;
-  std::vector<Packer> packers_;
-  std::vector<Packed> records_;
-};
+// Calls options.progress once a record.
+std::function<void()> progress_of(const std::vector<Part>& parts, const ConvertOptions& options) {
+  if (!options.progress) return [] {};
+  std::uint64_t records = 0;
+  for (const Part& part : parts) records += part.source->info().records;
+  return [&options, records, done = std::uint64_t{0}]() mutable { options.progress(++done, records); };
+}
 
 }  // namespace
 
@@ -201,17 +183,19 @@ ConvertResult convert_dataset(const std::filesystem::path& data, const std::file
   check(options, data, to);
   auto file = std::make_unique<FileWriter>(to);  // before the work: it may not be writable
   ConvertResult result;
-  const std::vector<Part> parts = open_parts(data, options, result);
+  std::vector<Part> parts = open_parts(data, options, result);
   result.left_out = parts.front().source->info().left_out;
-  RecordFileHeader header = header_of(parts, options);
-  const std::uint64_t records = header.records();
-  RecordFileWriter writer(std::move(file), std::move(header));
-  Packing packing(writer, options);
+  for (const Part& part : parts) check_recoding(*part.source, options);
+  if (options.errors.on_error == OnError::kSkip) {
+    const auto done = progress_of(parts, options);
+    for (Part& part : parts) find_bad(part, options, done);
+  }
+  RecordFileWriter writer(std::move(file), header_of(parts));
+  const auto done = progress_of(parts, options);
   for (const Part& part : parts) {
-    packing.pack(*part.source, [&] {
-      ++result.records;
-      if (options.progress) options.progress(result.records, records);
-    });
+    pack(part, options, writer, done);
+    result.records += part.source->info().records - part.bad.size();
+    result.bad_records += part.bad.size();
   }
   result.bytes = writer.finish();
   return result;

@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 
 namespace headrace {
+
+class BadRecordTally;
 
 enum class OnError {
   kFail,        // the batch's error is thrown where the batch would have been
@@ -21,15 +24,19 @@ enum class OnError {
 // tried again, and a cache that holds it is not asked.
 struct ErrorPolicy {
   OnError on_error = OnError::kFail;
-  // More bad records than this share of all handed out so far, and more than always_allowed: the stream ends with
-  // an error that says so. Counted by each loader from where it starts.
-  double most_bad = 0.01;
-  std::uint64_t always_allowed = 16;
+  // A stream that skips or substitutes ends with an error when more examples of one epoch are bad than this share
+  // of all that an epoch has, good and bad: 0 allows none, 1 any number, 0.05 of 60 examples 3. The size of an
+  // epoch is known before its first batch, so the stream ends at the same record however it is run; only a loader
+  // that starts within an epoch counts from there. At any share, an epoch that is skipped from its first to its
+  // last example is an error.
+  double max_bad_share = 0.01;
   // A line of JSON for each bad record, in the order of the stream: source, record, name, offset, operation,
-  // cause, code, epoch, step, action, substitute. Records that were used though their file is damaged, which
-  // changed no pixel, are listed, too: their action is "used", and they have "warning": true. Appended to; a
-  // loader lists a record once. Empty: none is written.
+  // cause, code, epoch, step (both but for convert_dataset()), action, substitute. Records that were used though
+  // their file is damaged, which changed no pixel, are listed, too: their action is "used", and they have
+  // "warning": true. Appended to; a loader lists a record once. Empty: none is written.
   std::filesystem::path quarantine = {};
+  // Told of every record that is skipped or replaced; null: nobody is.
+  std::shared_ptr<BadRecordTally> tally = {};
 };
 
 // "fail", "skip" or "substitute"; ConfigError for another word.

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 
+#include "headrace/pipeline/decoders/exif_orientation.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/engine/failure.h"
 #include "headrace/pipeline/engine/record_scan.h"
@@ -27,10 +28,10 @@ void merge(Inspection::Range& into, const Inspection::Range& from, bool first) {
 
 // What one thread found.
 struct Findings {
-  std::uint64_t bytes = 0, decoded = 0;
+  std::uint64_t bytes = 0, decoded = 0, oriented = 0;
   Inspection::Range height, width;
   std::map<std::int64_t, std::uint64_t> labels;
-  std::vector<BadRecord> bad;
+  std::vector<BadRecord> bad, warned;
 };
 
 class InspectPass final : public RecordScan {
@@ -42,6 +43,7 @@ class InspectPass final : public RecordScan {
 
   Findings take() {
     std::ranges::sort(found_.bad, {}, &BadRecord::record);
+    std::ranges::sort(found_.warned, {}, &BadRecord::record);
     return std::move(found_);
   }
 
@@ -64,7 +66,9 @@ class InspectPass final : public RecordScan {
     }
     found_.decoded += findings.decoded;
     for (const auto& [label, records] : findings.labels) found_.labels[label] += records;
+    found_.oriented += findings.oriented;
     std::ranges::move(findings.bad, std::back_inserter(found_.bad));
+    std::ranges::move(findings.warned, std::back_inserter(found_.warned));
   }
 
   std::uint64_t positions_;
@@ -80,7 +84,7 @@ class InspectPass::Examiner final : public Visitor {
   void visit(std::uint64_t position) override {
     const std::uint64_t record = pass_.record_at(position);
     try {
-      examine(pass_.read(record, scratch_, state_));
+      examine(record, pass_.read(record, scratch_, state_));
     } catch (const std::exception& error) {
       Failure failure = Failure::of_record(pass_.source(), record, 0, error);
       if (!failure.is_of_record()) failure.raise();
@@ -90,12 +94,12 @@ class InspectPass::Examiner final : public Visitor {
   void finish() override { pass_.merge_in(found_); }
 
  private:
-  void examine(const RecordView& view) {
+  void examine(std::uint64_t record, const RecordView& view) {
     const Fields& fields = pass_.source().info().fields;
     for (std::size_t i = 0; i < fields.size(); ++i) found_.bytes += view.fields[i].size();
     pass_.labels_.check(view);
     for (std::size_t i = 0; i < fields.size(); ++i) {
-      if (fields[i].encoding == Encoding::kImage) decode(view.fields[i]);
+      if (fields[i].encoding == Encoding::kImage) decode(record, view.fields[i]);
       if (fields[i].name == "label" && fields[i].dtype == DType::kI64 &&
           view.fields[i].size() == sizeof(std::int64_t)) {
         std::int64_t label = 0;
@@ -105,7 +109,7 @@ class InspectPass::Examiner final : public Visitor {
     }
   }
 
-  void decode(std::span<const std::byte> encoded) {
+  void decode(std::uint64_t record, std::span<const std::byte> encoded) {
     ImageSize size;
     try {
       size = decoder_.read_size(encoded);
@@ -117,6 +121,10 @@ class InspectPass::Examiner final : public Visitor {
     found_.height.add(size.height, found_.decoded == 0);
     found_.width.add(size.width, found_.decoded == 0);
     ++found_.decoded;
+    if (exif_orientation(encoded) != Orientation::kTopLeft) ++found_.oriented;
+    if (decoder_.warning().empty()) return;
+    const StepError warning(ErrorCode::kDataCorrupt, "decode", decoder_.warning());
+    found_.warned.push_back(Failure::of_record(pass_.source(), record, 0, warning).what);
   }
 
   InspectPass& pass_;
@@ -166,6 +174,10 @@ Inspection inspect_source(const SourcePtr& source, const InspectOptions& options
   inspection.bad = found.bad.size();
   found.bad.resize(std::min(found.bad.size(), options.max_listed));
   inspection.first_bad = std::move(found.bad);
+  inspection.warned = found.warned.size();
+  found.warned.resize(std::min(found.warned.size(), options.max_listed));
+  inspection.first_warned = std::move(found.warned);
+  inspection.oriented = found.oriented;
   return inspection;
 }
 

@@ -15,7 +15,7 @@ namespace headrace {
 struct InspectOptions {
   // So many records, evenly spread, are read and their images decoded; 0: all.
   std::uint64_t max_examined = 0;
-  std::size_t max_listed = 5;  // bad records
+  std::size_t max_listed = 5;  // bad records, and as many that have a warning
 };
 
 struct Inspection {
@@ -31,9 +31,12 @@ struct Inspection {
   Range height, width;      // of the images that could be decoded; 0 where there are none
   // How many records have a label: of all where it is known without reading them, else of those examined.
   std::map<std::int64_t, std::uint64_t> labels;
-  std::uint64_t labelled = 0;        // the sum of these
-  std::uint64_t bad = 0;             // of those examined
-  std::vector<BadRecord> first_bad;  // in the order of the records
+  std::uint64_t labelled = 0;           // the sum of these
+  std::uint64_t bad = 0;                // of those examined
+  std::vector<BadRecord> first_bad;     // in the order of the records
+  std::uint64_t warned = 0;             // of those examined: damaged in a way that changes no pixel
+  std::vector<BadRecord> first_warned;  // in the order of the records
+  std::uint64_t oriented = 0;  // images of those examined whose EXIF data say that they are stored another way up
 };
 
 // A record is bad where it cannot be read or decoded or where its label is none of the source's classes: what a

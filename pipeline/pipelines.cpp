@@ -28,11 +28,21 @@ Dataset open(const PipelineOptions& options, Split split) {
   return options.records ? all.take(*options.records) : all;
 }
 
+void refuse_orientation(const PipelineOptions& options) {
+  if (!options.apply_orientation) return;
+  throw ConfigError("the pipeline decodes no images, so there is no EXIF orientation to apply",
+                    "leave out --apply-orientation (PipelineOptions::apply_orientation)");
+}
+
 // Decodes, behind it the cache, where the source holds encoded images.
 Dataset decoded(const Dataset& dataset, const PipelineOptions& options) {
   const Fields fields = dataset.fields();
-  if (fields[find_field(fields, "image")].encoding != Encoding::kImage) return dataset;
-  return options.cache == nullptr ? dataset.decode() : dataset.decode().cache(options.cache);
+  if (fields[find_field(fields, "image")].encoding != Encoding::kImage) {
+    refuse_orientation(options);
+    return dataset;
+  }
+  const Dataset images = dataset.decode({.apply_orientation = options.apply_orientation});
+  return options.cache == nullptr ? images : images.cache(options.cache);
 }
 
 Dataset batched(const Dataset& dataset, const PipelineOptions& options) {
@@ -99,6 +109,7 @@ Dataset jpeg_eval(const PipelineOptions& options) {
 }
 
 Dataset trivial(const PipelineOptions& options) {
+  refuse_orientation(options);
   std::vector<std::byte> bytes(kIntegers * sizeof(std::int64_t));
   for (std::uint64_t i = 0; i < kIntegers; ++i) std::memcpy(bytes.data() + i * sizeof i, &i, sizeof i);
   const SourcePtr integers =

@@ -18,7 +18,8 @@ struct PipelineOptions {
   SourceOptions source = {};
   std::optional<Split> split = {};  // none: the pipeline's own, train or test
   std::int64_t global_batch = 512;
-  std::uint64_t seed = 0;  // of the shuffle
+  bool apply_orientation = false;  // as DecodeOptions has it; ConfigError where nothing is decoded
+  std::uint64_t seed = 0;          // of the shuffle
   int prefetch = 2;
   std::shared_ptr<SampleCache> cache = {};    // of decoded images, where something is decoded; null: none
   std::optional<ImageLayout> layout = {};     // of float images; none: the pipeline's own

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/error.h"
+
 namespace headrace {
 namespace {
 
@@ -52,6 +55,13 @@ LoaderStats LoaderStats::since(const LoaderStats& earlier) const {
     subtract(interval.stages[i], earlier.stages[i]);
   }
   return interval;
+}
+
+void LoaderStats::require_good() const {
+  if (examples > 0 || bad_records == 0) return;
+  throw Error(ErrorCode::kDataCorrupt,
+              "not one of " + count_of(bad_records, "example") + " could be used: all are bad",
+              "list them with --quarantine FILE (ErrorPolicy::quarantine); mend them or leave them out");
 }
 
 std::string LoaderStats::summary() const {

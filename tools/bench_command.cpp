@@ -48,6 +48,7 @@ Measured measure(const BenchOptions& options, const Dataset& dataset, DeviceGrou
   Measured result{.first_batch_ms = since_start.seconds() * 1e3};
 
   warm_up(loader, devices.size(), {.warm_passes = options.common.epochs == 0 ? 1 : 0});
+  const LoaderStats before = loader.stats();
   std::vector<double> waits;
   std::int64_t images = 0;
   const Stopwatch clock;
@@ -58,6 +59,7 @@ Measured measure(const BenchOptions& options, const Dataset& dataset, DeviceGrou
     waits.push_back(wait.seconds() * 1e6);
     images += *examples;
   }
+  loader.stats().since(before).require_good();
   if (waits.empty())
     throw ConfigError("the stream ended with its first batch", "give more --epochs or a smaller --global-batch");
   result.images_per_second = static_cast<double>(images) / clock.seconds();
@@ -121,6 +123,8 @@ void bench_input(const BenchOptions& options) {
                measured.p99_us, measured.first_batch_ms);
   if (options.baseline) add_baseline(options, dataset, devices, line, json.people());
   options.common.warn_of_caches();
+  options.common.errors.report();
+  line["bad_records"] = options.common.errors.bad_records();
   json.write(line);
   json.finish();
 }

@@ -55,7 +55,7 @@ void read_all(const Dataset& data, const CommonOptions& options) {
   DeviceGroup host = open_devices("cpu:1");
   LoaderOptions loader_options;
   loader_options.threads = options.threads;
-  loader_options.errors = options.error_policy();
+  loader_options.errors = options.errors.policy();
   Loader loader(data.batch({.global = kTestBatch}), host, loader_options);
   while (loader.next()) continue;
 }

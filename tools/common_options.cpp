@@ -24,13 +24,9 @@ void CommonOptions::add_to(CLI::App& command) {
       ->capture_default_str()
       ->check(CLI::Range(0, 1024));
   command.add_option("--cache", cache, "keep decoded samples: none, memory, or a folder")->capture_default_str();
-  command.add_option("--on-error", on_error, "what becomes of a bad record: fail, skip or substitute")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"fail", "skip", "substitute"}));
-  command.add_option("--most-bad", most_bad, "share of bad records at which a run that skips or substitutes ends")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--quarantine", quarantine, "append a line of JSON for each bad record to this file");
+  command.add_flag("--apply-orientation", apply_orientation,
+                   "turn images the way up that their EXIF data say; without it pixels come as they are stored");
+  errors.add_to(command);
   command.add_option("--convert", convert, "where uint8 images become float32 for a GPU: auto, host or device")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "host", "device"}));
@@ -40,10 +36,6 @@ void CommonOptions::add_to(CLI::App& command) {
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "never", "always"}));
   command.add_option("--json", json, "results as JSON lines into this file, - for standard output");
-}
-
-ErrorPolicy CommonOptions::error_policy() const {
-  return {.on_error = parse_on_error(on_error), .most_bad = most_bad, .quarantine = quarantine};
 }
 
 ConvertAt CommonOptions::convert_at() const {

@@ -9,9 +9,9 @@
 
 #include "headrace/cache/sample_cache.h"
 #include "headrace/pipeline/convert_at.h"
-#include "headrace/pipeline/error_policy.h"
 #include "headrace/pipeline/residency.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/tools/error_options.h"
 
 namespace CLI {
 class App;
@@ -29,16 +29,14 @@ struct CommonOptions {
   int threads = 0;  // 0: one a processor
   int prefetch = 2;
   std::string cache = "none";
-  std::string on_error = "fail";
-  double most_bad = ErrorPolicy{}.most_bad;
-  std::filesystem::path quarantine = {};
+  bool apply_orientation = false;
+  ErrorOptions errors = {};
   std::string convert = "auto";
   std::string resident = "auto";
   std::string json = {};  // a file, "-" for standard output, empty for none
 
   void add_to(CLI::App& command);
 
-  ErrorPolicy error_policy() const;
   ConvertAt convert_at() const;
   Residency residency() const;
   // Null for "none"; anything but none and memory is a folder.

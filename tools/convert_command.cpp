@@ -12,6 +12,7 @@
 #include "headrace/pipeline/convert.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/data_options.h"
+#include "headrace/tools/error_options.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/number_checks.h"
 #include "headrace/tools/output_check.h"
@@ -26,6 +27,7 @@ struct ConvertCommandOptions {
   std::filesystem::path to;
   std::string split;
   ConvertOptions convert;
+  ErrorOptions errors;
   std::string json;
 };
 
@@ -45,11 +47,12 @@ class ProgressLine {
 
 void convert(ConvertCommandOptions options) {
   check_outputs({{.option = "--to", .path = options.to}, {.option = "--json", .path = options.json}},
-                {{.option = "--data", .path = options.data}});
+                {{.option = "--data", .path = options.data}}, options.errors);
   JsonLines json(options.json);
   if (!options.split.empty()) options.convert.split = parse_split(options.split);
   ProgressLine line;
   options.convert.progress = [&](std::uint64_t done, std::uint64_t records) { line.report(done, records); };
+  options.convert.errors = options.errors.policy();
   const Stopwatch watch;
   const ConvertResult result = convert_dataset(options.data, options.to, options.convert);
   const double seconds = watch.seconds();
@@ -60,8 +63,12 @@ void convert(ConvertCommandOptions options) {
   }
   std::fprintf(json.people(), "%" PRIu64 " records, %" PRIu64 " bytes in %.2f s: %s\n", result.records,
                result.bytes, seconds, options.to.string().c_str());
-  json.write({{"records", result.records}, {"bytes", result.bytes}, {"seconds", seconds}});
+  json.write({{"records", result.records},
+              {"bytes", result.bytes},
+              {"seconds", seconds},
+              {"bad_records", result.bad_records}});
   json.finish();
+  options.errors.report();
 }
 
 }  // namespace
@@ -81,6 +88,9 @@ void add_convert_command(CLI::App& program) {
       ->add_option("--quality", options->convert.quality,
                    "encode every image anew at this JPEG quality; reduced ones are at 90 without it")
       ->check(CLI::Range(1, 100));
+  command->add_flag("--apply-orientation", options->convert.apply_orientation,
+                    "turn images the way up that their EXIF data say, and encode those anew");
+  options->errors.add_to(*command);
   command->add_option("--threads", options->convert.threads, "that decode and encode; 0: one a processor")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--json", options->json, "results as JSON lines into this file, - for standard output");

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/inspect.h"
 
@@ -61,6 +62,27 @@ void print_classes(const SplitReport& split, std::FILE* to) {
   if (left > 0) fmt::print(to, "         {} more classes of {} to {} records\n", left, least, most);
 }
 
+void print_records(const char* what, const std::vector<BadRecord>& first, std::uint64_t all, std::FILE* to) {
+  for (const BadRecord& record : first) {
+    const std::string offset =
+        record.offset == DataLocation::kUnknown ? "" : fmt::format(", byte offset {}", record.offset);
+    fmt::print(to, "     {} {}{}: {}\n", what, record.record, offset, describe(record));
+  }
+  if (all > first.size()) fmt::print(to, "     and {} more\n", with_commas(all - first.size()));
+}
+
+nlohmann::ordered_json to_json(const std::vector<BadRecord>& records) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const BadRecord& record : records) {
+    nlohmann::ordered_json one = {{"source", record.source}, {"record", record.record}, {"name", record.name}};
+    if (record.offset != DataLocation::kUnknown) one["offset"] = record.offset;
+    one["operation"] = record.operation;
+    one["cause"] = record.cause;
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
 void print(const SplitReport& split, std::FILE* to) {
   if (!split.opened) return fmt::print(to, "{:<8} none: {}\n", split.name, split.absent);
   const Inspection& found = split.found;
@@ -70,10 +92,17 @@ void print(const SplitReport& split, std::FILE* to) {
   }
   fmt::print(to, "{} of them examined, {} bytes: {} bad\n", found.examined, found.bytes, found.bad);
   print_classes(split, to);
-  for (const BadRecord& bad : found.first_bad) {
-    const std::string offset =
-        bad.offset == DataLocation::kUnknown ? "" : fmt::format(", byte offset {}", bad.offset);
-    fmt::print(to, "     bad record {}{}: {}\n", bad.record, offset, describe(bad));
+  print_records("bad record", found.first_bad, found.bad, to);
+  if (found.warned > 0) {
+    fmt::print(to, "         {} used with a warning: damage that changes no pixel\n",
+               count_of(found.warned, "image"));
+    print_records("warning, record", found.first_warned, found.warned, to);
+  }
+  if (found.oriented > 0) {
+    fmt::print(to,
+               "         {} an EXIF orientation: pixels come as they are stored, or turned with "
+               "--apply-orientation\n",
+               found.oriented == 1 ? "1 image has" : with_commas(found.oriented) + " images have");
   }
 }
 
@@ -92,17 +121,13 @@ nlohmann::ordered_json to_json(const SplitReport& split) {
                                  {"labelled", found.labelled},
                                  {"classes", nlohmann::ordered_json::array()},
                                  {"bad", found.bad},
-                                 {"first_bad", nlohmann::ordered_json::array()},
+                                 {"first_bad", to_json(found.first_bad)},
+                                 {"warned", found.warned},
+                                 {"first_warned", to_json(found.first_warned)},
+                                 {"oriented", found.oriented},
                                  {"left_out", nlohmann::ordered_json::array()}};
   for (const auto& [label, records] : records_by_label(split)) {
     line["classes"].push_back({{"label", label}, {"name", class_name(info, label)}, {"records", records}});
-  }
-  for (const BadRecord& bad : found.first_bad) {
-    nlohmann::ordered_json one = {{"source", bad.source}, {"record", bad.record}, {"name", bad.name}};
-    if (bad.offset != DataLocation::kUnknown) one["offset"] = bad.offset;
-    one["operation"] = bad.operation;
-    one["cause"] = bad.cause;
-    line["first_bad"].push_back(std::move(one));
   }
   for (const LeftOut& one : info.left_out) line["left_out"].push_back({{"what", one.what}, {"files", one.files}});
   return line;

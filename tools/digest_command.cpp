@@ -59,7 +59,8 @@ void digest(const DigestOptions& options) {
   options.common.warn_of_caches();
   const std::string whole = stream.finish();
   if (!json.on_stdout()) std::printf("%s\n", whole.c_str());
-  json.write({{"final", true}, {"sha256", whole}});
+  json.write({{"final", true}, {"sha256", whole}, {"bad_records", options.common.errors.bad_records()}});
+  options.common.errors.report();
   json.finish();
 }
 

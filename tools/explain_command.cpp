@@ -126,8 +126,11 @@ void explain(ExplainOptions options) {
   for (const Choice& choice : loader.choices()) {
     json.write({{"choice", choice.what}, {"value", choice.value}, {"reason", choice.reason}});
   }
-  json.write(to_json(verdict, stats));
+  nlohmann::ordered_json last = to_json(verdict, stats);
+  last["bad_records"] = options.common.errors.bad_records();
+  json.write(last);
   json.finish();
+  options.common.errors.report();
   if (!trace) return;
   const std::string spans = loader.trace_json();
   trace->append(std::as_bytes(std::span(spans)));

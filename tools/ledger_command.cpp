@@ -48,6 +48,7 @@ void keep_ledger(const LedgerOptions& options) {
   DeviceGroup devices = options.devices();
   const Ledger ledger = record_stream(options, dataset, devices);
   options.common.warn_of_caches();
+  options.common.errors.report();
   for (const LedgerEntry& entry : ledger.entries()) {
     if (!json.on_stdout() && !options.check) {
       std::printf("epoch %" PRIu64 " step %" PRIu64 " replica %d record %" PRIu64 "\n", entry.epoch, entry.step,
@@ -59,10 +60,6 @@ void keep_ledger(const LedgerOptions& options) {
   if (!options.check) return json.finish();
   const std::uint64_t epochs = options.loader().epochs;
   prove(ledger, dataset, epochs);
-  if (ledger.set_aside() > 0) {
-    std::fprintf(json.people(), "bad records, %s: %" PRIu64 "\n",
-                 options.common.on_error == "skip" ? "skipped" : "with others in their place", ledger.set_aside());
-  }
   std::fprintf(json.people(), "exactly once: %" PRIu64 " records in each of %" PRIu64 " epochs over %d replicas\n",
                dataset.size(), epochs, devices.size());
   json.finish();

@@ -43,6 +43,7 @@ LoaderStats run_measured(Loader& loader, int replicas, const MeasuredRunOptions&
   while (clock.seconds() < options.seconds && take_batch(loader, replicas, options.consumer)) {
   }
   const LoaderStats interval = loader.stats().since(before);
+  interval.require_good();
   if (interval.examples == 0) {
     throw ConfigError("the stream ended before it was measured", "give more --epochs or a smaller --global-batch");
   }

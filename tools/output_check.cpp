@@ -67,20 +67,25 @@ void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<Name
   }
 }
 
+void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs,
+                   const ErrorOptions& errors) {
+  check_outputs(outputs, inputs);
+  if (errors.quarantine.empty()) return;
+  for (const NamedPath& output : outputs) {
+    if (is_given(output) && is_same_output(errors.quarantine, output.path)) {
+      throw ConfigError(std::string(output.option) + " and --quarantine both name " + output.path.string(),
+                        "give each a file of its own");
+    }
+  }
+  check_quarantine(errors.quarantine);
+}
+
 void check_outputs(const CommonOptions& options, std::vector<NamedPath> more) {
   const NamedPath data{.option = "--data", .path = options.data};
   NamedPath cache{.option = "--cache", .path = options.cache};
   if (options.cache == "none" || options.cache == "memory" || options.cache == "auto") cache.path.clear();
   more.push_back({.option = "--json", .path = options.json});
-  check_outputs(more, {data, cache});
-  if (options.quarantine.empty()) return;
-  for (const NamedPath& output : more) {
-    if (is_given(output) && is_same_output(options.quarantine, output.path)) {
-      throw ConfigError(std::string(output.option) + " and --quarantine both name " + output.path.string(),
-                        "give each a file of its own");
-    }
-  }
-  check_quarantine(options.quarantine);
+  check_outputs(more, {data, cache}, options.errors);
 }
 
 }  // namespace headrace::tools

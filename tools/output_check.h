@@ -8,6 +8,7 @@
 namespace headrace::tools {
 
 struct CommonOptions;
+struct ErrorOptions;
 
 // An option and the path it names; empty: it was not given.
 struct NamedPath {
@@ -19,8 +20,12 @@ struct NamedPath {
 // another output. Standard output ("-") is neither.
 void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
 
-// --json, --quarantine and `more` outputs against --data and a --cache that is a folder. The quarantine file is
-// appended to: one that exists must be a quarantine file, and may lie in a folder that is read.
+// The same with --quarantine among the outputs. That file is appended to: one that exists must be a quarantine
+// file, and may lie in a folder that is read.
+void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs,
+                   const ErrorOptions& errors);
+
+// The same of --json, --quarantine and `more` outputs against --data and a --cache that is a folder.
 void check_outputs(const CommonOptions& options, std::vector<NamedPath> more = {});
 
 }  // namespace headrace::tools

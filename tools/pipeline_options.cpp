@@ -22,6 +22,7 @@ void PipelineCommandOptions::add_to(CLI::App& command) {
 PipelineOptions PipelineCommandOptions::pipeline_options() const {
   PipelineOptions options{.data = common.data,
                           .source = {.layout = common.layout},
+                          .apply_orientation = common.apply_orientation,
                           .seed = common.seed,
                           .prefetch = common.prefetch,
                           .cache = common.open_cache()};
@@ -49,7 +50,7 @@ LoaderOptions PipelineCommandOptions::loader() const {
           .threads = common.threads,
           .convert = common.convert_at(),
           .resident = common.residency(),
-          .errors = common.error_policy()};
+          .errors = common.errors.policy()};
 }
 
 }  // namespace headrace::tools

@@ -13,6 +13,11 @@ Halves open_halves(const CommonOptions& options) {
   Halves halves{.train = open_source(options.data, Split::kTrain, source),
                 .test = open_source(options.data, Split::kTest, source)};
   report_left_out(halves.train->info().left_out);
+  const Fields& fields = halves.train->info().fields;
+  if (options.apply_orientation && fields.at(find_field(fields, "image")).encoding != Encoding::kImage) {
+    throw ConfigError(halves.train->info().name + ": its images are raw pixels, which have no EXIF orientation",
+                      "leave out --apply-orientation");
+  }
   return halves;
 }
 
@@ -43,7 +48,7 @@ Dataset decoded_cifar(const SourcePtr& source, const CommonOptions& options) {
   const Dataset data = Dataset::from(source);
   if (fields.at(find_field(fields, "image")).encoding != Encoding::kImage) return data;
   const auto cache = options.cache == "auto" ? memory() : options.open_cache();
-  const Dataset decoded = data.decode({.height = 32, .width = 32});
+  const Dataset decoded = data.decode({.height = 32, .width = 32, .apply_orientation = options.apply_orientation});
   return cache == nullptr ? decoded : decoded.cache(cache);
 }
 

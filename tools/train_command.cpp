@@ -114,7 +114,7 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Result
   fit.threads = options.common.threads;
   fit.accumulate = options.accumulate;
   fit.headspace = options.headspace;
-  fit.errors = options.common.error_policy();
+  fit.errors = options.common.errors.policy();
   fit.convert = options.common.convert_at();
   fit.resident = options.common.residency();
   fit.stop_after_steps = options.stop_after_steps;
@@ -148,7 +148,7 @@ void describe_run(const TrainOptions& options, const std::filesystem::path& fold
 }
 
 void report(const RecipeRun::Result& result, const Model& model, const FitOptions& fit, const char* precision,
-            Results& results) {
+            std::uint64_t bad_records, Results& results) {
   const Evaluation& test = result.test;
   const Strategy& strategy = model.strategy();
   results.write({{"final", true},
@@ -160,7 +160,8 @@ void report(const RecipeRun::Result& result, const Model& model, const FitOption
                  {"devices", strategy.devices().to_string()},
                  {"precision", precision},
                  {"steps", model.global_step()},
-                 {"train_seconds", result.seconds}});
+                 {"train_seconds", result.seconds},
+                 {"bad_records", bad_records}});
 }
 
 // From the net's first values to its test accuracy; everything random follows from the options' seed.
@@ -172,7 +173,7 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
 
   const FitOptions fit = fit_options(options, recipe, results);
   const EvaluateOptions test{
-      .threads = options.common.threads, .errors = options.common.error_policy(), .views = recipe.views};
+      .threads = options.common.threads, .errors = options.common.errors.policy(), .views = recipe.views};
   RecipeRun run(recipe, model, fit, test);
   const RecipeRun::Result result = run.run();
   if (options.verbose > 0) {
@@ -180,7 +181,8 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
                  static_cast<long long>(result.test.examples), result.test.loss, result.test.accuracy);
   }
   options.common.warn_of_caches();
-  report(result, model, fit, precision == Precision::kBF16 ? "bf16" : "f32", results);
+  report(result, model, fit, precision == Precision::kBF16 ? "bf16" : "f32", options.common.errors.bad_records(),
+         results);
 }
 
 // The runs share the data and the devices, with all that these have loaded and chosen by then.
@@ -204,9 +206,13 @@ void train(const TrainOptions& options) {
       train_once(one, recipe, strategy, results);
     }
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kCancelled) results.finish();
+    if (error.code() == ErrorCode::kCancelled) {
+      results.finish();
+      options.common.errors.report();
+    }
     throw;
   }
+  options.common.errors.report();
   results.finish();
 }
 

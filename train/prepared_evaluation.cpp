@@ -36,6 +36,7 @@ class PreparedEvaluation::Impl {
     once_.begin();
     const Stopwatch time;
     const MetricSums sums = evaluator_.run(steps_);
+    loader_.stats().require_good();
     return {.loss = mean_loss(sums),
             .accuracy = mean_accuracy(sums),
             .examples = sums.examples,

@@ -88,24 +88,37 @@ void StreamEngine::count_noted(Consumer& consumer, const Slot& slot, int replica
 
 // Every consumer counts for itself what all of them see, so that all are refused the same batch.
 void StreamEngine::count_bad(Consumer& consumer, const Slot& slot, int replica) {
-  consumer.drawn += static_cast<std::uint64_t>(schedule_.position(slot.position.sequence).global_examples);
   if (slot.bad.empty() && !slot.failure) return;
-  if (replica == 0 && quarantine_) {
-    for (const BadRecord& bad : slot.bad) quarantine_->add(bad, slot.position, options_.errors.on_error);
-    if (slot.failure && slot.failure->is_of_record()) {
-      quarantine_->add(slot.failure->what, slot.position, OnError::kFail);
-    }
+  if (replica == 0) list_bad(slot);
+  if (slot.failure) return;
+  consumer.bad.fetch_add(slot.bad.size(), std::memory_order_relaxed);
+  try {
+    limit_bad(consumer, slot);
+  } catch (const Error& error) {
+    consumer.failed = error.message();
+    throw;
   }
-  if (slot.failure || slot.bad.empty()) return;
-  const std::uint64_t bad = consumer.bad.fetch_add(slot.bad.size(), std::memory_order_relaxed) + slot.bad.size();
-  const auto allowed = static_cast<std::uint64_t>(options_.errors.most_bad * static_cast<double>(consumer.drawn));
-  if (bad <= std::max(allowed, options_.errors.always_allowed)) return;
-  const BadRecord& last = slot.bad.back();
-  consumer.failed = fmt::format("{} of the first {} examples could not be used, more than the {:g} % that may be",
-                                bad, consumer.drawn, 100 * options_.errors.most_bad);
-  throw DataError(last.code, consumer.failed + "; the last: " + describe(last),
-                  {.source = last.source, .record = last.record, .offset = last.offset},
-                  "mend or leave out what the quarantine file lists, or raise ErrorPolicy::most_bad (--most-bad)");
+}
+
+void StreamEngine::list_bad(const Slot& slot) {
+  if (options_.errors.tally != nullptr && !slot.failure) {
+    for (const BadRecord& bad : slot.bad) options_.errors.tally->add(plan_.source->info(), bad);
+  }
+  if (!quarantine_) return;
+  for (const BadRecord& bad : slot.bad) quarantine_->add(bad, options_.errors.on_error, slot.position);
+  if (slot.failure && slot.failure->is_of_record()) {
+    quarantine_->add(slot.failure->what, OnError::kFail, slot.position);
+  }
+}
+
+void StreamEngine::limit_bad(Consumer& consumer, const Slot& slot) const {
+  if (consumer.epoch != slot.position.epoch) consumer.epoch_bad = 0;
+  consumer.epoch = slot.position.epoch;
+  const std::uint64_t before = consumer.epoch_bad;
+  consumer.epoch_bad += slot.bad.size();
+  if (consumer.epoch_bad > bad_limit_.max_bad()) bad_limit_.refuse(slot.bad[bad_limit_.max_bad() - before]);
+  const bool skips = options_.errors.on_error == OnError::kSkip;
+  if (skips && consumer.epoch_bad == schedule_.examples_per_epoch()) bad_limit_.refuse_all(slot.bad.back());
 }
 
 }  // namespace headrace

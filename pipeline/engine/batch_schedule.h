@@ -24,6 +24,7 @@ class BatchSchedule {
   std::int64_t largest_batch() const noexcept {
     return static_cast<std::int64_t>(std::clamp<std::uint64_t>(map_.size(), 1, global_));
   }
+  std::uint64_t examples_per_epoch() const noexcept { return std::min(steps_ * global_, map_.size()); }
   // Batches of the whole run.
   std::uint64_t batches() const noexcept { return steps_ * epochs_; }
 

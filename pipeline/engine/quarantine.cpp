@@ -8,7 +8,7 @@ namespace headrace {
 
 Quarantine::Quarantine(const std::filesystem::path& path) : path_(path) { append_to_file(path_, {}); }
 
-void Quarantine::add(const BadRecord& bad, const BatchPosition& at, OnError action) {
+void Quarantine::add(const BadRecord& bad, OnError action, const std::optional<BatchPosition>& at) {
   append(bad, at, to_string(action), false);
 }
 
@@ -16,15 +16,16 @@ void Quarantine::add_warning(const BadRecord& warned, const BatchPosition& at) {
   append(warned, at, "used", true);
 }
 
-void Quarantine::append(const BadRecord& bad, const BatchPosition& at, const char* action, bool warning) {
+void Quarantine::append(const BadRecord& bad, const std::optional<BatchPosition>& at, const char* action,
+                        bool warning) {
   if (!listed_.insert(bad.record).second) return;
   nlohmann::ordered_json line = {{"source", bad.source}, {"record", bad.record}, {"name", bad.name}};
   if (bad.offset != DataLocation::kUnknown) line["offset"] = bad.offset;
   line["operation"] = bad.operation;
   line["cause"] = bad.cause;
   line["code"] = to_string(bad.code);
-  line["epoch"] = at.epoch;
-  line["step"] = at.step;
+  if (at) line["epoch"] = at->epoch;
+  if (at) line["step"] = at->step;
   line["action"] = action;
   if (warning) line["warning"] = true;
   if (bad.substitute) line["substitute"] = *bad.substitute;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
@@ -43,9 +44,6 @@ LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, con
     throw ConfigError(
         fmt::format("threads = {} is more than cpu_budget = {}", options.threads, options.cpu_budget),
         "lower threads, or give 0 to have them chosen");
-  }
-  if (!(options.errors.most_bad >= 0 && options.errors.most_bad <= 1)) {
-    throw ConfigError(fmt::format("errors.most_bad = {} is no share", options.errors.most_bad), "give 0 to 1");
   }
   if (options.converted != DType::kF32 && options.converted != DType::kBF16) {
     throw ConfigError(fmt::format("images cannot be converted to {}", to_string(options.converted)),
@@ -117,6 +115,8 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
                                    .host_budget_bytes = options_.memory_budget_bytes})),
       host_(host_part(plan_, split_.passes)),
       schedule_(plan_, options_.seed, options_.epochs),
+      bad_limit_(options_.errors, schedule_.examples_per_epoch(),
+                 fmt::format("{} of an epoch", count_of(schedule_.examples_per_epoch(), "example"))),
       unjudged_(UnjudgedRecords::of(plan_.index_stages)),
       fingerprint_(unjudged_.mixed_into(mix_seed(plan_.fingerprint(), options_.seed))),
       layout_(host_.fields, schedule_.largest_batch(), devices.size(), fields_apart(split_, residency_)),
@@ -139,6 +139,7 @@ StreamEngine::StreamEngine(const Dataset& dataset, DeviceGroup& devices, const L
   if (comes_again(plan_, schedule_, options_.epochs)) program_.keep_maps(memory_budget_);
   for (const PlannedOperation& planned : plan_.batch_operations) mixers_.emplace_back(planned, plan_.fields);
   for (Consumer& consumer : consumers_) consumer.taken.store(first_);
+  if (options_.errors.tally != nullptr) options_.errors.tally->begin(plan_.source->info());
   if (!options_.errors.quarantine.empty()) quarantine_.emplace(options_.errors.quarantine);
   if (!all_in_place(devices)) {
     const char* where = split_.passes.empty() ? "on the host" : "on the device";

@@ -17,6 +17,7 @@
 #include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/choice.h"
 #include "headrace/pipeline/engine/autotuner.h"
+#include "headrace/pipeline/engine/bad_record_limit.h"
 #include "headrace/pipeline/engine/batch_schedule.h"
 #include "headrace/pipeline/engine/copy_clock.h"
 #include "headrace/pipeline/engine/device_split.h"
@@ -66,7 +67,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
     std::atomic<std::uint64_t> examples{0}, stall_ns{0}, ready_sum{0}, asked{0}, asked_ready{0};
     std::atomic<std::uint64_t> bad{0};                  // records of the global batches it took
     std::atomic<std::uint64_t> warned{0}, oriented{0};  // the same
-    std::uint64_t drawn = 0;                            // the same, good and bad
+    std::uint64_t epoch = 0, epoch_bad = 0;             // the same of the epoch it is in
     std::string failed;                                 // the error it was given, empty: none
     StageClock busy;              // between two calls of next(), but for waiting in that of another replica
     WaitClock waits;              // in next()
@@ -134,6 +135,8 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   void substitute(Slot& slot, BadRecord& bad, ThreadState& state);
   void take_notes(Slot& slot, std::int64_t row, ImageNotes& notes);
   void count_bad(Consumer& consumer, const Slot& slot, int replica);
+  void list_bad(const Slot& slot);
+  void limit_bad(Consumer& consumer, const Slot& slot) const;
   void count_noted(Consumer& consumer, const Slot& slot, int replica);
 
   // consumer.cpp: next().
@@ -174,6 +177,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   ResidentChoice residency_;
   StreamPlan host_;  // of `plan_`, without what the devices do
   BatchSchedule schedule_;
+  BadRecordLimit bad_limit_;
   UnjudgedRecords unjudged_;
   std::uint64_t fingerprint_;
   BatchLayout layout_;  // of the rows that the host writes

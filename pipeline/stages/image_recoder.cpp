@@ -15,13 +15,30 @@ ImageSize fit_longer_side(const ImageSize& size, std::int64_t max_side) noexcept
   return {.height = reduced(size.height), .width = reduced(size.width)};
 }
 
-std::span<const std::byte> ImageRecoder::recode(std::span<const std::byte> encoded) {
-  if (options_.changes_nothing()) return encoded;
-  const ImageSize size = decoder_.read_size(encoded);
-  const ImageSize wanted = options_.max_side > 0 ? fit_longer_side(size, options_.max_side) : size;
-  if (options_.quality == 0 && wanted == size) return encoded;
+// An image of which an index can be made is good, and making one is cheaper than decoding.
+void ImageRecoder::check(std::span<const std::byte> encoded, const ImageSize& size) {
+  if (decoder_.map(encoded) != nullptr) return;
   pixels_.resize(static_cast<std::size_t>(size.height * size.width * 3));
   decoder_.decode(encoded, pixels_);
+}
+
+std::span<const std::byte> ImageRecoder::recode(std::span<const std::byte> encoded) {
+  const ImageSize stored = decoder_.read_size(encoded);
+  const Orientation orientation = exif_orientation(encoded);
+  const Orientation applied = options_.apply_orientation ? orientation : Orientation::kTopLeft;
+  const ImageSize size = shown_size(stored, applied);
+  const ImageSize wanted = options_.max_side > 0 ? fit_longer_side(size, options_.max_side) : size;
+  if (options_.quality == 0 && wanted == size && applied == Orientation::kTopLeft) {
+    check(encoded, stored);
+    return encoded;
+  }
+  pixels_.resize(static_cast<std::size_t>(size.height * size.width * 3));
+  decoder_.decode(encoded, pixels_);
+  if (applied != Orientation::kTopLeft) {
+    turned_.resize(pixels_.size());
+    turn_pixels(pixels_, stored, applied, turned_);
+    pixels_.swap(turned_);
+  }
   std::span<const std::uint8_t> result(pixels_);
   if (wanted != size) {
     resized_.resize(static_cast<std::size_t>(wanted.height * wanted.width * 3));
@@ -29,7 +46,7 @@ std::span<const std::byte> ImageRecoder::recode(std::span<const std::byte> encod
     result = resized_;
   }
   write_jpeg(result, wanted, options_.quality > 0 ? options_.quality : RecodeOptions::kQuality, encoded_,
-             exif_orientation(encoded));
+             options_.apply_orientation ? Orientation::kTopLeft : orientation);
   return encoded_;
 }
 

@@ -94,7 +94,10 @@ class BadSources : public testing::Test {
   }
 
   static LoaderOptions options(OnError on_error, const std::filesystem::path& quarantine = {}) {
-    return {.seed = 3, .epochs = 2, .threads = 2, .errors = {.on_error = on_error, .quarantine = quarantine}};
+    return {.seed = 3,
+            .epochs = 2,
+            .threads = 2,
+            .errors = {.on_error = on_error, .max_bad_share = 1, .quarantine = quarantine}};
   }
 
   TempFolder csv_, tar_, idx_, out_;

@@ -7,11 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/damage.h"
-#include "headrace/tests/support/images.h"
+#include "headrace/tests/faults/damaged_folder.h"
 #include "headrace/tests/support/oriented.h"
-#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace {
 namespace {
@@ -20,46 +17,6 @@ using namespace test;
 using ::testing::HasSubstr;
 
 using RecordSet = std::set<std::uint64_t>;
-
-Bytes image_of(int number) {
-  const Picture picture = make_picture(64 + number % 7, 80, 3, static_cast<std::uint64_t>(number));
-  switch (number % 5) {
-    case 0: return encode_png(picture);
-    case 1: return encode_jpeg(picture, {.quality = 75, .progressive = true});
-    case 2: return encode_jpeg(picture, {.quality = 75, .restart_rows = 1});
-    default: return encode_jpeg(picture, {.quality = 75});
-  }
-}
-
-// Every fifth is damaged somewhere: cut, flipped, or zeros at its end.
-Bytes damaged_image(int number) {
-  const Bytes image = image_of(number);
-  const auto at = static_cast<std::size_t>(number);
-  if (number % 5 != number / 5 % 5) return image;
-  switch (number / 25 % 4) {
-    case 0: return cut_to_percent(image, 40 + at % 60);
-    case 1: return with_zero_tail(image, 70 + at % 30);
-    case 2: return with_flipped_bit(image, image.size() * 8 * (60 + at % 40) / 100);
-    default: return cut_to_percent(image, 99);
-  }
-}
-
-Dataset train(const SourcePtr& source, const std::shared_ptr<SampleCache>& cache = nullptr) {
-  Dataset dataset = Dataset::from(source).decode();
-  if (cache != nullptr) dataset = dataset.cache(cache);
-  return dataset.shuffle({.seed = 5}).map(random_resized_crop({.size = 16}) | flip()).batch({.global = 16});
-}
-
-// Only a strip in the midst of each image is wanted.
-Dataset eval(const SourcePtr& source, const std::shared_ptr<SampleCache>& cache = nullptr) {
-  Dataset dataset = Dataset::from(source).decode();
-  if (cache != nullptr) dataset = dataset.cache(cache);
-  return dataset.map(resize(40) | center_crop(8)).batch({.global = 16});
-}
-
-LoaderOptions options(OnError on_error, int threads, std::uint64_t epochs) {
-  return {.seed = 3, .epochs = epochs, .threads = threads, .errors = {.on_error = on_error, .most_bad = 1}};
-}
 
 // The bad records of each epoch.
 std::vector<RecordSet> bad_by_epoch(const Dataset& dataset, const LoaderOptions& with) {
@@ -74,17 +31,10 @@ std::vector<RecordSet> bad_by_epoch(const Dataset& dataset, const LoaderOptions&
 
 class DamagedImages : public testing::Test {
  protected:
-  static constexpr int kImages = 300;
+  SourcePtr source() const { return damaged_.source(); }
 
-  DamagedImages() {
-    for (int i = 0; i < kImages; ++i) {
-      folder_.write((i < kImages / 2 ? "cat/" : "dog/") + std::to_string(1000 + i) + ".img.jpg", damaged_image(i));
-    }
-  }
-
-  SourcePtr source() const { return image_folder(folder_.path(), Split::kTrain); }
-
-  TempFolder folder_, caches_;
+  DamagedFolder damaged_;
+  TempFolder caches_;
 };
 
 TEST_F(DamagedImages, AreTheSameRecordsWithEveryPipelineCacheThreadCountAndEpoch) {
@@ -115,17 +65,6 @@ TEST_F(DamagedImages, AreTheSameRecordsWithoutRoomForAllIndexes) {
   LoaderOptions with = options(OnError::kSkip, 2, 3);
   with.memory_budget_bytes = 512 << 10;
   for (const RecordSet& bad : bad_by_epoch(train(source()), with)) EXPECT_EQ(bad, expected);
-}
-
-TEST_F(DamagedImages, GiveTheSameStreamWithEveryCacheAndPolicyOverEightEpochs) {
-  for (const OnError on_error : {OnError::kSkip, OnError::kSubstitute}) {
-    const auto expected = digests_of(train(source()), 1, options(on_error, 2, 8));
-    EXPECT_EQ(digests_of(train(source()), 1, options(on_error, 1, 8)), expected);
-    EXPECT_EQ(digests_of(train(source(), memory()), 1, options(on_error, 2, 8)), expected);
-    const auto folder = caches_ / to_string(on_error);
-    EXPECT_EQ(digests_of(train(source(), disk(folder)), 1, options(on_error, 2, 8)), expected);
-    EXPECT_EQ(digests_of(train(source(), disk(folder)), 1, options(on_error, 2, 8)), expected) << "warm";
-  }
 }
 
 class HarmlessDamage : public testing::Test {

@@ -53,7 +53,7 @@ inline RecordFilter two_of_three(std::uint64_t throwing = kThrowing, const std::
 }
 
 inline LoaderOptions options(OnError on_error, int threads = 2, std::uint64_t epochs = 2) {
-  return {.seed = 3, .epochs = epochs, .threads = threads, .errors = {.on_error = on_error, .most_bad = 1}};
+  return {.seed = 3, .epochs = epochs, .threads = threads, .errors = {.on_error = on_error, .max_bad_share = 1}};
 }
 
 // Of one epoch in which bad records are skipped.

@@ -41,7 +41,7 @@ TEST(PaddedBatchFaults, RecordsThatCannotBeMeasuredAreBadOnesOfTheStream) {
   EXPECT_EQ(dataset.fields()[0].shape, (Shape{3, 2})) << "the longest of those that can be read";
   for (const int threads : {1, 4}) {
     const test::GivenStream stream =
-        test::stream_of(dataset, {.threads = threads, .errors = {.on_error = OnError::kSkip, .most_bad = 1}});
+        test::stream_of(dataset, {.threads = threads, .errors = {.on_error = OnError::kSkip, .max_bad_share = 1}});
     EXPECT_THAT(stream.good, ElementsAre(0, 1, 2, 3, 6, 8));
     EXPECT_THAT(stream.bad_records(), ElementsAre(4, 5, 7));
   }

@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/pipeline/bad_record.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/tests/pipeline/sources/idx_fixture.h"
 #include "headrace/tests/pipeline/sources/image_fixture.h"
@@ -207,15 +210,63 @@ TEST(Convert, NamesAnImageThatCannotBeDecodedAndLeavesNothing) {
   Bytes& bad = files["train/dog/1.jpg"];
   bad.resize(bad.size() / 2);
   const std::filesystem::path data = folder.write("a.tar", pack_images(files).finish());
-  EXPECT_EQ(convert_dataset(data, folder / "kept").records, kTrainImages + kTestImages) << "kept as it is";
-  try {
-    convert_dataset(data, folder / "anew", {.quality = 80});
-    FAIL() << "encoded half an image";
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.location().record, 5U);
-    EXPECT_THAT(error.what(), HasSubstr("train/dog/1.jpg"));
+  for (const int quality : {0, 80}) {
+    try {
+      convert_dataset(data, folder / "packed", {.quality = quality});
+      FAIL() << "packed half an image";
+    } catch (const DataError& error) {
+      EXPECT_EQ(error.location().record, 5U);
+      EXPECT_THAT(error.what(), HasSubstr("train/dog/1.jpg: convert: "));
+    }
+    EXPECT_EQ(list_directory(folder.path()).size(), 1U);
   }
-  EXPECT_EQ(list_directory(folder.path()).size(), 2U);
+}
+
+TEST(Convert, LeavesOutBadRecordsWhereTheyAreSkipped) {
+  TempFolder folder;
+  auto files = make_image_files();
+  Bytes& bad = files["train/cat/0.jpg"];
+  bad.resize(bad.size() / 2);
+  files["test/cat/0.png"][20] ^= std::byte{1};
+  const std::filesystem::path data = folder.write("a.tar", pack_images(files).finish());
+  files.erase("train/cat/0.jpg");
+  files.erase("test/cat/0.png");
+  const std::filesystem::path good = folder.write("b.tar", pack_images(files).finish());
+  const auto tally = std::make_shared<BadRecordTally>();
+  ConvertOptions options{
+      .errors = {.on_error = OnError::kSkip, .max_bad_share = 0.5, .quarantine = folder / "bad", .tally = tally}};
+  std::uint64_t told = 0;
+  options.progress = [&](std::uint64_t done, std::uint64_t records) {
+    ++told;
+    EXPECT_LE(done, records);
+  };
+  for (const int threads : {1, 3}) {
+    options.threads = threads;
+    const ConvertResult result = convert_dataset(data, folder / "packed", options);
+    EXPECT_EQ(result.records, kTrainImages + kTestImages - 2);
+    EXPECT_EQ(result.bad_records, 2U);
+    const SourcePtr train = open_source(folder / "packed", Split::kTrain);
+    EXPECT_EQ(read_all(*train), read_all(*open_source(good, Split::kTrain)));
+  }
+  EXPECT_EQ(std::ranges::count(read_whole_file(folder / "bad"), std::byte{'\n'}), 2 * 2);
+  EXPECT_EQ(told, 2 * 2 * (kTrainImages + kTestImages)) << "once to find them, once to write";
+  EXPECT_EQ(tally->count().bad, 2U);
+  EXPECT_EQ(tally->count().records, kTrainImages + kTestImages);
+  options.errors.max_bad_share = 0.1;
+  EXPECT_THAT(error_of<DataError>(data, folder / "no", options),
+              HasSubstr("1 of the 3 records of the test split is bad, max_bad_share = 0.1 allows none"));
+  EXPECT_EQ(path_kind(folder / "no"), PathKind::kMissing);
+}
+
+TEST(Convert, ALabelThatIsNoClassIsABadRecord) {
+  TempFolder folder;
+  Bytes records = cifar_records(20, 1);
+  records[7 * 3073] = std::byte{200};
+  folder.write("test_batch.bin", records);
+  EXPECT_THAT(error_of<DataError>(folder.path(), folder / "a", {.split = Split::kTest}),
+              HasSubstr("label check: label 200 where there are 10 classes, record 7"));
+  const ConvertOptions skip{.split = Split::kTest, .errors = {.on_error = OnError::kSkip, .max_bad_share = 0.05}};
+  EXPECT_EQ(convert_dataset(folder.path(), folder / "a", skip).records, 19U);
 }
 
 TEST(Convert, TellsItsProgress) {

@@ -141,7 +141,7 @@ TEST(DeviceConversion, BadRecordsChangeNothingElse) {
                               .map(user_map(picky) | pad_crop(8, 2) | flip() | normalize(kMean, kStd))
                               .batch({.global = 16});
   for (const OnError on_error : {OnError::kSkip, OnError::kSubstitute}) {
-    const ErrorPolicy errors{.on_error = on_error, .most_bad = 0.9};
+    const ErrorPolicy errors{.on_error = on_error, .max_bad_share = 0.9};
     const auto expected = cpu_digests_of(dataset, {.seed = 5, .threads = 1, .errors = errors});
     ASSERT_EQ(expected.size(), 4U);
     DeviceGroup devices = own_memory_devices(2);

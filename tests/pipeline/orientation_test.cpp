@@ -1,7 +1,6 @@
 // decode({.apply_orientation = true}): pipelines of images that are stored another way up.
 #include <gmock/gmock.h>
 
-#include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/support/oriented.h"
@@ -12,19 +11,6 @@ namespace {
 
 using namespace test;
 using ::testing::HasSubstr;
-
-// What a viewer makes of it, as a PNG.
-Bytes turned_png(const Bytes& encoded, Orientation orientation) {
-  ImageDecoder decoder;
-  const ImageSize size = decoder.read_size(encoded), shown = shown_size(size, orientation);
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size.height * size.width * 3)), turned(pixels.size());
-  decoder.decode(encoded, pixels);
-  turn_pixels(pixels, size, orientation, turned);
-  return encode_png({.height = static_cast<int>(shown.height),
-                     .width = static_cast<int>(shown.width),
-                     .channels = 3,
-                     .samples = turned});
-}
 
 // Each orientation as a baseline JPEG, a progressive one and a PNG.
 class OrientedPipelines : public testing::Test {

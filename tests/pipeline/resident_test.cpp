@@ -162,7 +162,7 @@ TEST(Resident, BadRecordsAreBadInEveryEpoch) {
           .map(pad_crop(8, 2) | flip() | normalize(kMean, kStd))
           .batch({.global = 16});
     };
-    const ErrorPolicy errors{.on_error = on_error, .most_bad = 0.9};
+    const ErrorPolicy errors{.on_error = on_error, .max_bad_share = 0.9};
     const auto expected = cpu_digests_of(dataset(), {.seed = 5, .epochs = 3, .threads = 1, .errors = errors});
     DeviceGroup devices = own_memory_devices(2);
     Loader loader(dataset(), devices,

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "headrace/pipeline/decoders/exif_orientation.h"
+#include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/tests/support/bytes.h"
+#include "headrace/tests/support/images.h"
 
 namespace headrace::test {
 
@@ -59,6 +62,19 @@ inline Bytes png_with_orientation(const Bytes& png, Orientation orientation, boo
   chunk += body;
   put(~crc);
   return with_text(png, 33, chunk);  // behind the header chunk
+}
+
+// What a viewer makes of it, as a PNG.
+inline Bytes turned_png(const Bytes& encoded, Orientation orientation) {
+  ImageDecoder decoder;
+  const ImageSize size = decoder.read_size(encoded), shown = shown_size(size, orientation);
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size.height * size.width * 3)), turned(pixels.size());
+  decoder.decode(encoded, pixels);
+  turn_pixels(pixels, size, orientation, turned);
+  return encode_png({.height = static_cast<int>(shown.height),
+                     .width = static_cast<int>(shown.width),
+                     .channels = 3,
+                     .samples = turned});
 }
 
 }  // namespace headrace::test

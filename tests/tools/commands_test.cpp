@@ -107,9 +107,26 @@ TEST(OnError, SkipAndSubstituteGoOnAndListIt) {
     write_cifar_with_a_bad_record(folder);
     const std::filesystem::path quarantine = folder / "bad records.jsonl";
     const auto run = [&](const char* replicas, const char* threads) {
-      return json_of({"ledger", "--pipeline", "cifar-train", "--data", folder.path().string(), "--global-batch",
-                      "8", "--replicas", replicas, "--threads", threads, "--epochs", "2", "--check", "--on-error",
-                      policy, "--quarantine", quarantine.string()});
+      return json_of({"ledger",
+                      "--pipeline",
+                      "cifar-train",
+                      "--data",
+                      folder.path().string(),
+                      "--global-batch",
+                      "8",
+                      "--replicas",
+                      replicas,
+                      "--threads",
+                      threads,
+                      "--epochs",
+                      "2",
+                      "--check",
+                      "--on-error",
+                      policy,
+                      "--max-bad-share",
+                      "0.05",
+                      "--quarantine",
+                      quarantine.string()});
     };
     const bool skips = std::string(policy) == "skip";
     EXPECT_EQ(run("1", "1").size(), skips ? 38U : 40U);

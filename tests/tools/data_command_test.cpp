@@ -140,7 +140,8 @@ TEST(TrainCommand, ALabelOutOfRangeObeysTheErrorPolicy) {
   const std::string quarantine = (folder / "bad.jsonl").string();
   const auto train = [&](const std::string& policy) {
     return headrace({"train", "--recipe", "mnist-mlp", "--data", folder.path().string(), "--devices", "cpu:1",
-                     "--epochs", "1", "--verbose", "0", "--on-error", policy, "--quarantine", quarantine});
+                     "--epochs", "1", "--verbose", "0", "--on-error", policy, "--max-bad-share", "0.1",
+                     "--quarantine", quarantine});
   };
   const CommandResult failed = train("fail");
   EXPECT_EQ(failed.status, 1);

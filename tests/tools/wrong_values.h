@@ -48,7 +48,7 @@ inline WrongInputs wrong_integers() {
 
 inline WrongInputs wrong_fractions() {
   const std::vector<NumberOption> options = {
-      {"digest --pipeline trivial", "--most-bad", {"1.01"}},
+      {"digest --pipeline trivial", "--max-bad-share", {"1.01"}},
       {"bench input --pipeline trivial", "--seconds", {"0", "1e30"}},
       {"explain --pipeline trivial", "--seconds", {"0", "1e30"}},
   };

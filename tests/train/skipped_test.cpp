@@ -12,7 +12,7 @@ namespace headrace {
 namespace {
 
 constexpr float kRotten = 99;
-const ErrorPolicy kSkip{.on_error = OnError::kSkip, .most_bad = 1};
+const ErrorPolicy kSkip{.on_error = OnError::kSkip, .max_bad_share = 1};
 
 // 40 records; with `rotten` ones, every fifth more is one that cannot be used.
 Dataset data(bool rotten) {
@@ -68,7 +68,7 @@ TEST(Skipped, TrainsAsIfTheyHadNeverBeen) {
   }
 }
 
-TEST(Skipped, ABatchOfNothingElseChangesNothing) {
+TEST(Skipped, AnEpochOfNothingElseIsAnErrorAndChangesNothing) {
   test::Training training(2);
   Model model = test::compiled(training.strategy, test::small_mlp, sgd(0.1F));
   const Dataset rotten = test::labelled({8}, std::vector<float>(64, kRotten), std::vector<std::int64_t>(8, 1))
@@ -77,9 +77,12 @@ TEST(Skipped, ABatchOfNothingElseChangesNothing) {
                                             .function = [](auto&&...) { throw std::runtime_error("rotten"); }}))
                              .batch({.global = 4});
   const std::string before = model.weights_sha256();
-  const History history = model.fit(rotten, {.verbose = 0, .errors = kSkip});
+  EXPECT_THROW(model.fit(rotten, {.verbose = 0, .errors = kSkip}), DataError);
   EXPECT_EQ(model.weights_sha256(), before);
-  EXPECT_EQ(model.evaluate(rotten, {.errors = kSkip}).examples, 0);
+  EXPECT_THROW(model.evaluate(rotten, {.errors = kSkip}), DataError);
+  // Nor is a part of an epoch.
+  EXPECT_THROW(model.fit(rotten, {.steps_per_epoch = 1, .verbose = 0, .errors = kSkip}), Error);
+  EXPECT_THROW(model.evaluate(rotten, {.steps = 1, .errors = kSkip}), Error);
 }
 
 }  // namespace

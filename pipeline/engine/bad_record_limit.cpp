@@ -1,0 +1,54 @@
+#include "headrace/pipeline/engine/bad_record_limit.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+// The largest count that is no larger share of the whole. Shares are compared, not counts: 0.29 x 100 is below 29
+// in floating point, 29 / 100 is 0.29.
+std::uint64_t largest_count(double share, std::uint64_t size) {
+  if (!(share >= 0 && share <= 1)) {
+    throw ConfigError(fmt::format("errors.max_bad_share = {} is no share", share), "give 0 to 1");
+  }
+  const auto fits = [&](std::uint64_t count) {
+    return static_cast<double>(count) / static_cast<double>(size) <= share;
+  };
+  auto count = static_cast<std::uint64_t>(share * static_cast<double>(size));
+  while (count > 0 && !fits(count)) --count;
+  while (count < size && fits(count + 1)) ++count;
+  return count;
+}
+
+}  // namespace
+
+BadRecordLimit::BadRecordLimit(const ErrorPolicy& policy, std::uint64_t size, std::string whole)
+    : whole_(std::move(whole)),
+      share_(policy.max_bad_share),
+      quarantine_(policy.quarantine.string()),
+      max_bad_(largest_count(share_, size)) {}
+
+void BadRecordLimit::refuse(const BadRecord& last) const {
+  raise(fmt::format("{} of the {} {} bad, max_bad_share = {:g} allows {}", max_bad_ + 1, whole_,
+                    max_bad_ == 0 ? "is" : "are", share_, max_bad_ == 0 ? "none" : fmt::format("{}", max_bad_)),
+        last, ", or allow more with --max-bad-share (ErrorPolicy::max_bad_share)");
+}
+
+void BadRecordLimit::refuse_all(const BadRecord& last) const {
+  raise(fmt::format("not one of the {} could be used", whole_), last, "");
+}
+
+void BadRecordLimit::raise(const std::string& what, const BadRecord& last, const std::string& remedy) const {
+  const std::string list = quarantine_.empty()
+                               ? "list the bad ones with --quarantine FILE (ErrorPolicy::quarantine)"
+                               : "the bad ones are listed in " + quarantine_;
+  throw DataError(last.code, what + "; the last: " + describe(last),
+                  {.source = last.source, .record = last.record, .offset = last.offset},
+                  list + "; mend them or leave them out" + remedy);
+}
+
+}  // namespace headrace

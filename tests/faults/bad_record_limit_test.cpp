@@ -1,0 +1,169 @@
+// How many bad records a stream bears: exactly ErrorPolicy::max_bad_share of an epoch, however it is run.
+#include "headrace/pipeline/engine/bad_record_limit.h"
+
+#include <gmock/gmock.h>
+
+#include <limits>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/pipeline/fake_source.h"
+#include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace {
+namespace {
+
+using test::test_devices;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// 60 records; bad are those that `is_bad` says.
+Dataset numbers_where(std::function<bool(std::uint64_t)> is_bad, std::int64_t global = 10) {
+  const auto source = std::make_shared<test::FakeSource>(60, [is_bad = std::move(is_bad)](std::uint64_t record) {
+    if (!is_bad(record)) return;
+    throw DataError(ErrorCode::kDataCorrupt, "rotten", {.source = "fake", .record = record, .offset = 8 * record});
+  });
+  return Dataset::from(source).batch({.global = global});
+}
+
+Dataset every_tenth_bad(std::int64_t global = 10) {
+  return numbers_where([](std::uint64_t record) { return record % 10 == 7; }, global);
+}
+
+LoaderOptions options(double share, OnError on_error = OnError::kSkip) {
+  return {.seed = 3, .epochs = 3, .errors = {.on_error = on_error, .max_bad_share = share}};
+}
+
+// The error that ends the stream; empty where it ends well.
+std::string error_of(const Dataset& dataset, const LoaderOptions& with, int replicas = 1) {
+  DeviceGroup devices = test_devices(replicas);
+  Loader loader(dataset, devices, with);
+  try {
+    test::digests_of(loader, devices);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(BadRecordLimit, IsTheShareOfTheWhole) {
+  struct Case {
+    double share;
+    std::uint64_t size, max_bad;
+  };
+  for (const auto& [share, size, max_bad] :
+       {Case{0, 100, 0}, Case{1, 100, 100}, Case{0.01, 60, 0}, Case{0.01, 100, 1}, Case{0.05, 60, 3},
+        Case{0.29, 100, 29}, Case{0.57, 100, 57}, Case{0.07, 100, 7}, Case{1e-3, 1'281'167, 1281},
+        Case{0.3, 10, 3}, Case{0.5, 0, 0}}) {
+    EXPECT_EQ(BadRecordLimit({.max_bad_share = share}, size, "records").max_bad(), max_bad)
+        << share << " " << size;
+  }
+}
+
+TEST(BadRecordLimit, IsAShare) {
+  for (const double share : {-0.1, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_THROW(BadRecordLimit({.max_bad_share = share}, 10, "records"), ConfigError);
+    DeviceGroup devices = test_devices(1);
+    EXPECT_THROW(Loader(every_tenth_bad(), devices, options(share)), ConfigError);
+  }
+}
+
+TEST(BadRecordLimit, EndsTheStreamAtTheSameRecordHoweverItIsRun) {
+  for (const OnError policy : {OnError::kSkip, OnError::kSubstitute}) {
+    for (const std::int64_t global : {3, 10, 60, 100}) {
+      for (const int threads : {1, 4}) {
+        for (const int prefetch : {0, 1, 8}) {
+          for (const int replicas : {1, 3}) {
+            LoaderOptions with = options(0.05, policy);
+            with.threads = threads;
+            with.prefetch = prefetch;
+            EXPECT_EQ(
+                error_of(every_tenth_bad(global), with, replicas),
+                "fake: 4 of the 60 examples of an epoch are bad, max_bad_share = 0.05 allows 3; the last: "
+                "item/37: source read: rotten, record 37, byte offset 296 (list the bad ones with "
+                "--quarantine FILE (ErrorPolicy::quarantine); mend them or leave them out, or allow more with "
+                "--max-bad-share (ErrorPolicy::max_bad_share))");
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(BadRecordLimit, AllReplicasAreRefusedTheSameBatch) {
+  DeviceGroup devices = test_devices(2);
+  Loader loader(every_tenth_bad(), devices, options(0.05));
+  for (int batch = 0; batch < 3; ++batch) {
+    for (const int replica : {0, 1}) EXPECT_TRUE(loader.next(replica));
+  }
+  for (const int replica : {0, 1}) {
+    EXPECT_THROW(loader.next(replica), DataError);
+    try {
+      loader.next(replica);
+      FAIL() << "went on";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kCancelled);
+      EXPECT_THAT(error.what(), StartsWith("the stream ended with an error: fake: 4 of the 60 examples"));
+    }
+  }
+}
+
+TEST(BadRecordLimit, ZeroAllowsNoneAndOneAllowsAny) {
+  EXPECT_THAT(
+      error_of(every_tenth_bad(), options(0)),
+      HasSubstr("1 of the 60 examples of an epoch is bad, max_bad_share = 0 allows none; the last: item/7"));
+  const Dataset all_but_one = numbers_where([](std::uint64_t record) { return record != 30; });
+  EXPECT_EQ(error_of(all_but_one, options(1)), "");
+}
+
+TEST(BadRecordLimit, IsCountedAnewInEveryEpoch) {
+  EXPECT_EQ(error_of(every_tenth_bad(), options(0.1)), "") << "6 of 60 in each of 3 epochs";
+  EXPECT_EQ(error_of(every_tenth_bad(7), options(0.1)), "");
+}
+
+TEST(BadRecordLimit, NamesTheQuarantineFile) {
+  const test::TempFolder folder;
+  LoaderOptions with = options(0);
+  with.errors.quarantine = folder / "bad.jsonl";
+  EXPECT_THAT(error_of(every_tenth_bad(), with),
+              HasSubstr("(the bad ones are listed in " + (folder / "bad.jsonl").string() +
+                        "; mend them or leave them out, or allow more with --max-bad-share"));
+}
+
+TEST(BadRecordLimit, AnEpochOfNothingElseIsAnError) {
+  const Dataset none_good = numbers_where([](std::uint64_t) { return true; });
+  for (const int threads : {1, 4}) {
+    LoaderOptions with = options(1);
+    with.threads = threads;
+    EXPECT_EQ(
+        error_of(none_good, with),
+        "fake: not one of the 60 examples of an epoch could be used; the last: item/59: source read: rotten, "
+        "record 59, byte offset 472 (list the bad ones with --quarantine FILE (ErrorPolicy::quarantine); mend "
+        "them or leave them out)");
+  }
+}
+
+TEST(BadRecordLimit, ALoaderThatStartsWithinAnEpochKnowsNothingOfItsBeginning) {
+  const Dataset first_good = numbers_where([](std::uint64_t record) { return record >= 10; });
+  DeviceGroup devices = test_devices(1);
+  LoaderOptions with = options(1);
+  with.epochs = 1;
+  with.start = Loader(first_good, devices, with).state();
+  with.start->sequence = 1;
+  EXPECT_EQ(error_of(first_good, with), "");
+}
+
+TEST(BadRecordTally, CountsEachRecordOnce) {
+  const auto tally = std::make_shared<BadRecordTally>();
+  LoaderOptions with = options(1);
+  with.errors.tally = tally;
+  EXPECT_EQ(tally->count().records, 0U);
+  EXPECT_EQ(error_of(every_tenth_bad(), with, 2), "");
+  EXPECT_EQ(error_of(every_tenth_bad(), with), "") << "another loader of the same source";
+  EXPECT_EQ(tally->count().bad, 6U);
+  EXPECT_EQ(tally->count().records, 60U);
+  EXPECT_EQ(tally->count().first->record, 7U);
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,62 @@
+#include "headrace/tools/error_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "headrace/devices/base/counted.h"
+
+namespace headrace::tools {
+namespace {
+
+std::string what_became_of(std::uint64_t bad, OnError on_error) {
+  const bool one = bad == 1;
+  if (on_error == OnError::kSkip) return one ? "was bad and was skipped" : "were bad and were skipped";
+  return one ? "was bad and another stood in its place" : "were bad and others stood in their place";
+}
+
+std::string location_of(const BadRecord& bad) {
+  std::string text = fmt::format("{} record {}", bad.source, with_commas(bad.record));
+  if (bad.offset != DataLocation::kUnknown) text += fmt::format(", byte offset {}", bad.offset);
+  return text;
+}
+
+}  // namespace
+
+void ErrorOptions::add_to(CLI::App& command) {
+  command.add_option("--on-error", on_error, "what becomes of a bad record: fail, skip or substitute")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fail", "skip", "substitute"}));
+  command
+      .add_option(
+          "--max-bad-share", max_bad_share,
+          "a run that skips or substitutes ends when more of an epoch is bad than this share of it: 0 none, "
+          "1 any number")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  command.add_option("--quarantine", quarantine, "append a line of JSON for each bad record to this file");
+}
+
+ErrorPolicy ErrorOptions::policy() const {
+  return {.on_error = parse_on_error(on_error),
+          .max_bad_share = max_bad_share,
+          .quarantine = quarantine,
+          .tally = tally};
+}
+
+void ErrorOptions::report() const {
+  const BadRecordTally::Count count = tally->count();
+  if (count.bad == 0) return;
+  std::fprintf(stderr, "headrace: %s\n", describe(count, parse_on_error(on_error), quarantine).c_str());
+}
+
+std::string describe(const BadRecordTally::Count& count, OnError on_error,
+                     const std::filesystem::path& quarantine) {
+  return fmt::format(
+      "{} of {} {}; first: {}: {} ({})", with_commas(count.bad), count_of(count.records, "record"),
+      what_became_of(count.bad, on_error), location_of(*count.first), headrace::describe(*count.first),
+      quarantine.empty() ? "--quarantine FILE lists them all" : "all are listed in " + quarantine.string());
+}
+
+}  // namespace headrace::tools

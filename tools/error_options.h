@@ -1,0 +1,41 @@
+// What becomes of bad records: the options that say so, and what a command says of them at its end.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "headrace/pipeline/bad_record.h"
+#include "headrace/pipeline/error_policy.h"
+
+namespace CLI {
+class App;
+}
+
+namespace headrace::tools {
+
+// --on-error, --max-bad-share and --quarantine.
+struct ErrorOptions {
+  std::string on_error = to_string(ErrorPolicy{}.on_error);
+  double max_bad_share = ErrorPolicy{}.max_bad_share;
+  std::filesystem::path quarantine = {};
+
+  void add_to(CLI::App& command);
+
+  // Every policy counts into the same tally.
+  ErrorPolicy policy() const;
+  // Records that were bad so far, each once.
+  std::uint64_t bad_records() const { return tally->count().bad; }
+  // One line on standard error, at the end of a command: how many records were skipped or replaced, the first of
+  // them, and where all are listed. Nothing where there were none.
+  void report() const;
+
+  std::shared_ptr<BadRecordTally> tally = std::make_shared<BadRecordTally>();  // shared by copies of the options
+};
+
+// The line, without its end; `count` has at least one.
+std::string describe(const BadRecordTally::Count& count, OnError on_error,
+                     const std::filesystem::path& quarantine);
+
+}  // namespace headrace::tools
