@@ -14,6 +14,7 @@
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/measured_run.h"
+#include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
 #include "headrace/tools/quantile.h"
@@ -23,6 +24,7 @@ namespace headrace::tools {
 namespace {
 
 constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;  // epochs: the clock ends the run
+constexpr double kMinSeconds = 0.01;
 constexpr int kPairs = 5;
 
 struct BenchOptions : PipelineCommandOptions {
@@ -128,14 +130,14 @@ void bench_input(const BenchOptions& options) {
 
 void add_bench_command(CLI::App& program) {
   auto* bench = program.add_subcommand("bench", "measure throughput");
-  bench->require_subcommand(1);
-  auto* command = bench->add_subcommand("input", "the engine alone");
+  auto* command = bench->add_subcommand("input", "measure the input engine alone");
   auto options = std::make_shared<BenchOptions>();
   options->add_to(*command);
-  command->add_option("--seconds", options->seconds, "how long to measure")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--baseline", options->baseline, "in turn with the least code that does the same work");
+  add_number(*command, "--seconds", options->seconds, "how long it all takes, warm-up and baseline included",
+             {.min = kMinSeconds})
+      ->capture_default_str();
+  command->add_flag("--baseline", options->baseline,
+                    "compare with the least code that does the same work, in turn");
   command->callback([options] { bench_input(*options); });
 }
 

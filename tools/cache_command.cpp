@@ -8,6 +8,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/tools/commands.h"
+#include "headrace/tools/options.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/output_check.h"
 
@@ -49,17 +50,16 @@ void report(const CacheOptions& options, Thoroughness thoroughness) {
 void add_subcommand(CLI::App& cache, const char* name, const char* what, Thoroughness thoroughness) {
   auto* command = cache.add_subcommand(name, what);
   auto options = std::make_shared<CacheOptions>();
-  command->add_option("folder", options->folder, "the cache's folder")->required();
-  command->add_option("--json", options->json, "results as JSON lines into this file, - for standard output");
+  command->add_option("folder", options->folder, "the cache's folder")->type_name("FOLDER")->required();
+  add_json_option(*command, options->json);
   command->callback([options, thoroughness] { report(*options, thoroughness); });
 }
 
 }  // namespace
 
 void add_cache_command(CLI::App& program) {
-  auto* cache = program.add_subcommand("cache", "look at a disk cache");
-  cache->require_subcommand(1);
-  add_subcommand(*cache, "inspect", "what it holds, as its indexes say", Thoroughness::kIndexes);
+  auto* cache = program.add_subcommand("cache", "inspect or verify a disk cache");
+  add_subcommand(*cache, "inspect", "show what it holds, by its indexes", Thoroughness::kIndexes);
   add_subcommand(*cache, "verify", "check every byte of it", Thoroughness::kEveryByte);
 }
 

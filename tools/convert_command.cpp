@@ -13,6 +13,7 @@
 #include "headrace/tools/commands.h"
 #include "headrace/tools/data_options.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
 
 namespace headrace::tools {
@@ -67,22 +68,22 @@ void convert(ConvertCommandOptions options) {
 
 void add_convert_command(CLI::App& program) {
   auto* command =
-      program.add_subcommand("convert", "pack a data set into one file, read by position and checksummed");
+      program.add_subcommand("convert", "pack a data set into one checksummed file that is read by position");
   auto options = std::make_shared<ConvertCommandOptions>();
   add_data_options(*command, options->data, options->convert.source.layout)->required();
-  command->add_option("--to", options->to, "the file to write; it appears whole or not at all")->required();
-  command->add_option("--split", options->split, "train or test alone; without it both");
-  command
-      ->add_option("--max-side", options->convert.max_side,
-                   "reduce images to this longest side; those that fit stay byte for byte")
-      ->check(CLI::Range(1, 65500));
-  command
-      ->add_option("--quality", options->convert.quality,
-                   "encode every image anew at this JPEG quality; reduced ones are at 90 without it")
-      ->check(CLI::Range(1, 100));
-  command->add_option("--threads", options->convert.threads, "that decode and encode; 0: one a processor")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--json", options->json, "results as JSON lines into this file, - for standard output");
+  command->add_option("--to", options->to, "the file to write; it appears whole or not at all")
+      ->type_name("FILE")
+      ->required();
+  add_choice(*command, "--split", options->split, "the half of the data to write, where not both",
+             {"train", "test"});
+  add_number(*command, "--max-side", options->convert.max_side,
+             "shrink images to this longest side; those that fit stay byte for byte", {.min = 1, .max = 65500});
+  add_number(*command, "--quality", options->convert.quality,
+             "encode every image anew at this JPEG quality; without it, only those that are shrunk, at 90",
+             {.min = 1, .max = 100});
+  add_number(*command, "--threads", options->convert.threads, "threads that decode and encode; 0: one per processor",
+             {.min = 0});
+  add_json_option(*command, options->json);
   command->callback([options] { convert(*options); });
 }
 

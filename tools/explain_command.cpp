@@ -14,6 +14,7 @@
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/measured_run.h"
+#include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
 
@@ -21,6 +22,7 @@ namespace headrace::tools {
 namespace {
 
 constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;  // epochs: the clock ends the run
+constexpr double kMinSeconds = 0.01;
 constexpr double kTraceSeconds = 2;                            // where only a trace was asked for
 constexpr std::size_t kSpansAThread = 1 << 14;
 constexpr int kNameWidth = 48;
@@ -132,17 +134,19 @@ void explain(ExplainOptions options) {
 
 void add_explain_command(CLI::App& program) {
   auto* command =
-      program.add_subcommand("explain", "show the plan of a pipeline as it will run, and what bounds it");
+      program.add_subcommand("explain", "show the plan of a pipeline as it will run, and what limits its speed");
   auto options = std::make_shared<ExplainOptions>();
   options->add_to(*command);
-  command->add_option("--seconds", options->seconds, "run it for this long and say what bounds it")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--consumer-us", options->consumer_us, "a consumer that takes this long for a batch")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option(
-      "--try-cache", options->try_cache,
-      "the cache that is tried as a what-if: memory, or a folder, which keeps what is stored there");
-  command->add_option("--trace", options->trace, "what each thread did, into this file, for ui.perfetto.dev");
+  add_number(*command, "--seconds", options->seconds, "run it for this long, warm-up included, and say what bounds it",
+             {.min = kMinSeconds});
+  add_number(*command, "--consumer-us", options->consumer_us,
+             "microseconds that a pretended consumer spends on a batch", {.min = 0});
+  command
+      ->add_option("--try-cache", options->try_cache,
+                   "the cache to try as a what-if: memory, or a folder, which keeps what is stored there")
+      ->type_name("WHERE");
+  command->add_option("--trace", options->trace, "write what each thread did to this file, for ui.perfetto.dev")
+      ->type_name("FILE");
   command->callback([options] { explain(*options); });
 }
 

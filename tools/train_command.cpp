@@ -15,6 +15,7 @@
 #include "headrace/tools/commands.h"
 #include "headrace/tools/common_options.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/profiler_range.h"
 #include "headrace/tools/recipe_run.h"
@@ -209,44 +210,39 @@ void train(const TrainOptions& options) {
 void add_train_command(CLI::App& program) {
   auto* command = program.add_subcommand("train", "train a recipe and evaluate it");
   auto options = std::make_shared<TrainOptions>();
-  std::string names;
-  for (const std::string& name : recipe_names()) names += (names.empty() ? "" : ", ") + name;
-  command->add_option("--recipe", options->recipe, "one of " + names)->required();
+  add_choice(*command, "--recipe", options->recipe, "the recipe to train", recipe_names())->required();
   options->common.add_to(*command);
-  command
-      ->add_option("--precision", options->precision,
-                   "of products and activations, sums being f32: auto, f32 or bf16; auto: bf16 where the device "
-                   "has units for it")
-      ->check(CLI::IsMember({"auto", "f32", "bf16"}));
-  command->add_option("--steps-per-epoch", options->steps_per_epoch,
-                      "optimizer steps an epoch; 0: as the recipe has it, mostly one pass over the data");
-  command->add_option("--stop-after-steps", options->stop_after_steps,
-                      "end training after this many optimizer steps");
-  command->add_option("--headspace", options->headspace,
-                      "replay this many batches for ever: how fast it trains where input costs nothing");
-  command
-      ->add_option(
-          "--runs", options->runs,
-          "train so many times in this process, with --seed, the seed after it and so on; each as if alone")
-      ->check(CLI::PositiveNumber);
-  command
-      ->add_option(
-          "--profile-epoch", options->profile_epoch,
-          "the epoch (from 1) that ncu --profile-from-start off or nsys --capture-range=cudaProfilerApi records")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--accumulate", options->accumulate, "batches summed into one optimizer step")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--verbose", options->verbose, "0: nothing, 1: live bar, 2: a line an epoch")
-      ->check(CLI::Range(0, 2));
+  add_choice(*command, "--precision", options->precision,
+             "of products and activations (sums are f32); auto takes bf16 where the device has units for it",
+             {"auto", "f32", "bf16"})
+      ->capture_default_str();
+  add_number(*command, "--steps-per-epoch", options->steps_per_epoch,
+             "optimizer steps in an epoch; 0: as the recipe says, usually one pass over the data");
+  add_number(*command, "--stop-after-steps", options->stop_after_steps,
+             "end the training after this many optimizer steps; 0: at its end");
+  add_number(*command, "--headspace", options->headspace,
+             "replay the first N batches for ever, to see how fast it trains where input costs nothing; 0: off");
+  add_number(*command, "--runs", options->runs,
+             "train N times in this process, with --seed, the seed after it and so on, each as if alone", {.min = 1});
+  add_number(*command, "--profile-epoch", options->profile_epoch,
+             "the epoch, from 1, that ncu --profile-from-start off or nsys --capture-range=cudaProfilerApi records",
+             {.min = 1});
+  add_number(*command, "--accumulate", options->accumulate, "batches summed into one optimizer step", {.min = 1});
+  add_number(*command, "--verbose", options->verbose, "0: nothing, 1: a live progress bar, 2: a line per epoch",
+             {.min = 0, .max = 2})
+      ->capture_default_str();
   command
       ->add_option("--trace", options->trace,
-                   "what each thread and each device did, into this file, for ui.perfetto.dev")
+                   "write what each thread and each device did to this file, for ui.perfetto.dev")
+      ->type_name("FILE")
       ->excludes("--runs");
-  command->add_option("--run-dir", options->run_dir,
-                      "folder for history.jsonl, model.txt and plan.txt; one that holds a run gets a numbered "
-                      "folder for this one");
+  command
+      ->add_option("--run-dir", options->run_dir,
+                   "folder for history.jsonl, model.txt and plan.txt; if it holds a run already, this one gets a "
+                   "numbered folder inside it")
+      ->type_name("FOLDER");
   command->add_flag("--standalone", options->standalone,
-                    "train alone although a launcher started this process as one of several");
+                    "train alone, although a launcher started this process as one of several");
   command->callback([options] { train(*options); });
 }
 
