@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "headrace/pipeline/sources/counted.h"
+#include "headrace/devices/base/counted.h"
 
 namespace headrace {
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/options.h"
@@ -29,9 +30,9 @@ void report(const CacheOptions& options, Thoroughness thoroughness) {
   for (const CacheReport& stream : streams) {
     bad += stream.bad;
     std::fprintf(json.people(),
-                 "%s: %" PRIu64 " of %" PRIu64 " records, %.1f MB in %" PRIu64 " segments, %" PRIu64 " bad\n",
-                 stream.fingerprint.c_str(), stream.records, stream.source_records,
-                 static_cast<double>(stream.bytes) / 1e6, stream.segments, stream.bad);
+                 "%s: %" PRIu64 " of %s, %.1f MB in %s, %" PRIu64 " bad\n", stream.fingerprint.c_str(),
+                 stream.records, count_of(stream.source_records, "record").c_str(),
+                 static_cast<double>(stream.bytes) / 1e6, count_of(stream.segments, "segment").c_str(), stream.bad);
     for (const std::string& finding : stream.findings) std::fprintf(json.people(), "  %s\n", finding.c_str());
     json.write({{"fingerprint", stream.fingerprint},
                 {"records", stream.records},
@@ -43,7 +44,7 @@ void report(const CacheOptions& options, Thoroughness thoroughness) {
   if (streams.empty()) std::fprintf(json.people(), "%s holds no cache\n", options.folder.c_str());
   json.finish();
   if (bad == 0) return;
-  throw Error(ErrorCode::kDataCorrupt, std::to_string(bad) + " damaged entries in " + options.folder.string(),
+  throw Error(ErrorCode::kDataCorrupt, (bad == 1 ? "1 damaged entry in " : std::to_string(bad) + " damaged entries in ") + options.folder.string(),
               "what is damaged is computed anew when it is needed; remove the folder to free its space");
 }
 

@@ -1,7 +1,7 @@
 // `headrace convert`: packs a data set into one file that is read by position.
-#include <unistd.h>
-#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cinttypes>
 #include <cstdio>
 #include <filesystem>
@@ -9,17 +9,17 @@
 #include <string>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/counted.h"
 #include "headrace/pipeline/convert.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/data_options.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
+#include "headrace/tools/progress_line.h"
 
 namespace headrace::tools {
 namespace {
-
-constexpr double kSecondsBetweenReports = 0.5;
 
 struct ConvertCommandOptions {
   std::filesystem::path data;
@@ -29,37 +29,26 @@ struct ConvertCommandOptions {
   std::string json;
 };
 
-// One line on standard error, written over itself; only on a terminal.
-class ProgressLine {
- public:
-  void report(std::uint64_t done, std::uint64_t records) {
-    if (!terminal_ || (done < records && watch_.seconds() < kSecondsBetweenReports)) return;
-    watch_.restart();
-    std::fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " records%s", done, records, done == records ? "\n" : "");
-  }
-
- private:
-  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-  Stopwatch watch_;
-};
-
 void convert(ConvertCommandOptions options) {
   check_outputs({{.option = "--to", .path = options.to}, {.option = "--json", .path = options.json}},
                 {{.option = "--data", .path = options.data}});
   JsonLines json(options.json);
   if (!options.split.empty()) options.convert.split = parse_split(options.split);
   ProgressLine line;
-  options.convert.progress = [&](std::uint64_t done, std::uint64_t records) { line.report(done, records); };
+  options.convert.progress = [&](std::uint64_t done, std::uint64_t records) {
+    line.show(fmt::format("{} of {} records", done, records));
+  };
   const Stopwatch watch;
   const ConvertResult result = convert_dataset(options.data, options.to, options.convert);
   const double seconds = watch.seconds();
+  line.clear();
   report_left_out(result.left_out);
   if (result.absent) {
     std::fprintf(json.people(), "there is no %s split here: the file holds the other one alone\n",
                  *result.absent == Split::kTrain ? "train" : "test");
   }
-  std::fprintf(json.people(), "%" PRIu64 " records, %" PRIu64 " bytes in %.2f s: %s\n", result.records,
-               result.bytes, seconds, options.to.string().c_str());
+  std::fprintf(json.people(), "%s, %" PRIu64 " bytes in %.2f s: %s\n",
+               count_of(result.records, "record").c_str(), result.bytes, seconds, options.to.string().c_str());
   json.write({{"records", result.records}, {"bytes", result.bytes}, {"seconds", seconds}});
   json.finish();
 }

@@ -1,4 +1,6 @@
 // `headrace train`: a recipe from data to test accuracy.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
@@ -7,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
@@ -18,6 +21,7 @@
 #include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/profiler_range.h"
+#include "headrace/tools/progress_line.h"
 #include "headrace/tools/recipe_run.h"
 #include "headrace/tools/recipes.h"
 #include "headrace/tools/run_folder.h"
@@ -171,16 +175,33 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   describe_run(options, results.folder(), recipe, model);
 
   const FitOptions fit = fit_options(options, recipe, results);
-  const EvaluateOptions test{
+  ProgressLine line;
+  EvaluateOptions test{
       .threads = options.common.threads, .errors = options.common.error_policy(), .views = recipe.views};
+  if (options.verbose == 1) {
+    test.progress = [&line](std::uint64_t done, std::uint64_t of) {
+      line.show(fmt::format("testing: batch {} of {}", done, of));
+    };
+  }
   RecipeRun run(recipe, model, fit, test);
   const RecipeRun::Result result = run.run();
+  line.clear();
   if (options.verbose > 0) {
-    std::fprintf(results.people(), "test: %lld examples - loss: %.4f - accuracy: %.4f\n",
-                 static_cast<long long>(result.test.examples), result.test.loss, result.test.accuracy);
+    std::fprintf(results.people(), "test: %s - loss: %.4f - accuracy: %.4f\n",
+                 count_of(static_cast<std::uint64_t>(result.test.examples), "example").c_str(), result.test.loss, result.test.accuracy);
   }
   options.common.warn_of_caches();
   report(result, model, fit, precision == Precision::kBF16 ? "bf16" : "f32", results);
+}
+
+// A net for GPUs and for processors with units for bf16.
+void warn_of_slow_net(const std::string& recipe, DeviceGroup& devices) {
+  const bool slow = devices[0].info().kind == DeviceKind::kCpu && !devices[0].kernels()->prefers_bf16();
+  if (!slow || !recipe.starts_with("cifar10-fast")) return;
+  std::fprintf(stderr,
+               "headrace: warning: %s is made for GPUs and processors with AMX, which this one lacks: on a few cores "
+               "it takes about an hour; cifar10-cnn takes minutes\n",
+               recipe.c_str());
 }
 
 // The runs share the data and the devices, with all that these have loaded and chosen by then.
@@ -189,6 +210,7 @@ void train(const TrainOptions& options) {
   Results results(options);
   DeviceGroup devices = open_devices(options.common.devices);
   Strategy strategy(devices, {.announce = Announce::kNo, .standalone = options.standalone});
+  warn_of_slow_net(options.recipe, devices);
   const Recipe recipe = make_recipe(options.recipe, options.common);
   if (options.verbose > 0) std::fprintf(results.people(), "%s\n", strategy.to_string().c_str());
   handle_first_interrupt(on_interrupt);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/sources/counted.h"
+#include "headrace/devices/base/counted.h"
 #include "headrace/pipeline/sources/image_names.h"
 
 namespace headrace {

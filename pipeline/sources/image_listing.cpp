@@ -4,7 +4,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources/class_rule.h"
-#include "headrace/pipeline/sources/counted.h"
+#include "headrace/devices/base/counted.h"
 #include "headrace/pipeline/sources/image_classes.h"
 #include "headrace/pipeline/sources/image_splits.h"
 
