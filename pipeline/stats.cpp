@@ -70,7 +70,8 @@ std::string LoaderStats::summary() const {
   }
   if (bad_records > 0) text += "; " + count_of(bad_records, "bad record");
   if (warned_records > 0) text += "; " + count_of(warned_records, "record") + " used with a warning";
-  if (oriented_images > 0) text += fmt::format("; {} images with an EXIF orientation", oriented_images);
+  if (oriented_images > 0)
+    text += fmt::format("; {} with an EXIF orientation", count_of(oriented_images, "image"));
   if (read_retries > 0) text += fmt::format("; {} reads tried again", read_retries);
   return text;
 }

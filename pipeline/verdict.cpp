@@ -125,17 +125,18 @@ Verdict judge(const LoaderStats& interval) {
   verdict.bottleneck = line.slowest().name;
   verdict.kind = line.slowest().kind;
   // The counters are not read at one moment: what was measured was possible.
-  verdict.ceiling_images_per_second = line.rate() < kUnbounded ? std::max(line.rate(), verdict.measured_images_per_second) : 0;
+  verdict.ceiling_images_per_second =
+      line.rate() < kUnbounded ? std::max(line.rate(), verdict.measured_images_per_second) : 0;
   verdict.what_ifs = what_ifs_of(line);
   return verdict;
 }
 
 namespace {
 
-// Of a rate that is so many times the ceiling. A cost that was taken away altogether makes the rest look tiny: such
-// a ratio is no forecast.
+// Of a rate that is so many times the ceiling. A cost that was taken away altogether makes the rest look tiny:
+// such a ratio is no forecast.
 std::string compared_with_ceiling(double ratio) {
-  static constexpr double kMaxPercent = 2, kMaxTimes = 100;
+  static constexpr double kMaxPercent = 3, kMaxTimes = 100;
   const double percent = 100 * (ratio - 1);
   if (percent < 0.5) return "no faster";
   if (ratio < kMaxPercent) return fmt::format("{:+.0f} %", percent);

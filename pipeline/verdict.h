@@ -35,8 +35,8 @@ struct Verdict {
 
   // "input-bound at decode: CPU; ceiling 900 images/s, measured 880"
   std::string sentence() const;
-  // "with twice the readers: 990 images/s (+10 %), bound by decode", "(x 5.6)" from twice on; of what was tried "... (10.0 times the 99
-  // without it, in turn) ..."; `what_if` is one of `what_ifs`.
+  // "with twice the readers: 990 images/s (+10 %), bound by decode", "(x 5.6)" from three times on; of what was
+  // tried "... (10.0 times the 99 without it, in turn) ..."; `what_if` is one of `what_ifs`.
   std::string sentence(const WhatIf& what_if) const;
 };
 

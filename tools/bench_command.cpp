@@ -49,7 +49,9 @@ class Bench {
     take_first_batch(loader_, replicas_);
     first_batch_ms_ = clock_.seconds() * 1e3;
     warm_up_ = warm_up(loader_, replicas_,
-                       {.warm_passes = options.endless() ? 1 : 0, .max_warm_up_seconds = options.plan().max_warm_up_seconds(clock_.seconds())}, line_);
+                       {.warm_passes = options.endless() ? 1 : 0,
+                        .max_warm_up_seconds = options.plan().max_warm_up_seconds(clock_.seconds())},
+                       line_);
   }
 
   // Images a second; nothing where the stream ended. At least one batch.
@@ -118,8 +120,10 @@ nlohmann::ordered_json to_json(const BenchOptions& options, Bench& bench, double
 
 void say_how_long(double expected, double asked) {
   if (expected < kWorthSaying * asked) return;
-  fmt::print(stderr, "headrace: this will take about {:.0f} s rather than {:g}: a batch takes long, and each side "
-             "has {} turns\n", std::ceil(expected), asked, kPairs);
+  fmt::print(stderr,
+             "headrace: this will take about {:.0f} s rather than {:g}: a batch takes long, and each side "
+             "has {} turns\n",
+             std::ceil(expected), asked, kPairs);
 }
 
 struct Pairs {
@@ -134,7 +138,8 @@ Pairs take_turns(const BenchOptions& options, Bench& bench, const Baseline& base
   const Stopwatch watch;
   baseline(bench.threads(), trial);
   const double beside = bench.seconds_to_rest() + std::max(0.0, watch.seconds() - trial);
-  const double left = std::max(options.plan().whole_seconds() - bench.seconds_since_start(), kMinMeasuredShare * options.seconds);
+  const double left =
+      std::max(options.plan().whole_seconds() - bench.seconds_since_start(), kMinMeasuredShare * options.seconds);
   const double turn = std::max((left / kPairs - beside) / 2, trial);
   say_how_long(bench.seconds_since_start() + kPairs * (std::max(turn, bench.warm().batch_seconds) + beside + turn),
                options.plan().whole_seconds());
@@ -165,17 +170,22 @@ void add(nlohmann::ordered_json& line, Pairs pairs, const std::string& name) {
 
 void print(const nlohmann::ordered_json& line, std::FILE* people) {
   const auto number = [&line](const char* key) { return line[key].get<double>(); };
-  fmt::print(people, "{}: {:.0f} images/s on {}; wait p50 {:.0f} us, p99 {:.0f} us; first batch {:.0f} ms; memory {:.0f} MB, {:.0f} MB at its peak\n",
+  fmt::print(people,
+             "{}: {:.0f} images/s on {}; wait p50 {:.0f} us, p99 {:.0f} us; first batch {:.0f} ms; memory {:.0f} "
+             "MB, {:.0f} MB at its peak\n",
              line["pipeline"].get<std::string>(), number("images_per_second"),
              count_of(line["threads"].get<std::uint64_t>(), "thread"), number("p50_us"), number("p99_us"),
              number("first_batch_ms"), number("rss_mb"), number("peak_rss_mb"));
   if (!line["warmed_up"].get<bool>()) {
-    fmt::print(people, "measured before it had warmed up: more --seconds give the engine time to tune itself and to see all data once\n");
+    fmt::print(people,
+               "measured before it had warmed up: more --seconds give the engine time to tune itself and to see "
+               "all data once\n");
   }
   if (!line.contains("baseline")) return;
   fmt::print(people, "{}: {:.0f} images/s; the engine's {:.0f} are {:.2f} of it ({:.2f} to {:.2f}, {})\n",
-             line["baseline"].get<std::string>(), number("baseline_images_per_second"), number("images_per_second"),
-             number("ratio"), number("ratio_min"), number("ratio_max"), count_of(line["ratios"].size(), "pair"));
+             line["baseline"].get<std::string>(), number("baseline_images_per_second"),
+             number("images_per_second"), number("ratio"), number("ratio_min"), number("ratio_max"),
+             count_of(line["ratios"].size(), "pair"));
 }
 
 void bench_input(const BenchOptions& options) {

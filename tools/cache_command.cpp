@@ -9,8 +9,8 @@
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/tools/commands.h"
-#include "headrace/tools/options.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
 
 namespace headrace::tools {
@@ -29,10 +29,10 @@ void report(const CacheOptions& options, Thoroughness thoroughness) {
   std::uint64_t bad = 0;
   for (const CacheReport& stream : streams) {
     bad += stream.bad;
-    std::fprintf(json.people(),
-                 "%s: %" PRIu64 " of %s, %.1f MB in %s, %" PRIu64 " bad\n", stream.fingerprint.c_str(),
-                 stream.records, count_of(stream.source_records, "record").c_str(),
-                 static_cast<double>(stream.bytes) / 1e6, count_of(stream.segments, "segment").c_str(), stream.bad);
+    std::fprintf(json.people(), "%s: %" PRIu64 " of %s, %.1f MB in %s, %" PRIu64 " bad\n",
+                 stream.fingerprint.c_str(), stream.records, count_of(stream.source_records, "record").c_str(),
+                 static_cast<double>(stream.bytes) / 1e6, count_of(stream.segments, "segment").c_str(),
+                 stream.bad);
     for (const std::string& finding : stream.findings) std::fprintf(json.people(), "  %s\n", finding.c_str());
     json.write({{"fingerprint", stream.fingerprint},
                 {"records", stream.records},
@@ -44,8 +44,10 @@ void report(const CacheOptions& options, Thoroughness thoroughness) {
   if (streams.empty()) std::fprintf(json.people(), "%s holds no cache\n", options.folder.c_str());
   json.finish();
   if (bad == 0) return;
-  throw Error(ErrorCode::kDataCorrupt, (bad == 1 ? "1 damaged entry in " : std::to_string(bad) + " damaged entries in ") + options.folder.string(),
-              "what is damaged is computed anew when it is needed; remove the folder to free its space");
+  throw Error(
+      ErrorCode::kDataCorrupt,
+      (bad == 1 ? "1 damaged entry in " : std::to_string(bad) + " damaged entries in ") + options.folder.string(),
+      "what is damaged is computed anew when it is needed; remove the folder to free its space");
 }
 
 void add_subcommand(CLI::App& cache, const char* name, const char* what, Thoroughness thoroughness) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "headrace/tools/quantile.h"
@@ -13,8 +14,8 @@ namespace {
 constexpr double kMaxBytes = 1 << 30;
 // Of the trial's time: decoding the records that are kept, once; what the turns of both have.
 constexpr double kFillShare = 0.2, kTurnShare = 0.4;
-constexpr int kTurns = 5;  // of each
-constexpr double kWorthSaying = 1.5;  // times the time it was given
+constexpr int kTurns = 5, kMinTurns = 3;  // of each; fewer where there is no time for all
+constexpr double kWorthSaying = 1.5;      // times the time it was given
 // Decoded samples are larger than what a crop leaves of them, smaller than floats made of them.
 constexpr double kSampleBytesAByte = 4;
 
@@ -26,10 +27,10 @@ std::uint64_t records_for(const LoaderStats& without, std::int64_t global_batch,
 }
 
 // Filling takes two passes' decoding at worst; before each turn of the cache the one without refills its slots.
-double expected_seconds(const LoaderStats& without, std::uint64_t records, double turn) {
+double expected_seconds(const LoaderStats& without, std::uint64_t records, double turn, int turns) {
   const double batch = static_cast<double>(without.elapsed_ns) * 1e-9 / static_cast<double>(without.batches);
-  const double fill = static_cast<double>(records) / without.examples_per_second();
-  return fill + kTurns * (turn + std::max(turn, batch) + (without.slots + 1) * batch);
+  const double fill = 2 * static_cast<double>(records) / without.examples_per_second();
+  return fill + turns * (turn + std::max(turn, batch) + (without.slots + 1) * batch);
 }
 
 // A turn begins with what the loader had ready: made while it was not its turn, it is not counted. It ends when
@@ -57,20 +58,26 @@ WhatIf try_cache(PipelineCommandOptions options, const std::string& where, Devic
   turn.seconds = kTurnShare * run.seconds / (2 * kTurns);
   const Dataset dataset = make_pipeline(options.pipeline, cached);
   const std::uint64_t records = std::min(*cached.records, dataset.size());
-  if (const double expected = expected_seconds(without.stats, records, turn.seconds);
-      expected > kWorthSaying * run.seconds + 1) {
-    fmt::print(stderr, "headrace: trying a cache takes about {:.0f} s more: batches take long here\n", expected);
+  int turns = kTurns;
+  if (expected_seconds(without.stats, records, turn.seconds, turns) > kWorthSaying * run.seconds)
+    turns = kMinTurns;
+  const double expected = expected_seconds(without.stats, records, turn.seconds, turns);
+  if (expected > kWorthSaying * run.seconds + 1) {
+    fmt::print(stderr, "headrace: trying a cache takes about {:.0f} s more: batches take long here\n",
+               std::ceil(expected));
   }
   wait_until_idle(without.loader);
-  Loader trial(dataset, devices, loader);
+  LoaderOptions settings = loader;
+  settings.threads = without.loader.threads();  // nothing is left to try out
+  Loader trial(dataset, devices, settings);
   // Twice: batches are made ahead of the consumer, so the end of the first pass is not the end of the filling.
   MeasuredRunOptions warm = run;
   warm.warm_passes = 2;
-  warm.max_warm_up_seconds = 10;
+  warm.max_warm_up_seconds = std::max(expected, run.seconds);
   warm_up(trial, devices.size(), warm, line);
   std::vector<double> rates, ratios;
   std::string bottleneck;
-  for (int i = 0; i < kTurns; ++i) {
+  for (int i = 0; i < turns; ++i) {
     const LoaderStats stats = take_turn(trial, devices.size(), turn, line);
     rates.push_back(stats.examples_per_second());
     ratios.push_back(rates.back() / take_turn(without.loader, devices.size(), turn, line).examples_per_second());

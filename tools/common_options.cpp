@@ -18,7 +18,8 @@ void CommonOptions::add_to(CLI::App& command) {
   add_number(command, "--global-batch", global_batch, "examples in a batch over all replicas", {.min = 1});
   add_number(command, "--epochs", epochs, "passes over the data", {.min = 1});
   add_number(command, "--seed", seed, "the seed of all randomness")->capture_default_str();
-  add_number(command, "--threads", threads, "compute threads of the input engine; 0: one per processor", {.min = 0})
+  add_number(command, "--threads", threads, "compute threads of the input engine; 0: one per processor",
+             {.min = 0})
       ->capture_default_str();
   add_number(command, "--prefetch", prefetch, "batches made ahead of the consumer", {.min = 0, .max = 1024})
       ->capture_default_str();
@@ -32,10 +33,11 @@ void CommonOptions::add_to(CLI::App& command) {
       ->capture_default_str();
   command.add_option("--quarantine", quarantine, "append a line of JSON for each bad record to this file")
       ->type_name("FILE");
-  add_choice(command, "--convert", convert, "where uint8 images become float32 for a GPU", {"auto", "host", "device"})
+  add_choice(command, "--convert", convert, "where uint8 images become float32 for a GPU",
+             {"auto", "host", "device"})
       ->capture_default_str();
-  add_choice(command, "--resident", resident,
-             "whether a GPU keeps the uint8 images of a run of several epochs", {"auto", "never", "always"})
+  add_choice(command, "--resident", resident, "whether a GPU keeps the uint8 images of a run of several epochs",
+             {"auto", "never", "always"})
       ->capture_default_str();
   add_json_option(command, json);
 }

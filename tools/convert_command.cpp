@@ -47,8 +47,8 @@ void convert(ConvertCommandOptions options) {
     std::fprintf(json.people(), "there is no %s split here: the file holds the other one alone\n",
                  *result.absent == Split::kTrain ? "train" : "test");
   }
-  std::fprintf(json.people(), "%s, %" PRIu64 " bytes in %.2f s: %s\n",
-               count_of(result.records, "record").c_str(), result.bytes, seconds, options.to.string().c_str());
+  std::fprintf(json.people(), "%s, %" PRIu64 " bytes in %.2f s: %s\n", count_of(result.records, "record").c_str(),
+               result.bytes, seconds, options.to.string().c_str());
   json.write({{"records", result.records}, {"bytes", result.bytes}, {"seconds", seconds}});
   json.finish();
 }
@@ -70,8 +70,8 @@ void add_convert_command(CLI::App& program) {
   add_number(*command, "--quality", options->convert.quality,
              "encode every image anew at this JPEG quality; without it, only those that are shrunk, at 90",
              {.min = 1, .max = 100});
-  add_number(*command, "--threads", options->convert.threads, "threads that decode and encode; 0: one per processor",
-             {.min = 0});
+  add_number(*command, "--threads", options->convert.threads,
+             "threads that decode and encode; 0: one per processor", {.min = 0});
   add_json_option(*command, options->json);
   command->callback([options] { convert(*options); });
 }

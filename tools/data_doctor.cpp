@@ -59,7 +59,9 @@ void print_classes(const SplitReport& split, std::FILE* to) {
       ++left;
     }
   }
-  if (left > 0) fmt::print(to, "         {} more {} of {} to {} records\n", left, left == 1 ? "class" : "classes", least, most);
+  if (left > 0)
+    fmt::print(to, "         {} more {} of {} to {} records\n", left, left == 1 ? "class" : "classes", least,
+               most);
 }
 
 void print(const SplitReport& split, std::FILE* to) {

@@ -31,7 +31,7 @@ constexpr double kMeasuredShare = 0.3, kTrialShare = 0.3;
 
 struct ExplainOptions : PipelineCommandOptions {
   double seconds = 0;
-  double warm_up = 0;  // 0: a part of `seconds`
+  double warm_up = 0;            // 0: a part of `seconds`
   std::int64_t consumer_us = 0;  // slept a batch, in place of a training step
   std::string try_cache = "memory";
   std::string trace = {};
@@ -120,20 +120,21 @@ void explain(ExplainOptions options) {
   const WarmUp warm = warm_up(loader, devices.size(), measured, line);
   const bool tries = can_try_cache(options, loader.stats());
   const double trial = tries ? kTrialShare * options.seconds : 0;
-  measured.seconds =
-      std::max(time.whole_seconds() - clock.seconds() - trial, kMeasuredShare * options.seconds);
+  measured.seconds = std::max(time.whole_seconds() - clock.seconds() - trial, kMeasuredShare * options.seconds);
   const LoaderStats stats = run_measured(loader, devices.size(), measured, line);
   Verdict verdict = judge(stats);
   if (tries) {
     measured.seconds = trial;
     line.clear();
-    verdict.what_ifs.push_back(
-        try_cache(options, options.try_cache, devices, settings, {.loader = loader, .stats = stats}, measured, line));
+    verdict.what_ifs.push_back(try_cache(options, options.try_cache, devices, settings,
+                                         {.loader = loader, .stats = stats}, measured, line));
   }
   line.clear();
   if (!warm.finished) {
-    std::fputs("\nmeasured before it had warmed up: more --seconds give the engine time to tune itself and to see all "
-               "data once\n", json.people());
+    std::fputs(
+        "\nmeasured before it had warmed up: more --seconds give the engine time to tune itself and to see all "
+        "data once\n",
+        json.people());
   }
   print(json.people(), stats, loader.choices(), verdict);
   for (const StageStats& stage : stats.stages) json.write(to_json(stage, stats.elapsed_ns));
@@ -155,7 +156,8 @@ void add_explain_command(CLI::App& program) {
       program.add_subcommand("explain", "show the plan of a pipeline as it will run, and what limits its speed");
   auto options = std::make_shared<ExplainOptions>();
   options->add_to(*command);
-  add_number(*command, "--seconds", options->seconds, "run it for this long, warm-up and trial of a cache included, and say what limits its speed",
+  add_number(*command, "--seconds", options->seconds,
+             "run it for this long, warm-up and trial of a cache included, and say what limits its speed",
              {.min = kMinSeconds});
   add_number(*command, "--warm-up", options->warm_up,
              "seconds to warm up before --seconds begin, at most; without it, a part of --seconds",

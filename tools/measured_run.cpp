@@ -32,7 +32,8 @@ WarmUp warm_up(Loader& loader, int replicas, const MeasuredRunOptions& options, 
   std::uint64_t batches = 0;
   const auto cold = [&] { return !loader.tuned() || batches < wanted; };
   while (cold() && watch.seconds() < options.max_warm_up_seconds) {
-    line.show(fmt::format("warming up: {:.1f} s of {:.1f} s at most", watch.seconds(), options.max_warm_up_seconds));
+    line.show(
+        fmt::format("warming up: {:.1f} s of {:.1f} s at most", watch.seconds(), options.max_warm_up_seconds));
     if (!take_batch(loader, replicas, options.consumer)) break;
     ++batches;
   }

@@ -75,9 +75,9 @@ std::string text_of(const Wanted& wanted) {
 
 std::string text_of(const Images& images) {
   const std::string classes = images.classes == 0 ? "" : fmt::format(" in {} classes", images.classes);
-  const std::string size = images.height.max == 0
-                               ? fmt::format("{} channels", images.channels)
-                               : fmt::format("{} x {} x {}", text_of(images.height), text_of(images.width), images.channels);
+  const std::string size = images.height.max == 0 ? fmt::format("{} channels", images.channels)
+                                                  : fmt::format("{} x {} x {}", text_of(images.height),
+                                                                text_of(images.width), images.channels);
   return fmt::format("{}{}{}", size, classes, images.encoded ? ", JPEG or PNG" : "");
 }
 
@@ -93,13 +93,14 @@ std::string advice(const Images& images) {
 }  // namespace
 
 void require_fit(const std::string& recipe, const SourcePtr& source) {
-  const auto wanted = std::ranges::find_if(
-      all_wanted(), [&](const Wanted& one) { return std::ranges::find(one.recipes, recipe) != one.recipes.end(); });
+  const auto wanted = std::ranges::find_if(all_wanted(), [&](const Wanted& one) {
+    return std::ranges::find(one.recipes, recipe) != one.recipes.end();
+  });
   const Images images = images_of(source);
   if (fits(*wanted, images)) return;
-  throw ConfigError(fmt::format("recipe {} wants {}; {} has {}", recipe, text_of(*wanted), source->info().name,
-                                text_of(images)),
-                    advice(images));
+  throw ConfigError(
+      fmt::format("recipe {} wants {}; {} has {}", recipe, text_of(*wanted), source->info().name, text_of(images)),
+      advice(images));
 }
 
 }  // namespace headrace::tools

@@ -188,7 +188,8 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   line.clear();
   if (options.verbose > 0) {
     std::fprintf(results.people(), "test: %s - loss: %.4f - accuracy: %.4f\n",
-                 count_of(static_cast<std::uint64_t>(result.test.examples), "example").c_str(), result.test.loss, result.test.accuracy);
+                 count_of(static_cast<std::uint64_t>(result.test.examples), "example").c_str(), result.test.loss,
+                 result.test.accuracy);
   }
   options.common.warn_of_caches();
   report(result, model, fit, precision == Precision::kBF16 ? "bf16" : "f32", results);
@@ -198,10 +199,11 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
 void warn_of_slow_net(const std::string& recipe, DeviceGroup& devices) {
   const bool slow = devices[0].info().kind == DeviceKind::kCpu && !devices[0].kernels()->prefers_bf16();
   if (!slow || !recipe.starts_with("cifar10-fast")) return;
-  std::fprintf(stderr,
-               "headrace: warning: %s is made for GPUs and processors with AMX, which this one lacks: on a few cores "
-               "it takes about an hour; cifar10-cnn takes minutes\n",
-               recipe.c_str());
+  std::fprintf(
+      stderr,
+      "headrace: warning: %s is made for GPUs and processors with AMX, which this one lacks: on a few cores "
+      "it takes about an hour; cifar10-cnn takes minutes\n",
+      recipe.c_str());
 }
 
 // The runs share the data and the devices, with all that these have loaded and chosen by then.
@@ -245,10 +247,12 @@ void add_train_command(CLI::App& program) {
   add_number(*command, "--headspace", options->headspace,
              "replay the first N batches for ever, to see how fast it trains where input costs nothing; 0: off");
   add_number(*command, "--runs", options->runs,
-             "train N times in this process, with --seed, the seed after it and so on, each as if alone", {.min = 1});
-  add_number(*command, "--profile-epoch", options->profile_epoch,
-             "the epoch, from 1, that ncu --profile-from-start off or nsys --capture-range=cudaProfilerApi records",
+             "train N times in this process, with --seed, the seed after it and so on, each as if alone",
              {.min = 1});
+  add_number(
+      *command, "--profile-epoch", options->profile_epoch,
+      "the epoch, from 1, that ncu --profile-from-start off or nsys --capture-range=cudaProfilerApi records",
+      {.min = 1});
   add_number(*command, "--accumulate", options->accumulate, "batches summed into one optimizer step", {.min = 1});
   add_number(*command, "--verbose", options->verbose, "0: nothing, 1: a live progress bar, 2: a line per epoch",
              {.min = 0, .max = 2})

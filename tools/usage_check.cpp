@@ -40,7 +40,9 @@ std::vector<std::string> options_of(const CLI::App& command) {
   return names;
 }
 
-std::string see_help(const CLI::App& command) { return fmt::format("headrace {}--help shows what there is", path_of(command)); }
+std::string see_help(const CLI::App& command) {
+  return fmt::format("headrace {}--help shows what there is", path_of(command));
+}
 
 const CLI::App* subcommand(const CLI::App& command, const std::string& name) {
   const auto all = command.get_subcommands({});
@@ -91,8 +93,7 @@ class Walk {
     if (at_ == arguments_.size()) throw ConfigError(name + " needs a value", see_help(*command_));
     const std::string& value = arguments_[at_++];
     if (option_named(*command_, value.substr(0, value.find('='))) == nullptr) return;
-    throw ConfigError(fmt::format("{} needs a value, but {} follows it", name, value),
-                      see_help(*command_));
+    throw ConfigError(fmt::format("{} needs a value, but {} follows it", name, value), see_help(*command_));
   }
 
   void take_word(const std::string& word) {
@@ -103,12 +104,12 @@ class Walk {
         command_ = next;
         return;
       }
-      throw ConfigError(fmt::format("unknown command '{}{}'{}", path_of(*command_), word, did_you_mean(word, known)),
-                        "there are: " + list(known));
+      throw ConfigError(
+          fmt::format("unknown command '{}{}'{}", path_of(*command_), word, did_you_mean(word, known)),
+          "there are: " + list(known));
     }
     if (words_++ < positionals().size()) return;
-    throw ConfigError(fmt::format("unexpected argument '{}'", word),
-                      see_help(*command_));
+    throw ConfigError(fmt::format("unexpected argument '{}'", word), see_help(*command_));
   }
 
   std::vector<const CLI::Option*> positionals() const {
@@ -118,7 +119,8 @@ class Walk {
   void require_all() const {
     const std::vector<std::string> commands = commands_of(*command_);
     if (!commands.empty()) {
-      throw ConfigError(fmt::format("headrace {}needs a command", path_of(*command_)), "there are: " + list(commands));
+      throw ConfigError(fmt::format("headrace {}needs a command", path_of(*command_)),
+                        "there are: " + list(commands));
     }
     for (const CLI::Option* option : command_->get_options()) {
       const bool missing = option->get_positional() ? words_ == 0 : !given_.contains(option);
