@@ -21,10 +21,21 @@ const std::vector<float> kCifarStd{0.2470F, 0.2435F, 0.2616F};
 const std::vector<float> kImagenetMean{0.485F, 0.456F, 0.406F};
 const std::vector<float> kImagenetStd{0.229F, 0.224F, 0.225F};
 
-Dataset open(const PipelineOptions& options, Split split) {
+// What a pipeline can make of the images of its data.
+struct Takes {
+  std::int64_t channels = 0;  // 0: any
+  bool encoded = true;        // also images that are not decoded yet, of any size
+};
+constexpr Takes kAny{}, kColour{.channels = 3}, kPixels{.encoded = false};
+
+void require(const Takes& takes, const SourcePtr& source);
+
+Dataset open(const PipelineOptions& options, Split split, const Takes& takes) {
   if (options.data.empty())
     throw ConfigError("the pipeline needs data", "name a folder or an archive with --data");
-  const Dataset all = Dataset::from(open_source(options.data, options.split.value_or(split), options.source));
+  const SourcePtr source = open_source(options.data, options.split.value_or(split), options.source);
+  require(takes, source);
+  const Dataset all = Dataset::from(source);
   return options.records ? all.take(*options.records) : all;
 }
 
@@ -54,24 +65,24 @@ Operations laid_out(const Operations& operations, const PipelineOptions& options
 }
 
 Dataset digits(const PipelineOptions& options) {
-  const Dataset data = decoded(open(options, Split::kTrain), options).shuffle({.seed = options.seed});
+  const Dataset data = decoded(open(options, Split::kTrain, kPixels), options).shuffle({.seed = options.seed});
   return batched(data.map(laid_out(normalize({0.0F}, {1.0F}), options, ImageLayout::kChannelsLast)), options);
 }
 
 Dataset cifar_train(const PipelineOptions& options) {
-  const Dataset data = decoded(open(options, Split::kTrain), options).shuffle({.seed = options.seed});
+  const Dataset data = decoded(open(options, Split::kTrain, kColour), options).shuffle({.seed = options.seed});
   const Operations operations = pad_crop(32, 4) | flip() | normalize(kCifarMean, kCifarStd);
   return batched(data.map(laid_out(operations, options, ImageLayout::kChannelsFirst)), options);
 }
 
 Dataset cifar_eval(const PipelineOptions& options) {
-  const Dataset data = decoded(open(options, Split::kTest), options);
+  const Dataset data = decoded(open(options, Split::kTest, kColour), options);
   const Operations operations = center_crop(32) | normalize(kCifarMean, kCifarStd);
   return batched(data.map(laid_out(operations, options, ImageLayout::kChannelsFirst)), options);
 }
 
 Dataset jpeg_train(const PipelineOptions& options) {
-  const Dataset data = decoded(open(options, Split::kTrain), options).shuffle({.seed = options.seed});
+  const Dataset data = decoded(open(options, Split::kTrain, kAny), options).shuffle({.seed = options.seed});
   return batched(data.map(random_resized_crop() | flip()), options);
 }
 
@@ -93,18 +104,18 @@ Operations skew() {
 }
 
 Dataset skewed(const PipelineOptions& options) {
-  const Dataset data = decoded(open(options, Split::kTrain), options).shuffle({.seed = options.seed});
+  const Dataset data = decoded(open(options, Split::kTrain, kAny), options).shuffle({.seed = options.seed});
   return batched(data.map(random_resized_crop() | flip() | skew()), options);
 }
 
 Dataset jpeg_train_float(const PipelineOptions& options) {
-  const Dataset data = decoded(open(options, Split::kTrain), options).shuffle({.seed = options.seed});
+  const Dataset data = decoded(open(options, Split::kTrain, kColour), options).shuffle({.seed = options.seed});
   const Operations operations = random_resized_crop() | flip() | normalize(kImagenetMean, kImagenetStd);
   return batched(data.map(laid_out(operations, options, ImageLayout::kChannelsFirst)), options);
 }
 
 Dataset jpeg_eval(const PipelineOptions& options) {
-  const Dataset data = decoded(open(options, Split::kTest), options);
+  const Dataset data = decoded(open(options, Split::kTest, kAny), options);
   return batched(data.map(resize(256) | center_crop(224)), options);
 }
 
@@ -118,15 +129,47 @@ Dataset trivial(const PipelineOptions& options) {
   return batched(Dataset::from(integers), options);
 }
 
-using Maker = Dataset (*)(const PipelineOptions&);
+struct Named {
+  Dataset (*make)(const PipelineOptions&);
+  Takes takes = kAny;
+  bool images = true;
+};
 
-const std::map<std::string, Maker>& makers() {
-  static const std::map<std::string, Maker> table{
-      {"mnist-train", digits},    {"fashion-train", digits},  {"cifar-train", cifar_train},
-      {"cifar-eval", cifar_eval}, {"jpeg-train", jpeg_train}, {"jpeg-train-float", jpeg_train_float},
-      {"jpeg-eval", jpeg_eval},   {"skewed", skewed},         {"trivial", trivial},
+const std::map<std::string, Named>& makers() {
+  static const std::map<std::string, Named> table{
+      {"mnist-train", {digits, kPixels}},
+      {"fashion-train", {digits, kPixels}},
+      {"cifar-train", {cifar_train, kColour}},
+      {"cifar-eval", {cifar_eval, kColour}},
+      {"jpeg-train", {jpeg_train}},
+      {"jpeg-train-float", {jpeg_train_float, kColour}},
+      {"jpeg-eval", {jpeg_eval}},
+      {"skewed", {skewed}},
+      {"trivial", {trivial, kAny, false}},
   };
   return table;
+}
+
+bool fits(const Takes& takes, const Field& image) {
+  const bool encoded = image.encoding == Encoding::kImage;
+  const bool channels = takes.channels == 0 || image.shape.rank() != 3 || image.shape.back() == takes.channels;
+  return channels && (takes.encoded || !encoded);
+}
+
+void require(const Takes& takes, const SourcePtr& source) {
+  const Fields& fields = source->info().fields;
+  const Field& image = fields.at(find_field(fields, "image"));
+  if (fits(takes, image)) return;
+  std::vector<std::string> fitting;
+  for (const auto& [name, named] : makers()) {
+    if (named.images && fits(named.takes, image)) fitting.push_back(name);
+  }
+  const std::string wanted = takes.encoded ? fmt::format("images with {} channels", takes.channels)
+                                           : std::string("images that are stored as pixels of one size");
+  const std::string there = takes.encoded ? fmt::format("images of shape {}", image.shape.to_string())
+                                          : std::string("JPEG or PNG images");
+  throw ConfigError(fmt::format("the pipeline wants {}; {} has {}", wanted, source->info().name, there),
+                    fmt::format("pipelines that fit this data: {}", fmt::join(fitting, ", ")));
 }
 
 }  // namespace
@@ -134,7 +177,7 @@ const std::map<std::string, Maker>& makers() {
 const std::vector<std::string>& pipeline_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> list;
-    for (const auto& [name, maker] : makers()) list.push_back(name);
+    for (const auto& [name, named] : makers()) list.push_back(name);
     return list;
   }();
   return names;
@@ -146,7 +189,7 @@ Dataset make_pipeline(const std::string& name, const PipelineOptions& options) {
     throw ConfigError(fmt::format("there is no pipeline '{}'", name),
                       fmt::format("one of {}", fmt::join(pipeline_names(), ", ")));
   }
-  return found->second(options);
+  return found->second.make(options);
 }
 
 }  // namespace headrace

@@ -34,7 +34,8 @@ struct PipelineOptions {
 //   skewed                      jpeg-train where one sample in twenty takes 20 times as long
 //   jpeg-eval                   in order, resize 256, centre crop 224: u8 (224, 224, 3)
 //   trivial                     a million integers, i64
-// An unknown name is a ConfigError that lists them.
+// An unknown name is a ConfigError that lists them, data whose images a pipeline cannot use one that lists the
+// pipelines that can.
 Dataset make_pipeline(const std::string& name, const PipelineOptions& options);
 
 const std::vector<std::string>& pipeline_names();

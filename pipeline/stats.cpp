@@ -1,5 +1,7 @@
 #include "headrace/pipeline/stats.h"
 
+#include "headrace/devices/base/counted.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -76,9 +78,10 @@ std::string LoaderStats::summary() const {
                         100 * static_cast<double>(cache.hits) / static_cast<double>(looked),
                         static_cast<double>(cache.bytes) * 1e-6);
   }
-  if (bad_records > 0) text += fmt::format("; {} bad records", bad_records);
-  if (warned_records > 0) text += fmt::format("; {} records used with a warning", warned_records);
-  if (oriented_images > 0) text += fmt::format("; {} images with an EXIF orientation", oriented_images);
+  if (bad_records > 0) text += "; " + count_of(bad_records, "bad record");
+  if (warned_records > 0) text += "; " + count_of(warned_records, "record") + " used with a warning";
+  if (oriented_images > 0)
+    text += fmt::format("; {} with an EXIF orientation", count_of(oriented_images, "image"));
   if (read_retries > 0) text += fmt::format("; {} reads tried again", read_retries);
   return text;
 }

@@ -124,10 +124,27 @@ Verdict judge(const LoaderStats& interval) {
   const Line line = line_of(interval);
   verdict.bottleneck = line.slowest().name;
   verdict.kind = line.slowest().kind;
-  verdict.ceiling_images_per_second = finite(line.rate());
+  // The counters are not read at one moment: what was measured was possible.
+  verdict.ceiling_images_per_second =
+      line.rate() < kUnbounded ? std::max(line.rate(), verdict.measured_images_per_second) : 0;
   verdict.what_ifs = what_ifs_of(line);
   return verdict;
 }
+
+namespace {
+
+// Of a rate that is so many times the ceiling. A cost that was taken away altogether makes the rest look tiny:
+// such a ratio is no forecast.
+std::string compared_with_ceiling(double ratio) {
+  static constexpr double kMaxPercent = 3, kMaxTimes = 100;
+  const double percent = 100 * (ratio - 1);
+  if (percent < 0.5) return "no faster";
+  if (ratio < kMaxPercent) return fmt::format("{:+.0f} %", percent);
+  if (ratio < kMaxTimes) return fmt::format("x {:.{}f}", ratio, ratio < 9.95 ? 1 : 0);
+  return fmt::format("more than x {:.0f}: it is no longer the limit", kMaxTimes);
+}
+
+}  // namespace
 
 std::string Verdict::sentence() const {
   if (bottleneck.empty()) return "no verdict: nothing was delivered";
@@ -151,7 +168,7 @@ std::string Verdict::sentence(const WhatIf& what_if) const {
     compared = fmt::format("{:.1f} times the {:.0f} without it, in turn",
                            what_if.images_per_second / what_if.instead_of, what_if.instead_of);
   } else if (ceiling_images_per_second > 0) {
-    compared = fmt::format("{:+.0f} %", 100 * (what_if.images_per_second / ceiling_images_per_second - 1));
+    compared = compared_with_ceiling(what_if.images_per_second / ceiling_images_per_second);
   }
   return fmt::format("with {}: {:.0f} images/s ({}), bound by {}", what_if.what, what_if.images_per_second,
                      compared, what_if.bottleneck);

@@ -29,14 +29,14 @@ struct WhatIf {
 struct Verdict {
   std::string bottleneck = {};           // a stage's name; empty where nothing was delivered
   std::string kind = {};                 // "disk", "CPU", "copy" or "consumer"
-  double ceiling_images_per_second = 0;  // predicted for the plan as it runs
+  double ceiling_images_per_second = 0;  // predicted for the plan as it runs; never below what was measured
   double measured_images_per_second = 0;
   std::vector<WhatIf> what_ifs = {};
 
   // "input-bound at decode: CPU; ceiling 900 images/s, measured 880"
   std::string sentence() const;
-  // "with twice the readers: 990 images/s (+10 %), bound by decode"; of what was tried "... (10.0 times the 99
-  // without it, in turn) ..."; `what_if` is one of `what_ifs`.
+  // "with twice the readers: 990 images/s (+10 %), bound by decode", "(x 5.6)" from three times on; of what was
+  // tried "... (10.0 times the 99 without it, in turn) ..."; `what_if` is one of `what_ifs`.
   std::string sentence(const WhatIf& what_if) const;
 };
 

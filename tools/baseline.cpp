@@ -1,9 +1,14 @@
 #include "headrace/tools/baseline.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <cstdio>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -48,21 +53,6 @@ double rate_of(int threads, double seconds,
   return static_cast<double>(images) / elapsed;
 }
 
-std::vector<std::uint8_t> decoded_images(const Source& source) {
-  const bool encoded = source.info().fields.front().encoding == Encoding::kImage;
-  std::vector<std::uint8_t> images(source.info().records * kPixels);
-  std::vector<std::byte> scratch;
-  BareJpeg jpeg;
-  for (std::uint64_t record = 0; record < source.info().records; ++record) {
-    const auto bytes = source.read(record, scratch).fields.front();
-    const auto pixels = encoded ? jpeg.decode(bytes)
-                                : std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-    if (pixels.size() != kPixels) throw ConfigError(source.describe(record) + " is not a 32x32 RGB image");
-    std::ranges::copy(pixels, images.begin() + static_cast<std::ptrdiff_t>(record * kPixels));
-  }
-  return images;
-}
-
 // One image: crop at (top, left) of the zero-padded picture, mirrored or not, normalised, channels first.
 void augment(const std::uint8_t* image, int top, int left, bool mirrored, const float (&scale)[3],
              const float (&shift)[3], float* out) {
@@ -103,11 +93,34 @@ double jpeg_decode_rate(const Source& source, int threads, double seconds) {
   });
 }
 
-double fused_cifar_rate(const Source& source, int threads, double seconds, int batch) {
+std::vector<std::uint8_t> decoded_images(const Source& source) {
+  static constexpr std::uint64_t kTimed = 500;  // records, to foretell the rest
+  static constexpr double kWorthSaying = 0.5;   // seconds
+  const bool encoded = source.info().fields.front().encoding == Encoding::kImage;
+  const std::uint64_t records = source.info().records;
+  std::vector<std::uint8_t> images(records * kPixels);
+  std::vector<std::byte> scratch;
+  BareJpeg jpeg;
+  const Stopwatch watch;
+  for (std::uint64_t record = 0; record < records; ++record) {
+    const double left = watch.seconds() / kTimed * static_cast<double>(records - record);
+    if (record == kTimed && left > kWorthSaying) {
+      fmt::print(stderr, "headrace: the baseline needs {} images in memory first: about {:.0f} s more\n", records,
+                 std::ceil(left));
+    }
+    const auto bytes = source.read(record, scratch).fields.front();
+    const auto pixels = encoded ? jpeg.decode(bytes)
+                                : std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+    if (pixels.size() != kPixels) throw ConfigError(source.describe(record) + " is not a 32x32 RGB image");
+    std::ranges::copy(pixels, images.begin() + static_cast<std::ptrdiff_t>(record * kPixels));
+  }
+  return images;
+}
+
+double fused_cifar_rate(std::span<const std::uint8_t> images, int threads, double seconds, int batch) {
   static constexpr float kScale[3] = {1 / (255 * 0.2470F), 1 / (255 * 0.2435F), 1 / (255 * 0.2616F)};
   static constexpr float kShift[3] = {-0.4914F / 0.2470F, -0.4822F / 0.2435F, -0.4465F / 0.2616F};
-  const std::vector<std::uint8_t> images = decoded_images(source);
-  std::vector<std::uint32_t> order(source.info().records);
+  std::vector<std::uint32_t> order(images.size() / kPixels);
   std::iota(order.begin(), order.end(), 0U);
   std::shuffle(order.begin(), order.end(), std::mt19937(0));
   return rate_of(threads, seconds, [&](int thread, const auto& keep_going) {
@@ -158,12 +171,20 @@ std::string baseline_name(const std::string& pipeline) {
   return {};
 }
 
-double baseline_rate(const std::string& pipeline, const PipelineOptions& options, int threads, double seconds) {
-  if (pipeline == "skewed") return unordered_rate(pipeline, options, threads, seconds);
+Baseline make_baseline(const std::string& pipeline, const PipelineOptions& options) {
+  static constexpr int kCifarBatch = 512;
+  if (pipeline == "skewed") {
+    return [=](int threads, double seconds) { return unordered_rate(pipeline, options, threads, seconds); };
+  }
+  if (baseline_name(pipeline).empty()) {
+    throw ConfigError("pipeline " + pipeline + " has no baseline", "jpeg-*, cifar-train and skewed have one");
+  }
   const SourcePtr source = open_source(options.data, options.split.value_or(Split::kTrain), options.source);
-  if (pipeline.starts_with("jpeg-")) return jpeg_decode_rate(*source, threads, seconds);
-  if (pipeline == "cifar-train") return fused_cifar_rate(*source, threads, seconds, 512);
-  throw ConfigError("pipeline " + pipeline + " has no baseline", "jpeg-*, cifar-train and skewed have one");
+  if (pipeline.starts_with("jpeg-")) {
+    return [=](int threads, double seconds) { return jpeg_decode_rate(*source, threads, seconds); };
+  }
+  const auto images = std::make_shared<const std::vector<std::uint8_t>>(decoded_images(*source));
+  return [=](int threads, double seconds) { return fused_cifar_rate(*images, threads, seconds, kCifarBatch); };
 }
 
 }  // namespace headrace::tools

@@ -1,12 +1,16 @@
 // `headrace bench input`: how fast the engine alone delivers a pipeline.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/pipelines.h"
@@ -14,7 +18,7 @@
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/measured_run.h"
-#include "headrace/tools/number_checks.h"
+#include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
 #include "headrace/tools/quantile.h"
@@ -25,85 +29,163 @@ namespace {
 
 constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;  // epochs: the clock ends the run
 constexpr int kPairs = 5;
+constexpr double kMinMeasuredShare = 0.3;  // of --seconds, however long the start took
+constexpr double kWorthSaying = 1.25;      // a run that takes so many times what was asked for says so
 
 struct BenchOptions : PipelineCommandOptions {
   double seconds = 5;
+  double warm_up = 0;  // 0: a part of `seconds`
   bool baseline = false;
+
+  TimePlan plan() const { return {.seconds = seconds, .warm_up = warm_up}; }
+  bool endless() const { return common.epochs == 0; }
 };
 
-struct Measured {
-  double images_per_second = 0;
-  double p50_us = 0, p99_us = 0;  // waiting in next(), a global batch
-  double first_batch_ms = 0;
-  int threads = 0;
-};
-
-Measured measure(const BenchOptions& options, const Dataset& dataset, DeviceGroup& devices, double seconds) {
-  LoaderOptions settings = options.loader();
-  if (options.common.epochs == 0) settings.epochs = kWithoutEnd;
-  const Stopwatch since_start;
-  Loader loader(dataset, devices, settings);
-  if (!take_batch(loader, devices.size()))
-    throw ConfigError("the pipeline has no batches", "is the data set empty?");
-  Measured result{.first_batch_ms = since_start.seconds() * 1e3};
-
-  warm_up(loader, devices.size(), {.warm_passes = options.common.epochs == 0 ? 1 : 0});
-  const LoaderStats before = loader.stats();
-  std::vector<double> waits;
-  std::int64_t images = 0;
-  const Stopwatch clock;
-  while (clock.seconds() < seconds) {
-    const Stopwatch wait;
-    const std::optional<std::int64_t> examples = take_batch(loader, devices.size());
-    if (!examples) break;
-    waits.push_back(wait.seconds() * 1e6);
-    images += *examples;
+// The engine at work on one pipeline, measured in turns.
+class Bench {
+ public:
+  Bench(const BenchOptions& options, const Dataset& dataset, DeviceGroup& devices)
+      : replicas_(devices.size()), loader_(dataset, devices, settings(options)) {
+    take_first_batch(loader_, replicas_);
+    first_batch_ms_ = clock_.seconds() * 1e3;
+    warm_up_ = warm_up(loader_, replicas_,
+                       {.warm_passes = options.endless() ? 1 : 0,
+                        .max_warm_up_seconds = options.plan().max_warm_up_seconds(clock_.seconds())},
+                       line_);
   }
-  loader.stats().since(before).require_good();
-  if (waits.empty())
-    throw ConfigError("the stream ended with its first batch", "give more --epochs or a smaller --global-batch");
-  result.images_per_second = static_cast<double>(images) / clock.seconds();
-  result.threads = loader.threads();
-  result.p50_us = quantile(waits, 0.50);
-  result.p99_us = quantile(waits, 0.99);
-  return result;
+
+  // Images a second; nothing where the stream ended. At least one batch.
+  std::optional<double> measure(double seconds) {
+    std::int64_t images = 0;
+    const Stopwatch turn;
+    do {
+      const Stopwatch wait;
+      const std::optional<std::int64_t> examples = take_batch(loader_, replicas_);
+      if (!examples) break;
+      waits_.push_back(wait.seconds() * 1e6);
+      images += *examples;
+      line_.show(fmt::format("measuring: {:.1f} s so far", clock_.seconds()));
+    } while (turn.seconds() < seconds);
+    if (images == 0) return std::nullopt;
+    return static_cast<double>(images) / turn.seconds();
+  }
+  // Before another's turn: the processors are free then, and what was made ahead is not counted as made in a turn.
+  void rest() { wait_until_idle(loader_); }
+  void take_what_is_ready() {
+    for (int slot = loader_.stats().slots; slot > 0; --slot) take_batch(loader_, replicas_);
+  }
+
+  const WarmUp& warm() const { return warm_up_; }
+  double seconds_since_start() const { return clock_.seconds(); }
+  double seconds_to_rest() const { return loader_.stats().slots * warm_up_.batch_seconds; }
+  int threads() const { return loader_.threads(); }
+  double first_batch_ms() const { return first_batch_ms_; }
+  // Of waiting in next() for a global batch.
+  double wait_us(double share) { return waits_.empty() ? 0 : quantile(waits_, share); }
+  ProgressLine& line() { return line_; }
+
+ private:
+  static LoaderOptions settings(const BenchOptions& options) {
+    LoaderOptions settings = options.loader();
+    if (options.endless()) settings.epochs = kWithoutEnd;
+    return settings;
+  }
+
+  Stopwatch clock_;
+  int replicas_;
+  Loader loader_;
+  ProgressLine line_;
+  double first_batch_ms_ = 0;
+  WarmUp warm_up_;
+  std::vector<double> waits_;
+};
+
+ConfigError ended_early() {
+  return ConfigError("the stream ended before it was measured", "give more --epochs or a smaller --global-batch");
 }
 
-nlohmann::ordered_json to_json(const BenchOptions& options, const Measured& measured) {
+double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+nlohmann::ordered_json to_json(const BenchOptions& options, Bench& bench, double images_per_second) {
   return {{"pipeline", options.pipeline},
-          {"images_per_second", measured.images_per_second},
-          {"threads", measured.threads},
-          {"p50_us", measured.p50_us},
-          {"p99_us", measured.p99_us},
-          {"first_batch_ms", measured.first_batch_ms},
-          {"rss_mb", static_cast<double>(resident_memory_bytes()) / (1 << 20)}};
+          {"images_per_second", images_per_second},
+          {"threads", bench.threads()},
+          {"p50_us", bench.wait_us(0.50)},
+          {"p99_us", bench.wait_us(0.99)},
+          {"first_batch_ms", bench.first_batch_ms()},
+          {"rss_mb", megabytes(resident_memory_bytes())},
+          {"peak_rss_mb", megabytes(peak_resident_memory_bytes())},
+          {"warmed_up", bench.warm().finished}};
 }
 
-// Engine and baseline in turn, A B A B ..., after a warm-up pair; the ratio is the median of the pairs'.
-void add_baseline(const BenchOptions& options, const Dataset& dataset, DeviceGroup& devices,
-                  nlohmann::ordered_json& line, std::FILE* people) {
-  const double seconds = options.seconds / kPairs;
-  std::vector<double> ratios, ours, theirs;
-  for (int pair = -1; pair < kPairs; ++pair) {
-    const Measured engine = measure(options, dataset, devices, seconds);
-    const double baseline = baseline_rate(options.pipeline, options.pipeline_options(), engine.threads, seconds);
-    if (pair < 0) continue;
-    ours.push_back(engine.images_per_second);
-    theirs.push_back(baseline);
-    ratios.push_back(engine.images_per_second / baseline);
+void say_how_long(double expected, double asked) {
+  if (expected < kWorthSaying * asked) return;
+  fmt::print(stderr,
+             "headrace: this will take about {:.0f} s rather than {:g}: a batch takes long, and each side "
+             "has {} turns\n",
+             std::ceil(expected), asked, kPairs);
+}
+
+struct Pairs {
+  std::vector<double> ours, theirs, ratios;
+};
+
+// Engine and baseline in turn, A B A B ...
+Pairs take_turns(const BenchOptions& options, Bench& bench, const Baseline& baseline) {
+  // Also what a turn takes beside its time.
+  const double trial = options.seconds / (4 * kPairs);
+  bench.rest();
+  const Stopwatch watch;
+  baseline(bench.threads(), trial);
+  const double beside = bench.seconds_to_rest() + std::max(0.0, watch.seconds() - trial);
+  const double left =
+      std::max(options.plan().whole_seconds() - bench.seconds_since_start(), kMinMeasuredShare * options.seconds);
+  const double turn = std::max((left / kPairs - beside) / 2, trial);
+  say_how_long(bench.seconds_since_start() + kPairs * (std::max(turn, bench.warm().batch_seconds) + beside + turn),
+               options.plan().whole_seconds());
+  Pairs pairs;
+  for (int pair = 0; pair < kPairs; ++pair) {
+    bench.take_what_is_ready();
+    const std::optional<double> engine = bench.measure(turn);
+    if (!engine) break;
+    bench.rest();
+    pairs.ours.push_back(*engine);
+    pairs.theirs.push_back(baseline(bench.threads(), turn));
+    pairs.ratios.push_back(pairs.ours.back() / pairs.theirs.back());
   }
-  line["samples"] = {{"headrace", ours}, {"baseline", theirs}};
-  line["ratios"] = ratios;
-  line["images_per_second"] = quantile(ours, 0.5);
-  line["baseline"] = baseline_name(options.pipeline);
-  line["baseline_images_per_second"] = quantile(theirs, 0.5);
-  line["ratio"] = quantile(ratios, 0.5);
-  line["ratio_min"] = *std::ranges::min_element(ratios);
-  line["ratio_max"] = *std::ranges::max_element(ratios);
-  std::fprintf(people, "%s: %.0f images/s; the engine's %.0f are %.2f of it (%.2f to %.2f, %d pairs)\n",
-               baseline_name(options.pipeline).c_str(), quantile(theirs, 0.5), quantile(ours, 0.5),
-               quantile(ratios, 0.5), *std::ranges::min_element(ratios), *std::ranges::max_element(ratios),
-               kPairs);
+  if (pairs.ratios.empty()) throw ended_early();
+  return pairs;
+}
+
+// The ratio is the median of the pairs'.
+void add(nlohmann::ordered_json& line, Pairs pairs, const std::string& name) {
+  line["samples"] = {{"headrace", pairs.ours}, {"baseline", pairs.theirs}};
+  line["ratios"] = pairs.ratios;
+  line["baseline"] = name;
+  line["baseline_images_per_second"] = quantile(pairs.theirs, 0.5);
+  line["ratio"] = quantile(pairs.ratios, 0.5);
+  line["ratio_min"] = *std::ranges::min_element(pairs.ratios);
+  line["ratio_max"] = *std::ranges::max_element(pairs.ratios);
+}
+
+void print(const nlohmann::ordered_json& line, std::FILE* people) {
+  const auto number = [&line](const char* key) { return line[key].get<double>(); };
+  fmt::print(people,
+             "{}: {:.0f} images/s on {}; wait p50 {:.0f} us, p99 {:.0f} us; first batch {:.0f} ms; memory {:.0f} "
+             "MB, {:.0f} MB at its peak\n",
+             line["pipeline"].get<std::string>(), number("images_per_second"),
+             count_of(line["threads"].get<std::uint64_t>(), "thread"), number("p50_us"), number("p99_us"),
+             number("first_batch_ms"), number("rss_mb"), number("peak_rss_mb"));
+  if (!line["warmed_up"].get<bool>()) {
+    fmt::print(people,
+               "measured before it had warmed up: more --seconds give the engine time to tune itself and to see "
+               "all data once\n");
+  }
+  if (!line.contains("baseline")) return;
+  fmt::print(people, "{}: {:.0f} images/s; the engine's {:.0f} are {:.2f} of it ({:.2f} to {:.2f}, {})\n",
+             line["baseline"].get<std::string>(), number("baseline_images_per_second"),
+             number("images_per_second"), number("ratio"), number("ratio_min"), number("ratio_max"),
+             count_of(line["ratios"].size(), "pair"));
 }
 
 void bench_input(const BenchOptions& options) {
@@ -115,13 +197,23 @@ void bench_input(const BenchOptions& options) {
   }
   const Dataset dataset = options.open();
   DeviceGroup devices = options.devices();
-  const Measured measured = measure(options, dataset, devices, options.seconds);
-  nlohmann::ordered_json line = to_json(options, measured);
-  std::fprintf(json.people(),
-               "%s: %.0f images/s on %d threads; wait p50 %.0f us, p99 %.0f us; first batch %.0f ms\n",
-               options.pipeline.c_str(), measured.images_per_second, measured.threads, measured.p50_us,
-               measured.p99_us, measured.first_batch_ms);
-  if (options.baseline) add_baseline(options, dataset, devices, line, json.people());
+  Bench bench(options, dataset, devices);
+  nlohmann::ordered_json line;
+  if (options.baseline) {
+    line = to_json(options, bench, 0);  // its memory is the engine's alone
+    Pairs pairs = take_turns(options, bench, make_baseline(options.pipeline, options.pipeline_options()));
+    line["images_per_second"] = quantile(pairs.ours, 0.5);
+    line["p50_us"] = bench.wait_us(0.50);
+    line["p99_us"] = bench.wait_us(0.99);
+    add(line, pairs, baseline_name(options.pipeline));
+  } else {
+    const double left = options.plan().whole_seconds() - bench.seconds_since_start();
+    const std::optional<double> rate = bench.measure(std::max(left, kMinMeasuredShare * options.seconds));
+    if (!rate) throw ended_early();
+    line = to_json(options, bench, *rate);
+  }
+  bench.line().clear();
+  print(line, json.people());
   options.common.warn_of_caches();
   options.common.errors.report();
   line["bad_records"] = options.common.errors.bad_records();
@@ -133,15 +225,17 @@ void bench_input(const BenchOptions& options) {
 
 void add_bench_command(CLI::App& program) {
   auto* bench = program.add_subcommand("bench", "measure throughput");
-  bench->require_subcommand(1);
-  auto* command = bench->add_subcommand("input", "the engine alone");
+  auto* command = bench->add_subcommand("input", "measure the input engine alone");
   auto options = std::make_shared<BenchOptions>();
   options->add_to(*command);
-  command->add_option("--seconds", options->seconds, "how long to measure")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--baseline", options->baseline, "in turn with the least code that does the same work");
-  check_numbers(*command);
+  add_number(*command, "--seconds", options->seconds, "how long it all takes, warm-up and baseline included",
+             {.min = kMinSeconds, .max = kMaxSeconds})
+      ->capture_default_str();
+  add_number(*command, "--warm-up", options->warm_up,
+             "seconds to warm up before --seconds begin, at most; without it, a part of --seconds",
+             {.min = kMinSeconds, .max = kMaxSeconds});
+  command->add_flag("--baseline", options->baseline,
+                    "compare with the least code that does the same work, in turn");
   command->callback([options] { bench_input(*options); });
 }
 

@@ -6,9 +6,11 @@
 #include <cstdio>
 #include <memory>
 
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
 
 namespace headrace::tools {
@@ -27,10 +29,10 @@ void report(const CacheOptions& options, Thoroughness thoroughness) {
   std::uint64_t bad = 0;
   for (const CacheReport& stream : streams) {
     bad += stream.bad;
-    std::fprintf(json.people(),
-                 "%s: %" PRIu64 " of %" PRIu64 " records, %.1f MB in %" PRIu64 " segments, %" PRIu64 " bad\n",
-                 stream.fingerprint.c_str(), stream.records, stream.source_records,
-                 static_cast<double>(stream.bytes) / 1e6, stream.segments, stream.bad);
+    std::fprintf(json.people(), "%s: %" PRIu64 " of %s, %.1f MB in %s, %" PRIu64 " bad\n",
+                 stream.fingerprint.c_str(), stream.records, count_of(stream.source_records, "record").c_str(),
+                 static_cast<double>(stream.bytes) / 1e6, count_of(stream.segments, "segment").c_str(),
+                 stream.bad);
     for (const std::string& finding : stream.findings) std::fprintf(json.people(), "  %s\n", finding.c_str());
     json.write({{"fingerprint", stream.fingerprint},
                 {"records", stream.records},
@@ -42,24 +44,25 @@ void report(const CacheOptions& options, Thoroughness thoroughness) {
   if (streams.empty()) std::fprintf(json.people(), "%s holds no cache\n", options.folder.c_str());
   json.finish();
   if (bad == 0) return;
-  throw Error(ErrorCode::kDataCorrupt, std::to_string(bad) + " damaged entries in " + options.folder.string(),
-              "what is damaged is computed anew when it is needed; remove the folder to free its space");
+  throw Error(
+      ErrorCode::kDataCorrupt,
+      (bad == 1 ? "1 damaged entry in " : std::to_string(bad) + " damaged entries in ") + options.folder.string(),
+      "what is damaged is computed anew when it is needed; remove the folder to free its space");
 }
 
 void add_subcommand(CLI::App& cache, const char* name, const char* what, Thoroughness thoroughness) {
   auto* command = cache.add_subcommand(name, what);
   auto options = std::make_shared<CacheOptions>();
-  command->add_option("folder", options->folder, "the cache's folder")->required();
-  command->add_option("--json", options->json, "results as JSON lines into this file, - for standard output");
+  command->add_option("folder", options->folder, "the cache's folder")->type_name("FOLDER")->required();
+  add_json_option(*command, options->json);
   command->callback([options, thoroughness] { report(*options, thoroughness); });
 }
 
 }  // namespace
 
 void add_cache_command(CLI::App& program) {
-  auto* cache = program.add_subcommand("cache", "look at a disk cache");
-  cache->require_subcommand(1);
-  add_subcommand(*cache, "inspect", "what it holds, as its indexes say", Thoroughness::kIndexes);
+  auto* cache = program.add_subcommand("cache", "inspect or verify a disk cache");
+  add_subcommand(*cache, "inspect", "show what it holds, by its indexes", Thoroughness::kIndexes);
   add_subcommand(*cache, "verify", "check every byte of it", Thoroughness::kEveryByte);
 }
 

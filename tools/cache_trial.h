@@ -2,7 +2,6 @@
 // one do not say what reading decoded samples takes.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "headrace/pipeline/verdict.h"
@@ -17,11 +16,15 @@ struct UncachedRun {
   const LoaderStats& stats;
 };
 
-// Runs the same pipeline on as many of its records as are decoded in about a second and fill about a GiB at most,
-// once they are all in the cache `where`: "memory" or a folder; then in turn with the one without, each for
-// `run.seconds` in all. None where nothing is decoded or the pipeline has a cache already.
-std::optional<WhatIf> try_cache(PipelineCommandOptions options, const std::string& where, DeviceGroup& devices,
-                                const LoaderOptions& loader, const UncachedRun& without,
-                                const MeasuredRunOptions& run);
+// Whether something is decoded that no cache keeps, by what the loader did so far.
+bool can_try_cache(const PipelineCommandOptions& options, const LoaderStats& so_far);
+
+// Runs the same pipeline on as many of its records as are decoded in a fifth of `run.seconds` and fill about a GiB
+// at most, but two batches at least, once they are all in the cache `where`: "memory" or a folder; then in turn
+// with the one without. All of it takes about `run.seconds`; where batches take too long for that, a line on
+// standard error says how long it will be.
+WhatIf try_cache(PipelineCommandOptions options, const std::string& where, DeviceGroup& devices,
+                 const LoaderOptions& loader, const UncachedRun& without, const MeasuredRunOptions& run,
+                 ProgressLine& line);
 
 }  // namespace headrace::tools

@@ -76,8 +76,7 @@ SpeedOptimizerOptions optimizer_of(const SpeedRecipe& recipe, std::int64_t batch
 }
 
 Recipe make(const SpeedRecipe& recipe, const CommonOptions& options) {
-  const Halves halves = open_halves(options);
-  require_image(recipe.name, halves.train, {32, 32, 3});
+  const Halves halves = open_halves(recipe.name, options);
   const Dataset all = decoded_cifar(halves.train, options);
   const Dataset test = decoded_cifar(halves.test, options);
   const std::int64_t batch = batch_size(options, recipe.optimizer.global_batch);

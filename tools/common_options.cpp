@@ -6,36 +6,37 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/tools/data_options.h"
+#include "headrace/tools/options.h"
 
 namespace headrace::tools {
 
 void CommonOptions::add_to(CLI::App& command) {
   add_data_options(command, data, layout);
-  command.add_option("--devices", devices, "auto, cpu:N, cuda:0,1 or cuda:0xN: one replica each")
+  command.add_option("--devices", devices, "auto, cpu:N, cuda:0,1 or cuda:0xN: one replica on each")
+      ->type_name("LIST")
       ->capture_default_str();
-  command.add_option("--global-batch", global_batch, "examples in a batch over all replicas")
-      ->check(CLI::PositiveNumber);
-  command.add_option("--epochs", epochs, "passes over the data")->check(CLI::PositiveNumber);
-  command.add_option("--seed", seed, "of everything random")->capture_default_str();
-  command.add_option("--threads", threads, "compute threads of the input engine; 0: one a processor")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  command.add_option("--prefetch", prefetch, "batches ready ahead of the consumer")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1024));
-  command.add_option("--cache", cache, "keep decoded samples: none, memory, or a folder")->capture_default_str();
+  add_number(command, "--global-batch", global_batch, "examples in a batch over all replicas", {.min = 1});
+  add_number(command, "--epochs", epochs, "passes over the data",
+             {.min = 1, .max = std::numeric_limits<int>::max()});
+  add_number(command, "--seed", seed, "the seed of all randomness")->capture_default_str();
+  add_number(command, "--threads", threads, "compute threads of the input engine; 0: one per processor",
+             {.min = 0, .max = kMaxThreads})
+      ->capture_default_str();
+  add_number(command, "--prefetch", prefetch, "batches made ahead of the consumer", {.min = 0, .max = 1024})
+      ->capture_default_str();
+  command.add_option("--cache", cache, "where decoded samples are kept: none, memory, or a folder")
+      ->type_name("WHERE")
+      ->capture_default_str();
   command.add_flag("--apply-orientation", apply_orientation,
                    "turn images the way up that their EXIF data say; without it pixels come as they are stored");
   errors.add_to(command);
-  command.add_option("--convert", convert, "where uint8 images become float32 for a GPU: auto, host or device")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"auto", "host", "device"}));
-  command
-      .add_option("--resident", resident,
-                  "whether a GPU keeps the uint8 images of a run of several epochs: auto, never or always")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"auto", "never", "always"}));
-  command.add_option("--json", json, "results as JSON lines into this file, - for standard output");
+  add_choice(command, "--convert", convert, "where uint8 images become float32 for a GPU",
+             {"auto", "host", "device"})
+      ->capture_default_str();
+  add_choice(command, "--resident", resident, "whether a GPU keeps the uint8 images of a run of several epochs",
+             {"auto", "never", "always"})
+      ->capture_default_str();
+  add_json_option(command, json);
 }
 
 ConvertAt CommonOptions::convert_at() const {

@@ -45,7 +45,7 @@ void print_classes(const SplitReport& split, std::FILE* to) {
   const SourceInfo& info = split.opened->source->info();
   const auto labels = records_by_label(split);
   if (split.found.labelled < info.records) {
-    fmt::print(to, "         labels of {} records:\n", split.found.labelled);
+    fmt::print(to, "         labels of {}:\n", count_of(split.found.labelled, "record"));
   }
   std::size_t shown = 0;
   std::uint64_t least = ~std::uint64_t{0}, most = 0, left = 0;
@@ -59,7 +59,9 @@ void print_classes(const SplitReport& split, std::FILE* to) {
       ++left;
     }
   }
-  if (left > 0) fmt::print(to, "         {} more classes of {} to {} records\n", left, least, most);
+  if (left > 0)
+    fmt::print(to, "         {} more {} of {} to {} records\n", left, left == 1 ? "class" : "classes", least,
+               most);
 }
 
 void print_records(const char* what, const std::vector<BadRecord>& first, std::uint64_t all, std::FILE* to) {
@@ -86,7 +88,9 @@ nlohmann::ordered_json to_json(const std::vector<BadRecord>& records) {
 void print(const SplitReport& split, std::FILE* to) {
   if (!split.opened) return fmt::print(to, "{:<8} none: {}\n", split.name, split.absent);
   const Inspection& found = split.found;
-  fmt::print(to, "{:<8} {} records in {} classes; ", split.name, found.records, records_by_label(split).size());
+  const std::size_t classes = records_by_label(split).size();
+  fmt::print(to, "{:<8} {} in {} {}; ", split.name, count_of(found.records, "record"), classes,
+             classes == 1 ? "class" : "classes");
   if (found.height.max > 0) {
     fmt::print(to, "images of {} x {} pixels; ", range_of(found.width), range_of(found.height));
   }

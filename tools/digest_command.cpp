@@ -11,7 +11,7 @@
 #include "headrace/pipeline/digest.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
-#include "headrace/tools/number_checks.h"
+#include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
 
@@ -70,8 +70,8 @@ void add_digest_command(CLI::App& program) {
   auto* command = program.add_subcommand("digest", "print the identity of a batch stream");
   auto options = std::make_shared<DigestOptions>();
   options->add_to(*command);
-  command->add_option("--start-step", options->start_step, "continue as if this many batches had been taken");
-  check_numbers(*command);
+  add_number(*command, "--start-step", options->start_step, "continue as if this many batches had been taken",
+             kSteps);
   command->callback([options] { digest(*options); });
 }
 

@@ -8,7 +8,7 @@
 #include "headrace/tools/data_doctor.h"
 #include "headrace/tools/data_options.h"
 #include "headrace/tools/json_lines.h"
-#include "headrace/tools/number_checks.h"
+#include "headrace/tools/options.h"
 
 namespace headrace::tools {
 namespace {
@@ -39,7 +39,7 @@ void diagnose(JsonLines& json) {
 
 void add_doctor_command(CLI::App& program) {
   auto* command = program.add_subcommand(
-      "doctor", "show devices, libraries, and what is missing; with --data what was recognised there");
+      "doctor", "show devices, libraries and what is missing; with --data, what a data set holds");
   struct Options {
     DataDoctorOptions data;
     std::string json;
@@ -48,13 +48,11 @@ void add_doctor_command(CLI::App& program) {
   CLI::Option* data = add_data_options(*command, options->data.data, options->data.layout);
   for (const char* name : {"--classes-at", "--train-folder", "--test-folder"})
     command->get_option(name)->needs(data);
-  command
-      ->add_option("--examine", options->data.examine,
-                   "so many records of each split, evenly spread, are read and decoded; 0: all")
+  add_number(*command, "--examine", options->data.examine,
+             "how many records of each split to read and decode, evenly spread; 0: all")
       ->capture_default_str()
       ->needs(data);
-  command->add_option("--json", options->json, "results as JSON lines into this file, - for standard output");
-  check_numbers(*command);
+  add_json_option(*command, options->json);
   command->callback([options] {
     JsonLines json(options->json);
     options->data.data.empty() ? diagnose(json) : diagnose_data(options->data, json);

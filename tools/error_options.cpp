@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "headrace/devices/base/counted.h"
+#include "headrace/tools/options.h"
 
 namespace headrace::tools {
 namespace {
@@ -25,17 +26,15 @@ std::string location_of(const BadRecord& bad) {
 }  // namespace
 
 void ErrorOptions::add_to(CLI::App& command) {
-  command.add_option("--on-error", on_error, "what becomes of a bad record: fail, skip or substitute")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"fail", "skip", "substitute"}));
-  command
-      .add_option(
-          "--max-bad-share", max_bad_share,
-          "a run that skips or substitutes ends when more of an epoch is bad than this share of it: 0 none, "
-          "1 any number")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--quarantine", quarantine, "append a line of JSON for each bad record to this file");
+  add_choice(command, "--on-error", on_error, "what to do with a bad record", {"fail", "skip", "substitute"})
+      ->capture_default_str();
+  add_number(command, "--max-bad-share", max_bad_share,
+             "a run that skips or substitutes ends when more of an epoch is bad than this share of it: 0 none, "
+             "1 any number",
+             {.min = 0, .max = 1})
+      ->capture_default_str();
+  command.add_option("--quarantine", quarantine, "append a line of JSON for each bad record to this file")
+      ->type_name("FILE");
 }
 
 ErrorPolicy ErrorOptions::policy() const {

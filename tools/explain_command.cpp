@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/verdict.h"
@@ -14,7 +15,7 @@
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/measured_run.h"
-#include "headrace/tools/number_checks.h"
+#include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
 
@@ -25,10 +26,12 @@ constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;  // epochs: the cl
 constexpr double kTraceSeconds = 2;                            // where only a trace was asked for
 constexpr std::size_t kSpansAThread = 1 << 14;
 constexpr int kNameWidth = 48;
-constexpr double kTrialSeconds = 2.5;  // of a what-if that is tried
+// Of --seconds: what the plan is measured for, at least, and what the cache that is tried may have.
+constexpr double kMeasuredShare = 0.3, kTrialShare = 0.3;
 
 struct ExplainOptions : PipelineCommandOptions {
   double seconds = 0;
+  double warm_up = 0;            // 0: a part of `seconds`
   std::int64_t consumer_us = 0;  // slept a batch, in place of a training step
   std::string try_cache = "memory";
   std::string trace = {};
@@ -111,16 +114,33 @@ void explain(ExplainOptions options) {
   LoaderOptions settings = options.loader();
   if (options.common.epochs == 0) settings.epochs = kWithoutEnd;
   if (!options.trace.empty()) settings.trace_spans = kSpansAThread;
+  const TimePlan time{.seconds = options.seconds, .warm_up = options.warm_up};
+  const Stopwatch clock;
+  ProgressLine line;
   Loader loader(dataset, devices, settings);
-  MeasuredRunOptions measured{.seconds = options.seconds,
-                              .consumer = std::chrono::microseconds(options.consumer_us),
+  MeasuredRunOptions measured{.consumer = std::chrono::microseconds(options.consumer_us),
                               .warm_passes = options.common.epochs == 0 ? 1 : 0};
-  const LoaderStats stats = run_measured(loader, devices.size(), measured);
+  take_first_batch(loader, devices.size(), measured.consumer);
+  measured.max_warm_up_seconds = time.max_warm_up_seconds(clock.seconds());
+  const WarmUp warm = warm_up(loader, devices.size(), measured, line);
+  const bool tries = can_try_cache(options, loader.stats());
+  const double trial = tries ? kTrialShare * options.seconds : 0;
+  measured.seconds = std::max(time.whole_seconds() - clock.seconds() - trial, kMeasuredShare * options.seconds);
+  const LoaderStats stats = run_measured(loader, devices.size(), measured, line);
   Verdict verdict = judge(stats);
-  measured.seconds = std::min(measured.seconds, kTrialSeconds);
-  const std::optional<WhatIf> tried =
-      try_cache(options, options.try_cache, devices, settings, {.loader = loader, .stats = stats}, measured);
-  if (tried) verdict.what_ifs.push_back(*tried);
+  if (tries) {
+    measured.seconds = trial;
+    line.clear();
+    verdict.what_ifs.push_back(try_cache(options, options.try_cache, devices, settings,
+                                         {.loader = loader, .stats = stats}, measured, line));
+  }
+  line.clear();
+  if (!warm.finished) {
+    std::fputs(
+        "\nmeasured before it had warmed up: more --seconds give the engine time to tune itself and to see all "
+        "data once\n",
+        json.people());
+  }
   print(json.people(), stats, loader.choices(), verdict);
   for (const StageStats& stage : stats.stages) json.write(to_json(stage, stats.elapsed_ns));
   for (const Choice& choice : loader.choices()) {
@@ -141,18 +161,24 @@ void explain(ExplainOptions options) {
 
 void add_explain_command(CLI::App& program) {
   auto* command =
-      program.add_subcommand("explain", "show the plan of a pipeline as it will run, and what bounds it");
+      program.add_subcommand("explain", "show the plan of a pipeline as it will run, and what limits its speed");
   auto options = std::make_shared<ExplainOptions>();
   options->add_to(*command);
-  command->add_option("--seconds", options->seconds, "run it for this long and say what bounds it")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--consumer-us", options->consumer_us, "a consumer that takes this long for a batch")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option(
-      "--try-cache", options->try_cache,
-      "the cache that is tried as a what-if: memory, or a folder, which keeps what is stored there");
-  command->add_option("--trace", options->trace, "what each thread did, into this file, for ui.perfetto.dev");
-  check_numbers(*command);
+  add_number(*command, "--seconds", options->seconds,
+             "run it for this long, warm-up and trial of a cache included, and say what limits its speed",
+             {.min = kMinSeconds, .max = kMaxSeconds});
+  add_number(*command, "--warm-up", options->warm_up,
+             "seconds to warm up before --seconds begin, at most; without it, a part of --seconds",
+             {.min = kMinSeconds, .max = kMaxSeconds});
+  add_number(*command, "--consumer-us", options->consumer_us,
+             "microseconds that a pretended consumer spends on a batch",
+             {.min = 0, .max = static_cast<std::int64_t>(kMaxSeconds * 1e6)});
+  command
+      ->add_option("--try-cache", options->try_cache,
+                   "the cache to try as a what-if: memory, or a folder, which keeps what is stored there")
+      ->type_name("WHERE");
+  command->add_option("--trace", options->trace, "write what each thread did to this file, for ui.perfetto.dev")
+      ->type_name("FILE");
   command->callback([options] { explain(*options); });
 }
 

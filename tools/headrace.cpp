@@ -4,10 +4,15 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/signals.h"
 #include "headrace/tools/commands.h"
+#include "headrace/tools/help_text.h"
+#include "headrace/tools/usage_check.h"
 
 namespace {
 
@@ -32,13 +37,29 @@ int end(int status) {
   return kRunFailed;
 }
 
+// Help, the version, or options that do not go together.
+int report_usage(const CLI::App& program, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) {
+    program.exit(error);
+    return end(0);
+  }
+  std::string text = error.what();  // "--runs excludes --trace", "--examine requires --data"
+  const std::string_view excludes = " excludes ";
+  if (const auto at = text.find(excludes); at != std::string::npos) {
+    text.replace(at, excludes.size(), " cannot be given together with ");
+  }
+  std::fprintf(stderr, "headrace: %s\n", text.c_str());
+  return kWrongUsage;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   headrace::handle_signals();
   CLI::App program("Headrace: an input engine and mirrored trainer that keep every device busy", "headrace");
-  program.require_subcommand(1);
-  program.set_version_flag("--version", HEADRACE_VERSION);
+  program.formatter(std::make_shared<headrace::tools::HelpText>());
+  program.set_help_flag("-h,--help", "show this help");
+  program.set_version_flag("--version", HEADRACE_VERSION, "show the version");
   headrace::tools::add_train_command(program);
   headrace::tools::add_digest_command(program);
   headrace::tools::add_ledger_command(program);
@@ -47,12 +68,16 @@ int main(int argc, char** argv) {
   headrace::tools::add_cache_command(program);
   headrace::tools::add_convert_command(program);
   headrace::tools::add_doctor_command(program);
+  for (CLI::App* command : program.get_subcommands({})) {
+    command->group("Commands");
+    for (CLI::App* below : command->get_subcommands({})) below->group("Commands");
+  }
   try {
+    headrace::tools::check_usage(program, argc, argv);
     program.parse(argc, argv);
     return end(0);
   } catch (const CLI::ParseError& error) {
-    const int status = program.exit(error);
-    return status == 0 ? end(0) : kWrongUsage;
+    return report_usage(program, error);
   } catch (const headrace::Error& error) {
     return report(error);
   } catch (const std::exception& error) {

@@ -5,12 +5,12 @@
 #include <memory>
 #include <optional>
 
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/ledger.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
-#include "headrace/tools/number_checks.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
 
@@ -34,11 +34,22 @@ Ledger record_stream(const LedgerOptions& options, const Dataset& dataset, Devic
   return ledger;
 }
 
-void prove(const Ledger& ledger, const Dataset& dataset, std::uint64_t epochs) {
+// The first thing that is wrong with an epoch, if there is one.
+std::optional<std::string> find_breach(const Ledger& ledger, const Dataset& dataset, std::uint64_t epochs) {
   for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
     const auto breach = ledger.find_breach(epoch, EpochContents::all(dataset.size()));
-    if (breach) throw Error(ErrorCode::kInternal, "epoch " + std::to_string(epoch) + ": " + *breach);
+    if (breach) return "epoch " + std::to_string(epoch) + ": " + *breach;
   }
+  return std::nullopt;
+}
+
+nlohmann::ordered_json verdict_line(const Ledger& ledger, const Dataset& dataset, std::uint64_t epochs,
+                                    int replicas, const std::optional<std::string>& breach) {
+  nlohmann::ordered_json line = {
+      {"final", true},    {"ok", !breach.has_value()}, {"records", dataset.size()},
+      {"epochs", epochs}, {"replicas", replicas},      {"bad_records", ledger.set_aside()}};
+  if (breach) line["breach"] = *breach;
+  return line;
 }
 
 void keep_ledger(const LedgerOptions& options) {
@@ -59,9 +70,16 @@ void keep_ledger(const LedgerOptions& options) {
   }
   if (!options.check) return json.finish();
   const std::uint64_t epochs = options.loader().epochs;
-  prove(ledger, dataset, epochs);
-  std::fprintf(json.people(), "exactly once: %" PRIu64 " records in each of %" PRIu64 " epochs over %d replicas\n",
-               dataset.size(), epochs, devices.size());
+  const std::optional<std::string> breach = find_breach(ledger, dataset, epochs);
+  json.write(verdict_line(ledger, dataset, epochs, devices.size(), breach));
+  if (breach) {
+    json.finish();
+    throw Error(ErrorCode::kInternal, *breach);
+  }
+  const std::string over = count_of(static_cast<std::uint64_t>(devices.size()), "replica");
+  const std::string each = epochs == 1 ? "1 epoch" : "each of " + count_of(epochs, "epoch");
+  std::fprintf(json.people(), "exactly once: %s in %s over %s\n", count_of(dataset.size(), "record").c_str(),
+               each.c_str(), over.c_str());
   json.finish();
 }
 
@@ -72,7 +90,6 @@ void add_ledger_command(CLI::App& program) {
   auto options = std::make_shared<LedgerOptions>();
   options->add_to(*command);
   command->add_flag("--check", options->check, "prove that every epoch has every record exactly once");
-  check_numbers(*command);
   command->callback([options] { keep_ledger(*options); });
 }
 

@@ -6,16 +6,15 @@
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/pipelines.h"
 #include "headrace/tools/data_options.h"
+#include "headrace/tools/options.h"
 
 namespace headrace::tools {
 
 void PipelineCommandOptions::add_to(CLI::App& command) {
-  std::string names;
-  for (const std::string& name : pipeline_names()) names += (names.empty() ? "" : ", ") + name;
-  command.add_option("--pipeline", pipeline, "one of " + names)->required();
-  command.add_option("--split", split, "train or test; without it the pipeline's own");
-  command.add_option("--replicas", replicas, "CPU replicas, short for --devices cpu:N")
-      ->check(CLI::PositiveNumber);
+  add_choice(command, "--pipeline", pipeline, "the pipeline to run", pipeline_names())->required();
+  add_choice(command, "--split", split, "the half of the data to read", {"train", "test"})->capture_default_str();
+  add_number(command, "--replicas", replicas, "CPU replicas; short for --devices cpu:N",
+             {.min = 1, .max = kMaxReplicas});
   common.add_to(command);
 }
 

@@ -4,14 +4,16 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/tools/data_options.h"
+#include "headrace/tools/recipe_fit.h"
 
 namespace headrace::tools {
 
-Halves open_halves(const CommonOptions& options) {
+Halves open_halves(const std::string& recipe, const CommonOptions& options) {
   if (options.data.empty()) throw ConfigError("no --data given", "name a folder or archive of images");
   const SourceOptions source{.layout = options.layout, .label_count = kClasses};
-  Halves halves{.train = open_source(options.data, Split::kTrain, source),
-                .test = open_source(options.data, Split::kTest, source)};
+  Halves halves{.train = open_source(options.data, Split::kTrain, source)};
+  require_fit(recipe, halves.train);
+  halves.test = open_source(options.data, Split::kTest, source);
   report_left_out(halves.train->info().left_out);
   const Fields& fields = halves.train->info().fields;
   if (options.apply_orientation && fields.at(find_field(fields, "image")).encoding != Encoding::kImage) {
@@ -33,14 +35,6 @@ Dataset batched(const Dataset& data, const BatchOptions& batch, const CommonOpti
           "a global batch of {} is never full: there are {} examples, and this recipe drops what fills none",
           batch.global, data.size()),
       fmt::format("give --global-batch {} or less", data.size()));
-}
-
-void require_image(const std::string& recipe, const SourcePtr& source, const Shape& shape) {
-  const Field& image = source->info().fields.at(find_field(source->info().fields, "image"));
-  if (image.encoding == Encoding::kImage || image.shape == shape) return;
-  throw ConfigError("recipe " + recipe + " wants images of shape " + shape.to_string() + "; " +
-                        source->info().name + " has " + image.shape.to_string(),
-                    "choose a recipe for this data");
 }
 
 Dataset decoded_cifar(const SourcePtr& source, const CommonOptions& options) {

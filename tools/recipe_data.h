@@ -11,21 +11,18 @@
 namespace headrace::tools {
 
 constexpr std::int64_t kEvaluationBatch = 500;
-constexpr std::uint64_t kClasses = 10;  // of every recipe's data
 
 // Of CIFAR-10's training images, by channel, of values in 0..1.
 inline const std::vector<float> kCifarMean{0.4914F, 0.4822F, 0.4465F};
 inline const std::vector<float> kCifarStd{0.2470F, 0.2435F, 0.2616F};
 
 struct Halves {
-  SourcePtr train;
-  SourcePtr test;
+  SourcePtr train = {};
+  SourcePtr test = {};
 };
 
-// ConfigError without --data.
-Halves open_halves(const CommonOptions& options);
-// ConfigError where images are not encoded and have another shape.
-void require_image(const std::string& recipe, const SourcePtr& source, const Shape& shape);
+// ConfigError without --data, and where the data are for another recipe.
+Halves open_halves(const std::string& recipe, const CommonOptions& options);
 // Decoded where it is encoded, and then kept: in memory unless --cache says otherwise. An image that is not of 32
 // x 32 pixels is then a bad record.
 Dataset decoded_cifar(const SourcePtr& source, const CommonOptions& options);

@@ -21,8 +21,7 @@ Optimizer decaying_adam(float peak, const CommonOptions& options, int usual_epoc
 // Images as they are stored, u8: the net scales them to [0, 1]. The last records of the training half validate.
 Recipe grey_recipe(const std::string& name, const CommonOptions& options, std::uint64_t held_out,
                    std::int64_t batch) {
-  const Halves halves = open_halves(options);
-  require_image(name, halves.train, {28, 28, 1});
+  const Halves halves = open_halves(name, options);
   const std::uint64_t records = halves.train->info().records;
   if (records <= held_out) {
     throw ConfigError("recipe " + name + " holds out " + std::to_string(held_out) + " images for validation; " +
@@ -51,8 +50,7 @@ Recipe fashion_recipe(const CommonOptions& options) {
 // Decoded once into memory, then augmented every epoch; every tenth training image validates.
 Recipe cifar_recipe(const CommonOptions& options) {
   static constexpr std::uint64_t kHeldOut = 10;
-  const Halves halves = open_halves(options);
-  require_image("cifar10-cnn", halves.train, {32, 32, 3});
+  const Halves halves = open_halves("cifar10-cnn", options);
   static constexpr int kEpochs = 8;
   const Dataset all = decoded_cifar(halves.train, options);
   const Dataset train = batched(
@@ -73,8 +71,7 @@ Recipe cifar_recipe(const CommonOptions& options) {
 Recipe resnet_recipe(const CommonOptions& options) {
   static constexpr int kEpochs = 24;
   static constexpr std::uint64_t kWarmupShare = 5;  // of the steps, one in so many
-  const Halves halves = open_halves(options);
-  require_image("cifar10-resnet18", halves.train, {32, 32, 3});
+  const Halves halves = open_halves("cifar10-resnet18", options);
   const Dataset train =
       batched(decoded_cifar(halves.train, options)
                   .shuffle()

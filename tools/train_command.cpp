@@ -1,4 +1,6 @@
 // `headrace train`: a recipe from data to test accuracy.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
@@ -7,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
@@ -15,9 +18,10 @@
 #include "headrace/tools/commands.h"
 #include "headrace/tools/common_options.h"
 #include "headrace/tools/json_lines.h"
-#include "headrace/tools/number_checks.h"
+#include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/profiler_range.h"
+#include "headrace/tools/progress_line.h"
 #include "headrace/tools/recipe_run.h"
 #include "headrace/tools/recipes.h"
 #include "headrace/tools/run_folder.h"
@@ -172,17 +176,36 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   describe_run(options, results.folder(), recipe, model);
 
   const FitOptions fit = fit_options(options, recipe, results);
-  const EvaluateOptions test{
+  ProgressLine line;
+  EvaluateOptions test{
       .threads = options.common.threads, .errors = options.common.errors.policy(), .views = recipe.views};
+  if (options.verbose == 1) {
+    test.progress = [&line](std::uint64_t done, std::uint64_t of) {
+      line.show(fmt::format("testing: batch {} of {}", done, of));
+    };
+  }
   RecipeRun run(recipe, model, fit, test);
   const RecipeRun::Result result = run.run();
+  line.clear();
   if (options.verbose > 0) {
-    std::fprintf(results.people(), "test: %lld examples - loss: %.4f - accuracy: %.4f\n",
-                 static_cast<long long>(result.test.examples), result.test.loss, result.test.accuracy);
+    std::fprintf(results.people(), "test: %s - loss: %.4f - accuracy: %.4f\n",
+                 count_of(static_cast<std::uint64_t>(result.test.examples), "example").c_str(), result.test.loss,
+                 result.test.accuracy);
   }
   options.common.warn_of_caches();
   report(result, model, fit, precision == Precision::kBF16 ? "bf16" : "f32", options.common.errors.bad_records(),
          results);
+}
+
+// A net for GPUs and for processors with units for bf16.
+void warn_of_slow_net(const std::string& recipe, DeviceGroup& devices) {
+  const bool slow = devices[0].info().kind == DeviceKind::kCpu && !devices[0].kernels()->prefers_bf16();
+  if (!slow || !recipe.starts_with("cifar10-fast")) return;
+  std::fprintf(
+      stderr,
+      "headrace: warning: %s is made for GPUs and processors with AMX, which this one lacks: on a few cores "
+      "it takes about an hour; cifar10-cnn takes minutes\n",
+      recipe.c_str());
 }
 
 // The runs share the data and the devices, with all that these have loaded and chosen by then.
@@ -196,6 +219,7 @@ void train(const TrainOptions& options) {
   Results results(options);
   DeviceGroup devices = open_devices(options.common.devices);
   Strategy strategy(devices, {.announce = Announce::kNo, .standalone = options.standalone});
+  warn_of_slow_net(options.recipe, devices);
   const Recipe recipe = make_recipe(options.recipe, options.common);
   if (options.verbose > 0) std::fprintf(results.people(), "%s\n", strategy.to_string().c_str());
   handle_first_interrupt(on_interrupt);
@@ -221,45 +245,42 @@ void train(const TrainOptions& options) {
 void add_train_command(CLI::App& program) {
   auto* command = program.add_subcommand("train", "train a recipe and evaluate it");
   auto options = std::make_shared<TrainOptions>();
-  std::string names;
-  for (const std::string& name : recipe_names()) names += (names.empty() ? "" : ", ") + name;
-  command->add_option("--recipe", options->recipe, "one of " + names)->required();
+  add_choice(*command, "--recipe", options->recipe, "the recipe to train", recipe_names())->required();
   options->common.add_to(*command);
-  command
-      ->add_option("--precision", options->precision,
-                   "of products and activations, sums being f32: auto, f32 or bf16; auto: bf16 where the device "
-                   "has units for it")
-      ->check(CLI::IsMember({"auto", "f32", "bf16"}));
-  command->add_option("--steps-per-epoch", options->steps_per_epoch,
-                      "optimizer steps an epoch; 0: as the recipe has it, mostly one pass over the data");
-  command->add_option("--stop-after-steps", options->stop_after_steps,
-                      "end training after this many optimizer steps");
-  command->add_option("--headspace", options->headspace,
-                      "replay this many batches for ever: how fast it trains where input costs nothing");
-  command
-      ->add_option(
-          "--runs", options->runs,
-          "train so many times in this process, with --seed, the seed after it and so on; each as if alone")
-      ->check(CLI::PositiveNumber);
-  command
-      ->add_option(
-          "--profile-epoch", options->profile_epoch,
-          "the epoch (from 1) that ncu --profile-from-start off or nsys --capture-range=cudaProfilerApi records")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--accumulate", options->accumulate, "batches summed into one optimizer step")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--verbose", options->verbose, "0: nothing, 1: live bar, 2: a line an epoch")
-      ->check(CLI::Range(0, 2));
+  add_choice(*command, "--precision", options->precision,
+             "of products and activations (sums are f32); auto takes bf16 where the device has units for it",
+             {"auto", "f32", "bf16"})
+      ->capture_default_str();
+  add_number(*command, "--steps-per-epoch", options->steps_per_epoch,
+             "optimizer steps in an epoch; 0: as the recipe says, usually one pass over the data", kSteps);
+  add_number(*command, "--stop-after-steps", options->stop_after_steps,
+             "end the training after this many optimizer steps; 0: at its end", kSteps);
+  add_number(*command, "--headspace", options->headspace,
+             "replay the first N batches for ever, to see how fast it trains where input costs nothing; 0: off",
+             kSteps);
+  add_number(*command, "--runs", options->runs,
+             "train N times in this process, with --seed, the seed after it and so on, each as if alone",
+             {.min = 1, .max = std::numeric_limits<int>::max()});
+  add_number(
+      *command, "--profile-epoch", options->profile_epoch,
+      "the epoch, from 1, that ncu --profile-from-start off or nsys --capture-range=cudaProfilerApi records",
+      {.min = 1});
+  add_number(*command, "--accumulate", options->accumulate, "batches summed into one optimizer step", {.min = 1});
+  add_number(*command, "--verbose", options->verbose, "0: nothing, 1: a live progress bar, 2: a line per epoch",
+             {.min = 0, .max = 2})
+      ->capture_default_str();
   command
       ->add_option("--trace", options->trace,
-                   "what each thread and each device did, into this file, for ui.perfetto.dev")
+                   "write what each thread and each device did to this file, for ui.perfetto.dev")
+      ->type_name("FILE")
       ->excludes("--runs");
-  command->add_option("--run-dir", options->run_dir,
-                      "folder for history.jsonl, model.txt and plan.txt; one that holds a run gets a numbered "
-                      "folder for this one");
+  command
+      ->add_option("--run-dir", options->run_dir,
+                   "folder for history.jsonl, model.txt and plan.txt; if it holds a run already, this one gets a "
+                   "numbered folder inside it")
+      ->type_name("FOLDER");
   command->add_flag("--standalone", options->standalone,
-                    "train alone although a launcher started this process as one of several");
-  check_numbers(*command);
+                    "train alone, although a launcher started this process as one of several");
   command->callback([options] { train(*options); });
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -65,6 +66,8 @@ struct EvaluateOptions {
   // What evaluate() makes of each image, all fields of shape (height, width, channels) alike: the logits are the
   // weighted sum over the views. Empty: the image as it is.
   std::vector<View> views = {};
+  // Called with the batches submitted so far and their number, after each; on the thread that evaluates.
+  std::function<void(std::uint64_t done, std::uint64_t of)> progress = {};
 };
 
 struct Evaluation {

@@ -23,6 +23,7 @@ class PreparedEvaluation::Impl {
  public:
   Impl(Model& model, const Dataset& data, const EvaluateOptions& options)
       : steps_(options.steps),
+        progress_(options.progress),
         once_(model, "evaluation"),
         loader_(data, model.strategy().devices(), loader_options(model.state(), Mode::kEvaluate, options)),
         evaluator_(model.state(), loader_, runner_options(model.state(), loader_), options.views) {}
@@ -35,7 +36,7 @@ class PreparedEvaluation::Impl {
   Evaluation run() {
     once_.begin();
     const Stopwatch time;
-    const MetricSums sums = evaluator_.run(steps_);
+    const MetricSums sums = evaluator_.run(steps_, progress_);
     loader_.stats().require_good();
     return {.loss = mean_loss(sums),
             .accuracy = mean_accuracy(sums),
@@ -45,6 +46,7 @@ class PreparedEvaluation::Impl {
 
  private:
   std::uint64_t steps_;
+  std::function<void(std::uint64_t, std::uint64_t)> progress_;
   OneRun once_;  // before the others: the model has to be compiled
   Loader loader_;
   Evaluator evaluator_;

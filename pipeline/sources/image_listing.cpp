@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources/class_rule.h"
-#include "headrace/devices/base/counted.h"
 #include "headrace/pipeline/sources/image_classes.h"
 #include "headrace/pipeline/sources/image_splits.h"
 

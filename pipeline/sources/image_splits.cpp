@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/image_names.h"
 
 namespace headrace {
@@ -11,9 +12,8 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 256;  // names in a path: the tree is walked recursively
 constexpr const char* kUnderstood =
-    "understood are <class>/x.jpg, train/<class>/x.jpg beside test/ or val/, and <wnid>_x.JPEG side by side, "
-    "below "
-    "any number of folders";
+    "images may lie as <class>/x.jpg, as train/<class>/x.jpg beside test/ or val/, or as <wnid>_x.JPEG side by "
+    "side, below any number of folders";
 
 // What a folder is that a pattern calls {split}.
 std::optional<Part> part_named(std::string_view name, const LayoutOptions& layout) {
@@ -52,7 +52,7 @@ void ImageSplits::gather() {
         paths_.empty() ? "it is empty"
                        : "found " + count_of(paths_.size(), "other file") + ", as '" + paths_.front() + "'";
     throw DataError(ErrorCode::kDataCorrupt, "no image (.jpg, .jpeg, .png) in it; " + found, {.source = source_},
-                    kUnderstood);
+                    std::string(kUnderstood) + "; " + accepted_formats());
   }
   std::ranges::stable_sort(images_, {}, [&](std::size_t i) -> const std::string& { return paths_[i]; });
   // Of equal paths the last one counts, as when tar unpacks.

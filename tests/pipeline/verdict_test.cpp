@@ -87,7 +87,22 @@ TEST(Verdict, BlamesTheCopyAndNotTheConsumerThatWaitsForIt) {
 
 TEST(Verdict, ASingleSlotMakesEngineAndConsumerTakeTurns) {
   const Costs costs{.decode = 2'000'000, .consumer = 1'000'000, .slots = 1};
-  EXPECT_NEAR(judge(stats_of(costs)).ceiling_images_per_second, 500, 1e-6);
+  LoaderStats stats = stats_of(costs);
+  stats.elapsed_ns = 4'000'000'000;
+  EXPECT_NEAR(judge(stats).ceiling_images_per_second, 500, 1e-6);
+  stats.elapsed_ns = 1'000'000'000;
+  EXPECT_NEAR(judge(stats).ceiling_images_per_second, 1000, 1e-6) << "as was measured";
+}
+
+TEST(Verdict, SaysHowMuchFasterInWordsThatMeanSomething) {
+  const Verdict verdict{.ceiling_images_per_second = 100};
+  const auto of = [&](double rate) {
+    return verdict.sentence({.what = "x", .images_per_second = rate, .bottleneck = "flip"});
+  };
+  EXPECT_EQ(of(100), "with x: 100 images/s (no faster), bound by flip");
+  EXPECT_EQ(of(150), "with x: 150 images/s (+50 %), bound by flip");
+  EXPECT_EQ(of(560), "with x: 560 images/s (x 5.6), bound by flip");
+  EXPECT_EQ(of(22'300), "with x: 22300 images/s (more than x 100: it is no longer the limit), bound by flip");
 }
 
 TEST(Verdict, CountsWhatACacheHitDoesNotCost) {

@@ -30,24 +30,24 @@ TEST(Numbers, BeyondTheirLimitsAreRefusedInWords) {
   const std::vector<std::string> digest{"digest", "--pipeline", "trivial"},
       train{"train", "--recipe", "mnist-mlp"};
   const std::vector<Refused> table{
-      {{"--seed", "-1"}, "--seed: takes a whole number from 0 to 18446744073709551615, not -1"},
-      {{"--seed", "18446744073709551616"}, "--seed: takes a whole number from 0"},
-      {{"--seed", "1.5"}, "not 1.5"},
-      {{"--seed", "12abc"}, "not 12abc"},
-      {{"--start-step", "-1"}, "--start-step: takes a whole number from 0 to 9223372036854775807, not -1"},
-      {{"--start-step", "9223372036854775808"}, "--start-step: takes"},
+      {{"--seed", "-1"}, "--seed -1: must be a whole number from 0 to 18446744073709551615"},
+      {{"--seed", "18446744073709551616"}, "--seed 18446744073709551616: is too large"},
+      {{"--seed", "1.5"}, "--seed 1.5: must be a whole number"},
+      {{"--seed", "12abc"}, "--seed 12abc: is not a number"},
+      {{"--start-step", "-1"}, "--start-step -1: must be between 0 and 9223372036854775807"},
+      {{"--start-step", "9223372036854775808"}, "--start-step 9223372036854775808: must be between"},
       {{"--start-step", "1000000"}, "--start-step 1000000 is behind the end"},
-      {{"--epochs", "0"}, "--epochs: takes a whole number from 1 to 2147483647, not 0"},
-      {{"--epochs", "4294967297"}, "--epochs: takes"},
-      {{"--epochs", "99999999999999999999"}, "--epochs: takes"},
-      {{"--threads", "100000"}, "--threads: takes a whole number from 0 to 1024, not 100000"},
-      {{"--threads", "4294967297"}, "--threads: takes"},
-      {{"--prefetch", "1025"}, "--prefetch: takes a whole number from 0 to 1024, not 1025"},
-      {{"--prefetch", "-1"}, "--prefetch: takes"},
-      {{"--replicas", "1000000"}, "--replicas: takes a whole number from 1 to 1023, not 1000000"},
-      {{"--global-batch", "0"}, "--global-batch: takes a whole number from 1"},
-      {{"--global-batch", "9223372036854775808"}, "--global-batch: takes"},
-      {{"--global-batch", "-5"}, "--global-batch: takes"},
+      {{"--epochs", "0"}, "--epochs 0: must be between 1 and 2147483647"},
+      {{"--epochs", "4294967297"}, "--epochs 4294967297: must be between"},
+      {{"--epochs", "99999999999999999999"}, "--epochs 99999999999999999999: is too large"},
+      {{"--threads", "100000"}, "--threads 100000: must be between 0 and 1024"},
+      {{"--threads", "4294967297"}, "--threads 4294967297: is too large: the maximum is 1024"},
+      {{"--prefetch", "1025"}, "--prefetch 1025: must be between 0 and 1024"},
+      {{"--prefetch", "-1"}, "--prefetch -1: must be between 0 and 1024"},
+      {{"--replicas", "1000000"}, "--replicas 1000000: must be between 1 and 1023"},
+      {{"--global-batch", "0"}, "--global-batch 0: must be at least 1"},
+      {{"--global-batch", "9223372036854775808"}, "--global-batch 9223372036854775808: is too large"},
+      {{"--global-batch", "-5"}, "--global-batch -5: must be at least 1"},
   };
   for (const Refused& row : table) {
     std::vector<std::string> arguments = digest;
@@ -63,8 +63,7 @@ TEST(Numbers, BeyondTheirLimitsAreRefusedInWords) {
       arguments.insert(arguments.end(), {option, value});
       const CommandResult result = headrace(arguments);
       EXPECT_EQ(result.status, 2) << option;
-      EXPECT_NE(result.errors.find(std::string(option) + ": takes a whole number"), std::string::npos)
-          << result.errors;
+      EXPECT_NE(result.errors.find(std::string(option) + " " + value + ": "), std::string::npos) << result.errors;
     }
   }
 }
@@ -76,7 +75,6 @@ TEST(Numbers, AreReadAsTheyAreWritten) {
   const std::string eight = final_digest("8");
   EXPECT_NE(eight, "");
   EXPECT_EQ(final_digest("08"), eight);
-  EXPECT_EQ(final_digest("0x8"), eight);
 }
 
 TEST(Numbers, ABatchBeyondTheDataIsTheWholeData) {

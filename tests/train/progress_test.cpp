@@ -42,5 +42,28 @@ TEST(Progress, AStepsLineShowsRateTimeAndStall) {
             "loss: 0.5000 - accuracy: 0.7500");
 }
 
+TEST(Progress, AStepsLineFitsItsTerminal) {
+  const StepReport report{.step = 781,
+                          .steps = 1563,
+                          .loss = 0.5,
+                          .accuracy = 0.75,
+                          .examples_per_second = 23'400,
+                          .remaining_seconds = 65};
+  const std::string whole = step_line(report, true);
+  for (int columns = 0; columns < 140; ++columns) {
+    const std::string line = step_line(report, true, columns);
+    EXPECT_LE(static_cast<int>(line.size()), std::max(0, columns - 3));
+    if (static_cast<int>(whole.size()) <= columns - 3) {
+      EXPECT_EQ(line, whole);
+    }
+  }
+  EXPECT_EQ(step_line(report, true, 20), "781/1563 23k/s");
+  EXPECT_EQ(step_line(report, true, 40), "781/1563 - ETA 1:05 - loss: 0.5000");
+  EXPECT_EQ(step_line(report, true, 80), "781/1563 [===>....] 23k/s - ETA 1:05 - loss: 0.5000 - accuracy: 0.7500");
+  EXPECT_EQ(
+      step_line(report, true, 110),
+      "781/1563 [=========>..........] 23k/s - ETA 1:05 - input stall 0.0% - loss: 0.5000 - accuracy: 0.7500");
+}
+
 }  // namespace
 }  // namespace headrace

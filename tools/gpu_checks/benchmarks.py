@@ -28,7 +28,7 @@ def input_rate(check):
     """The engine alone, its batches left in the GPU's memory: the ceiling of any training."""
     data = check.machine.need_data()
     outcome, lines = check.headrace("bench-input", "bench", "input", "--pipeline", "cifar-train", "--data", data,
-                                    "--devices", check.machine.device, "--cache", "memory", "--seconds", "4")
+                                    "--devices", check.machine.device, "--cache", "memory", "--seconds", "4", "--warm-up", "10")
     ours = {"headrace_bench_input": lines[-1] if lines else None}
     check.record(ours)
     result = google_benchmark(check, "input_bench", "--benchmark_filter=^cifar_train/") | ours

@@ -1,5 +1,7 @@
 #include "headrace/train/engine/evaluator.h"
 
+#include <algorithm>
+
 #include "headrace/train/engine/capture.h"
 #include "headrace/train/strategy.h"
 
@@ -35,13 +37,16 @@ void Evaluator::warm_up() {
   runner_.warm_up([this](int r) { launch(r); });
 }
 
-MetricSums Evaluator::run(std::uint64_t steps) {
+MetricSums Evaluator::run(std::uint64_t steps, const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   runner_.reset_sums();
+  const std::uint64_t all = loader_.steps_per_epoch();
+  const std::uint64_t expected = steps == 0 ? all : std::min(steps, all);
   for (std::uint64_t done = 0; steps == 0 || done < steps; ++done) {
     std::optional<GlobalBatch> batches = runner_.take(loader_);
     if (!batches) break;
     const bool last = batches->front().position().last_of_epoch;
     runner_.submit(std::move(*batches), {.step = model_.step}, [this](int r) { launch(r); });
+    if (progress) progress(done + 1, expected);
     if (last) break;
   }
   runner_.drain();

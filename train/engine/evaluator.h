@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "headrace/pipeline/loader.h"
@@ -20,8 +21,8 @@ class Evaluator {
   // Does all of a batch once, with no examples: kernels are loaded then. Waits.
   void warm_up();
 
-  // One pass, or `steps` batches of it (0: all), and waits for it.
-  MetricSums run(std::uint64_t steps);
+  // One pass, or `steps` batches of it (0: all), and waits for it. `progress` as in EvaluateOptions; may be empty.
+  MetricSums run(std::uint64_t steps, const std::function<void(std::uint64_t, std::uint64_t)>& progress = {});
 
   BatchRunner& runner() noexcept { return runner_; }
 

@@ -111,6 +111,7 @@ History FitLoop::run() {
     }
   }
   trainer_.finish();
+  progress_.leave_line();
   loader_.stats().require_good();
   for (const Callback& callback : options_.callbacks) {
     if (callback.on_train_end) callback.on_train_end(control_);

@@ -1,9 +1,12 @@
 #include "headrace/train/engine/progress.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 namespace headrace {
 namespace {
@@ -28,10 +31,25 @@ std::string rate(double per_second) {
   return per_second < 10'000 ? fmt::format("{:.0f}/s", per_second) : fmt::format("{:.0f}k/s", per_second / 1000);
 }
 
-std::string bar(double share) {
-  constexpr int kWidth = 20;
-  const int full = std::clamp(static_cast<int>(share * kWidth), 0, kWidth);
-  return fmt::format("[{:=<{}}{}{:.<{}}]", "", full, full < kWidth ? ">" : "", "", std::max(0, kWidth - full - 1));
+std::string bar(double share, int width) {
+  const int full = std::clamp(static_cast<int>(share * width), 0, width);
+  return fmt::format("[{:=<{}}{}{:.<{}}]", "", full, full < width ? ">" : "", "", std::max(0, width - full - 1));
+}
+
+// The parts of a step's line in their order on it.
+enum Part { kSteps, kBar, kRate, kEta, kStall, kCopy, kIdle, kLoss, kAccuracy, kParts };
+
+// The first stay longest where a line is short; the bar is made shorter before it goes.
+constexpr std::array kImportance = {kSteps, kLoss, kEta, kRate, kAccuracy, kBar, kStall, kCopy, kIdle};
+constexpr int kLongBar = 20, kShortBar = 8;
+// Behind the line: the terminal's own "^C" fits there, and no terminal breaks the line.
+constexpr int kSpare = 3;
+constexpr int kUsualColumns = 80;
+
+int columns_of(std::FILE* terminal) {
+  winsize size{};
+  if (::ioctl(fileno(terminal), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsualColumns;
+  return size.ws_col;
 }
 
 }  // namespace
@@ -46,16 +64,28 @@ std::string epoch_line(const EpochReport& report, bool accuracy) {
   return line;
 }
 
-std::string step_line(const StepReport& report, bool accuracy) {
+std::string step_line(const StepReport& report, bool accuracy, int columns) {
   const double share =
       static_cast<double>(report.step) / static_cast<double>(std::max<std::uint64_t>(1, report.steps));
-  std::string line =
-      fmt::format("{}/{} {} {} - ETA {} - input stall {:.1f}% copy {:.1f}% idle {:.1f}% - loss: {:.4f}",
-                  report.step, report.steps, bar(share), rate(report.examples_per_second),
-                  duration(report.remaining_seconds), report.input_stall_fraction * 100,
-                  report.exposed_copy_fraction * 100, report.device_idle_fraction * 100, report.loss);
-  if (accuracy) line += fmt::format(" - accuracy: {:.4f}", report.accuracy);
-  return line;
+  std::array<std::string, kParts> parts;
+  parts[kSteps] = fmt::format("{}/{}", report.step, report.steps);
+  parts[kBar] = fmt::format(" {}", bar(share, kLongBar));
+  parts[kRate] = fmt::format(" {}", rate(report.examples_per_second));
+  parts[kEta] = fmt::format(" - ETA {}", duration(report.remaining_seconds));
+  parts[kStall] = fmt::format(" - input stall {:.1f}%", report.input_stall_fraction * 100);
+  parts[kCopy] = fmt::format(" copy {:.1f}%", report.exposed_copy_fraction * 100);
+  parts[kIdle] = fmt::format(" idle {:.1f}%", report.device_idle_fraction * 100);
+  parts[kLoss] = fmt::format(" - loss: {:.4f}", report.loss);
+  if (accuracy) parts[kAccuracy] = fmt::format(" - accuracy: {:.4f}", report.accuracy);
+
+  std::size_t left = static_cast<std::size_t>(std::max(0, columns - kSpare));
+  for (const Part part : kImportance) {
+    std::string& text = parts[part];
+    if (part == kBar && text.size() > left) text = fmt::format(" {}", bar(share, kShortBar));
+    if (text.size() > left) text.clear();
+    left -= text.size();
+  }
+  return fmt::format("{}", fmt::join(parts, ""));
 }
 
 Progress::Progress(const FitOptions& options, const std::vector<Metric>& metrics)
@@ -72,16 +102,25 @@ void Progress::begin_epoch(int epoch) const {
   std::fflush(output_);
 }
 
-void Progress::step(const StepReport& report) const {
+void Progress::step(const StepReport& report) {
   if (style_ != Style::kBar) return;
-  fmt::print(output_, "{}{}", kClearLine, step_line(report, accuracy_));
+  fmt::print(output_, "{}{}", kClearLine, step_line(report, accuracy_, columns_of(output_)));
   std::fflush(output_);
+  open_ = true;
 }
 
-void Progress::end_epoch(const EpochReport& report) const {
+void Progress::end_epoch(const EpochReport& report) {
   if (style_ == Style::kNothing) return;
   fmt::print(output_, "{}{}\n", style_ == Style::kBar ? kClearLine : "", epoch_line(report, accuracy_));
   std::fflush(output_);
+  open_ = false;
+}
+
+void Progress::leave_line() noexcept {
+  if (!open_) return;
+  std::fputc('\n', output_);
+  std::fflush(output_);
+  open_ = false;
 }
 
 }  // namespace headrace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,16 @@ class Progress {
  public:
   // Where the output is no terminal, verbose 1 prints what 2 does.
   Progress(const FitOptions& options, const std::vector<Metric>& metrics);
+  ~Progress() { leave_line(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
 
   void begin_epoch(int epoch) const;
-  void step(const StepReport& report) const;
-  void end_epoch(const EpochReport& report) const;
+  // As wide as the terminal is now.
+  void step(const StepReport& report);
+  void end_epoch(const EpochReport& report);
+  // Where the bar of an unfinished epoch stands, what is printed next begins a new line.
+  void leave_line() noexcept;
 
  private:
   enum class Style { kNothing, kLines, kBar };
@@ -27,11 +34,14 @@ class Progress {
   int epochs_;
   bool accuracy_;
   Style style_;
+  bool open_ = false;  // the bar stands there, the cursor behind it
 };
 
 // "1563/1563 - 7s - 4ms/step - loss: 0.2614 - accuracy: 0.9230 - val_loss: ...".
 std::string epoch_line(const EpochReport& report, bool accuracy);
-// "  781/1563 [=======>......] 23k/s - ETA 3s - input stall 0.1% copy 0.0% idle 0.4% - loss: ...".
-std::string step_line(const StepReport& report, bool accuracy);
+// "  781/1563 [=======>......] 23k/s - ETA 3s - input stall 0.1% copy 0.0% idle 0.4% - loss: ...". On a terminal
+// of fewer `columns` than that takes, with a short bar or without the less important parts; the last three columns
+// stay free.
+std::string step_line(const StepReport& report, bool accuracy, int columns = std::numeric_limits<int>::max());
 
 }  // namespace headrace

@@ -173,7 +173,7 @@ TEST(OpenInputTest, NamesWhatIsPackedInAnotherWay) {
   for (const auto& [start, words] : starts) {
     const std::string error = error_of(folder.write("data", start));
     EXPECT_THAT(error, HasSubstr(words));
-    EXPECT_THAT(error, HasSubstr("; read are: folders of images by class"));
+    EXPECT_THAT(error, HasSubstr("; Headrace reads: folders of images by class"));
   }
 }
 

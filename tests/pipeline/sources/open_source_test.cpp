@@ -44,7 +44,8 @@ TEST(OpenSourceTest, SaysWhatItFoundAndWhatItUnderstands) {
   EXPECT_THAT(error_of(folder.path()), HasSubstr("it is empty"));
   EXPECT_THAT(
       error_of(folder.write("a.jpg", encode_jpeg(make_picture(64, 64, 3, 1)))),
-      HasSubstr("is a single JPEG image, which is not read (name the folder or archive of images; read are:"));
+      HasSubstr(
+          "is a single JPEG image, which is not read (name the folder or archive of images; Headrace reads:"));
   EXPECT_THAT(error_of(folder.write("c", gzip(to_bytes("<!DOCTYPE html>")))),
               HasSubstr("is compressed, and unpacked it is a web page, which is not read"));
   EXPECT_THAT(error_of(folder.write("d", "PAR1\x15\x04")), HasSubstr("is a Parquet table"));

@@ -230,7 +230,7 @@ TEST(TfRecordsTest, DoesNotBelieveALengthThatItsChecksumVouchesFor) {
   header.resize(header.size() + 100);
   EXPECT_THAT(error_of(header), HasSubstr("where the file has"));
   EXPECT_THAT(error_of(Bytes(100)), HasSubstr("is no TFRecord file"));
-  EXPECT_THAT(error_of(Bytes(100)), HasSubstr("read are: folders of images"));
+  EXPECT_THAT(error_of(Bytes(100)), HasSubstr("Headrace reads: folders of images"));
   EXPECT_THAT(error_of(gzip(Bytes(100))), HasSubstr("is no TFRecord file"));
 }
 

@@ -1,0 +1,93 @@
+// What a user sees on a terminal: bars that fit, a fresh line after Ctrl-C.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "headrace/tests/support/terminal.h"
+
+namespace headrace::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+const std::filesystem::path kFashion = "/usr/share/datasets/fashion-mnist";
+
+std::vector<std::string> train(const std::string& steps) {
+  return {HEADRACE_BINARY, "train",    "--recipe", "mnist-mlp",         "--data", kFashion.string(), "--devices",
+          "cpu:1",         "--epochs", "1",        "--steps-per-epoch", steps,    "--threads",       "1"};
+}
+
+// The bars of a text, without what stands before and behind them.
+std::vector<std::string> bars_of(const std::string& text) {
+  static const std::string kStart = "\r\033[K";
+  std::vector<std::string> bars;
+  for (std::size_t at = text.find(kStart); at != std::string::npos; at = text.find(kStart, at)) {
+    at += kStart.size();
+    const std::string bar = text.substr(at, text.find_first_of("\r\n\033", at) - at);
+    if (!bar.empty() && text.compare(at + bar.size(), 2, "\r\n") != 0) bars.push_back(bar);
+  }
+  return bars;
+}
+
+class Terminal : public ::testing::TestWithParam<int> {};
+
+TEST_P(Terminal, TheBarFitsIt) {
+  if (!std::filesystem::exists(kFashion)) GTEST_SKIP() << "needs Debian's package dataset-fashion-mnist";
+  const int columns = GetParam();
+  const TerminalRun run = run_on_terminal(train("1500"), columns);
+  EXPECT_EQ(run.status, 0) << run.text;
+  const std::vector<std::string> bars = bars_of(run.text);
+  ASSERT_FALSE(bars.empty()) << run.text;
+  for (const std::string& bar : bars) {
+    EXPECT_LE(bar.size(), static_cast<std::size_t>(columns - 3)) << bar;
+    if (bar.find("testing") != std::string::npos) continue;
+    EXPECT_THAT(bar, HasSubstr("/1500"));
+    if (columns >= 40) {
+      EXPECT_THAT(bar, HasSubstr(" - loss: "));
+    }
+    if (columns >= 80) {
+      EXPECT_THAT(bar, HasSubstr(" - accuracy: "));
+    }
+    if (columns >= 200) {
+      EXPECT_THAT(bar, HasSubstr(" idle "));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Widths, Terminal, ::testing::Values(20, 40, 80, 110, 200));
+
+TEST(Terminals, CtrlCEndsTrainingOnAFreshLine) {
+  if (!std::filesystem::exists(kFashion)) GTEST_SKIP() << "needs Debian's package dataset-fashion-mnist";
+  const TerminalRun run = run_on_terminal(train("1000000"), 80, "ETA");
+  EXPECT_EQ(run.status, 1) << run.text;
+  const Screen screen = shown(run.text, 80);
+  ASSERT_GE(screen.lines.size(), 3U);
+  EXPECT_EQ(screen.lines.back(), "") << "the cursor stands at the start of a line";
+  EXPECT_THAT(screen.lines[screen.lines.size() - 2], StartsWith("headrace: interrupted after step ")) << run.text;
+  EXPECT_THAT(screen.lines[screen.lines.size() - 3], HasSubstr("/1000000")) << "the bar stays as it was";
+}
+
+TEST(Terminals, CtrlCEndsABenchOnAFreshLine) {
+  const TerminalRun run = run_on_terminal(
+      {HEADRACE_BINARY, "bench", "input", "--pipeline", "trivial", "--seconds", "100"}, 80, "warming up");
+  EXPECT_EQ(run.status, 130) << run.text;
+  const Screen screen = shown(run.text, 80);
+  ASSERT_GE(screen.lines.size(), 2U);
+  EXPECT_EQ(screen.lines.back(), "");
+  EXPECT_EQ(screen.lines[screen.lines.size() - 2], "headrace: interrupted");
+  EXPECT_EQ(screen.wrapped, 0);
+}
+
+TEST(Terminals, ABenchShowsItsProgressAndTakesItAway) {
+  const TerminalRun run =
+      run_on_terminal({HEADRACE_BINARY, "bench", "input", "--pipeline", "trivial", "--seconds", "1"}, 120);
+  EXPECT_EQ(run.status, 0) << run.text;
+  EXPECT_THAT(run.text, HasSubstr("measuring: "));
+  EXPECT_THAT(shown(run.text, 120).lines.front(), StartsWith("trivial: ")) << run.text;
+}
+
+}  // namespace
+}  // namespace headrace::test

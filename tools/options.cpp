@@ -1,0 +1,123 @@
+#include "headrace/tools/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <type_traits>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tools/did_you_mean.h"
+
+namespace headrace::tools {
+namespace {
+
+constexpr std::size_t kMaxNamedInLine = 4;  // choices; more stand in the hint
+
+template <typename T>
+using Limits = std::numeric_limits<T>;
+
+// Empty where any number of the type will do.
+template <typename T>
+std::string range_text(const Range<T>& range) {
+  const bool has_min = range.min > Limits<T>::lowest() && range.min != 0;
+  const bool has_max = range.max < Limits<int>::max();
+  if (has_max) return fmt::format("{} to {}", range.min, range.max);
+  return has_min ? fmt::format("at least {}", range.min) : std::string();
+}
+
+template <typename T>
+std::string must_be(const Range<T>& range) {
+  if (range.max < Limits<T>::max()) return fmt::format("must be between {} and {}", range.min, range.max);
+  if (std::is_unsigned_v<T> && range.min == 0) {
+    return fmt::format("must be a whole number from 0 to {}", range.max);
+  }
+  return fmt::format("must be at least {}", range.min);
+}
+
+// The whole of `text`, or an error of from_chars.
+template <typename T>
+std::errc parse(std::string_view text, T& number) {
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return stop == text.data() + text.size() ? error : std::errc::invalid_argument;
+}
+
+// What is wrong with `text`; empty where nothing is, `number` is then set.
+template <typename T>
+std::string wrong_with(std::string_view text, const Range<T>& range, T& number) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double real = 0;
+  if (parse(text, real) == std::errc::invalid_argument || std::isnan(real)) return "is not a number";
+  const std::errc error = parse(text, number);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (error != std::errc{} || std::isinf(number)) return "is too large";
+  } else {
+    const bool negative = text.starts_with('-');
+    if (error == std::errc::result_out_of_range && !negative) {
+      return fmt::format("is too large: the maximum is {}", range.max);
+    }
+    if (negative && range.min >= 0) return must_be(range);
+    if (error != std::errc{}) return "must be a whole number";
+  }
+  return number < range.min || number > range.max ? must_be(range) : std::string();
+}
+
+// "fail, skip or substitute"
+std::string any_of(const std::vector<std::string>& choices) {
+  std::string text;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    if (i > 0) text += i + 1 == choices.size() ? " or " : ", ";
+    text += choices[i];
+  }
+  return text;
+}
+
+ConfigError wrong_value(const std::string& name, const std::string& value, const std::string& why) {
+  return ConfigError(fmt::format("{} {}: {}", name, value.empty() ? "''" : value, why));
+}
+
+}  // namespace
+
+template <typename T>
+CLI::Option* add_number(CLI::App& command, const std::string& name, T& value, const std::string& what,
+                        Range<T> range) {
+  const std::string text = range_text(range);
+  const auto check = [name, range](std::string& given) {
+    T number{};
+    const std::string why = wrong_with(given, range, number);
+    if (!why.empty()) throw wrong_value(name, given, why);
+    given = fmt::format("{}", number);  // CLI11 would read "010" as eight
+    return std::string();
+  };
+  return command.add_option(name, value, text.empty() ? what : what + "; " + text)
+      ->type_name("N")
+      ->transform(CLI::Validator(check, ""));
+}
+
+template CLI::Option* add_number(CLI::App&, const std::string&, int&, const std::string&, Range<int>);
+template CLI::Option* add_number(CLI::App&, const std::string&, std::int64_t&, const std::string&,
+                                 Range<std::int64_t>);
+template CLI::Option* add_number(CLI::App&, const std::string&, std::uint64_t&, const std::string&,
+                                 Range<std::uint64_t>);
+template CLI::Option* add_number(CLI::App&, const std::string&, double&, const std::string&, Range<double>);
+
+CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string& value, const std::string& what,
+                        const std::vector<std::string>& choices) {
+  const auto check = [name, choices](const std::string& given) {
+    if (std::ranges::find(choices, given) != choices.end()) return std::string();
+    const std::string meant = did_you_mean(given, choices);
+    if (choices.size() <= kMaxNamedInLine) throw wrong_value(name, given, "must be " + any_of(choices) + meant);
+    throw ConfigError(fmt::format("{} {} is unknown{}", name, given, meant), "must be " + any_of(choices));
+  };
+  return command.add_option(name, value, what + ": " + any_of(choices))
+      ->type_name("NAME")
+      ->check(CLI::Validator(check, ""));
+}
+
+CLI::Option* add_json_option(CLI::App& command, std::string& target) {
+  return command.add_option("--json", target, "write results as JSON lines to this file; - is standard output")
+      ->type_name("FILE");
+}
+
+}  // namespace headrace::tools

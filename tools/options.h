@@ -1,0 +1,45 @@
+// Options of the command whose values are checked as they are read: a wrong one is a ConfigError in words a person
+// uses, and the help says the same range.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace headrace::tools {
+
+// Both ends belong to it.
+template <typename T>
+struct Range {
+  T min = std::numeric_limits<T>::lowest();
+  T max = std::numeric_limits<T>::max();
+};
+
+// A count of steps: signed 64-bit arithmetic takes no more.
+inline constexpr Range<std::uint64_t> kSteps{.min = 0, .max = std::numeric_limits<std::int64_t>::max()};
+inline constexpr int kMaxThreads = 1024, kMaxReplicas = 1023;
+
+// For int, std::int64_t, std::uint64_t and double. Whole numbers are decimal ("010" is ten).
+//   --prefetch 2000: must be between 0 and 1024
+//   --epochs 0: must be at least 1
+//   --seed -1: must be a whole number from 0 to 18446744073709551615
+//   --global-batch 12x: is not a number
+template <typename T>
+CLI::Option* add_number(CLI::App& command, const std::string& name, T& value, const std::string& what,
+                        Range<T> range = {});
+
+//   --on-error skp: must be fail, skip or substitute: did you mean 'skip'?
+//   --pipeline trivail is unknown: did you mean 'trivial'? (hint: must be cifar-eval, ...)
+CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string& value, const std::string& what,
+                        const std::vector<std::string>& choices);
+
+// --json FILE
+CLI::Option* add_json_option(CLI::App& command, std::string& target);
+
+}  // namespace headrace::tools

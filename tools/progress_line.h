@@ -1,0 +1,28 @@
+// One line on standard error that is written over itself; only on a terminal.
+#pragma once
+
+#include <string>
+
+#include "headrace/devices/base/clock.h"
+
+namespace headrace::tools {
+
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  // At most five times a second; what comes between is left out.
+  void show(const std::string& text);
+  // The line is gone, the cursor at its start.
+  void clear();
+
+ private:
+  bool terminal_;
+  bool shown_ = false;
+  Stopwatch since_shown_;
+};
+
+}  // namespace headrace::tools
