@@ -120,6 +120,10 @@ Dataset jpeg_eval(const PipelineOptions& options) {
 }
 
 Dataset trivial(const PipelineOptions& options) {
+  if (!options.data.empty() || options.split || !options.source.layout.empty()) {
+    throw ConfigError("the pipeline trivial counts integers and reads no data",
+                      "leave out --data, --split, --classes-at, --train-folder and --test-folder");
+  }
   refuse_orientation(options);
   std::vector<std::byte> bytes(kIntegers * sizeof(std::int64_t));
   for (std::uint64_t i = 0; i < kIntegers; ++i) std::memcpy(bytes.data() + i * sizeof i, &i, sizeof i);
@@ -181,6 +185,11 @@ const std::vector<std::string>& pipeline_names() {
     return list;
   }();
   return names;
+}
+
+bool reads_data(const std::string& name) {
+  const auto found = makers().find(name);
+  return found != makers().end() && found->second.images;
 }
 
 Dataset make_pipeline(const std::string& name, const PipelineOptions& options) {

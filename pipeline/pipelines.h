@@ -14,7 +14,7 @@
 namespace headrace {
 
 struct PipelineOptions {
-  std::filesystem::path data = {};  // not used by "trivial"
+  std::filesystem::path data = {};  // "trivial" refuses it, and `split`, and a layout
   SourceOptions source = {};
   std::optional<Split> split = {};  // none: the pipeline's own, train or test
   std::int64_t global_batch = 512;
@@ -39,5 +39,7 @@ struct PipelineOptions {
 Dataset make_pipeline(const std::string& name, const PipelineOptions& options);
 
 const std::vector<std::string>& pipeline_names();
+// False for "trivial", and for a name that there is not.
+bool reads_data(const std::string& name);
 
 }  // namespace headrace

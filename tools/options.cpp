@@ -27,8 +27,12 @@ std::string range_text(const Range<T>& range) {
   return has_min ? fmt::format("at least {}", range.min) : std::string();
 }
 
+// A maximum that nobody comes near is left out where the number is too small.
 template <typename T>
-std::string must_be(const Range<T>& range) {
+std::string must_be(const Range<T>& range, bool too_small) {
+  if (too_small && range.max < Limits<T>::max() && range.max >= Limits<int>::max()) {
+    return fmt::format("must be at least {}", range.min);
+  }
   if (range.max < Limits<T>::max()) return fmt::format("must be between {} and {}", range.min, range.max);
   if (std::is_unsigned_v<T> && range.min == 0) {
     return fmt::format("must be a whole number from 0 to {}", range.max);
@@ -57,10 +61,10 @@ std::string wrong_with(std::string_view text, const Range<T>& range, T& number) 
     if (error == std::errc::result_out_of_range && !negative) {
       return fmt::format("is too large: the maximum is {}", range.max);
     }
-    if (negative && range.min >= 0) return must_be(range);
+    if (negative && range.min >= 0) return must_be(range, true);
     if (error != std::errc{}) return "must be a whole number";
   }
-  return number < range.min || number > range.max ? must_be(range) : std::string();
+  return number < range.min || number > range.max ? must_be(range, number < range.min) : std::string();
 }
 
 // "fail, skip or substitute"

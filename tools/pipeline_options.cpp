@@ -12,7 +12,7 @@ namespace headrace::tools {
 
 void PipelineCommandOptions::add_to(CLI::App& command) {
   add_choice(command, "--pipeline", pipeline, "the pipeline to run", pipeline_names())->required();
-  add_choice(command, "--split", split, "the half of the data to read", {"train", "test"})->capture_default_str();
+  add_choice(command, "--split", split, "the half of the data to read, train without it", {"train", "test"});
   add_number(command, "--replicas", replicas, "CPU replicas; short for --devices cpu:N",
              {.min = 1, .max = kMaxReplicas});
   common.add_to(command);
@@ -26,6 +26,7 @@ PipelineOptions PipelineCommandOptions::pipeline_options() const {
                           .prefetch = common.prefetch,
                           .cache = common.open_cache()};
   if (!split.empty()) options.split = parse_split(split);
+  if (split.empty() && reads_data(pipeline)) options.split = Split::kTrain;
   if (common.global_batch > 0) options.global_batch = common.global_batch;
   return options;
 }

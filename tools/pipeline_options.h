@@ -14,8 +14,8 @@ namespace headrace::tools {
 struct PipelineCommandOptions {
   CommonOptions common;
   std::string pipeline;
-  std::string split = "train";
-  int replicas = 0;  // CPU replicas; 0: as --devices says
+  std::string split = {};  // empty: train
+  int replicas = 0;        // CPU replicas; 0: as --devices says
 
   void add_to(CLI::App& command);
 

@@ -18,18 +18,25 @@ bool holds_run(const std::filesystem::path& folder) {
 
 }  // namespace
 
-std::filesystem::path make_run_folder(const std::filesystem::path& folder) {
+RunFolder::RunFolder(const std::filesystem::path& folder) : path_(folder) {
+  made_ = path_kind(folder) == PathKind::kMissing;
   make_folders(folder);
-  if (!holds_run(folder)) return folder;
+  if (!holds_run(folder)) return;
+  made_ = true;
   for (int number = 2;; ++number) {
-    const std::filesystem::path next = folder / ("run-" + std::to_string(number));
+    path_ = folder / ("run-" + std::to_string(number));
     std::error_code error;
-    if (std::filesystem::create_directory(next, error)) return next;  // false where it exists
+    if (std::filesystem::create_directory(path_, error)) return;  // false where it exists
     if (error && error != std::errc::file_exists) {
-      throw DataError(ErrorCode::kIo, "cannot make the folder: " + error.message(), {.source = next.string()},
+      throw DataError(ErrorCode::kIo, "cannot make the folder: " + error.message(), {.source = path_.string()},
                       "check the permissions of the folder, or name another --run-dir");
     }
   }
+}
+
+RunFolder::~RunFolder() {
+  std::error_code not_empty;
+  if (made_) std::filesystem::remove(path_, not_empty);
 }
 
 }  // namespace headrace::tools

@@ -77,12 +77,12 @@ class Results {
   explicit Results(const TrainOptions& options) : json_(options.common.json) {
     if (!options.trace.empty()) trace_ = std::make_shared<FileWriter>(options.trace);
     if (options.run_dir.empty()) return;
-    folder_ = make_run_folder(options.run_dir);
-    if (folder_ != std::filesystem::path(options.run_dir)) {
+    folder_.emplace(options.run_dir);
+    if (folder() != std::filesystem::path(options.run_dir)) {
       std::fprintf(people(), "%s holds a run already: this one goes to %s\n", options.run_dir.c_str(),
-                   folder_.c_str());
+                   folder().c_str());
     }
-    history_.emplace((folder_ / kHistoryFile).string());
+    history_.emplace((folder() / kHistoryFile).string());
   }
 
   void write(const nlohmann::ordered_json& line) {
@@ -96,14 +96,14 @@ class Results {
   }
   std::FILE* people() const { return json_.people(); }
   // Of this run; empty without --run-dir.
-  const std::filesystem::path& folder() const { return folder_; }
+  std::filesystem::path folder() const { return folder_ ? folder_->path() : std::filesystem::path(); }
   // Null without --trace.
   std::shared_ptr<FileWriter> trace() const { return trace_; }
 
  private:
   JsonLines json_;
   std::shared_ptr<FileWriter> trace_;
-  std::filesystem::path folder_;
+  std::optional<RunFolder> folder_;
   std::optional<JsonLines> history_;
 };
 

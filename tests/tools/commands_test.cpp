@@ -363,8 +363,9 @@ TEST(TrainCommand, AnEpochIsProfiledWithADriverOnly) {
   if (dlopen("libcuda.so.1", RTLD_NOW) != nullptr) GTEST_SKIP() << "there is a driver here";
   const TempFolder folder;
   write_cifar(folder);
-  const CommandResult result = run_command({HEADRACE_BINARY, "train", "--recipe", "cifar10-fast", "--data",
-                                            folder.path().string(), "--devices", "cpu:1", "--profile-epoch", "2"});
+  const CommandResult result =
+      run_command({HEADRACE_BINARY, "train", "--recipe", "cifar10-fast", "--data", folder.path().string(),
+                   "--devices", "cpu:1", "--global-batch", "50", "--profile-epoch", "2"});
   EXPECT_NE(result.status, 0);
   EXPECT_NE(result.errors.find("--profile-epoch needs NVIDIA's driver"), std::string::npos) << result.errors;
 }

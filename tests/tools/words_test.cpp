@@ -80,10 +80,10 @@ TEST(Words, OfNumbers) {
       {{"--global-batch", "12x"}, "--global-batch 12x: is not a number"},
       {{"--global-batch", ""}, "--global-batch '': is not a number"},
       {{"--global-batch", "1.5"}, "--global-batch 1.5: must be a whole number"},
-      {{"--threads", "-1"}, "--threads -1: must be at least 0"},
-      {{"--threads", "99999999999"}, "--threads 99999999999: is too large: the maximum is 2147483647"},
-      {{"--most-bad", "2"}, "--most-bad 2: must be between 0 and 1"},
-      {{"--most-bad", "nan"}, "--most-bad nan: is not a number"},
+      {{"--threads", "-1"}, "--threads -1: must be between 0 and 1024"},
+      {{"--threads", "99999999999"}, "--threads 99999999999: is too large: the maximum is 1024"},
+      {{"--max-bad-share", "2"}, "--max-bad-share 2: must be between 0 and 1"},
+      {{"--max-bad-share", "nan"}, "--max-bad-share nan: is not a number"},
   };
   for (const Wrong& wrong : all) {
     const CommandResult result = headrace(digest(wrong.arguments));
