@@ -33,15 +33,15 @@ void write_field(const Field& field, ByteWriter& out) {
 
 Shape read_shape(ByteReader& in, Encoding encoding) {
   const std::uint8_t rank = in.u8();
-  if (rank > Shape::kMaxRank) in.fail_header("a field of rank " + std::to_string(rank));
+  if (rank > Shape::kMaxRank) in.fail("a field of rank " + std::to_string(rank));
   std::array<std::int64_t, Shape::kMaxRank> extents{};
   std::uint64_t elements = 1;
   for (std::size_t axis = 0; axis < rank; ++axis) {
     const auto extent = static_cast<std::int64_t>(in.u64());
     extents[axis] = extent;
     if (extent == Shape::kDynamic && encoding == Encoding::kImage) continue;
-    if (extent < 0 || extent > kLongestAxis) in.fail_header("a field's extent of " + std::to_string(extent));
-    if (extent != 0 && elements > static_cast<std::uint64_t>(kLongestAxis / extent)) in.fail_header("a field too large");
+    if (extent < 0 || extent > kLongestAxis) in.fail("a field's extent of " + std::to_string(extent));
+    if (extent != 0 && elements > static_cast<std::uint64_t>(kLongestAxis / extent)) in.fail("a field too large");
     elements *= static_cast<std::uint64_t>(extent);
   }
   return Shape(std::span(extents).first(rank));
@@ -51,10 +51,10 @@ Field read_field(ByteReader& in) {
   Field field;
   field.name = in.text();
   const std::uint8_t type = in.u8();
-  if (type > kLastType) in.fail_header("element type " + std::to_string(type) + " is not known");
+  if (type > kLastType) in.fail("element type " + std::to_string(type) + " is not known");
   field.dtype = static_cast<DType>(type);
   const std::uint8_t encoding = in.u8();
-  if (encoding > 1) in.fail_header("encoding " + std::to_string(encoding) + " is not known");
+  if (encoding > 1) in.fail("encoding " + std::to_string(encoding) + " is not known");
   field.encoding = encoding == 1 ? Encoding::kImage : Encoding::kRaw;
   field.shape = read_shape(in, field.encoding);
   return field;
@@ -63,23 +63,23 @@ Field read_field(ByteReader& in) {
 RecordFileHeader parse_description(ByteReader in) {
   RecordFileHeader header;
   const std::uint32_t fields = in.u32();
-  if (fields == 0 || fields > kMaxFields) in.fail_header(std::to_string(fields) + " fields");
+  if (fields == 0 || fields > kMaxFields) in.fail(std::to_string(fields) + " fields");
   for (std::uint32_t i = 0; i < fields; ++i) header.fields.push_back(read_field(in));
   const std::uint32_t classes = in.u32();
   // Not reserved: each class is read before the next is believed.
   for (std::uint32_t i = 0; i < classes; ++i) header.classes.push_back(in.text());
   const std::uint32_t splits = in.u32();
-  if (splits == 0 || splits > 2) in.fail_header(std::to_string(splits) + " splits");
+  if (splits == 0 || splits > 2) in.fail(std::to_string(splits) + " splits");
   for (std::uint32_t i = 0; i < splits; ++i) {
     const std::uint8_t which = in.u8();
-    if (which > 1) in.fail_header("split " + std::to_string(which) + " is neither train nor test");
+    if (which > 1) in.fail("split " + std::to_string(which) + " is neither train nor test");
     RecordFileHeader::SplitEntry entry{.split = which == 0 ? Split::kTrain : Split::kTest};
     entry.records = in.u64();
     entry.origin = in.u64();
-    if (i == 1 && entry.split == header.splits[0].split) in.fail_header("the same split twice");
+    if (i == 1 && entry.split == header.splits[0].split) in.fail("the same split twice");
     header.splits.push_back(entry);
   }
-  if (in.left() != 0) in.fail_header("bytes left over after the description");
+  if (in.left() != 0) in.fail("bytes left over after the description");
   return header;
 }
 

@@ -110,16 +110,16 @@ RecordFileIndex RecordFileIndex::read(const File& file, const RecordFileHeader& 
     Entry entry{.offset = in.u64(), .checksum = in.u64()};
     const std::uint64_t name = in.u64();
     if (entry.offset != at)
-      in.fail_index("record " + std::to_string(record) + " does not begin where the one before ends");
-    if (name > most_names - names) in.fail_index("the name of record " + std::to_string(record) + " is too long");
+      in.fail("record " + std::to_string(record) + " does not begin where the one before ends");
+    if (name > most_names - names) in.fail("the name of record " + std::to_string(record) + " is too long");
     names += name;
     entry.name_end = names;
     for (std::size_t field = 0; field < fields; ++field) {
       const std::uint64_t length = in.u64();
       if (length > footer.index_offset - at)
-        in.fail_index("record " + std::to_string(record) + " reaches into the index");
+        in.fail("record " + std::to_string(record) + " reaches into the index");
       if (header.fields[field].encoding == Encoding::kRaw && length != fixed_bytes(header.fields[field])) {
-        in.fail_index("field '" + header.fields[field].name + "' of record " + std::to_string(record) + " has " +
+        in.fail("field '" + header.fields[field].name + "' of record " + std::to_string(record) + " has " +
                 std::to_string(length) + " bytes instead of " + std::to_string(fixed_bytes(header.fields[field])));
       }
       entry.field_bytes[field] = length;
@@ -127,8 +127,8 @@ RecordFileIndex RecordFileIndex::read(const File& file, const RecordFileHeader& 
     }
     index.entries_.push_back(entry);
   }
-  if (at != footer.index_offset) in.fail_index("there are bytes between the last record and the index");
-  if (names != in.left()) in.fail_index("there are bytes left over after the names");
+  if (at != footer.index_offset) in.fail("there are bytes between the last record and the index");
+  if (names != in.left()) in.fail("there are bytes left over after the names");
   const std::span<const std::byte> text = in.raw(names);
   index.names_.assign(reinterpret_cast<const char*>(text.data()), text.size());
   return index;
