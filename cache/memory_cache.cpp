@@ -21,13 +21,13 @@ namespace {
 constexpr std::uint64_t kSlabBytes = std::uint64_t{4} << 20;
 constexpr std::uint64_t kAlignment = 16;
 
-// One record: `bytes` is nullptr, claimed() while a thread is storing, then final. `size` is written before.
+// One record: `bytes` is nullptr, being_stored() while a thread is storing, then final. `size` is written before.
 struct Entry {
   std::atomic<const std::byte*> bytes{nullptr};
   std::size_t size = 0;
 };
 
-const std::byte* claimed() noexcept {
+const std::byte* being_stored() noexcept {
   static constexpr std::byte kMark{};
   return &kMark;
 }
@@ -133,7 +133,7 @@ std::span<const std::byte> MemoryCache::peek(std::uint64_t record) const noexcep
   if (table == nullptr || record >= table->records) return {};
   const Entry& entry = table->entries[record];
   const std::byte* bytes = entry.bytes.load(std::memory_order_acquire);
-  if (bytes == nullptr || bytes == claimed()) return {};
+  if (bytes == nullptr || bytes == being_stored()) return {};
   return {bytes, entry.size};
 }
 
@@ -150,8 +150,8 @@ bool MemoryCache::insert(std::uint64_t record, std::span<const std::byte> bytes)
   HEADRACE_CHECK(!bytes.empty(), "an empty record cannot be told from a missing one");
   Entry& entry = table->entries[record];
   const std::byte* expected = nullptr;
-  if (!entry.bytes.compare_exchange_strong(expected, claimed(), std::memory_order_acquire)) {
-    return expected != claimed();
+  if (!entry.bytes.compare_exchange_strong(expected, being_stored(), std::memory_order_acquire)) {
+    return expected != being_stored();
   }
   const std::byte* copy = state_->store(bytes);
   entry.size = bytes.size();

@@ -232,7 +232,7 @@ struct Apply {
   }
 };
 
-struct Describe {
+struct DescribeOperation {
   std::string operator()(const PadCrop& o) const {
     return fmt::format("pad_crop({}, pad={}, {})", o.size, o.pad,
                        o.padding == Padding::kZero ? "zero" : "reflect");
@@ -325,7 +325,7 @@ const std::string& field_of(const Operation& operation) {
   return image;
 }
 
-std::string describe(const Operation& operation) { return std::visit(Describe{}, operation); }
+std::string describe(const Operation& operation) { return std::visit(DescribeOperation{}, operation); }
 
 Field apply_to_field(const Operation& operation, const Field& field) {
   const std::string name = describe(operation);

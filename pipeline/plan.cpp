@@ -31,7 +31,7 @@ struct DescribeHow {
   std::string operator()(const UnbatchRows& unbatch) const { return fmt::format("unbatch of {}", unbatch.rows); }
 };
 
-struct Describe {
+struct DescribeStage {
   std::string operator()(const SourceStage& stage) const {
     const SourceInfo& info = stage.source->info();
     return fmt::format("source({}, {} records{})", info.name, info.records, info.resident ? ", in memory" : "");
@@ -108,6 +108,6 @@ Field decoded_field(const Field& field, const DecodeStage& stage) {
           .shape = {any ? Shape::kDynamic : size.height, any ? Shape::kDynamic : size.width, 3}};
 }
 
-std::string describe(const Stage& stage) { return std::visit(Describe{}, stage); }
+std::string describe(const Stage& stage) { return std::visit(DescribeStage{}, stage); }
 
 }  // namespace headrace

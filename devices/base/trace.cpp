@@ -10,7 +10,7 @@
 namespace headrace {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
   std::string json = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -54,12 +54,12 @@ std::string Trace::to_json() const {
   for (std::size_t i = 0; i < rings_.size(); ++i) {
     fmt::format_to(out,
                    "{}\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":{},\"args\":{{\"name\":{}}}}}",
-                   i == 0 ? "" : ",", i + 1, quoted(rings_[i]->thread()));
+                   i == 0 ? "" : ",", i + 1, json_string(rings_[i]->thread()));
     for (const TraceSpan& span : threads[i]) {
       fmt::format_to(out,
                      ",\n{{\"ph\":\"X\",\"name\":{},\"pid\":1,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},"
                      "\"args\":{{\"batch\":{},\"items\":{}}}}}",
-                     quoted(span.name), i + 1, microseconds(span.begin_ns - start),
+                     json_string(span.name), i + 1, microseconds(span.begin_ns - start),
                      microseconds(span.end_ns - span.begin_ns), span.batch, span.items);
     }
   }

@@ -10,12 +10,12 @@ namespace headrace::cpu {
 namespace {
 
 // So many columns at a time: the totals stay in registers and the first cache.
-constexpr std::int64_t kStrip = 64;
+constexpr std::int64_t kColumns = 64;
 
 template <typename In>
 HEADRACE_INLINE void add_block(const In* x, double* totals, std::int64_t rows, std::int64_t columns,
                                std::int64_t width) {
-  float block[kStrip] = {};
+  float block[kColumns] = {};
   for (std::int64_t row = 0; row < rows; ++row) {
     const In* from = x + row * columns;
     for (std::int64_t c = 0; c < width; ++c) block[c] += value(from[c]);
@@ -26,11 +26,11 @@ HEADRACE_INLINE void add_block(const In* x, double* totals, std::int64_t rows, s
 template <typename In, typename Out>
 HEADRACE_INLINE void sum_columns(const In* x, Out* sums, std::int64_t rows, std::int64_t columns,
                                  std::int64_t width, float factor) {
-  double totals[kStrip] = {};
+  double totals[kColumns] = {};
   for (std::int64_t row = 0; row < rows; row += kSumBlock) {
     const std::int64_t count = rows - row < kSumBlock ? rows - row : kSumBlock;
-    if (width == kStrip) {
-      add_block(x + row * columns, totals, count, columns, kStrip);
+    if (width == kColumns) {
+      add_block(x + row * columns, totals, count, columns, kColumns);
     } else {
       add_block(x + row * columns, totals, count, columns, width);
     }
@@ -57,11 +57,11 @@ HEADRACE_SIMD void sum_strip(const BFloat16* x, BFloat16* sums, std::int64_t row
 
 template <typename In, typename Out>
 void column_sums(const In* x, Out* sums, std::int64_t rows, std::int64_t columns, float factor) {
-  const std::int64_t strips = (columns + kStrip - 1) / kStrip;
-  parallel_ranges(strips, row_grain(rows * kStrip), [=](std::int64_t first, std::int64_t last) {
+  const std::int64_t strips = (columns + kColumns - 1) / kColumns;
+  parallel_ranges(strips, row_grain(rows * kColumns), [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t strip = first; strip < last; ++strip) {
-      const std::int64_t column = strip * kStrip;
-      sum_strip(x + column, sums + column, rows, columns, std::min(kStrip, columns - column), factor);
+      const std::int64_t column = strip * kColumns;
+      sum_strip(x + column, sums + column, rows, columns, std::min(kColumns, columns - column), factor);
     }
   });
 }

@@ -11,7 +11,7 @@
 namespace headrace {
 namespace {
 
-constexpr std::size_t kBlock = 1024;     // elements; a block of every replica stays in the first-level cache
+constexpr std::size_t kSummedBlock = 1024;     // elements; a block of every replica stays in the first-level cache
 constexpr std::size_t kLineFloats = 16;  // slices begin on cache lines: no two replicas write one
 
 void add(float* __restrict into, const float* __restrict from, std::size_t count) noexcept {
@@ -30,8 +30,8 @@ void sum_block(std::span<float* const> vectors, std::size_t begin, std::size_t c
 }  // namespace
 
 void sum_in_place(std::span<float* const> vectors, std::size_t count) noexcept {
-  for (std::size_t begin = 0; begin < count; begin += kBlock) {
-    sum_block(vectors, begin, std::min(kBlock, count - begin));
+  for (std::size_t begin = 0; begin < count; begin += kSummedBlock) {
+    sum_block(vectors, begin, std::min(kSummedBlock, count - begin));
   }
 }
 

@@ -7,7 +7,7 @@
 namespace headrace::cpu {
 namespace {
 
-constexpr std::int64_t kGrain = row_grain(1);
+constexpr std::int64_t kElementGrain = row_grain(1);
 
 template <Activation kActivation, typename In, typename Out>
 HEADRACE_INLINE void activate_each(const In* x, Out* y, std::int64_t count) {
@@ -134,7 +134,7 @@ HEADRACE_SCALE_SHIFT(BFloat16, BFloat16)
 template <typename In, typename Out>
 void activate(Activation activation, const In* x, Out* y, std::int64_t count) {
   if (activation == Activation::kNone && static_cast<const void*>(x) == y) return;
-  parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
     activate_range(activation, x + begin, y + begin, end - begin);
   });
 }
@@ -145,7 +145,7 @@ template void activate(Activation, const float*, BFloat16*, std::int64_t);
 template <typename T>
 void activate_backward(Activation activation, const T* x, const T* dy, T* dx, std::int64_t count) {
   if (activation == Activation::kNone && dx == dy) return;
-  parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
     activate_backward_range(activation, x + begin, dy + begin, dx + begin, end - begin);
   });
 }
@@ -154,7 +154,7 @@ template void activate_backward(Activation, const BFloat16*, const BFloat16*, BF
 
 template <typename T>
 void add(const T* a, const T* b, T* sum, std::int64_t count) {
-  parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
     add_range(a + begin, b + begin, sum + begin, end - begin);
   });
 }
@@ -178,13 +178,13 @@ template void scale_shift(const BFloat16*, const float*, const float*, BFloat16*
 void to_bf16(const float* x, BFloat16* y, std::int64_t count) { activate(Activation::kNone, x, y, count); }
 
 void round_to_bf16(const float* x, float* y, std::int64_t count) {
-  parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
     round_to_bf16_range(x + begin, y + begin, end - begin);
   });
 }
 
 void from_bf16(const BFloat16* x, float* y, std::int64_t count) {
-  parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
     from_bf16_range(x + begin, y + begin, end - begin);
   });
 }

@@ -10,21 +10,21 @@
 namespace headrace::cpu {
 namespace {
 
-constexpr std::int64_t kGrain = row_grain(1);
-constexpr std::int64_t kLanes = 16, kBlock = 1024;
+constexpr std::int64_t kMuonGrain = row_grain(1);
+constexpr std::int64_t kNormLanes = 16, kNormBlock = 1024;
 
 // In f32 within a block, in f64 from block to block: the limits are the same for any number of threads.
 HEADRACE_SIMD double sum_of_squares(const float* x, std::int64_t count) {
   double total = 0;
-  for (std::int64_t begin = 0; begin < count; begin += kBlock) {
-    const std::int64_t end = count - begin < kBlock ? count : begin + kBlock;
-    float lanes[kLanes] = {};
+  for (std::int64_t begin = 0; begin < count; begin += kNormBlock) {
+    const std::int64_t end = count - begin < kNormBlock ? count : begin + kNormBlock;
+    float lanes[kNormLanes] = {};
     std::int64_t i = begin;
-    for (; i + kLanes <= end; i += kLanes) {
-      for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += x[i + lane] * x[i + lane];
+    for (; i + kNormLanes <= end; i += kNormLanes) {
+      for (std::int64_t lane = 0; lane < kNormLanes; ++lane) lanes[lane] += x[i + lane] * x[i + lane];
     }
     for (; i < end; ++i) lanes[0] += x[i] * x[i];
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) total += static_cast<double>(lanes[lane]);
+    for (std::int64_t lane = 0; lane < kNormLanes; ++lane) total += static_cast<double>(lanes[lane]);
   }
   return total;
 }
@@ -81,7 +81,7 @@ void begin_muon(const MuonArena& arena, const MuonOptions& options, float* x) {
   if (arena.tall()) {
     momentum_transposed(arena, options.momentum, x);
   } else {
-    parallel_ranges(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_ranges(count, kMuonGrain, [&](std::int64_t begin, std::int64_t end) {
       momentum_range(arena.gradients + begin, arena.velocity + begin, x + begin, options.momentum, end - begin);
     });
   }
@@ -90,13 +90,13 @@ void begin_muon(const MuonArena& arena, const MuonOptions& options, float* x) {
 }
 
 void combine(float b, const float* gram, float c, float* square, std::int64_t count) {
-  parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(count, kMuonGrain, [=](std::int64_t begin, std::int64_t end) {
     combine_range(b, gram + begin, c, square + begin, end - begin);
   });
 }
 
 void scale_add(float a, float* x, const float* y, std::int64_t count) {
-  parallel_ranges(count, kGrain, [=](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(count, kMuonGrain, [=](std::int64_t begin, std::int64_t end) {
     combine_range(1.0F, y + begin, a, x + begin, end - begin);
   });
 }
@@ -109,7 +109,7 @@ void finish_muon(const MuonArena& arena, const MuonOptions& options, const StepS
   if (arena.tall()) {
     move_transposed(arena, factor, rate, x);
   } else {
-    parallel_ranges(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_ranges(count, kMuonGrain, [&](std::int64_t begin, std::int64_t end) {
       combine_range(-rate, x + begin, factor, arena.parameters + begin, end - begin);
     });
   }

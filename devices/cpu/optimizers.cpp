@@ -12,7 +12,7 @@ extern "C" float sqrtf(float) noexcept __attribute__((const));
 namespace headrace::cpu {
 namespace {
 
-constexpr std::int64_t kGrain = row_grain(1);
+constexpr std::int64_t kUpdateGrain = row_grain(1);
 
 HEADRACE_SIMD void adam_range(const ParameterArena& arena, float* __restrict first, float* __restrict second,
                               const AdamOptions& options, const StepScalars& scalars) {
@@ -72,14 +72,14 @@ ParameterArena part(const ParameterArena& arena, std::int64_t begin, std::int64_
 
 void adam(const ParameterArena& arena, float* first_moment, float* second_moment, const AdamOptions& options,
           const StepScalars& scalars) {
-  parallel_ranges(arena.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(arena.count, kUpdateGrain, [&](std::int64_t begin, std::int64_t end) {
     adam_range(part(arena, begin, end), first_moment + begin, second_moment + begin, options, scalars);
   });
   write_copy(arena);
 }
 
 void sgd(const ParameterArena& arena, float* velocity, const SgdOptions& options, const StepScalars& scalars) {
-  parallel_ranges(arena.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(arena.count, kUpdateGrain, [&](std::int64_t begin, std::int64_t end) {
     if (options.momentum == 0) {
       descend_range(part(arena, begin, end), options, scalars);
     } else {

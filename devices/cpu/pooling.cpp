@@ -11,14 +11,14 @@
 namespace headrace::cpu {
 namespace {
 
-constexpr std::int64_t kStrip = 64;  // channels at a time
+constexpr std::int64_t kPooledChannels = 64;  // channels at a time
 
-// The winners of one window for `width` <= kStrip channels from `corner` on.
+// The winners of one window for `width` <= kPooledChannels channels from `corner` on.
 template <typename T>
 HEADRACE_INLINE void pool_strip(const T* corner, T* y, std::uint8_t* argmax, std::int64_t width,
                                 std::int64_t row_step, std::int64_t channels, std::int64_t window) {
-  float best[kStrip];
-  std::int32_t winner[kStrip];
+  float best[kPooledChannels];
+  std::int32_t winner[kPooledChannels];
   for (std::int64_t c = 0; c < width; ++c) {
     best[c] = value(corner[c]);
     winner[c] = 0;
@@ -69,8 +69,8 @@ HEADRACE_INLINE void pool_columns(const T* x, T* y, std::uint8_t* argmax, std::i
       pool_pair(corner, y + to, argmax + to, row_step, channels);
       continue;
     }
-    for (std::int64_t c = 0; c < channels; c += kStrip) {
-      const std::int64_t strip = channels - c < kStrip ? channels - c : kStrip;
+    for (std::int64_t c = 0; c < channels; c += kPooledChannels) {
+      const std::int64_t strip = channels - c < kPooledChannels ? channels - c : kPooledChannels;
       pool_strip(corner + c, y + to + c, argmax + to + c, strip, row_step, channels, window);
     }
   }

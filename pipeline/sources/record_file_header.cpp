@@ -83,7 +83,7 @@ RecordFileHeader parse_description(ByteReader in) {
   return header;
 }
 
-[[noreturn]] void fail(const File& file, const std::string& what, std::uint64_t offset, std::string hint = {}) {
+[[noreturn]] void fail_header(const File& file, const std::string& what, std::uint64_t offset, std::string hint = {}) {
   throw DataError(ErrorCode::kDataCorrupt, what, {.source = file.path().string(), .offset = offset},
                   std::move(hint));
 }
@@ -119,10 +119,10 @@ std::vector<std::byte> RecordFileHeader::encode() const {
 
 RecordFileHeader RecordFileHeader::read(const File& file, std::uint64_t& bytes) {
   std::array<std::byte, kFixedBytes> fixed{};
-  if (file.size() < fixed.size()) fail(file, "is cut short within its header", file.size());
+  if (file.size() < fixed.size()) fail_header(file, "is cut short within its header", file.size());
   file.read_exact(0, fixed);
   ByteReader start(fixed, file.path().string(), 0);
-  if (!std::ranges::equal(start.raw(kMagic.size()), kMagic)) fail(file, "is no record file by its first bytes", 0);
+  if (!std::ranges::equal(start.raw(kMagic.size()), kMagic)) fail_header(file, "is no record file by its first bytes", 0);
   const std::uint32_t version = start.u32();
   const std::uint64_t description = start.u32();
   if (version != kVersion) {
@@ -132,14 +132,14 @@ RecordFileHeader RecordFileHeader::read(const File& file, std::uint64_t& bytes) 
                     {.source = file.path().string(), .offset = kMagic.size()}, "convert the data anew");
   }
   if (description > file.size() - kFixedBytes || file.size() - kFixedBytes - description < kChecksumBytes) {
-    fail(file, "is cut short within its header", file.size());
+    fail_header(file, "is cut short within its header", file.size());
   }
   const std::size_t checked = kFixedBytes + static_cast<std::size_t>(description);
   std::vector<std::byte> whole(checked + kChecksumBytes);
   file.read_exact(0, whole);
   const std::span<const std::byte> front = std::span(whole).first(checked);
   if (ByteReader(std::span(whole).subspan(checked), file.path().string(), checked).u64() != xxh3(front)) {
-    fail(file, "the header does not agree with its checksum", 0,
+    fail_header(file, "the header does not agree with its checksum", 0,
          "the file was changed or damaged: convert the data anew");
   }
   bytes = whole.size();

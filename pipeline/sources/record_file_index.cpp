@@ -20,13 +20,13 @@ struct Footer {
 
 constexpr std::size_t entry_bytes(std::size_t fields) { return (3 + fields) * sizeof(std::uint64_t); }
 
-[[noreturn]] void fail(const File& file, const std::string& what, std::uint64_t offset) {
+[[noreturn]] void fail_index(const File& file, const std::string& what, std::uint64_t offset) {
   throw DataError(ErrorCode::kDataCorrupt, what, {.source = file.path().string(), .offset = offset},
                   "the file was cut short, changed or damaged: convert the data anew");
 }
 
 Footer read_footer(const File& file, std::uint64_t first) {
-  if (file.size() < first || file.size() - first < kFooterBytes) fail(file, "ends before its footer", file.size());
+  if (file.size() < first || file.size() - first < kFooterBytes) fail_index(file, "ends before its footer", file.size());
   const std::uint64_t at = file.size() - kFooterBytes;
   std::array<std::byte, kFooterBytes> bytes{};
   file.read_exact(at, bytes);
@@ -36,13 +36,13 @@ Footer read_footer(const File& file, std::uint64_t first) {
   const std::uint64_t checksum = in.u64();
   const std::span<const std::byte> magic = in.raw(RecordFileHeader::kMagic.size());
   if (!std::equal(magic.rbegin(), magic.rend(), RecordFileHeader::kMagic.begin())) {
-    fail(file, "has no footer where it ends", at);
+    fail_index(file, "has no footer where it ends", at);
   }
   if (checksum != xxh3(std::span(bytes).first(kCheckedFooterBytes))) {
-    fail(file, "the footer does not agree with its checksum", at);
+    fail_index(file, "the footer does not agree with its checksum", at);
   }
   if (footer.index_offset < first || footer.index_offset > at || footer.index_bytes != at - footer.index_offset) {
-    fail(file, "the index does not lie between records and footer", at);
+    fail_index(file, "the index does not lie between records and footer", at);
   }
   return footer;
 }
@@ -89,16 +89,16 @@ RecordFileIndex RecordFileIndex::read(const File& file, const RecordFileHeader& 
   std::uint64_t promised = 0;
   for (const RecordFileHeader::SplitEntry& split : header.splits) {
     if (split.records > footer.records - promised)
-      fail(file, "header and footer disagree on the number of records", 0);
+      fail_index(file, "header and footer disagree on the number of records", 0);
     promised += split.records;
   }
   if (promised != footer.records || footer.records > footer.index_bytes / entry_bytes(fields)) {
-    fail(file, "header, footer and index disagree on the number of records", footer.index_offset);
+    fail_index(file, "header, footer and index disagree on the number of records", footer.index_offset);
   }
   std::vector<std::byte> bytes(static_cast<std::size_t>(footer.index_bytes));
   file.read_exact(footer.index_offset, bytes);
   if (xxh3(std::span<const std::byte>(bytes)) != footer.index_checksum) {
-    fail(file, "the index does not agree with its checksum", footer.index_offset);
+    fail_index(file, "the index does not agree with its checksum", footer.index_offset);
   }
 
   RecordFileIndex index;

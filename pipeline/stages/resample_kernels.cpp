@@ -112,7 +112,7 @@ __attribute__((target("avx2"))) void blend_pixels_avx2(const FixedLevel* row, co
 
 #endif
 
-ResampleKernels choose() noexcept {
+ResampleKernels choose_resample_kernels() noexcept {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512bw")) return {blend_rows_avx512, blend_pixels_avx2};
@@ -140,7 +140,7 @@ const ResampleKernels& portable_resample_kernels() noexcept {
 }
 
 const ResampleKernels& resample_kernels() noexcept {
-  static const ResampleKernels best = choose();
+  static const ResampleKernels best = choose_resample_kernels();
   return best;
 }
 

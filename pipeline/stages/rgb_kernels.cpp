@@ -371,7 +371,7 @@ void to_pixels_avx2(const RgbImage& image, const float* scale, const float* shif
 
 #endif
 
-RgbKernels choose() noexcept {
+RgbKernels choose_rgb_kernels() noexcept {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   const bool avx512 = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
@@ -389,7 +389,7 @@ const RgbKernels& portable_rgb_kernels() noexcept {
 }
 
 const RgbKernels& rgb_kernels() noexcept {
-  static const RgbKernels best = choose();
+  static const RgbKernels best = choose_rgb_kernels();
   return best;
 }
 

@@ -16,7 +16,7 @@
 namespace headrace::test {
 namespace {
 
-constexpr std::uint64_t kRecords = 1200;  // some megabytes: several writes
+constexpr std::uint64_t kCachedRecords = 1200;  // some megabytes: several writes
 
 // Fails, or kills the process, at the n-th call of one kind below a folder; then at all later ones, too.
 class FailFrom final : public FileFaults {
@@ -56,7 +56,7 @@ class FailFrom final : public FileFaults {
 const Bytes& sample(std::uint64_t record) {
   static const std::vector<Bytes> all = [] {
     std::vector<Bytes> samples;
-    for (std::uint64_t i = 0; i < kRecords; ++i) samples.push_back(content(i));
+    for (std::uint64_t i = 0; i < kCachedRecords; ++i) samples.push_back(content(i));
     return samples;
   }();
   return all[record];
@@ -65,9 +65,9 @@ const Bytes& sample(std::uint64_t record) {
 // Each record is right or absent, and can be computed anew.
 void serve(const std::filesystem::path& folder, std::string* trouble = nullptr) {
   DiskCache cache(folder, {.segment_bytes = 2 << 20});
-  cache.bind(7, kRecords);
+  cache.bind(7, kCachedRecords);
   for (int pass = 0; pass < 2; ++pass) {
-    for (std::uint64_t i = 0; i < kRecords; ++i) {
+    for (std::uint64_t i = 0; i < kCachedRecords; ++i) {
       const Bytes there = found(cache, i);
       if (there.empty()) {
         cache.insert(i, sample(i));
@@ -158,8 +158,8 @@ TEST(DiskCacheFault, AReadOnlyFolderServesWhatItHolds) {
   const FailFrom faults(FileOperation::kWrite, 0, EROFS);
   const FailFrom renames(FileOperation::kRename, 0, EROFS);
   DiskCache cache(folder / "cache");
-  cache.bind(7, kRecords);
-  EXPECT_EQ(cache.counters().records, kRecords);
+  cache.bind(7, kCachedRecords);
+  EXPECT_EQ(cache.counters().records, kCachedRecords);
   EXPECT_TRUE(holds(cache, 5));
   EXPECT_EQ(cache.trouble(), "");
 }

@@ -17,11 +17,11 @@
 namespace headrace {
 namespace {
 
-constexpr std::uint64_t kRecords = 300, kEpochs = 3;
+constexpr std::uint64_t kKilledRecords = 300, kEpochs = 3;
 constexpr int kKills = 200;
 
 Dataset dataset() {
-  return Dataset::from(test::noise_images(kRecords, 8, 8))
+  return Dataset::from(test::noise_images(kKilledRecords, 8, 8))
       .shuffle()
       .map(pad_crop(8, 2) | flip())
       .batch({.global = 16});
@@ -114,7 +114,7 @@ TEST(KilledConsumer, ResumesToTheSameStreamEachRecordOnce) {
       }
     }
     for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
-      ASSERT_EQ(ledger.find_breach(epoch, EpochContents::all(kRecords)), std::nullopt);
+      ASSERT_EQ(ledger.find_breach(epoch, EpochContents::all(kKilledRecords)), std::nullopt);
     }
   }
 }

@@ -34,7 +34,7 @@ DeviceGroup two_devices(int victim, const Lives& lives) {
 }
 
 // A way to train: what it does on a device differs.
-struct Use {
+struct TrainingUse {
   const char* name;
   void (*train)(Trainer& trainer);
   int accumulate = 1;
@@ -55,13 +55,13 @@ void in_parts(Trainer& trainer) {
   trainer.finish();
 }
 
-const std::vector<Use>& uses() {
-  static const std::vector<Use> all{{"steps", in_steps}, {"accumulating", in_steps, 2}, {"in parts", in_parts}};
+const std::vector<TrainingUse>& training_uses() {
+  static const std::vector<TrainingUse> all{{"steps", in_steps}, {"accumulating", in_steps, 2}, {"in parts", in_parts}};
   return all;
 }
 
 // Everything from the strategy to its end. False where a device was lost.
-bool survives(const Use& use, int victim, const DeviceCall& call, int lives) {
+bool survives(const TrainingUse& use, int victim, const DeviceCall& call, int lives) {
   SCOPED_TRACE(std::string(use.name) + ", replica " + std::to_string(victim) + ", " + call.name + " fails after " +
                std::to_string(lives));
   Lives left;
@@ -98,7 +98,7 @@ bool survives(const Use& use, int victim, const DeviceCall& call, int lives) {
 class TrainingDeviceFaults : public testing::TestWithParam<int> {};
 
 TEST_P(TrainingDeviceFaults, EachCallOfTheTrainerMayFail) {
-  const Use& use = uses()[static_cast<std::size_t>(GetParam())];
+  const TrainingUse& use = training_uses()[static_cast<std::size_t>(GetParam())];
   constexpr int kEnough = 200;
   for (int victim = 0; victim < kReplicas; ++victim) {
     int failed = 0;
@@ -114,7 +114,7 @@ TEST_P(TrainingDeviceFaults, EachCallOfTheTrainerMayFail) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Uses, TrainingDeviceFaults, testing::Range(0, static_cast<int>(uses().size())));
+INSTANTIATE_TEST_SUITE_P(Uses, TrainingDeviceFaults, testing::Range(0, static_cast<int>(training_uses().size())));
 
 }  // namespace
 }  // namespace headrace

@@ -59,7 +59,7 @@ std::vector<float> start(const std::string& name, const Shape& shape) {
   return {};
 }
 
-json read_expected() {
+json expected_speed() {
   const std::filesystem::path path = test::source_file("tests/golden/speed_expected.json");
   std::ifstream file(path);
   EXPECT_TRUE(file) << path << " is missing";
@@ -122,7 +122,7 @@ class SpeedGolden : public testing::TestWithParam<GoldenRecipe> {
     return model;
   }
 
-  const json expected_ = read_expected();
+  const json expected_ = expected_speed();
   const std::int64_t batch_ = expected_["batch"];
 };
 

@@ -46,7 +46,7 @@ const Case kCases[] = {
     {"residual_momentum", residual, sgd(5e-2F, {.momentum = 0.9F})},
 };
 
-json read_expected() {
+json expected_training() {
   const std::filesystem::path path = test::source_file("tests/golden/expected.json");
   std::ifstream file(path);
   EXPECT_TRUE(file) << path << " is missing";
@@ -61,7 +61,7 @@ Shape shape_of(const json& extents) {
 class TrainingGolden : public testing::TestWithParam<Case> {};
 
 TEST_P(TrainingGolden, FollowsPyTorch) {
-  const json expected = read_expected();
+  const json expected = expected_training();
   const json& run = expected["cases"].at(GetParam().name);
   const Dataset data = test::labelled(shape_of(run["shape"]), run["images"].get<std::vector<float>>(),
                                       run["labels"].get<std::vector<std::int64_t>>())

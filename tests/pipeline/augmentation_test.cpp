@@ -302,7 +302,7 @@ TEST(Mixing, FailsWithTheErrorOfARecord) {
   }
 }
 
-std::string refusal(const std::function<Dataset()>& make) {
+std::string refusal_of_augmenting(const std::function<Dataset()>& make) {
   try {
     make().fields();
   } catch (const ConfigError& error) {
@@ -312,21 +312,21 @@ std::string refusal(const std::function<Dataset()>& make) {
 }
 
 TEST(Mixing, SaysWhereItBelongs) {
-  EXPECT_THAT(refusal([] { return samples().batch({.global = 4}).map(mixup()); }),
+  EXPECT_THAT(refusal_of_augmenting([] { return samples().batch({.global = 4}).map(mixup()); }),
               AllOf(HasSubstr("field 'label' is int64"), HasSubstr("one_hot")));
-  EXPECT_THAT(refusal([] { return samples().map(one_hot(10) | mixup()).batch({.global = 4}); }),
+  EXPECT_THAT(refusal_of_augmenting([] { return samples().map(one_hot(10) | mixup()).batch({.global = 4}); }),
               AllOf(HasSubstr("mixup"), HasSubstr("after .batch()")));
-  EXPECT_THAT(refusal([] { return samples().map(one_hot(10)).batch({.global = 4}).map(flip()); }),
+  EXPECT_THAT(refusal_of_augmenting([] { return samples().map(one_hot(10)).batch({.global = 4}).map(flip()); }),
               AllOf(HasSubstr("flip"), HasSubstr("stands after batch()")));
-  EXPECT_THAT(refusal([] { return samples().map(one_hot(10)).batch({.global = 4}).map(mixup() | flip()); }),
+  EXPECT_THAT(refusal_of_augmenting([] { return samples().map(one_hot(10)).batch({.global = 4}).map(mixup() | flip()); }),
               HasSubstr("stands after batch()"));
-  EXPECT_THAT(refusal([] { return samples().map(flatten() | one_hot(10)).batch({.global = 4}).map(cutmix()); }),
+  EXPECT_THAT(refusal_of_augmenting([] { return samples().map(flatten() | one_hot(10)).batch({.global = 4}).map(cutmix()); }),
               HasSubstr("three axes"));
-  EXPECT_THAT(refusal([] { return samples().map(one_hot(10)).batch({.global = 4}).map(mixup({.alpha = 0})); }),
+  EXPECT_THAT(refusal_of_augmenting([] { return samples().map(one_hot(10)).batch({.global = 4}).map(mixup({.alpha = 0})); }),
               HasSubstr("alpha 0"));
-  EXPECT_EQ(refusal([] { return samples().map(one_hot(10)).batch({.global = 4}).prefetch(1).map(mixup()); }),
+  EXPECT_EQ(refusal_of_augmenting([] { return samples().map(one_hot(10)).batch({.global = 4}).prefetch(1).map(mixup()); }),
             "no error");
-  EXPECT_EQ(refusal([] { return samples().map(flatten() | one_hot(10)).batch({.global = 4}).map(mixup()); }),
+  EXPECT_EQ(refusal_of_augmenting([] { return samples().map(flatten() | one_hot(10)).batch({.global = 4}).map(mixup()); }),
             "no error");
 }
 
@@ -343,7 +343,7 @@ TEST(Mixing, NeedsALabel) {
       std::vector<std::vector<std::byte>>{test::encode_jpeg(test::make_picture(20, 24, 3, 1))});
   const Dataset dataset =
       Dataset::from(source).decode().map(random_resized_crop({.size = 8})).batch({.global = 5});
-  EXPECT_THAT(refusal([&] { return dataset.map(mixup()); }), HasSubstr("label"));
+  EXPECT_THAT(refusal_of_augmenting([&] { return dataset.map(mixup()); }), HasSubstr("label"));
 }
 
 // Read from a tar by reader threads: see that pairs wait for rows that come late and in any order.

@@ -38,7 +38,7 @@ std::vector<std::int64_t> sorted(std::vector<std::int64_t> values) {
   return values;
 }
 
-std::string refusal(const std::function<Dataset()>& make) {
+std::string refusal_of_combining(const std::function<Dataset()>& make) {
   try {
     make().explain();
   } catch (const ConfigError& error) {
@@ -128,18 +128,18 @@ TEST(Zip, PutsFieldsTogether) {
 }
 
 TEST(Zip, TellsEqualNamesApart) {
-  EXPECT_THAT(refusal([] { return zip({counting(0, 5), counting(1, 5)}); }), HasSubstr("'value'"));
+  EXPECT_THAT(refusal_of_combining([] { return zip({counting(0, 5), counting(1, 5)}); }), HasSubstr("'value'"));
   const Fields fields =
       zip({counting(0, 5), counting(1, 5), counting(2, 5, "x")}, {.suffixes = {"", "_2", "_3"}}).fields();
   EXPECT_EQ(fields[0].name, "value");
   EXPECT_EQ(fields[1].name, "value_2");
   EXPECT_EQ(fields[2].name, "x");
-  EXPECT_THAT(refusal([] { return zip({counting(0, 5)}, {.suffixes = {"", "b"}}); }), HasSubstr("suffixes"));
-  EXPECT_THAT(refusal([] {
+  EXPECT_THAT(refusal_of_combining([] { return zip({counting(0, 5)}, {.suffixes = {"", "b"}}); }), HasSubstr("suffixes"));
+  EXPECT_THAT(refusal_of_combining([] {
                 return zip({counting(0, 5).shuffle(), counting(1, 5, "x")});
               }),
               HasSubstr("after zip()"));
-  EXPECT_THAT(refusal([] { return zip({mix({counting(0, 5)}), counting(1, 5, "x")}); }), HasSubstr("after zip()"));
+  EXPECT_THAT(refusal_of_combining([] { return zip({mix({counting(0, 5)}), counting(1, 5, "x")}); }), HasSubstr("after zip()"));
 }
 
 TEST(Zip, KeepsTheBytesOfSourcesThatRead) {
@@ -180,8 +180,8 @@ TEST(Unbatch, TakesRecordsApart) {
   EXPECT_EQ(sorted(shuffled), epoch_of(counting(0, 20)));
   for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(shuffled[i] % 4, static_cast<std::int64_t>(i % 4));
   EXPECT_EQ(batches_of_four().unbatch().fields()[0].shape, Shape());
-  EXPECT_THAT(refusal([] { return counting(0, 5).unbatch(); }), HasSubstr("is no batch"));
-  EXPECT_THAT(refusal([] { return batches_of_four().batch({.global = 2}).unbatch(); }), HasSubstr("before them"));
+  EXPECT_THAT(refusal_of_combining([] { return counting(0, 5).unbatch(); }), HasSubstr("is no batch"));
+  EXPECT_THAT(refusal_of_combining([] { return batches_of_four().batch({.global = 2}).unbatch(); }), HasSubstr("before them"));
 }
 
 TEST(Combine, IsOneStream) {
@@ -234,16 +234,16 @@ TEST(Combine, IsExplainedAndFingerprinted) {
 
 TEST(Combine, RefusesWhatDoesNotFit) {
   const Dataset a = counting(0, 5);
-  EXPECT_THAT(refusal([] { return concatenate({}); }), HasSubstr("no datasets"));
-  EXPECT_THAT(refusal([&] { return concatenate({a, counting(0, 5, "other")}); }), HasSubstr("same fields"));
+  EXPECT_THAT(refusal_of_combining([] { return concatenate({}); }), HasSubstr("no datasets"));
+  EXPECT_THAT(refusal_of_combining([&] { return concatenate({a, counting(0, 5, "other")}); }), HasSubstr("same fields"));
   const Dataset images = Dataset::from(test::noise_images(5, 8, 8));
-  EXPECT_THAT(refusal([&] { return concatenate({images, images.map(flip())}); }), HasSubstr("flip(0.5)"));
-  EXPECT_THAT(refusal([&] { return mix({a.batch({.global = 2})}); }), HasSubstr("already has a batch()"));
-  EXPECT_THAT(refusal([&] { return mix({images.cache(memory())}); }), HasSubstr("already has a cache()"));
-  EXPECT_THAT(refusal([&] { return mix({a, a}, {.weights = {1}}); }), HasSubstr("1 weights for 2 datasets"));
-  EXPECT_THAT(refusal([&] { return mix({a, a}, {.weights = {1, 0}}); }), HasSubstr("not above 0"));
-  EXPECT_THAT(refusal([&] { return mix({a, a}, {.weights = {1, NAN}}); }), HasSubstr("not above 0"));
-  EXPECT_THAT(refusal([&] { return interleave({a}, {.block = 0}); }), HasSubstr("block"));
+  EXPECT_THAT(refusal_of_combining([&] { return concatenate({images, images.map(flip())}); }), HasSubstr("flip(0.5)"));
+  EXPECT_THAT(refusal_of_combining([&] { return mix({a.batch({.global = 2})}); }), HasSubstr("already has a batch()"));
+  EXPECT_THAT(refusal_of_combining([&] { return mix({images.cache(memory())}); }), HasSubstr("already has a cache()"));
+  EXPECT_THAT(refusal_of_combining([&] { return mix({a, a}, {.weights = {1}}); }), HasSubstr("1 weights for 2 datasets"));
+  EXPECT_THAT(refusal_of_combining([&] { return mix({a, a}, {.weights = {1, 0}}); }), HasSubstr("not above 0"));
+  EXPECT_THAT(refusal_of_combining([&] { return mix({a, a}, {.weights = {1, NAN}}); }), HasSubstr("not above 0"));
+  EXPECT_THAT(refusal_of_combining([&] { return interleave({a}, {.block = 0}); }), HasSubstr("block"));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ using test::noise_images;
 using test::numbers;
 using ::testing::HasSubstr;
 
-std::string refusal(const Dataset& dataset) {
+std::string refusal_of_plan(const Dataset& dataset) {
   try {
     dataset.explain();
   } catch (const ConfigError& error) {
@@ -89,16 +89,16 @@ TEST(Dataset, FingerprintsWhatTheStreamDependsOn) {
 
 TEST(Dataset, RefusesPlansThatMakeNoSense) {
   const Dataset images = Dataset::from(noise_images(10, 8, 8));
-  EXPECT_THAT(refusal(images.decode()), HasSubstr("no field is an encoded image"));
-  EXPECT_THAT(refusal(images.map(flip()).cache(memory())), HasSubstr("flip(0.5)"));
-  EXPECT_THAT(refusal(images.cache(memory()).cache(memory())), HasSubstr("at most one cache"));
-  EXPECT_THAT(refusal(images.batch({.global = 2}).shuffle()), HasSubstr("after batch"));
-  EXPECT_THAT(refusal(images.prefetch(2)), HasSubstr("prefetch"));
-  EXPECT_THAT(refusal(Dataset::from(numbers(3)).map(flip())), HasSubstr("image"));
-  EXPECT_THAT(refusal(Dataset::from(encoded()).batch({.global = 2})), HasSubstr("still encoded"));
-  EXPECT_THAT(refusal(Dataset::from(encoded()).decode().batch({.global = 2})), HasSubstr("differs from record"));
-  EXPECT_THAT(refusal(Dataset::from(encoded()).map(flip())), HasSubstr("call .decode()"));
-  EXPECT_EQ(refusal(images.map(flip())), "");
+  EXPECT_THAT(refusal_of_plan(images.decode()), HasSubstr("no field is an encoded image"));
+  EXPECT_THAT(refusal_of_plan(images.map(flip()).cache(memory())), HasSubstr("flip(0.5)"));
+  EXPECT_THAT(refusal_of_plan(images.cache(memory()).cache(memory())), HasSubstr("at most one cache"));
+  EXPECT_THAT(refusal_of_plan(images.batch({.global = 2}).shuffle()), HasSubstr("after batch"));
+  EXPECT_THAT(refusal_of_plan(images.prefetch(2)), HasSubstr("prefetch"));
+  EXPECT_THAT(refusal_of_plan(Dataset::from(numbers(3)).map(flip())), HasSubstr("image"));
+  EXPECT_THAT(refusal_of_plan(Dataset::from(encoded()).batch({.global = 2})), HasSubstr("still encoded"));
+  EXPECT_THAT(refusal_of_plan(Dataset::from(encoded()).decode().batch({.global = 2})), HasSubstr("differs from record"));
+  EXPECT_THAT(refusal_of_plan(Dataset::from(encoded()).map(flip())), HasSubstr("call .decode()"));
+  EXPECT_EQ(refusal_of_plan(images.map(flip())), "");
   EXPECT_THROW(Dataset::from(nullptr), ConfigError);
   EXPECT_THROW(Dataset::from(encoded()).decode({.height = 3}), ConfigError);
   EXPECT_THROW(Dataset::from(encoded()).decode({.height = 3, .width = -1}), ConfigError);

@@ -28,7 +28,7 @@ Dataset augmented(const SourcePtr& source, std::int64_t global) {
       .prefetch(2);
 }
 
-std::vector<std::int64_t> values_of(Device& device, const Batch& batch) {
+std::vector<std::int64_t> device_values(Device& device, const Batch& batch) {
   return test::download<std::int64_t>(device, batch, "value");
 }
 
@@ -93,7 +93,7 @@ TEST(Loader, SplitsAGlobalBatchInOrderAndZeroesPadding) {
       EXPECT_EQ(at.first_row, row);
       EXPECT_EQ(at.last_of_epoch, sequence % 2 == 1);
       EXPECT_EQ(batch->tensor("value").shape, (Shape{2}));
-      const auto values = values_of(devices[r], *batch);
+      const auto values = device_values(devices[r], *batch);
       for (std::int64_t i = 0; i < 2; ++i) {
         EXPECT_EQ(values[static_cast<std::size_t>(i)], i < batch->examples() ? expected + i : 0);
       }
@@ -156,12 +156,12 @@ TEST(Loader, RefillsOnlyAfterTheConsumersStream) {
       EXPECT_FALSE(second->ready().ready());
       gate.open();
       second->ready().wait();
-      EXPECT_EQ(values_of(devices[0], *second), (std::vector<std::int64_t>{4, 5, 6, 7}));
+      EXPECT_EQ(device_values(devices[0], *second), (std::vector<std::int64_t>{4, 5, 6, 7}));
     } else {
       EXPECT_THROW(loader.next(), Error);
       gate.open();
       stream->synchronize();
-      EXPECT_EQ(values_of(devices[0], *loader.next()), (std::vector<std::int64_t>{4, 5, 6, 7}));
+      EXPECT_EQ(device_values(devices[0], *loader.next()), (std::vector<std::int64_t>{4, 5, 6, 7}));
     }
     stream->synchronize();
     const auto* values = reinterpret_cast<const std::int64_t*>(seen.data());
@@ -178,7 +178,7 @@ TEST(Loader, ServesReplicasFromTheirOwnThreads) {
   for (int r = 0; r < 4; ++r) {
     threads.emplace_back([&, r] {
       while (const auto batch = loader.next(r)) {
-        const auto values = values_of(devices[r], *batch);
+        const auto values = device_values(devices[r], *batch);
         for (std::int64_t i = 0; i < batch->examples(); ++i) sum += values[static_cast<std::size_t>(i)];
       }
     });

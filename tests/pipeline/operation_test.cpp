@@ -20,7 +20,7 @@ Field after(const Operations& operations, Field field) {
   return field;
 }
 
-std::string refusal(const Operations& operations, const Field& field) {
+std::string refusal_of_operations(const Operations& operations, const Field& field) {
   try {
     after(operations, field);
   } catch (const ConfigError& error) {
@@ -61,70 +61,70 @@ TEST(Operation, RefusesOptionsThatMakeNoSense) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const Field rgb = image({32, 48, 3});
   const Field label{.name = "label", .dtype = DType::kI64, .shape = {}};
-  EXPECT_THAT(refusal(color_jitter({.brightness = -0.1F}), rgb), HasSubstr("negative"));
-  EXPECT_THAT(refusal(color_jitter({.saturation = kNan}), rgb), HasSubstr("finite"));
-  EXPECT_THAT(refusal(color_jitter({.hue = 0.6F}), rgb), HasSubstr("0 and 0.5"));
-  EXPECT_THAT(refusal(color_jitter({.hue = kNan}), rgb), HasSubstr("0 and 0.5"));
-  EXPECT_THAT(refusal(color_jitter({}), image({8, 8, 1})), HasSubstr("three channels"));
-  EXPECT_THAT(refusal(color_jitter({}), image({8, 8, 3}, DType::kF32)), HasSubstr("uint8 is needed"));
-  EXPECT_THAT(refusal(brightness_contrast({}), rgb), HasSubstr("normalize() or cast() it first"));
+  EXPECT_THAT(refusal_of_operations(color_jitter({.brightness = -0.1F}), rgb), HasSubstr("negative"));
+  EXPECT_THAT(refusal_of_operations(color_jitter({.saturation = kNan}), rgb), HasSubstr("finite"));
+  EXPECT_THAT(refusal_of_operations(color_jitter({.hue = 0.6F}), rgb), HasSubstr("0 and 0.5"));
+  EXPECT_THAT(refusal_of_operations(color_jitter({.hue = kNan}), rgb), HasSubstr("0 and 0.5"));
+  EXPECT_THAT(refusal_of_operations(color_jitter({}), image({8, 8, 1})), HasSubstr("three channels"));
+  EXPECT_THAT(refusal_of_operations(color_jitter({}), image({8, 8, 3}, DType::kF32)), HasSubstr("uint8 is needed"));
+  EXPECT_THAT(refusal_of_operations(brightness_contrast({}), rgb), HasSubstr("normalize() or cast() it first"));
   const Field floats = image({32, 48, 3}, DType::kF32);
-  EXPECT_EQ(refusal(brightness_contrast({.brightness = 3, .contrast = 2}), floats), "");
-  EXPECT_THAT(refusal(brightness_contrast({.brightness = -1}), floats), HasSubstr("negative"));
-  EXPECT_THAT(refusal(brightness_contrast({.contrast = kNan}), floats), HasSubstr("finite"));
-  EXPECT_THAT(refusal(brightness_contrast({.contrast = kInfinity}), floats), HasSubstr("finite"));
-  EXPECT_THAT(refusal(cutout(0), rgb), HasSubstr("not positive"));
-  EXPECT_THAT(refusal(cutout(3, {1, 2}), rgb), HasSubstr("2 values for 3 channels"));
-  EXPECT_THAT(refusal(cutout(3, {}), rgb), HasSubstr("0 values"));
-  EXPECT_THAT(refusal(cutout(3, {256}), rgb), HasSubstr("0 and 255"));
-  EXPECT_EQ(refusal(cutout(3, {-256}), image({8, 8, 3}, DType::kF32)), "");
-  EXPECT_THAT(refusal(cutout(3, {kNan}), rgb), HasSubstr("finite"));
-  EXPECT_THAT(refusal(flatten() | cutout(3), rgb), HasSubstr("three axes"));
-  EXPECT_THAT(refusal(one_hot(0), label), HasSubstr("0 classes"));
-  EXPECT_THAT(refusal(one_hot(5, -1), label), HasSubstr("smoothing"));
-  EXPECT_THAT(refusal(one_hot(5), rgb), HasSubstr("class number"));
-  EXPECT_THAT(refusal(one_hot(5) | one_hot(5), label), HasSubstr("class number"));
-  EXPECT_THAT(refusal(mixup({.alpha = kNan}), rgb), HasSubstr("alpha"));
-  EXPECT_THAT(refusal(cutmix({.alpha = 1e9F}), rgb), HasSubstr("alpha"));
-  EXPECT_THAT(refusal(mixup({.probability = 1.1F}), rgb), HasSubstr("probability"));
-  EXPECT_THAT(refusal(cutmix(), image({32})), HasSubstr("three axes"));
+  EXPECT_EQ(refusal_of_operations(brightness_contrast({.brightness = 3, .contrast = 2}), floats), "");
+  EXPECT_THAT(refusal_of_operations(brightness_contrast({.brightness = -1}), floats), HasSubstr("negative"));
+  EXPECT_THAT(refusal_of_operations(brightness_contrast({.contrast = kNan}), floats), HasSubstr("finite"));
+  EXPECT_THAT(refusal_of_operations(brightness_contrast({.contrast = kInfinity}), floats), HasSubstr("finite"));
+  EXPECT_THAT(refusal_of_operations(cutout(0), rgb), HasSubstr("not positive"));
+  EXPECT_THAT(refusal_of_operations(cutout(3, {1, 2}), rgb), HasSubstr("2 values for 3 channels"));
+  EXPECT_THAT(refusal_of_operations(cutout(3, {}), rgb), HasSubstr("0 values"));
+  EXPECT_THAT(refusal_of_operations(cutout(3, {256}), rgb), HasSubstr("0 and 255"));
+  EXPECT_EQ(refusal_of_operations(cutout(3, {-256}), image({8, 8, 3}, DType::kF32)), "");
+  EXPECT_THAT(refusal_of_operations(cutout(3, {kNan}), rgb), HasSubstr("finite"));
+  EXPECT_THAT(refusal_of_operations(flatten() | cutout(3), rgb), HasSubstr("three axes"));
+  EXPECT_THAT(refusal_of_operations(one_hot(0), label), HasSubstr("0 classes"));
+  EXPECT_THAT(refusal_of_operations(one_hot(5, -1), label), HasSubstr("smoothing"));
+  EXPECT_THAT(refusal_of_operations(one_hot(5), rgb), HasSubstr("class number"));
+  EXPECT_THAT(refusal_of_operations(one_hot(5) | one_hot(5), label), HasSubstr("class number"));
+  EXPECT_THAT(refusal_of_operations(mixup({.alpha = kNan}), rgb), HasSubstr("alpha"));
+  EXPECT_THAT(refusal_of_operations(cutmix({.alpha = 1e9F}), rgb), HasSubstr("alpha"));
+  EXPECT_THAT(refusal_of_operations(mixup({.probability = 1.1F}), rgb), HasSubstr("probability"));
+  EXPECT_THAT(refusal_of_operations(cutmix(), image({32})), HasSubstr("three axes"));
   // Of the older ones, what would run for ever or take all memory.
-  EXPECT_THAT(refusal(random_resized_crop({.max_ratio = kInfinity}), rgb), HasSubstr("ratios"));
-  EXPECT_THAT(refusal(random_resized_crop({.min_ratio = kNan}), rgb), HasSubstr("ratios"));
-  EXPECT_THAT(refusal(random_resized_crop({.min_area = kNan}), rgb), HasSubstr("areas"));
-  EXPECT_THAT(refusal(random_resized_crop({.size = 1 << 15}), rgb), HasSubstr("above 16384"));
-  EXPECT_THAT(refusal(resize(1 << 30), rgb), HasSubstr("above 16384"));
-  EXPECT_THAT(refusal(resize(0), rgb), HasSubstr("not positive"));
-  EXPECT_THAT(refusal(center_crop(-3), rgb), HasSubstr("not positive"));
-  EXPECT_THAT(refusal(pad_crop(32, 2'000'000'000), rgb), HasSubstr("padding is above"));
-  EXPECT_THAT(refusal(normalize({kNan}, {1}), rgb), HasSubstr("finite"));
-  EXPECT_THAT(refusal(normalize({0}, {kInfinity}), rgb), HasSubstr("finite"));
-  EXPECT_THAT(refusal(flip(kNan), rgb), HasSubstr("probability"));
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.max_ratio = kInfinity}), rgb), HasSubstr("ratios"));
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.min_ratio = kNan}), rgb), HasSubstr("ratios"));
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.min_area = kNan}), rgb), HasSubstr("areas"));
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.size = 1 << 15}), rgb), HasSubstr("above 16384"));
+  EXPECT_THAT(refusal_of_operations(resize(1 << 30), rgb), HasSubstr("above 16384"));
+  EXPECT_THAT(refusal_of_operations(resize(0), rgb), HasSubstr("not positive"));
+  EXPECT_THAT(refusal_of_operations(center_crop(-3), rgb), HasSubstr("not positive"));
+  EXPECT_THAT(refusal_of_operations(pad_crop(32, 2'000'000'000), rgb), HasSubstr("padding is above"));
+  EXPECT_THAT(refusal_of_operations(normalize({kNan}, {1}), rgb), HasSubstr("finite"));
+  EXPECT_THAT(refusal_of_operations(normalize({0}, {kInfinity}), rgb), HasSubstr("finite"));
+  EXPECT_THAT(refusal_of_operations(flip(kNan), rgb), HasSubstr("probability"));
 }
 
 TEST(Operation, RefusesWhatCannotBe) {
   const Field rgb = image({32, 48, 3});
-  EXPECT_THAT(refusal(pad_crop(64, 4), rgb), HasSubstr("smaller than the crop"));
-  EXPECT_THAT(refusal(pad_crop(8, 32, Padding::kReflect), rgb), HasSubstr("reflection"));
-  EXPECT_THAT(refusal(pad_crop(0, 4), rgb), HasSubstr("not positive"));
-  EXPECT_THAT(refusal(pad_crop(8, -1), rgb), HasSubstr("negative"));
-  EXPECT_THAT(refusal(center_crop(33), rgb), HasSubstr("smaller than the crop"));
-  EXPECT_THAT(refusal(flip(1.5F), rgb), HasSubstr("probability"));
-  EXPECT_THAT(refusal(normalize({0, 0}, {1, 1}), rgb), HasSubstr("2 means for 3 channels"));
-  EXPECT_THAT(refusal(normalize({0}, {0}), rgb), HasSubstr("deviation is 0"));
-  EXPECT_THAT(refusal(normalize({}, {}), rgb), HasSubstr("0 means"));
-  EXPECT_THAT(refusal(cast(DType::kF16), rgb), HasSubstr("float16"));
-  EXPECT_THAT(refusal(normalize({0}, {1}) | resize(8), rgb), HasSubstr("uint8 is needed"));
-  EXPECT_THAT(refusal(to_layout(ImageLayout::kChannelsFirst) | flip(), rgb), HasSubstr("channels come first"));
-  EXPECT_THAT(refusal(flatten() | flip(), rgb), HasSubstr("(H, W, C)"));
-  EXPECT_THAT(refusal(flatten(), image({Shape::kDynamic, 4, 3})), HasSubstr("differs from record"));
-  EXPECT_THAT(refusal(random_resized_crop({.min_area = 0.5F, .max_area = 0.1F}), rgb), HasSubstr("areas"));
-  EXPECT_THAT(refusal(random_resized_crop({.min_ratio = 0}), rgb), HasSubstr("ratios"));
+  EXPECT_THAT(refusal_of_operations(pad_crop(64, 4), rgb), HasSubstr("smaller than the crop"));
+  EXPECT_THAT(refusal_of_operations(pad_crop(8, 32, Padding::kReflect), rgb), HasSubstr("reflection"));
+  EXPECT_THAT(refusal_of_operations(pad_crop(0, 4), rgb), HasSubstr("not positive"));
+  EXPECT_THAT(refusal_of_operations(pad_crop(8, -1), rgb), HasSubstr("negative"));
+  EXPECT_THAT(refusal_of_operations(center_crop(33), rgb), HasSubstr("smaller than the crop"));
+  EXPECT_THAT(refusal_of_operations(flip(1.5F), rgb), HasSubstr("probability"));
+  EXPECT_THAT(refusal_of_operations(normalize({0, 0}, {1, 1}), rgb), HasSubstr("2 means for 3 channels"));
+  EXPECT_THAT(refusal_of_operations(normalize({0}, {0}), rgb), HasSubstr("deviation is 0"));
+  EXPECT_THAT(refusal_of_operations(normalize({}, {}), rgb), HasSubstr("0 means"));
+  EXPECT_THAT(refusal_of_operations(cast(DType::kF16), rgb), HasSubstr("float16"));
+  EXPECT_THAT(refusal_of_operations(normalize({0}, {1}) | resize(8), rgb), HasSubstr("uint8 is needed"));
+  EXPECT_THAT(refusal_of_operations(to_layout(ImageLayout::kChannelsFirst) | flip(), rgb), HasSubstr("channels come first"));
+  EXPECT_THAT(refusal_of_operations(flatten() | flip(), rgb), HasSubstr("(H, W, C)"));
+  EXPECT_THAT(refusal_of_operations(flatten(), image({Shape::kDynamic, 4, 3})), HasSubstr("differs from record"));
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.min_area = 0.5F, .max_area = 0.1F}), rgb), HasSubstr("areas"));
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.min_ratio = 0}), rgb), HasSubstr("ratios"));
   UserMap map{.name = "f", .output = {.shape = {1}}};
-  EXPECT_THAT(refusal(user_map(map), rgb), HasSubstr("no function"));
+  EXPECT_THAT(refusal_of_operations(user_map(map), rgb), HasSubstr("no function"));
   map.function = [](auto&&...) {};
   map.output.shape = {Shape::kDynamic};
-  EXPECT_THAT(refusal(user_map(map), rgb), HasSubstr("fixed shape"));
+  EXPECT_THAT(refusal_of_operations(user_map(map), rgb), HasSubstr("fixed shape"));
 }
 
 TEST(Operation, KnowsWhatIsRandomAndDescribesItself) {

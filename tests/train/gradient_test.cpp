@@ -16,19 +16,19 @@ namespace {
 constexpr std::int64_t kExamples = 5, kBatch = 8;  // three rows of padding
 constexpr std::uint64_t kDataSeed = 2;  // with 1 a max pool meets two values that differ by less than the step
 
-struct Case {
+struct GradientCase {
   std::string name;
   Net net;
   Shape shape;
   float label_smoothing = 0;
 };
 
-std::ostream& operator<<(std::ostream& out, const Case& each) { return out << each.name; }
+std::ostream& operator<<(std::ostream& out, const GradientCase& each) { return out << each.name; }
 
 // The loss and gradients of one fixed batch at the model's present parameters.
 class Probe {
  public:
-  Probe(test::Training& training, const Case& given)
+  Probe(test::Training& training, const GradientCase& given)
       : strategy_(training.strategy),
         model_(test::compiled(training.strategy, given.net)),
         loader_(test::blobs(kExamples, given.shape, 3, kDataSeed).batch({.global = kBatch}), training.devices,
@@ -58,7 +58,7 @@ class Probe {
     return options;
   }
 
-  Model& compile(const Case& given) {
+  Model& compile(const GradientCase& given) {
     model_.compile({.loss = sparse_categorical_crossentropy({.label_smoothing = given.label_smoothing})});
     return model_;
   }
@@ -83,7 +83,7 @@ double difference(Probe& probe, const Variable& variable, std::vector<float> val
   return (above - below) / (2.0 * kStep);
 }
 
-class GradientTest : public testing::TestWithParam<Case> {};
+class GradientTest : public testing::TestWithParam<GradientCase> {};
 
 // The loss is right to about 1e-7, so a difference quotient to about 1e-4; an average gradient here is 1e-2 or
 // more. What the step crosses of a kink adds up to 1 % in norm.
@@ -110,7 +110,7 @@ Node head(Graph& g, Node x) { return g.dense(x, 3, {.name = "head"}); }
 
 const Shape kImage{4, 4, 2};
 
-const Case kCases[] = {
+const GradientCase kCases[] = {
     {"dense", [](Graph& g) { return head(g, g.dense(g.input("image", {5}), 4)); }, {5}},
     {"dense_on_three_axes", [](Graph& g) { return head(g, g.flatten(g.dense(g.input("image", kImage), 3))); },
      kImage},

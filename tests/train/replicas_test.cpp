@@ -11,7 +11,7 @@ namespace {
 
 using test::Training;
 
-struct Outcome {
+struct ReplicasOutcome {
   History history;
   std::vector<std::vector<float>> variables;
   double evaluated = 0;
@@ -27,13 +27,13 @@ struct Run {
   Reduction reduction = Reduction::kMean;
 };
 
-Outcome train(const Run& run) {
+ReplicasOutcome train(const Run& run) {
   Training training(run.replicas);
   Model model = training.strategy.build(run.net, {.seed = 3});
   model.compile(
       {.optimizer = run.optimizer, .loss = sparse_categorical_crossentropy({.reduction = run.reduction})});
   const Dataset data = test::blobs(run.examples, {6, 6, 2}).batch({.global = run.batch});
-  Outcome outcome;
+  ReplicasOutcome outcome;
   outcome.history = model.fit(data, {.epochs = 3, .validation = data, .verbose = 0, .accumulate = run.accumulate});
   model.check_mirrored();
   outcome.variables = test::variables_of(model);
@@ -41,7 +41,7 @@ Outcome train(const Run& run) {
   return outcome;
 }
 
-void expect_equal(const Outcome& a, const Outcome& b, double tolerance = 1e-5 * test::slack()) {
+void expect_equal(const ReplicasOutcome& a, const ReplicasOutcome& b, double tolerance = 1e-5 * test::slack()) {
   for (const char* name : {"loss", "accuracy", "val_loss", "val_accuracy"}) {
     ASSERT_EQ(a.history[name].size(), b.history[name].size());
     for (std::size_t i = 0; i < a.history[name].size(); ++i) {
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(R, ReplicasTest, testing::Values(1, 2, 4));
 
 TEST(Replicas, StayInSyncWithBatchNorm) {
   for (const std::int64_t examples : {40, 33, 3}) {
-    const Outcome outcome = train({.net = test::norm_cnn, .examples = examples, .batch = 16, .replicas = 4});
+    const ReplicasOutcome outcome = train({.net = test::norm_cnn, .examples = examples, .batch = 16, .replicas = 4});
     EXPECT_TRUE(std::isfinite(outcome.evaluated));
   }
 }

@@ -11,15 +11,15 @@
 namespace headrace {
 namespace {
 
-constexpr std::int64_t kSide = 9, kChannels = 3, kPatch = 12;
+constexpr std::int64_t kPatchSide = 9, kPatchChannels = 3, kPatch = 12;
 
 // Neighbouring pixels and channels are alike.
 ImageBlock correlated(std::int64_t count) {
-  ImageBlock images{.shape = {count, kSide, kSide, kChannels}, .values = {}};
+  ImageBlock images{.shape = {count, kPatchSide, kPatchSide, kPatchChannels}, .values = {}};
   Philox random({.seed = 4});
   for (std::int64_t image = 0; image < count; ++image) {
     float level = 0;
-    for (std::int64_t i = 0; i < kSide * kSide * kChannels; ++i) {
+    for (std::int64_t i = 0; i < kPatchSide * kPatchSide * kPatchChannels; ++i) {
       level = 0.8F * level + random.uniform() - 0.4F;
       images.values.push_back(level);
     }
@@ -31,9 +31,9 @@ std::vector<double> patch_at(const ImageBlock& images, std::int64_t image, std::
   std::vector<double> patch;
   for (std::int64_t y = row; y < row + 2; ++y) {
     for (std::int64_t x = column; x < column + 2; ++x) {
-      for (std::int64_t c = 0; c < kChannels; ++c) {
+      for (std::int64_t c = 0; c < kPatchChannels; ++c) {
         patch.push_back(
-            images.values[static_cast<std::size_t>(((image * kSide + y) * kSide + x) * kChannels + c)]);
+            images.values[static_cast<std::size_t>(((image * kPatchSide + y) * kPatchSide + x) * kPatchChannels + c)]);
       }
     }
   }
@@ -57,10 +57,10 @@ TEST(Whitening, MakesPatchesUncorrelated) {
   const std::vector<float> filters = whitening_filters(images, devices[0], {.epsilon = kEpsilon});
   ASSERT_EQ(filters.size(), 2U * kPatch * kPatch);
   std::vector<double> moments(kPatch * kPatch);
-  const double patches = 730.0 * (kSide - 1) * (kSide - 1);
+  const double patches = 730.0 * (kPatchSide - 1) * (kPatchSide - 1);
   for (std::int64_t image = 0; image < 730; ++image) {
-    for (std::int64_t row = 0; row + 1 < kSide; ++row) {
-      for (std::int64_t column = 0; column + 1 < kSide; ++column) {
+    for (std::int64_t row = 0; row + 1 < kPatchSide; ++row) {
+      for (std::int64_t column = 0; column + 1 < kPatchSide; ++column) {
         const std::vector<double> patch = patch_at(images, image, row, column);
         std::vector<double> responses;
         for (std::int64_t f = 0; f < kPatch; ++f) responses.push_back(response(filters, f, patch));

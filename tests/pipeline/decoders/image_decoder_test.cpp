@@ -38,7 +38,7 @@ double mean_difference(const Pixels& a, const Pixels& b) {
   return sum / static_cast<double>(a.size());
 }
 
-std::string error_of(ImageDecoder& decoder, const Bytes& encoded) {
+std::string error_of_decoding(ImageDecoder& decoder, const Bytes& encoded) {
   try {
     decode(decoder, encoded);
   } catch (const Error& error) {
@@ -98,10 +98,10 @@ TEST(ImageDecoderTest, DecodesPngExactly) {
 
 TEST(ImageDecoderTest, SaysWhatIsNoImage) {
   ImageDecoder decoder;
-  EXPECT_THAT(error_of(decoder, {}), HasSubstr("empty"));
-  EXPECT_THAT(error_of(decoder, to_bytes("GIF89a and so on")), HasSubstr("neither JPEG nor PNG"));
+  EXPECT_THAT(error_of_decoding(decoder, {}), HasSubstr("empty"));
+  EXPECT_THAT(error_of_decoding(decoder, to_bytes("GIF89a and so on")), HasSubstr("neither JPEG nor PNG"));
   EXPECT_THAT(
-      error_of(decoder, encode_jpeg(make_picture(9, 9, 3, 1)).size() > 0 ? to_bytes("\xFF\xD8\xFF\xE0") : Bytes()),
+      error_of_decoding(decoder, encode_jpeg(make_picture(9, 9, 3, 1)).size() > 0 ? to_bytes("\xFF\xD8\xFF\xE0") : Bytes()),
       HasSubstr("bad JPEG: Premature end"));
 }
 
@@ -159,8 +159,8 @@ TEST(ImageDecoderTest, RemembersNothingOfTheImageBefore) {
     }
     ImageDecoder fresh, used;
     decode(used, whole);
-    EXPECT_EQ(error_of(used, damaged), error_of(fresh, damaged));
-    EXPECT_NE(error_of(used, damaged), "no error");
+    EXPECT_EQ(error_of_decoding(used, damaged), error_of_decoding(fresh, damaged));
+    EXPECT_NE(error_of_decoding(used, damaged), "no error");
   }
 }
 

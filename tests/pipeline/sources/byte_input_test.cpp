@@ -92,7 +92,7 @@ TEST(GzipInputTest, ReadsJoinedMembers) {
   EXPECT_EQ(read_to_end(*input, 4), to_bytes("hello world"));
 }
 
-std::string error_of(const std::filesystem::path& path, std::uint64_t window_limit = kWindowLimit) {
+std::string error_of_input(const std::filesystem::path& path, std::uint64_t window_limit = kWindowLimit) {
   try {
     read_to_end(*open_input(path, window_limit), 1000);
   } catch (const DataError& error) {
@@ -115,7 +115,7 @@ TEST(GzipInputTest, PassesOverZerosAfterAMember) {
   padded.push_back(std::byte{0});
   padded.push_back(std::byte{'x'});
   folder.write("data", padded);
-  EXPECT_THAT(error_of(path), HasSubstr("damaged gzip data"));
+  EXPECT_THAT(error_of_input(path), HasSubstr("damaged gzip data"));
 }
 
 TEST(ZlibInputTest, IsReadWhereItIsAskedFor) {
@@ -143,7 +143,7 @@ TEST(ZstdInputTest, ReadsManyFramesAndSkippableOnes) {
   for (const std::size_t step : {7, 65536}) EXPECT_EQ(read_to_end(*open_input(path), step), plain);
   // A cut at the end of a frame is the one that cannot be seen.
   std::filesystem::resize_file(path, packed.size() - 1);
-  EXPECT_THAT(error_of(path), HasSubstr("it ends early"));
+  EXPECT_THAT(error_of_input(path), HasSubstr("it ends early"));
 }
 
 TEST(ZstdInputTest, AllowsAWindowWithinTheBudget) {
@@ -151,8 +151,8 @@ TEST(ZstdInputTest, AllowsAWindowWithinTheBudget) {
   const Bytes plain = half_random(200'000);
   const auto path = folder.write("data", zstd_with_window(plain, 31));
   EXPECT_EQ(read_to_end(*open_input(path), 5000), plain);
-  EXPECT_THAT(error_of(path, std::uint64_t{1} << 30), HasSubstr("a zstd window of more than 1024 MiB"));
-  EXPECT_THAT(error_of(path, 1000),
+  EXPECT_THAT(error_of_input(path, std::uint64_t{1} << 30), HasSubstr("a zstd window of more than 1024 MiB"));
+  EXPECT_THAT(error_of_input(path, 1000),
               HasSubstr("more than 128 MiB of memory (zstd --long writes such files) (unpack it "
                         "first: zstd -d --long=31, or raise memory_limit)"));
   folder.write("data", zstd_with_window(plain, 27));
@@ -171,7 +171,7 @@ TEST(OpenInputTest, NamesWhatIsPackedInAnotherWay) {
       {"Rar!\x1A\x07\x01_", "is a RAR archive, which is not read (unpack it into a folder: unrar x"},
       {"\x04\x22\x4D\x18__", "is packed with lz4, which is not read (unpack it first: lz4 -d"}};
   for (const auto& [start, words] : starts) {
-    const std::string error = error_of(folder.write("data", start));
+    const std::string error = error_of_input(folder.write("data", start));
     EXPECT_THAT(error, HasSubstr(words));
     EXPECT_THAT(error, HasSubstr("; Headrace reads: folders of images by class"));
   }

@@ -53,7 +53,7 @@ struct CifarMaker {
 INSTANTIATE_TYPED_TEST_SUITE_P(Cifar, SourceSuite, CifarMaker);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cifar, FileSourceSuite, CifarMaker);
 
-std::int64_t label_of(const RecordView& view) {
+std::int64_t label_in(const RecordView& view) {
   std::int64_t label = -1;
   std::memcpy(&label, view.fields[1].data(), sizeof(label));
   return label;
@@ -65,7 +65,7 @@ TEST(CifarBinaryTest, InterleavesThePlanes) {
   std::vector<std::byte> scratch;
   for (const std::size_t record : {0, 3, 9}) {
     const RecordView view = source->read(record, scratch);
-    EXPECT_EQ(label_of(view), static_cast<std::int64_t>(record));
+    EXPECT_EQ(label_in(view), static_cast<std::int64_t>(record));
     for (std::size_t i = 0; i < kPlane; ++i) {
       for (std::size_t channel = 0; channel < 3; ++channel) {
         ASSERT_EQ(view.fields[0][i * 3 + channel], static_cast<std::byte>(record + 16 * channel + i));
@@ -81,7 +81,7 @@ TEST(CifarBinaryTest, TakesFineLabelsOfCifar100) {
   const SourcePtr source = cifar_binary(folder.path(), Split::kTrain);
   EXPECT_EQ(source->info().records, 4U);
   std::vector<std::byte> scratch;
-  EXPECT_EQ(label_of(source->read(3, scratch)), 4);
+  EXPECT_EQ(label_in(source->read(3, scratch)), 4);
   EXPECT_EQ(source->read(3, scratch).fields[0][0], std::byte{3});
   EXPECT_EQ(cifar_binary(folder.path(), Split::kTest)->info().records, 2U);
 }

@@ -51,13 +51,6 @@ struct CsvMaker {
 INSTANTIATE_TYPED_TEST_SUITE_P(Csv, SourceSuite, CsvMaker);
 INSTANTIATE_TYPED_TEST_SUITE_P(Csv, FileSourceSuite, CsvMaker);
 
-std::int64_t label_of(const Source& source, std::uint64_t index) {
-  std::vector<std::byte> scratch;
-  std::int64_t label = -1;
-  std::memcpy(&label, source.read(index, scratch).fields[1].data(), sizeof label);
-  return label;
-}
-
 // A folder with the images a.jpg and b.jpg, and this table.
 SourcePtr open_table(const TempFolder& folder, const std::string& table, CsvOptions options = {}) {
   folder.write("a.jpg", "aaa");
@@ -65,7 +58,7 @@ SourcePtr open_table(const TempFolder& folder, const std::string& table, CsvOpti
   return csv_manifest(folder.write("t.csv", table), std::move(options));
 }
 
-std::string error_of(const std::string& table) {
+std::string error_of_table(const std::string& table) {
   const TempFolder folder;
   try {
     open_table(folder, table);
@@ -105,23 +98,24 @@ TEST(CsvManifestTest, TakesOtherColumns) {
 }
 
 TEST(CsvManifestTest, SaysWhatIsWrongAndOnWhichLine) {
-  EXPECT_THAT(error_of(""), HasSubstr("is empty"));
-  EXPECT_THAT(error_of("path,lable\na.jpg,1\n"), HasSubstr("no column 'label'; its first line names path, lable"));
-  EXPECT_THAT(error_of("path,label\n"), HasSubstr("names no image"));
-  EXPECT_THAT(error_of("path,label\na.jpg,1\nb.jpg\n"),
+  EXPECT_THAT(error_of_table(""), HasSubstr("is empty"));
+  EXPECT_THAT(error_of_table("path,lable\na.jpg,1\n"),
+              HasSubstr("no column 'label'; its first line names path, lable"));
+  EXPECT_THAT(error_of_table("path,label\n"), HasSubstr("names no image"));
+  EXPECT_THAT(error_of_table("path,label\na.jpg,1\nb.jpg\n"),
               HasSubstr("line 3 has 1 fields where the first line has 2"));
-  EXPECT_THAT(error_of("path,label\na.jpg,\n"), HasSubstr("line 2 has an empty label"));
+  EXPECT_THAT(error_of_table("path,label\na.jpg,\n"), HasSubstr("line 2 has an empty label"));
   for (const std::string end : {"\n", "\r\n", "\r"}) {
-    EXPECT_THAT(error_of("path,label" + end + end + "\"a.jpg\",1" + end + "b.jpg" + end),
+    EXPECT_THAT(error_of_table("path,label" + end + end + "\"a.jpg\",1" + end + "b.jpg" + end),
                 HasSubstr("line 4 has 1 fields"));
   }
-  EXPECT_THAT(error_of("path,label\na.jpg,1\n\"b.jpg,2\na.jpg,1\n"),
+  EXPECT_THAT(error_of_table("path,label\na.jpg,1\n\"b.jpg,2\na.jpg,1\n"),
               HasSubstr("line 3: a quoted field is never closed"));
-  EXPECT_THAT(error_of("path,label\n\"a.jpg,1\nb.jpg,2\n"), HasSubstr("never closed"));
-  EXPECT_THAT(error_of("path,label\n\"a\".jpg,1\n"), HasSubstr("goes on behind its quote"));
-  EXPECT_THAT(error_of("path,label\na\"b.jpg,1\n"), HasSubstr("in the middle"));
+  EXPECT_THAT(error_of_table("path,label\n\"a.jpg,1\nb.jpg,2\n"), HasSubstr("never closed"));
+  EXPECT_THAT(error_of_table("path,label\n\"a\".jpg,1\n"), HasSubstr("goes on behind its quote"));
+  EXPECT_THAT(error_of_table("path,label\na\"b.jpg,1\n"), HasSubstr("in the middle"));
   EXPECT_THAT(
-      error_of("path,label\na.jpg,99999999999999999999\n"),
+      error_of_table("path,label\na.jpg,99999999999999999999\n"),
       HasSubstr("t.csv: line 2: the label '99999999999999999999' is too large a number to be told from its "
                 "neighbours (use integers below 2^63, or names)"));
 }
@@ -169,7 +163,7 @@ TEST(CsvManifestTest, RefusesNumbersAmongNamesWhereverTheyStand) {
                              odd == 0 ? 3 : 2)
                : fmt::format("line {}: the label '1.0' is a number, and 'cat' in line {} is a name", odd + 2,
                              odd == 0 ? 3 : 2);
-      EXPECT_THAT(error_of(table), HasSubstr("t.csv: " + expected + hint));
+      EXPECT_THAT(error_of_table(table), HasSubstr("t.csv: " + expected + hint));
     }
   }
   std::vector<std::string> classes;
@@ -197,7 +191,7 @@ TEST(CsvManifestTest, AMissingFileIsABadRecord) {
   EXPECT_EQ(error_at(1), "line 3: 'c.jpg' cannot be opened, record 1, byte offset 19");
   EXPECT_EQ(error_at(3), "line 5: '.' cannot be opened, record 3, byte offset 35");
   EXPECT_THAT(
-      error_of("path,label\nc.jpg,1\nd.jpg,2\n"),
+      error_of_table("path,label\nc.jpg,1\nd.jpg,2\n"),
       HasSubstr("none of its 2 files can be opened; the first: line 2: 'c.jpg' cannot be opened (paths are "
                 "relative to the folder of the table)"));
 }

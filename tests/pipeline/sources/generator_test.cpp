@@ -35,7 +35,7 @@ struct GeneratorMaker {
 INSTANTIATE_TYPED_TEST_SUITE_P(Generator, SourceSuite, GeneratorMaker);
 
 // What reading record 0 says.
-std::string error_of(std::function<void(std::uint64_t, RecordWriter&)> function) {
+std::string error_of_function(std::function<void(std::uint64_t, RecordWriter&)> function) {
   GeneratorOptions options = squares();
   options.function = std::move(function);
   std::vector<std::byte> scratch;
@@ -59,14 +59,15 @@ TEST(GeneratorTest, IsOneStream) {
 }
 
 TEST(GeneratorTest, ReportsWhatItsFunctionDoesWrong) {
-  EXPECT_THAT(error_of([](auto, RecordWriter&) { throw std::runtime_error("out of ideas"); }),
+  EXPECT_THAT(error_of_function([](auto, RecordWriter&) { throw std::runtime_error("out of ideas"); }),
               HasSubstr("out of ideas"));
-  EXPECT_THAT(error_of([](auto, RecordWriter& record) { record.put(1, std::int64_t{1}); }),
+  EXPECT_THAT(error_of_function([](auto, RecordWriter& record) { record.put(1, std::int64_t{1}); }),
               HasSubstr("'image' was not written"));
-  EXPECT_THAT(error_of([](auto, RecordWriter& record) { record.put(1, std::int32_t{1}); }),
+  EXPECT_THAT(error_of_function([](auto, RecordWriter& record) { record.put(1, std::int32_t{1}); }),
               HasSubstr("was given 4 bytes"));
-  EXPECT_THAT(error_of([](auto, RecordWriter& record) { record.allocate(2, 1); }), HasSubstr("field number 2"));
-  EXPECT_THAT(error_of([](auto, RecordWriter& record) {
+  EXPECT_THAT(error_of_function([](auto, RecordWriter& record) { record.allocate(2, 1); }),
+              HasSubstr("field number 2"));
+  EXPECT_THAT(error_of_function([](auto, RecordWriter& record) {
                 record.allocate(0, 1);
                 record.allocate(0, 1);
               }),

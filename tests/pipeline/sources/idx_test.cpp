@@ -36,13 +36,6 @@ struct IdxMaker {
 INSTANTIATE_TYPED_TEST_SUITE_P(Idx, SourceSuite, IdxMaker);
 INSTANTIATE_TYPED_TEST_SUITE_P(Idx, FileSourceSuite, IdxMaker);
 
-std::int64_t label_of(const Source& source, std::uint64_t index) {
-  std::vector<std::byte> scratch;
-  std::int64_t label = -1;
-  std::memcpy(&label, source.read(index, scratch).fields[1].data(), sizeof(label));
-  return label;
-}
-
 // Opening must fail with a place in the named file.
 void expect_data_error(const TempFolder& folder, const std::string& file) {
   try {

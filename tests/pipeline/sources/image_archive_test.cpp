@@ -42,16 +42,9 @@ struct ArchiveMaker {
 using PlainMaker = ArchiveMaker<Packing::kPlain>;
 using GzipMaker = ArchiveMaker<Packing::kGzip>;
 using ZstdMaker = ArchiveMaker<Packing::kZstd>;
-using Makers = ::testing::Types<PlainMaker, GzipMaker, ZstdMaker>;
-INSTANTIATE_TYPED_TEST_SUITE_P(Archive, SourceSuite, Makers);
-INSTANTIATE_TYPED_TEST_SUITE_P(Archive, FileSourceSuite, Makers);
-
-std::int64_t label_of(const Source& source, std::uint64_t index) {
-  std::vector<std::byte> scratch;
-  std::int64_t label = -1;
-  std::memcpy(&label, source.read(index, scratch).fields[1].data(), sizeof(label));
-  return label;
-}
+using ArchiveMakers = ::testing::Types<PlainMaker, GzipMaker, ZstdMaker>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Archive, SourceSuite, ArchiveMakers);
+INSTANTIATE_TYPED_TEST_SUITE_P(Archive, FileSourceSuite, ArchiveMakers);
 
 class ImageArchiveTest : public ::testing::TestWithParam<Packing> {
  protected:

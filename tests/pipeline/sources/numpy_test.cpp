@@ -91,9 +91,9 @@ struct NpyMaker {
   TempFolder folder_;
 };
 
-using Makers = ::testing::Types<NpzMaker, NpyMaker>;
-INSTANTIATE_TYPED_TEST_SUITE_P(Numpy, SourceSuite, Makers);
-INSTANTIATE_TYPED_TEST_SUITE_P(Numpy, FileSourceSuite, Makers);
+using NumpyMakers = ::testing::Types<NpzMaker, NpyMaker>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Numpy, SourceSuite, NumpyMakers);
+INSTANTIATE_TYPED_TEST_SUITE_P(Numpy, FileSourceSuite, NumpyMakers);
 
 TEST(NumpyTest, ReadsKerasMnist) {
   const NpzMaker maker;
@@ -172,7 +172,7 @@ TEST(NumpyTest, TurnsFortransOrder) {
   }
 }
 
-std::string error_of(const Bytes& file, Split split = Split::kTrain) {
+std::string error_of_npy(const Bytes& file, Split split = Split::kTrain) {
   const TempFolder folder;
   try {
     open_source(folder.write("v.npy", file), split);
@@ -202,35 +202,36 @@ TEST(NumpyTest, NamesFieldsAndSplits) {
   EXPECT_EQ(fields({"arr_0", "depth"}), "arr_0 depth");
   EXPECT_EQ(fields({"train_images", "val_images", "train_labels", "val_labels"}, Split::kTest), "image label");
   EXPECT_EQ(fields({"x_train", "mask_train", "x_test"}), "image mask");
-  EXPECT_THAT(error_of(npz({"a", "b", "c", "d", "e"})),
+  EXPECT_THAT(error_of_npy(npz({"a", "b", "c", "d", "e"})),
               HasSubstr("has 5 arrays (a, b, c, d, e); a record has at most 4"));
-  EXPECT_THAT(error_of(npz({"x", "y"}), Split::kTest), HasSubstr("has no arrays of the test split; it has x, y"));
-  EXPECT_THAT(error_of(make_npy("<f4", "(2, 3)", Bytes(24)), Split::kTest),
+  EXPECT_THAT(error_of_npy(npz({"x", "y"}), Split::kTest),
+              HasSubstr("has no arrays of the test split; it has x, y"));
+  EXPECT_THAT(error_of_npy(make_npy("<f4", "(2, 3)", Bytes(24)), Split::kTest),
               HasSubstr("one file has no two splits"));
-  EXPECT_THAT(error_of(ZipBuilder()
-                           .add("x.npy", make_npy("|u1", "(2, 3)", Bytes(6)))
-                           .add("y.npy", make_npy("|u1", "(3,)", Bytes(3)))
-                           .finish()),
+  EXPECT_THAT(error_of_npy(ZipBuilder()
+                               .add("x.npy", make_npy("|u1", "(2, 3)", Bytes(6)))
+                               .add("y.npy", make_npy("|u1", "(3,)", Bytes(3)))
+                               .finish()),
               HasSubstr("x.npy has 2, y.npy has 3"));
 }
 
 TEST(NumpyTest, SaysWhatItDoesNotRead) {
-  const auto of_type = [](const std::string& type) { return error_of(make_npy(type, "(2,)", Bytes(32))); };
+  const auto of_type = [](const std::string& type) { return error_of_npy(make_npy(type, "(2,)", Bytes(32))); };
   EXPECT_THAT(of_type("|O"), HasSubstr("holds Python objects"));
   EXPECT_THAT(of_type("<c16"), HasSubstr("its elements are of type '<c16'"));
   EXPECT_THAT(of_type("<U4"), HasSubstr("its elements are of type '<U4'"));
   EXPECT_THAT(of_type("<f16"), HasSubstr("its elements are of type '<f16'"));
   EXPECT_THAT(of_type("x"), HasSubstr("its header is not that of a NumPy array"));
-  EXPECT_THAT(error_of(make_npy("<f4", "()", Bytes(4))), HasSubstr("its first axis must count the records"));
-  EXPECT_THAT(error_of(make_npy("|u1", "(1, 1, 1, 1, 1, 1, 1)", Bytes(1))), HasSubstr("has 7 axes"));
-  EXPECT_THAT(error_of(make_npy("<f4", "(2,)", Bytes(9))), HasSubstr("has 1 bytes left over"));
-  EXPECT_THAT(error_of(make_npy("<f4", "(3,)", Bytes(11))), HasSubstr("it was cut off"));
-  EXPECT_THAT(error_of(make_npy("<f4", "(4611686018427387904, 4)", Bytes(11))), HasSubstr("promises more"));
-  EXPECT_THAT(error_of(make_npy("<f4", "(-1,)", Bytes(11))), HasSubstr("its header is not"));
-  EXPECT_THAT(error_of(make_npy("<u8", "(1,)", Bytes(8, std::byte{0xFF}))), HasSubstr("too large for int64"));
+  EXPECT_THAT(error_of_npy(make_npy("<f4", "()", Bytes(4))), HasSubstr("its first axis must count the records"));
+  EXPECT_THAT(error_of_npy(make_npy("|u1", "(1, 1, 1, 1, 1, 1, 1)", Bytes(1))), HasSubstr("has 7 axes"));
+  EXPECT_THAT(error_of_npy(make_npy("<f4", "(2,)", Bytes(9))), HasSubstr("has 1 bytes left over"));
+  EXPECT_THAT(error_of_npy(make_npy("<f4", "(3,)", Bytes(11))), HasSubstr("it was cut off"));
+  EXPECT_THAT(error_of_npy(make_npy("<f4", "(4611686018427387904, 4)", Bytes(11))), HasSubstr("promises more"));
+  EXPECT_THAT(error_of_npy(make_npy("<f4", "(-1,)", Bytes(11))), HasSubstr("its header is not"));
+  EXPECT_THAT(error_of_npy(make_npy("<u8", "(1,)", Bytes(8, std::byte{0xFF}))), HasSubstr("too large for int64"));
   Bytes structured = make_npy("<f4", "(2,)", Bytes(8));
   std::memcpy(structured.data() + 20, "[('a', '<i4')]", 14);
-  EXPECT_THAT(error_of(structured), HasSubstr("records of several fields"));
+  EXPECT_THAT(error_of_npy(structured), HasSubstr("records of several fields"));
 }
 
 TEST(NumpyTest, EveryTruncationIsAnError) {

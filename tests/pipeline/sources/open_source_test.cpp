@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string error_of(const std::filesystem::path& path) {
+std::string error_of_opening(const std::filesystem::path& path) {
   try {
     open_source(path, Split::kTrain);
   } catch (const DataError& error) {
@@ -39,21 +39,21 @@ TEST(OpenSourceTest, RecognisesWhatLiesThere) {
 
 TEST(OpenSourceTest, SaysWhatItFoundAndWhatItUnderstands) {
   TempFolder folder;
-  EXPECT_THAT(error_of(folder / "nothing"), HasSubstr("there is no such file or folder"));
-  EXPECT_THAT(error_of(folder / "nothing"), HasSubstr(accepted_formats()));
-  EXPECT_THAT(error_of(folder.path()), HasSubstr("it is empty"));
+  EXPECT_THAT(error_of_opening(folder / "nothing"), HasSubstr("there is no such file or folder"));
+  EXPECT_THAT(error_of_opening(folder / "nothing"), HasSubstr(accepted_formats()));
+  EXPECT_THAT(error_of_opening(folder.path()), HasSubstr("it is empty"));
   EXPECT_THAT(
-      error_of(folder.write("a.jpg", encode_jpeg(make_picture(64, 64, 3, 1)))),
+      error_of_opening(folder.write("a.jpg", encode_jpeg(make_picture(64, 64, 3, 1)))),
       HasSubstr(
           "is a single JPEG image, which is not read (name the folder or archive of images; Headrace reads:"));
-  EXPECT_THAT(error_of(folder.write("c", gzip(to_bytes("<!DOCTYPE html>")))),
+  EXPECT_THAT(error_of_opening(folder.write("c", gzip(to_bytes("<!DOCTYPE html>")))),
               HasSubstr("is compressed, and unpacked it is a web page, which is not read"));
-  EXPECT_THAT(error_of(folder.write("d", "PAR1\x15\x04")), HasSubstr("is a Parquet table"));
-  EXPECT_THAT(error_of(folder.write("e", make_idx({3, 4, 5}))), HasSubstr("is an IDX file of its own"));
-  EXPECT_THAT(error_of(folder.write("f", "\x01\x02 anything")),
+  EXPECT_THAT(error_of_opening(folder.write("d", "PAR1\x15\x04")), HasSubstr("is a Parquet table"));
+  EXPECT_THAT(error_of_opening(folder.write("e", make_idx({3, 4, 5}))), HasSubstr("is an IDX file of its own"));
+  EXPECT_THAT(error_of_opening(folder.write("f", "\x01\x02 anything")),
               HasSubstr("is of no known format: it starts with the bytes 01 02 20 61 6E 79 74 68"));
-  EXPECT_THAT(error_of(folder.write("b", "")), HasSubstr("is empty"));
-  EXPECT_THAT(error_of("/dev/null"), HasSubstr("neither a file nor a folder"));
+  EXPECT_THAT(error_of_opening(folder.write("b", "")), HasSubstr("is empty"));
+  EXPECT_THAT(error_of_opening("/dev/null"), HasSubstr("neither a file nor a folder"));
 }
 
 // One list, in every error about what is not recognised.
@@ -65,7 +65,7 @@ TEST(OpenSourceTest, ListsTheFormatsItReads) {
   }
   for (const auto& path : {folder.write("a", "GIF89a"), folder.write("b", "no data set"), folder.write("c", ""),
                            folder.write("d", "BZh91AY&SY"), folder / "nothing"}) {
-    EXPECT_THAT(error_of(path), HasSubstr(accepted_formats())) << path;
+    EXPECT_THAT(error_of_opening(path), HasSubstr(accepted_formats())) << path;
   }
 }
 
@@ -79,13 +79,13 @@ TEST(OpenSourceTest, RefusesCifarsPickles) {
   for (const char* name : {"data_batch_1", "data_batch_2", "test_batch", "batches.meta"})
     folder.write(name, pickle);
   for (const char* name : {"train", "test", "meta"}) hundred.write(name, pickle);
-  EXPECT_THAT(error_of(folder.path()), HasSubstr(ten));
-  EXPECT_THAT(error_of(hundred.path()), HasSubstr("use the binary version, cifar-100-binary.tar.gz"));
+  EXPECT_THAT(error_of_opening(folder.path()), HasSubstr(ten));
+  EXPECT_THAT(error_of_opening(hundred.path()), HasSubstr("use the binary version, cifar-100-binary.tar.gz"));
   const TarBuilder tar =
       TarBuilder().add_folder("cifar-10-batches-py").add("cifar-10-batches-py/data_batch_1", pickle);
-  EXPECT_THAT(error_of(folder.write("cifar-10-python.tar.gz", gzip(tar.finish()))), HasSubstr(ten));
-  EXPECT_THAT(error_of(folder.write("cifar-10-python.tar", tar.finish())), HasSubstr(ten));
-  EXPECT_THAT(error_of(folder / "data_batch_1"), HasSubstr("is a Python pickle, which is not read"));
+  EXPECT_THAT(error_of_opening(folder.write("cifar-10-python.tar.gz", gzip(tar.finish()))), HasSubstr(ten));
+  EXPECT_THAT(error_of_opening(folder.write("cifar-10-python.tar", tar.finish())), HasSubstr(ten));
+  EXPECT_THAT(error_of_opening(folder / "data_batch_1"), HasSubstr("is a Python pickle, which is not read"));
 }
 
 TEST(ParseSplitTest, KnowsTwoNames) {

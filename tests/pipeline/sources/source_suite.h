@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 #include <set>
 #include <string>
 #include <thread>
@@ -21,6 +22,14 @@ inline std::vector<Bytes> read_record(const Source& source, std::uint64_t index,
   std::vector<Bytes> fields;
   for (std::size_t i = 0; i < source.info().fields.size(); ++i) fields.push_back(to_bytes(view.fields[i]));
   return fields;
+}
+
+// What the second field of a record, a label, holds.
+inline std::int64_t label_of(const Source& source, std::uint64_t index) {
+  std::vector<std::byte> scratch;
+  std::int64_t label = -1;
+  std::memcpy(&label, source.read(index, scratch).fields[1].data(), sizeof label);
+  return label;
 }
 
 inline std::vector<std::vector<Bytes>> read_all(const Source& source) {

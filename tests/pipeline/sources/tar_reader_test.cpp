@@ -14,19 +14,19 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Member {
+struct WrittenMember {
   std::string path;
   TarMember::Kind kind;
   Bytes bytes;
-  bool operator==(const Member&) const = default;
+  bool operator==(const WrittenMember&) const = default;
 };
 
 // All members, their data read; every second time it is passed over and read by its offset instead.
-std::vector<Member> read_members(const std::filesystem::path& path) {
+std::vector<WrittenMember> read_members(const std::filesystem::path& path) {
   FileInput input(path);
   TarReader reader(input);
   const File file = File::open(path);
-  std::vector<Member> members;
+  std::vector<WrittenMember> members;
   while (std::optional<TarMember> member = reader.next()) {
     Bytes bytes(member->size);
     if (members.size() % 2 == 0) {
@@ -39,7 +39,7 @@ std::vector<Member> read_members(const std::filesystem::path& path) {
   return members;
 }
 
-std::string error_of(const std::filesystem::path& path) {
+std::string error_of_tar(const std::filesystem::path& path) {
   try {
     read_members(path);
   } catch (const DataError& error) {
@@ -61,11 +61,11 @@ TEST(TarReaderTest, ListsMembersWithTheirBytes) {
                                               .add_link("link")
                                               .add("large", large)
                                               .finish());
-  const std::vector<Member> expected = {{"dir/", TarMember::Kind::kOther, {}},
-                                        {"dir/a", kFile, to_bytes("hello")},
-                                        {"empty", kFile, {}},
-                                        {"link", TarMember::Kind::kLink, {}},
-                                        {"large", kFile, large}};
+  const std::vector<WrittenMember> expected = {{"dir/", TarMember::Kind::kOther, {}},
+                                               {"dir/a", kFile, to_bytes("hello")},
+                                               {"empty", kFile, {}},
+                                               {"link", TarMember::Kind::kLink, {}},
+                                               {"large", kFile, large}};
   EXPECT_EQ(read_members(path), expected);
 }
 
@@ -77,7 +77,7 @@ TEST(TarReaderTest, UnderstandsExtendedHeaders) {
                                               .add_with_pax(name, to_bytes("pax"))
                                               .add("plain", to_bytes("after"))
                                               .finish());
-  const std::vector<Member> expected = {
+  const std::vector<WrittenMember> expected = {
       {name, kFile, to_bytes("gnu")}, {name, kFile, to_bytes("pax")}, {"plain", kFile, to_bytes("after")}};
   EXPECT_EQ(read_members(path), expected);
 }
@@ -90,7 +90,7 @@ TEST(TarReaderTest, UnderstandsThePrefixOfUstarAndBinarySizes) {
   std::memcpy(bytes.data() + 124, size, sizeof(size));
   fix_tar_checksum(bytes);
   const auto path = folder.write("a.tar", bytes);
-  EXPECT_EQ(read_members(path), (std::vector<Member>{{"some/prefix/name", kFile, to_bytes("data")}}));
+  EXPECT_EQ(read_members(path), (std::vector<WrittenMember>{{"some/prefix/name", kFile, to_bytes("data")}}));
 }
 
 TEST(TarReaderTest, EveryTruncationIsAnErrorWithItsOffset) {
@@ -121,7 +121,8 @@ TEST(TarReaderTest, EveryFlippedBitOfAHeaderIsFound) {
     TempFolder::patch(path, bit / 8, whole[bit / 8] ^ static_cast<std::byte>(1U << bit % 8));
     try {
       // The terminators of the checksum itself may change.
-      EXPECT_EQ(read_members(path), (std::vector<Member>{{"a/1.jpg", kFile, to_bytes("hello")}})) << "bit " << bit;
+      EXPECT_EQ(read_members(path), (std::vector<WrittenMember>{{"a/1.jpg", kFile, to_bytes("hello")}}))
+          << "bit " << bit;
       EXPECT_TRUE(bit / 8 >= 148 && bit / 8 < 156) << "bit " << bit;
     } catch (const DataError& error) {
       EXPECT_EQ(error.location().offset, 0U);
@@ -150,10 +151,10 @@ TEST(TarReaderTest, RefusesSparseMembersAndBrokenPax) {
   Bytes sparse = TarBuilder().add("a", to_bytes("hello")).finish();
   sparse[156] = std::byte{'S'};
   fix_tar_checksum(sparse);
-  EXPECT_THAT(error_of(folder.write("a.tar", sparse)), HasSubstr("holds a sparse member"));
+  EXPECT_THAT(error_of_tar(folder.write("a.tar", sparse)), HasSubstr("holds a sparse member"));
   sparse[156] = std::byte{'M'};
   fix_tar_checksum(sparse);
-  EXPECT_THAT(error_of(folder.write("a.tar", sparse)), HasSubstr("a later volume"));
+  EXPECT_THAT(error_of_tar(folder.write("a.tar", sparse)), HasSubstr("a later volume"));
   for (const char* record : {"99 path=a\n", "0 path=a\n", "8 path=a\n", "11path=abc\n", "x", "6 abc\n",
                              "21 GNU.sparse.major=1\n", "9 size=x\n"}) {
     Bytes pax = TarBuilder().add("h", to_bytes(record)).add("a", to_bytes("hello")).finish();
@@ -170,20 +171,20 @@ TEST(TarReaderTest, ReadsJoinedArchivesToTheEndOfTheLast) {
   joined.resize(10'240);  // a whole record, as tar pads it
   const Bytes second = TarBuilder().add("b", to_bytes("second")).add_with_pax("c", to_bytes("third")).finish();
   joined.insert(joined.end(), second.begin(), second.end());
-  const std::vector<Member> expected = {
+  const std::vector<WrittenMember> expected = {
       {"a", kFile, to_bytes("first")}, {"b", kFile, to_bytes("second")}, {"c", kFile, to_bytes("third")}};
   EXPECT_EQ(read_members(folder.write("a.tar", joined)), expected);
 
   Bytes damaged = joined;
   damaged[10'240 + 3] ^= std::byte{1};
-  EXPECT_THAT(error_of(folder.write("a.tar", damaged)),
+  EXPECT_THAT(error_of_tar(folder.write("a.tar", damaged)),
               HasSubstr("after the archive's end follows what is no second"));
   for (const std::size_t cut : {10'240 + 100, 10'240 + 512, 10'240 + 600}) {
-    EXPECT_NE(error_of(folder.write("a.tar", std::span(joined).first(cut))), "no error") << cut;
+    EXPECT_NE(error_of_tar(folder.write("a.tar", std::span(joined).first(cut))), "no error") << cut;
   }
   for (const std::size_t cut : {1024 + 512, 1024 + 513, 10'240}) {  // within the first one's zeros
     EXPECT_EQ(read_members(folder.write("a.tar", std::span(joined).first(cut))),
-              (std::vector<Member>{{"a", kFile, to_bytes("first")}}));
+              (std::vector<WrittenMember>{{"a", kFile, to_bytes("first")}}));
   }
 }
 

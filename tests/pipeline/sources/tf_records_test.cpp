@@ -79,9 +79,9 @@ struct PackedTfMaker {
   TempFolder folder_;
 };
 
-using Makers = ::testing::Types<TfMaker, PackedTfMaker<&gzip>, PackedTfMaker<&zlib>, PackedTfMaker<&zstd>>;
-INSTANTIATE_TYPED_TEST_SUITE_P(TfRecord, SourceSuite, Makers);
-INSTANTIATE_TYPED_TEST_SUITE_P(TfRecord, FileSourceSuite, Makers);
+using TfMakers = ::testing::Types<TfMaker, PackedTfMaker<&gzip>, PackedTfMaker<&zlib>, PackedTfMaker<&zstd>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(TfRecord, SourceSuite, TfMakers);
+INSTANTIATE_TYPED_TEST_SUITE_P(TfRecord, FileSourceSuite, TfMakers);
 
 std::int64_t label_in(const RecordView& view) {
   std::int64_t label = -99;
@@ -193,7 +193,7 @@ TEST(TfRecordsTest, TakesOtherKeysInTheirOrder) {
 }
 
 // What opening and reading all records says.
-std::string error_of(const Bytes& file) {
+std::string error_of_tf_records(const Bytes& file) {
   const TempFolder folder;
   try {
     read_all(*tf_records(folder.write("x", file)));
@@ -210,7 +210,8 @@ TEST(TfRecordsTest, EveryTruncationIsAnError) {
   const std::size_t one = make_file(0, 1).size();
   for (std::size_t size = 1; size < whole.size(); ++size) {
     if (size == one) continue;
-    ASSERT_NE(error_of({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)}), "no error") << size;
+    ASSERT_NE(error_of_tf_records({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)}), "no error")
+        << size;
   }
 }
 
@@ -219,7 +220,7 @@ TEST(TfRecordsTest, EveryFlippedBitIsAnError) {
   for (std::size_t bit = 0; bit < whole.size() * 8; bit += bit < 128 ? 1 : 37) {
     Bytes bytes = whole;
     bytes[bit / 8] ^= static_cast<std::byte>(1 << (bit % 8));
-    ASSERT_NE(error_of(bytes), "no error") << bit;
+    ASSERT_NE(error_of_tf_records(bytes), "no error") << bit;
   }
 }
 
@@ -228,22 +229,24 @@ TEST(TfRecordsTest, DoesNotBelieveALengthThatItsChecksumVouchesFor) {
   append_number(header, ~std::uint64_t{0} - 10, 8);
   append_number(header, mask_crc32c(crc32c(header)), 4);
   header.resize(header.size() + 100);
-  EXPECT_THAT(error_of(header), HasSubstr("where the file has"));
-  EXPECT_THAT(error_of(Bytes(100)), HasSubstr("is no TFRecord file"));
-  EXPECT_THAT(error_of(Bytes(100)), HasSubstr("Headrace reads: folders of images"));
-  EXPECT_THAT(error_of(gzip(Bytes(100))), HasSubstr("is no TFRecord file"));
+  EXPECT_THAT(error_of_tf_records(header), HasSubstr("where the file has"));
+  EXPECT_THAT(error_of_tf_records(Bytes(100)), HasSubstr("is no TFRecord file"));
+  EXPECT_THAT(error_of_tf_records(Bytes(100)), HasSubstr("Headrace reads: folders of images"));
+  EXPECT_THAT(error_of_tf_records(gzip(Bytes(100))), HasSubstr("is no TFRecord file"));
 }
 
 TEST(TfRecordsTest, SaysWhatAnExampleLacks) {
   const Bytes image = entry("image", bytes_feature(image_of(0)));
-  EXPECT_THAT(error_of(frame(example({image}))),
+  EXPECT_THAT(error_of_tf_records(frame(example({image}))),
               HasSubstr("no label under image/class/label or label; it has image"));
-  EXPECT_THAT(error_of(frame(example({entry("label", packed_feature(1))}))), HasSubstr("no image under"));
-  EXPECT_THAT(error_of(frame(example({image, entry("label", bytes_feature(to_bytes("1")))}))),
+  EXPECT_THAT(error_of_tf_records(frame(example({entry("label", packed_feature(1))}))),
+              HasSubstr("no image under"));
+  EXPECT_THAT(error_of_tf_records(frame(example({image, entry("label", bytes_feature(to_bytes("1")))}))),
               HasSubstr("holds no integer"));
-  EXPECT_THAT(error_of(frame(example({entry("image", packed_feature(1)), entry("label", packed_feature(1))}))),
-              HasSubstr("holds no bytes"));
-  EXPECT_THAT(error_of(frame({})), HasSubstr("it has nothing"));
+  EXPECT_THAT(
+      error_of_tf_records(frame(example({entry("image", packed_feature(1)), entry("label", packed_feature(1))}))),
+      HasSubstr("holds no bytes"));
+  EXPECT_THAT(error_of_tf_records(frame({})), HasSubstr("it has nothing"));
 }
 
 // Whatever a payload holds, it is an example or an error: lengths in it are never believed.

@@ -60,18 +60,11 @@ struct WebMaker {
 using PlainMaker = WebMaker<Packing::kPlain>;
 using GzipMaker = WebMaker<Packing::kGzip>;
 using ZstdMaker = WebMaker<Packing::kZstd>;
-using Makers = ::testing::Types<PlainMaker, GzipMaker, ZstdMaker>;
-INSTANTIATE_TYPED_TEST_SUITE_P(WebDataset, SourceSuite, Makers);
-INSTANTIATE_TYPED_TEST_SUITE_P(WebDataset, FileSourceSuite, Makers);
+using WebMakers = ::testing::Types<PlainMaker, GzipMaker, ZstdMaker>;
+INSTANTIATE_TYPED_TEST_SUITE_P(WebDataset, SourceSuite, WebMakers);
+INSTANTIATE_TYPED_TEST_SUITE_P(WebDataset, FileSourceSuite, WebMakers);
 
-std::int64_t label_of(const Source& source, std::uint64_t index) {
-  std::vector<std::byte> scratch;
-  std::int64_t label = -1;
-  std::memcpy(&label, source.read(index, scratch).fields[1].data(), sizeof label);
-  return label;
-}
-
-std::string error_of(const Bytes& tar) {
+std::string error_of_web_dataset(const Bytes& tar) {
   const TempFolder folder;
   for (const Packing packing : {Packing::kPlain, Packing::kZstd}) {
     try {
@@ -167,9 +160,10 @@ TEST(WebDatasetTest, ASampleWithoutItsImageOrLabelIsABadRecord) {
 
 TEST(WebDatasetTest, WithoutOneGoodSampleIsNone) {
   const Bytes image = encode_png(make_picture(4, 4, 3, 1));
-  EXPECT_THAT(error_of(TarBuilder().add("x.png", image).add("y.png", image).finish()),
+  EXPECT_THAT(error_of_web_dataset(TarBuilder().add("x.png", image).add("y.png", image).finish()),
               HasSubstr("none of its 2 samples can be used; the first: 'x.png' has no label: no x.cls"));
-  EXPECT_THAT(error_of(TarBuilder().add("z.txt", to_bytes("1")).finish()), HasSubstr("no sample in it"));
+  EXPECT_THAT(error_of_web_dataset(TarBuilder().add("z.txt", to_bytes("1")).finish()),
+              HasSubstr("no sample in it"));
 }
 
 TEST(WebDatasetTest, EveryTruncationIsAnError) {

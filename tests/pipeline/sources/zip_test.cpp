@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Member = ZipBuilder::Member;
+using ZipMember = ZipBuilder::Member;
 
 struct Listed {
   std::string path;
@@ -37,7 +37,7 @@ std::vector<Listed> read_zip(const std::filesystem::path& path) {
   return members;
 }
 
-std::string error_of(const std::filesystem::path& path) {
+std::string error_of_zip(const std::filesystem::path& path) {
   try {
     read_zip(path);
   } catch (const DataError& error) {
@@ -51,7 +51,7 @@ const Bytes kText = to_bytes(std::string(3000, 'a') + "bcd");
 
 std::vector<Listed> expected() { return {{"a/1", kText}, {"a/2", kText}, {"empty", {}}, {"none", {}}}; }
 
-ZipBuilder make_zip(Member like = {}) {
+ZipBuilder make_zip(ZipMember like = {}) {
   ZipBuilder zip;
   zip.add("a/", {});
   like.bytes = kText;
@@ -95,7 +95,7 @@ TEST(ZipTest, KnowsMoreMembersThan16BitsCount) {
 
 TEST(ZipTest, NamesAreUtf8OrOfCodePage437) {
   TempFolder folder;
-  const auto name_of = [&](const Member& member) {
+  const auto name_of = [&](const ZipMember& member) {
     return read_zip(folder.write("a.zip", ZipBuilder().add(member).finish())).at(0).path;
   };
   EXPECT_EQ(name_of({.path = "K\xC3\xA4tzchen", .flags = 1 << 11}), "Kätzchen");
@@ -108,7 +108,7 @@ TEST(ZipTest, NamesAreUtf8OrOfCodePage437) {
 
 TEST(ZipTest, SaysWhatCannotBeRead) {
   TempFolder folder;
-  const auto why = [&](const Member& member) {
+  const auto why = [&](const ZipMember& member) {
     return read_zip(folder.write("a.zip", ZipBuilder().add(member).finish())).at(0).path;
   };
   EXPECT_EQ(why({.path = "x", .flags = 1}), "x is encrypted");
@@ -122,10 +122,10 @@ TEST(ZipTest, EveryTruncationIsAnError) {
   const auto path = folder.write("a.zip", whole);
   for (std::size_t size = whole.size(); size-- > 0;) {
     std::filesystem::resize_file(path, size);
-    EXPECT_THAT(error_of(path), HasSubstr("it was cut off")) << size;
+    EXPECT_THAT(error_of_zip(path), HasSubstr("it was cut off")) << size;
   }
   folder.write("a.zip", std::span(whole).subspan(100));  // its front is missing
-  EXPECT_NE(error_of(path), "no error");
+  EXPECT_NE(error_of_zip(path), "no error");
 }
 
 // A flipped bit changes a name, or it is found: never other bytes.
@@ -158,15 +158,16 @@ TEST(ZipTest, NeverBelievesASize) {
     for (const int value : {0x7F, 0xFE, 0xFF}) {
       Bytes huge = whole;
       std::fill_n(huge.begin() + static_cast<std::ptrdiff_t>(entry + at), 4, static_cast<std::byte>(value));
-      EXPECT_NE(error_of(folder.write("a.zip", huge)), "no error") << at << ' ' << value;
+      EXPECT_NE(error_of_zip(folder.write("a.zip", huge)), "no error") << at << ' ' << value;
     }
   }
   Bytes parts = whole;
   parts[parts.size() - 22 + 4] = std::byte{1};
-  EXPECT_THAT(error_of(folder.write("a.zip", parts)), HasSubstr("the last part of a zip archive in several"));
+  EXPECT_THAT(error_of_zip(folder.write("a.zip", parts)), HasSubstr("the last part of a zip archive in several"));
   Bytes other_count = whole;
   other_count[other_count.size() - 22 + 10] = std::byte{2};
-  EXPECT_THAT(error_of(folder.write("a.zip", other_count)), HasSubstr("its directory holds 1 members and says 2"));
+  EXPECT_THAT(error_of_zip(folder.write("a.zip", other_count)),
+              HasSubstr("its directory holds 1 members and says 2"));
 }
 
 // Class folders.

@@ -12,7 +12,7 @@ namespace {
 
 // P(X <= x) of Beta(a, a) by the trapezium rule in the angle t of x = sin^2 t, where nothing is infinite for a >=
 // 1/2; below, the tails make it slow and only moments are compared.
-double distribution(double a, double x) {
+double beta_distribution(double a, double x) {
   const auto integral = [&](double to) {
     constexpr int kSteps = 4000;
     double sum = 0;
@@ -62,7 +62,7 @@ TEST(Beta, FollowsItsDistribution) {
     std::ranges::sort(values);
     double furthest = 0;  // Kolmogorov's distance
     for (std::size_t i = 0; i < kCount; i += 200) {
-      furthest = std::max(furthest, std::abs(distribution(alpha, values[i]) - static_cast<double>(i) / kCount));
+      furthest = std::max(furthest, std::abs(beta_distribution(alpha, values[i]) - static_cast<double>(i) / kCount));
     }
     EXPECT_LT(furthest, 1.7 / std::sqrt(static_cast<double>(kCount))) << alpha;
   }
