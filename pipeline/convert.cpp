@@ -15,16 +15,16 @@
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/devices/base/overwriting.h"
 #include "headrace/pipeline/engine/bad_record_limit.h"
-#include "headrace/pipeline/engine/packing.h"
 #include "headrace/pipeline/engine/quarantine.h"
+#include "headrace/pipeline/engine/record_packing.h"
 #include "headrace/pipeline/sources/record_file_writer.h"
 
 namespace headrace {
 namespace {
 
-constexpr int kLongestSide = 65500;  // of a JPEG
+constexpr int kMaxJpegSide = 65500;  // of a JPEG
 
-struct Part {
+struct ConvertedPart {
   Split split = Split::kTrain;
   SourcePtr source = {};
   std::set<std::uint64_t> bad = {};  // records that are left out
@@ -33,9 +33,9 @@ struct Part {
 const char* split_name(Split split) { return split == Split::kTrain ? "train" : "test"; }
 
 void check(const ConvertOptions& options, const std::filesystem::path& data, const std::filesystem::path& to) {
-  if (options.max_side < 0 || options.max_side > kLongestSide) {
+  if (options.max_side < 0 || options.max_side > kMaxJpegSide) {
     throw ConfigError("a longest side of " + std::to_string(options.max_side) + " pixels",
-                      "it is 1 to " + std::to_string(kLongestSide) + ", or 0 to keep every image's size");
+                      "it is 1 to " + std::to_string(kMaxJpegSide) + ", or 0 to keep every image's size");
   }
   if (options.quality < 0 || options.quality > 100) {
     throw ConfigError("a JPEG quality of " + std::to_string(options.quality),
@@ -69,11 +69,11 @@ SourcePtr open_part(const std::filesystem::path& data, Split split, const Source
   }
 }
 
-std::vector<Part> open_parts(const std::filesystem::path& data, const ConvertOptions& options,
-                             ConvertResult& result) {
+std::vector<ConvertedPart> open_parts(const std::filesystem::path& data, const ConvertOptions& options,
+                                      ConvertResult& result) {
   if (options.split)
     return {{.split = *options.split, .source = open_source(data, *options.split, options.source)}};
-  std::vector<Part> parts;
+  std::vector<ConvertedPart> parts;
   for (const Split split : {Split::kTrain, Split::kTest}) {
     if (SourcePtr source = open_part(data, split, options.source)) {
       parts.push_back({.split = split, .source = std::move(source)});
@@ -86,10 +86,10 @@ std::vector<Part> open_parts(const std::filesystem::path& data, const ConvertOpt
 }
 
 // The header's counts are without the bad records.
-RecordFileHeader header_of(const std::vector<Part>& parts) {
+RecordFileHeader header_of(const std::vector<ConvertedPart>& parts) {
   const SourceInfo& first = parts.front().source->info();
   RecordFileHeader header{.fields = first.fields, .classes = first.classes, .splits = {}};
-  for (const Part& part : parts) {
+  for (const ConvertedPart& part : parts) {
     const SourceInfo& info = part.source->info();
     if (info.fields != first.fields || info.classes != first.classes) {
       throw ConfigError(info.name + ": train and test differ in their fields or classes",
@@ -135,12 +135,12 @@ class BadRecordList {
 };
 
 // The file's header says how many records follow, and a file may be a pipe: they are counted first.
-void find_bad(Part& part, const ConvertOptions& options, const std::function<void()>& done) {
+void find_bad(ConvertedPart& part, const ConvertOptions& options, const std::function<void()>& done) {
   BadRecordList list(options.errors, *part.source);
   const std::uint64_t records = part.source->info().records;
   const BadRecordLimit limit(options.errors, records,
                              count_of(records, "record") + " of the " + split_name(part.split) + " split");
-  Packing(*part.source, options).run([&](std::uint64_t record, const Packing::Packed& packed) {
+  RecordPacking(*part.source, options).run([&](std::uint64_t record, const RecordPacking::Packed& packed) {
     done();
     if (!packed.failure) return;
     if (!packed.failure->is_of_record()) packed.failure->raise();
@@ -152,10 +152,10 @@ void find_bad(Part& part, const ConvertOptions& options, const std::function<voi
   });
 }
 
-void pack(const Part& part, const ConvertOptions& options, RecordFileWriter& writer,
+void pack(const ConvertedPart& part, const ConvertOptions& options, RecordFileWriter& writer,
           const std::function<void()>& done) {
   BadRecordList list(options.errors, *part.source);
-  Packing(*part.source, options).run([&](std::uint64_t record, const Packing::Packed& packed) {
+  RecordPacking(*part.source, options).run([&](std::uint64_t record, const RecordPacking::Packed& packed) {
     done();
     if (part.bad.contains(record)) return;
     if (packed.failure) {
@@ -169,10 +169,10 @@ void pack(const Part& part, const ConvertOptions& options, RecordFileWriter& wri
 }
 
 // Calls options.progress once a record.
-std::function<void()> progress_of(const std::vector<Part>& parts, const ConvertOptions& options) {
+std::function<void()> progress_of(const std::vector<ConvertedPart>& parts, const ConvertOptions& options) {
   if (!options.progress) return [] {};
   std::uint64_t records = 0;
-  for (const Part& part : parts) records += part.source->info().records;
+  for (const ConvertedPart& part : parts) records += part.source->info().records;
   return [&options, records, done = std::uint64_t{0}]() mutable { options.progress(++done, records); };
 }
 
@@ -183,16 +183,16 @@ ConvertResult convert_dataset(const std::filesystem::path& data, const std::file
   check(options, data, to);
   auto file = std::make_unique<FileWriter>(to);  // before the work: it may not be writable
   ConvertResult result;
-  std::vector<Part> parts = open_parts(data, options, result);
+  std::vector<ConvertedPart> parts = open_parts(data, options, result);
   result.left_out = parts.front().source->info().left_out;
-  for (const Part& part : parts) check_recoding(*part.source, options);
+  for (const ConvertedPart& part : parts) check_recoding(*part.source, options);
   if (options.errors.on_error == OnError::kSkip) {
     const auto done = progress_of(parts, options);
-    for (Part& part : parts) find_bad(part, options, done);
+    for (ConvertedPart& part : parts) find_bad(part, options, done);
   }
   RecordFileWriter writer(std::move(file), header_of(parts));
   const auto done = progress_of(parts, options);
-  for (const Part& part : parts) {
+  for (const ConvertedPart& part : parts) {
     pack(part, options, writer, done);
     result.records += part.source->info().records - part.bad.size();
     result.bad_records += part.bad.size();

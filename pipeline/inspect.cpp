@@ -15,8 +15,6 @@
 namespace headrace {
 namespace {
 
-constexpr double kStallTimeoutSeconds = 120;  // as a loader's
-
 std::uint64_t examined_of(std::uint64_t records, const InspectOptions& options) {
   return options.max_examined == 0 ? records : std::min(records, options.max_examined);
 }
@@ -27,7 +25,7 @@ void merge(Inspection::Range& into, const Inspection::Range& from, bool first) {
 }
 
 // What one thread found.
-struct Findings {
+struct ImageFindings {
   std::uint64_t bytes = 0, decoded = 0, oriented = 0;
   Inspection::Range height, width;
   std::map<std::int64_t, std::uint64_t> labels;
@@ -37,11 +35,11 @@ struct Findings {
 class InspectPass final : public RecordScan {
  public:
   InspectPass(const SourcePtr& source, const InspectOptions& options)
-      : RecordScan(source, examined_of(source->info().records, options), kStallTimeoutSeconds),
+      : RecordScan(source, examined_of(source->info().records, options), kScanStallSeconds),
         positions_(examined_of(source->info().records, options)),
         labels_(*source) {}
 
-  Findings take() {
+  ImageFindings take() {
     std::ranges::sort(found_.bad, {}, &BadRecord::record);
     std::ranges::sort(found_.warned, {}, &BadRecord::record);
     return std::move(found_);
@@ -57,7 +55,7 @@ class InspectPass final : public RecordScan {
     return position * (records / positions_) + position * (records % positions_) / positions_;
   }
 
-  void merge_in(Findings& findings) {
+  void merge_in(ImageFindings& findings) {
     const std::lock_guard lock(mutex_);
     found_.bytes += findings.bytes;
     if (findings.decoded > 0) {
@@ -74,7 +72,7 @@ class InspectPass final : public RecordScan {
   std::uint64_t positions_;
   LabelCheck labels_;
   std::mutex mutex_;
-  Findings found_;  // by mutex_
+  ImageFindings found_;  // by mutex_
 };
 
 class InspectPass::Examiner final : public Visitor {
@@ -129,7 +127,7 @@ class InspectPass::Examiner final : public Visitor {
 
   InspectPass& pass_;
   ThreadState& state_;
-  Findings found_;
+  ImageFindings found_;
   ImageDecoder decoder_;
   std::vector<std::byte> scratch_;
   std::vector<std::uint8_t> pixels_;
@@ -159,7 +157,7 @@ Inspection inspect_source(const SourcePtr& source, const InspectOptions& options
   Inspection inspection;
   inspection.records = source->info().records;
   inspection.examined = examined_of(inspection.records, options);
-  Findings found;
+  ImageFindings found;
   if (inspection.examined > 0) {
     const auto pass = std::make_shared<InspectPass>(source, options);
     RecordScan::run(pass);

@@ -10,7 +10,7 @@
 namespace headrace {
 namespace {
 
-constexpr std::string_view kHeader = "headrace-loader-1 ";
+constexpr std::string_view kStateHeader = "headrace-loader-1 ";
 
 [[noreturn]] void refuse(std::string_view text) {
   throw ConfigError(fmt::format("'{}' is no loader state", text.substr(0, 80)),
@@ -28,14 +28,14 @@ std::uint64_t number(std::string_view digits, int base, std::string_view text) {
 }  // namespace
 
 std::string LoaderState::serialize() const {
-  return fmt::format("{}{} {}", kHeader, to_hex(fingerprint), sequence);
+  return fmt::format("{}{} {}", kStateHeader, to_hex(fingerprint), sequence);
 }
 
 LoaderState LoaderState::parse(std::string_view text) {
   std::string_view rest = text;
   if (rest.ends_with('\n')) rest.remove_suffix(1);
-  if (!rest.starts_with(kHeader)) refuse(text);
-  rest.remove_prefix(kHeader.size());
+  if (!rest.starts_with(kStateHeader)) refuse(text);
+  rest.remove_prefix(kStateHeader.size());
   const std::size_t space = rest.find(' ');
   if (space != 16) refuse(text);
   return {.fingerprint = number(rest.substr(0, space), 16, text),

@@ -9,7 +9,7 @@
 namespace headrace {
 namespace {
 
-constexpr std::size_t kAlignment = 16;
+constexpr std::size_t kRecordAlignment = 16;
 
 // Bytes that a raw field's record is a multiple of, or exactly has where its shape is fixed.
 std::size_t unit_of(const Field& field) {
@@ -37,7 +37,7 @@ std::span<std::byte> RecordWriter::allocate(std::size_t field, std::size_t bytes
                                   of.shape.to_string(), bytes));
   }
   place = {.offset = used_, .size = bytes, .written = true};
-  used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  used_ += (bytes + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
   if (buffer_->size() < used_) buffer_->resize(used_);
   return std::span(*buffer_).subspan(place.offset, bytes);
 }

@@ -15,7 +15,7 @@ constexpr double kMaxBytes = 1 << 30;
 // Of the trial's time: decoding the records that are kept, once; what the turns of both have.
 constexpr double kFillShare = 0.2, kTurnShare = 0.4;
 constexpr int kTurns = 5, kMinTurns = 3;  // of each; fewer where there is no time for all
-constexpr double kWorthSaying = 1.5;      // times the time it was given
+constexpr double kWorthAnnouncing = 1.5;  // times the time it was given
 // Decoded samples are larger than what a crop leaves of them, smaller than floats made of them.
 constexpr double kSampleBytesAByte = 4;
 
@@ -59,10 +59,10 @@ WhatIf try_cache(PipelineCommandOptions options, const std::string& where, Devic
   const Dataset dataset = make_pipeline(options.pipeline, cached);
   const std::uint64_t records = std::min(*cached.records, dataset.size());
   int turns = kTurns;
-  if (expected_seconds(without.stats, records, turn.seconds, turns) > kWorthSaying * run.seconds)
+  if (expected_seconds(without.stats, records, turn.seconds, turns) > kWorthAnnouncing * run.seconds)
     turns = kMinTurns;
   const double expected = expected_seconds(without.stats, records, turn.seconds, turns);
-  if (expected > kWorthSaying * run.seconds + 1) {
+  if (expected > kWorthAnnouncing * run.seconds + 1) {
     fmt::print(stderr, "headrace: trying a cache takes about {:.0f} s more: batches take long here\n",
                std::ceil(expected));
   }

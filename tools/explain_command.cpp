@@ -22,9 +22,9 @@
 namespace headrace::tools {
 namespace {
 
-constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;  // epochs: the clock ends the run
-constexpr double kTraceSeconds = 2;                            // where only a trace was asked for
-constexpr std::size_t kSpansAThread = 1 << 14;
+constexpr std::uint64_t kEndlessEpochs = std::uint64_t{1} << 30;  // epochs: the clock ends the run
+constexpr double kTraceSeconds = 2;                               // where only a trace was asked for
+constexpr std::size_t kSpansPerThread = 1 << 14;
 constexpr int kNameWidth = 48;
 // Of --seconds: what the plan is measured for, at least, and what the cache that is tried may have.
 constexpr double kMeasuredShare = 0.3, kTrialShare = 0.3;
@@ -112,8 +112,8 @@ void explain(ExplainOptions options) {
   if (options.seconds == 0) options.seconds = kTraceSeconds;
 
   LoaderOptions settings = options.loader();
-  if (options.common.epochs == 0) settings.epochs = kWithoutEnd;
-  if (!options.trace.empty()) settings.trace_spans = kSpansAThread;
+  if (options.common.epochs == 0) settings.epochs = kEndlessEpochs;
+  if (!options.trace.empty()) settings.trace_spans = kSpansPerThread;
   const TimePlan time{.seconds = options.seconds, .warm_up = options.warm_up};
   const Stopwatch clock;
   ProgressLine line;

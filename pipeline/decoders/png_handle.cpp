@@ -6,7 +6,7 @@
 namespace headrace {
 namespace {
 
-constexpr std::uint32_t kLongestSide = std::uint32_t{1} << 28;
+constexpr std::uint32_t kMaxPngSide = std::uint32_t{1} << 28;
 
 // Whether a libpng warning about the pixel data is harmless: data after the end of the zlib stream is. Anything
 // else, such as a wrong checksum of that stream, may mean other pixels.
@@ -50,7 +50,7 @@ bool PngHandle::read_header() noexcept {
   info_ = png_create_info_struct(png_);
   if (info_ == nullptr) png_error(png_, "no memory");
   png_set_read_fn(png_, this, on_read);
-  png_set_user_limits(png_, kLongestSide, kLongestSide);
+  png_set_user_limits(png_, kMaxPngSide, kMaxPngSide);
   // Only what makes the pixels is looked at (header, palette, transparency, data), and there all must be right.
   png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);

@@ -9,9 +9,11 @@
 namespace headrace {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kConvertedAlignment = 64;
 
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+constexpr std::size_t aligned(std::size_t bytes) {
+  return (bytes + kConvertedAlignment - 1) / kConvertedAlignment * kConvertedAlignment;
+}
 
 PixelBorder border_of(const PadCrop& options) {
   return options.padding == Padding::kReflect ? PixelBorder::kReflect : PixelBorder::kZero;

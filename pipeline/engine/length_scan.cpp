@@ -11,12 +11,10 @@
 namespace headrace {
 namespace {
 
-constexpr double kStallTimeoutSeconds = 120;  // as a loader's
-
 class LengthPass final : public RecordScan {
  public:
   LengthPass(const SourcePtr& source, std::vector<PaddedField> paddings)
-      : RecordScan(source, source->info().records, kStallTimeoutSeconds),
+      : RecordScan(source, source->info().records, kScanStallSeconds),
         paddings_(std::move(paddings)),
         longest_(paddings_.size()) {}
 

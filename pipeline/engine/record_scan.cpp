@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 // Records that the system goes on refusing before none is waited for any more: then it is no matter of a moment.
 constexpr int kMostInVain = 16;
 // What threads in somebody else's function are given to come back, all of them together.
-constexpr milliseconds kGrace{300};
+constexpr milliseconds kScanGrace{300};
 
 // What a thread has been at for longer than `seconds`; empty where none has.
 std::string what_takes_longer_than(double seconds, const std::vector<EngineThread>& threads) {
@@ -92,7 +92,7 @@ void RecordScan::run(const std::shared_ptr<RecordScan>& scan) {
     if (scan->stall_timeout_seconds_ > 0) stalled = what_takes_longer_than(scan->stall_timeout_seconds_, threads);
   }
   scan->stop();
-  const auto deadline = std::chrono::steady_clock::now() + kGrace;
+  const auto deadline = std::chrono::steady_clock::now() + kScanGrace;
   for (EngineThread& thread : threads) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
     thread.end(std::max(left, milliseconds(0)));

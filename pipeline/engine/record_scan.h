@@ -12,6 +12,8 @@
 
 namespace headrace {
 
+inline constexpr double kScanStallSeconds = 120;  // as a loader's
+
 // Goes to every position once, on threads of its own: the caller's arena may be at work, and reads may block. It
 // reads with the engine's patience and under a watchdog. The threads own the scan with the caller: one of them may
 // be left behind in a function that does not come back.

@@ -15,7 +15,7 @@ namespace headrace {
 namespace {
 
 // How long a stopped loader waits for a function that is not ours before it leaves its thread to it.
-constexpr std::chrono::milliseconds kGrace{400};
+constexpr std::chrono::milliseconds kStopGrace{400};
 // Of compute threads and of readers: no machine has use for more, and the system may not give more.
 constexpr int kMaxThreads = 1024;
 constexpr int kMaxPrefetch = 1024;
@@ -242,9 +242,9 @@ void StreamEngine::stop() noexcept {
 
 void StreamEngine::shut_down() noexcept {
   stop();
-  if (assembler_thread_) assembler_thread_->end(kGrace);
-  for (EngineThread& thread : readers_) thread.end(kGrace);
-  for (EngineThread& thread : workers_) thread.end(kGrace);
+  if (assembler_thread_) assembler_thread_->end(kStopGrace);
+  for (EngineThread& thread : readers_) thread.end(kStopGrace);
+  for (EngineThread& thread : workers_) thread.end(kStopGrace);
   copy_streams_.clear();
   slots_.clear();
   conversion_.reset();

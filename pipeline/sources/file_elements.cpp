@@ -11,7 +11,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "tensors' bytes are taken to be little-endian");
 
-using Kind = FileElement::Kind;
+using ElementKind = FileElement::Kind;
 
 template <typename Value>
 Value load(const std::byte* from, bool big_endian) {
@@ -44,7 +44,7 @@ void convert(bool big_endian, std::span<const std::byte> from, std::span<std::by
 // Integers of every type into one that holds them.
 template <typename Result>
 void convert_integers(const FileElement& element, std::span<const std::byte> from, std::span<std::byte> to) {
-  const bool is_signed = element.kind == Kind::kSigned, big = element.big_endian;
+  const bool is_signed = element.kind == ElementKind::kSigned, big = element.big_endian;
   switch (element.bytes) {
     case 1:
       return is_signed ? convert<std::int8_t, Result>(big, from, to)
@@ -64,15 +64,15 @@ void convert_integers(const FileElement& element, std::span<const std::byte> fro
 }  // namespace
 
 DType tensor_type_of(const FileElement& element) {
-  if (element.kind == Kind::kFloat) return element.bytes == 2 ? DType::kF16 : DType::kF32;
-  if (element.kind == Kind::kUnsigned && element.bytes == 1) return DType::kU8;
-  const bool fits = element.bytes < 4 || (element.bytes == 4 && element.kind == Kind::kSigned);
+  if (element.kind == ElementKind::kFloat) return element.bytes == 2 ? DType::kF16 : DType::kF32;
+  if (element.kind == ElementKind::kUnsigned && element.bytes == 1) return DType::kU8;
+  const bool fits = element.bytes < 4 || (element.bytes == 4 && element.kind == ElementKind::kSigned);
   return fits ? DType::kI32 : DType::kI64;
 }
 
 bool is_tensor_type(const FileElement& element) {
   if (element.big_endian && element.bytes > 1) return false;
-  const bool is_unsigned_word = element.kind == Kind::kUnsigned && element.bytes > 1;
+  const bool is_unsigned_word = element.kind == ElementKind::kUnsigned && element.bytes > 1;
   return size_of(tensor_type_of(element)) == element.bytes && !is_unsigned_word;
 }
 

@@ -26,22 +26,22 @@ namespace {
 constexpr std::uint64_t kMaxResident = std::uint64_t{1} << 30;  // of arrays that can be read by position as well
 
 // An array by name, before it is known which are wanted.
-struct Choice {
+struct ArrayChoice {
   std::size_t index = 0;  // among the names
   std::string field;      // "image"
 };
 
-enum class Part { kNone, kTrain, kTest, kValidation };
+enum class ArrayPart { kNone, kTrain, kTest, kValidation };
 
-Part part_of(std::string_view word) {
-  if (word == "train" || word == "training") return Part::kTrain;
-  if (word == "test") return Part::kTest;
-  return word == "val" || word == "valid" || word == "validation" ? Part::kValidation : Part::kNone;
+ArrayPart part_of(std::string_view word) {
+  if (word == "train" || word == "training") return ArrayPart::kTrain;
+  if (word == "test") return ArrayPart::kTest;
+  return word == "val" || word == "valid" || word == "validation" ? ArrayPart::kValidation : ArrayPart::kNone;
 }
 
 // "x_train": its part, and what is left of the name.
 struct Name {
-  Part part = Part::kNone;
+  ArrayPart part = ArrayPart::kNone;
   std::string rest;
 };
 
@@ -50,7 +50,7 @@ Name parse_name(const std::string& name) {
   for (std::string_view left = name; !left.empty();) {
     const std::string_view word = left.substr(0, left.find_first_of("_-"));
     left.remove_prefix(std::min(word.size() + 1, left.size()));
-    if (result.part == Part::kNone && part_of(word) != Part::kNone) {
+    if (result.part == ArrayPart::kNone && part_of(word) != ArrayPart::kNone) {
       result.part = part_of(word);
     } else {
       result.rest.append(result.rest.empty() ? "" : "_").append(word);
@@ -74,31 +74,33 @@ std::string field_name(const std::string& rest) {
 }
 
 // The arrays of the split. Where no name holds one, all are train.
-std::vector<Choice> choose(const std::vector<std::string>& names, Split split, const std::string& source) {
+std::vector<ArrayChoice> choose(const std::vector<std::string>& names, Split split, const std::string& source) {
   std::vector<Name> parsed;
   for (const std::string& name : names) parsed.push_back(parse_name(name));
-  const auto has = [&](Part part) { return std::ranges::find(parsed, part, &Name::part) != parsed.end(); };
-  Part wanted = Part::kNone;
-  if (has(Part::kTrain) || has(Part::kTest) || has(Part::kValidation)) {
-    wanted = split == Split::kTrain ? Part::kTrain : has(Part::kTest) ? Part::kTest : Part::kValidation;
+  const auto has = [&](ArrayPart part) { return std::ranges::find(parsed, part, &Name::part) != parsed.end(); };
+  ArrayPart wanted = ArrayPart::kNone;
+  if (has(ArrayPart::kTrain) || has(ArrayPart::kTest) || has(ArrayPart::kValidation)) {
+    wanted = split == Split::kTrain  ? ArrayPart::kTrain
+             : has(ArrayPart::kTest) ? ArrayPart::kTest
+                                     : ArrayPart::kValidation;
   }
-  if (wanted == Part::kNone ? split == Split::kTest : !has(wanted)) {
+  if (wanted == ArrayPart::kNone ? split == Split::kTest : !has(wanted)) {
     throw ConfigError(fmt::format("{}: has no arrays of the {} split; it has {}", source,
                                   split == Split::kTrain ? "train" : "test", fmt::join(names, ", ")),
                       "name them x_train and y_train, x_test and y_test");
   }
-  std::vector<Choice> choices;
+  std::vector<ArrayChoice> choices;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (parsed[i].part != wanted) continue;
     std::string field = field_name(parsed[i].rest);
     const auto taken = [&](const std::string& one) {
-      return std::ranges::find(choices, one, &Choice::field) != choices.end();
+      return std::ranges::find(choices, one, &ArrayChoice::field) != choices.end();
     };
     if (taken(field)) field = names[i];
     if (taken(field)) throw ConfigError(source + ": has two arrays named " + names[i]);
     choices.push_back({.index = i, .field = std::move(field)});
   }
-  std::ranges::stable_sort(choices, {}, [](const Choice& choice) {
+  std::ranges::stable_sort(choices, {}, [](const ArrayChoice& choice) {
     return choice.field == "image" ? 0 : choice.field == "label" ? 1 : 2;  // as other sources have them
   });
   if (choices.size() > kMaxFields) {
@@ -189,10 +191,10 @@ SourcePtr open_npz(const std::filesystem::path& path, const NumpyOptions& option
   std::erase_if(files, [](const ZipFile& one) { return !one.path.ends_with(".npy"); });
   std::vector<std::string> names;
   for (const ZipFile& one : files) names.push_back(one.path.substr(0, one.path.size() - 4));
-  const std::vector<Choice> choices = choose(names, options.split, source);
+  const std::vector<ArrayChoice> choices = choose(names, options.split, source);
   std::vector<Array> arrays;
   std::uint64_t records = 0, used = 0;
-  for (const Choice& choice : choices) {
+  for (const ArrayChoice& choice : choices) {
     const ZipFile& one = files[choice.index];
     const std::string name = source + "/" + one.path;
     if (one.unreadable != nullptr) {
@@ -237,13 +239,13 @@ SourcePtr open_npy(const std::filesystem::path& path, const std::vector<std::fil
   std::vector<std::string> names;
   for (const std::filesystem::path& file : files) names.push_back(file.stem().string());
   const bool is_one_file = files.size() == 1 && files.front() == path;
-  const std::vector<Choice> choices =
-      is_one_file ? std::vector{Choice{.index = 0, .field = field_name(parse_name(names.front()).rest)}}
+  const std::vector<ArrayChoice> choices =
+      is_one_file ? std::vector{ArrayChoice{.index = 0, .field = field_name(parse_name(names.front()).rest)}}
                   : choose(names, options.split, path.string());
   std::vector<NpyColumn> columns;
   std::uint64_t bytes = 0;
   bool is_fortran = false;
-  for (const Choice& choice : choices) {
+  for (const ArrayChoice& choice : choices) {
     columns.push_back(open_column(files[choice.index], choice.field));
     check_records(path.string(), names[choice.index], columns.back().header.records(),
                   names[choices.front().index], columns.front().header.records());

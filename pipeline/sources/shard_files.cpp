@@ -15,13 +15,13 @@ constexpr std::size_t kMaxOpen = 256;
 
 constexpr std::size_t kMaxNamed = 4;  // missing files in a message
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
 // The digits that `text` starts with, taken from it.
 std::optional<std::uint64_t> take_number(std::string_view& text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || text.empty() || !is_digit(text.front())) return std::nullopt;
+  if (error != std::errc() || text.empty() || !is_ascii_digit(text.front())) return std::nullopt;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return number;
 }

@@ -12,7 +12,7 @@
 namespace headrace {
 namespace {
 
-using Kind = WireReader::Kind;
+using FeatureKind = WireReader::Kind;
 
 // message Feature { oneof kind { BytesList bytes_list = 1; FloatList float_list = 2; Int64List int64_list = 3; } }
 // message BytesList { repeated bytes value = 1; }   message Int64List { repeated int64 value = 1 [packed = true];
@@ -33,10 +33,10 @@ Values<std::span<const std::byte>> bytes_in(std::span<const std::byte> feature) 
   Values<std::span<const std::byte>> found;
   WireReader kinds(feature);
   while (kinds.next()) {
-    if (!kinds.is(1, Kind::kBytes)) continue;
+    if (!kinds.is(1, FeatureKind::kBytes)) continue;
     WireReader values(kinds.bytes());
     while (values.next()) {
-      if (values.is(1, Kind::kBytes)) found.add(values.bytes());
+      if (values.is(1, FeatureKind::kBytes)) found.add(values.bytes());
     }
   }
   return found;
@@ -46,11 +46,11 @@ Values<std::int64_t> integers_in(std::span<const std::byte> feature) {
   Values<std::int64_t> found;
   WireReader kinds(feature);
   while (kinds.next()) {
-    if (!kinds.is(3, Kind::kBytes)) continue;
+    if (!kinds.is(3, FeatureKind::kBytes)) continue;
     WireReader values(kinds.bytes());
     while (values.next()) {
-      if (values.is(1, Kind::kVarint)) found.add(static_cast<std::int64_t>(values.varint()));
-      if (!values.is(1, Kind::kBytes)) continue;
+      if (values.is(1, FeatureKind::kVarint)) found.add(static_cast<std::int64_t>(values.varint()));
+      if (!values.is(1, FeatureKind::kBytes)) continue;
       for (WireReader packed(values.bytes()); !packed.at_end();) {
         found.add(static_cast<std::int64_t>(packed.take_varint()));
       }
@@ -97,16 +97,16 @@ template <typename Visit>
 void visit_features(std::span<const std::byte> payload, const Visit& visit) {
   WireReader example(payload);
   while (example.next()) {
-    if (!example.is(1, Kind::kBytes)) continue;
+    if (!example.is(1, FeatureKind::kBytes)) continue;
     WireReader features(example.bytes());
     while (features.next()) {
-      if (!features.is(1, Kind::kBytes)) continue;
+      if (!features.is(1, FeatureKind::kBytes)) continue;
       std::string_view key;
       std::span<const std::byte> feature;
       WireReader entry(features.bytes());
       while (entry.next()) {
-        if (entry.is(1, Kind::kBytes)) key = entry.text();
-        if (entry.is(2, Kind::kBytes)) feature = entry.bytes();
+        if (entry.is(1, FeatureKind::kBytes)) key = entry.text();
+        if (entry.is(2, FeatureKind::kBytes)) feature = entry.bytes();
       }
       visit(key, feature);
     }

@@ -21,7 +21,7 @@ namespace {
 
 // Before the payload its length (u64) and the length's checksum (u32), after it the payload's checksum; all
 // little-endian.
-constexpr std::uint64_t kHeader = 12, kFooter = 4;
+constexpr std::uint64_t kRecordHeader = 12, kFooter = 4;
 
 bool header_holds(std::span<const std::byte> header) {
   return little_endian(header, 8, 4) == mask_crc32c(crc32c(header.first(8)));
@@ -33,16 +33,16 @@ std::size_t align(std::uint64_t size) { return static_cast<std::size_t>((size + 
 // header.
 std::optional<Packing> tf_packing(const std::filesystem::path& path) {
   const std::vector<std::byte> start = first_bytes(path);
-  if (start.size() < kHeader + kFooter) return std::nullopt;
-  if (header_holds(std::span(start).first(kHeader))) return Packing::kPlain;
+  if (start.size() < kRecordHeader + kFooter) return std::nullopt;
+  if (header_holds(std::span(start).first(kRecordHeader))) return Packing::kPlain;
   Packing packing = packing_of(path);
   if (packing == Packing::kPlain) {
     if ((start[0] & std::byte{0x0F}) != std::byte{8}) return std::nullopt;  // no deflated data, as zlib wraps them
     packing = Packing::kZlib;
   }
-  std::array<std::byte, kHeader> header{};
+  std::array<std::byte, kRecordHeader> header{};
   try {
-    if (open_input(path, packing)->read(header) == kHeader && header_holds(header)) return packing;
+    if (open_input(path, packing)->read(header) == kRecordHeader && header_holds(header)) return packing;
   } catch (const DataError&) {  // not zlib's, or damaged: whoever reads the file as what it is says so
   }
   return std::nullopt;
@@ -109,26 +109,26 @@ std::uint64_t TfRecords::length_in(std::span<const std::byte> header, std::size_
 
 void TfRecords::index_file(std::size_t file) {
   const std::uint64_t end = files_.bytes(file);
-  std::array<std::byte, kHeader> header{};
+  std::array<std::byte, kRecordHeader> header{};
   for (std::uint64_t offset = 0; offset < end;) {
-    if (end - offset < kHeader + kFooter) {
+    if (end - offset < kRecordHeader + kFooter) {
       fail_at(file, offset, "the file ends within a record's header: it was cut off");
     }
     files_.read_exact(file, offset, header);
-    const std::uint64_t size = length_in(header, file, offset, end - offset - kHeader);
-    extents_.push_back({.offset = offset + kHeader, .size = size, .bytes = nullptr});
-    offset += kHeader + size + kFooter;
+    const std::uint64_t size = length_in(header, file, offset, end - offset - kRecordHeader);
+    extents_.push_back({.offset = offset + kRecordHeader, .size = size, .bytes = nullptr});
+    offset += kRecordHeader + size + kFooter;
   }
 }
 
 void TfRecords::index_packed_file(std::size_t file, Packing packing) {
   const std::unique_ptr<ByteInput> input = open_input(files_.path(file), packing, options_.memory_limit);
-  std::array<std::byte, kHeader> header{};
+  std::array<std::byte, kRecordHeader> header{};
   for (;;) {
     const std::uint64_t offset = input->position();
     const std::size_t count = input->read(header);
     if (count == 0) return;
-    if (count < kHeader) fail_at(file, offset, "the file ends within a record's header: it was cut off");
+    if (count < kRecordHeader) fail_at(file, offset, "the file ends within a record's header: it was cut off");
     const std::uint64_t size = length_in(header, file, offset, input->most_left());
     if (size + kFooter > options_.memory_limit - in_memory_) {
       throw DataError(ErrorCode::kOutOfMemory,
@@ -139,7 +139,7 @@ void TfRecords::index_packed_file(std::size_t file, Packing packing) {
     in_memory_ += size + kFooter;
     const std::span<std::byte> bytes = slabs_.allocate(static_cast<std::size_t>(size + kFooter));
     input->read_exact(bytes, "a record");
-    extents_.push_back({.offset = offset + kHeader, .size = size, .bytes = bytes.data()});
+    extents_.push_back({.offset = offset + kRecordHeader, .size = size, .bytes = bytes.data()});
   }
 }
 

@@ -20,7 +20,7 @@ constexpr std::uint64_t kLocal = 0x04034B50, kEntry = 0x02014B50, kEnd = 0x06054
 constexpr std::size_t kEntryBytes = 46, kEndBytes = 22, kEnd64Bytes = 56, kLocator64Bytes = 20;
 constexpr std::uint64_t kMaxComment = 0xFFFF;
 constexpr std::uint64_t kIn64 = 0xFFFFFFFF;  // a number of 32 bits that stands in a zip64 field
-constexpr std::uint64_t kMaxDeflateGain = 1032;
+constexpr std::uint64_t kMaxZipGain = 1032;
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 40;
 
 constexpr unsigned kEncrypted = 1, kUtf8 = 1 << 11;              // flags
@@ -169,9 +169,9 @@ class Directory {
     const StoredFile& place = file.place;
     const std::uint64_t end = begin_ - start_;
     const bool lies_before = place.offset < end && place.packed_size < end - place.offset;
-    const bool fits = file.unreadable != nullptr || (place.kind == StoredFile::Kind::kZipStored
-                                                         ? place.size == place.packed_size
-                                                         : place.size <= place.packed_size * kMaxDeflateGain);
+    const bool fits = file.unreadable != nullptr ||
+                      (place.kind == StoredFile::Kind::kZipStored ? place.size == place.packed_size
+                                                                  : place.size <= place.packed_size * kMaxZipGain);
     if (lies_before && place.packed_size < kMaxFileBytes && fits) return;
     fail(fmt::format("its directory is damaged: '{}' of {} bytes, packed {}, at {}", file.path, place.size,
                      place.packed_size, place.offset),

@@ -14,7 +14,7 @@
 namespace headrace {
 namespace {
 
-constexpr std::size_t kAlignment = 16;
+constexpr std::size_t kPartAlignment = 16;
 
 bool lies_in(std::span<const std::byte> bytes, const std::vector<std::byte>& buffer) {
   return !bytes.empty() && bytes.data() >= buffer.data() && bytes.data() < buffer.data() + buffer.size();
@@ -32,7 +32,7 @@ class Gatherer {
       place.offset = used_;
       if (buffer_.size() < used_ + bytes.size()) buffer_.resize(used_ + bytes.size());
       std::memcpy(buffer_.data() + used_, bytes.data(), bytes.size());
-      used_ += (bytes.size() + kAlignment - 1) / kAlignment * kAlignment;
+      used_ += (bytes.size() + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
     }
     places_[count_++] = place;
   }

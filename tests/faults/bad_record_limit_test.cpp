@@ -30,12 +30,12 @@ Dataset every_tenth_bad(std::int64_t global = 10) {
   return numbers_where([](std::uint64_t record) { return record % 10 == 7; }, global);
 }
 
-LoaderOptions options(double share, OnError on_error = OnError::kSkip) {
+LoaderOptions limit_options(double share, OnError on_error = OnError::kSkip) {
   return {.seed = 3, .epochs = 3, .errors = {.on_error = on_error, .max_bad_share = share}};
 }
 
 // The error that ends the stream; empty where it ends well.
-std::string error_of(const Dataset& dataset, const LoaderOptions& with, int replicas = 1) {
+std::string error_under(const Dataset& dataset, const LoaderOptions& with, int replicas = 1) {
   DeviceGroup devices = test_devices(replicas);
   Loader loader(dataset, devices, with);
   try {
@@ -64,7 +64,7 @@ TEST(BadRecordLimit, IsAShare) {
   for (const double share : {-0.1, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_THROW(BadRecordLimit({.max_bad_share = share}, 10, "records"), ConfigError);
     DeviceGroup devices = test_devices(1);
-    EXPECT_THROW(Loader(every_tenth_bad(), devices, options(share)), ConfigError);
+    EXPECT_THROW(Loader(every_tenth_bad(), devices, limit_options(share)), ConfigError);
   }
 }
 
@@ -74,11 +74,11 @@ TEST(BadRecordLimit, EndsTheStreamAtTheSameRecordHoweverItIsRun) {
       for (const int threads : {1, 4}) {
         for (const int prefetch : {0, 1, 8}) {
           for (const int replicas : {1, 3}) {
-            LoaderOptions with = options(0.05, policy);
+            LoaderOptions with = limit_options(0.05, policy);
             with.threads = threads;
             with.prefetch = prefetch;
             EXPECT_EQ(
-                error_of(every_tenth_bad(global), with, replicas),
+                error_under(every_tenth_bad(global), with, replicas),
                 "fake: 4 of the 60 examples of an epoch are bad, max_bad_share = 0.05 allows 3; the last: "
                 "item/37: source read: rotten, record 37, byte offset 296 (list the bad ones with "
                 "--quarantine FILE (ErrorPolicy::quarantine); mend them or leave them out, or allow more with "
@@ -92,7 +92,7 @@ TEST(BadRecordLimit, EndsTheStreamAtTheSameRecordHoweverItIsRun) {
 
 TEST(BadRecordLimit, AllReplicasAreRefusedTheSameBatch) {
   DeviceGroup devices = test_devices(2);
-  Loader loader(every_tenth_bad(), devices, options(0.05));
+  Loader loader(every_tenth_bad(), devices, limit_options(0.05));
   for (int batch = 0; batch < 3; ++batch) {
     for (const int replica : {0, 1}) EXPECT_TRUE(loader.next(replica));
   }
@@ -110,22 +110,22 @@ TEST(BadRecordLimit, AllReplicasAreRefusedTheSameBatch) {
 
 TEST(BadRecordLimit, ZeroAllowsNoneAndOneAllowsAny) {
   EXPECT_THAT(
-      error_of(every_tenth_bad(), options(0)),
+      error_under(every_tenth_bad(), limit_options(0)),
       HasSubstr("1 of the 60 examples of an epoch is bad, max_bad_share = 0 allows none; the last: item/7"));
   const Dataset all_but_one = numbers_where([](std::uint64_t record) { return record != 30; });
-  EXPECT_EQ(error_of(all_but_one, options(1)), "");
+  EXPECT_EQ(error_under(all_but_one, limit_options(1)), "");
 }
 
 TEST(BadRecordLimit, IsCountedAnewInEveryEpoch) {
-  EXPECT_EQ(error_of(every_tenth_bad(), options(0.1)), "") << "6 of 60 in each of 3 epochs";
-  EXPECT_EQ(error_of(every_tenth_bad(7), options(0.1)), "");
+  EXPECT_EQ(error_under(every_tenth_bad(), limit_options(0.1)), "") << "6 of 60 in each of 3 epochs";
+  EXPECT_EQ(error_under(every_tenth_bad(7), limit_options(0.1)), "");
 }
 
 TEST(BadRecordLimit, NamesTheQuarantineFile) {
   const test::TempFolder folder;
-  LoaderOptions with = options(0);
+  LoaderOptions with = limit_options(0);
   with.errors.quarantine = folder / "bad.jsonl";
-  EXPECT_THAT(error_of(every_tenth_bad(), with),
+  EXPECT_THAT(error_under(every_tenth_bad(), with),
               HasSubstr("(the bad ones are listed in " + (folder / "bad.jsonl").string() +
                         "; mend them or leave them out, or allow more with --max-bad-share"));
 }
@@ -133,10 +133,10 @@ TEST(BadRecordLimit, NamesTheQuarantineFile) {
 TEST(BadRecordLimit, AnEpochOfNothingElseIsAnError) {
   const Dataset none_good = numbers_where([](std::uint64_t) { return true; });
   for (const int threads : {1, 4}) {
-    LoaderOptions with = options(1);
+    LoaderOptions with = limit_options(1);
     with.threads = threads;
     EXPECT_EQ(
-        error_of(none_good, with),
+        error_under(none_good, with),
         "fake: not one of the 60 examples of an epoch could be used; the last: item/59: source read: rotten, "
         "record 59, byte offset 472 (list the bad ones with --quarantine FILE (ErrorPolicy::quarantine); mend "
         "them or leave them out)");
@@ -146,20 +146,20 @@ TEST(BadRecordLimit, AnEpochOfNothingElseIsAnError) {
 TEST(BadRecordLimit, ALoaderThatStartsWithinAnEpochKnowsNothingOfItsBeginning) {
   const Dataset first_good = numbers_where([](std::uint64_t record) { return record >= 10; });
   DeviceGroup devices = test_devices(1);
-  LoaderOptions with = options(1);
+  LoaderOptions with = limit_options(1);
   with.epochs = 1;
   with.start = Loader(first_good, devices, with).state();
   with.start->sequence = 1;
-  EXPECT_EQ(error_of(first_good, with), "");
+  EXPECT_EQ(error_under(first_good, with), "");
 }
 
 TEST(BadRecordTally, CountsEachRecordOnce) {
   const auto tally = std::make_shared<BadRecordTally>();
-  LoaderOptions with = options(1);
+  LoaderOptions with = limit_options(1);
   with.errors.tally = tally;
   EXPECT_EQ(tally->count().records, 0U);
-  EXPECT_EQ(error_of(every_tenth_bad(), with, 2), "");
-  EXPECT_EQ(error_of(every_tenth_bad(), with), "") << "another loader of the same source";
+  EXPECT_EQ(error_under(every_tenth_bad(), with, 2), "");
+  EXPECT_EQ(error_under(every_tenth_bad(), with), "") << "another loader of the same source";
   EXPECT_EQ(tally->count().bad, 6U);
   EXPECT_EQ(tally->count().records, 60U);
   EXPECT_EQ(tally->count().first->record, 7U);

@@ -64,7 +64,7 @@ Dataset mixed_pipeline(const SourcePtr& source) {
       .map(mixup());
 }
 
-LoaderOptions options(OnError on_error, int threads = 2, std::uint64_t epochs = 2) {
+LoaderOptions record_options(OnError on_error, int threads = 2, std::uint64_t epochs = 2) {
   return {.seed = 3, .epochs = epochs, .threads = threads, .errors = {.on_error = on_error, .max_bad_share = 1}};
 }
 
@@ -107,7 +107,7 @@ TEST_F(BadRecords, FailNamesTheFirstOneOfTheStream) {
   DeviceGroup devices = test_devices(1);
   for (const int threads : {1, 4}) {
     Loader loader(Dataset::from(damaged()).decode().map(resize(12) | center_crop(12)).batch({.global = 8}),
-                  devices, options(OnError::kFail, threads));
+                  devices, record_options(OnError::kFail, threads));
     try {
       loader.next();
       FAIL() << "no error";
@@ -119,9 +119,9 @@ TEST_F(BadRecords, FailNamesTheFirstOneOfTheStream) {
 }
 
 TEST_F(BadRecords, SkippedOnesLeaveTheOthersAsTheyAre) {
-  const Samples expected = samples_of(pipeline(whole()), options(OnError::kFail));
+  const Samples expected = samples_of(pipeline(whole()), record_options(OnError::kFail));
   std::vector<BadRecord> bad;
-  const Samples found = samples_of(pipeline(damaged()), options(OnError::kSkip), &bad);
+  const Samples found = samples_of(pipeline(damaged()), record_options(OnError::kSkip), &bad);
   EXPECT_EQ(bad.size(), 2 * kBad.size()) << "in each epoch";
   for (const BadRecord& one : bad) EXPECT_TRUE(kBad.contains(one.record)) << one.record;
   EXPECT_EQ(found.size(), expected.size() - 2 * kBad.size());
@@ -134,11 +134,11 @@ TEST_F(BadRecords, TheStreamIsTheSameHoweverItIsRun) {
   for (const OnError policy : {OnError::kSkip, OnError::kSubstitute}) {
     for (const bool mixed : {false, true}) {
       const Dataset dataset = mixed ? mixed_pipeline(damaged()) : pipeline(damaged());
-      const auto expected = test::cpu_digests_of(dataset, options(policy, 1));
+      const auto expected = test::cpu_digests_of(dataset, record_options(policy, 1));
       ASSERT_EQ(expected.size(), 16U);
       for (const int replicas : {1, 2, 3, 8}) {
         for (const int threads : {1, 4}) {
-          EXPECT_EQ(test::digests_of(dataset, replicas, options(policy, threads)), expected)
+          EXPECT_EQ(test::digests_of(dataset, replicas, record_options(policy, threads)), expected)
               << to_string(policy) << ", " << replicas << " replicas, " << threads << " threads";
         }
       }
@@ -153,7 +153,7 @@ TEST_F(BadRecords, AWrongLabelIsOne) {
   folder.write("test_batch.bin", file);
   std::vector<BadRecord> bad;
   const Dataset dataset = Dataset::from(cifar_binary(folder.path(), Split::kTest)).batch({.global = 5});
-  EXPECT_EQ(samples_of(dataset, options(OnError::kSkip, 2, 1), &bad).size(), 9U);
+  EXPECT_EQ(samples_of(dataset, record_options(OnError::kSkip, 2, 1), &bad).size(), 9U);
   ASSERT_EQ(bad.size(), 1U);
   EXPECT_EQ(bad[0].record, 4U);
   EXPECT_EQ(bad[0].operation, "label check");
@@ -166,7 +166,7 @@ TEST_F(BadRecords, AnImageOfAnotherSizeThanWasSaidIsOne) {
   for (const Operations& operations :
        {Operations(flip()), Operations(random_resized_crop({.size = 12})), resize(20) | center_crop(12)}) {
     std::vector<BadRecord> bad;
-    EXPECT_EQ(samples_of(of(operations), options(OnError::kSkip, 2, 1), &bad).size(), kImages / 5U);
+    EXPECT_EQ(samples_of(of(operations), record_options(OnError::kSkip, 2, 1), &bad).size(), kImages / 5U);
     ASSERT_EQ(bad.size(), kImages / 5U * 4);
     for (const BadRecord& one : bad) EXPECT_NE(one.record % 5, 2U);
     EXPECT_EQ(bad[0].record, 0U);
@@ -181,7 +181,7 @@ TEST_F(BadRecords, CachesChangeNothing) {
                                 .shuffle()
                                 .map(random_resized_crop({.size = 12}))
                                 .batch({.global = 8}),
-                            2, options(OnError::kSkip));
+                            2, record_options(OnError::kSkip));
   };
   const auto expected = stream(nullptr);
   const std::shared_ptr<SampleCache> in_memory = memory(), on_disk = disk(out_.path());
@@ -189,10 +189,10 @@ TEST_F(BadRecords, CachesChangeNothing) {
 }
 
 TEST_F(BadRecords, SubstitutesComeFromTheEpochAndTheLedgerKnows) {
-  const Samples expected = samples_of(pipeline(whole()), options(OnError::kFail));
+  const Samples expected = samples_of(pipeline(whole()), record_options(OnError::kFail));
   const Dataset dataset = pipeline(damaged());
   DeviceGroup devices = test_devices(3);
-  Loader loader(dataset, devices, options(OnError::kSubstitute));
+  Loader loader(dataset, devices, record_options(OnError::kSubstitute));
   Ledger ledger;
   std::uint64_t examples = 0;
   for (bool more = true; more;) {
@@ -214,7 +214,7 @@ TEST_F(BadRecords, SubstitutesComeFromTheEpochAndTheLedgerKnows) {
     EXPECT_EQ(ledger.find_breach(epoch, EpochContents::all(kImages)), std::nullopt);
   EXPECT_EQ(loader.stats().bad_records, 2 * kBad.size());
   // A substitute's image is the one that record has in its own place.
-  for (const auto& [at, image] : samples_of(dataset, options(OnError::kSubstitute))) {
+  for (const auto& [at, image] : samples_of(dataset, record_options(OnError::kSubstitute))) {
     EXPECT_EQ(image, expected.at(at)) << "record " << at.second;
   }
 }
@@ -224,7 +224,7 @@ TEST_F(BadRecords, TheQuarantineFileIsTheSameHoweverItIsRun) {
   for (const int replicas : {1, 3}) {
     for (const int threads : {1, 4}) {
       const auto path = out_ / ("bad" + std::to_string(files.size()));
-      LoaderOptions with = options(OnError::kSkip, threads, 3);
+      LoaderOptions with = record_options(OnError::kSkip, threads, 3);
       with.errors.quarantine = path;
       test::digests_of(pipeline(damaged()), replicas, with);
       files.push_back(read_whole_file(path));
@@ -250,7 +250,7 @@ TEST_F(BadRecords, TheQuarantineFileIsTheSameHoweverItIsRun) {
 
 TEST_F(BadRecords, AQuarantineFileThatCannotBeWrittenIsRefusedAtOnce) {
   DeviceGroup devices = test_devices(1);
-  LoaderOptions with = options(OnError::kSkip);
+  LoaderOptions with = record_options(OnError::kSkip);
   with.errors.quarantine = out_ / "no" / "file";
   EXPECT_THROW(Loader(pipeline(damaged()), devices, with), DataError);
 }
@@ -260,7 +260,7 @@ TEST_F(BadRecords, ABatchOfNothingElseIsEmpty) {
     if (index / 10 == 1) throw DataError(ErrorCode::kDataCorrupt, "rotten", {.source = "fake", .record = index});
   });
   DeviceGroup devices = test_devices(2);
-  Loader loader(Dataset::from(source).batch({.global = 10}), devices, options(OnError::kSkip, 2, 1));
+  Loader loader(Dataset::from(source).batch({.global = 10}), devices, record_options(OnError::kSkip, 2, 1));
   for (const std::int64_t examples : {5, 0, 5}) {
     for (int r = 0; r < 2; ++r) {
       const auto batch = loader.next(r);
@@ -277,7 +277,7 @@ TEST_F(BadRecords, WhereNoneIsGoodSubstitutionGivesUp) {
     throw DataError(ErrorCode::kDataCorrupt, "rotten", {.source = "fake", .record = index});
   });
   DeviceGroup devices = test_devices(1);
-  Loader loader(Dataset::from(source).batch({.global = 10}), devices, options(OnError::kSubstitute));
+  Loader loader(Dataset::from(source).batch({.global = 10}), devices, record_options(OnError::kSubstitute));
   try {
     loader.next();
     FAIL() << "no error";
@@ -293,7 +293,7 @@ TEST_F(BadRecords, RunningOutOfMemoryIsNobodysRecord) {
   };
   DeviceGroup devices = test_devices(1);
   Loader loader(Dataset::from(test::numbers(8)).map(user_map(std::move(map))).batch({.global = 4}), devices,
-                options(OnError::kSkip));
+                record_options(OnError::kSkip));
   try {
     loader.next();
     FAIL() << "no error";
@@ -325,11 +325,11 @@ class Refusals final : public FileFaults {
 };
 
 TEST_F(BadRecords, WhatTheSystemRefusesForAMomentIsTriedAgain) {
-  const auto expected = test::cpu_digests_of(pipeline(whole()), options(OnError::kFail));
+  const auto expected = test::cpu_digests_of(pipeline(whole()), record_options(OnError::kFail));
   const SourcePtr source = whole();
   const Refusals refusals("123.jpg", EIO, 2);
   DeviceGroup devices = test_devices(1);
-  Loader loader(pipeline(source), devices, options(OnError::kFail));
+  Loader loader(pipeline(source), devices, record_options(OnError::kFail));
   EXPECT_EQ(test::digests_of(loader, devices), expected);
   EXPECT_EQ(loader.stats().read_retries, 2U);
 }
@@ -338,7 +338,7 @@ TEST_F(BadRecords, WhatTheSystemGoesOnRefusingIsBad) {
   const SourcePtr source = whole();
   const Refusals refusals("123.jpg", EIO, 1000);
   std::vector<BadRecord> bad;
-  samples_of(pipeline(source), options(OnError::kSkip, 2, 1), &bad);
+  samples_of(pipeline(source), record_options(OnError::kSkip, 2, 1), &bad);
   ASSERT_EQ(bad.size(), 1U);
   EXPECT_EQ(bad[0].record, 23U);
   EXPECT_EQ(bad[0].code, ErrorCode::kIo);
@@ -352,7 +352,7 @@ TEST_F(BadRecords, FilesThatVanishOrChangeInTheMiddleAreBad) {
   whole_.write(name_of(9), Bytes(5000, std::byte{1}));
   std::vector<BadRecord> bad;
   samples_of(Dataset::from(source).decode().map(resize(12) | center_crop(12)).batch({.global = 8}),
-             options(OnError::kSkip, 2, 1), &bad);
+             record_options(OnError::kSkip, 2, 1), &bad);
   ASSERT_EQ(bad.size(), 3U);
   EXPECT_EQ(bad[0].code, ErrorCode::kNotFound);
   EXPECT_THAT(bad[1].cause, HasSubstr("bytes"));
@@ -361,12 +361,12 @@ TEST_F(BadRecords, FilesThatVanishOrChangeInTheMiddleAreBad) {
 
 TEST_F(BadRecords, AResumedStreamSkipsTheSame) {
   const Dataset dataset = pipeline(damaged());
-  const auto whole_stream = test::digests_of(dataset, 1, options(OnError::kSkip));
+  const auto whole_stream = test::digests_of(dataset, 1, record_options(OnError::kSkip));
   DeviceGroup devices = test_devices(1);
-  LoaderState state = Loader(dataset, devices, options(OnError::kSkip)).state();
+  LoaderState state = Loader(dataset, devices, record_options(OnError::kSkip)).state();
   for (std::size_t step = 0; step < whole_stream.size(); step += 3) {
     state.sequence = step;
-    LoaderOptions with = options(OnError::kSkip, 3);
+    LoaderOptions with = record_options(OnError::kSkip, 3);
     with.start = state;
     EXPECT_EQ(test::digests_of(dataset, 2, with),
               std::vector(whole_stream.begin() + static_cast<std::ptrdiff_t>(step), whole_stream.end()));

@@ -17,17 +17,17 @@ constexpr std::uint64_t kEpochs = 8;
 
 // The batches that were handed out, and the error that ended them. Its text names the stage, which a cache
 // changes.
-struct Stream {
+struct SeenStream {
   std::vector<BatchDigest> batches;
   std::optional<std::uint64_t> bad_record;
   std::string error;
 };
 
-Stream stream_of(const Dataset& dataset, OnError on_error, int threads) {
+SeenStream seen_stream_of(const Dataset& dataset, OnError on_error, int threads) {
   DeviceGroup devices = cpu_replicas(1);
   Loader loader(dataset, devices, options(on_error, threads, kEpochs));
   StreamDigest digest(devices);
-  Stream stream;
+  SeenStream stream;
   try {
     while (auto batch = digest.next(loader)) stream.batches.push_back(*batch);
   } catch (const DataError& error) {
@@ -78,24 +78,24 @@ class DamagedCaches : public testing::TestWithParam<Case> {
     expected_.clear();
   }
   // With one thread and no cache.
-  static const Stream& expected(OnError on_error) {
+  static const SeenStream& expected(OnError on_error) {
     const auto [found, is_new] = expected_.try_emplace(on_error);
-    if (is_new) found->second = stream_of(train(damaged_->source()), on_error, 1);
+    if (is_new) found->second = seen_stream_of(train(damaged_->source()), on_error, 1);
     return found->second;
   }
 
   static DamagedFolder* damaged_;
-  static std::map<OnError, Stream> expected_;
+  static std::map<OnError, SeenStream> expected_;
   TempFolder caches_;
 };
 
 DamagedFolder* DamagedCaches::damaged_ = nullptr;
-std::map<OnError, Stream> DamagedCaches::expected_;
+std::map<OnError, SeenStream> DamagedCaches::expected_;
 
 TEST_P(DamagedCaches, GiveTheStreamOfNone) {
   const auto& [on_error, cache, threads] = GetParam();
   const SourcePtr source = damaged_->source();
-  const Stream found = stream_of(train(source, cache.open(source, caches_.path())), on_error, threads);
+  const SeenStream found = seen_stream_of(train(source, cache.open(source, caches_.path())), on_error, threads);
   EXPECT_EQ(found.batches, expected(on_error).batches);
   EXPECT_EQ(found.bad_record, expected(on_error).bad_record) << found.error;
   if (on_error == OnError::kFail) {

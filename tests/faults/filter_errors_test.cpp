@@ -40,7 +40,7 @@ TEST(FilterFaults, WhatTheSystemGoesOnRefusingIsBadAndNotAskedForAgain) {
   EXPECT_EQ(dataset.size(), 40U);
   EXPECT_EQ(source->reads(), kRecords + 3);
   DeviceGroup devices = test_devices(1);
-  Loader loader(dataset.batch({.global = 4}), devices, options(OnError::kSkip));
+  Loader loader(dataset.batch({.global = 4}), devices, filter_options(OnError::kSkip));
   while (loader.next()) {
   }
   EXPECT_EQ(loader.stats().bad_records, 2U);
@@ -63,7 +63,7 @@ TEST(FilterFaults, AConfigErrorIsThrownAtOnceWhateverThePolicy) {
   const Dataset dataset = Dataset::from(source).filter(two_of_three(1000, "weight")).batch({.global = 8});
   for (int i = 0; i < 2; ++i) {
     try {
-      Loader(dataset, devices, options(OnError::kSkip));
+      Loader(dataset, devices, filter_options(OnError::kSkip));
       FAIL() << "no error";
     } catch (const ConfigError& error) {
       EXPECT_THAT(error.what(), HasSubstr("filter(two of three, version 1): "));
@@ -92,7 +92,7 @@ TEST(FilterFaults, RunningOutOfMemoryIsNobodysRecord) {
        {Dataset::from(test::numbers(30)).filter(greedy), Dataset::from(starved).filter(two_of_three())}) {
     for (const OnError policy : {OnError::kFail, OnError::kSkip, OnError::kSubstitute}) {
       try {
-        Loader(dataset.batch({.global = 4}), devices, options(policy));
+        Loader(dataset.batch({.global = 4}), devices, filter_options(policy));
         FAIL() << "no error";
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);

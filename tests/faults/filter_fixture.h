@@ -52,19 +52,19 @@ inline RecordFilter two_of_three(std::uint64_t throwing = kThrowing, const std::
           }};
 }
 
-inline LoaderOptions options(OnError on_error, int threads = 2, std::uint64_t epochs = 2) {
+inline LoaderOptions filter_options(OnError on_error, int threads = 2, std::uint64_t epochs = 2) {
   return {.seed = 3, .epochs = epochs, .threads = threads, .errors = {.on_error = on_error, .max_bad_share = 1}};
 }
 
 // Of one epoch in which bad records are skipped.
 inline GivenStream skipping(const Dataset& dataset, int threads = 2) {
-  return stream_of(dataset.batch({.global = 5}), options(OnError::kSkip, threads, 1));
+  return stream_of(dataset.batch({.global = 5}), filter_options(OnError::kSkip, threads, 1));
 }
 
 // The error that the loader's `batch`-th batch is for every replica.
 inline std::string error_of(const Dataset& dataset, int batch, int threads, int replicas) {
   DeviceGroup devices = test_devices(replicas);
-  Loader loader(dataset, devices, options(OnError::kFail, threads));
+  Loader loader(dataset, devices, filter_options(OnError::kFail, threads));
   std::string text;
   for (int i = 0; i < batch; ++i) {
     for (int r = 0; r < replicas; ++r) EXPECT_TRUE(loader.next(r)) << "batches before it are handed out";

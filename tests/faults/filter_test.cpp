@@ -56,7 +56,7 @@ TEST(FilterFaults, TheStreamAndItsQuarantineAreTheSameHoweverItIsRun) {
       for (const int replicas : {1, 2}) {
         for (const int prefetch : {0, 3}) {
           const auto path = folder / "bad";
-          LoaderOptions with = options(policy, threads);
+          LoaderOptions with = filter_options(policy, threads);
           with.prefetch = prefetch;
           with.errors.quarantine = path;
           const Dataset dataset =
@@ -96,7 +96,7 @@ TEST(FilterFaults, SkippedOnesStaySkippedThoughTheyCouldBeReadNow) {
 TEST(FilterFaults, AreCounted) {
   const Dataset dataset = Dataset::from(rotten_at_first()).filter(two_of_three()).batch({.global = 4});
   DeviceGroup devices = test_devices(2);
-  LoaderOptions with = options(OnError::kSkip);
+  LoaderOptions with = filter_options(OnError::kSkip);
   Loader loader(dataset, devices, with);
   while (loader.next(0) && loader.next(1)) {
   }
@@ -141,7 +141,7 @@ TEST(FilterFaults, AreNotMoreThanWasSaid) {
 
 TEST(FilterFaults, SubstitutesAreGoodOnes) {
   const Dataset dataset = Dataset::from(rotten_at_first()).filter(two_of_three()).shuffle().batch({.global = 8});
-  const GivenStream stream = stream_of(dataset, options(OnError::kSubstitute, 2, 40));
+  const GivenStream stream = stream_of(dataset, filter_options(OnError::kSubstitute, 2, 40));
   EXPECT_EQ(stream.good.size(), 40 * 41U) << "no place stays empty";
   EXPECT_EQ(stream.bad.size(), 40 * 3U);
   for (const BadRecord& bad : stream.bad) {
@@ -156,14 +156,14 @@ TEST(FilterFaults, SubstitutesAreGoodOnes) {
 TEST(FilterFaults, WhereNothingCanBeJudgedSubstitutionGivesUp) {
   const RecordFilter none{.name = "none",
                           .keeps = [](const RawRecord&) -> bool { throw std::runtime_error("no"); }};
-  EXPECT_THROW(
-      stream_of(Dataset::from(test::numbers(30)).filter(none).batch({.global = 5}), options(OnError::kSubstitute)),
-      DataError);
+  EXPECT_THROW(stream_of(Dataset::from(test::numbers(30)).filter(none).batch({.global = 5}),
+                         filter_options(OnError::kSubstitute)),
+               DataError);
 }
 
 TEST(FilterFaults, AreQuarantinedWithWhatTheFilterFound) {
   const TempFolder folder;
-  LoaderOptions with = options(OnError::kSkip);
+  LoaderOptions with = filter_options(OnError::kSkip);
   with.errors.quarantine = folder / "bad";
   test::digests_of(Dataset::from(rotten_at_first()).filter(two_of_three()).batch({.global = 8}), 1, with);
   std::vector<nlohmann::json> found;
@@ -209,12 +209,12 @@ TEST(FilterFaults, AResumedStreamHasTheSame) {
   const auto dataset = [] {
     return Dataset::from(rotten_at_first()).filter(two_of_three()).shuffle().batch({.global = 8});
   };
-  const auto whole = test::cpu_digests_of(dataset(), options(OnError::kSkip));
+  const auto whole = test::cpu_digests_of(dataset(), filter_options(OnError::kSkip));
   DeviceGroup devices = test_devices(1);
-  LoaderState state = Loader(dataset(), devices, options(OnError::kSkip)).state();
+  LoaderState state = Loader(dataset(), devices, filter_options(OnError::kSkip)).state();
   for (std::size_t step = 0; step < whole.size(); ++step) {
     state.sequence = step;
-    LoaderOptions with = options(OnError::kSkip, 3);
+    LoaderOptions with = filter_options(OnError::kSkip, 3);
     with.start = state;
     EXPECT_EQ(test::digests_of(dataset(), 2, with),
               std::vector(whole.begin() + static_cast<std::ptrdiff_t>(step), whole.end()));
@@ -227,12 +227,12 @@ TEST(FilterFaults, AStateBelongsToWhatWasJudged) {
   };
   DeviceGroup devices = test_devices(1);
   const auto state_of = [&](std::uint64_t throwing) {
-    return Loader(with_throwing(throwing), devices, options(OnError::kSkip)).state();
+    return Loader(with_throwing(throwing), devices, filter_options(OnError::kSkip)).state();
   };
   EXPECT_EQ(state_of(1000).fingerprint, mix_seed(with_throwing(1000).fingerprint(), 3)) << "nothing was bad";
   EXPECT_EQ(state_of(22), state_of(22));
   EXPECT_NE(state_of(22), state_of(25));
-  LoaderOptions with = options(OnError::kSkip);
+  LoaderOptions with = filter_options(OnError::kSkip);
   with.start = state_of(1000);
   EXPECT_THROW(Loader(with_throwing(22), devices, with), ConfigError)
       << "record 22 would have been left out: all places behind it are others";

@@ -23,8 +23,8 @@ namespace {
 using namespace test;
 
 constexpr int kFlips = 500;
-constexpr int kStrip = 16;                      // side of the window in the midst that is compared
-using Pixels = std::map<std::uint64_t, Bytes>;  // by record, those that were handed out
+constexpr int kStrip = 16;                          // side of the window in the midst that is compared
+using SeenPixels = std::map<std::uint64_t, Bytes>;  // by record, those that were handed out
 
 Bytes whole_jpeg(int number) {
   const Picture picture = make_picture(48 + number % 5, 56, 3, static_cast<std::uint64_t>(number));
@@ -83,14 +83,14 @@ bool has_plain_middle(const Picture& picture) {
 }
 
 // What every epoch hands out: the same records, with the same pixels where `same_pixels`.
-Pixels handed_out(const Dataset& dataset, int threads, std::uint64_t epochs, bool same_pixels) {
+SeenPixels handed_out(const Dataset& dataset, int threads, std::uint64_t epochs, bool same_pixels) {
   DeviceGroup devices = cpu_replicas(1);
   Loader loader(dataset, devices,
                 {.seed = 3,
                  .epochs = epochs,
                  .threads = threads,
                  .errors = {.on_error = OnError::kSkip, .max_bad_share = 1}});
-  std::vector<Pixels> by_epoch(epochs);
+  std::vector<SeenPixels> by_epoch(epochs);
   while (const auto batch = loader.next()) {
     batch->ready().wait();
     const TensorView& image = batch->tensor("image");
@@ -101,7 +101,7 @@ Pixels handed_out(const Dataset& dataset, int threads, std::uint64_t epochs, boo
       bytes += row;
     }
   }
-  for (const Pixels& later : by_epoch) {
+  for (const SeenPixels& later : by_epoch) {
     if (same_pixels) {
       EXPECT_EQ(later, by_epoch[0]);
     }
@@ -110,7 +110,7 @@ Pixels handed_out(const Dataset& dataset, int threads, std::uint64_t epochs, boo
   return by_epoch[0];
 }
 
-std::set<std::uint64_t> records_of(const Pixels& pixels) {
+std::set<std::uint64_t> records_of(const SeenPixels& pixels) {
   std::set<std::uint64_t> records;
   for (const auto& [record, bytes] : pixels) records.insert(record);
   return records;
@@ -138,7 +138,7 @@ class FlippedBits {
       const auto folder = caches_ / std::to_string(threads);
       check_strips(strips(disk(folder)), threads, 1, "a cold disk");
       check_strips(strips(disk(folder)), threads, 1, "a warm disk");
-      const Pixels crops = handed_out(random_crops(nullptr), threads, 3, false);
+      const SeenPixels crops = handed_out(random_crops(nullptr), threads, 3, false);
       EXPECT_EQ(records_of(crops), expected) << "random crops";
       EXPECT_EQ(handed_out(random_crops(disk(folder)), threads, 3, false), crops) << "a warm disk";
       EXPECT_EQ(handed_out(random_crops(memory()), threads, 3, false), crops) << "memory";
@@ -158,7 +158,7 @@ class FlippedBits {
   }
 
   void check_strips(const Dataset& dataset, int threads, std::uint64_t epochs, const char* what) const {
-    const Pixels found = handed_out(dataset, threads, epochs, true);
+    const SeenPixels found = handed_out(dataset, threads, epochs, true);
     EXPECT_EQ(found.size(), good_.size()) << what;
     for (const auto& [record, picture] : good_) {
       const auto strip = found.find(record);

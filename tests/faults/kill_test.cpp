@@ -17,7 +17,7 @@
 namespace headrace {
 namespace {
 
-constexpr std::uint64_t kKilledRecords = 300, kEpochs = 3;
+constexpr std::uint64_t kKilledRecords = 300, kKilledEpochs = 3;
 constexpr int kKills = 200;
 
 Dataset dataset() {
@@ -58,7 +58,7 @@ std::vector<Line> read_lines(const std::filesystem::path& path) {
 
 void consume(const std::filesystem::path& path, int replicas, int threads, std::optional<LoaderState> start) {
   DeviceGroup devices = test::test_devices(replicas);
-  Loader loader(dataset(), devices, {.seed = 5, .epochs = kEpochs, .threads = threads, .start = start});
+  Loader loader(dataset(), devices, {.seed = 5, .epochs = kKilledEpochs, .threads = threads, .start = start});
   StreamDigest digest(devices);
   while (true) {
     std::vector<Batch> shares;
@@ -97,7 +97,7 @@ bool run_and_kill(const std::filesystem::path& path, int attempt, Philox& random
 }
 
 TEST(KilledConsumer, ResumesToTheSameStreamEachRecordOnce) {
-  const auto expected = test::cpu_digests_of(dataset(), {.seed = 5, .epochs = kEpochs, .threads = 1});
+  const auto expected = test::cpu_digests_of(dataset(), {.seed = 5, .epochs = kKilledEpochs, .threads = 1});
   const test::TempFolder folder;
   Philox random({.seed = 2});
   int kills = 0;
@@ -113,7 +113,7 @@ TEST(KilledConsumer, ResumesToTheSameStreamEachRecordOnce) {
         ledger.add(LedgerEntry{.epoch = lines[i].epoch, .step = lines[i].step, .record = record});
       }
     }
-    for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    for (std::uint64_t epoch = 0; epoch < kKilledEpochs; ++epoch) {
       ASSERT_EQ(ledger.find_breach(epoch, EpochContents::all(kKilledRecords)), std::nullopt);
     }
   }

@@ -35,10 +35,10 @@ Dataset mixed(const Operations& mixing, const Operations& before) {
   return samples().map(before | one_hot(10, 0.1F)).batch({.global = kGlobal}).map(mixing);
 }
 
-const std::vector<float> kMean{0.5F, 0.4F, 0.3F}, kStd{0.2F, 0.3F, 0.4F};
+const std::vector<float> kColourMean{0.5F, 0.4F, 0.3F}, kColourStd{0.2F, 0.3F, 0.4F};
 
 std::map<std::string, Dataset> streams() {
-  const Operations floats = normalize(kMean, kStd);
+  const Operations floats = normalize(kColourMean, kColourStd);
   const Operations planes = floats | to_layout(ImageLayout::kChannelsFirst);
   std::map<std::string, Dataset> all;
   const auto add = [&](const std::string& name, const Dataset& dataset) { all.emplace(name, dataset); };
@@ -129,7 +129,7 @@ TEST(DecodedWindows, AreTheSameOfImagesThatComeOftenAndSeldom) {
 }
 
 TEST(Mixing, GivesTheSameBitsThroughPinnedMemoryAndCopies) {
-  const Dataset dataset = mixed(mixup() | cutmix(), normalize(kMean, kStd));
+  const Dataset dataset = mixed(mixup() | cutmix(), normalize(kColourMean, kColourStd));
   const auto expected = cpu_digests_of(dataset, {.seed = 4, .threads = 1});
   DeviceGroup devices = test::own_memory_devices(3);
   Loader loader(dataset, devices, {.seed = 4, .threads = 2});
@@ -181,7 +181,7 @@ std::vector<float> blend(const std::vector<float>& a, const std::vector<float>& 
 
 TEST(Mixing, MixupBlendsEachExampleWithItsPartnersOriginal) {
   for (const bool bytes : {false, true}) {
-    const Operations before = bytes ? flip() : flip() | normalize(kMean, kStd);
+    const Operations before = bytes ? flip() : flip() | normalize(kColourMean, kColourStd);
     const auto plain = batches_of(samples().map(before | one_hot(10)).batch({.global = kGlobal}), 2);
     const auto mixed_batches =
         batches_of(samples().map(before | one_hot(10)).batch({.global = kGlobal}).map(mixup({.alpha = 0.4F})), 2);
@@ -318,15 +318,20 @@ TEST(Mixing, SaysWhereItBelongs) {
               AllOf(HasSubstr("mixup"), HasSubstr("after .batch()")));
   EXPECT_THAT(refusal_of_augmenting([] { return samples().map(one_hot(10)).batch({.global = 4}).map(flip()); }),
               AllOf(HasSubstr("flip"), HasSubstr("stands after batch()")));
-  EXPECT_THAT(refusal_of_augmenting([] { return samples().map(one_hot(10)).batch({.global = 4}).map(mixup() | flip()); }),
-              HasSubstr("stands after batch()"));
-  EXPECT_THAT(refusal_of_augmenting([] { return samples().map(flatten() | one_hot(10)).batch({.global = 4}).map(cutmix()); }),
+  EXPECT_THAT(
+      refusal_of_augmenting([] { return samples().map(one_hot(10)).batch({.global = 4}).map(mixup() | flip()); }),
+      HasSubstr("stands after batch()"));
+  EXPECT_THAT(refusal_of_augmenting(
+                  [] { return samples().map(flatten() | one_hot(10)).batch({.global = 4}).map(cutmix()); }),
               HasSubstr("three axes"));
-  EXPECT_THAT(refusal_of_augmenting([] { return samples().map(one_hot(10)).batch({.global = 4}).map(mixup({.alpha = 0})); }),
+  EXPECT_THAT(refusal_of_augmenting(
+                  [] { return samples().map(one_hot(10)).batch({.global = 4}).map(mixup({.alpha = 0})); }),
               HasSubstr("alpha 0"));
-  EXPECT_EQ(refusal_of_augmenting([] { return samples().map(one_hot(10)).batch({.global = 4}).prefetch(1).map(mixup()); }),
+  EXPECT_EQ(refusal_of_augmenting(
+                [] { return samples().map(one_hot(10)).batch({.global = 4}).prefetch(1).map(mixup()); }),
             "no error");
-  EXPECT_EQ(refusal_of_augmenting([] { return samples().map(flatten() | one_hot(10)).batch({.global = 4}).map(mixup()); }),
+  EXPECT_EQ(refusal_of_augmenting(
+                [] { return samples().map(flatten() | one_hot(10)).batch({.global = 4}).map(mixup()); }),
             "no error");
 }
 

@@ -24,7 +24,7 @@ RecordFilter multiples_of(std::int64_t divisor) {
           .keeps = [divisor](const RawRecord& record) { return record.integer("value") % divisor == 0; }};
 }
 
-std::vector<std::int64_t> sorted(std::vector<std::int64_t> values) {
+std::vector<std::int64_t> in_order(std::vector<std::int64_t> values) {
   std::ranges::sort(values);
   return values;
 }
@@ -55,7 +55,7 @@ TEST(Filter, ComesBeforeTheShufflesItStandsBehind) {
   const auto after = values_of(base.shuffle().filter(multiples_of(7)).batch({.global = 4}), 2);
   EXPECT_EQ(after, before);
   EXPECT_NE(before[0], before[1]) << "shuffled anew";
-  EXPECT_EQ(sorted(before[0]), sorted(before[1]));
+  EXPECT_EQ(in_order(before[0]), in_order(before[1]));
   EXPECT_EQ(before[0].size(), 15U);
 }
 

@@ -22,7 +22,7 @@ using test::undisturbed;
 using test::value_of;
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;
+constexpr std::uint64_t kEndless = std::uint64_t{1} << 30;
 
 Dataset augmented(std::int64_t global = 64) {
   return Dataset::from(noise_images(500, 16, 16))
@@ -34,7 +34,7 @@ Dataset augmented(std::int64_t global = 64) {
 TEST(Tuning, SettlesAndSaysWhy) {
   undisturbed([](int /*slower*/) {
     DeviceGroup devices = cpu_replicas(1);
-    Loader loader(augmented(), devices, {.epochs = kWithoutEnd});
+    Loader loader(augmented(), devices, {.epochs = kEndless});
     for (const Stopwatch watch; !loader.tuned() && watch.seconds() < 20;) loader.next();
     EXPECT_TRUE(loader.tuned());
     EXPECT_EQ(value_of(loader, "threads"), std::to_string(loader.threads()));
@@ -45,7 +45,7 @@ TEST(Tuning, SettlesAndSaysWhy) {
 TEST(Tuning, LeavesThreadsIdleForASlowConsumer) {
   undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(1);
-    Loader loader(augmented(16), devices, {.epochs = kWithoutEnd, .cpu_budget = 4});
+    Loader loader(augmented(16), devices, {.epochs = kEndless, .cpu_budget = 4});
     for (const Stopwatch watch; !loader.tuned() && watch.seconds() < 20;) {
       const auto batch = loader.next();
       std::this_thread::sleep_for(std::chrono::milliseconds(15 * slower));

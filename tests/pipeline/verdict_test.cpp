@@ -140,7 +140,7 @@ TEST(Verdict, SaysWhereNoStageIsTheCulprit) {
 }
 
 TEST(Verdict, SaysNothingWhereNothingWasDelivered) {
-  const Verdict verdict = judge({});
+  const Verdict verdict = judge(LoaderStats{});
   EXPECT_EQ(verdict.bottleneck, "");
   EXPECT_TRUE(verdict.what_ifs.empty());
   EXPECT_THAT(verdict.sentence(), HasSubstr("nothing was delivered"));

@@ -26,9 +26,9 @@ struct GradientCase {
 std::ostream& operator<<(std::ostream& out, const GradientCase& each) { return out << each.name; }
 
 // The loss and gradients of one fixed batch at the model's present parameters.
-class Probe {
+class GradientProbe {
  public:
-  Probe(test::Training& training, const GradientCase& given)
+  GradientProbe(test::Training& training, const GradientCase& given)
       : strategy_(training.strategy),
         model_(test::compiled(training.strategy, given.net)),
         loader_(test::blobs(kExamples, given.shape, 3, kDataSeed).batch({.global = kBatch}), training.devices,
@@ -69,7 +69,7 @@ class Probe {
   Trainer trainer_;
 };
 
-double difference(Probe& probe, const Variable& variable, std::vector<float> values, std::size_t at) {
+double difference(GradientProbe& probe, const Variable& variable, std::vector<float> values, std::size_t at) {
   constexpr float kStep = 1e-3F;
   const float value = values[at];
   values[at] = value + kStep;
@@ -89,7 +89,7 @@ class GradientTest : public testing::TestWithParam<GradientCase> {};
 // more. What the step crosses of a kink adds up to 1 % in norm.
 TEST_P(GradientTest, EqualsTheDifferenceQuotient) {
   test::Training training(1);  // whose gradients are those of the whole batch
-  Probe probe(training, GetParam());
+  GradientProbe probe(training, GetParam());
   for (const Variable& variable : probe.model().state().layout.variables()) {
     if (variable.spec.role != VariableRole::kTrained) continue;
     const std::vector<float> gradient = probe.gradient(variable);

@@ -36,14 +36,14 @@ std::vector<std::string> kinds() {
   return kinds;
 }
 
-Dataset images() { return test::blobs(60, {6, 6, 2}).batch({.global = 16}); }
+Dataset noisy_images() { return test::blobs(60, {6, 6, 2}).batch({.global = 16}); }
 
 // The gradients of one batch at the initial parameters.
 std::vector<float> gradients(const std::string& kind, const Net& net, Precision precision) {
   Training training(kind, 1);
   Model model = training.strategy.build(net, {.seed = 3});
   model.compile({.optimizer = adam(1e-2F), .precision = precision});
-  Loader loader(images(), training.devices);
+  Loader loader(noisy_images(), training.devices);
   Trainer trainer(training.strategy, model, loader, {.seed = 5});
   trainer.gradients(std::move(*trainer.take()));
   trainer.finish();
@@ -80,10 +80,10 @@ TEST(HalfActivations, TrainingEndsWhereF32Does) {
     Training training(kind, 1);
     Model model = training.strategy.build(whole_cnn, {.seed = 3});
     model.compile({.optimizer = adam(1e-2F), .precision = precision});
-    const History history = model.fit(images(), {.epochs = 4, .validation = images(), .verbose = 0});
+    const History history = model.fit(noisy_images(), {.epochs = 4, .validation = noisy_images(), .verbose = 0});
     model.check_mirrored();
     return std::vector<double>{history["loss"].front(), history["loss"].back(), history["val_loss"].back(),
-                               model.evaluate(images()).loss};
+                               model.evaluate(noisy_images()).loss};
   };
   const auto expected = train("cpu", Precision::kF32);
   for (const std::string& kind : kinds()) {
@@ -116,7 +116,7 @@ TEST(HalfActivations, PredictionsAreF32LogitsNearThoseOfF32) {
     Training training(kind, kind == "cpu" ? 1 : 2);
     Model model = training.strategy.build(averaging_cnn, {.seed = 3});
     model.compile({.precision = precision});
-    return model.predict(images());
+    return model.predict(noisy_images());
   };
   const Predictions expected = predict("cpu", Precision::kF32);
   for (const std::string& kind : kinds()) {

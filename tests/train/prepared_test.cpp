@@ -15,12 +15,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Outcome {
+struct PreparedOutcome {
   std::string weights;
   std::vector<double> losses, validated;
   double test_loss = 0, test_accuracy = 0;
 
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const PreparedOutcome&) const = default;
 };
 
 enum class Way { kInOneGo, kPrepared, kWarmedUp };
@@ -48,7 +48,7 @@ Optimizer ending() {
   return optimizer;
 }
 
-Outcome outcome_of(const Job& job, Way way) {
+PreparedOutcome outcome_of(const Job& job, Way way) {
   test::Training training(job.own_memory ? test::own_memory_devices(job.replicas, "discrete", DeviceNeed::kKernels)
                                          : test::test_devices(job.replicas, DeviceNeed::kKernels));
   Model model = test::compiled(training.strategy, job.net, job.optimizer);
@@ -93,7 +93,7 @@ TEST(Prepared, GivesTheSameBitsAsInOneGoWarmOrNot) {
   jobs.push_back({.optimizer = ending()});
   jobs.push_back({.replicas = 2, .accumulate = 2, .optimizer = adam(1e-2F, {.weight_decay = 0.1F})});
   for (const Job& job : jobs) {
-    const Outcome wanted = outcome_of(job, Way::kInOneGo);
+    const PreparedOutcome wanted = outcome_of(job, Way::kInOneGo);
     ASSERT_EQ(wanted.losses.size(), 2U);
     for (const Way way : {Way::kPrepared, Way::kWarmedUp}) {
       EXPECT_EQ(outcome_of(job, way), wanted) << job.replicas << " replicas, " << job.accumulate

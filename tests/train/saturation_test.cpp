@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using test::undisturbed;
 
-constexpr int kBatch = 32, kSteps = 30;
+constexpr int kSaturatedBatch = 32, kSaturatedSteps = 30;
 
 DeviceGroup slow_bus_device() { return test::devices_of<test::SlowBusDevice>(1); }
 
@@ -51,16 +51,18 @@ TEST(Saturation, ASlowInputIsAStallAndNothingElse) {
                          std::this_thread::sleep_for(std::chrono::microseconds(500 * slower));
                          std::ranges::copy(in, out.begin());
                        }};
-    const Dataset data = test::blobs(kBatch * kSteps).map(user_map(slow)).batch({.global = kBatch});
+    const Dataset data =
+        test::blobs(kSaturatedBatch * kSaturatedSteps).map(user_map(slow)).batch({.global = kSaturatedBatch});
     Loader loader(data, training.devices, {.threads = 1});
     Trainer trainer(training.strategy, model, loader);
     const StepTimes times = times_of(trainer);
-    EXPECT_EQ(times.batches, static_cast<std::uint64_t>(kSteps));
+    EXPECT_EQ(times.batches, static_cast<std::uint64_t>(kSaturatedSteps));
     EXPECT_GT(times.input_stall_fraction(), 0.7);
     EXPECT_LE(times.input_stall_fraction(), 1.0);
     EXPECT_EQ(times.exposed_copy_ns, 0) << "nothing is copied";
     EXPECT_LT(times.device_idle_fraction(), 0.25);
-    EXPECT_GT(times.elapsed_ns, 2 * kSteps * kBatch * 400'000LL) << "of two replicas, a batch being 16 ms late";
+    EXPECT_GT(times.elapsed_ns, 2 * kSaturatedSteps * kSaturatedBatch * 400'000LL)
+        << "of two replicas, a batch being 16 ms late";
   });
 }
 
@@ -70,7 +72,8 @@ TEST(Saturation, ASlowBusIsAnExposedCopy) {
     Strategy strategy(devices, {.announce = Announce::kNo});
     Model model = test::compiled(strategy, test::small_mlp);
     dynamic_cast<test::SlowBusDevice&>(devices[0]).slow_down(milliseconds(8 * slower));
-    Loader loader(test::blobs(kBatch * kSteps).batch({.global = kBatch}), devices, {.threads = 1, .prefetch = 2});
+    Loader loader(test::blobs(kSaturatedBatch * kSaturatedSteps).batch({.global = kSaturatedBatch}), devices,
+                  {.threads = 1, .prefetch = 2});
     Trainer trainer(strategy, model, loader);
     const StepTimes times = times_of(trainer);
     EXPECT_GT(times.exposed_copy_fraction(), 0.7);
@@ -105,7 +108,8 @@ TEST(Saturation, ALateHostIsIdleTime) {
   undisturbed([](int slower) {
     test::Training training("cpu", 1);
     Model model = test::compiled(training.strategy, test::small_mlp);
-    Loader loader(test::blobs(kBatch * kSteps).batch({.global = kBatch}), training.devices, {.threads = 1});
+    Loader loader(test::blobs(kSaturatedBatch * kSaturatedSteps).batch({.global = kSaturatedBatch}),
+                  training.devices, {.threads = 1});
     Trainer trainer(training.strategy, model, loader);
     trainer.reset_metrics();
     while (auto batches = trainer.take()) {
@@ -116,7 +120,7 @@ TEST(Saturation, ALateHostIsIdleTime) {
     }
     trainer.finish();
     const StepTimes times = trainer.times();
-    EXPECT_EQ(times.batches, static_cast<std::uint64_t>(kSteps));
+    EXPECT_EQ(times.batches, static_cast<std::uint64_t>(kSaturatedSteps));
     EXPECT_GT(times.device_idle_fraction(), 0.7);
     EXPECT_LT(times.input_stall_fraction(), 0.25);
   });

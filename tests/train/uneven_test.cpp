@@ -9,7 +9,7 @@
 namespace headrace {
 namespace {
 
-constexpr int kCases = 60;
+constexpr int kUnevenCases = 60;
 
 struct Sizes {
   std::int64_t examples, batch;
@@ -43,7 +43,7 @@ History run(const Sizes& sizes, int replicas) {
 }
 
 TEST(Uneven, EveryCombinationEndsWithTheLossesOfOneReplica) {
-  for (std::uint64_t number = 0; number < kCases; ++number) {
+  for (std::uint64_t number = 0; number < kUnevenCases; ++number) {
     const Sizes sizes = draw(number);
     SCOPED_TRACE(testing::Message() << sizes.examples << " examples, batch " << sizes.batch << ", "
                                     << sizes.replicas << " replicas, accumulate " << sizes.accumulate

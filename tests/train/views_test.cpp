@@ -27,7 +27,7 @@ std::vector<float> shifted(const std::vector<float>& images, const ImageShift& s
   return result;
 }
 
-Node net(Graph& g) {
+Node views_net(Graph& g) {
   return g.dense(
       g.flatten(g.conv(g.input("image", {kSide, kSide, kChannels}), 3, {.activation = Activation::kGelu})), 4);
 }
@@ -63,7 +63,7 @@ TEST(Views, EvaluateTheWeightedSumOfLogits) {
   for (std::int64_t i = 0; i < kImages * kSide * kSide * kChannels; ++i) images.push_back(random.uniform() - 0.5F);
   for (std::int64_t i = 0; i < kImages; ++i) labels.push_back(i % 4);
   test::Training training;
-  Model model = test::compiled(training.strategy, net);
+  Model model = test::compiled(training.strategy, views_net);
   const Dataset data = test::labelled({kSide, kSide, kChannels}, images, labels).batch({.global = 5});
   for (const std::vector<View>& views :
        {mirrored_views(), mirrored_and_shifted_views(), mirrored_and_shifted_views(3), {View{.weight = 2}}}) {

@@ -9,19 +9,19 @@
 namespace headrace::test {
 namespace {
 
-using Pixels = std::vector<std::uint8_t>;
+using PixelBytes = std::vector<std::uint8_t>;
 
 // What became of a damaged image: the error's words, or pixels.
-struct Outcome {
+struct DecodedOutcome {
   std::string error;
-  Pixels pixels;
-  bool operator==(const Outcome&) const = default;
+  PixelBytes pixels;
+  bool operator==(const DecodedOutcome&) const = default;
 };
 
 // `before` fills the buffer, so that a pixel never written shows as a difference.
 template <typename Decode>
-Outcome try_decode(std::size_t pixels, std::uint8_t before, const Decode& decode) {
-  Outcome outcome{.error = {}, .pixels = Pixels(pixels * 3, before)};
+DecodedOutcome try_decode(std::size_t pixels, std::uint8_t before, const Decode& decode) {
+  DecodedOutcome outcome{.error = {}, .pixels = PixelBytes(pixels * 3, before)};
   try {
     decode(outcome.pixels);
   } catch (const Error& error) {
@@ -36,33 +36,34 @@ class DamagedImageTest : public ::testing::Test {
   static constexpr ImageWindow kWindow{.top = 9, .left = 17, .height = 20, .width = 18};
   static constexpr std::size_t kHeight = 44, kWidth = 52;
 
-  static Outcome whole(ImageDecoder& decoder, const Bytes& encoded, std::uint8_t before) {
-    return try_decode(kHeight * kWidth, before, [&](Pixels& pixels) { decoder.decode(encoded, pixels); });
+  static DecodedOutcome whole(ImageDecoder& decoder, const Bytes& encoded, std::uint8_t before) {
+    return try_decode(kHeight * kWidth, before, [&](PixelBytes& pixels) { decoder.decode(encoded, pixels); });
   }
-  static Outcome window(ImageDecoder& decoder, const Bytes& encoded, std::uint8_t before) {
-    return try_decode(20 * 18, before, [&](Pixels& pixels) { decoder.decode_window(encoded, kWindow, pixels); });
+  static DecodedOutcome window(ImageDecoder& decoder, const Bytes& encoded, std::uint8_t before) {
+    return try_decode(20 * 18, before,
+                      [&](PixelBytes& pixels) { decoder.decode_window(encoded, kWindow, pixels); });
   }
 
   // Of an image that has a map.
-  static Outcome mapped_window(ImageDecoder& decoder, const Bytes& encoded, const JpegMap& map) {
+  static DecodedOutcome mapped_window(ImageDecoder& decoder, const Bytes& encoded, const JpegMap& map) {
     return try_decode(20 * 18, 0xA5,
-                      [&](Pixels& pixels) { decoder.decode_window(encoded, map, kWindow, pixels); });
+                      [&](PixelBytes& pixels) { decoder.decode_window(encoded, map, kWindow, pixels); });
   }
 
   // An error, or pixels that depend on the bytes alone: not on the buffer nor on what this decoder saw before.
   void check(const Bytes& encoded) {
     ImageDecoder fresh;
-    const Outcome first = whole(used_, encoded, 0x00);
+    const DecodedOutcome first = whole(used_, encoded, 0x00);
     EXPECT_EQ(first, whole(used_, encoded, 0xFF));
     EXPECT_EQ(first, whole(fresh, encoded, 0x5A));
-    const Outcome part = window(used_, encoded, 0x00);
+    const DecodedOutcome part = window(used_, encoded, 0x00);
     EXPECT_EQ(part, window(used_, encoded, 0xFF));
     EXPECT_EQ(part, window(fresh, encoded, 0x5A));
     if (first.error.empty() && part.error.empty()) {
       EXPECT_TRUE(equals_crop(part.pixels, first.pixels));
     }
     if (const auto map = used_.map(encoded)) {
-      const Outcome mapped = mapped_window(fresh, encoded, *map);
+      const DecodedOutcome mapped = mapped_window(fresh, encoded, *map);
       EXPECT_EQ(part.error, mapped.error);
       EXPECT_EQ(part.pixels, mapped.pixels);
       ++maps_;
@@ -70,7 +71,7 @@ class DamagedImageTest : public ::testing::Test {
     errors_ += first.error.empty() ? 0 : 1;
   }
 
-  static bool equals_crop(const Pixels& part, const Pixels& all) {
+  static bool equals_crop(const PixelBytes& part, const PixelBytes& all) {
     for (std::size_t row = 0; row < 20; ++row) {
       const auto from = all.begin() + static_cast<std::ptrdiff_t>(((9 + row) * kWidth + 17) * 3);
       if (!std::equal(from, from + 18 * 3, part.begin() + static_cast<std::ptrdiff_t>(row * 18 * 3))) return false;
@@ -133,12 +134,12 @@ TEST_F(DamagedImageTest, DamageAfterTheImageChangesNothing) {
 
 TEST_F(DamagedImageTest, NoFlippedBitOfAPngGivesOtherPixels) {
   const Bytes image = images()[4];
-  const Outcome good = whole(used_, image, 0);
+  const DecodedOutcome good = whole(used_, image, 0);
   ASSERT_TRUE(good.error.empty());
   for (std::size_t bit = 0; bit < image.size() * 8; bit += 5) {
     Bytes damaged = image;
     damaged[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
-    const Outcome outcome = whole(used_, damaged, 0);
+    const DecodedOutcome outcome = whole(used_, damaged, 0);
     if (outcome.error.empty()) {
       ASSERT_EQ(outcome.pixels, good.pixels) << "bit " << bit;
     }
@@ -148,7 +149,7 @@ TEST_F(DamagedImageTest, NoFlippedBitOfAPngGivesOtherPixels) {
 // They are what is left over when a flipped bit made the data before them mean something shorter.
 TEST_F(DamagedImageTest, StrayBytesBeforeTheEndMarkAreAnErrorButFillBytesAreNot) {
   Bytes stray = images()[0], filled = images()[0];
-  const Outcome good = whole(used_, stray, 0);
+  const DecodedOutcome good = whole(used_, stray, 0);
   stray.insert(stray.end() - 2, 50, std::byte{0x35});
   filled.insert(filled.end() - 2, 50, std::byte{0xFF});
   EXPECT_NE(whole(used_, stray, 0).error, "");

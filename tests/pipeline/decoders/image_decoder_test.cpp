@@ -12,18 +12,18 @@ namespace headrace::test {
 namespace {
 
 using ::testing::HasSubstr;
-using Pixels = std::vector<std::uint8_t>;
+using PixelBytes = std::vector<std::uint8_t>;
 
-Pixels decode(ImageDecoder& decoder, const Bytes& encoded) {
+PixelBytes decode(ImageDecoder& decoder, const Bytes& encoded) {
   const ImageSize size = decoder.read_size(encoded);
-  Pixels pixels(static_cast<std::size_t>(size.height * size.width) * 3);
+  PixelBytes pixels(static_cast<std::size_t>(size.height * size.width) * 3);
   decoder.decode(encoded, pixels);
   return pixels;
 }
 
 // RGB as the decoder should show a picture of 1 to 4 channels (2 and 4: the last is alpha).
-Pixels rgb_of(const Picture& picture) {
-  Pixels rgb;
+PixelBytes rgb_of(const Picture& picture) {
+  PixelBytes rgb;
   const auto channels = static_cast<std::size_t>(picture.channels);
   for (std::size_t i = 0; i < picture.samples.size(); i += channels) {
     for (std::size_t c = 0; c < 3; ++c) rgb.push_back(picture.samples[channels < 3 ? i : i + c]);
@@ -31,7 +31,7 @@ Pixels rgb_of(const Picture& picture) {
   return rgb;
 }
 
-double mean_difference(const Pixels& a, const Pixels& b) {
+double mean_difference(const PixelBytes& a, const PixelBytes& b) {
   EXPECT_EQ(a.size(), b.size());
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += std::abs(int{a[i]} - int{b[i]});
@@ -74,7 +74,7 @@ TEST(ImageDecoderTest, ConvertsAdobesCmyk) {
     const std::uint8_t flat[] = {200, 100, 50, 128};
     std::copy_n(flat, 4, picture.samples.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  const Pixels pixels = decode(decoder, encode_jpeg(picture, {.quality = 100}));
+  const PixelBytes pixels = decode(decoder, encode_jpeg(picture, {.quality = 100}));
   EXPECT_NEAR(pixels[0], 200 * 128 / 255, 2);
   EXPECT_NEAR(pixels[1], 100 * 128 / 255, 2);
   EXPECT_NEAR(pixels[2], 50 * 128 / 255, 2);
@@ -101,14 +101,15 @@ TEST(ImageDecoderTest, SaysWhatIsNoImage) {
   EXPECT_THAT(error_of_decoding(decoder, {}), HasSubstr("empty"));
   EXPECT_THAT(error_of_decoding(decoder, to_bytes("GIF89a and so on")), HasSubstr("neither JPEG nor PNG"));
   EXPECT_THAT(
-      error_of_decoding(decoder, encode_jpeg(make_picture(9, 9, 3, 1)).size() > 0 ? to_bytes("\xFF\xD8\xFF\xE0") : Bytes()),
+      error_of_decoding(decoder,
+                        encode_jpeg(make_picture(9, 9, 3, 1)).size() > 0 ? to_bytes("\xFF\xD8\xFF\xE0") : Bytes()),
       HasSubstr("bad JPEG: Premature end"));
 }
 
 TEST(ImageDecoderTest, RefusesWindowsAndBuffersThatDoNotFit) {
   ImageDecoder decoder;
   for (const Bytes& encoded : {encode_jpeg(make_picture(20, 30, 3, 1)), encode_png(make_picture(20, 30, 3, 1))}) {
-    Pixels pixels(20 * 30 * 3);
+    PixelBytes pixels(20 * 30 * 3);
     EXPECT_THROW(decoder.decode(encoded, std::span(pixels).first(pixels.size() - 1)), ConfigError);
     for (const ImageWindow& window : {ImageWindow{.top = 0, .left = 0, .height = 21, .width = 1},
                                       ImageWindow{.top = 19, .left = 0, .height = 2, .width = 1},
@@ -142,7 +143,7 @@ TEST(ImageDecoderTest, NamesTheLibrariesBehindThePixels) {
 TEST(ImageDecoderTest, CanBeMoved) {
   ImageDecoder first;
   const Bytes encoded = encode_jpeg(make_picture(9, 9, 3, 1));
-  const Pixels pixels = decode(first, encoded);
+  const PixelBytes pixels = decode(first, encoded);
   ImageDecoder second = std::move(first);
   EXPECT_EQ(decode(second, encoded), pixels);
 }

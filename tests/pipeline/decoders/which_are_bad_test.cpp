@@ -14,21 +14,21 @@ namespace headrace {
 namespace {
 
 using namespace test;
-using Pixels = std::vector<std::uint8_t>;
+using PixelBytes = std::vector<std::uint8_t>;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr int kHeight = 61, kWidth = 77;
 
-struct Verdict {
+struct PrefixVerdict {
   std::string error;    // empty: good
   std::string warning;  // of a good one
-  Pixels pixels;
+  PixelBytes pixels;
 };
 
 template <typename Decode>
-Verdict judge(ImageDecoder& decoder, std::size_t pixels, const Decode& decode) {
-  Verdict verdict{.error = {}, .warning = {}, .pixels = Pixels(pixels * 3, 0x5A)};
+PrefixVerdict judge(ImageDecoder& decoder, std::size_t pixels, const Decode& decode) {
+  PrefixVerdict verdict{.error = {}, .warning = {}, .pixels = PixelBytes(pixels * 3, 0x5A)};
   try {
     decode(verdict.pixels);
     verdict.warning = decoder.warning();
@@ -47,20 +47,21 @@ ImageSize size_of(ImageDecoder& decoder, const Bytes& encoded) {
   }
 }
 
-Verdict judge_whole(ImageDecoder& decoder, const Bytes& encoded) {
+PrefixVerdict judge_whole(ImageDecoder& decoder, const Bytes& encoded) {
   const ImageSize size = size_of(decoder, encoded);
   return judge(decoder, static_cast<std::size_t>(size.height * size.width),
-               [&](Pixels& pixels) { decoder.decode(encoded, pixels); });
+               [&](PixelBytes& pixels) { decoder.decode(encoded, pixels); });
 }
 
-Verdict judge_window(ImageDecoder& decoder, const Bytes& encoded, const ImageWindow& window) {
+PrefixVerdict judge_window(ImageDecoder& decoder, const Bytes& encoded, const ImageWindow& window) {
   return judge(decoder, static_cast<std::size_t>(window.height * window.width),
-               [&](Pixels& pixels) { decoder.decode_window(encoded, window, pixels); });
+               [&](PixelBytes& pixels) { decoder.decode_window(encoded, window, pixels); });
 }
 
-Verdict judge_mapped(ImageDecoder& decoder, const Bytes& encoded, const JpegMap& map, const ImageWindow& window) {
+PrefixVerdict judge_mapped(ImageDecoder& decoder, const Bytes& encoded, const JpegMap& map,
+                           const ImageWindow& window) {
   return judge(decoder, static_cast<std::size_t>(window.height * window.width),
-               [&](Pixels& pixels) { decoder.decode_window(encoded, map, window, pixels); });
+               [&](PixelBytes& pixels) { decoder.decode_window(encoded, map, window, pixels); });
 }
 
 std::map<std::string, Bytes> images() {
@@ -82,7 +83,7 @@ class WhichAreBad : public testing::Test {
  protected:
   // True where the file is bad; it is so for all windows, with its map and without, in the same words.
   bool is_bad(const Bytes& encoded) {
-    const Verdict whole = judge_whole(decoder_, encoded);
+    const PrefixVerdict whole = judge_whole(decoder_, encoded);
     const ImageSize size = size_of(decoder_, encoded);
     if (size == ImageSize{}) {
       EXPECT_FALSE(whole.error.empty());
@@ -95,14 +96,14 @@ class WhichAreBad : public testing::Test {
       ++maps_;
     }
     for (const ImageWindow& window : windows_of(size)) {
-      const Verdict part = judge_window(decoder_, encoded, window);
+      const PrefixVerdict part = judge_window(decoder_, encoded, window);
       EXPECT_EQ(part.error, whole.error);
       EXPECT_EQ(part.warning, whole.warning);
       if (!whole.error.empty()) continue;
-      const Pixels expected = crop_pixels(whole.pixels, size, window);
+      const PixelBytes expected = crop_pixels(whole.pixels, size, window);
       EXPECT_EQ(part.pixels, expected);
       if (map == nullptr) continue;
-      const Verdict mapped = judge_mapped(decoder_, encoded, *map, window);
+      const PrefixVerdict mapped = judge_mapped(decoder_, encoded, *map, window);
       EXPECT_EQ(mapped.error, "");
       EXPECT_EQ(mapped.pixels, expected);
     }
@@ -139,7 +140,7 @@ TEST_F(WhichAreBad, IsOneAnswerForEveryWindowOfSixThousandFiles) {
 TEST_F(WhichAreBad, EveryFlippedBitOfAPngBehindItsSignatureIsFound) {
   for (const auto& [name, image] : images()) {
     if (name.find("png") == std::string::npos) continue;
-    const Verdict good = judge_whole(decoder_, image);
+    const PrefixVerdict good = judge_whole(decoder_, image);
     for (std::size_t bit = 0; bit < image.size() * 8; bit += 13) {
       const Bytes damaged = with_flipped_bit(image, bit);
       ASSERT_TRUE(is_bad(damaged)) << name << ", bit " << bit;
@@ -161,7 +162,7 @@ class Harmless : public WhichAreBad {
   // It is used, with the pixels of `image`, and there is something to say of it.
   void expect_warning(const Bytes& damaged, const Bytes& image, const std::string& words) {
     EXPECT_FALSE(is_bad(damaged));
-    const Verdict verdict = judge_whole(decoder_, damaged);
+    const PrefixVerdict verdict = judge_whole(decoder_, damaged);
     EXPECT_EQ(verdict.error, "");
     EXPECT_THAT(verdict.warning, HasSubstr(words));
     EXPECT_EQ(verdict.pixels, judge_whole(decoder_, image).pixels);

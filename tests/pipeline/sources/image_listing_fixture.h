@@ -12,7 +12,8 @@ namespace headrace::test {
 using Paths = std::vector<std::string>;
 
 // Message and hint, " | " between them.
-inline std::string error_of(const Paths& paths, Split split = Split::kTrain, const LayoutOptions& options = {}) {
+inline std::string error_of_listing(const Paths& paths, Split split = Split::kTrain,
+                                    const LayoutOptions& options = {}) {
   try {
     lay_out_images(paths, split, "here", options);
   } catch (const ConfigError& error) {

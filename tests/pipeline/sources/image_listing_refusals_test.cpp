@@ -184,7 +184,7 @@ const std::vector<Refusal>& refusals() {
 
 TEST(ImageListingRefusals, RefusesWhatItCannotTell) {
   for (const Refusal& one : refusals()) {
-    EXPECT_EQ(error_of(one.paths, one.split, one.options), one.message) << one.about;
+    EXPECT_EQ(error_of_listing(one.paths, one.split, one.options), one.message) << one.about;
   }
 }
 
@@ -193,18 +193,18 @@ TEST(ImageListingRefusals, ShowsAWideTreeInAFewWords) {
   for (int i = 100; i < 109; ++i) {
     for (int j = 0; j < i - 98; ++j) paths.push_back("c" + std::to_string(i) + "/" + std::to_string(j) + ".jpg");
   }
-  EXPECT_THAT(error_of(paths),
+  EXPECT_THAT(error_of_listing(paths),
               HasSubstr("; found {1 image, c100/ 2 images, c101/ 3 images, c102/ 4 images, c103/ 5 "
                         "images, 5 more folders with 40 images} |"));
-  EXPECT_THAT(error_of({"1.jpg", "a/b/x/1.jpg", "a/b/y/p/1.jpg", "a/b/y/q/r/1.jpg", "a/b/y/q/s/t/1.jpg",
-                        "a/b/y/q/s/u/1.jpg"}),
+  EXPECT_THAT(error_of_listing({"1.jpg", "a/b/x/1.jpg", "a/b/y/p/1.jpg", "a/b/y/q/r/1.jpg", "a/b/y/q/s/t/1.jpg",
+                                "a/b/y/q/s/u/1.jpg"}),
               HasSubstr("{1 image, a/b/{x/ 1 image, y/{p/ 1 image, q/{r/ 1 image, s/ 2 images in 2 folders}}}}"));
 }
 
 TEST(ImageListingRefusals, EndsInATreeOfAnyDepth) {
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "d/";
-  EXPECT_THAT(error_of({deep + "1.jpg"}), HasSubstr("an image lies below more than 255 folders"));
+  EXPECT_THAT(error_of_listing({deep + "1.jpg"}), HasSubstr("an image lies below more than 255 folders"));
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ TEST(ImageListingTest, TakesImagenetAsKaggleGivesIt) {
   EXPECT_THAT(records(paths, Split::kTrain), ElementsAre(paths[0] + "=n01440764", paths[1] + "=n01443537"));
   EXPECT_EQ(left_out(paths), "2 files left out: 1 in ILSVRC/Data/CLS-LOC/test/, 1 in ILSVRC/Data/CLS-LOC/val/");
   EXPECT_EQ(
-      error_of(paths, Split::kTest),
+      error_of_listing(paths, Split::kTest),
       "here: the images in ILSVRC/Data/CLS-LOC/test/ (1) do not lie in class folders as those in "
       "ILSVRC/Data/CLS-LOC/train/ do: their classes are not known; found ILSVRC/Data/CLS-LOC/{test/ 1 image, "
       "train/{n01440764/ 1 image, n01443537/ 1 image}, val/ 1 image} | sort them into a folder a class, or list "
@@ -80,7 +80,7 @@ TEST(ImageListingTest, TakesTinyImagenet) {
                        "tiny/train/n01629819/images/n01629819_0.JPEG", "tiny/val/images/val_0.JPEG",
                        "tiny/test/images/test_0.JPEG"};
   EXPECT_THAT(records(paths, Split::kTrain), ElementsAre(paths[0] + "=n01443537", paths[1] + "=n01629819"));
-  EXPECT_THAT(error_of(paths, Split::kTest), HasSubstr("their classes are not known"));
+  EXPECT_THAT(error_of_listing(paths, Split::kTest), HasSubstr("their classes are not known"));
 }
 
 TEST(ImageListingTest, TakesOtherNamesOfSplits) {

@@ -57,10 +57,10 @@ struct WebMaker {
   TempFolder folder_;
 };
 
-using PlainMaker = WebMaker<Packing::kPlain>;
-using GzipMaker = WebMaker<Packing::kGzip>;
-using ZstdMaker = WebMaker<Packing::kZstd>;
-using WebMakers = ::testing::Types<PlainMaker, GzipMaker, ZstdMaker>;
+using WebPlainMaker = WebMaker<Packing::kPlain>;
+using WebGzipMaker = WebMaker<Packing::kGzip>;
+using WebZstdMaker = WebMaker<Packing::kZstd>;
+using WebMakers = ::testing::Types<WebPlainMaker, WebGzipMaker, WebZstdMaker>;
 INSTANTIATE_TYPED_TEST_SUITE_P(WebDataset, SourceSuite, WebMakers);
 INSTANTIATE_TYPED_TEST_SUITE_P(WebDataset, FileSourceSuite, WebMakers);
 
@@ -79,7 +79,7 @@ std::string error_of_web_dataset(const Bytes& tar) {
 }
 
 TEST(WebDatasetTest, PairsImagesAndLabels) {
-  const PlainMaker maker;
+  const WebPlainMaker maker;
   const SourcePtr source = maker.open();
   EXPECT_EQ(source->info().file_ends, (std::vector<std::uint64_t>{3, 6, 9}));
   std::vector<std::byte> scratch;
@@ -94,8 +94,8 @@ TEST(WebDatasetTest, PairsImagesAndLabels) {
 }
 
 TEST(WebDatasetTest, IsRecognised) {
-  const PlainMaker plain;
-  const ZstdMaker packed;
+  const WebPlainMaker plain;
+  const WebZstdMaker packed;
   EXPECT_EQ(open_source(plain.root(), Split::kTrain)->info().records, 9U);
   EXPECT_EQ(open_source(packed.root() / "2.tar", Split::kTrain)->info().records, 3U);
   EXPECT_THROW(open_source(plain.root(), Split::kTest), ConfigError);
@@ -182,7 +182,7 @@ TEST(WebDatasetTest, KeepsToItsMemory) {
 }
 
 TEST(ShardForWorkerTest, DealsOutFilesOrElements) {
-  const PlainMaker maker;
+  const WebPlainMaker maker;
   const Dataset dataset = Dataset::from(maker.open());
   const auto labels = [](const Dataset& part) {
     std::vector<std::int64_t> found;

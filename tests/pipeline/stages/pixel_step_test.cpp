@@ -8,15 +8,15 @@ namespace {
 
 using namespace test;
 
-const std::vector<float> kMean{0.5F, 0.4F, 0.3F};
-const std::vector<float> kStd{0.2F, 0.3F, 0.4F};
+const std::vector<float> kPixelMean{0.5F, 0.4F, 0.3F};
+const std::vector<float> kPixelStd{0.2F, 0.3F, 0.4F};
 
 // The formula of struct Normalize, to the bit.
 Image naive_normalize(Image in, double unit) {
   for (std::size_t i = 0; i < in.values.size(); ++i) {
     const std::size_t c = i % 3;
-    const auto scale = static_cast<float>(1 / (unit * static_cast<double>(kStd[c])));
-    const auto shift = static_cast<float>(-static_cast<double>(kMean[c]) / static_cast<double>(kStd[c]));
+    const auto scale = static_cast<float>(1 / (unit * static_cast<double>(kPixelStd[c])));
+    const auto shift = static_cast<float>(-static_cast<double>(kPixelMean[c]) / static_cast<double>(kPixelStd[c]));
     const float product = in.values[i] * scale;
     in.values[i] = product + shift;
   }
@@ -45,7 +45,7 @@ TEST(PixelStep, EqualsTheOperationsDoneOneByOne) {
         expect_near(run_chain(augment, image, DType::kF32, record).values, expected.values, 0);
 
         const Image normal = naive_normalize(expected, 255);
-        const Operations to_float = augment | normalize(kMean, kStd);
+        const Operations to_float = augment | normalize(kPixelMean, kPixelStd);
         expect_near(run_chain(to_float, image, DType::kU8, record).values, normal.values, 0);
         const auto planes =
             run_chain(to_float | to_layout(ImageLayout::kChannelsFirst), image, DType::kU8, record);
@@ -60,9 +60,9 @@ TEST(PixelStep, EqualsTheOperationsDoneOneByOne) {
 
 TEST(PixelStep, PadsBeforeNormalizingWhereItStandsBefore) {
   const Image image = random_image(4, 4, 3, 1);
-  const auto before = run_chain(pad_crop(12, 4) | normalize(kMean, kStd), image, DType::kU8);
-  const auto after = run_chain(normalize(kMean, kStd) | pad_crop(12, 4), image, DType::kU8);
-  EXPECT_NEAR(before.values[0], -kMean[0] / kStd[0], 1e-6);
+  const auto before = run_chain(pad_crop(12, 4) | normalize(kPixelMean, kPixelStd), image, DType::kU8);
+  const auto after = run_chain(normalize(kPixelMean, kPixelStd) | pad_crop(12, 4), image, DType::kU8);
+  EXPECT_NEAR(before.values[0], -kPixelMean[0] / kPixelStd[0], 1e-6);
   EXPECT_EQ(after.values[0], 0.0F);
 }
 

@@ -10,12 +10,12 @@
 namespace headrace::test {
 namespace {
 
-constexpr std::uint64_t kRecords = 50;
+constexpr std::uint64_t kCopiedRecords = 50;
 
 // Bytes that say which record, field and place they are from.
 Array numbered(const std::string& name, std::int64_t bytes) {
   Array array{.field = {.name = name, .dtype = DType::kU8, .shape = {bytes}}, .bytes = {}};
-  for (std::uint64_t i = 0; i < kRecords * static_cast<std::uint64_t>(bytes); ++i) {
+  for (std::uint64_t i = 0; i < kCopiedRecords * static_cast<std::uint64_t>(bytes); ++i) {
     array.bytes.push_back(static_cast<std::byte>(i * 7 + static_cast<std::uint64_t>(bytes)));
   }
   return array;
@@ -28,7 +28,7 @@ std::optional<RowCopier> copier_of(const Dataset& dataset) {
 
 TEST(RowCopier, CopiesEachFieldOfEachRecord) {
   for (const std::int64_t bytes : {1, 2, 3, 4, 8, 12, 100}) {
-    const SourcePtr source = in_memory("two", kRecords, {numbered("a", bytes), numbered("b", 8)});
+    const SourcePtr source = in_memory("two", kCopiedRecords, {numbered("a", bytes), numbered("b", 8)});
     const auto copier = copier_of(Dataset::from(source).shuffle({.seed = 1}).batch({.global = 4}));
     ASSERT_TRUE(copier);
     const std::vector<std::uint64_t> records{49, 0, 7, 7, 31};
@@ -50,13 +50,13 @@ TEST(RowCopier, CopiesEachFieldOfEachRecord) {
 }
 
 TEST(RowCopier, LeavesEverythingElseToTheProgram) {
-  const Dataset pixels = Dataset::from(in_memory("pixels", kRecords, {numbered("image", 8)}));
+  const Dataset pixels = Dataset::from(in_memory("pixels", kCopiedRecords, {numbered("image", 8)}));
   EXPECT_TRUE(copier_of(pixels.batch({.global = 4})));
   EXPECT_FALSE(copier_of(pixels.map(cast(DType::kF32)).batch({.global = 4}))) << "a step";
   EXPECT_FALSE(copier_of(pixels.cache(memory()).batch({.global = 4}))) << "a cache, whose hits are counted";
   const SourcePtr made =
       generator({.fields = {numbered("image", 8).field},
-                 .records = kRecords,
+                 .records = kCopiedRecords,
                  .function = [](std::uint64_t, RecordWriter& record) { record.put(0, Bytes(8)); }});
   EXPECT_FALSE(copier_of(Dataset::from(made).batch({.global = 4}))) << "no columns";
 }

@@ -116,7 +116,7 @@ TEST_P(LearningPhasesTest, LeaveTheSameWeights) {
 }
 
 // Counts, as they run, gradients of a bias and gradients that go on to a layer before.
-class CountingKernels final : public test::TwinKernels {
+class PhaseCountingKernels final : public test::TwinKernels {
  public:
   using TwinKernels::TwinKernels;
 
@@ -138,10 +138,10 @@ class CountingTwin final : public test::TwinDevice {
  public:
   explicit CountingTwin(std::unique_ptr<Device> cpu) : TwinDevice(std::move(cpu)), counting_(this->inner()) {}
 
-  CountingKernels* kernels() noexcept override { return &counting_; }
+  PhaseCountingKernels* kernels() noexcept override { return &counting_; }
 
  private:
-  CountingKernels counting_;
+  PhaseCountingKernels counting_;
 };
 
 TEST(LearningPhases, DoNotComputeWhatNobodyNeeds) {

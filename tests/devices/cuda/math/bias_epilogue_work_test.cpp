@@ -10,7 +10,7 @@
 namespace headrace::cuda {
 namespace {
 
-constexpr Activation kAll[] = {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kSilu};
+constexpr Activation kActivations[] = {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kSilu};
 
 // Widths of packs, of none, and more rows than one block has.
 const std::vector<Shape> kShapes{{1, 1}, {3, 10}, {5, 24}, {700, 64}, {2, 3, 3, 2056}};
@@ -24,7 +24,7 @@ std::vector<float> shifted(std::int64_t elements, std::uint64_t seed) {
 TEST(BiasEpilogueWork, AddsTheBiasThenActivates) {
   for (const Shape& shape : kShapes) {
     std::vector<float> bias = shifted(shape.back(), 2);
-    for (const Activation activation : kAll) {
+    for (const Activation activation : kActivations) {
       for (const bool with_bias : {true, false}) {
         std::vector<float> y = shifted(shape.elements(), 1);
         const std::vector<float> given = y;
@@ -43,7 +43,7 @@ TEST(BiasEpilogueWork, AddsTheBiasThenActivates) {
 TEST(BiasEpilogueWork, InBf16RoundsOnceBehindTheActivation) {
   for (const Shape& shape : kShapes) {
     std::vector<float> bias = shifted(shape.back(), 2);
-    for (const Activation activation : kAll) {
+    for (const Activation activation : kActivations) {
       std::vector<BFloat16> y;
       for (const float value : shifted(shape.elements(), 1)) y.push_back(nearest_bf16(value));
       const std::vector<BFloat16> given = y;

@@ -7,7 +7,7 @@
 namespace headrace::cuda {
 namespace {
 
-struct Visits {
+struct SplitVisits {
   int* visits;
 
   template <int kWidth>
@@ -22,7 +22,7 @@ TEST(FlatSplit, EveryElementIsVisitedOnce) {
     const FlatSplit split = flat_split(count, 8);
     const std::int64_t threads = flat_blocks(split, 20) * kFlatThreads;
     for (std::int64_t thread = 0; thread < threads; ++thread) {
-      run_share<8>(Visits{counts.data()}, split, thread, threads);
+      run_share<8>(SplitVisits{counts.data()}, split, thread, threads);
     }
     EXPECT_EQ(counts, std::vector<int>(counts.size(), 1)) << count;
   }

@@ -9,14 +9,14 @@
 namespace headrace::cuda {
 namespace {
 
-constexpr Epilogue kAll[] = {Epilogue::kNone, Epilogue::kRelu, Epilogue::kBias, Epilogue::kBiasRelu};
+constexpr Epilogue kEpilogues[] = {Epilogue::kNone, Epilogue::kRelu, Epilogue::kBias, Epilogue::kBiasRelu};
 
 GemmProblem with(Epilogue epilogue) {
   return {.m = 10, .n = 64, .k = 512, .a = Transpose::kYes, .epilogue = epilogue};
 }
 
 TEST(GemmProblem, IsComputedAsAskedWhereThereIsAnAlgorithm) {
-  for (const Epilogue epilogue : kAll) {
+  for (const Epilogue epilogue : kEpilogues) {
     std::vector<GemmProblem> asked;
     const auto way = way_to_compute(with(epilogue), [&](const GemmProblem& problem) {
       asked.push_back(problem);
@@ -40,7 +40,7 @@ TEST(GemmProblem, GoesWithoutTheEpilogueThatNoAlgorithmHas) {
 }
 
 TEST(GemmProblem, IsRefusedWhereThereIsNoAlgorithmAtAll) {
-  for (const Epilogue epilogue : kAll) {
+  for (const Epilogue epilogue : kEpilogues) {
     int asked = 0;
     const auto way = way_to_compute(with(epilogue), [&](const GemmProblem&) {
       ++asked;

@@ -13,7 +13,7 @@ namespace {
 
 using Matrix = std::vector<double>;
 
-const std::vector<MuonShape> kShapes{{64, 216}, {5, 7}, {7, 5}, {16, 16}, {1, 9}, {9, 1}, {24, 108}};
+const std::vector<MuonShape> kMuonShapes{{64, 216}, {5, 7}, {7, 5}, {16, 16}, {1, 9}, {9, 1}, {24, 108}};
 
 Matrix random_matrix(std::int64_t elements, std::uint64_t seed) {
   Philox random({.seed = seed, .epoch = 0, .record = 0, .operation = 0});
@@ -54,7 +54,7 @@ Matrix iterated(const Matrix& x, std::int64_t rows, std::int64_t columns) {
 
 TEST(MuonLayout, TheExtentHoldsAllInMultiplesOfEight) {
   MuonExtent extent;
-  for (const MuonShape& shape : kShapes) {
+  for (const MuonShape& shape : kMuonShapes) {
     extent = widened(extent, shape);
     EXPECT_LE(shape.rows(), shape.columns());
   }
@@ -65,7 +65,7 @@ TEST(MuonLayout, TheExtentHoldsAllInMultiplesOfEight) {
 }
 
 TEST(MuonLayout, EveryElementHasOnePlace) {
-  for (const MuonShape& shape : kShapes) {
+  for (const MuonShape& shape : kMuonShapes) {
     const MuonExtent extent = widened(widened({}, shape), {32, 240});
     std::int64_t held = 0;
     for (std::int64_t position = 0; position < extent.elements(); ++position) {
@@ -81,7 +81,7 @@ TEST(MuonLayout, EveryElementHasOnePlace) {
 
 // What the GPU does, in doubles: padded, turned where the matrix is tall, iterated, and taken back.
 TEST(MuonLayout, PaddingAndTurningChangeNothing) {
-  for (const MuonShape& shape : kShapes) {
+  for (const MuonShape& shape : kMuonShapes) {
     const std::int64_t elements = shape.outputs * shape.inputs;
     Matrix u = random_matrix(elements, static_cast<std::uint64_t>(elements));
     double norm = 0;

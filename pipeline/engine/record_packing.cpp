@@ -1,4 +1,4 @@
-#include "headrace/pipeline/engine/packing.h"
+#include "headrace/pipeline/engine/record_packing.h"
 
 #include <algorithm>
 #include <atomic>
@@ -27,7 +27,7 @@ std::size_t threads_for(const Source& source, const ConvertOptions& options) {
 }  // namespace
 
 // What one thread makes records with.
-class Packing::Packer {
+class RecordPacking::Packer {
  public:
   Packer(const Source& source, const LabelCheck& labels, const RecodeOptions& options)
       : source_(source), labels_(labels), recoder_(options) {}
@@ -62,7 +62,8 @@ class Packing::Packer {
   std::vector<std::byte> scratch_;
 };
 
-Packing::Packing(const Source& source, const ConvertOptions& options) : source_(source), labels_(source) {
+RecordPacking::RecordPacking(const Source& source, const ConvertOptions& options)
+    : source_(source), labels_(source) {
   const RecodeOptions recode{
       .max_side = options.max_side, .quality = options.quality, .apply_orientation = options.apply_orientation};
   for (std::size_t i = 0; i < threads_for(source, options); ++i) {
@@ -71,10 +72,10 @@ Packing::Packing(const Source& source, const ConvertOptions& options) : source_(
   records_.resize(packers_.size() * kRecordsAThread);
 }
 
-Packing::~Packing() = default;
+RecordPacking::~RecordPacking() = default;
 
 // A few records for each thread at a time, which are then given away in order.
-void Packing::run(const Take& take) {
+void RecordPacking::run(const Take& take) {
   const std::uint64_t records = source_.info().records;
   for (std::uint64_t first = 0; first < records; first += records_.size()) {
     const std::uint64_t count = std::min<std::uint64_t>(records_.size(), records - first);
@@ -83,7 +84,7 @@ void Packing::run(const Take& take) {
   }
 }
 
-void Packing::make(std::uint64_t first, std::uint64_t count) {
+void RecordPacking::make(std::uint64_t first, std::uint64_t count) {
   std::atomic<std::uint64_t> next{0};
   const auto work = [&](Packer& packer) {
     for (std::uint64_t i = 0; (i = next.fetch_add(1)) < count;) packer.pack(first + i, records_[i]);

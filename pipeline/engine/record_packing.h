@@ -17,7 +17,7 @@
 namespace headrace {
 
 // Of one source, which must outlive it. One thread; those that it starts are gone when a call returns.
-class Packing {
+class RecordPacking {
  public:
   // One record as it is to be written, or why it cannot be.
   struct Packed {
@@ -26,8 +26,8 @@ class Packing {
   };
   using Take = std::function<void(std::uint64_t record, const Packed& packed)>;
 
-  Packing(const Source& source, const ConvertOptions& options);
-  ~Packing();
+  RecordPacking(const Source& source, const ConvertOptions& options);
+  ~RecordPacking();
 
   // Gives every record to `take`, in order, on the calling thread: what is given depends on no thread. Throws what
   // `take` throws.
