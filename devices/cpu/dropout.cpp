@@ -9,17 +9,17 @@
 namespace headrace::cpu {
 namespace {
 
-constexpr std::int64_t kLanes = 16;          // Philox blocks at once
-constexpr std::int64_t kWords = 4 * kLanes;  // random words they make
+constexpr std::int64_t kPhiloxLanes = 16;          // Philox blocks at once
+constexpr std::int64_t kWords = 4 * kPhiloxLanes;  // random words they make
 
 // The upper three words of the counter and the key of one row (see Philox in base/rng.h).
 struct RowCounter {
   std::uint32_t counter1, counter2, counter3, key0, key1;
 };
 
-// words[j * kLanes + i] = word j of block `first` + i: Philox::round10 over many blocks.
+// words[j * kPhiloxLanes + i] = word j of block `first` + i: Philox::round10 over many blocks.
 HEADRACE_INLINE void philox_blocks(const RowCounter& row, std::uint32_t first, std::uint32_t* __restrict words) {
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+  for (std::uint32_t lane = 0; lane < kPhiloxLanes; ++lane) {
     std::uint32_t c0 = first + lane, c1 = row.counter1, c2 = row.counter2, c3 = row.counter3;
     std::uint32_t k0 = row.key0, k1 = row.key1;
 #pragma GCC unroll 10

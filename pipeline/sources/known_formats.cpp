@@ -36,7 +36,7 @@ constexpr std::array kPackedOtherwise = {
 };
 
 // No magic of these is a tar header, which starts with a file's name.
-constexpr std::array kOther = {
+constexpr std::array kKnown = {
     Foreign{"\xFF\xD8\xFF"sv, "a single JPEG image", "name the folder or archive of images"},
     Foreign{"\x89PNG\r\n\x1A\n"sv, "a single PNG image", "name the folder or archive of images"},
     Foreign{"GIF8"sv, "a GIF image", "images are JPEG or PNG"},
@@ -111,7 +111,7 @@ DataError not_recognised(const std::filesystem::path& path) {
     start.resize(open_input(path)->read(start));
     within = "is compressed, and unpacked it ";
   }
-  if (const Foreign* format = find(kOther, start)) {
+  if (const Foreign* format = find(kKnown, start)) {
     return DataError(ErrorCode::kDataCorrupt, within + "is " + format->name + ", which is not read",
                      {.source = path.string()}, hint_of(*format));
   }

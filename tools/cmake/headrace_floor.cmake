@@ -9,6 +9,8 @@ target_compile_features(headrace_options INTERFACE cxx_std_20)
 add_library(headrace_warnings INTERFACE)
 target_compile_options(headrace_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion>
+  # Within a unity build GCC takes every source for a header, in which an unnamed namespace would be a mistake.
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<BOOL:${HEADRACE_UNITY}>>:-Wno-subobject-linkage>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${HEADRACE_WERROR}>>:-Werror>)
 
 if(HEADRACE_SANITIZE)
