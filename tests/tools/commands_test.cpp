@@ -1,6 +1,7 @@
 // The commands as scripts use them: exit status 0, the promised JSON keys, the same stream whatever the settings.
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,6 +21,8 @@
 
 namespace headrace::test {
 namespace {
+
+using ::testing::MatchesRegex;
 
 using Lines = std::vector<nlohmann::json>;
 
@@ -209,9 +212,11 @@ TEST(ExplainCommand, TriesACacheWhereThereIsNone) {
     EXPECT_GT(what_if["images_per_second"], 0) << what;
     return what;
   };
-  EXPECT_EQ(tried({}), "every decoded sample in a cache, tried with 20 in memory");
+  // With as many of the 20 as there was time for.
+  EXPECT_THAT(tried({}), MatchesRegex("every decoded sample in a cache, tried with [0-9]+ in memory"));
   const std::string there = (folder / "tried").string();
-  EXPECT_EQ(tried({"--try-cache", there}), "every decoded sample in a cache, tried with 20 in disk " + there);
+  EXPECT_THAT(tried({"--try-cache", there}),
+              MatchesRegex("every decoded sample in a cache, tried with [0-9]+ in disk " + there));
   EXPECT_EQ(tried({"--cache", "memory"}), "batches that cost nothing to make") << "it has one already";
 }
 
