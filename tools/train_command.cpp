@@ -203,8 +203,8 @@ void warn_of_slow_net(const std::string& recipe, DeviceGroup& devices) {
   if (!slow || !recipe.starts_with("cifar10-fast")) return;
   std::fprintf(
       stderr,
-      "headrace: warning: %s is made for GPUs and processors with AMX, which this one lacks: on a few cores "
-      "it takes about an hour; cifar10-cnn takes minutes\n",
+      "headrace: warning: %s is made for GPUs and processors with AMX, which this one lacks, and trains slowly "
+      "here; cifar10-cnn is made for CPUs\n",
       recipe.c_str());
 }
 

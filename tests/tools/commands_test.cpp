@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/tests/support/bytes.h"
 #include "headrace/tests/support/command.h"
 #include "headrace/tests/support/images.h"
@@ -373,6 +374,10 @@ TEST(TrainCommand, AnEpochIsProfiledWithADriverOnly) {
                    "--devices", "cpu:1", "--global-batch", "50", "--profile-epoch", "2"});
   EXPECT_NE(result.status, 0);
   EXPECT_NE(result.errors.find("--profile-epoch needs NVIDIA's driver"), std::string::npos) << result.errors;
+  EXPECT_EQ(
+      result.errors.find("warning: cifar10-fast is made for GPUs and processors with AMX") == std::string::npos,
+      has_amx_bf16())
+      << result.errors;
 }
 
 // Of the engine's threads and of each replica's device, on one axis of time.
