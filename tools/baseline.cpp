@@ -94,7 +94,7 @@ double jpeg_decode_rate(const Source& source, int threads, double seconds) {
 }
 
 std::vector<std::uint8_t> decoded_images(const Source& source) {
-  static constexpr std::uint64_t kTimed = 500;  // records, to foretell the rest
+  static constexpr std::uint64_t kTimed = 500;  // records, to predict the rest
   static constexpr double kWorthSaying = 0.5;   // seconds
   const bool encoded = source.info().fields.front().encoding == Encoding::kImage;
   const std::uint64_t records = source.info().records;

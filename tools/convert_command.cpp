@@ -70,8 +70,7 @@ void add_convert_command(CLI::App& program) {
   command->add_option("--to", options->to, "the file to write; it appears whole or not at all")
       ->type_name("FILE")
       ->required();
-  add_choice(*command, "--split", options->split, "the half of the data to write, where not both",
-             {"train", "test"});
+  add_choice(*command, "--split", options->split, "the split to write; without it, both", {"train", "test"});
   add_number(*command, "--max-side", options->convert.max_side,
              "shrink images to this longest side; those that fit stay byte for byte", {.min = 1, .max = 65500});
   add_number(*command, "--quality", options->convert.quality,

@@ -12,7 +12,7 @@ namespace headrace::tools {
 
 void PipelineCommandOptions::add_to(CLI::App& command) {
   add_choice(command, "--pipeline", pipeline, "the pipeline to run", pipeline_names())->required();
-  add_choice(command, "--split", split, "the half of the data to read, train without it", {"train", "test"});
+  add_choice(command, "--split", split, "the split to read; without it, train", {"train", "test"});
   add_number(command, "--replicas", replicas, "CPU replicas; short for --devices cpu:N",
              {.min = 1, .max = kMaxReplicas});
   common.add_to(command);

@@ -14,10 +14,10 @@ constexpr std::chrono::microseconds kPause{500};  // between two attempts
 
 }  // namespace
 
-FolderLock::FolderLock(const std::filesystem::path& folder, std::chrono::milliseconds patience) noexcept
+FolderLock::FolderLock(const std::filesystem::path& folder, std::chrono::milliseconds timeout) noexcept
     : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (descriptor_ < 0) return;
-  const auto end = std::chrono::steady_clock::now() + patience;
+  const auto end = std::chrono::steady_clock::now() + timeout;
   while (true) {
     held_ = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
     const bool again = !held_ && (errno == EWOULDBLOCK || errno == EINTR);

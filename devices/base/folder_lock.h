@@ -10,9 +10,9 @@ namespace headrace {
 // stale, and leaves nothing in the folder.
 class FolderLock {
  public:
-  // Waits for the lock no longer than `patience`. Throws nothing: where there is no folder, or its file system has
+  // Waits for the lock no longer than `timeout`. Throws nothing: where there is no folder, or its file system has
   // no locks, it is not held either.
-  FolderLock(const std::filesystem::path& folder, std::chrono::milliseconds patience) noexcept;
+  FolderLock(const std::filesystem::path& folder, std::chrono::milliseconds timeout) noexcept;
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;

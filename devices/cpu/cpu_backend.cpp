@@ -57,7 +57,7 @@ std::unique_ptr<Device> CpuBackend::open(int ordinal, const std::string& name, i
 std::shared_ptr<OpenMpWaiting> CpuBackend::waiting() const {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<OpenMpWaiting> shared = waiting_.lock();
-  if (shared == nullptr) waiting_ = shared = OpenMpWaiting::start();
+  if (shared == nullptr) waiting_ = shared = OpenMpWaiting::create();
   return shared;
 }
 

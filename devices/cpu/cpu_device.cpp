@@ -47,6 +47,11 @@ CpuDevice::CpuDevice(std::string name, int threads, std::shared_ptr<OpenMpWaitin
 
 CpuDevice::~CpuDevice() = default;
 
+Kernels* CpuDevice::kernels() noexcept {
+  if (waiting_ != nullptr) waiting_->begin();
+  return kernels_.get();
+}
+
 MemoryUse CpuDevice::memory_use() const noexcept {
   return {.device_bytes = device_bytes_.load(), .pinned_bytes = pinned_bytes_.load()};
 }

@@ -30,7 +30,7 @@ class CpuDevice final : public Device {
   std::unique_ptr<Event> create_timed_event() override;
   Buffer allocate(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kDevice); }
   Buffer allocate_pinned(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kPinned); }
-  Kernels* kernels() noexcept override { return kernels_.get(); }
+  Kernels* kernels() noexcept override;
   InputKernels* input_kernels() noexcept override { return &input_kernels_; }
 
   void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override;

@@ -28,7 +28,7 @@ bool SleepDecision::update(double other_processors) noexcept {
   return sleeps_;
 }
 
-std::shared_ptr<OpenMpWaiting> OpenMpWaiting::start() {
+std::shared_ptr<OpenMpWaiting> OpenMpWaiting::create() {
   if (is_set("OMP_WAIT_POLICY") || is_set("GOMP_SPINCOUNT")) return nullptr;
   return std::make_shared<OpenMpWaiting>();
 }
@@ -39,19 +39,28 @@ OpenMpWaiting::~OpenMpWaiting() {
     stopped_ = true;
   }
   stop_.notify_one();
-  watcher_.join();
+  if (watcher_.joinable()) watcher_.join();
+}
+
+void OpenMpWaiting::begin() noexcept {
+  std::call_once(begun_, [this] {
+    try {
+      watcher_ = std::thread([this] { watch(); });
+    } catch (const std::system_error&) {  // as begin() says
+    }
+  });
 }
 
 void OpenMpWaiting::watch() {
   try {
     OtherLoad others;
     SleepDecision decision;
-    std::optional<OpenMpCrowd> crowd;
+    std::optional<OpenMpOversubscription> oversubscription;
     std::unique_lock lock(mutex_);
     while (!stop_.wait_for(lock, kInterval, [this] { return stopped_; })) {
       const bool sleeps = decision.update(others.processors());
-      if (sleeps && !crowd) crowd.emplace();
-      if (!sleeps) crowd.reset();
+      if (sleeps && !oversubscription) oversubscription.emplace();
+      if (!sleeps) oversubscription.reset();
     }
   } catch (const std::exception&) {  // out of threads or memory: OpenMP waits as it would without this
   }

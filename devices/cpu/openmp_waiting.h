@@ -8,7 +8,7 @@
 #include <optional>
 #include <thread>
 
-#include "headrace/devices/cpu/openmp_crowd.h"
+#include "headrace/devices/cpu/openmp_oversubscription.h"
 
 namespace headrace {
 
@@ -30,20 +30,26 @@ class SleepDecision {
 // ten microseconds. Beside other load spinning uses up a thread's time slice, and the thread that still has work
 // waits for a processor: a step of half a millisecond took up to twenty. libgomp reads OMP_WAIT_POLICY and
 // GOMP_SPINCOUNT when it is loaded, too early for a library to set them. So while this lives, a thread measures
-// the load of other processes four times a second and holds an OpenMpCrowd as long as there is any.
+// the load of other processes four times a second and holds an OpenMpOversubscription as long as there is any. The
+// thread exists from begin() on: whoever uses a device for its memory alone has no OpenMP threads that wait.
 class OpenMpWaiting {
  public:
   // Null where the environment already says how OpenMP threads wait.
-  static std::shared_ptr<OpenMpWaiting> start();
+  static std::shared_ptr<OpenMpWaiting> create();
 
-  OpenMpWaiting() : watcher_([this] { watch(); }) {}
+  OpenMpWaiting() = default;
   ~OpenMpWaiting();
   OpenMpWaiting(const OpenMpWaiting&) = delete;
   OpenMpWaiting& operator=(const OpenMpWaiting&) = delete;
 
+  // Before the first mathematics; the calls after the first do nothing. Any thread. Where no thread can be had,
+  // OpenMP waits as it would without this.
+  void begin() noexcept;
+
  private:
   void watch();
 
+  std::once_flag begun_;
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopped_ = false;

@@ -36,7 +36,7 @@ TEST(Numbers, BeyondTheirLimitsAreRefusedInWords) {
       {{"--seed", "12abc"}, "--seed 12abc: is not a number"},
       {{"--start-step", "-1"}, "--start-step -1: must be at least 0"},
       {{"--start-step", "9223372036854775808"}, "--start-step 9223372036854775808: must be between"},
-      {{"--start-step", "1000000"}, "--start-step 1000000 is behind the end"},
+      {{"--start-step", "1000000"}, "--start-step 1000000 is past the end"},
       {{"--epochs", "0"}, "--epochs 0: must be at least 1"},
       {{"--epochs", "4294967297"}, "--epochs 4294967297: must be between"},
       {{"--epochs", "99999999999999999999"}, "--epochs 99999999999999999999: is too large"},

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+
+#include "headrace/devices/base/terminal.h"
 
 namespace headrace {
 namespace {
@@ -42,15 +43,6 @@ enum Part { kSteps, kBar, kRate, kEta, kStall, kCopy, kIdle, kLoss, kAccuracy, k
 // The first stay longest where a line is short; the bar is made shorter before it goes.
 constexpr std::array kImportance = {kSteps, kLoss, kEta, kRate, kAccuracy, kBar, kStall, kCopy, kIdle};
 constexpr int kLongBar = 20, kShortBar = 8;
-// Behind the line: the terminal's own "^C" fits there, and no terminal breaks the line.
-constexpr int kSpare = 3;
-constexpr int kUsualColumns = 80;
-
-int columns_of(std::FILE* terminal) {
-  winsize size{};
-  if (::ioctl(fileno(terminal), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsualColumns;
-  return size.ws_col;
-}
 
 }  // namespace
 
@@ -78,7 +70,7 @@ std::string step_line(const StepReport& report, bool accuracy, int columns) {
   parts[kLoss] = fmt::format(" - loss: {:.4f}", report.loss);
   if (accuracy) parts[kAccuracy] = fmt::format(" - accuracy: {:.4f}", report.accuracy);
 
-  std::size_t left = static_cast<std::size_t>(std::max(0, columns - kSpare));
+  std::size_t left = static_cast<std::size_t>(std::max(0, columns - kSpareColumns));
   for (const Part part : kImportance) {
     std::string& text = parts[part];
     if (part == kBar && text.size() > left) text = fmt::format(" {}", bar(share, kShortBar));
@@ -104,7 +96,7 @@ void Progress::begin_epoch(int epoch) const {
 
 void Progress::step(const StepReport& report) {
   if (style_ != Style::kBar) return;
-  fmt::print(output_, "{}{}", kClearLine, step_line(report, accuracy_, columns_of(output_)));
+  fmt::print(output_, "{}{}", kClearLine, step_line(report, accuracy_, terminal_columns(output_)));
   std::fflush(output_);
   open_ = true;
 }

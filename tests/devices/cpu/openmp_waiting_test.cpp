@@ -7,8 +7,13 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
+#include <iterator>
+#include <memory>
 #include <thread>
 #include <vector>
+
+#include "headrace/devices/cpu/cpu_device.h"
 
 namespace headrace {
 namespace {
@@ -38,10 +43,25 @@ TEST(OpenMpWaiting, LeavesWhatTheEnvironmentSays) {
   for (const char* variable : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
     if (std::getenv(variable) != nullptr) GTEST_SKIP() << variable << " is set";
   }
-  EXPECT_NE(OpenMpWaiting::start(), nullptr);
+  EXPECT_NE(OpenMpWaiting::create(), nullptr);
   setenv("OMP_WAIT_POLICY", "active", 1);
-  EXPECT_EQ(OpenMpWaiting::start(), nullptr);
+  EXPECT_EQ(OpenMpWaiting::create(), nullptr);
   unsetenv("OMP_WAIT_POLICY");
+}
+
+std::ptrdiff_t threads_of_this_process() {
+  const std::filesystem::directory_iterator all("/proc/self/task");
+  return std::distance(begin(all), end(all));
+}
+
+TEST(OpenMpWaiting, HasNoThreadUntilMathematicsIsAskedFor) {
+  CpuDevice device("cpu:0", 2, std::make_shared<OpenMpWaiting>());
+  const std::ptrdiff_t before = threads_of_this_process();
+  device.input_kernels();
+  EXPECT_EQ(threads_of_this_process(), before);
+  device.kernels();
+  device.kernels();
+  EXPECT_EQ(threads_of_this_process(), before + 1);
 }
 
 double process_seconds() {
@@ -67,12 +87,12 @@ double seconds_of_a_pause() {
   return used / kPauses;
 }
 
-TEST(OpenMpCrowd, MakesWaitingThreadsSleep) {
+TEST(OpenMpOversubscription, MakesWaitingThreadsSleep) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer does not see libgomp start and join threads";
 #endif
   const double spinning = seconds_of_a_pause();
-  const OpenMpCrowd crowd;
+  const OpenMpOversubscription more_threads;
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until its threads are there
   const double sleeping = seconds_of_a_pause();
   EXPECT_LT(sleeping, 0.001) << "spinning: " << spinning;

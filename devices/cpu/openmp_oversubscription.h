@@ -9,12 +9,12 @@ namespace headrace {
 // libgomp's threads spin for milliseconds before they sleep; but where a process has more OpenMP threads than
 // processors they spin only 100 times, some microseconds (libgomp's manual, GOMP_SPINCOUNT). While one of these
 // lives, the process has: it holds as many more threads as there are processors, asleep.
-class OpenMpCrowd {
+class OpenMpOversubscription {
  public:
-  OpenMpCrowd() : host_([this] { stand_by(); }) {}
-  ~OpenMpCrowd();
-  OpenMpCrowd(const OpenMpCrowd&) = delete;
-  OpenMpCrowd& operator=(const OpenMpCrowd&) = delete;
+  OpenMpOversubscription() : host_([this] { stand_by(); }) {}
+  ~OpenMpOversubscription();
+  OpenMpOversubscription(const OpenMpOversubscription&) = delete;
+  OpenMpOversubscription& operator=(const OpenMpOversubscription&) = delete;
 
  private:
   void stand_by();
