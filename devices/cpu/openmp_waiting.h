@@ -46,6 +46,9 @@ class OpenMpWaiting {
   // OpenMP waits as it would without this.
   void begin() noexcept;
 
+  // Whether the thread was started. Not while another thread may be in begin().
+  bool is_watching() const noexcept { return watcher_.joinable(); }
+
  private:
   void watch();
 
