@@ -1,58 +1,58 @@
 #include "headrace/pipeline/loader.h"
 
-#include "headrace/pipeline/engine/stream_engine.h"
+#include "headrace/pipeline/engine/engine.h"
 
 namespace headrace {
 
 // Owns the running engine, which its threads share.
-class Loader::Engine {
+class Loader::Running {
  public:
-  Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options)
-      : stream_(std::make_shared<StreamEngine>(dataset, devices, options)) {
-    stream_->start();
+  Running(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options)
+      : engine_(std::make_shared<Engine>(dataset, devices, options)) {
+    engine_->start();
   }
-  ~Engine() {
-    if (stream_->is_forked()) {
+  ~Running() {
+    if (engine_->is_forked()) {
       // The threads and what their locks guard belong to the parent; the copy in this process is left alone.
-      new std::shared_ptr<StreamEngine>(std::move(stream_));
+      new std::shared_ptr<Engine>(std::move(engine_));
       return;
     }
-    stream_->shut_down();
+    engine_->shut_down();
   }
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
 
-  StreamEngine& operator*() const noexcept { return *stream_; }
+  Engine& operator*() const noexcept { return *engine_; }
 
  private:
-  std::shared_ptr<StreamEngine> stream_;
+  std::shared_ptr<Engine> engine_;
 };
 
 Loader::Loader(const Dataset& dataset, DeviceGroup& devices, LoaderOptions options)
-    : engine_(std::make_unique<Engine>(dataset, devices, options)) {}
+    : running_(std::make_unique<Running>(dataset, devices, options)) {}
 
 Loader::~Loader() = default;
 
-std::optional<Batch> Loader::next(int replica) { return (**engine_).next(replica); }
+std::optional<Batch> Loader::next(int replica) { return (**running_).next(replica); }
 
-std::int64_t Loader::local_rows() const noexcept { return (**engine_).layout().local_rows; }
+std::int64_t Loader::local_rows() const noexcept { return (**running_).run().layout.local_rows; }
 
-std::uint64_t Loader::steps_per_epoch() const noexcept { return (**engine_).schedule().steps_per_epoch(); }
+std::uint64_t Loader::steps_per_epoch() const noexcept { return (**running_).run().schedule.steps_per_epoch(); }
 
-const Fields& Loader::fields() const noexcept { return (**engine_).fields(); }
+const Fields& Loader::fields() const noexcept { return (**running_).run().plan.fields; }
 
-int Loader::threads() const noexcept { return (**engine_).threads(); }
+int Loader::threads() const noexcept { return (**running_).tuning().lanes(); }
 
-bool Loader::tuned() const noexcept { return (**engine_).tuned(); }
+bool Loader::tuned() const noexcept { return (**running_).tuning().settled(); }
 
-std::vector<Choice> Loader::choices() const { return (**engine_).choices(); }
+std::vector<Choice> Loader::choices() const { return (**running_).choices(); }
 
-LoaderState Loader::state() const { return (**engine_).state(); }
+LoaderState Loader::state() const { return (**running_).state(); }
 
-LoaderStats Loader::stats() const { return (**engine_).stats(); }
+LoaderStats Loader::stats() const { return (**running_).stats(); }
 
-std::string Loader::trace_json() const { return (**engine_).trace_json(); }
+std::string Loader::trace_json() const { return (**running_).trace_json(); }
 
-void Loader::stop() noexcept { (**engine_).stop(); }
+void Loader::stop() noexcept { (**running_).stop(); }
 
 }  // namespace headrace

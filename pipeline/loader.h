@@ -11,6 +11,7 @@
 #include "headrace/devices/device_group.h"
 #include "headrace/pipeline/batch.h"
 #include "headrace/pipeline/choice.h"
+#include "headrace/pipeline/compute_arena.h"
 #include "headrace/pipeline/convert_at.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/error_policy.h"
@@ -20,10 +21,18 @@
 
 namespace headrace {
 
+// All replicas that share the stream, whichever loaders and processes serve them. A loader's replicas are `first` and
+// those after it, one a device. State and fingerprint do not depend on it.
+struct World {
+  int replicas = 0;  // 0: those of this loader alone
+  int first = 0;
+};
+
 struct LoaderOptions {
   std::uint64_t seed = 0;  // of everything random in the plan
   std::uint64_t epochs = 1;
-  int threads = 0;         // compute threads of the engine's own arena; 0: chosen while running
+  World world = {};
+  int threads = 0;         // oneTBB tasks that compute at once at most; 0: chosen while running
   int reader_threads = 0;  // blocking reads, of sources that are not resident; 0: chosen while running
   int prefetch = -1;       // batches ahead; -1: as the plan says, 2 where it says nothing
   std::optional<LoaderState> start = {};  // continue from here; ConfigError when it belongs to another stream
@@ -38,6 +47,11 @@ struct LoaderOptions {
 
   Residency resident = Residency::kAuto;  // whether such devices keep the u8 images of a run of several epochs
 
+  // Where compute runs; null: in an arena of the loader's own, bound as `constraints` say. It must allow tasks that
+  // are only enqueued. A tbb::global_control of the embedding program is obeyed.
+  std::shared_ptr<ComputeArena> arena = {};
+  ArenaConstraints constraints = {};
+
   ErrorPolicy errors = {};  // of records that cannot be used
 
   // Hard budgets, 0: none. What does not fit makes the prefetch depth smaller, down to 1; where that does not do,
@@ -45,7 +59,7 @@ struct LoaderOptions {
   // the threads' working memory where there is a choice; a record for which that is not enough fails its batch.
   std::uint64_t memory_budget_bytes = 0;  // batches in host memory that is not pinned, working memory, read-ahead
   std::uint64_t pinned_budget_bytes = 0;  // batches in pinned memory
-  int cpu_budget = 0;                     // compute threads at most; 0: one a processor
+  int cpu_budget = 0;                     // compute threads at most; 0: one a processor, or as many as the arena allows
   int reader_limit = 8;                   // readers at most, where they are chosen
   // Of each device's memory, for the samples it keeps: those that it does not hold are not kept. 0: as Residency
   // says.
@@ -97,8 +111,8 @@ class Loader {
   void stop() noexcept;
 
  private:
-  class Engine;
-  std::unique_ptr<Engine> engine_;
+  class Running;
+  std::unique_ptr<Running> running_;
 };
 
 }  // namespace headrace

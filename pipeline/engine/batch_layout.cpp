@@ -6,6 +6,7 @@
 
 #include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/engine/claim_counter.h"
 
 namespace headrace {
 namespace {
@@ -22,7 +23,8 @@ void check_batch(const Fields& fields, std::int64_t examples) {
     row = std::max<std::uint64_t>(row, static_cast<std::uint64_t>(field.shape.elements()) * size_of(field.dtype));
   }
   const auto bytes = checked_product({row, static_cast<std::uint64_t>(examples)});
-  if (bytes && *bytes <= kMaxBatchBytes) return;
+  const bool countable = examples <= ClaimCounter::kMaxCount;
+  if (bytes && *bytes <= kMaxBatchBytes && countable) return;
   throw ConfigError(
       fmt::format("a batch of {} examples of {} bytes each is more than any machine holds", examples, row),
       "make the global batch smaller");
@@ -30,9 +32,12 @@ void check_batch(const Fields& fields, std::int64_t examples) {
 
 }  // namespace
 
-BatchLayout::BatchLayout(const Fields& fields, std::int64_t examples, int replica_count,
+BatchLayout::BatchLayout(const Fields& fields, std::int64_t examples, const ReplicaRange& range,
                          std::span<const std::size_t> apart)
-    : replicas(replica_count), local_rows(examples / replica_count + (examples % replica_count != 0)) {
+    : replicas(range.local),
+      first_replica(range.first),
+      world_replicas(range.world),
+      local_rows(examples / range.world + (examples % range.world != 0)) {
   check_batch(fields, examples);
   for (const std::size_t index : apart) add(fields[index], index);
   sent_from = buffer_bytes;

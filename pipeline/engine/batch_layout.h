@@ -9,11 +9,19 @@
 
 namespace headrace {
 
-// A replica's buffer holds, field after field, `local_rows` rows. Of a global batch of n examples replica r
-// gets the examples [first_of(n, r), first_of(n, r + 1)), so that the replicas' real rows one after another
-// are the global batch in order, whatever the number of replicas.
+// The replicas of this loader within those of all loaders that serve the stream together.
+struct ReplicaRange {
+  int first = 0;
+  int local = 1;
+  int world = 1;
+};
+
+// A replica's buffer holds, field after field, `local_rows` rows. The examples of a global batch are divided evenly
+// among the replicas of the world, one after another, so that their real rows are the global batch in order, whatever
+// the number of replicas. Example numbers are within this loader's part: example 0 is the first of its replicas'.
 struct BatchLayout {
-  int replicas = 1;
+  int replicas = 1;  // of this loader
+  int first_replica = 0, world_replicas = 1;
   std::int64_t local_rows = 0;
   std::array<std::size_t, kMaxFields> row_bytes{};
   std::array<std::size_t, kMaxFields> offset{};  // of a field in a replica's buffer
@@ -24,14 +32,20 @@ struct BatchLayout {
   BatchLayout() = default;
   // `examples`: of the largest batch. The fields of the numbers `apart` come first and are not sent with every
   // batch. ConfigError where no machine could hold the batch.
-  BatchLayout(const Fields& fields, std::int64_t examples, int replica_count,
+  BatchLayout(const Fields& fields, std::int64_t examples, const ReplicaRange& range,
               std::span<const std::size_t> apart = {});
 
+  // Of a global batch of so many examples: how many come before this loader's part.
+  std::int64_t examples_before(std::int64_t examples) const noexcept { return cut(examples, 0); }
+  // Number of a replica's first example; of the replica after the last one: the examples of this loader.
   std::int64_t first_of(std::int64_t examples, int replica) const noexcept {
-    return examples * replica / replicas;
+    return cut(examples, replica) - cut(examples, 0);
   }
 
  private:
+  std::int64_t cut(std::int64_t examples, int replica) const noexcept {
+    return examples * (first_replica + replica) / world_replicas;
+  }
   void add(const Field& field, std::size_t index);
 };
 

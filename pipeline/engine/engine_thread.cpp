@@ -44,6 +44,7 @@ bool ThreadState::end(std::chrono::milliseconds grace) {
 
 EngineThread::EngineThread(std::function<void(ThreadState&)> body, std::shared_ptr<ThreadState> state)
     : state_(std::move(state)) {
+  state_->start();
   thread_ = std::thread([state = state_, body = std::move(body)] {
     try {
       body(*state);

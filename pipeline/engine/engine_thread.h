@@ -1,6 +1,7 @@
 // A thread of the engine that can always be ended: even while it is inside somebody else's function.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -30,6 +31,12 @@ class alignas(64) ThreadState final : public Probe {
   void begin(const std::string& step, std::uint64_t record) noexcept override;
   void enter_foreign() noexcept override { mode_.store(Mode::kForeign); }
   void leave_foreign() override;
+  // At work from now on, until finish(): end() waits for it.
+  void start() noexcept { mode_.store(Mode::kOurs); }
+  void finish();
+  // True when it is not at work any more; false when it was given up within user code after `grace`: what comes back
+  // from there throws Abandoned.
+  bool end(std::chrono::milliseconds grace);
   // Nothing that could take long.
   void idle() noexcept { step_.store(nullptr, std::memory_order_release); }
 
@@ -45,20 +52,21 @@ class alignas(64) ThreadState final : public Probe {
   TraceRing* trace = nullptr;             // null: nothing is traced; set before the thread starts
 
  private:
-  friend class EngineThread;
   enum class Mode { kOurs, kForeign, kAbandoned, kDone };
 
-  void finish();
-  // True when the thread has ended or was given up within a foreign function after `grace`.
-  bool end(std::chrono::milliseconds grace);
-
-  std::atomic<Mode> mode_{Mode::kOurs};
+  std::atomic<Mode> mode_{Mode::kDone};
   std::atomic<const std::string*> step_{nullptr};
   std::atomic<std::uint64_t> record_{0};
   std::atomic<std::uint64_t> since_{0};
   std::mutex mutex_;
   std::condition_variable done_;
 };
+
+// From now on, 0 once it has passed.
+inline std::chrono::milliseconds time_until(std::chrono::steady_clock::time_point deadline) {
+  using std::chrono::milliseconds;
+  return std::max(std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now()), milliseconds(0));
+}
 
 class EngineThread {
  public:

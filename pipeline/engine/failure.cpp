@@ -69,6 +69,17 @@ Failure Failure::of_record(const Source& source, std::uint64_t record, std::int6
   return failure;
 }
 
+Failure Failure::of_thread(const std::exception& cause, const std::string& doing) noexcept {
+  Failure failure;
+  try {
+    failure = of_batch(cause);
+    if (failure.what.operation.empty()) failure.what.operation = doing;
+  } catch (const std::exception&) {
+    failure.what.code = ErrorCode::kOutOfMemory;
+  }
+  return failure;
+}
+
 bool Failure::is_of_record() const noexcept {
   switch (what.code) {
     case ErrorCode::kOutOfMemory:

@@ -27,6 +27,9 @@ struct Failure {
   // `cause` concerns the batch as a whole.
   static Failure of_batch(const std::exception& cause);
 
+  // `cause` ended a thread that was doing this; empty: nothing is known.
+  static Failure of_thread(const std::exception& cause, const std::string& doing) noexcept;
+
   // True where the record is at fault, not the machine: another record may well do.
   bool is_of_record() const noexcept;
   // Throws it as DataError, or where no record is to blame as DeviceError or Error. May be called from several

@@ -1,5 +1,6 @@
 #include "headrace/pipeline/engine/slot.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -55,9 +56,23 @@ void Slot::begin_failed(const BatchPosition& at, Failure why) {
   fail(std::move(why));
 }
 
+bool Slot::is_copied() const noexcept {
+  return std::ranges::any_of(shares, [](const SlotShare& share) { return static_cast<bool>(share.device); });
+}
+
+// In place: the consumers' streams have passed the batch. Copied: pinned memory is free once its copy is done, and
+// the copy stream waits for the consumer's.
+bool Slot::is_passed() const {
+  return std::ranges::all_of(shares, [](const SlotShare& share) {
+    if (share.device) return share.ready->ready();
+    return !share.fenced || share.fence->ready();
+  });
+}
+
 void Slot::take_in(const BatchPosition& at) {
   position = at;
-  records.resize(static_cast<std::size_t>(at.global_examples));
+  position.first_row = layout_->examples_before(at.global_examples);
+  records.resize(static_cast<std::size_t>(layout_->first_of(at.global_examples, layout_->replicas)));
   passes.resize(records.size());
   failure.reset();
   bad.clear();
@@ -101,6 +116,7 @@ void Slot::pick(const ResidentSamples& resident) {
 }
 
 void Slot::close_gaps() {
+  const std::int64_t before = examples();
   auto gap = bad.begin();
   std::int64_t kept = 0;  // examples, over all replicas
   for (int r = 0; r < layout_->replicas; ++r) {
@@ -120,15 +136,16 @@ void Slot::close_gaps() {
     share.rows = kept - share.first;
     clear_rest(share);
   }
-  position.global_examples = kept;
+  position.global_examples -= before - kept;
   records.resize(static_cast<std::size_t>(kept));
   passes.resize(records.size());
 }
 
 void Slot::replay(const BatchPosition& at) {
-  const std::int64_t examples = position.global_examples;
+  const std::int64_t examples = position.global_examples, first_row = position.first_row;
   position = at;
   position.global_examples = examples;
+  position.first_row = first_row;
   bad.clear();  // they were counted once
   warned.clear();
   oriented.store(0, std::memory_order_relaxed);

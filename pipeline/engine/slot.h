@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,8 +12,10 @@
 #include "headrace/pipeline/batch.h"
 #include "headrace/pipeline/engine/batch_layout.h"
 #include "headrace/pipeline/engine/charged_bytes.h"
+#include "headrace/pipeline/engine/claim_counter.h"
 #include "headrace/pipeline/engine/device_conversion.h"
 #include "headrace/pipeline/engine/failure.h"
+#include "headrace/pipeline/engine/slot_state.h"
 #include "headrace/pipeline/stages/sample_program.h"
 
 namespace headrace {
@@ -28,16 +29,14 @@ struct SlotShare {
   std::unique_ptr<Event> ready;     // recorded by the copy; never recorded where there is none
   std::unique_ptr<Event> fence;     // recorded by the consumer when it gives the batch back
   bool fenced = false;              // since the last refill
-  bool released = true;
-  std::int64_t first = 0;      // of the examples, in the global batch
+  bool released = true;             // by the ring's mutex
+  std::int64_t first = 0;      // number of its first example
   std::int64_t rows = 0;       // real examples
   std::int64_t used_rows = 0;  // rows that are not known to be zero
 };
 
 class Slot {
  public:
-  static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
-
   // `fields` and `layout` are of the rows the host writes. `conversion` is null where the devices convert nothing.
   Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout, const DeviceConversion* conversion);
 
@@ -48,8 +47,17 @@ class Slot {
   };
   static Bytes bytes(DeviceGroup& devices, const BatchLayout& layout, const DeviceConversion* conversion);
 
+  // Whether its memory may be written again: nobody holds it, the devices are done with it. Throws what their events
+  // do. By the assembler.
+  bool is_passed() const;
+  // True where it is sent to some device.
+  bool is_copied() const noexcept;
+
+  // Frees what lies on devices, and the rows.
+  void free_memory() noexcept { shares.clear(); }
+
   // Takes the next batch in: `records` and `passes` are filled in afterwards. Rows without an example
-  // become zero.
+  // become zero. Like begin_failed() and replay() in state Writing.
   void begin(const BatchPosition& at);
   // The same of a batch that is not made. Leaves the memory alone: a device that failed may still be copying from
   // it.
@@ -57,7 +65,7 @@ class Slot {
   // Hands out what it holds once more, as another batch.
   void replay(const BatchPosition& at);
   SampleProgram::Rows rows(int replica, std::int64_t local_row) const noexcept;
-  // Of an example by its position in the global batch, whichever replica has it.
+  // Of an example, whichever replica has it.
   SampleProgram::Rows rows_of(std::int64_t example) const noexcept;
   // Remembers the failure of the smallest row. Thread-safe.
   void fail(Failure failure);
@@ -74,31 +82,27 @@ class Slot {
   // in order of rows.
   void close_gaps();
 
-  BatchPosition position;
+  // The examples of this loader's replicas.
+  std::int64_t examples() const noexcept { return static_cast<std::int64_t>(records.size()); }
+
+  BatchPosition position;              // `first_row`: of this loader's part
   std::vector<std::uint64_t> records;  // of each example, in the order of the global batch
   std::vector<std::uint64_t> passes;
   std::vector<SlotShare> shares;  // one a replica
 
-  std::int64_t block_rows = 1;           // examples a task takes at once
-  std::int64_t block_pairs = 1;          // pairs a task mixes at once
+  SlotMark mark;
+
+  // Given out to whoever has time for them; nothing is left of them when the batch is written.
+  ClaimCounter rows_left;   // for compute: its examples
+  ClaimCounter reads_left;  // for readers: the same, where they fetch the records
+  ClaimCounter pairs_left;  // for compute: of the batch-level operation that is on
+
   std::atomic<std::int64_t> pending{0};  // examples not yet written, later pairs not yet mixed
   std::size_t mixing = 0;                // batch-level operations begun; changes only while nothing is pending
-  // By the work board's mutex.
-  std::int64_t row_count = 0;   // examples of the batch the board knows of
-  std::int64_t next_row = 0;    // given to a compute thread next
-  std::int64_t next_read = 0;   // given to a reader next
-  std::int64_t pair_count = 0;  // of the batch-level operation that is on
-  std::int64_t next_pair = 0;   // given to a compute thread next
+  int holders = 0;                       // replicas that have not given it back; by the ring's mutex
 
-  // 1 + the sequence that consumers may take; 0: none yet.
-  std::atomic<std::uint64_t> ready{0};
-  // By the engine's mutex.
-  std::uint64_t sequence = kNone;  // begun
-  bool assembled = false;          // written, perhaps not copied
-  int held = 0;                    // replicas that have not given it back
-
-  std::optional<Failure> failure;  // complete before `ready`
-  std::vector<BadRecord> bad;      // rows set aside; in order and complete before `ready`
+  std::optional<Failure> failure;  // complete in Written
+  std::vector<BadRecord> bad;      // rows set aside; in order and complete in Written
   std::vector<BadRecord> warned;   // rows whose images were damaged without effect; the same
   // Rows whose images say that they are stored another way up.
   std::atomic<std::uint64_t> oriented{0};

@@ -1,73 +1,110 @@
-// Measures short windows of the running stream for the autotuner and parks threads as it says.
-#include <algorithm>
+#include "headrace/pipeline/engine/tuning.h"
 
-#include "headrace/pipeline/engine/stream_engine.h"
+#include <algorithm>
+#include <string>
+
+#include "headrace/devices/base/clock.h"
 
 namespace headrace {
 namespace {
 
 constexpr std::uint64_t kWindowNs = 150'000'000;
 constexpr std::uint64_t kWatchNs = 1'000'000'000;  // once settled
-constexpr std::uint64_t kBatches = 4;              // a window holds at least
+constexpr std::uint64_t kMinBatches = 4;           // of a window
+// Readers that a run begins with where they are chosen.
+constexpr int kFirstReaders = 4;
+
+TuningLimits tuning_limits(const RunPlan& run) {
+  const bool choose_readers = run.options.reader_threads == 0;
+  return {.threads = run.lanes,
+          .least_threads = run.options.threads > 0 ? run.lanes : 1,
+          .readers = choose_readers ? std::min(run.readers, kFirstReaders) : run.readers,
+          .least_readers = choose_readers ? 1 : run.readers,
+          .most_readers = run.readers};
+}
 
 double share(std::uint64_t part, std::uint64_t whole_ns, int threads) {
   if (whole_ns == 0 || threads == 0) return 0;
   return std::min(1.0, static_cast<double>(part) / (static_cast<double>(whole_ns) * threads));
 }
 
+// What waited may seem to shrink where an idle lane begins while others are counted.
+std::uint64_t difference(std::uint64_t now, std::uint64_t then) { return now > then ? now - then : 0; }
+
 }  // namespace
 
-// `sequence` is the batch that is taken next. Batches that were ready when the setting changed do not count.
-void StreamEngine::tune(std::uint64_t sequence, std::uint64_t now) {
-  if (options_.threads > 0 && (reader_count_ == 0 || options_.reader_threads > 0)) return;  // all as asked for
-  if (!window_.open) {
-    if (sequence >= window_.from_sequence) begin_window(sequence, now);
+Tuning::Tuning(const RunPlan& run, const Ring& ring, const Delivery& delivery, const Readers& readers, Lanes& lanes,
+               ReadAhead& read_ahead, Choices& choices)
+    : run_(run),
+      ring_(ring),
+      delivery_(delivery),
+      readers_(readers),
+      lanes_(lanes),
+      read_ahead_(read_ahead),
+      choices_(choices),
+      tuner_(tuning_limits(run)) {
+  apply();
+}
+
+// Batches that were ready when the setting changed do not count.
+void Tuning::observe() {
+  if (run_.options.threads > 0 && (run_.readers == 0 || run_.options.reader_threads > 0)) return;  // as asked for
+  const std::uint64_t sequence = delivery_.consumers().front()->taken.load(std::memory_order_relaxed), now = now_ns();
+  if (!open_) {
+    if (sequence >= from_sequence_) begin_window(sequence, now);
     return;
   }
   const std::uint64_t length = tuner_.settled() ? kWatchNs : kWindowNs;
-  if (now - window_.ns < length || sequence - window_.from_sequence < kBatches) return;
+  if (now - begin_.ns < length || sequence - from_sequence_ < kMinBatches) return;
   const int threads = tuner_.threads(), readers = tuner_.readers();
-  tuner_.observe(end_window(now));
-  apply_tuning();
+  tuner_.observe(window_to(sums(now)));
+  apply();
   const bool changed = threads != tuner_.threads() || readers != tuner_.readers();
-  window_ = {.from_sequence = sequence + (changed ? slots_.size() : 0)};
+  open_ = false;
+  from_sequence_ = sequence + (changed ? ring_.size() : 0);
   if (!changed) begin_window(sequence, now);
 }
 
-void StreamEngine::begin_window(std::uint64_t sequence, std::uint64_t now) {
-  window_ = {.from_sequence = sequence, .ns = now, .open = true};
-  for (const Consumer& consumer : consumers_)
-    window_.examples += consumer.examples.load(std::memory_order_relaxed);
-  window_.stall_ns = consumers_.front().stall_ns.load(std::memory_order_relaxed);
-  for (const EngineThread& thread : workers_) window_.waits_ns += thread.state().waits.ns();
-  for (const EngineThread& thread : readers_) window_.read_ns += thread.state().reading.ns();
+void Tuning::begin_window(std::uint64_t sequence, std::uint64_t now) {
+  from_sequence_ = sequence;
+  begin_ = sums(now);
+  open_ = true;
 }
 
-TuningWindow StreamEngine::end_window(std::uint64_t now) const {
-  std::uint64_t examples = 0, waits = 0, reading = 0;
-  for (const Consumer& consumer : consumers_) examples += consumer.examples.load(std::memory_order_relaxed);
-  for (const EngineThread& thread : workers_) waits += thread.state().waits.ns();
-  for (const EngineThread& thread : readers_) reading += thread.state().reading.ns();
-  const std::uint64_t stall = consumers_.front().stall_ns.load(std::memory_order_relaxed);
-  const std::uint64_t length = now - window_.ns;
-  return {
-      .examples_per_second = static_cast<double>(examples - window_.examples) * 1e9 / static_cast<double>(length),
-      .stalled = share(stall - window_.stall_ns, length, 1),
-      .compute_waits = share(waits - window_.waits_ns, length, tuner_.threads()),
-      .readers_busy = share(reading - window_.read_ns, length, tuner_.readers())};
-}
-
-void StreamEngine::apply_tuning() {
-  const bool same = active_threads_.load() == tuner_.threads() && active_readers_.load() == tuner_.readers();
-  if (!same) board_->allow(tuner_.threads(), tuner_.readers());
-  active_threads_.store(tuner_.threads());
-  active_readers_.store(tuner_.readers());
-  if (same && tuned_.load() == tuner_.settled()) return;
-  note({.what = "threads", .value = std::to_string(tuner_.threads()), .reason = tuner_.threads_reason()});
-  if (reader_count_ > 0) {
-    note({.what = "readers", .value = std::to_string(tuner_.readers()), .reason = tuner_.readers_reason()});
+Tuning::Sums Tuning::sums(std::uint64_t now) const {
+  Sums sums{.ns = now, .waits_ns = lanes_.waited_ns(now)};
+  for (const auto& consumer : delivery_.consumers()) {
+    sums.examples += consumer->examples.load(std::memory_order_relaxed);
   }
-  tuned_.store(tuner_.settled());
+  sums.stall_ns = delivery_.consumers().front()->stall_ns.load(std::memory_order_relaxed);
+  for (const EngineThread& thread : readers_.threads()) sums.read_ns += thread.state().reading.ns();
+  return sums;
+}
+
+TuningWindow Tuning::window_to(const Sums& now) const {
+  const std::uint64_t length = now.ns - begin_.ns;
+  return {.examples_per_second =
+              static_cast<double>(now.examples - begin_.examples) * 1e9 / static_cast<double>(length),
+          .stalled = share(now.stall_ns - begin_.stall_ns, length, 1),
+          .compute_waits = share(difference(now.waits_ns, begin_.waits_ns), length, tuner_.threads()),
+          .readers_busy = share(now.read_ns - begin_.read_ns, length, tuner_.readers())};
+}
+
+void Tuning::apply() {
+  const bool same = lanes_now_.load() == tuner_.threads() && readers_now_.load() == tuner_.readers();
+  lanes_now_.store(tuner_.threads());
+  readers_now_.store(tuner_.readers());
+  if (!same) {
+    read_ahead_.allow(tuner_.readers());
+    lanes_.allow(tuner_.threads());
+  }
+  if (same && settled_.load() == tuner_.settled()) return;
+  choices_.note({.what = "threads", .value = std::to_string(tuner_.threads()), .reason = tuner_.threads_reason()});
+  if (run_.readers > 0) {
+    choices_.note(
+        {.what = "readers", .value = std::to_string(tuner_.readers()), .reason = tuner_.readers_reason()});
+  }
+  settled_.store(tuner_.settled());
 }
 
 }  // namespace headrace

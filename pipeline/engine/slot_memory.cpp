@@ -1,11 +1,11 @@
-// The ring of slots within the budgets, and why it is as long as it is.
+#include "headrace/pipeline/engine/slot_memory.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/machine_memory.h"
-#include "headrace/pipeline/engine/stream_engine.h"
 
 namespace headrace {
 namespace {
@@ -24,11 +24,11 @@ struct Room {
   std::uint64_t slot = 0;   // bytes of it a batch takes
   bool is_budget = false;
 
-  // How many slots `part` of it holds, between `least` and `wanted`.
-  int slots(int least, int wanted, std::uint64_t part) const {
+  // How many slots `part` of it holds, between `min` and `wanted`.
+  int slots(int min, int wanted, std::uint64_t part) const {
     if (slot == 0) return wanted;
     return static_cast<int>(std::clamp<std::uint64_t>(std::min(part, bytes - taken) / slot,
-                                                      static_cast<std::uint64_t>(least),
+                                                      static_cast<std::uint64_t>(min),
                                                       static_cast<std::uint64_t>(wanted)));
   }
   // ConfigError where it does not hold so many.
@@ -53,45 +53,36 @@ Room room_of(const MemoryBudget& budget, std::uint64_t slot) {
 
 }  // namespace
 
-void StreamEngine::allocate_slots() {
-  const Slot::Bytes one = Slot::bytes(*devices_, layout_, conversion());
-  const Room memory = room_of(memory_budget_, one.pageable), pins = room_of(pinned_budget_, one.pinned);
-  const int wanted = options_.prefetch + 1;
-  const int least = std::min(wanted, 2);
-  memory.want(least);
-  pins.want(least);
-  const int pageable = memory.slots(least, wanted, for_batches(memory.bytes));
-  const int pinned = pins.slots(least, wanted, pins.is_budget ? pins.bytes : for_batches(pins.bytes));
-  const int slots = std::min(pageable, pinned);
-  for (int i = 0; i < slots; ++i) {
-    ChargedBytes in_memory(memory_budget_), in_pinned(pinned_budget_);
+SlotMemory allocate_slots(const RunPlan& run, DeviceGroup& devices, const DeviceConversion* conversion,
+                          Budgets& budgets, Choices& choices) {
+  const Slot::Bytes one = Slot::bytes(devices, run.layout, conversion);
+  const Room memory = room_of(budgets.memory, one.pageable), pins = room_of(budgets.pinned, one.pinned);
+  const int wanted = run.options.prefetch + 1;
+  const int min = std::min(wanted, 2);
+  memory.want(min);
+  pins.want(min);
+  const int pageable = memory.slots(min, wanted, for_batches(memory.bytes));
+  const int pinned = pins.slots(min, wanted, pins.is_budget ? pins.bytes : for_batches(pins.bytes));
+  const int count = std::min(pageable, pinned);
+  SlotMemory made;
+  for (int i = 0; i < count; ++i) {
+    ChargedBytes in_memory(budgets.memory), in_pinned(budgets.pinned);
     in_memory.hold(one.pageable, "a batch");
     in_pinned.hold(one.pinned, "a batch");
-    slots_.push_back(std::make_unique<Slot>(*devices_, host_.fields, layout_, conversion()));
-    slots_.back()->pageable = std::move(in_memory);
-    slots_.back()->pinned = std::move(in_pinned);
+    made.slots.push_back(std::make_unique<Slot>(devices, run.host.fields, run.layout, conversion));
+    made.slots.back()->pageable = std::move(in_memory);
+    made.slots.back()->pinned = std::move(in_pinned);
   }
   std::string reason = "as the options or the plan say";
-  if (slots < wanted) {
+  if (count < wanted) {
     const Room& tighter = pageable <= pinned ? memory : pins;
-    reason = fmt::format("{} instead of {}: each batch takes {} bytes of the {} of {}", slots - 1, wanted - 1,
+    reason = fmt::format("{} instead of {}: each batch takes {} bytes of the {} of {}", count - 1, wanted - 1,
                          tighter.slot, tighter.bytes, tighter.name);
   }
   // A ring that no cache holds until its consumer comes round to it.
-  if (slots_.size() * (one.pageable + one.pinned) >= kStreamedRing) stores_ = Stores::kStreamed;
-  note({.what = "prefetch", .value = std::to_string(slots - 1), .reason = reason});
-}
-
-// Replaces what was said about the same thing.
-void StreamEngine::note(Choice choice) {
-  const std::lock_guard lock(choices_mutex_);
-  const auto known = std::find_if(choices_.begin(), choices_.end(),
-                                  [&](const Choice& other) { return other.what == choice.what; });
-  if (known != choices_.end()) {
-    *known = std::move(choice);
-  } else {
-    choices_.push_back(std::move(choice));
-  }
+  if (made.slots.size() * (one.pageable + one.pinned) >= kStreamedRing) made.stores = Stores::kStreamed;
+  choices.note({.what = "prefetch", .value = std::to_string(count - 1), .reason = reason});
+  return made;
 }
 
 }  // namespace headrace

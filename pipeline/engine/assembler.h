@@ -1,0 +1,37 @@
+// The thread that begins batches in slots that came back, and sends finished ones to their devices.
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/pipeline/engine/compute.h"
+#include "headrace/pipeline/engine/transfer.h"
+
+namespace headrace {
+
+class Assembler {
+ public:
+  // `readers`: there are any. Everything must outlive this.
+  Assembler(RunPlan& run, Ring& ring, Compute& compute, Transfer& transfer, ThreadState& state, bool readers)
+      : run_(run), ring_(ring), compute_(compute), transfer_(transfer), state_(state), readers_(readers) {}
+
+  // The thread's function: returns when all batches were begun and sent, or the ring stopped.
+  void run();
+
+ private:
+  void begin_counted(std::uint64_t sequence);
+  void begin(std::uint64_t sequence);
+  void give_up(std::uint64_t sequence, Failure failure);
+  bool replays(std::uint64_t sequence) const noexcept;
+  bool is_for_readers() const;
+  void send(std::uint64_t sequence);
+
+  RunPlan& run_;
+  Ring& ring_;
+  Compute& compute_;
+  Transfer& transfer_;
+  ThreadState& state_;
+  bool readers_;
+  std::uint64_t idle_since_ = 0;
+};
+
+}  // namespace headrace

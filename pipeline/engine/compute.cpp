@@ -1,0 +1,294 @@
+#include "headrace/pipeline/engine/compute.h"
+
+#include <algorithm>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/pipeline/engine/own_arena.h"
+#include "headrace/pipeline/stages/pairing.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
+constexpr std::int64_t kMinBlock = 64, kMaxBlock = 1024;
+
+// Small samples are worked on many at a time, those that take long one at a time.
+std::int64_t rows_of_a_block(const SampleProgram& program, const BatchLayout& layout) {
+  if (program.is_slow()) return 1;
+  const auto fitting = static_cast<std::int64_t>(kBlockBytes / std::max<std::size_t>(1, layout.sample_bytes));
+  return std::clamp(fitting, kMinBlock, kMaxBlock);
+}
+
+std::int64_t pairs_of_a_block(const BatchLayout& layout) {
+  const auto fitting = static_cast<std::int64_t>(kBlockBytes / std::max<std::size_t>(1, layout.sample_bytes));
+  return std::clamp<std::int64_t>(fitting, 1, kMaxBlock);
+}
+
+// Charges what the buffers grew by; where that does not fit they are freed again.
+void charge(Lane& lane) {
+  if (lane.scratch.bytes() == lane.charged.bytes()) return;
+  try {
+    lane.charged.hold(lane.scratch.bytes(), "a compute thread's working memory");
+  } catch (const Error&) {
+    lane.scratch.free_buffers();
+    lane.charged.hold(lane.scratch.bytes(), "");
+    throw;
+  }
+}
+
+// Divides the time of a block of rows among the stages in the proportions of the row that was timed. So handing
+// the work over counts as everybody's: there a thread loses its core to those that it wakes.
+void count_stages(Lane& lane, std::uint64_t rows, std::uint64_t ns) {
+  const std::vector<StageSample>& samples = lane.scratch.samples;
+  std::uint64_t row_ns = 0;
+  for (const StageSample& sample : samples) row_ns += sample.ns;
+  const double scale = row_ns > 0 ? static_cast<double>(ns) / static_cast<double>(row_ns) : 0;
+  const std::size_t last = samples.size() - 1;
+  std::uint64_t left = ns;
+  for (std::size_t i = 0; i < last; ++i) {
+    if (samples[i].items == 0) continue;
+    const auto share = static_cast<std::uint64_t>(static_cast<double>(samples[i].ns) * scale);
+    lane.state.stages[i].add(rows, std::min(left, share));
+    left -= std::min(left, share);
+  }
+  lane.state.stages[last].add(rows, left);
+}
+
+std::shared_ptr<ComputeArena> arena_of(const RunPlan& run) {
+  if (run.options.arena != nullptr) return run.options.arena;
+  return make_own_arena(run.lanes, run.options.constraints);
+}
+
+}  // namespace
+
+Compute::Compute(const RunPlan& run, Ring& ring, const RecordReader& reader, const RowErrors& errors, ReadAhead& read_ahead, Stores stores,
+                 Budgets& budgets)
+    : run_(run),
+      ring_(ring),
+      reader_(reader),
+      errors_(errors),
+      read_ahead_(read_ahead),
+      stores_(stores),
+      block_pairs_(pairs_of_a_block(run.layout)),
+      offered_(ring.first()),
+      oldest_(ring.first()),
+      lanes_(arena_of(run), run.lanes, run.program.stages().size() + run.mixers.size(), *this, budgets.memory) {
+  for (const auto& lane : lanes_.lanes()) lane->scratch.samples.resize(run.program.stages().size());
+}
+
+void Compute::offer(std::uint64_t sequence, bool by_readers) {
+  Slot& slot = ring_.slot_of(sequence);
+  const std::int64_t examples = slot.examples();
+  slot.pending.store(examples);
+  if (examples == 0) {  // this part of a small batch is empty
+    ring_.complete(slot);
+    return;
+  }
+  if (by_readers) return read_ahead_.offer(sequence);
+  const std::int64_t block = rows_of_a_block(run_.program, run_.layout);
+  block_rows_.store(block, std::memory_order_relaxed);
+  slot.rows_left.offer(examples);
+  offered_.store(sequence + 1);
+  lanes_.wake((examples + block - 1) / block);
+}
+
+bool Compute::has_work() const noexcept {
+  if (mixing_.load() > 0 || !read_ahead_.empty()) return true;
+  for (std::uint64_t sequence = oldest_.load(); sequence < offered_.load(); ++sequence) {
+    if (!ring_.slot_of(sequence).rows_left.empty()) return true;
+  }
+  return false;
+}
+
+// The last of what a batch needs comes first.
+bool Compute::claim(Work& work) {
+  if (claim_pairs(work)) return true;
+  if (FetchedRecord* const fetched = read_ahead_.take(); fetched != nullptr) {
+    work = {.kind = WorkKind::kFetched, .fetched = fetched, .slot = fetched->slot};
+    return true;
+  }
+  return claim_rows(work);
+}
+
+bool Compute::claim_pairs(Work& work) {
+  if (mixing_.load() == 0) return false;
+  for (const auto& slot : ring_.slots()) {
+    const ClaimCounter::Range pairs = slot->pairs_left.claim(block_pairs_);
+    if (pairs.count == 0) continue;
+    if (pairs.is_last) mixing_.fetch_sub(1);
+    work = {.kind = WorkKind::kPairs, .slot = slot.get(), .first = pairs.first, .count = pairs.count};
+    return true;
+  }
+  return false;
+}
+
+// A slot that was filled anew before oldest_ passed it is found early, which does no harm.
+bool Compute::claim_rows(Work& work) {
+  for (std::uint64_t sequence = oldest_.load(); sequence < offered_.load(); ++sequence) {
+    Slot& slot = ring_.slot_of(sequence);
+    const ClaimCounter::Range rows = slot.rows_left.claim(block_rows_.load(std::memory_order_relaxed));
+    if (rows.count > 0) {
+      work = {.slot = &slot, .first = rows.first, .count = rows.count};
+      return true;
+    }
+    std::uint64_t expected = sequence;
+    oldest_.compare_exchange_strong(expected, sequence + 1);
+  }
+  return false;
+}
+
+bool Compute::run_next(Lane& lane) {
+  Work work;
+  if (!claim(work)) return false;
+  end_stream_on_error(ring_, lane.state, [&] { run_counted(work, lane); });
+  lane.state.idle();
+  return true;
+}
+
+// The slot may belong to another batch when the work is done.
+void Compute::run_counted(const Work& work, Lane& lane) {
+  const std::uint64_t begin = now_ns(), reading = lane.state.reading.ns();
+  const std::uint64_t batch = work.slot->position.sequence;
+  const std::size_t mixer = run_.program.stages().size() + work.slot->mixing - 1;
+  std::ranges::fill(lane.scratch.samples, StageSample{});
+  lane.scratch.stamp_ns = begin;
+  run_work(work, lane);
+  const std::uint64_t end = now_ns();
+  const bool mixed = work.kind == WorkKind::kPairs;
+  const auto items = static_cast<std::uint64_t>(mixed ? 2 * work.count : std::max<std::int64_t>(1, work.count));
+  if (mixed) {
+    lane.state.stages[mixer].add(items, end - begin);
+  } else {
+    count_stages(lane, items, end - begin - (lane.state.reading.ns() - reading));
+  }
+  if (lane.state.trace == nullptr) return;
+  lane.state.trace->add(
+      {.name = mixed ? "mix" : "rows", .begin_ns = begin, .end_ns = end, .batch = batch, .items = items});
+}
+
+void Compute::run_work(const Work& work, Lane& lane) {
+  switch (work.kind) {
+    case WorkKind::kFetched: return run_fetched(*work.fetched, lane);
+    case WorkKind::kRows: return run_rows(work, lane);
+    case WorkKind::kPairs: run_pairs(work); break;
+  }
+  complete(*work.slot, work.count, lane.state);
+}
+
+void Compute::run_rows(const Work& work, Lane& lane) {
+  Slot& slot = *work.slot;
+  const std::int64_t end = work.first + work.count;
+  const std::int64_t timed = work.first + work.count / 2;  // the first row finds cold caches
+  StepContext context{.seed = run_.options.seed,
+                      .scratch = &lane.scratch,
+                      .probe = &lane.state,
+                      .trace = lane.state.trace,
+                      .batch = slot.position.sequence,
+                      .stores = stores_};
+  for (int r = 0; r < run_.layout.replicas; ++r) {
+    const SlotShare& share = slot.shares[static_cast<std::size_t>(r)];
+    const std::int64_t first = std::max(work.first, share.first);
+    const std::int64_t share_end = std::min(end, share.first + share.rows);
+    if (first >= share_end) continue;
+    const auto records =
+        std::span<const std::uint64_t>(slot.records)
+            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(share_end - first));
+    if (run_.copier) {
+      run_.copier->copy(records, slot.rows(r, first - share.first));
+      continue;
+    }
+    for (std::int64_t example = first; example < share_end; ++example) {
+      context.ahead = reader_.look_ahead(records.subspan(static_cast<std::size_t>(example + 1 - first)));
+      context.samples = example == timed ? lane.scratch.samples.data() : nullptr;
+      run_row(slot, example, slot.rows(r, example - share.first), context, lane.state);
+      if (example == timed) lane.scratch.samples.back().ns = now_ns() - lane.scratch.stamp_ns;
+    }
+  }
+  finish(stores_);
+  errors_.guard(slot, work.first, [&] { charge(lane); });
+  complete(slot, work.count, lane.state);
+}
+
+void Compute::run_row(Slot& slot, std::int64_t example, const SampleProgram::Rows& rows, StepContext& context,
+                      ThreadState& state) {
+  Scratch& scratch = *context.scratch;
+  errors_.guard(slot, example, [&] {
+    context.record = slot.records[static_cast<std::size_t>(example)];
+    context.pass = slot.passes[static_cast<std::size_t>(example)];
+    const std::span<const std::byte> cached = reader_.find_cached(context.record, scratch.read);
+    const RecordView view = cached.empty() ? reader_.read(context.record, scratch.read, state) : RecordView{};
+    if (context.samples != nullptr) scratch.stamp_ns = now_ns();  // finding and reading are no steps
+    if (!scratch.notes.empty()) scratch.notes = {};               // of a row that failed
+    if (cached.empty()) {
+      run_.program.run_record(view, context, rows);
+    } else {
+      run_.program.run_cached(cached, context, rows);
+    }
+    if (!scratch.notes.empty()) errors_.take_notes(slot, example, scratch.notes);
+  });
+}
+
+void Compute::run_fetched(FetchedRecord& fetched, Lane& lane) {
+  Slot& slot = *fetched.slot;
+  Scratch& scratch = lane.scratch;
+  const auto row = static_cast<std::size_t>(fetched.example);
+  errors_.guard(slot, fetched.example, [&] {
+    const StepContext context{.seed = run_.options.seed,
+                              .pass = slot.passes[row],
+                              .record = slot.records[row],
+                              .scratch = &scratch,
+                              .probe = &lane.state,
+                              .samples = scratch.samples.data(),
+                              .trace = lane.state.trace,
+                              .batch = slot.position.sequence,
+                              .stores = stores_};
+    const SampleProgram::Rows rows = slot.rows_of(fetched.example);
+    if (!scratch.notes.empty()) scratch.notes = {};  // of a row that failed
+    if (fetched.cached.empty()) {
+      run_.program.run_record(fetched.view, context, rows);
+    } else {
+      run_.program.run_cached(fetched.cached, context, rows);
+    }
+    if (!scratch.notes.empty()) errors_.take_notes(slot, fetched.example, scratch.notes);
+  });
+  scratch.samples.back().ns = now_ns() - scratch.stamp_ns;
+  finish(stores_);
+  errors_.guard(slot, fetched.example, [&] { charge(lane); });
+  read_ahead_.give_back(&fetched);
+  complete(slot, 1, lane.state);
+}
+
+void Compute::run_pairs(const Work& work) {
+  Slot& slot = *work.slot;
+  const Mixer& mixer = run_.mixers[slot.mixing - 1];
+  const BatchKey key{.seed = run_.options.seed, .epoch = slot.position.epoch, .step = slot.position.step};
+  const Pairing pairing(key, mixer.number(), slot.position.global_examples);
+  for (std::int64_t i = work.first; i < work.first + work.count; ++i) {
+    const Pair pair = pairing[i];
+    mixer.mix(slot.rows_of(pair.first), slot.rows_of(pair.second), pairing.random(i));
+  }
+}
+
+// Begins the next batch-level operation; false where none is left. A batch that failed is not mixed: its error is
+// all that anyone sees of it.
+bool Compute::mix_next(Slot& slot) {
+  const std::int64_t pairs = Pairing::pairs_of(slot.position.global_examples);
+  if (slot.mixing == run_.mixers.size() || slot.failure || pairs == 0) return false;
+  if (slot.mixing == 0) slot.mark.move_to(SlotState::kMixing);
+  ++slot.mixing;
+  slot.pending.store(pairs);
+  mixing_.fetch_add(1);
+  slot.pairs_left.offer(pairs);
+  lanes_.wake((pairs + block_pairs_ - 1) / block_pairs_);
+  return true;
+}
+
+void Compute::complete(Slot& slot, std::int64_t count, ThreadState& state) {
+  if (slot.pending.fetch_sub(count, std::memory_order_acq_rel) != count) return;
+  if (slot.mixing == 0) errors_.settle(slot, state);
+  if (mix_next(slot)) return;
+  if (!slot.failure) slot.draw_windows(run_.options.seed);
+  ring_.complete(slot);
+}
+
+}  // namespace headrace

@@ -1,0 +1,73 @@
+// The work of the host's processors: writes the rows of begun batches and mixes them, oldest batch first.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "headrace/pipeline/engine/read_ahead.h"
+#include "headrace/pipeline/engine/lanes.h"
+#include "headrace/pipeline/engine/ring.h"
+#include "headrace/pipeline/engine/row_errors.h"
+#include "headrace/pipeline/engine/run_plan.h"
+
+namespace headrace {
+
+// A batch is divided by counting up how much of it was given away; there is no queue of tasks.
+class Compute final : public LaneBody {
+ public:
+  // `stores`: how rows are written into the slots. Everything must outlive this, and the lanes that come back late.
+  Compute(const RunPlan& run, Ring& ring, const RecordReader& reader, const RowErrors& errors, ReadAhead& read_ahead,
+          Stores stores, Budgets& budgets);
+
+  Lanes& lanes() noexcept { return lanes_; }
+  const Lanes& lanes() const noexcept { return lanes_; }
+
+  // The assembler: the batch is in its slot, in Writing. `by_readers`: readers fetch its records.
+  void offer(std::uint64_t sequence, bool by_readers);
+  // A reader: one more record was fetched.
+  void wake() { lanes_.wake(1); }
+  // So many of the slot's pending rows or pairs are done. The thread that does the last of them sees all that the
+  // others wrote, and moves the batch on.
+  void complete(Slot& slot, std::int64_t count, ThreadState& state);
+
+  bool run_next(Lane& lane) override;
+  bool has_work() const noexcept override;
+
+ private:
+  // A piece of work: a fetched record, or `count` rows, or pairs to mix, of a slot from `first`.
+  enum class WorkKind { kFetched, kRows, kPairs };
+  struct Work {
+    WorkKind kind = WorkKind::kRows;
+    FetchedRecord* fetched = nullptr;
+    Slot* slot = nullptr;
+    std::int64_t first = 0, count = 0;
+  };
+
+  bool claim(Work& work);
+  bool claim_pairs(Work& work);
+  bool claim_rows(Work& work);
+  void run_counted(const Work& work, Lane& lane);
+  void run_work(const Work& work, Lane& lane);
+  void run_rows(const Work& work, Lane& lane);
+  void run_row(Slot& slot, std::int64_t example, const SampleProgram::Rows& rows, StepContext& context,
+               ThreadState& state);
+  void run_fetched(FetchedRecord& fetched, Lane& lane);
+  void run_pairs(const Work& work);
+  bool mix_next(Slot& slot);
+
+  const RunPlan& run_;
+  Ring& ring_;
+  const RecordReader& reader_;
+  const RowErrors& errors_;
+  ReadAhead& read_ahead_;
+  Stores stores_;
+  std::int64_t block_pairs_;            // that a lane takes at once
+  std::atomic<std::int64_t> block_rows_{1};  // the same; the last batch's
+  std::atomic<std::uint64_t> offered_;  // batches below this are in their slots
+  std::atomic<std::uint64_t> oldest_;   // that may have rows left
+  std::atomic<int> mixing_{0};          // slots that may have pairs left
+  Lanes lanes_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,183 @@
+#include "headrace/pipeline/engine/delivery.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+constexpr int kSpins = 200;
+// By this thread, in next() of whichever replica.
+thread_local std::uint64_t waited_here_ns = 0;
+
+// What a Batch holds of its slot.
+class SlotLease final : public BatchLease {
+ public:
+  SlotLease(Ring& ring, Slot& slot, int replica) : ring_(&ring), slot_(&slot), replica_(replica) {}
+  ~SlotLease() override { release(nullptr); }
+  SlotLease(const SlotLease&) = delete;
+  SlotLease& operator=(const SlotLease&) = delete;
+
+  // The first call counts.
+  void release(Stream* consumer) noexcept override {
+    if (Ring* const ring = std::exchange(ring_, nullptr); ring != nullptr) ring->release(*slot_, replica_, consumer);
+  }
+
+ private:
+  Ring* ring_;  // null once released
+  Slot* slot_;
+  int replica_;
+};
+
+}  // namespace
+
+Delivery::Delivery(const RunPlan& run, Ring& ring, const StallReport& stalls, Trace* trace)
+    : run_(run), ring_(ring), stalls_(stalls) {
+  const ErrorPolicy& errors = run.options.errors;
+  if (errors.tally != nullptr) errors.tally->begin(run.source().info());
+  if (!errors.quarantine.empty()) quarantine_.emplace(errors.quarantine);
+  for (int r = 0; r < run.layout.replicas; ++r) {
+    consumers_.push_back(std::make_unique<Consumer>(run, quarantine_ ? &*quarantine_ : nullptr, r == 0));
+    consumers_.back()->taken.store(run.first);
+    if (trace != nullptr) consumers_.back()->trace = &trace->ring(fmt::format("consumer {}", r));
+  }
+}
+
+std::uint64_t Delivery::position() const noexcept {
+  std::uint64_t sequence = consumers_.front()->taken.load();
+  for (const auto& consumer : consumers_) sequence = std::min(sequence, consumer->taken.load());
+  return sequence;
+}
+
+std::optional<Batch> Delivery::next(int replica) {
+  if (replica < 0 || replica >= run_.layout.replicas) {
+    throw ConfigError(fmt::format("next({}): there are {} replicas", replica, run_.layout.replicas));
+  }
+  const std::uint64_t arrived = now_ns();
+  Consumer& consumer = *consumers_[static_cast<std::size_t>(replica)];
+  if (!consumer.failed.empty()) {
+    throw Error(ErrorCode::kCancelled, "the stream ended with an error: " + consumer.failed);
+  }
+  const std::uint64_t sequence = consumer.taken.load(std::memory_order_relaxed);
+  if (sequence >= ring_.end()) return std::nullopt;
+  arrive(consumer, sequence, arrived);
+  count_ready(consumer, sequence);
+  wait_until_out(consumer, sequence, replica);
+  Slot& slot = ring_.slot_of(sequence);
+  try {
+    consumer.bad.add(slot);
+  } catch (const Error& error) {
+    consumer.failed = error.message();
+    throw;
+  }
+  if (slot.failure) {
+    consumer.failed = describe(slot.failure->what);
+    slot.failure->raise();
+  }
+  Batch batch = hand_out(consumer, slot, replica);
+  leave(consumer, sequence, arrived, static_cast<std::uint64_t>(batch.examples()));
+  return batch;
+}
+
+Batch Delivery::hand_out(Consumer& consumer, Slot& slot, int replica) const {
+  const SlotShare& share = slot.shares[static_cast<std::size_t>(replica)];
+  BatchPosition position = slot.position;
+  position.first_row += share.first;
+  auto lease = std::make_unique<SlotLease>(ring_, slot, replica);
+  slot.mark.take();
+  consumer.examples.fetch_add(static_cast<std::uint64_t>(share.rows), std::memory_order_relaxed);
+  consumer.taken.store(position.sequence + 1);
+  return Batch(
+      position, share.rows, &run_.plan.fields, share.tensors,
+      std::span(slot.records).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.rows)),
+      slot.bad, share.ready.get(), std::move(lease));
+}
+
+void Delivery::count_ready(Consumer& consumer, std::uint64_t sequence) const {
+  const bool is_out = ring_.slot_of(sequence).mark.is_out(sequence);
+  std::uint64_t waiting = 0;
+  for (const auto& slot : ring_.slots()) {
+    const SlotMark::Value mark = slot->mark.load();
+    waiting += mark.is_out() && mark.sequence >= sequence ? 1 : 0;
+  }
+  consumer.asked_ready.fetch_add(is_out ? 1 : 0, std::memory_order_relaxed);
+  consumer.ready_sum.fetch_add(waiting, std::memory_order_relaxed);
+  consumer.asked.fetch_add(1, std::memory_order_relaxed);
+}
+
+// A thread that takes the batches of several replicas in turn is not busy for one while it waits for another.
+void Delivery::arrive(Consumer& consumer, std::uint64_t sequence, std::uint64_t now) {
+  if (consumer.left_ns == 0) return;
+  const std::uint64_t away = now - consumer.left_ns;
+  const std::uint64_t waited = waited_here_ns > consumer.waited_ns ? waited_here_ns - consumer.waited_ns : 0;
+  consumer.busy.add(consumer.left_rows, away - std::min(away, waited));
+  if (consumer.trace != nullptr) {
+    consumer.trace->add({.name = "consumer",
+                         .begin_ns = consumer.left_ns,
+                         .end_ns = now,
+                         .batch = sequence - 1,
+                         .items = consumer.left_rows});
+  }
+}
+
+void Delivery::leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows) {
+  const std::uint64_t now = now_ns();
+  waited_here_ns += now - arrived;
+  consumer.waits.add(now - arrived);
+  consumer.left_ns = now;
+  consumer.left_rows = rows;
+  consumer.waited_ns = waited_here_ns;
+  if (consumer.trace != nullptr) {
+    consumer.trace->add({.name = "next", .begin_ns = arrived, .end_ns = now, .batch = sequence, .items = rows});
+  }
+}
+
+// Where the batch was not begun, a replica is behind or holds what it was given.
+std::string Delivery::why_not_out(std::uint64_t sequence, int replica) const {
+  const Slot& slot = ring_.slot_of(sequence);
+  const std::lock_guard lock(ring_.mutex());
+  const SlotMark::Value mark = slot.mark.load();
+  if (mark.sequence == sequence && mark.state != SlotState::kFree) return stalls_.why_not_out(mark);
+  if (slot.holders == 0) return "waiting for the consumer's stream to pass the release of an earlier batch";
+  for (int r = 0; r < run_.layout.replicas; ++r) {
+    const std::uint64_t taken = consumers_[static_cast<std::size_t>(r)]->taken.load();
+    if (r != replica && taken <= mark.sequence) return fmt::format("replica {} has not taken batch {}", r, taken);
+  }
+  for (int r = 0; r < run_.layout.replicas; ++r) {
+    if (r == replica || slot.shares[static_cast<std::size_t>(r)].released) continue;
+    return fmt::format("replica {} holds batch {}: release it or raise prefetch", r, mark.sequence);
+  }
+  return fmt::format("all {} slots are held by the consumer: release a batch or raise prefetch", ring_.size());
+}
+
+void Delivery::wait_until_out(Consumer& consumer, std::uint64_t sequence, int replica) {
+  const SlotMark& mark = ring_.slot_of(sequence).mark;
+  const auto refuse_stopped = [&] {
+    if (ring_.stopped().load()) throw Error(ErrorCode::kCancelled, "the loader was stopped");
+  };
+  refuse_stopped();
+  for (int i = 0; i < kSpins; ++i) {
+    if (mark.is_out(sequence)) return;
+    __builtin_ia32_pause();
+  }
+  const double limit = run_.options.stall_timeout_seconds;
+  const Stopwatch watch;
+  const bool in_time = ring_.wait_until_out(sequence, limit);
+  consumer.stall_ns.fetch_add(watch.nanoseconds(), std::memory_order_relaxed);
+  if (!in_time) {
+    throw Error(ErrorCode::kTimeout, fmt::format("batch {} was not there after {} s: {}", sequence, limit,
+                                                 why_not_out(sequence, replica)));
+  }
+  refuse_stopped();
+  if (mark.is_out(sequence)) return;
+  const std::optional<Failure> failure = ring_.broken_off();  // a thread ended: the batches it would have made do not come
+  consumer.failed = describe(failure->what);
+  failure->raise();
+}
+
+}  // namespace headrace

@@ -1,0 +1,69 @@
+// Hands finished batches out, to each replica in order.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/trace.h"
+#include "headrace/pipeline/batch.h"
+#include "headrace/pipeline/engine/bad_record_account.h"
+#include "headrace/pipeline/engine/ring.h"
+#include "headrace/pipeline/engine/run_plan.h"
+
+namespace headrace {
+
+// One a replica; used by the thread that takes its batches, its counters read by others.
+struct alignas(64) Consumer {
+  Consumer(const RunPlan& run, Quarantine* quarantine, bool lists) : bad(run, quarantine, lists) {}
+
+  std::atomic<std::uint64_t> taken{0};  // sequence of the batch it takes next
+  std::atomic<std::uint64_t> examples{0}, stall_ns{0}, ready_sum{0}, asked{0}, asked_ready{0};
+  BadRecordAccount bad;
+  std::string failed;           // the error it was given, empty: none
+  StageClock busy;              // between two calls of next(), but for waiting in that of another replica
+  WaitClock waits;              // in next()
+  std::uint64_t left_ns = 0;    // when it last left next(); 0: never
+  std::uint64_t left_rows = 0;  // with this many examples
+  std::uint64_t waited_ns = 0;  // by its thread in next(), when it left
+  TraceRing* trace = nullptr;   // null: nothing is traced
+};
+
+class Delivery {
+ public:
+  // Says what a batch waits for that was begun and is not out.
+  class StallReport {
+   public:
+    virtual ~StallReport() = default;
+    virtual std::string why_not_out(const SlotMark::Value& mark) const = 0;
+  };
+
+  // Everything must outlive this. `trace` null: nothing is traced.
+  Delivery(const RunPlan& run, Ring& ring, const StallReport& stalls, Trace* trace);
+
+  // As Loader::next().
+  std::optional<Batch> next(int replica);
+
+  // Sequence of the first batch that some replica has not taken.
+  std::uint64_t position() const noexcept;
+  const std::vector<std::unique_ptr<Consumer>>& consumers() const noexcept { return consumers_; }
+
+ private:
+  void count_ready(Consumer& consumer, std::uint64_t sequence) const;
+  std::string why_not_out(std::uint64_t sequence, int replica) const;
+  void wait_until_out(Consumer& consumer, std::uint64_t sequence, int replica);
+  static void arrive(Consumer& consumer, std::uint64_t sequence, std::uint64_t now);
+  static void leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows);
+  Batch hand_out(Consumer& consumer, Slot& slot, int replica) const;
+
+  const RunPlan& run_;
+  Ring& ring_;
+  const StallReport& stalls_;
+  std::optional<Quarantine> quarantine_;  // by the consumer of replica 0
+  std::vector<std::unique_ptr<Consumer>> consumers_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,132 @@
+#include "headrace/pipeline/engine/engine.h"
+
+#include <unistd.h>
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+// How long a stopped loader waits for user code before it leaves its threads to it.
+constexpr std::chrono::milliseconds kStopGrace{400};
+
+std::shared_ptr<Trace> trace_of(const LoaderOptions& options) {
+  if (options.trace != nullptr || options.trace_spans == 0) return options.trace;
+  return std::make_shared<Trace>(options.trace_spans);
+}
+
+bool any_copied(const DeviceGroup& devices) {
+  for (int r = 0; r < devices.size(); ++r) {
+    if (!devices[r].info().host_memory) return true;
+  }
+  return false;
+}
+
+// Of buffers for records that are read ahead: enough for every lane to take the next one while it works on one.
+std::size_t buffers_of(const RunPlan& run) { return static_cast<std::size_t>(2 * run.lanes + run.readers); }
+
+}  // namespace
+
+Engine::Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options)
+    : process_(getpid()),
+      budgets_(options),
+      run_(dataset, devices, options, budgets_),
+      trace_(trace_of(options)),
+      allowance_(run_.lanes),
+      transfer_(run_, devices, budgets_.memory),
+      memory_(allocate_slots(run_, devices, transfer_.conversion(), budgets_, choices_)),
+      ring_(std::make_shared<Ring>(std::move(memory_.slots), run_.first, run_.schedule.batches(), any_copied(devices))),
+      reader_(run_, ring_->stopped()),
+      errors_(run_, reader_),
+      read_ahead_(*ring_, buffers_of(run_), budgets_.memory),
+      compute_(run_, *ring_, reader_, errors_, read_ahead_, memory_.stores, budgets_),
+      readers_(*ring_, reader_, errors_, read_ahead_, compute_),
+      assembler_(run_, *ring_, compute_, transfer_, *assembling_, run_.readers > 0),
+      telemetry_({.run = run_,
+                  .budgets = budgets_,
+                  .ring = *ring_,
+                  .assembler = *assembling_,
+                  .lanes = compute_.lanes(),
+                  .readers = readers_,
+                  .transfer = transfer_}),
+      delivery_(run_, *ring_, telemetry_, trace_.get()),
+      tuning_(run_, *ring_, delivery_, readers_, compute_.lanes(), read_ahead_, choices_) {
+  note_placement(devices);
+  transfer_.open_streams(devices, trace_.get());
+  if (trace_ == nullptr) return;
+  run_.program.name_spans(*trace_);
+  compute_.lanes().set_trace(*trace_);
+  assembling_->trace = &trace_->ring("assembler");
+}
+
+// Where images are converted and kept; on devices that share the host's memory there is no choice.
+void Engine::note_placement(const DeviceGroup& devices) {
+  if (!any_copied(devices)) return;
+  const char* const where = run_.split.passes.empty() ? "on the host" : "on the device";
+  choices_.note({.what = "conversion", .value = where, .reason = run_.split.reason});
+  choices_.note({.what = "samples",
+                 .value = run_.residency.resident ? "kept on the device" : "not kept on the device",
+                 .reason = run_.residency.reason});
+}
+
+void Engine::start() {
+  const auto self = shared_from_this();
+  try {
+    compute_.lanes().set_owner(self);
+    readers_.start(run_.readers, self, trace_.get());
+    assembler_thread_.emplace(
+        [self](ThreadState& state) {
+          end_stream_on_error(*self->ring_, state, [&] { self->assembler_.run(); });
+        },
+        assembling_);
+  } catch (...) {
+    shut_down();
+    throw;
+  }
+}
+
+std::optional<Batch> Engine::next(int replica) {
+  if (is_forked()) {
+    throw Error(ErrorCode::kUnsupported,
+                "the loader was started before fork(): its threads are not in this process",
+                "make the loader after fork()");
+  }
+  if (replica == 0) tuning_.observe();
+  return delivery_.next(replica);
+}
+
+void Engine::stop() noexcept {
+  ring_->stop();
+  read_ahead_.stop();
+  compute_.lanes().stop();
+}
+
+void Engine::shut_down() noexcept {
+  stop();
+  const auto deadline = std::chrono::steady_clock::now() + kStopGrace;
+  if (assembler_thread_) assembler_thread_->end(time_until(deadline));
+  readers_.end(deadline);
+  compute_.lanes().end(deadline);
+  transfer_.free_streams();
+  ring_->free_memory();
+  transfer_.free_memory();
+}
+
+bool Engine::is_forked() const noexcept { return getpid() != process_; }
+
+LoaderState Engine::state() const {
+  if (run_.options.headspace > 0) {
+    throw ConfigError("a stream in headspace mode has no state: its batches are replayed",
+                      "save states of runs with LoaderOptions::headspace = 0");
+  }
+  return {.fingerprint = run_.fingerprint, .sequence = delivery_.position()};
+}
+
+std::string Engine::trace_json() const {
+  if (trace_ == nullptr) {
+    throw ConfigError("the loader was not asked to trace", "set LoaderOptions::trace_spans, as 65536");
+  }
+  return trace_->to_json();
+}
+
+}  // namespace headrace

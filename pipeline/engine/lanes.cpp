@@ -1,0 +1,121 @@
+#include "headrace/pipeline/engine/lanes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "headrace/devices/base/clock.h"
+
+namespace headrace {
+
+Lanes::Lanes(std::shared_ptr<ComputeArena> arena, int max_lanes, std::size_t stages, LaneBody& body,
+             MemoryBudget& budget)
+    : arena_(std::move(arena)), body_(body) {
+  for (int i = 0; i < max_lanes; ++i) lanes_.push_back(std::make_unique<Lane>(stages, budget));
+  for (const auto& lane : lanes_) seats_.push_back(lane.get());
+  std::ranges::reverse(seats_);
+}
+
+void Lanes::set_trace(Trace& trace) {
+  for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i]->state.trace = &trace.ring(fmt::format("compute {}", i));
+}
+
+// Work is published before running_ is read here, and a lane that ends lowers running_ before it looks for work a
+// last time: one of the two sees what the other did.
+void Lanes::wake(std::int64_t wanted) {
+  int running = running_.load();
+  while (wanted > 0 && running < allowed_.load() && !stopped_.load()) {
+    if (!running_.compare_exchange_weak(running, running + 1)) continue;
+    const std::shared_ptr<void> owner = owner_.lock();
+    if (owner == nullptr) return;
+    try {
+      arena_->enqueue([this, owner] { run(); });
+    } catch (...) {
+      running_.fetch_sub(1);
+      throw;
+    }
+    --wanted;
+    running = running_.load();
+  }
+}
+
+void Lanes::allow(int lanes) {
+  {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t now = now_ns();
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      const bool is_free = std::ranges::find(seats_, lanes_[i].get()) != seats_.end();
+      if (!is_free) continue;
+      const std::uint64_t since = lanes_[i]->idle_since.load();
+      const bool may_run = static_cast<int>(i) < lanes;
+      if (!may_run || since == 0) lanes_[i]->idle_since.store(may_run ? now : 0);
+    }
+    allowed_.store(lanes);
+  }
+  if (body_.has_work()) wake(lanes);
+}
+
+Lane* Lanes::take_seat() {
+  const std::lock_guard lock(mutex_);
+  if (stopped_.load() || seats_.empty()) return nullptr;
+  Lane* const lane = seats_.back();
+  seats_.pop_back();
+  const std::uint64_t since = lane->idle_since.exchange(0);
+  if (since != 0) lane->state.waits.add(now_ns() - since);
+  lane->state.start();
+  return lane;
+}
+
+// The seats of the lanes with small numbers are taken first: their memory is warm, and those beyond what is allowed
+// stay empty.
+void Lanes::leave_seat(Lane& lane) {
+  lane.state.idle();
+  lane.state.finish();  // before the next one may sit here
+  const std::lock_guard lock(mutex_);
+  const auto number = [&](const Lane* each) {
+    return std::ranges::find(lanes_, each, &std::unique_ptr<Lane>::get) - lanes_.begin();
+  };
+  const auto before = std::ranges::find_if(seats_, [&](const Lane* each) { return number(each) < number(&lane); });
+  seats_.insert(before, &lane);
+  if (number(&lane) < allowed_.load()) lane.idle_since.store(now_ns());
+}
+
+void Lanes::run() {
+  Lane* const lane = take_seat();
+  if (lane != nullptr) {
+    try {
+      run_in(*lane);
+    } catch (const Abandoned&) {
+      return;  // nobody counts it any more
+    }
+    leave_seat(*lane);
+  }
+  running_.fetch_sub(1);
+  if (!stopped_.load() && body_.has_work()) wake(1);
+}
+
+void Lanes::run_in(Lane& lane) {
+  while (!stopped_.load(std::memory_order_relaxed) && running_.load(std::memory_order_relaxed) <= allowed_.load()) {
+    if (!body_.run_next(lane)) return;
+  }
+}
+
+void Lanes::stop() noexcept {
+  const std::lock_guard lock(mutex_);
+  stopped_.store(true);
+}
+
+void Lanes::end(std::chrono::steady_clock::time_point deadline) {
+  for (const auto& lane : lanes_) lane->state.end(time_until(deadline));
+}
+
+std::uint64_t Lanes::waited_ns(std::uint64_t now) const noexcept {
+  std::uint64_t waited = 0;
+  for (const auto& lane : lanes_) {
+    const std::uint64_t since = lane->idle_since.load(std::memory_order_relaxed);
+    waited += lane->state.waits.ns() + (since != 0 && now > since ? now - since : 0);
+  }
+  return waited;
+}
+
+}  // namespace headrace

@@ -1,0 +1,83 @@
+// Compute as oneTBB runs it: tasks that take one piece of work after another and end when there is none.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "headrace/devices/base/trace.h"
+#include "headrace/pipeline/compute_arena.h"
+#include "headrace/pipeline/engine/charged_bytes.h"
+#include "headrace/pipeline/engine/engine_thread.h"
+
+namespace headrace {
+
+// What a running lane has for itself. There are as many as may run at once; one task at a time sits in each.
+struct alignas(64) Lane {
+  Lane(std::size_t stages, MemoryBudget& budget) : state(stages), charged(budget) {}
+
+  ThreadState state;
+  Scratch scratch;
+  ChargedBytes charged;                  // for `scratch`
+  std::atomic<std::uint64_t> idle_since{0};  // 0: at work, or not allowed to be
+};
+
+// What lanes do.
+class LaneBody {
+ public:
+  virtual ~LaneBody() = default;
+  // Does the next piece of work; false where there is none. Throws Abandoned alone.
+  virtual bool run_next(Lane& lane) = 0;
+  // Whether run_next() would find something.
+  virtual bool has_work() const noexcept = 0;
+};
+
+// Thread-safe. `body` is asked until it has nothing left; whoever gives it work calls wake() afterwards.
+class Lanes {
+ public:
+  // `stages` that each lane counts.
+  Lanes(std::shared_ptr<ComputeArena> arena, int max_lanes, std::size_t stages, LaneBody& body, MemoryBudget& budget);
+
+  // Lanes that run keep `owner`, which holds this and the body, alive. Before the first wake().
+  void set_owner(const std::weak_ptr<void>& owner) { owner_ = owner; }
+  // A ring a lane, named by their numbers. Before the first wake().
+  void set_trace(Trace& trace);
+
+  // There is work for so many lanes: starts them, as far as they do not run and are allowed.
+  void wake(std::int64_t wanted);
+  // So many may run at once. Those beyond end after their piece of work.
+  void allow(int lanes);
+  int allowed() const noexcept { return allowed_.load(std::memory_order_relaxed); }
+
+  // No lane starts any more.
+  void stop() noexcept;
+  // After stop(): waits until none is at work, till `deadline` for those in user code.
+  void end(std::chrono::steady_clock::time_point deadline);
+
+  const std::vector<std::unique_ptr<Lane>>& lanes() const noexcept { return lanes_; }
+  // What allowed lanes had nothing to do until `now`, together.
+  std::uint64_t waited_ns(std::uint64_t now) const noexcept;
+
+ private:
+  // A task's top function.
+  void run();
+  void run_in(Lane& lane);
+  Lane* take_seat();
+  void leave_seat(Lane& lane);
+
+  std::shared_ptr<ComputeArena> arena_;
+  LaneBody& body_;
+  std::weak_ptr<void> owner_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::atomic<int> running_{0};  // enqueued or running
+  std::atomic<int> allowed_{0};
+  std::mutex mutex_;
+  std::vector<Lane*> seats_;           // by mutex_: free ones, the first lane last
+  std::atomic<bool> stopped_{false};  // set by mutex_
+};
+
+}  // namespace headrace

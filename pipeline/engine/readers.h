@@ -1,0 +1,36 @@
+// The threads that may wait for files: they fetch records for compute.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "headrace/devices/base/trace.h"
+#include "headrace/pipeline/engine/compute.h"
+
+namespace headrace {
+
+class Readers {
+ public:
+  Readers(Ring& ring, const RecordReader& reader, const RowErrors& errors, ReadAhead& read_ahead, Compute& compute)
+      : ring_(ring), reader_(reader), errors_(errors), read_ahead_(read_ahead), compute_(compute) {}
+
+  // Starts so many, which keep `owner` and with it all references alive. `trace` null: nothing is traced.
+  void start(int count, const std::shared_ptr<void>& owner, Trace* trace);
+  // After ReadAhead::stop(): waits until none is at work, till `deadline` for those in user code.
+  void end(std::chrono::steady_clock::time_point deadline);
+
+  const std::vector<EngineThread>& threads() const noexcept { return threads_; }
+
+ private:
+  void run(ThreadState& state, int number);
+  bool fetch(FetchedRecord& record, ThreadState& state);
+
+  Ring& ring_;
+  const RecordReader& reader_;
+  const RowErrors& errors_;
+  ReadAhead& read_ahead_;
+  Compute& compute_;
+  std::vector<EngineThread> threads_;
+};
+
+}  // namespace headrace

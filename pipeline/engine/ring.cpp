@@ -1,0 +1,136 @@
+#include "headrace/pipeline/engine/ring.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "headrace/devices/base/clock.h"
+
+namespace headrace {
+namespace {
+
+// How often a slot is looked at whose device does not say when it is done with it, or failed before it could.
+constexpr std::chrono::microseconds kPoll{500};
+
+}  // namespace
+
+Ring::Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::uint64_t end, bool copied)
+    : slots_(std::move(slots)), first_(first), end_(end), copied_(copied), start_ns_(now_ns()) {}
+
+bool Ring::may_begin(std::uint64_t sequence) const {
+  if (sequence >= end_) return false;
+  const Slot& slot = slot_of(sequence);
+  const SlotState state = slot.mark.load().state;
+  return state == SlotState::kFree || (state == SlotState::kHeld && slot.holders == 0 && slot.is_passed());
+}
+
+Ring::Turn Ring::next_turn(std::uint64_t next, std::uint64_t next_copy) {
+  std::unique_lock lock(mutex_);
+  for (;; wait_for_slot(lock, next)) {
+    if (stopped_.load()) return Turn::kStop;
+    if (copied_ && slot_of(next_copy).mark.is(next_copy, SlotState::kWritten)) return Turn::kCopy;
+    if (may_begin(next)) return Turn::kBegin;
+  }
+}
+
+// A slot still held is given back by a call; one given back waits only for its device.
+void Ring::wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t sequence) {
+  if (sequence >= end_) return assembler_.wait(lock);
+  const Slot& slot = slot_of(sequence);
+  const bool given_back = slot.mark.load().state == SlotState::kHeld && slot.holders == 0;
+  if (!given_back) return assembler_.wait(lock);
+  assembler_.wait_for(lock, kPoll);
+}
+
+Slot& Ring::begin(std::uint64_t sequence) {
+  Slot& slot = slot_of(sequence);
+  const std::lock_guard lock(mutex_);
+  if (slot.mark.load().state == SlotState::kHeld) slot.mark.move_to(SlotState::kFree);
+  slot.mark.begin(sequence);
+  slot.holders = static_cast<int>(slot.shares.size());
+  for (SlotShare& share : slot.shares) share.released = false;
+  return slot;
+}
+
+void Ring::complete(Slot& slot) {
+  {
+    const std::lock_guard lock(mutex_);
+    slot.mark.move_to(SlotState::kWritten);
+  }
+  if (!copied_) return make_ready(slot);
+  assembler_.notify_one();
+}
+
+void Ring::make_ready(Slot& slot) {
+  if (first_batch_ns_.load(std::memory_order_relaxed) == 0) first_batch_ns_.store(now_ns() - start_ns_);
+  {
+    const std::lock_guard lock(mutex_);
+    slot.mark.move_to(SlotState::kReady);
+  }
+  out_.notify_all();
+}
+
+bool Ring::wait_until_out(std::uint64_t sequence, double seconds) {
+  const Slot& slot = slot_of(sequence);
+  const auto done = [&] { return slot.mark.is_out(sequence) || broken_off_ || stopped_.load(); };
+  std::unique_lock lock(mutex_);
+  if (seconds > 0) return out_.wait_for(lock, std::chrono::duration<double>(seconds), done);
+  out_.wait(lock, done);
+  return true;
+}
+
+void Ring::wake_assembler(const std::weak_ptr<Ring>& weak) {
+  const std::shared_ptr<Ring> ring = weak.lock();
+  if (ring == nullptr) return;
+  { const std::lock_guard lock(ring->mutex_); }  // so that it is not between its look and its sleep
+  ring->assembler_.notify_one();
+}
+
+void Ring::release(Slot& slot, int replica, Stream* consumer) noexcept {
+  SlotShare& share = slot.shares[static_cast<std::size_t>(replica)];
+  bool fenced = false;
+  try {
+    if (consumer != nullptr) {
+      consumer->record(*share.fence);
+      fenced = true;
+      // A device that copies is not slowed down by a call in its stream: there the assembler looks for itself.
+      if (!share.device) consumer->call([ring = weak_from_this()] { wake_assembler(ring); });
+    }
+  } catch (const std::exception&) {
+    // A stream that cannot record has failed: its work is over, and its own error says so.
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    share.fenced = fenced;
+    share.released = true;
+    --slot.holders;
+  }
+  assembler_.notify_one();
+}
+
+void Ring::break_off(Failure failure) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!broken_off_) broken_off_ = std::move(failure);
+  }
+  out_.notify_all();
+}
+
+std::optional<Failure> Ring::broken_off() const {
+  const std::lock_guard lock(mutex_);
+  return broken_off_;
+}
+
+void Ring::stop() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_.store(true);
+  }
+  out_.notify_all();
+  assembler_.notify_all();
+}
+
+void Ring::free_memory() noexcept {
+  for (const auto& slot : slots_) slot->free_memory();
+}
+
+}  // namespace headrace

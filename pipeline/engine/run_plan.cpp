@@ -1,0 +1,131 @@
+#include "headrace/pipeline/engine/run_plan.h"
+
+#include <fmt/format.h>
+#include <tbb/info.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+// Of lanes and of readers: no machine has use for more, and the system may not give more.
+constexpr int kMaxWorkers = 1024;
+constexpr int kMaxPrefetch = 1024;
+
+StreamPlan checked_plan(const Dataset& dataset) {
+  StreamPlan plan = make_stream_plan(dataset.plan());
+  if (!plan.batch) throw ConfigError("the plan has no batches", "call .batch() before giving it to a Loader");
+  return plan;
+}
+
+void check_range(const char* option, int value, int min, int max) {
+  if (value >= min && value <= max) return;
+  throw ConfigError(fmt::format("{} = {}: {} to {} are possible", option, value, min, max));
+}
+
+void check_world(const World& world, const DeviceGroup& devices) {
+  if (world.replicas == 0 && world.first == 0) return;
+  if (world.first >= 0 && world.replicas >= devices.size() && world.first <= world.replicas - devices.size()) return;
+  throw ConfigError(fmt::format("replicas {} to {} are not within a world of {}", world.first,
+                                static_cast<std::int64_t>(world.first) + devices.size() - 1, world.replicas),
+                    "LoaderOptions::world is the number of all replicas and the first one of this loader");
+}
+
+LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, const DeviceGroup& devices) {
+  if (devices.size() < 1) throw ConfigError("a loader needs at least one device");
+  check_range("threads", options.threads, 0, kMaxWorkers);
+  check_range("reader_threads", options.reader_threads, 0, kMaxWorkers);
+  check_range("reader_limit", options.reader_limit, 1, kMaxWorkers);
+  check_range("cpu_budget", options.cpu_budget, 0, std::numeric_limits<int>::max());
+  if (options.cpu_budget > 0 && options.threads > options.cpu_budget) {
+    throw ConfigError(
+        fmt::format("threads = {} is more than cpu_budget = {}", options.threads, options.cpu_budget),
+        "lower threads, or give 0 to have them chosen");
+  }
+  if (options.converted != DType::kF32 && options.converted != DType::kBF16) {
+    throw ConfigError(fmt::format("images cannot be converted to {}", to_string(options.converted)),
+                      "LoaderOptions::converted is float32 or bfloat16");
+  }
+  if (options.prefetch < 0) options.prefetch = plan.prefetch;
+  check_range("prefetch", options.prefetch, 0, kMaxPrefetch);
+  check_world(options.world, devices);
+  return options;
+}
+
+int max_lanes(const LoaderOptions& options) {
+  if (options.threads > 0) return options.threads;
+  int processors = tbb::info::default_concurrency();
+  if (options.arena != nullptr) processors = options.arena->max_concurrency();
+  return options.cpu_budget > 0 ? std::min(options.cpu_budget, processors) : processors;
+}
+
+int max_readers(const LoaderOptions& options, const StreamPlan& plan) {
+  if (plan.source->info().resident) return 0;
+  return options.reader_threads > 0 ? options.reader_threads : options.reader_limit;
+}
+
+// Whether records are used so often that what is learned of them the first time pays for itself.
+bool uses_records_often(const StreamPlan& plan, const BatchSchedule& schedule, std::uint64_t epochs) {
+  constexpr std::uint64_t kPasses = 3;
+  const double examples = static_cast<double>(schedule.batches()) * static_cast<double>(schedule.largest_batch());
+  return epochs >= kPasses ||
+         examples >= static_cast<double>(kPasses) * static_cast<double>(plan.source->info().records);
+}
+
+// Of images that the devices keep: they are not sent with every batch.
+std::vector<std::size_t> resident_fields(const DeviceSplit& split, const ResidentChoice& residency) {
+  std::vector<std::size_t> fields;
+  for (const DevicePass& pass : split.passes) {
+    if (residency.resident) fields.push_back(pass.field);
+  }
+  return fields;
+}
+
+ReplicaRange range_of(const World& world, int local) {
+  return {.first = world.first, .local = local, .world = world.replicas == 0 ? local : world.replicas};
+}
+
+}  // namespace
+
+RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const LoaderOptions& given, Budgets& budgets)
+    : plan(checked_plan(dataset)),
+      options(checked_options(given, plan, devices)),
+      lanes(max_lanes(options)),
+      readers(max_readers(options, plan)),
+      split(split_for_devices(plan, devices, options.convert)),
+      residency(choose_residency(plan, split, devices,
+                                 {.residency = options.resident,
+                                  .epochs = options.epochs,
+                                  .budget_bytes = options.resident_budget_bytes,
+                                  .host_budget_bytes = options.memory_budget_bytes})),
+      host(host_part(plan, split.passes)),
+      schedule(plan, options.seed, options.epochs),
+      bad_limit(options.errors, schedule.examples_per_epoch(),
+                fmt::format("{} of an epoch", count_of(schedule.examples_per_epoch(), "example"))),
+      unjudged(UnjudgedRecords::of(plan.index_stages)),
+      fingerprint(unjudged.mixed_into(mix_seed(plan.fingerprint(), options.seed))),
+      layout(host.fields, schedule.largest_batch(), range_of(options.world, devices.size()),
+             resident_fields(split, residency)),
+      program(host),
+      copier(unjudged.empty() ? RowCopier::of(*plan.source, program) : std::nullopt) {
+  if (options.start) {
+    if (options.start->fingerprint != fingerprint) {
+      throw ConfigError("the loader state belongs to another stream: its plan, data or seed differ",
+                        "start anew, or restore with the plan, the data and the seed it was saved with");
+    }
+    first = options.start->sequence;
+  }
+  if (uses_records_often(plan, schedule, options.epochs)) program.keep_maps(budgets.memory);
+  for (const PlannedOperation& planned : plan.batch_operations) mixers.emplace_back(planned, plan.fields);
+  if (layout.replicas == layout.world_replicas) return;
+  if (skips()) {
+    throw ConfigError("bad records cannot be skipped by a part of the replicas: the others would not know of it",
+                      "substitute them, or serve all replicas by one loader");
+  }
+}
+
+}  // namespace headrace

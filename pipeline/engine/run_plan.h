@@ -1,0 +1,60 @@
+// A plan made ready to run: everything that is fixed before the first batch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headrace/pipeline/engine/bad_record_limit.h"
+#include "headrace/pipeline/engine/batch_layout.h"
+#include "headrace/pipeline/engine/batch_schedule.h"
+#include "headrace/pipeline/engine/device_split.h"
+#include "headrace/pipeline/engine/memory_budget.h"
+#include "headrace/pipeline/engine/resident_choice.h"
+#include "headrace/pipeline/engine/unjudged_records.h"
+#include "headrace/pipeline/loader.h"
+#include "headrace/pipeline/stages/mixer.h"
+#include "headrace/pipeline/stages/row_copier.h"
+
+namespace headrace {
+
+// What the run may use, charged as it is allocated.
+struct Budgets {
+  explicit Budgets(const LoaderOptions& options)
+      : memory("memory_budget_bytes", options.memory_budget_bytes),
+        pinned("pinned_budget_bytes", options.pinned_budget_bytes) {}
+
+  MemoryBudget memory, pinned;
+};
+
+// Immutable once constructed, but for the schedule's cursor, which is the assembler's.
+struct RunPlan {
+  // ConfigError where plan and options do not fit each other or the devices. `budgets` must outlive this.
+  RunPlan(const Dataset& dataset, const DeviceGroup& devices, const LoaderOptions& options, Budgets& budgets);
+  RunPlan(const RunPlan&) = delete;
+  RunPlan& operator=(const RunPlan&) = delete;
+
+  const Source& source() const noexcept { return *plan.source; }
+  // Whether examples are taken from the stream where their records are bad.
+  bool skips() const noexcept { return options.errors.on_error == OnError::kSkip; }
+
+  StreamPlan plan;
+  LoaderOptions options;
+  int lanes;    // of compute at most
+  int readers;  // at most
+  DeviceSplit split;
+  ResidentChoice residency;
+  StreamPlan host;  // of `plan`, without what the devices do
+  BatchSchedule schedule;
+  BadRecordLimit bad_limit;
+  UnjudgedRecords unjudged;
+  std::uint64_t fingerprint;
+  BatchLayout layout;  // of the rows that the host writes
+  SampleProgram program;
+  std::optional<RowCopier> copier;  // where rows are only copied
+  std::vector<Mixer> mixers;
+  std::uint64_t first = 0;  // sequence of the first batch
+};
+
+}  // namespace headrace

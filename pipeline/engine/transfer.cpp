@@ -1,0 +1,73 @@
+#include "headrace/pipeline/engine/transfer.h"
+
+#include <fmt/format.h>
+
+namespace headrace {
+
+Transfer::Transfer(const RunPlan& run, DeviceGroup& devices, MemoryBudget& budget) : run_(run) {
+  const auto& passes = run.split.passes;
+  if (!passes.empty()) {
+    conversion_.emplace(devices, run.plan.fields, passes, run.layout, run.options.converted);
+  }
+  if (run.residency.resident) {
+    resident_.emplace(devices, run.host.fields, passes, run.layout, run.residency.records, budget);
+  }
+}
+
+void Transfer::open_streams(DeviceGroup& devices, Trace* trace) {
+  for (int r = 0; r < devices.size(); ++r) {
+    const bool copied = !devices[r].info().host_memory;
+    TraceRing* const ring = copied && trace != nullptr ? &trace->ring(fmt::format("copy stream {}", r)) : nullptr;
+    clocks_.push_back(copied ? std::make_unique<CopyClock>(ring) : nullptr);
+    streams_.push_back(copied ? devices[r].create_stream() : nullptr);
+  }
+}
+
+void Transfer::wait_for_consumers(const Slot& slot) {
+  for (std::size_t r = 0; r < slot.shares.size(); ++r) {
+    if (streams_[r] != nullptr && slot.shares[r].fenced) streams_[r]->wait(*slot.shares[r].fence);
+  }
+}
+
+void Transfer::send(Slot& slot) {
+  if (slot.failure) return;
+  try {
+    submit(slot);
+  } catch (const std::exception& error) {
+    slot.fail(Failure::of_batch(error));
+  }
+}
+
+void Transfer::submit(Slot& slot) {
+  const std::uint64_t sequence = slot.position.sequence;
+  for (std::size_t r = 0; r < streams_.size(); ++r) {
+    if (clocks_[r] != nullptr && clocks_[r]->stamps(sequence)) clocks_[r]->begin(*streams_[r]);
+  }
+  if (resident_) {
+    resident_->keep(slot, streams_);
+    resident_records_.store(resident_->records(), std::memory_order_relaxed);
+    slot.pick(*resident_);
+  }
+  for (std::size_t r = 0; r < streams_.size(); ++r) {
+    if (streams_[r] != nullptr) send_share(slot.shares[r], r, sequence);
+  }
+}
+
+void Transfer::send_share(const SlotShare& share, std::size_t replica, std::uint64_t sequence) {
+  Stream& stream = *streams_[replica];
+  stream.copy(share.device.data(), share.host.data() + run_.layout.sent_from, share.device.size());
+  if (conversion_) {
+    conversion_->submit(static_cast<int>(replica), stream, share.device, share.results,
+                        resident_ ? &*resident_ : nullptr);
+  }
+  stream.record(*share.ready);
+  CopyClock& clock = *clocks_[replica];
+  if (clock.stamps(sequence)) clock.end(stream, sequence, static_cast<std::uint64_t>(share.rows));
+}
+
+void Transfer::free_memory() noexcept {
+  conversion_.reset();
+  resident_.reset();
+}
+
+}  // namespace headrace

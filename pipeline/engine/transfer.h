@@ -1,0 +1,60 @@
+// Sends finished batches to their devices, each in its replica's copy stream.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "headrace/devices/base/trace.h"
+#include "headrace/devices/device_group.h"
+#include "headrace/pipeline/engine/copy_clock.h"
+#include "headrace/pipeline/engine/resident_samples.h"
+#include "headrace/pipeline/engine/run_plan.h"
+#include "headrace/pipeline/engine/slot.h"
+
+namespace headrace {
+
+// By the assembler thread, but for the counters. `devices` must outlive it.
+class Transfer {
+ public:
+  // What the devices convert and keep, allocated on them.
+  Transfer(const RunPlan& run, DeviceGroup& devices, MemoryBudget& budget);
+
+  // Null where the devices convert nothing.
+  const DeviceConversion* conversion() const noexcept { return conversion_ ? &*conversion_ : nullptr; }
+
+  // Opens a copy stream for each replica whose batches are sent. Null: nothing is traced.
+  void open_streams(DeviceGroup& devices, Trace* trace);
+
+  // The copies of the batch that comes next in this slot wait for the consumers of the one before.
+  void wait_for_consumers(const Slot& slot);
+  // Whether the devices have all the batch's images: then restore() writes the rest, and the host makes none.
+  bool holds(const Slot& slot) const noexcept { return resident_ && resident_->holds(slot.records); }
+  void restore(Slot& slot) const { resident_->restore(slot); }
+  // Of a batch in Copying. What fails is the batch's failure.
+  void send(Slot& slot);
+
+  // Any thread.
+  std::uint64_t resident_records() const noexcept { return resident_records_.load(std::memory_order_relaxed); }
+  // One a replica; null where nothing is copied.
+  const std::vector<std::unique_ptr<CopyClock>>& clocks() const noexcept { return clocks_; }
+
+  // Waits for what was submitted. Before any memory of its copies is freed.
+  void free_streams() noexcept { streams_.clear(); }
+  void free_memory() noexcept;
+
+ private:
+  void submit(Slot& slot);
+  void send_share(const SlotShare& share, std::size_t replica, std::uint64_t sequence);
+
+  const RunPlan& run_;
+  std::optional<DeviceConversion> conversion_;  // nothing where the host does everything
+  std::optional<ResidentSamples> resident_;     // nothing where the devices keep none
+  std::atomic<std::uint64_t> resident_records_{0};
+  std::vector<std::unique_ptr<CopyClock>> clocks_;
+  std::vector<std::unique_ptr<Stream>> streams_;  // one a replica; null where nothing is copied
+};
+
+}  // namespace headrace

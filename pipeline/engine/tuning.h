@@ -1,0 +1,53 @@
+// Measures short windows of the running stream for the autotuner and allows lanes and readers as it says.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "headrace/pipeline/engine/autotuner.h"
+#include "headrace/pipeline/engine/choices.h"
+#include "headrace/pipeline/engine/delivery.h"
+#include "headrace/pipeline/engine/readers.h"
+
+namespace headrace {
+
+// By the consumer of replica 0, but for what others may read.
+class Tuning {
+ public:
+  // Allows what the run begins with.
+  Tuning(const RunPlan& run, const Ring& ring, const Delivery& delivery, const Readers& readers, Lanes& lanes,
+         ReadAhead& read_ahead, Choices& choices);
+
+  // Before the replica takes its next batch.
+  void observe();
+
+  int lanes() const noexcept { return lanes_now_.load(std::memory_order_relaxed); }
+  int readers() const noexcept { return readers_now_.load(std::memory_order_relaxed); }
+  bool settled() const noexcept { return settled_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Sums {
+    std::uint64_t ns = 0, examples = 0, stall_ns = 0, waits_ns = 0, read_ns = 0;
+  };
+
+  Sums sums(std::uint64_t now) const;
+  TuningWindow window_to(const Sums& now) const;
+  void begin_window(std::uint64_t sequence, std::uint64_t now);
+  void apply();
+
+  const RunPlan& run_;
+  const Ring& ring_;
+  const Delivery& delivery_;
+  const Readers& readers_;
+  Lanes& lanes_;
+  ReadAhead& read_ahead_;
+  Choices& choices_;
+  Autotuner tuner_;
+  Sums begin_;                       // of the window
+  std::uint64_t from_sequence_ = 0;  // the window begins with this batch
+  bool open_ = false;                // it has begun
+  std::atomic<int> lanes_now_{0}, readers_now_{0};
+  std::atomic<bool> settled_{false};
+};
+
+}  // namespace headrace
