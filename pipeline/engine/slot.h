@@ -14,8 +14,8 @@
 #include "headrace/pipeline/engine/batch_layout.h"
 #include "headrace/pipeline/engine/charged_bytes.h"
 #include "headrace/pipeline/engine/device_conversion.h"
-#include "headrace/pipeline/engine/failure.h"
-#include "headrace/pipeline/stages/sample_program.h"
+#include "headrace/pipeline/plan/sample_program.h"
+#include "headrace/pipeline/plan/scan/failure.h"
 
 namespace headrace {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/pipeline/engine/patient_read.h"
 #include "headrace/pipeline/engine/stream_engine.h"
-#include "headrace/pipeline/stages/pairing.h"
+#include "headrace/pipeline/operations/pairing.h"
+#include "headrace/pipeline/plan/scan/patient_read.h"
 
 namespace headrace {
 namespace {
