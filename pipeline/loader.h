@@ -21,8 +21,8 @@
 
 namespace headrace {
 
-// All replicas that share the stream, whichever loaders and processes serve them. A loader's replicas are `first` and
-// those after it, one a device. State and fingerprint do not depend on it.
+// All replicas that share the stream, whichever loaders and processes serve them. A loader's replicas are `first`
+// and those after it, one a device. State and fingerprint do not depend on it.
 struct World {
   int replicas = 0;  // 0: those of this loader alone
   int first = 0;
@@ -47,8 +47,8 @@ struct LoaderOptions {
 
   Residency resident = Residency::kAuto;  // whether such devices keep the u8 images of a run of several epochs
 
-  // Where compute runs; null: in an arena of the loader's own, bound as `constraints` say. It must allow tasks that
-  // are only enqueued. A tbb::global_control of the embedding program is obeyed.
+  // Where compute runs; null: in an arena of the loader's own, bound as `constraints` say. It must allow tasks
+  // that are only enqueued. A tbb::global_control of the embedding program is obeyed.
   std::shared_ptr<ComputeArena> arena = {};
   ArenaConstraints constraints = {};
 
@@ -59,8 +59,8 @@ struct LoaderOptions {
   // the threads' working memory where there is a choice; a record for which that is not enough fails its batch.
   std::uint64_t memory_budget_bytes = 0;  // batches in host memory that is not pinned, working memory, read-ahead
   std::uint64_t pinned_budget_bytes = 0;  // batches in pinned memory
-  int cpu_budget = 0;                     // compute threads at most; 0: one a processor, or as many as the arena allows
-  int reader_limit = 8;                   // readers at most, where they are chosen
+  int cpu_budget = 0;    // compute threads at most; 0: one a processor, or as many as the arena allows
+  int reader_limit = 8;  // readers at most, where they are chosen
   // Of each device's memory, for the samples it keeps: those that it does not hold are not kept. 0: as Residency
   // says.
   std::uint64_t resident_budget_bytes = 0;

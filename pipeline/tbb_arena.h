@@ -1,5 +1,5 @@
-// A oneTBB arena of the embedding program's as the place where a loader's compute runs. The only public header that
-// needs oneTBB's own.
+// A oneTBB arena of the embedding program's as the place where a loader's compute runs. The only public header
+// that needs oneTBB's own.
 #pragma once
 
 #include <tbb/task_arena.h>

@@ -11,8 +11,8 @@
 
 namespace headrace {
 
-// Every replica counts for itself what all of them see, so that all are refused the same batch. The counters may be
-// read by any thread.
+// Every replica counts for itself what all of them see, so that all are refused the same batch. The counters may
+// be read by any thread.
 class BadRecordAccount {
  public:
   // `quarantine` null: no list is kept. Of several replicas one `lists` what it sees.

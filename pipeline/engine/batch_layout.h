@@ -16,9 +16,10 @@ struct ReplicaRange {
   int world = 1;
 };
 
-// A replica's buffer holds, field after field, `local_rows` rows. The examples of a global batch are divided evenly
-// among the replicas of the world, one after another, so that their real rows are the global batch in order, whatever
-// the number of replicas. Example numbers are within this loader's part: example 0 is the first of its replicas'.
+// A replica's buffer holds, field after field, `local_rows` rows. The examples of a global batch are divided
+// evenly among the replicas of the world, one after another, so that their real rows are the global batch in
+// order, whatever the number of replicas. Example numbers are within this loader's part: example 0 is the first of
+// its replicas'.
 struct BatchLayout {
   int replicas = 1;  // of this loader
   int first_replica = 0, world_replicas = 1;

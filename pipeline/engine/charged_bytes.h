@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "headrace/pipeline/engine/memory_budget.h"
+#include "headrace/pipeline/operations/memory_budget.h"
 
 namespace headrace {
 

@@ -8,8 +8,8 @@
 
 namespace headrace {
 
-// Lock-free. What was offered and what is taken are one word, so that a claim never mixes two offers: a thread that
-// comes late takes from the newer one or finds nothing.
+// Lock-free. What was offered and what is taken are one word, so that a claim never mixes two offers: a thread
+// that comes late takes from the newer one or finds nothing.
 class ClaimCounter {
  public:
   static constexpr std::int64_t kMaxCount = std::numeric_limits<std::uint32_t>::max();

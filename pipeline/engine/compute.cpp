@@ -4,7 +4,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/engine/own_arena.h"
-#include "headrace/pipeline/stages/pairing.h"
+#include "headrace/pipeline/operations/pairing.h"
 
 namespace headrace {
 namespace {
@@ -25,7 +25,7 @@ std::int64_t pairs_of_a_block(const BatchLayout& layout) {
 }
 
 // Charges what the buffers grew by; where that does not fit they are freed again.
-void charge(Lane& lane) {
+void charge_lane(Lane& lane) {
   if (lane.scratch.bytes() == lane.charged.bytes()) return;
   try {
     lane.charged.hold(lane.scratch.bytes(), "a compute thread's working memory");
@@ -61,8 +61,8 @@ std::shared_ptr<ComputeArena> arena_of(const RunPlan& run) {
 
 }  // namespace
 
-Compute::Compute(const RunPlan& run, Ring& ring, const RecordReader& reader, const RowErrors& errors, ReadAhead& read_ahead, Stores stores,
-                 Budgets& budgets)
+Compute::Compute(const RunPlan& run, Ring& ring, const RecordReader& reader, const RowErrors& errors,
+                 ReadAhead& read_ahead, Stores stores, Budgets& budgets)
     : run_(run),
       ring_(ring),
       reader_(reader),
@@ -205,7 +205,7 @@ void Compute::run_rows(const Work& work, Lane& lane) {
     }
   }
   finish(stores_);
-  errors_.guard(slot, work.first, [&] { charge(lane); });
+  errors_.guard(slot, work.first, [&] { charge_lane(lane); });
   complete(slot, work.count, lane.state);
 }
 
@@ -253,7 +253,7 @@ void Compute::run_fetched(FetchedRecord& fetched, Lane& lane) {
   });
   scratch.samples.back().ns = now_ns() - scratch.stamp_ns;
   finish(stores_);
-  errors_.guard(slot, fetched.example, [&] { charge(lane); });
+  errors_.guard(slot, fetched.example, [&] { charge_lane(lane); });
   read_ahead_.give_back(&fetched);
   complete(slot, 1, lane.state);
 }

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "headrace/pipeline/engine/read_ahead.h"
 #include "headrace/pipeline/engine/lanes.h"
+#include "headrace/pipeline/engine/read_ahead.h"
 #include "headrace/pipeline/engine/ring.h"
 #include "headrace/pipeline/engine/row_errors.h"
 #include "headrace/pipeline/engine/run_plan.h"
@@ -16,9 +16,10 @@ namespace headrace {
 // A batch is divided by counting up how much of it was given away; there is no queue of tasks.
 class Compute final : public LaneBody {
  public:
-  // `stores`: how rows are written into the slots. Everything must outlive this, and the lanes that come back late.
-  Compute(const RunPlan& run, Ring& ring, const RecordReader& reader, const RowErrors& errors, ReadAhead& read_ahead,
-          Stores stores, Budgets& budgets);
+  // `stores`: how rows are written into the slots. Everything must outlive this, and the lanes that come back
+  // late.
+  Compute(const RunPlan& run, Ring& ring, const RecordReader& reader, const RowErrors& errors,
+          ReadAhead& read_ahead, Stores stores, Budgets& budgets);
 
   Lanes& lanes() noexcept { return lanes_; }
   const Lanes& lanes() const noexcept { return lanes_; }
@@ -62,11 +63,11 @@ class Compute final : public LaneBody {
   const RowErrors& errors_;
   ReadAhead& read_ahead_;
   Stores stores_;
-  std::int64_t block_pairs_;            // that a lane takes at once
+  std::int64_t block_pairs_;                 // that a lane takes at once
   std::atomic<std::int64_t> block_rows_{1};  // the same; the last batch's
-  std::atomic<std::uint64_t> offered_;  // batches below this are in their slots
-  std::atomic<std::uint64_t> oldest_;   // that may have rows left
-  std::atomic<int> mixing_{0};          // slots that may have pairs left
+  std::atomic<std::uint64_t> offered_;       // batches below this are in their slots
+  std::atomic<std::uint64_t> oldest_;        // that may have rows left
+  std::atomic<int> mixing_{0};               // slots that may have pairs left
   Lanes lanes_;
 };
 

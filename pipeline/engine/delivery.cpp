@@ -25,7 +25,8 @@ class SlotLease final : public BatchLease {
 
   // The first call counts.
   void release(Stream* consumer) noexcept override {
-    if (Ring* const ring = std::exchange(ring_, nullptr); ring != nullptr) ring->release(*slot_, replica_, consumer);
+    if (Ring* const ring = std::exchange(ring_, nullptr); ring != nullptr)
+      ring->release(*slot_, replica_, consumer);
   }
 
  private:
@@ -175,7 +176,8 @@ void Delivery::wait_until_out(Consumer& consumer, std::uint64_t sequence, int re
   }
   refuse_stopped();
   if (mark.is_out(sequence)) return;
-  const std::optional<Failure> failure = ring_.broken_off();  // a thread ended: the batches it would have made do not come
+  const std::optional<Failure> failure =
+      ring_.broken_off();  // a thread ended: the batches it would have made do not come
   consumer.failed = describe(failure->what);
   failure->raise();
 }

@@ -35,7 +35,8 @@ Engine::Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions
       allowance_(run_.lanes),
       transfer_(run_, devices, budgets_.memory),
       memory_(allocate_slots(run_, devices, transfer_.conversion(), budgets_, choices_)),
-      ring_(std::make_shared<Ring>(std::move(memory_.slots), run_.first, run_.schedule.batches(), any_copied(devices))),
+      ring_(std::make_shared<Ring>(std::move(memory_.slots), run_.first, run_.schedule.batches(),
+                                   any_copied(devices))),
       reader_(run_, ring_->stopped()),
       errors_(run_, reader_),
       read_ahead_(*ring_, buffers_of(run_), budgets_.memory),
@@ -75,9 +76,7 @@ void Engine::start() {
     compute_.lanes().set_owner(self);
     readers_.start(run_.readers, self, trace_.get());
     assembler_thread_.emplace(
-        [self](ThreadState& state) {
-          end_stream_on_error(*self->ring_, state, [&] { self->assembler_.run(); });
-        },
+        [self](ThreadState& state) { end_stream_on_error(*self->ring_, state, [&] { self->assembler_.run(); }); },
         assembling_);
   } catch (...) {
     shut_down();

@@ -17,7 +17,8 @@ Lanes::Lanes(std::shared_ptr<ComputeArena> arena, int max_lanes, std::size_t sta
 }
 
 void Lanes::set_trace(Trace& trace) {
-  for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i]->state.trace = &trace.ring(fmt::format("compute {}", i));
+  for (std::size_t i = 0; i < lanes_.size(); ++i)
+    lanes_[i]->state.trace = &trace.ring(fmt::format("compute {}", i));
 }
 
 // Work is published before running_ is read here, and a lane that ends lowers running_ before it looks for work a
@@ -66,8 +67,8 @@ Lane* Lanes::take_seat() {
   return lane;
 }
 
-// The seats of the lanes with small numbers are taken first: their memory is warm, and those beyond what is allowed
-// stay empty.
+// The seats of the lanes with small numbers are taken first: their memory is warm, and those beyond what is
+// allowed stay empty.
 void Lanes::leave_seat(Lane& lane) {
   lane.state.idle();
   lane.state.finish();  // before the next one may sit here
@@ -95,7 +96,8 @@ void Lanes::run() {
 }
 
 void Lanes::run_in(Lane& lane) {
-  while (!stopped_.load(std::memory_order_relaxed) && running_.load(std::memory_order_relaxed) <= allowed_.load()) {
+  while (!stopped_.load(std::memory_order_relaxed) &&
+         running_.load(std::memory_order_relaxed) <= allowed_.load()) {
     if (!body_.run_next(lane)) return;
   }
 }

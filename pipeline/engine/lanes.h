@@ -12,7 +12,7 @@
 #include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/compute_arena.h"
 #include "headrace/pipeline/engine/charged_bytes.h"
-#include "headrace/pipeline/engine/engine_thread.h"
+#include "headrace/pipeline/plan/scan/engine_thread.h"
 
 namespace headrace {
 
@@ -22,7 +22,7 @@ struct alignas(64) Lane {
 
   ThreadState state;
   Scratch scratch;
-  ChargedBytes charged;                  // for `scratch`
+  ChargedBytes charged;                      // for `scratch`
   std::atomic<std::uint64_t> idle_since{0};  // 0: at work, or not allowed to be
 };
 
@@ -40,7 +40,8 @@ class LaneBody {
 class Lanes {
  public:
   // `stages` that each lane counts.
-  Lanes(std::shared_ptr<ComputeArena> arena, int max_lanes, std::size_t stages, LaneBody& body, MemoryBudget& budget);
+  Lanes(std::shared_ptr<ComputeArena> arena, int max_lanes, std::size_t stages, LaneBody& body,
+        MemoryBudget& budget);
 
   // Lanes that run keep `owner`, which holds this and the body, alive. Before the first wake().
   void set_owner(const std::weak_ptr<void>& owner) { owner_ = owner; }
@@ -76,7 +77,7 @@ class Lanes {
   std::atomic<int> running_{0};  // enqueued or running
   std::atomic<int> allowed_{0};
   std::mutex mutex_;
-  std::vector<Lane*> seats_;           // by mutex_: free ones, the first lane last
+  std::vector<Lane*> seats_;          // by mutex_: free ones, the first lane last
   std::atomic<bool> stopped_{false};  // set by mutex_
 };
 

@@ -17,13 +17,16 @@ void check_known(const char* what, int id, std::vector<int> known) {
   std::erase_if(known, [](int each) { return each < 0; });  // oneTBB's "not known"
   if (id < 0 || std::ranges::find(known, id) != known.end()) return;
   throw ConfigError(fmt::format("there is no {} {}", what, id),
-                    known.empty() ? fmt::format("oneTBB knows no {}s of this machine: it needs tbbbind and hwloc", what)
-                                  : fmt::format("this machine has {}", fmt::join(known, ", ")));
+                    known.empty()
+                        ? fmt::format("oneTBB knows no {}s of this machine: it needs tbbbind and hwloc", what)
+                        : fmt::format("this machine has {}", fmt::join(known, ", ")));
 }
 
 class OwnArena final : public ComputeArena {
  public:
-  explicit OwnArena(const tbb::task_arena::constraints& constraints) : arena_(constraints, 0) { arena_.initialize(); }
+  explicit OwnArena(const tbb::task_arena::constraints& constraints) : arena_(constraints, 0) {
+    arena_.initialize();
+  }
 
   void enqueue(std::function<void()> task) override { arena_.enqueue(std::move(task)); }
   int max_concurrency() const override { return arena_.max_concurrency(); }

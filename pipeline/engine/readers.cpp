@@ -7,7 +7,7 @@
 namespace headrace {
 namespace {
 
-void charge(FetchedRecord& record) {
+void charge_record(FetchedRecord& record) {
   try {
     record.charged.hold(record.scratch.capacity(), "a record read ahead");
   } catch (const Error&) {
@@ -64,7 +64,7 @@ bool Readers::fetch(FetchedRecord& record, ThreadState& state) {
   errors_.guard(slot, record.example, [&] {
     record.cached = reader_.find_cached(number, record.scratch);
     if (record.cached.empty()) record.view = reader_.read(number, record.scratch, state);
-    charge(record);
+    charge_record(record);
     fetched = true;
   });
   return fetched;

@@ -5,8 +5,8 @@
 #include <functional>
 #include <thread>
 
-#include "headrace/pipeline/engine/patient_read.h"
-#include "headrace/pipeline/stages/step_error.h"
+#include "headrace/pipeline/operations/step_error.h"
+#include "headrace/pipeline/plan/scan/patient_read.h"
 
 namespace headrace {
 namespace {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "headrace/pipeline/convert.h"
-#include "headrace/pipeline/engine/failure.h"
+#include "headrace/pipeline/operations/image_recoder.h"
+#include "headrace/pipeline/operations/label_check.h"
+#include "headrace/pipeline/plan/scan/failure.h"
 #include "headrace/pipeline/record.h"
-#include "headrace/pipeline/stages/image_recoder.h"
-#include "headrace/pipeline/stages/label_check.h"
 
 namespace headrace {
 

@@ -1,7 +1,7 @@
 #include "headrace/pipeline/engine/record_reader.h"
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/pipeline/engine/patient_read.h"
+#include "headrace/pipeline/plan/scan/patient_read.h"
 
 namespace headrace {
 
@@ -19,7 +19,8 @@ RecordView RecordReader::read(std::uint64_t record, std::vector<std::byte>& scra
   return read_patiently([&] { return read_once(record, scratch, state); }, may_ask_again);
 }
 
-RecordView RecordReader::read_once(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) const {
+RecordView RecordReader::read_once(std::uint64_t record, std::vector<std::byte>& scratch,
+                                   ThreadState& state) const {
   const Source& source = run_.source();
   if (source.info().resident) return source.read(record, scratch);
   const std::uint64_t begin = now_ns();

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "headrace/pipeline/engine/engine_thread.h"
 #include "headrace/pipeline/engine/run_plan.h"
+#include "headrace/pipeline/plan/scan/engine_thread.h"
 
 namespace headrace {
 

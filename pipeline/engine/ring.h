@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "headrace/pipeline/engine/engine_thread.h"
 #include "headrace/pipeline/engine/slot.h"
+#include "headrace/pipeline/plan/scan/engine_thread.h"
 
 namespace headrace {
 
@@ -38,7 +38,8 @@ class Ring : public std::enable_shared_from_this<Ring> {
   // The assembler, after the copies were submitted.
   void make_ready(Slot& slot);
 
-  // Consumers. Waits until the batch is out, the stream has stopped or broken off; false after `seconds`, 0: never.
+  // Consumers. Waits until the batch is out, the stream has stopped or broken off; false after `seconds`, 0:
+  // never.
   bool wait_until_out(std::uint64_t sequence, double seconds);
   // The replica needs the batch no longer once `consumer` has come this far; null: at once.
   void release(Slot& slot, int replica, Stream* consumer) noexcept;
@@ -75,8 +76,8 @@ class Ring : public std::enable_shared_from_this<Ring> {
   std::atomic<std::uint64_t> first_batch_ns_{0};
 };
 
-// Runs `body` for a thread or lane: what it throws, but for Abandoned, ends the stream. What is expected to fail is the
-// failure of its batch; this is for the rest, as memory that runs out in between.
+// Runs `body` for a thread or lane: what it throws, but for Abandoned, ends the stream. What is expected to fail
+// is the failure of its batch; this is for the rest, as memory that runs out in between.
 template <typename Body>
 void end_stream_on_error(Ring& ring, const ThreadState& state, const Body& body) {
   try {

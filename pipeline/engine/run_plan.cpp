@@ -29,7 +29,8 @@ void check_range(const char* option, int value, int min, int max) {
 
 void check_world(const World& world, const DeviceGroup& devices) {
   if (world.replicas == 0 && world.first == 0) return;
-  if (world.first >= 0 && world.replicas >= devices.size() && world.first <= world.replicas - devices.size()) return;
+  if (world.first >= 0 && world.replicas >= devices.size() && world.first <= world.replicas - devices.size())
+    return;
   throw ConfigError(fmt::format("replicas {} to {} are not within a world of {}", world.first,
                                 static_cast<std::int64_t>(world.first) + devices.size() - 1, world.replicas),
                     "LoaderOptions::world is the number of all replicas and the first one of this loader");

@@ -8,14 +8,14 @@
 
 #include "headrace/pipeline/engine/bad_record_limit.h"
 #include "headrace/pipeline/engine/batch_layout.h"
-#include "headrace/pipeline/engine/batch_schedule.h"
-#include "headrace/pipeline/engine/device_split.h"
-#include "headrace/pipeline/engine/memory_budget.h"
-#include "headrace/pipeline/engine/resident_choice.h"
-#include "headrace/pipeline/engine/unjudged_records.h"
 #include "headrace/pipeline/loader.h"
-#include "headrace/pipeline/stages/mixer.h"
-#include "headrace/pipeline/stages/row_copier.h"
+#include "headrace/pipeline/operations/memory_budget.h"
+#include "headrace/pipeline/operations/mixer.h"
+#include "headrace/pipeline/plan/device_split.h"
+#include "headrace/pipeline/plan/index/batch_schedule.h"
+#include "headrace/pipeline/plan/resident_choice.h"
+#include "headrace/pipeline/plan/row_copier.h"
+#include "headrace/pipeline/plan/scan/unjudged_records.h"
 
 namespace headrace {
 

@@ -14,9 +14,9 @@
 #include "headrace/pipeline/engine/charged_bytes.h"
 #include "headrace/pipeline/engine/claim_counter.h"
 #include "headrace/pipeline/engine/device_conversion.h"
-#include "headrace/pipeline/engine/failure.h"
 #include "headrace/pipeline/engine/slot_state.h"
-#include "headrace/pipeline/stages/sample_program.h"
+#include "headrace/pipeline/plan/sample_program.h"
+#include "headrace/pipeline/plan/scan/failure.h"
 
 namespace headrace {
 
@@ -30,9 +30,9 @@ struct SlotShare {
   std::unique_ptr<Event> fence;     // recorded by the consumer when it gives the batch back
   bool fenced = false;              // since the last refill
   bool released = true;             // by the ring's mutex
-  std::int64_t first = 0;      // number of its first example
-  std::int64_t rows = 0;       // real examples
-  std::int64_t used_rows = 0;  // rows that are not known to be zero
+  std::int64_t first = 0;           // number of its first example
+  std::int64_t rows = 0;            // real examples
+  std::int64_t used_rows = 0;       // rows that are not known to be zero
 };
 
 class Slot {
@@ -47,8 +47,8 @@ class Slot {
   };
   static Bytes bytes(DeviceGroup& devices, const BatchLayout& layout, const DeviceConversion* conversion);
 
-  // Whether its memory may be written again: nobody holds it, the devices are done with it. Throws what their events
-  // do. By the assembler.
+  // Whether its memory may be written again: nobody holds it, the devices are done with it. Throws what their
+  // events do. By the assembler.
   bool is_passed() const;
   // True where it is sent to some device.
   bool is_copied() const noexcept;

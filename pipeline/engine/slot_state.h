@@ -10,8 +10,8 @@ enum class SlotState : std::uint8_t { kFree, kWriting, kMixing, kWritten, kCopyi
 
 const char* to_string(SlotState state) noexcept;
 
-// State and batch of one slot, read and changed together. Readers need no lock; each transition has one thread that
-// may make it, but for Ready -> Held, which every consumer may try.
+// State and batch of one slot, read and changed together. Readers need no lock; each transition has one thread
+// that may make it, but for Ready -> Held, which every consumer may try.
 class SlotMark {
  public:
   struct Value {

@@ -33,8 +33,8 @@ std::uint64_t difference(std::uint64_t now, std::uint64_t then) { return now > t
 
 }  // namespace
 
-Tuning::Tuning(const RunPlan& run, const Ring& ring, const Delivery& delivery, const Readers& readers, Lanes& lanes,
-               ReadAhead& read_ahead, Choices& choices)
+Tuning::Tuning(const RunPlan& run, const Ring& ring, const Delivery& delivery, const Readers& readers,
+               Lanes& lanes, ReadAhead& read_ahead, Choices& choices)
     : run_(run),
       ring_(ring),
       delivery_(delivery),
@@ -49,7 +49,8 @@ Tuning::Tuning(const RunPlan& run, const Ring& ring, const Delivery& delivery, c
 // Batches that were ready when the setting changed do not count.
 void Tuning::observe() {
   if (run_.options.threads > 0 && (run_.readers == 0 || run_.options.reader_threads > 0)) return;  // as asked for
-  const std::uint64_t sequence = delivery_.consumers().front()->taken.load(std::memory_order_relaxed), now = now_ns();
+  const std::uint64_t sequence = delivery_.consumers().front()->taken.load(std::memory_order_relaxed),
+                      now = now_ns();
   if (!open_) {
     if (sequence >= from_sequence_) begin_window(sequence, now);
     return;

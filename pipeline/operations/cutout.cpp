@@ -1,0 +1,66 @@
+#include "headrace/pipeline/operations/cutout.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace headrace {
+namespace {
+
+struct Rectangle {
+  std::int64_t top, bottom, left, right;
+};
+
+template <typename T>
+T to_element(float value) {
+  if constexpr (std::is_same_v<T, std::uint8_t>) {
+    return static_cast<std::uint8_t>(std::nearbyint(value));
+  } else {
+    return value;
+  }
+}
+
+template <typename T>
+void fill(const PixelTarget& image, const Rectangle& hole, const std::vector<float>& values) {
+  T* const data = reinterpret_cast<T*>(image.data);
+  const auto value_of = [&](std::int64_t channel) {
+    return to_element<T>(values[values.size() == 1 ? 0 : static_cast<std::size_t>(channel)]);
+  };
+  if (image.layout == ImageLayout::kChannelsFirst) {
+    for (std::int64_t c = 0; c < image.channels; ++c) {
+      for (std::int64_t y = hole.top; y < hole.bottom; ++y) {
+        T* row = data + (c * image.height + y) * image.width;
+        std::fill(row + hole.left, row + hole.right, value_of(c));
+      }
+    }
+    return;
+  }
+  for (std::int64_t y = hole.top; y < hole.bottom; ++y) {
+    T* row = data + y * image.width * image.channels;
+    if (values.size() == 1) {
+      std::fill(row + hole.left * image.channels, row + hole.right * image.channels, value_of(0));
+      continue;
+    }
+    for (std::int64_t x = hole.left; x < hole.right; ++x) {
+      for (std::int64_t c = 0; c < image.channels; ++c) row[x * image.channels + c] = value_of(c);
+    }
+  }
+}
+
+}  // namespace
+
+void cut_out(const Cutout& options, const PixelTarget& image, Philox& random) {
+  const std::int64_t y = random.below(static_cast<std::uint32_t>(image.height));
+  const std::int64_t x = random.below(static_cast<std::uint32_t>(image.width));
+  const std::int64_t top = y - options.size / 2, left = x - options.size / 2;
+  const Rectangle hole{.top = std::max<std::int64_t>(0, top),
+                       .bottom = std::min(image.height, top + options.size),
+                       .left = std::max<std::int64_t>(0, left),
+                       .right = std::min(image.width, left + options.size)};
+  if (image.type == DType::kU8) {
+    fill<std::uint8_t>(image, hole, options.fill);
+  } else {
+    fill<float>(image, hole, options.fill);
+  }
+}
+
+}  // namespace headrace

@@ -1,0 +1,115 @@
+#include "headrace/pipeline/operations/encoded_image.h"
+
+#include <fmt/format.h>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+void require_size(const ImageSize& size, const DecodeOptions& wanted) {
+  if (wanted.height == 0 || (size.height == wanted.height && size.width == wanted.width)) return;
+  throw Error(ErrorCode::kDataCorrupt, fmt::format("an image of {} x {} pixels where all are said to be {} x {}",
+                                                   size.height, size.width, wanted.height, wanted.width));
+}
+
+// The orientation that is to be applied; that the image has one is noted.
+Orientation orientation_of(std::span<const std::byte> encoded, const DecodeOptions& options, Scratch& scratch) {
+  const Orientation orientation = exif_orientation(encoded);
+  if (orientation != Orientation::kTopLeft) scratch.notes.oriented = true;
+  return options.apply_orientation ? orientation : Orientation::kTopLeft;
+}
+
+void note_warning(Scratch& scratch) {
+  if (scratch.notes.warning.empty()) scratch.notes.warning = scratch.decoder.warning();
+}
+
+}  // namespace
+
+std::span<std::uint8_t> as_u8(std::span<std::byte> bytes) noexcept {
+  return {reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+const std::uint8_t* as_u8(const std::byte* bytes) noexcept { return reinterpret_cast<const std::uint8_t*>(bytes); }
+
+std::span<std::byte> grown(std::vector<std::byte>& buffer, std::int64_t bytes) {
+  const auto size = static_cast<std::size_t>(bytes);
+  if (buffer.size() < size) buffer.resize(size);
+  return std::span(buffer).first(size);
+}
+
+FieldView decode_image(std::span<const std::byte> encoded, const DecodeOptions& options, Scratch& scratch,
+                       StepOutput& output) {
+  const Stopwatch watch;
+  const ImageSize stored = scratch.decoder.read_size(encoded);
+  const Orientation orientation = orientation_of(encoded, options, scratch);
+  const ImageSize size = shown_size(stored, orientation);
+  require_size(size, options);
+  const std::span<std::byte> out = output.take(static_cast<std::size_t>(size.height * size.width * 3));
+  if (orientation == Orientation::kTopLeft) {
+    scratch.decoder.decode(encoded, as_u8(out));
+  } else {
+    const std::span<std::uint8_t> pixels = as_u8(grown(scratch.decoded, size.height * size.width * 3));
+    scratch.decoder.decode(encoded, pixels);
+    turn_pixels(pixels, stored, orientation, as_u8(out));
+  }
+  note_warning(scratch);
+  scratch.decode_ns += watch.nanoseconds();
+  return {.bytes = out, .shape = {size.height, size.width, 3}};
+}
+
+EncodedImage::EncodedImage(std::span<const std::byte> encoded, std::uint64_t record, const EncodedImages& images,
+                           Scratch& scratch)
+    : encoded_(encoded), record_(record), maps_(images.maps.get()), scratch_(scratch) {
+  const Stopwatch watch;
+  if (maps_ != nullptr) known_ = maps_->find(record, encoded);
+  if (keeps_map()) known_ = maps_->make(record, encoded, scratch.decoder);
+  stored_ = known_.map != nullptr ? known_.map->size() : scratch.decoder.read_size(encoded);
+  orientation_ = orientation_of(encoded, images.options, scratch);
+  size_ = shown_size(stored_, orientation_);
+  scratch.decode_ns += watch.nanoseconds();
+  require_size(size_, images.options);
+}
+
+Pixels EncodedImage::decode(const ImageWindow& window) {
+  const Stopwatch watch;
+  std::span<std::uint8_t> pixels = as_u8(grown(scratch_.decoded, window.height * window.width * 3));
+  const ImageWindow stored = stored_window(window, stored_, orientation_);
+  decode_stored(stored, pixels);
+  if (orientation_ != Orientation::kTopLeft) {
+    const std::span<std::uint8_t> turned = as_u8(grown(scratch_.turned, window.height * window.width * 3));
+    turn_pixels(pixels, {.height = stored.height, .width = stored.width}, orientation_, turned);
+    pixels = turned;
+  }
+  note_warning(scratch_);
+  scratch_.decode_ns += watch.nanoseconds();
+  return {.first = pixels.data(), .stride = window.width * 3, .channels = 3};
+}
+
+// Walking through all bits to make a map takes a third of a decode and saves the bits beside the window. Where it
+// is kept that pays in later passes: then it is made first of all, and says how large the image is.
+bool EncodedImage::keeps_map() const noexcept {
+  return known_.map == nullptr && !known_.has_none && maps_ != nullptr && !maps_->is_full();
+}
+
+// Where it is not kept it pays for small windows.
+bool EncodedImage::wants_map_once(const ImageWindow& window) const noexcept {
+  constexpr double kMaxShare = 0.4;
+  const double share =
+      static_cast<double>(window.height * window.width) / static_cast<double>(stored_.height * stored_.width);
+  return !known_.good && !known_.has_none && share < kMaxShare;
+}
+
+void EncodedImage::decode_stored(const ImageWindow& window, std::span<std::uint8_t> rgb) {
+  if (wants_map_once(window)) {
+    known_ = maps_ != nullptr ? maps_->make(record_, encoded_, scratch_.decoder)
+                              : KnownJpeg::of(encoded_, scratch_.decoder);
+  }
+  if (known_.map != nullptr) return scratch_.decoder.decode_window(encoded_, *known_.map, window, rgb);
+  if (known_.good) return scratch_.decoder.decode_good_window(encoded_, window, rgb);
+  scratch_.decoder.decode_window(encoded_, window, rgb);
+  if (maps_ != nullptr && scratch_.decoder.warning().empty()) maps_->keep_good(record_, encoded_);
+}
+
+}  // namespace headrace

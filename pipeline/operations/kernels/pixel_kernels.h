@@ -1,0 +1,50 @@
+// The innermost loops on pixels: one image of a batch row, read once and written once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "headrace/devices/base/dtype.h"
+#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations/kernels/rgb_kernels.h"
+#include "headrace/pipeline/operations/kernels/stores.h"
+
+namespace headrace {
+
+// y = x * scale[c] + shift[c] in f32, then to the output's type.
+struct ChannelScale {
+  std::vector<float> scale, shift;                  // one a channel
+  std::vector<float> pattern_scale, pattern_shift;  // repeated to kPattern elements, channels innermost
+
+  // Floats after which 1, 2, 3 or 4 interleaved channels and 16 lanes meet again.
+  static constexpr std::int64_t kPattern = 48;
+
+  ChannelScale() = default;
+  ChannelScale(std::vector<float> scales, std::vector<float> shifts);
+};
+
+// What to make of a rectangle of pixels. Element types are u8 or f32.
+struct PixelWork {
+  std::int64_t height = 0, width = 0, channels = 1;
+  DType from_type = DType::kU8, to_type = DType::kU8;
+  // Bytes from one element to the next, going down, right and to the next channel; `right` is negative and
+  // `from` points to the last column for a mirrored image.
+  const std::byte* from = nullptr;
+  std::int64_t down = 0, right = 0, deeper = 0;
+  std::byte* to = nullptr;  // without gaps, in `layout`
+  ImageLayout layout = ImageLayout::kChannelsLast;
+  const ChannelScale* scale = nullptr;  // nullptr: values stay
+  RgbBorder border = {};                // of the rectangle; where takes_border() says so, else empty
+  Traffic traffic = {};
+};
+
+void convert_pixels(const PixelWork& work);
+
+// Whether it makes the zeros around such a picture itself; else the caller draws them.
+bool takes_border(const PixelWork& work) noexcept;
+
+// What normalising elements of type `from` (u8 or f32) does to each of so many channels.
+ChannelScale scale_of(const Normalize& options, DType from, std::int64_t channels);
+
+}  // namespace headrace

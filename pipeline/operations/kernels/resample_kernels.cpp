@@ -1,0 +1,147 @@
+#include "headrace/pipeline/operations/kernels/resample_kernels.h"
+
+#include <algorithm>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace headrace {
+namespace {
+
+constexpr std::int32_t kLargest = 32767;  // sums saturate here, as the vector forms do
+
+FixedLevel blend_column(const std::uint8_t* from, std::int64_t stride, const FixedWeight* weights,
+                        std::int64_t taps) {
+  std::int32_t sum = 0;
+  for (std::int64_t k = 0; k < taps; ++k) sum += fixed_product(from[k * stride] << kLevelBits, weights[k]);
+  return static_cast<FixedLevel>(std::min(sum, kLargest));
+}
+
+void blend_pixel(const FixedLevel* row, const std::int32_t* first, const FixedWeight* paired, std::int64_t taps,
+                 std::uint8_t* to, std::int64_t x) {
+  const FixedLevel* from = row + 3 * first[x];
+  const FixedWeight* weights = paired + 8 * (x / 2 * taps) + 4 * (x % 2);
+  std::int32_t sums[3] = {};
+  for (std::int64_t k = 0; k < taps; ++k) {
+    for (int c = 0; c < 3; ++c) sums[c] += fixed_product(from[3 * k + c], weights[8 * k]);
+  }
+  for (int c = 0; c < 3; ++c) to[3 * x + c] = to_level(std::min(sums[c], kLargest));
+}
+
+void blend_rows_portable(const std::uint8_t* from, std::int64_t stride, const FixedWeight* weights,
+                         std::int64_t taps, FixedLevel* row, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) row[i] = blend_column(from + i, stride, weights, taps);
+}
+
+void blend_pixels_portable(const FixedLevel* row, const std::int32_t* first, const FixedWeight* paired,
+                           std::int64_t taps, std::uint8_t* to, std::int64_t pixels) {
+  for (std::int64_t x = 0; x < pixels; ++x) blend_pixel(row, first, paired, taps, to, x);
+}
+
+#if defined(__x86_64__)
+
+__attribute__((target("avx2"))) void blend_rows_avx2(const std::uint8_t* from, std::int64_t stride,
+                                                     const FixedWeight* weights, std::int64_t taps,
+                                                     FixedLevel* row, std::int64_t count) {
+  if (count < 16) return blend_rows_portable(from, stride, weights, taps, row, count);
+  for (std::int64_t at = 0; at < count; at += 16) {
+    const std::int64_t i = std::min(at, count - 16);  // the last vector overlaps its neighbour
+    __m256i sum = _mm256_setzero_si256();
+    for (std::int64_t k = 0; k < taps; ++k) {
+      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k * stride + i));
+      const __m256i levels = _mm256_slli_epi16(_mm256_cvtepu8_epi16(bytes), kLevelBits);
+      sum = _mm256_adds_epi16(sum, _mm256_mulhrs_epi16(levels, _mm256_set1_epi16(weights[k])));
+    }
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(row + i), sum);
+  }
+}
+
+__attribute__((target("avx512bw"))) void blend_rows_avx512(const std::uint8_t* from, std::int64_t stride,
+                                                           const FixedWeight* weights, std::int64_t taps,
+                                                           FixedLevel* row, std::int64_t count) {
+  if (count < 64) return blend_rows_avx2(from, stride, weights, taps, row, count);
+  for (std::int64_t at = 0; at < count; at += 64) {
+    const std::int64_t i = std::min(at, count - 64);
+    __m512i low = _mm512_setzero_si512(), high = _mm512_setzero_si512();
+    for (std::int64_t k = 0; k < taps; ++k) {
+      const std::uint8_t* bytes = from + k * stride + i;
+      const __m512i weight = _mm512_set1_epi16(weights[k]);
+      const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes));
+      const __m256i second = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes + 32));
+      const __m512i first_levels = _mm512_slli_epi16(_mm512_cvtepu8_epi16(first), kLevelBits);
+      const __m512i second_levels = _mm512_slli_epi16(_mm512_cvtepu8_epi16(second), kLevelBits);
+      low = _mm512_adds_epi16(low, _mm512_mulhrs_epi16(first_levels, weight));
+      high = _mm512_adds_epi16(high, _mm512_mulhrs_epi16(second_levels, weight));
+    }
+    _mm512_storeu_si512(row + i, low);
+    _mm512_storeu_si512(row + i + 32, high);
+  }
+}
+
+// Two pixels in a vector, each (r, g, b, what comes next), times one weight a pixel.
+__attribute__((target("avx2"), always_inline)) inline __m128i blend_pair(const FixedLevel* row,
+                                                                         const std::int32_t* first,
+                                                                         const FixedWeight* paired,
+                                                                         std::int64_t taps) {
+  const FixedLevel* left = row + 3 * first[0];
+  const FixedLevel* right = row + 3 * first[1];
+  __m128i sum = _mm_setzero_si128();
+  for (std::int64_t k = 0; k < taps; ++k) {
+    const __m128i pair = _mm_unpacklo_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(left + 3 * k)),
+                                            _mm_loadl_epi64(reinterpret_cast<const __m128i*>(right + 3 * k)));
+    const __m128i weights = _mm_loadu_si128(reinterpret_cast<const __m128i*>(paired + 8 * k));
+    sum = _mm_adds_epi16(sum, _mm_mulhrs_epi16(pair, weights));
+  }
+  return _mm_srli_epi16(_mm_adds_epi16(sum, _mm_set1_epi16(1 << (kLevelBits - 1))), kLevelBits);
+}
+
+__attribute__((target("avx2"))) void blend_pixels_avx2(const FixedLevel* row, const std::int32_t* first,
+                                                       const FixedWeight* paired, std::int64_t taps,
+                                                       std::uint8_t* to, std::int64_t pixels) {
+  const __m128i without_fourth = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+  std::int64_t x = 0;
+  for (; x + 4 <= pixels; x += 4) {
+    const __m128i left = blend_pair(row, first + x, paired + 4 * x * taps, taps);
+    const __m128i right = blend_pair(row, first + x + 2, paired + 4 * (x + 2) * taps, taps);
+    const __m128i bytes = _mm_shuffle_epi8(_mm_packus_epi16(left, right), without_fourth);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 3 * x), bytes);
+  }
+  for (; x < pixels; ++x) blend_pixel(row, first, paired, taps, to, x);
+}
+
+#endif
+
+ResampleKernels choose_resample_kernels() noexcept {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512bw")) return {blend_rows_avx512, blend_pixels_avx2};
+  if (__builtin_cpu_supports("avx2")) return {blend_rows_avx2, blend_pixels_avx2};
+#endif
+  return portable_resample_kernels();
+}
+
+}  // namespace
+
+void pair_weights(const std::vector<FixedWeight>& weights, std::int64_t taps, std::vector<FixedWeight>& paired) {
+  const std::int64_t pixels = static_cast<std::int64_t>(weights.size()) / taps;
+  paired.assign(static_cast<std::size_t>((pixels + 1) / 2 * taps * 8), 0);
+  for (std::int64_t x = 0; x < pixels; ++x) {
+    for (std::int64_t k = 0; k < taps; ++k) {
+      std::fill_n(paired.begin() + 8 * (x / 2 * taps + k) + 4 * (x % 2), 4,
+                  weights[static_cast<std::size_t>(x * taps + k)]);
+    }
+  }
+}
+
+const ResampleKernels& portable_resample_kernels() noexcept {
+  static constexpr ResampleKernels kernels{blend_rows_portable, blend_pixels_portable};
+  return kernels;
+}
+
+const ResampleKernels& resample_kernels() noexcept {
+  static const ResampleKernels best = choose_resample_kernels();
+  return best;
+}
+
+}  // namespace headrace

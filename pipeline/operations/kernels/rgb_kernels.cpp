@@ -1,0 +1,403 @@
+#include "headrace/pipeline/operations/kernels/rgb_kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "headrace/devices/base/prefetch.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+// g++ 12 takes the intrinsics' own undefined vectors for a mistake.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+namespace headrace {
+namespace {
+
+// The rows of a rectangle, one after another, with the zeros of its border.
+class Rows {
+ public:
+  explicit Rows(const RgbImage& image) noexcept : image_(image), bordered_(!image.border.empty()) {
+    if (bordered_) std::memset(line_, 0, static_cast<std::size_t>(3 * image.width));
+  }
+
+  // Valid until the next call.
+  const std::uint8_t* row(std::int64_t y) noexcept {
+    const RgbBorder& border = image_.border;
+    const std::uint8_t* stored = image_.first + (y - border.above) * image_.stride;
+    if (!bordered_) return stored;
+    if (y < border.above || y >= image_.height - border.below) return kZeros;
+    const std::int64_t pixels = image_.width - border.left - border.right;
+    std::memcpy(line_ + 3 * border.left, stored, static_cast<std::size_t>(3 * pixels));
+    return line_;
+  }
+
+ private:
+  static constexpr std::uint8_t kZeros[3 * kMostBordered] = {};
+
+  const RgbImage& image_;
+  bool bordered_;
+  std::uint8_t line_[3 * kMostBordered];
+};
+
+// Columns [begin, end) of one row, counted as stored: the part that fills no vector.
+void planes_part(const RgbImage& image, const std::uint8_t* from, std::int64_t y, std::int64_t begin,
+                 std::int64_t end, const float* scale, const float* shift, float* to) {
+  const std::int64_t plane = image.height * image.width;
+  for (std::int64_t x = begin; x < end; ++x) {
+    const std::int64_t at = image.direction == Direction::kMirrored ? image.width - 1 - x : x;
+    for (int c = 0; c < 3; ++c) {
+      to[c * plane + y * image.width + at] = static_cast<float>(from[3 * x + c]) * scale[c] + shift[c];
+    }
+  }
+}
+
+void pixels_part(const RgbImage& image, const std::uint8_t* from, std::int64_t y, std::int64_t begin,
+                 std::int64_t end, const float* scale, const float* shift, float* to) {
+  for (std::int64_t x = begin; x < end; ++x) {
+    const std::int64_t at = image.direction == Direction::kMirrored ? image.width - 1 - x : x;
+    for (int c = 0; c < 3; ++c) {
+      to[3 * (y * image.width + at) + c] = static_cast<float>(from[3 * x + c]) * scale[c] + shift[c];
+    }
+  }
+}
+
+void mirror_part(const RgbImage& image, std::int64_t y, std::int64_t begin, std::int64_t end, std::uint8_t* to) {
+  const std::uint8_t* from = image.first + y * image.stride;
+  for (std::int64_t x = begin; x < end; ++x) {
+    for (int c = 0; c < 3; ++c) to[3 * (y * image.width + image.width - 1 - x) + c] = from[3 * x + c];
+  }
+}
+
+void to_planes_portable(const RgbImage& image, const float* scale, const float* shift, const Traffic& traffic,
+                        float* to) {
+  Rows rows(image);
+  FetchAhead ahead(traffic.ahead, image.height);
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    ahead.fetch_piece();
+    planes_part(image, rows.row(y), y, 0, image.width, scale, shift, to);
+  }
+}
+
+void to_pixels_portable(const RgbImage& image, const float* scale, const float* shift, const Traffic& traffic,
+                        float* to) {
+  Rows rows(image);
+  FetchAhead ahead(traffic.ahead, image.height);
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    ahead.fetch_piece();
+    pixels_part(image, rows.row(y), y, 0, image.width, scale, shift, to);
+  }
+}
+
+void mirror_portable(const RgbImage& image, std::uint8_t* to) {
+  for (std::int64_t y = 0; y < image.height; ++y) mirror_part(image, y, 0, image.width, to);
+}
+
+#if defined(__x86_64__)
+
+#define HEADRACE_AVX2 [[gnu::target("avx2")]]
+#define HEADRACE_AVX512 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]]
+
+constexpr std::int64_t kLanes = 16;  // pixels at a time: 48 bytes, three vectors
+
+// Where the bytes of a result of 16 come from: for each of the three source vectors a byte shuffle, 0x80 where the
+// byte comes from another one.
+using Shuffle = std::array<std::array<std::uint8_t, 16>, 3>;
+
+template <typename SourceOf>
+constexpr Shuffle shuffle_of(const SourceOf& source_of) {
+  Shuffle shuffle{};
+  for (int i = 0; i < 16; ++i) {
+    for (int part = 0; part < 3; ++part) {
+      const int at = source_of(i);
+      shuffle[static_cast<std::size_t>(part)][static_cast<std::size_t>(i)] =
+          static_cast<std::uint8_t>(at / 16 == part ? at % 16 : 0x80);
+    }
+  }
+  return shuffle;
+}
+
+// The 16 values of a channel.
+template <Direction kDirection, int kChannel>
+constexpr Shuffle kChannelShuffle = shuffle_of([](int i) {
+  return 3 * (kDirection == Direction::kMirrored ? 15 - i : i) + kChannel;
+});
+
+// A third of the 16 pixels, from right to left where mirrored.
+template <Direction kDirection, int kPart>
+constexpr Shuffle kPartShuffle = shuffle_of([](int i) {
+  const int at = 16 * kPart + i;
+  return kDirection == Direction::kMirrored ? 3 * (15 - at / 3) + at % 3 : at;
+});
+
+struct Pixels16 {
+  __m128i part[3];
+};
+
+HEADRACE_AVX2 [[gnu::always_inline]] inline Pixels16 load_pixels(const std::uint8_t* from) {
+  const auto* vectors = reinterpret_cast<const __m128i*>(from);
+  return {{_mm_loadu_si128(vectors), _mm_loadu_si128(vectors + 1), _mm_loadu_si128(vectors + 2)}};
+}
+
+HEADRACE_AVX2 [[gnu::always_inline]] inline __m128i pick(const Pixels16& pixels, const Shuffle& shuffle) {
+  const auto part = [&](std::size_t i) __attribute__((target("avx2"), always_inline)) {
+    const auto mask = _mm_loadu_si128(reinterpret_cast<const __m128i*>(shuffle[i].data()));
+    return _mm_shuffle_epi8(pixels.part[i], mask);
+  };
+  return _mm_or_si128(part(0), _mm_or_si128(part(1), part(2)));
+}
+
+// Streamed stores want whole vectors at their own multiples; every row and plane begins at one where the first
+// does.
+bool can_stream(const RgbImage& image, const float* to) noexcept {
+  return reinterpret_cast<std::uintptr_t>(to) % 64 == 0 && image.width % kLanes == 0;
+}
+
+// to[i] = values[i] * scale + shift
+template <Stores kStores>
+HEADRACE_AVX2 [[gnu::always_inline]] inline void store_avx2(__m128i values, const __m256 (&scale)[2],
+                                                            const __m256 (&shift)[2], float* to) {
+  const __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(values));
+  const __m256 high = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(values, 8)));
+  const __m256 first = _mm256_add_ps(_mm256_mul_ps(low, scale[0]), shift[0]);
+  const __m256 second = _mm256_add_ps(_mm256_mul_ps(high, scale[1]), shift[1]);
+  if constexpr (kStores == Stores::kStreamed) {
+    _mm256_stream_ps(to, first);
+    _mm256_stream_ps(to + 8, second);
+  } else {
+    _mm256_storeu_ps(to, first);
+    _mm256_storeu_ps(to + 8, second);
+  }
+}
+
+template <Stores kStores>
+HEADRACE_AVX512 [[gnu::always_inline]] inline void store_avx512(__m128i values, __m512 scale, __m512 shift,
+                                                                float* to) {
+  const __m512 floats = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(values));
+  const __m512 result = _mm512_add_ps(_mm512_mul_ps(floats, scale), shift);
+  if constexpr (kStores == Stores::kStreamed) {
+    _mm512_stream_ps(to, result);
+  } else {
+    _mm512_storeu_ps(to, result);
+  }
+}
+
+template <Direction kDirection>
+constexpr std::int64_t place_of(const RgbImage& image, std::int64_t x) {
+  return kDirection == Direction::kMirrored ? image.width - x - kLanes : x;
+}
+
+template <Direction kDirection, Stores kStores>
+HEADRACE_AVX2 void planes_avx2(const RgbImage& image, const float* scale, const float* shift, FetchAhead ahead,
+                               float* to) {
+  const std::int64_t plane = image.height * image.width, whole = image.width / kLanes * kLanes;
+  const __m256 scales[3] = {_mm256_set1_ps(scale[0]), _mm256_set1_ps(scale[1]), _mm256_set1_ps(scale[2])};
+  const __m256 shifts[3] = {_mm256_set1_ps(shift[0]), _mm256_set1_ps(shift[1]), _mm256_set1_ps(shift[2])};
+  Rows rows(image);
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    const std::uint8_t* from = rows.row(y);
+    ahead.fetch_piece();
+    for (std::int64_t x = 0; x < whole; x += kLanes) {
+      const Pixels16 pixels = load_pixels(from + 3 * x);
+      float* out = to + y * image.width + place_of<kDirection>(image, x);
+      store_avx2<kStores>(pick(pixels, kChannelShuffle<kDirection, 0>), {scales[0], scales[0]},
+                          {shifts[0], shifts[0]}, out);
+      store_avx2<kStores>(pick(pixels, kChannelShuffle<kDirection, 1>), {scales[1], scales[1]},
+                          {shifts[1], shifts[1]}, out + plane);
+      store_avx2<kStores>(pick(pixels, kChannelShuffle<kDirection, 2>), {scales[2], scales[2]},
+                          {shifts[2], shifts[2]}, out + 2 * plane);
+    }
+    planes_part(image, from, y, whole, image.width, scale, shift, to);
+  }
+}
+
+// The planes of a row, 16 pixels of each.
+struct PlaneStores {
+  __m512 scale[3], shift[3];
+  std::int64_t plane;
+
+  HEADRACE_AVX512
+  [[gnu::always_inline]] PlaneStores(const RgbImage& image, const float* scales, const float* shifts)
+      : scale{_mm512_set1_ps(scales[0]), _mm512_set1_ps(scales[1]), _mm512_set1_ps(scales[2])},
+        shift{_mm512_set1_ps(shifts[0]), _mm512_set1_ps(shifts[1]), _mm512_set1_ps(shifts[2])},
+        plane(image.height * image.width) {}
+
+  template <Direction kDirection, Stores kStores>
+  HEADRACE_AVX512 [[gnu::always_inline]] void put(const Pixels16& pixels, float* to) const {
+    store_avx512<kStores>(pick(pixels, kChannelShuffle<kDirection, 0>), scale[0], shift[0], to);
+    store_avx512<kStores>(pick(pixels, kChannelShuffle<kDirection, 1>), scale[1], shift[1], to + plane);
+    store_avx512<kStores>(pick(pixels, kChannelShuffle<kDirection, 2>), scale[2], shift[2], to + 2 * plane);
+  }
+};
+
+template <Direction kDirection, Stores kStores>
+HEADRACE_AVX512 void planes_avx512(const RgbImage& image, const float* scale, const float* shift, FetchAhead ahead,
+                                   float* to) {
+  const std::int64_t whole = image.width / kLanes * kLanes;
+  const PlaneStores planes(image, scale, shift);
+  Rows rows(image);
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    const std::uint8_t* from = rows.row(y);
+    ahead.fetch_piece();
+    for (std::int64_t x = 0; x < whole; x += kLanes) {
+      planes.template put<kDirection, kStores>(load_pixels(from + 3 * x),
+                                               to + y * image.width + place_of<kDirection>(image, x));
+    }
+    planes_part(image, from, y, whole, image.width, scale, shift, to);
+  }
+}
+
+// Which bytes of 16 pixels lie within the picture.
+struct Mask48 {
+  std::uint64_t bits = 0;
+
+  static Mask48 of(const RgbImage& image, std::int64_t x) noexcept {
+    const auto bytes_to = [&](std::int64_t column) { return 3 * std::clamp<std::int64_t>(column - x, 0, kLanes); };
+    const auto ones = [](std::int64_t count) { return (std::uint64_t{1} << count) - 1; };
+    return {ones(bytes_to(image.width - image.border.right)) & ~ones(bytes_to(image.border.left))};
+  }
+};
+
+HEADRACE_AVX512 [[gnu::always_inline]] inline Pixels16 load_within(Mask48 mask, const std::uint8_t* from) {
+  return {{_mm_maskz_loadu_epi8(static_cast<__mmask16>(mask.bits), from),
+           _mm_maskz_loadu_epi8(static_cast<__mmask16>(mask.bits >> 16), from + 16),
+           _mm_maskz_loadu_epi8(static_cast<__mmask16>(mask.bits >> 32), from + 32)}};
+}
+
+// With a border, in whole vectors: what lies outside of the picture is not loaded.
+template <Direction kDirection, Stores kStores>
+HEADRACE_AVX512 void bordered_planes_avx512(const RgbImage& image, const float* scale, const float* shift,
+                                            FetchAhead ahead, float* to) {
+  const PlaneStores planes(image, scale, shift);
+  const RgbBorder& border = image.border;
+  Mask48 masks[kMostBordered / kLanes];
+  for (std::int64_t x = 0; x < image.width; x += kLanes) masks[x / kLanes] = Mask48::of(image, x);
+  const std::uint8_t* corner = image.first - 3 * border.left;
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    const bool within = y >= border.above && y < image.height - border.below;
+    ahead.fetch_piece();
+    for (std::int64_t x = 0; x < image.width; x += kLanes) {
+      const Mask48 mask = within ? masks[x / kLanes] : Mask48{};
+      planes.template put<kDirection, kStores>(
+          load_within(mask, corner + (y - border.above) * image.stride + 3 * x),
+          to + y * image.width + place_of<kDirection>(image, x));
+    }
+  }
+}
+
+template <Direction kDirection, Stores kStores>
+HEADRACE_AVX2 void pixels_avx2(const RgbImage& image, const float* scale, const float* shift, FetchAhead ahead,
+                               float* to) {
+  const std::int64_t whole = image.width / kLanes * kLanes;
+  Rows rows(image);
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    const std::uint8_t* from = rows.row(y);
+    ahead.fetch_piece();
+    for (std::int64_t x = 0; x < whole; x += kLanes) {
+      const Pixels16 pixels = load_pixels(from + 3 * x);
+      float* out = to + 3 * (y * image.width + place_of<kDirection>(image, x));
+      const auto store = [&](std::int64_t part, __m128i values) __attribute__((target("avx2"), always_inline)) {
+        const float* s = scale + 16 * part;
+        const float* t = shift + 16 * part;
+        store_avx2<kStores>(values, {_mm256_loadu_ps(s), _mm256_loadu_ps(s + 8)},
+                            {_mm256_loadu_ps(t), _mm256_loadu_ps(t + 8)}, out + 16 * part);
+      };
+      store(0, pick(pixels, kPartShuffle<kDirection, 0>));
+      store(1, pick(pixels, kPartShuffle<kDirection, 1>));
+      store(2, pick(pixels, kPartShuffle<kDirection, 2>));
+    }
+    pixels_part(image, from, y, whole, image.width, scale, shift, to);
+  }
+}
+
+HEADRACE_AVX2 void mirror_avx2(const RgbImage& image, std::uint8_t* to) {
+  const std::int64_t whole = image.width / kLanes * kLanes;
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    for (std::int64_t x = 0; x < whole; x += kLanes) {
+      const Pixels16 pixels = load_pixels(image.first + y * image.stride + 3 * x);
+      auto* out = reinterpret_cast<__m128i*>(to + 3 * (y * image.width + image.width - x - kLanes));
+      _mm_storeu_si128(out, pick(pixels, kPartShuffle<Direction::kMirrored, 0>));
+      _mm_storeu_si128(out + 1, pick(pixels, kPartShuffle<Direction::kMirrored, 1>));
+      _mm_storeu_si128(out + 2, pick(pixels, kPartShuffle<Direction::kMirrored, 2>));
+    }
+    mirror_part(image, y, whole, image.width, to);
+  }
+}
+
+using Kernel = void (*)(const RgbImage&, const float*, const float*, FetchAhead, float*);
+// One kernel in its four forms.
+struct Forms {
+  Kernel forward, mirrored, forward_streamed, mirrored_streamed;
+
+  void run(const RgbImage& image, const float* scale, const float* shift, const Traffic& traffic,
+           float* to) const {
+    const bool turned = image.direction == Direction::kMirrored;
+    const FetchAhead ahead(traffic.ahead, image.height);
+    if (traffic.stores == Stores::kCached || !can_stream(image, to)) {
+      return (turned ? mirrored : forward)(image, scale, shift, ahead, to);
+    }
+    (turned ? mirrored_streamed : forward_streamed)(image, scale, shift, ahead, to);
+  }
+};
+
+#define HEADRACE_FORMS(kernel)                                                                           \
+  {                                                                                                      \
+    kernel<Direction::kAsStored, Stores::kCached>, kernel<Direction::kMirrored, Stores::kCached>,        \
+        kernel<Direction::kAsStored, Stores::kStreamed>, kernel<Direction::kMirrored, Stores::kStreamed> \
+  }
+
+void to_planes_avx2(const RgbImage& image, const float* scale, const float* shift, const Traffic& traffic,
+                    float* to) {
+  static constexpr Forms kForms = HEADRACE_FORMS(planes_avx2);
+  kForms.run(image, scale, shift, traffic, to);
+}
+
+void to_planes_avx512(const RgbImage& image, const float* scale, const float* shift, const Traffic& traffic,
+                      float* to) {
+  static constexpr Forms kForms = HEADRACE_FORMS(planes_avx512);
+  static constexpr Forms kBordered = HEADRACE_FORMS(bordered_planes_avx512);
+  const bool masked = !image.border.empty() && image.width % kLanes == 0;
+  (masked ? kBordered : kForms).run(image, scale, shift, traffic, to);
+}
+
+void to_pixels_avx2(const RgbImage& image, const float* scale, const float* shift, const Traffic& traffic,
+                    float* to) {
+  static constexpr Forms kForms = HEADRACE_FORMS(pixels_avx2);
+  kForms.run(image, scale, shift, traffic, to);
+}
+
+#undef HEADRACE_FORMS
+#undef HEADRACE_AVX2
+#undef HEADRACE_AVX512
+
+#endif
+
+RgbKernels choose_rgb_kernels() noexcept {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool avx512 = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+  if (avx512) return {to_planes_avx512, to_pixels_avx2, mirror_avx2};
+  if (__builtin_cpu_supports("avx2")) return {to_planes_avx2, to_pixels_avx2, mirror_avx2};
+#endif
+  return portable_rgb_kernels();
+}
+
+}  // namespace
+
+const RgbKernels& portable_rgb_kernels() noexcept {
+  static constexpr RgbKernels kernels{to_planes_portable, to_pixels_portable, mirror_portable};
+  return kernels;
+}
+
+const RgbKernels& rgb_kernels() noexcept {
+  static const RgbKernels best = choose_rgb_kernels();
+  return best;
+}
+
+}  // namespace headrace
+
+#if defined(__x86_64__)
+#pragma GCC diagnostic pop
+#endif

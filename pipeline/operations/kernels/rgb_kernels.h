@@ -1,0 +1,46 @@
+// What is done to rows of interleaved u8 pixels of three channels, in the forms the processor is best at. All
+// forms give the same bits: f32 results are x * scale + shift, rounded after each of the two.
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/pipeline/operations/kernels/stores.h"
+
+namespace headrace {
+
+enum class Direction { kAsStored, kMirrored };  // left to right, or right to left
+
+// Rows and columns at the edges of a rectangle, as stored, that lie outside of the picture: zeros.
+struct RgbBorder {
+  std::int64_t above = 0, below = 0, left = 0, right = 0;
+
+  bool empty() const noexcept { return above == 0 && below == 0 && left == 0 && right == 0; }
+};
+
+// A rectangle of a picture. `first` is the leftmost pixel as stored, in both directions, of the first row within
+// the picture.
+struct RgbImage {
+  const std::uint8_t* first = nullptr;
+  std::int64_t stride = 0;  // bytes from row to row
+  std::int64_t height = 0, width = 0;
+  Direction direction = Direction::kAsStored;
+  RgbBorder border = {};  // of a rectangle at most kMostBordered wide
+};
+inline constexpr std::int64_t kMostBordered = 512;
+
+// Whoever asks for streamed stores calls finish() before others may read.
+struct RgbKernels {
+  // (H, W, 3) u8 -> (3, H, W) f32; `scale` and `shift` have an entry a channel.
+  void (*to_planes)(const RgbImage&, const float* scale, const float* shift, const Traffic&, float* to);
+  // (H, W, 3) u8 -> (H, W, 3) f32; `scale` and `shift` repeat their three entries up to 48.
+  void (*to_pixels)(const RgbImage&, const float* scale, const float* shift, const Traffic&, float* to);
+  // (H, W, 3) u8 without a border -> (H, W, 3) u8, mirrored whatever the direction says.
+  void (*mirror)(const RgbImage&, std::uint8_t* to);
+};
+
+// The best for this processor.
+const RgbKernels& rgb_kernels() noexcept;
+// What runs anywhere; the oracle of the others.
+const RgbKernels& portable_rgb_kernels() noexcept;
+
+}  // namespace headrace

@@ -1,0 +1,130 @@
+// What flows between the steps of a compiled chain of operations, and what a step may use.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/rng.h"
+#include "headrace/devices/base/shape.h"
+#include "headrace/devices/base/trace_ring.h"
+#include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/pipeline/field.h"
+#include "headrace/pipeline/operations/kernels/stores.h"
+#include "headrace/pipeline/operations/resampler.h"
+
+namespace headrace {
+
+// Where each field of a sample goes in its batch.
+using SampleRows = std::array<std::byte*, kMaxFields>;
+
+// One field of one record on its way. The element type is known to the step that reads it.
+struct FieldView {
+  std::span<const std::byte> bytes;
+  Shape shape;  // an encoded image: (bytes)
+};
+
+// An image of `stride` bytes a row with borders around it; the borders hold zeros or reflected pixels.
+struct Canvas {
+  std::vector<std::byte> bytes;
+  std::int64_t height = 0, width = 0, pixel_bytes = 0, pad = 0;  // of the image whose borders it has
+};
+
+// What one record took in one stage of its program; the last stage's is what was left after its steps.
+struct StageSample {
+  std::uint64_t items = 0;  // 1 where it went through the stage
+  std::uint64_t ns = 0;
+};
+
+// What there is to say of the images of one record that were decoded.
+struct ImageNotes {
+  std::string step = {};     // that decoded the one of `warning`
+  std::string warning = {};  // what was wrong but changed no pixel; empty: nothing
+  bool oriented = false;     // one of them is stored another way up than it is to be shown
+
+  bool empty() const noexcept { return warning.empty() && !oriented; }
+};
+
+// A thread's own working memory. Buffers grow to the largest sample seen and stay.
+struct Scratch {
+  ImageDecoder decoder;
+  Resampler resampler;
+  Canvas canvas;
+  std::vector<std::byte> decoded;     // inside one step
+  std::vector<std::byte> turned;      // the same pixels the other way up
+  std::vector<std::byte> results[2];  // between steps, by turns
+  std::vector<std::byte> sample;      // a sample on its way to the cache
+  std::vector<std::byte> read;        // for Source::read()
+  ImageNotes notes;                   // since they were last taken away
+  std::uint64_t decode_ns = 0;        // spent in `decoder`
+  std::uint64_t stamp_ns = 0;         // when the row that is timed was last looked at: a step began
+  std::vector<StageSample> samples;   // of the row of a block that is timed; one a stage of the program
+
+  // Held by the buffers whose size is the samples'.
+  std::size_t bytes() const noexcept;
+  void free_buffers() noexcept;
+};
+
+// Told what a thread is about to do where that may take long; the watchdog reads it.
+class Probe {
+ public:
+  virtual ~Probe() = default;
+  // The calling thread starts this step on this record. `step` lives as long as the probe.
+  virtual void begin(const std::string& step, std::uint64_t record) noexcept = 0;
+  // Around a call into a function that is not ours and may never return. leave_foreign() may throw to end
+  // the thread: nobody waits for it any more.
+  virtual void enter_foreign() noexcept = 0;
+  virtual void leave_foreign() = 0;
+};
+
+// Makes that call.
+template <typename Call>
+void call_foreign(Probe& probe, const Call& call) {
+  probe.enter_foreign();
+  try {
+    call();
+  } catch (...) {
+    probe.leave_foreign();
+    throw;
+  }
+  probe.leave_foreign();
+}
+
+struct StepContext {
+  std::uint64_t seed = 0;
+  std::uint64_t pass = 0;
+  std::uint64_t record = 0;
+  Scratch* scratch = nullptr;
+  Probe* probe = nullptr;
+  StageSample* samples = nullptr;   // one a stage of the program; null: this record is not timed
+  TraceRing* trace = nullptr;       // for records that are timed; null: nothing is traced
+  std::uint64_t batch = 0;          // for the trace
+  Stores stores = Stores::kCached;  // into the rows of the batch
+  // Of the record that comes next: to be fetched beside the work on this one.
+  std::span<const std::byte> ahead = {};
+
+  Philox random(std::uint16_t operation) const noexcept {
+    return Philox(
+        {.seed = seed, .epoch = static_cast<std::uint32_t>(pass), .record = record, .operation = operation});
+  }
+};
+
+// Where a step puts its result: a row of the batch, whose size is fixed, or a buffer that grows.
+class StepOutput {
+ public:
+  explicit StepOutput(std::span<std::byte> row) : row_(row) {}
+  explicit StepOutput(std::vector<std::byte>& buffer) : buffer_(&buffer) {}
+
+  // Room for a result of exactly this size; Error(kInternal) where the row has another.
+  std::span<std::byte> take(std::size_t bytes);
+  bool is_row() const noexcept { return buffer_ == nullptr; }
+
+ private:
+  std::span<std::byte> row_;
+  std::vector<std::byte>* buffer_ = nullptr;
+};
+
+}  // namespace headrace

@@ -1,0 +1,131 @@
+#include "headrace/pipeline/combine.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+
+#include "headrace/devices/base/checked_size.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/hash.h"
+#include "headrace/pipeline/plan/index/selection.h"
+#include "headrace/pipeline/plan/plan.h"
+#include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/plan/scan/judged_source.h"
+#include "headrace/pipeline/sources/union_source.h"
+#include "headrace/pipeline/sources/zip_source.h"
+
+namespace headrace {
+namespace {
+
+// The plan of a dataset that has nothing but a source and index stages.
+StreamPlan plan_of_part(const std::string& what, const Dataset& part) {
+  StreamPlan plan = make_stream_plan(part.plan());
+  const auto refuse = [&](const std::string& stage) {
+    throw ConfigError(fmt::format("{}: the dataset of {} already has {}", what, plan.source->info().name, stage),
+                      fmt::format("call {} first and decode, map, cache and batch its result", what));
+  };
+  if (plan.cache != nullptr) refuse("a cache()");
+  if (plan.batch) refuse("a batch()");
+  if (!plan.sample_stages.empty()) {
+    const auto* planned = std::get_if<PlannedOperation>(&plan.sample_stages.front());
+    refuse(planned != nullptr ? describe(planned->operation) : "decode()");
+  }
+  return plan;
+}
+
+void want_parts(const std::string& what, const std::vector<Dataset>& parts) {
+  if (parts.empty()) throw ConfigError(what + " was given no datasets");
+}
+
+template <typename How>
+Dataset combine(const std::string& what, const std::vector<Dataset>& parts, How how) {
+  want_parts(what, parts);
+  auto combination = std::make_shared<Combination>(Combination{.how = std::move(how), .parts = {}});
+  std::vector<SourcePtr> sources;
+  std::uint64_t first = 0;
+  for (const Dataset& part : parts) {
+    StreamPlan plan = plan_of_part(what, part);
+    const SourceInfo& info = plan.source->info();
+    combination->parts.push_back({.name = info.name,
+                                  .records = info.records,
+                                  .first_record = first,
+                                  .stages = std::move(plan.index_stages)});
+    const auto sum = checked_sum({first, info.records});
+    if (!sum) throw ConfigError(fmt::format("{}: more records than can be counted", what));
+    first = *sum;
+    sources.push_back(plan.source);
+  }
+  auto source = std::make_shared<const PlanNode>(
+      PlanNode{.before = nullptr, .stage = SourceStage{std::make_shared<UnionSource>(what, std::move(sources))}});
+  return Dataset(std::make_shared<const PlanNode>(
+      PlanNode{.before = std::move(source), .stage = CombineStage{std::move(combination)}}));
+}
+
+bool is_shuffled(const std::vector<Stage>& stages) {
+  for (const Stage& stage : stages) {
+    if (std::holds_alternative<ShuffleStage>(stage) || std::holds_alternative<ShuffleWindowStage>(stage))
+      return true;
+    const auto* combine = std::get_if<CombineStage>(&stage);
+    if (combine == nullptr) continue;
+    if (std::holds_alternative<MixOptions>(combine->combination->how)) return true;
+    for (const CombinedPart& part : combine->combination->parts) {
+      if (is_shuffled(part.stages)) return true;
+    }
+  }
+  return false;
+}
+
+// position -> record of a part that has index stages; it finds each anew, for it is called by many threads.
+ZippedPart zipped(const Dataset& dataset) {
+  StreamPlan plan = plan_of_part("zip()", dataset);
+  ZippedPart part{.source = plan.source, .size = 0, .record_at = {}, .fingerprint = 0};
+  if (is_shuffled(plan.index_stages)) {
+    throw ConfigError(fmt::format("zip(): the dataset of {} is shuffled: its order changes from epoch to epoch",
+                                  plan.source->info().name),
+                      "shuffle after zip()");
+  }
+  const auto map = std::make_shared<const IndexMap>(plan.index_map(0));
+  part.size = map->size();
+  for (const Stage& stage : plan.index_stages) part.fingerprint = xxh3(describe(stage), part.fingerprint + 1);
+  if (UnjudgedRecords unjudged = UnjudgedRecords::of(plan.index_stages); !unjudged.empty()) {
+    part.fingerprint = unjudged.mixed_into(part.fingerprint);
+    part.source = std::make_shared<const JudgedSource>(plan.source, std::move(unjudged));
+  }
+  if (!plan.index_stages.empty()) {
+    part.record_at = [map](std::uint64_t position) { return IndexCursor(*map).locate(0, position).record; };
+  }
+  return part;
+}
+
+}  // namespace
+
+Dataset concatenate(const std::vector<Dataset>& parts) { return combine("concatenate()", parts, InSequence{}); }
+
+Dataset interleave(const std::vector<Dataset>& parts, InterleaveOptions options) {
+  if (options.block < 1 || options.block > std::uint64_t{1} << 47) {
+    throw ConfigError(fmt::format("interleave(): a block of {} records", options.block), "use at least 1");
+  }
+  return combine("interleave()", parts, options);
+}
+
+Dataset mix(const std::vector<Dataset>& parts, MixOptions options) {
+  if (!options.weights.empty() && options.weights.size() != parts.size()) {
+    throw ConfigError(fmt::format("mix(): {} weights for {} datasets", options.weights.size(), parts.size()));
+  }
+  for (const double weight : options.weights) {
+    if (std::isfinite(weight) && weight > 0) continue;
+    throw ConfigError(fmt::format("mix(): the weight {} is not above 0", weight),
+                      "leave out what shall not take part");
+  }
+  return combine("mix()", parts, std::move(options));
+}
+
+Dataset zip(const std::vector<Dataset>& parts, ZipOptions options) {
+  want_parts("zip()", parts);
+  std::vector<ZippedPart> sources;
+  for (const Dataset& part : parts) sources.push_back(zipped(part));
+  return Dataset::from(std::make_shared<ZipSource>(std::move(sources), options));
+}
+
+}  // namespace headrace

@@ -1,0 +1,198 @@
+#include "headrace/pipeline/dataset.h"
+
+#include <fmt/format.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/plan/device_split.h"
+#include "headrace/pipeline/plan/index/selection.h"
+#include "headrace/pipeline/plan/plan.h"
+#include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/plan/resident_choice.h"
+#include "headrace/pipeline/plan/scan/length_scan.h"
+#include "headrace/pipeline/sources/padded_source.h"
+#include "headrace/pipeline/sources/unbatched_source.h"
+
+namespace headrace {
+namespace {
+
+PlanPtr grow(const PlanPtr& before, Stage stage) {
+  return std::make_shared<const PlanNode>(PlanNode{.before = before, .stage = std::move(stage)});
+}
+
+const SourcePtr& source_of(const PlanPtr& plan) {
+  const PlanNode* node = plan.get();
+  while (node->before != nullptr) node = node->before.get();
+  return std::get<SourceStage>(node->stage).source;
+}
+
+// The same stages over another source of as many records.
+PlanPtr with_source(const PlanPtr& plan, const SourcePtr& source) {
+  if (plan->before == nullptr) return grow(nullptr, SourceStage{source});
+  return grow(with_source(plan->before, source), plan->stage);
+}
+
+// [first, end) of the files count, index + count, ...; ConfigError where the source is not made of files.
+ShardFilesStage files_of_worker(const PlanPtr& plan, const WorkerShard& shard) {
+  const SourceInfo& info = source_of(plan)->info();
+  if (plan->before != nullptr) {
+    throw ConfigError("shard_for_worker() by file: other stages come before it", "put it right after the source");
+  }
+  if (info.file_ends.empty()) {
+    throw ConfigError(fmt::format("shard_for_worker() by file: {} does not consist of several files", info.name),
+                      "shard by element");
+  }
+  if (info.file_ends.size() < shard.count) {
+    throw ConfigError(fmt::format("shard_for_worker() by file: {} has {} files for {} workers", info.name,
+                                  info.file_ends.size(), shard.count),
+                      "shard by element");
+  }
+  ShardFilesStage stage{.count = shard.count, .index = shard.index, .ranges = {}};
+  for (std::size_t file = shard.index; file < info.file_ends.size(); file += shard.count) {
+    stage.ranges.emplace_back(file == 0 ? 0 : info.file_ends[file - 1], info.file_ends[file]);
+  }
+  return stage;
+}
+
+}  // namespace
+
+std::shared_ptr<MemoryCache> memory(std::uint64_t budget_bytes) {
+  return std::make_shared<MemoryCache>(budget_bytes);
+}
+
+std::shared_ptr<DiskCache> disk(const std::filesystem::path& folder, DiskCacheOptions options) {
+  return std::make_shared<DiskCache>(folder, options);
+}
+
+Dataset Dataset::from(SourcePtr source) {
+  if (source == nullptr) throw ConfigError("Dataset::from() was given no source");
+  return Dataset(grow(nullptr, SourceStage{std::move(source)}));
+}
+
+Dataset Dataset::decode(DecodeOptions options) const {
+  const bool any = options.height == 0 && options.width == 0;
+  if (!any && (options.height < 1 || options.width < 1)) {
+    throw ConfigError(fmt::format("decode({} x {}): no image has this size", options.height, options.width),
+                      "give height and width, or neither");
+  }
+  return Dataset(grow(plan_, DecodeStage{options}));
+}
+
+Dataset Dataset::map(const Operations& operations) const {
+  return Dataset(grow(plan_, MapStage{operations.list()}));
+}
+
+Dataset Dataset::shuffle(ShuffleOptions options) const { return Dataset(grow(plan_, ShuffleStage{options})); }
+
+Dataset Dataset::repeat(std::int64_t times) const {
+  if (times < 1) throw ConfigError(fmt::format("repeat({}): at least one pass is needed", times));
+  return Dataset(grow(plan_, RepeatStage{static_cast<std::uint64_t>(times)}));
+}
+
+Dataset Dataset::take(std::uint64_t count) const { return Dataset(grow(plan_, TakeStage{count})); }
+
+Dataset Dataset::skip(std::uint64_t count) const { return Dataset(grow(plan_, SkipStage{count})); }
+
+Dataset Dataset::shard(std::uint64_t count, std::uint64_t index) const {
+  if (index >= count) {
+    throw ConfigError(fmt::format("shard({}, {}): the index must be below the number of shards", count, index));
+  }
+  return Dataset(grow(plan_, ShardStage{.count = count, .index = index}));
+}
+
+Dataset Dataset::without_shard(std::uint64_t count, std::uint64_t index) const {
+  if (count < 2 || index >= count) {
+    throw ConfigError(fmt::format(
+        "without_shard({}, {}): it takes two shards or more, and an index below their number", count, index));
+  }
+  return Dataset(grow(plan_, WithoutShardStage{.count = count, .index = index}));
+}
+
+Dataset Dataset::filter(RecordFilter filter) const {
+  if (!filter.keeps) throw ConfigError(fmt::format("filter({}) has no function", filter.name), "set keeps");
+  if (filter.name.empty())
+    throw ConfigError("a filter needs a name: it is part of the stream's identity", "set name");
+  return Dataset(grow(plan_, FilterStage{std::make_shared<const Selection>(plan_, std::move(filter))}));
+}
+
+Dataset Dataset::shuffle_window(ShuffleWindowOptions options) const {
+  if (options.size < 1) throw ConfigError("shuffle_window(0): a window has at least one position");
+  return Dataset(grow(plan_, ShuffleWindowStage{options}));
+}
+
+Dataset Dataset::shard_for_worker(WorkerShard shard) const {
+  if (shard.index >= shard.count) {
+    throw ConfigError(fmt::format("shard_for_worker({}, {}): the index must be below the number of workers",
+                                  shard.count, shard.index));
+  }
+  const bool whole_files = plan_->before == nullptr && source_of(plan_)->info().file_ends.size() >= shard.count;
+  if (shard.by == ShardBy::kFile || (shard.by == ShardBy::kAuto && whole_files)) {
+    return Dataset(grow(plan_, files_of_worker(plan_, shard)));
+  }
+  return this->shard(shard.count, shard.index);
+}
+
+Dataset Dataset::unbatch() const {
+  const StreamPlan plan = make_stream_plan(plan_);
+  if (!plan.sample_stages.empty() || plan.cache != nullptr || plan.batch) {
+    throw ConfigError("unbatch() after decode(), map(), cache() or batch()", "put .unbatch() before them");
+  }
+  auto source = std::make_shared<const UnbatchedSource>(plan.source);
+  auto combination = std::make_shared<Combination>(Combination{.how = UnbatchRows{source->rows()}, .parts = {}});
+  const SourceInfo& info = plan.source->info();
+  combination->parts.push_back({.name = info.name, .records = info.records, .stages = plan.index_stages});
+  return Dataset(grow(grow(nullptr, SourceStage{std::move(source)}), CombineStage{std::move(combination)}));
+}
+
+Dataset Dataset::padded_batch(PaddedBatchOptions options) const {
+  make_stream_plan(plan_);  // refuses what makes no sense before any record is read
+  const SourcePtr source = source_of(plan_);
+  const auto padded =
+      std::make_shared<PaddedSource>(source, with_lengths(source, plan_padding(source->info(), options.pad)));
+  return Dataset(with_source(plan_, padded)).batch({.global = options.global, .remainder = options.remainder});
+}
+
+Dataset Dataset::cache(std::shared_ptr<SampleCache> cache) const {
+  if (cache == nullptr)
+    throw ConfigError("cache() was given no cache", "write .cache(memory()) or .cache(disk(folder))");
+  return Dataset(grow(plan_, CacheStage{std::move(cache)}));
+}
+
+Dataset Dataset::batch(BatchOptions options) const {
+  if (options.global < 1) {
+    throw ConfigError(fmt::format("batch({}): a batch holds at least one example", options.global));
+  }
+  return Dataset(grow(plan_, BatchStage{options}));
+}
+
+Dataset Dataset::prefetch(int batches) const {
+  if (batches < 0) throw ConfigError(fmt::format("prefetch({}): the depth cannot be negative", batches));
+  return Dataset(grow(plan_, PrefetchStage{batches}));
+}
+
+std::string Dataset::explain() const { return explain_plan(make_stream_plan(plan_)); }
+
+std::string Dataset::explain(const DeviceGroup& devices, ConvertAt at, Residency resident) const {
+  const StreamPlan plan = make_stream_plan(plan_);
+  const DeviceSplit split = split_for_devices(plan, devices, at);
+  const std::string text = explain_plan(plan, split);
+  if (!plan.batch) return text;
+  return text + explain_residency(choose_residency(plan, split, devices, {.residency = resident}));
+}
+
+std::uint64_t Dataset::size() const { return make_stream_plan(plan_).index_map(0).size(); }
+
+std::uint64_t Dataset::steps_per_epoch() const {
+  const StreamPlan plan = make_stream_plan(plan_);
+  if (!plan.batch) throw ConfigError("the plan has no batches yet", "call .batch() before steps_per_epoch()");
+  return plan.steps_per_epoch(plan.index_map(0).size());
+}
+
+Fields Dataset::fields() const { return make_stream_plan(plan_).fields; }
+
+std::vector<LeftOut> Dataset::left_out() const { return source_of(plan_)->info().left_out; }
+
+std::vector<std::string> Dataset::classes() const { return make_stream_plan(plan_).source->info().classes; }
+
+std::uint64_t Dataset::fingerprint() const { return make_stream_plan(plan_).fingerprint(); }
+
+}  // namespace headrace

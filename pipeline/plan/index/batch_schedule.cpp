@@ -1,0 +1,49 @@
+#include "headrace/pipeline/plan/index/batch_schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "headrace/devices/base/checked_size.h"
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+
+BatchSchedule::BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::uint64_t epochs)
+    : map_(plan.index_map(seed)),
+      cursor_(map_),
+      global_(static_cast<std::uint64_t>(plan.batch->global)),
+      steps_(plan.steps_per_epoch(map_.size())),
+      epochs_(epochs) {
+  if (!checked_product({epochs_, map_.size()})) {
+    throw ConfigError(
+        fmt::format("epochs = {} of {} examples each are more than can be counted", epochs_, map_.size()),
+        "train for fewer epochs");
+  }
+}
+
+BatchPosition BatchSchedule::position(std::uint64_t sequence) const noexcept {
+  const std::uint64_t step = sequence % steps_;
+  return {.epoch = sequence / steps_,
+          .step = step,
+          .sequence = sequence,
+          .global_examples = static_cast<std::int64_t>(std::min(global_, map_.size() - step * global_)),
+          .last_of_epoch = step + 1 == steps_};
+}
+
+void BatchSchedule::locate(const BatchPosition& position, std::span<std::uint64_t> records,
+                           std::span<std::uint64_t> passes) {
+  const std::uint64_t first = position.step * global_;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const Located located = cursor_.locate(position.epoch, first + i);
+    records[i] = located.record;
+    passes[i] = located.pass;
+  }
+}
+
+Located BatchSchedule::draw(std::uint64_t epoch, Philox& random) const {
+  const std::uint64_t high = random.next_u32();
+  return IndexCursor(map_).locate(epoch, (high << 32 | random.next_u32()) % map_.size());
+}
+
+}  // namespace headrace

@@ -1,0 +1,43 @@
+// What a filter keeps: found by one parallel scan over the source, the first time somebody asks.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "headrace/pipeline/plan/plan.h"
+#include "headrace/pipeline/plan/scan/filter_scan.h"
+#include "headrace/pipeline/record_filter.h"
+
+namespace headrace {
+
+// Shared by all plans that grew from one filter(). Thread-safe.
+class Selection {
+ public:
+  // `before` is the plan that the filter was put behind.
+  Selection(PlanPtr before, RecordFilter filter) : before_(std::move(before)), filter_(std::move(filter)) {}
+
+  const RecordFilter& filter() const noexcept { return filter_; }
+  // The positions, among those of the index stages that stay before the filter, whose record is kept; what could
+  // not be read or judged is. The first call, of this or of unjudged(), reads every record of them. It throws the
+  // ConfigError of the function, what no record is to blame for, as running out of memory, and Error(kTimeout) as
+  // RecordScan does; a later call then tries again.
+  const BitSelect& kept() const { return result().kept; }
+  // The records that could not be read or judged, by their number in the source of `before`. They are never tried
+  // again.
+  const UnjudgedRecords& unjudged() const { return result().unjudged; }
+
+ private:
+  const FilterScan& result() const;
+
+  PlanPtr before_;
+  RecordFilter filter_;
+  mutable std::mutex mutex_;
+  mutable std::optional<FilterScan> result_;  // by mutex_ until set
+};
+
+// How many of the index stages stay before a filter that is put behind them: a trailing run of shuffles and
+// repeats commutes with it and comes after it. ConfigError where the rest picks other records every epoch.
+std::size_t stages_before_filter(const std::vector<Stage>& index_stages);
+
+}  // namespace headrace

@@ -1,0 +1,99 @@
+#include "headrace/pipeline/plan/plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "headrace/pipeline/plan/index/selection.h"
+
+namespace headrace {
+namespace {
+
+std::string describe_ends(const MixOptions& options) {
+  switch (options.end) {
+    case MixEnd::kFirstEnds: return "first ends";
+    case MixEnd::kAllSeen: return "all seen";
+  }
+  return {};
+}
+
+struct DescribeHow {
+  std::string operator()(const InSequence&) const { return "concatenate"; }
+  std::string operator()(const InterleaveOptions& options) const {
+    return fmt::format("interleave of blocks of {}", options.block);
+  }
+  std::string operator()(const MixOptions& options) const {
+    if (options.weights.empty()) return fmt::format("mix(seed={}), each record once", options.seed);
+    return fmt::format("mix(seed={}, weights {}, {})", options.seed, fmt::join(options.weights, " : "),
+                       describe_ends(options));
+  }
+  std::string operator()(const UnbatchRows& unbatch) const { return fmt::format("unbatch of {}", unbatch.rows); }
+};
+
+struct DescribeStage {
+  std::string operator()(const SourceStage& stage) const {
+    const SourceInfo& info = stage.source->info();
+    return fmt::format("source({}, {} records{})", info.name, info.records, info.resident ? ", in memory" : "");
+  }
+  std::string operator()(const DecodeStage& stage) const { return describe(stage); }
+  std::string operator()(const MapStage& stage) const {
+    std::string text;
+    for (const Operation& operation : stage.operations) {
+      text += (text.empty() ? "" : " | ") + describe(operation);
+    }
+    return text;
+  }
+  std::string operator()(const ShuffleStage& stage) const {
+    return fmt::format("shuffle(seed={}{})", stage.options.seed,
+                       stage.options.each_epoch_anew ? "" : ", the same every epoch");
+  }
+  std::string operator()(const RepeatStage& stage) const { return fmt::format("repeat({})", stage.times); }
+  std::string operator()(const TakeStage& stage) const { return fmt::format("take({})", stage.count); }
+  std::string operator()(const SkipStage& stage) const { return fmt::format("skip({})", stage.count); }
+  std::string operator()(const ShardStage& stage) const {
+    return fmt::format("shard({} of {})", stage.index, stage.count);
+  }
+  std::string operator()(const WithoutShardStage& stage) const {
+    return fmt::format("without_shard({} of {})", stage.index, stage.count);
+  }
+  std::string operator()(const FilterStage& stage) const { return describe(stage.selection->filter()); }
+  std::string operator()(const ShuffleWindowStage& stage) const {
+    return fmt::format("shuffle_window({}, seed={}{})", stage.options.size, stage.options.seed,
+                       stage.options.each_epoch_anew ? "" : ", the same every epoch");
+  }
+  std::string operator()(const ShardFilesStage& stage) const {
+    return fmt::format("shard({} of {}, by file: {} files)", stage.index, stage.count, stage.ranges.size());
+  }
+  std::string operator()(const CombineStage& stage) const {
+    std::string text = std::visit(DescribeHow{}, stage.combination->how) + ":";
+    for (const CombinedPart& part : stage.combination->parts) {
+      text += fmt::format(" [{} records", part.records);
+      for (const Stage& inner : part.stages) text += " | " + describe(inner);
+      text += "]";
+    }
+    return text;
+  }
+  std::string operator()(const CacheStage& stage) const {
+    return fmt::format("cache({})", stage.cache->describe());
+  }
+  std::string operator()(const BatchStage& stage) const {
+    return fmt::format("batch({}{})", stage.options.global,
+                       stage.options.remainder == Remainder::kDrop ? ", drop remainder" : "");
+  }
+  std::string operator()(const PrefetchStage& stage) const { return fmt::format("prefetch({})", stage.batches); }
+};
+
+}  // namespace
+
+std::vector<Stage> stages_of(const PlanPtr& plan) {
+  std::vector<Stage> stages;
+  for (const PlanNode* node = plan.get(); node != nullptr; node = node->before.get())
+    stages.push_back(node->stage);
+  std::reverse(stages.begin(), stages.end());
+  return stages;
+}
+
+std::string describe(const Stage& stage) { return std::visit(DescribeStage{}, stage); }
+
+}  // namespace headrace

@@ -1,0 +1,106 @@
+// What a Dataset is made of: a chain of stages, newest first, shared between the datasets that grew from it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "headrace/pipeline/combine.h"
+#include "headrace/pipeline/dataset.h"
+#include "headrace/pipeline/operations/sample_stage.h"
+
+namespace headrace {
+
+struct SourceStage {
+  SourcePtr source;
+};
+struct MapStage {
+  std::vector<Operation> operations;
+};
+struct ShuffleStage {
+  ShuffleOptions options;
+};
+struct RepeatStage {
+  std::uint64_t times = 1;
+};
+struct TakeStage {
+  std::uint64_t count = 0;
+};
+struct SkipStage {
+  std::uint64_t count = 0;
+};
+struct ShardStage {
+  std::uint64_t count = 1;
+  std::uint64_t index = 0;
+};
+struct WithoutShardStage {
+  std::uint64_t count = 2;
+  std::uint64_t index = 0;
+};
+class Selection;
+struct FilterStage {
+  std::shared_ptr<const Selection> selection;
+};
+struct ShuffleWindowStage {
+  ShuffleWindowOptions options;
+};
+// The records of some files of the source: `ranges` are [first, end) of each, in order.
+struct ShardFilesStage {
+  std::uint64_t count = 1;
+  std::uint64_t index = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+};
+// Always the first index stage: the plan's source holds the records of all parts.
+struct Combination;
+struct CombineStage {
+  std::shared_ptr<const Combination> combination;
+};
+struct CacheStage {
+  std::shared_ptr<SampleCache> cache;
+};
+struct BatchStage {
+  BatchOptions options;
+};
+struct PrefetchStage {
+  int batches = 2;
+};
+
+using Stage = std::variant<SourceStage, DecodeStage, MapStage, ShuffleStage, RepeatStage, TakeStage, SkipStage,
+                           ShardStage, WithoutShardStage, FilterStage, ShuffleWindowStage, ShardFilesStage,
+                           CombineStage, CacheStage, BatchStage, PrefetchStage>;
+
+// One of the datasets that were combined.
+struct CombinedPart {
+  std::string name;                // of its source
+  std::uint64_t records = 0;       // of its source
+  std::uint64_t first_record = 0;  // of its own in the combined source
+  std::vector<Stage> stages;       // its index stages
+};
+
+// Each record of the one part holds `rows` samples.
+struct UnbatchRows {
+  std::uint64_t rows = 1;
+};
+struct InSequence {};
+
+struct Combination {
+  std::variant<InSequence, InterleaveOptions, MixOptions, UnbatchRows> how;
+  std::vector<CombinedPart> parts;
+};
+
+// Immutable. The first node of a chain holds a SourceStage and no other does.
+struct PlanNode {
+  PlanPtr before;
+  Stage stage;
+};
+
+// The stages in the order they were written, the source first.
+std::vector<Stage> stages_of(const PlanPtr& plan);
+
+// "shuffle(seed=7)": a stage as explain() shows it and as fingerprints see it.
+std::string describe(const Stage& stage);
+
+}  // namespace headrace

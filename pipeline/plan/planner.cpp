@@ -1,0 +1,212 @@
+#include "headrace/pipeline/plan/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/hash.h"
+#include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/pipeline/plan/index/selection.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::size_t kMaxOperations = 65535;
+
+// Reads the stages one after another.
+class Planner {
+ public:
+  StreamPlan plan(const std::vector<Stage>& stages) {
+    for (const Stage& stage : stages) {
+      want_before_batch(stage);
+      std::visit(*this, stage);
+    }
+    want_fixed_fields();
+    return std::move(plan_);
+  }
+
+  void operator()(const SourceStage& stage) {
+    plan_.source = stage.source;
+    plan_.fields = stage.source->info().fields;
+    if (plan_.fields.empty() || plan_.fields.size() > kMaxFields) {
+      throw ConfigError(fmt::format("source {} has {} fields; 1 to {} are possible", stage.source->info().name,
+                                    plan_.fields.size(), kMaxFields));
+    }
+    for (const Field& field : plan_.fields) {
+      if (field.encoding != Encoding::kRaw || !field.shape.is_dynamic()) continue;
+      if (!field.shape.without_front().is_dynamic()) continue;
+      throw ConfigError(fmt::format("source {}: raw field '{}' {} differs in more than its first extent",
+                                    stage.source->info().name, field.name, field.shape.to_string()));
+    }
+  }
+
+  void operator()(const DecodeStage& stage) {
+    bool found = false;
+    for (Field& field : plan_.fields) {
+      if (field.encoding != Encoding::kImage) continue;
+      field = decoded_field(field, stage);
+      found = true;
+    }
+    if (!found)
+      throw ConfigError("decode(): no field is an encoded image", "remove .decode(), or decode only once");
+    plan_.sample_stages.emplace_back(stage);
+  }
+
+  void operator()(const MapStage& stage) {
+    for (const Operation& operation : stage.operations) {
+      if (operations_ == kMaxOperations) throw ConfigError("a plan has at most 65535 operations");
+      Field& field = plan_.fields[find_field(plan_.fields, field_of(operation))];
+      field = apply_to_field(operation, field);
+      PlannedOperation planned{.operation = operation, .number = static_cast<std::uint16_t>(operations_++)};
+      if (is_batch_level(operation)) {
+        want_soft_labels(operation);
+        plan_.batch_operations.push_back(std::move(planned));
+      } else {
+        plan_.sample_stages.emplace_back(std::move(planned));
+      }
+    }
+  }
+
+  void operator()(const CacheStage& stage) {
+    if (plan_.cache != nullptr) throw ConfigError("a plan has at most one cache()");
+    for (const SampleStage& earlier : plan_.sample_stages) {
+      const auto* planned = std::get_if<PlannedOperation>(&earlier);
+      if (planned == nullptr || !is_random(planned->operation)) continue;
+      throw ConfigError(
+          fmt::format("cache() after {}: its result changes from epoch to epoch", describe(planned->operation)),
+          "put .cache() before random operations");
+    }
+    plan_.cache = stage.cache;
+    plan_.cached_stages = plan_.sample_stages.size();
+  }
+
+  void operator()(const FilterStage& stage) {
+    const std::size_t place = stages_before_filter(plan_.index_stages);
+    plan_.index_stages.insert(plan_.index_stages.begin() + static_cast<std::ptrdiff_t>(place), Stage{stage});
+  }
+
+  void operator()(const BatchStage& stage) { plan_.batch = stage.options; }
+  void operator()(const PrefetchStage& stage) { plan_.prefetch = stage.batches; }
+
+  template <typename IndexStage>
+  void operator()(const IndexStage& stage) {
+    plan_.index_stages.emplace_back(stage);
+  }
+
+ private:
+  void want_before_batch(const Stage& stage) const {
+    const bool prefetch = std::holds_alternative<PrefetchStage>(stage);
+    const auto* map = std::get_if<MapStage>(&stage);
+    const auto mixing = map != nullptr ? std::ranges::count_if(map->operations, is_batch_level) : 0;
+    const bool only_mixing = map != nullptr && mixing == std::ssize(map->operations);
+    if (plan_.batch && !prefetch && !only_mixing) {
+      throw ConfigError(fmt::format("{} stands after batch()", describe(stage)),
+                        "put .batch() last, only mixup(), cutmix() and .prefetch() may follow it");
+    }
+    if (!plan_.batch && mixing > 0) {
+      throw ConfigError(fmt::format("{} stands before batch() and mixes the examples of a batch", describe(stage)),
+                        "put .map(mixup()) or .map(cutmix()) after .batch()");
+    }
+    if (!plan_.batch && prefetch) {
+      throw ConfigError("prefetch() counts batches and there are none yet", "put .prefetch() after .batch()");
+    }
+  }
+
+  // Labels that can be blended.
+  void want_soft_labels(const Operation& operation) const {
+    const Field& label = plan_.fields[find_field(plan_.fields, kLabelField)];
+    if (label.dtype == DType::kF32 && label.shape.rank() == 1 && !label.shape.is_dynamic()) return;
+    throw ConfigError(fmt::format("{} blends labels, and field '{}' is {} {}", describe(operation), label.name,
+                                  to_string(label.dtype), label.shape.to_string()),
+                      "put one_hot(classes) before .batch(): .map(one_hot(10))");
+  }
+
+  void want_fixed_fields() const {
+    if (!plan_.batch) return;
+    for (const Field& field : plan_.fields) {
+      if (field.encoding == Encoding::kImage) {
+        throw ConfigError(fmt::format("batch(): field '{}' is still encoded", field.name),
+                          "call .decode() and crop or resize to one size");
+      }
+      const bool read_raw =
+          plan_.source->info().fields.size() > find_field(plan_.fields, field.name) &&
+          plan_.source->info().fields[find_field(plan_.fields, field.name)].encoding == Encoding::kRaw;
+      if (field.shape.is_dynamic() && read_raw) {
+        throw ConfigError(fmt::format("batch(): field '{}' {} differs in length from record to record", field.name,
+                                      field.shape.to_string()),
+                          "use .padded_batch()");
+      }
+      if (field.shape.is_dynamic()) {
+        throw ConfigError(fmt::format("batch(): the size of field '{}' {} differs from record to record",
+                                      field.name, field.shape.to_string()),
+                          "add random_resized_crop(), center_crop() or pad_crop()");
+      }
+    }
+  }
+
+  StreamPlan plan_;
+  std::size_t operations_ = 0;
+};
+
+// What the operations and index stages make of a plan. Raise it with every change of what one of them yields: a
+// cache or a state of another version is then another plan's.
+constexpr std::uint64_t kBitsVersion = 2;
+
+std::uint64_t hash_sample_stages(const StreamPlan& plan, std::size_t count, std::uint64_t seed) {
+  std::uint64_t hash = mix_seed(mix_seed(seed, kBitsVersion), plan.source->info().fingerprint);
+  for (std::size_t i = 0; i < count; ++i) {
+    const SampleStage& stage = plan.sample_stages[i];
+    hash = xxh3(describe(stage), hash);
+    if (std::holds_alternative<DecodeStage>(stage)) hash = xxh3(ImageDecoder::identity(), hash);
+  }
+  return hash;
+}
+
+}  // namespace
+
+IndexMap StreamPlan::index_map(std::uint64_t seed) const {
+  return IndexMap(source->info().records, index_stages, seed);
+}
+
+std::uint64_t StreamPlan::steps_per_epoch(std::uint64_t records) const {
+  const auto global = static_cast<std::uint64_t>(batch->global);
+  return batch->remainder == Remainder::kDrop ? records / global : records / global + (records % global != 0);
+}
+
+std::uint64_t StreamPlan::cache_fingerprint() const {
+  return hash_sample_stages(*this, cached_stages, mix_seed(1, source->info().revision));
+}
+
+std::uint64_t StreamPlan::fingerprint() const {
+  std::uint64_t hash = hash_sample_stages(*this, sample_stages.size(), 2);
+  for (const Stage& stage : index_stages) hash = xxh3(describe(stage), hash);
+  for (const PlannedOperation& planned : batch_operations) hash = xxh3(describe(planned.operation), hash);
+  return batch ? xxh3(describe(Stage{BatchStage{*batch}}), hash) : hash;
+}
+
+StreamPlan make_stream_plan(const PlanPtr& plan) { return Planner().plan(stages_of(plan)); }
+
+std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>& on_device) {
+  std::string text = describe(Stage{SourceStage{plan.source}}) + "\n";
+  for (const Stage& stage : plan.index_stages) text += describe(stage) + "  [on indices]\n";
+  for (std::size_t i = 0; i <= plan.sample_stages.size(); ++i) {
+    if (plan.cache != nullptr && i == plan.cached_stages) text += describe(Stage{CacheStage{plan.cache}}) + "\n";
+    if (i == plan.sample_stages.size()) break;
+    const bool marked = std::ranges::find(on_device, i) != on_device.end();
+    text += describe(plan.sample_stages[i]) + (marked ? "  [on the device]\n" : "\n");
+  }
+  for (const Field& field : plan.fields) {
+    text += fmt::format("  -> {} {} {}\n", field.name, to_string(field.dtype), field.shape.to_string());
+  }
+  if (plan.batch) {
+    text += describe(Stage{BatchStage{*plan.batch}}) + "\n";
+    for (const PlannedOperation& planned : plan.batch_operations) {
+      text += describe(planned.operation) + "  [on batches]\n";
+    }
+    text += describe(Stage{PrefetchStage{plan.prefetch}}) + "\n";
+  }
+  return text;
+}
+
+}  // namespace headrace

@@ -1,0 +1,66 @@
+#include "headrace/pipeline/plan/scan/engine_thread.h"
+
+#include <fmt/format.h>
+
+#include "headrace/devices/base/clock.h"
+
+namespace headrace {
+
+void ThreadState::begin(const std::string& step, std::uint64_t record) noexcept {
+  record_.store(record, std::memory_order_relaxed);
+  since_.store(now_ns(), std::memory_order_relaxed);
+  step_.store(&step, std::memory_order_release);
+}
+
+void ThreadState::leave_foreign() {
+  Mode expected = Mode::kForeign;
+  if (!mode_.compare_exchange_strong(expected, Mode::kOurs)) throw Abandoned{};
+}
+
+std::string ThreadState::doing() const {
+  const std::string* step = step_.load(std::memory_order_acquire);
+  return step == nullptr ? std::string() : fmt::format("{} on record {}", *step, record_.load());
+}
+
+void ThreadState::finish() {
+  const std::lock_guard lock(mutex_);
+  if (mode_.load() != Mode::kAbandoned) mode_.store(Mode::kDone);
+  done_.notify_all();
+}
+
+bool ThreadState::end(std::chrono::milliseconds grace) {
+  std::unique_lock lock(mutex_);
+  const auto deadline = std::chrono::steady_clock::now() + grace;
+  while (mode_.load() != Mode::kDone) {
+    if (done_.wait_until(lock, std::max(deadline, std::chrono::steady_clock::now() + std::chrono::milliseconds(1)),
+                         [this] { return mode_.load() == Mode::kDone; })) {
+      return true;
+    }
+    Mode expected = Mode::kForeign;
+    if (mode_.compare_exchange_strong(expected, Mode::kAbandoned)) return false;
+  }
+  return true;
+}
+
+EngineThread::EngineThread(std::function<void(ThreadState&)> body, std::shared_ptr<ThreadState> state)
+    : state_(std::move(state)) {
+  state_->start();
+  thread_ = std::thread([state = state_, body = std::move(body)] {
+    try {
+      body(*state);
+    } catch (const Abandoned&) {
+    }
+    state->finish();
+  });
+}
+
+void EngineThread::end(std::chrono::milliseconds grace) {
+  if (!thread_.joinable()) return;
+  if (state_->end(grace)) {
+    thread_.join();
+  } else {
+    thread_.detach();
+  }
+}
+
+}  // namespace headrace

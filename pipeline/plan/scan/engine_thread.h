@@ -1,0 +1,92 @@
+// A thread of the engine that can always be ended: even while it is inside somebody else's function.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "headrace/devices/base/trace_ring.h"
+#include "headrace/pipeline/operations/stage_clock.h"
+#include "headrace/pipeline/operations/step.h"
+
+namespace headrace {
+
+// Thrown in a thread that came back from a foreign function after it had been given up. It must end without
+// touching anything but what it owns.
+struct Abandoned {};
+
+// What a thread is at, told by itself and read by others. Counters are written by their thread only.
+class alignas(64) ThreadState final : public Probe {
+ public:
+  // With so many `stages`.
+  explicit ThreadState(std::size_t stage_count = 0) : stages(stage_count) {}
+
+  void begin(const std::string& step, std::uint64_t record) noexcept override;
+  void enter_foreign() noexcept override { mode_.store(Mode::kForeign); }
+  void leave_foreign() override;
+  // At work from now on, until finish(): end() waits for it.
+  void start() noexcept { mode_.store(Mode::kOurs); }
+  void finish();
+  // True when it is not at work any more; false when it was given up within user code after `grace`: what comes
+  // back from there throws Abandoned.
+  bool end(std::chrono::milliseconds grace);
+  // Nothing that could take long.
+  void idle() noexcept { step_.store(nullptr, std::memory_order_release); }
+
+  // "<step> on record <n>" and since when; empty while idle.
+  std::string doing() const;
+  std::uint64_t since_ns() const noexcept { return since_.load(std::memory_order_relaxed); }
+
+  // What the thread's time went into. Written by itself, read by others.
+  StageClock reading;                     // Source::read
+  std::vector<StageClock> stages;         // of a compute thread: the program's, then the mixers'
+  WaitClock waits;                        // for its next piece of work
+  std::atomic<std::uint64_t> retries{0};  // of reads that the system refused
+  TraceRing* trace = nullptr;             // null: nothing is traced; set before the thread starts
+
+ private:
+  enum class Mode { kOurs, kForeign, kAbandoned, kDone };
+
+  std::atomic<Mode> mode_{Mode::kDone};
+  std::atomic<const std::string*> step_{nullptr};
+  std::atomic<std::uint64_t> record_{0};
+  std::atomic<std::uint64_t> since_{0};
+  std::mutex mutex_;
+  std::condition_variable done_;
+};
+
+// From now on, 0 once it has passed.
+inline std::chrono::milliseconds time_until(std::chrono::steady_clock::time_point deadline) {
+  using std::chrono::milliseconds;
+  return std::max(std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now()), milliseconds(0));
+}
+
+class EngineThread {
+ public:
+  // `body` owns whatever it uses, for it may outlive this object inside a foreign function.
+  explicit EngineThread(std::function<void(ThreadState&)> body,
+                        std::shared_ptr<ThreadState> state = std::make_shared<ThreadState>());
+  EngineThread(EngineThread&&) = default;
+  EngineThread& operator=(EngineThread&&) = delete;
+  // end() must have been called.
+  ~EngineThread() = default;
+
+  // The body has been told to stop: waits for it, for ever while it runs our own code, `grace` at most while
+  // it is inside a foreign function.
+  void end(std::chrono::milliseconds grace);
+
+  const ThreadState& state() const noexcept { return *state_; }
+
+ private:
+  std::shared_ptr<ThreadState> state_;
+  std::thread thread_;
+};
+
+}  // namespace headrace

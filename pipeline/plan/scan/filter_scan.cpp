@@ -1,0 +1,139 @@
+#include "headrace/pipeline/plan/scan/filter_scan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/operations/chain.h"
+#include "headrace/pipeline/plan/index/index_map.h"
+#include "headrace/pipeline/plan/scan/record_scan.h"
+
+namespace headrace {
+namespace {
+
+// What could not be judged, found by threads in any order.
+class Findings {
+ public:
+  explicit Findings(std::uint64_t most) : most_(most) {}
+
+  // Throws DataError where it is one too many.
+  void note(std::uint64_t position, std::uint64_t record, Failure failure) {
+    const std::lock_guard lock(mutex_);
+    if (found_.size() == most_) {
+      throw DataError(failure.what.code,
+                      fmt::format("more than {} records could not be read or judged; one of them is {}", most_,
+                                  describe(failure.what)),
+                      {.source = failure.what.source, .record = record},
+                      "see what is wrong with the data, or raise RecordFilter::most_unjudged");
+    }
+    found_.push_back({.position = position, .record = record, .failure = std::move(failure)});
+  }
+
+  // Of a record at several positions the smallest one's.
+  UnjudgedRecords take() {
+    std::ranges::sort(found_, {}, &Finding::position);
+    UnjudgedRecords unjudged;
+    for (const Finding& finding : found_) unjudged.add(finding.record, finding.failure);
+    return unjudged;
+  }
+
+ private:
+  struct Finding {
+    std::uint64_t position, record;
+    Failure failure;
+  };
+
+  std::uint64_t most_;
+  std::mutex mutex_;
+  std::vector<Finding> found_;  // by mutex_
+};
+
+// Judges the record at every position of a plan: the bits of one word are one thread's.
+class FilterPass final : public RecordScan {
+ public:
+  FilterPass(SourcePtr source, const std::vector<Stage>& index_stages, IndexMap map, const RecordFilter& filter)
+      : RecordScan(std::move(source), map.size(), filter.stall_timeout_seconds),
+        filter_(filter),
+        step_(describe(filter)),
+        map_(std::move(map)),
+        earlier_(UnjudgedRecords::of(index_stages)),
+        words_(static_cast<std::size_t>((map_.size() + kBlock - 1) / kBlock)),
+        findings_(filter.most_unjudged) {}
+
+  FilterScan take() { return {.kept = BitSelect(std::move(words_)), .unjudged = findings_.take()}; }
+
+ private:
+  static_assert(kBlock == 64);
+
+  class Judge;
+  std::unique_ptr<Visitor> create_visitor(ThreadState& state) override;
+
+  RecordFilter filter_;
+  std::string step_;
+  IndexMap map_;
+  UnjudgedRecords earlier_;  // of filters before this one
+  std::vector<std::uint64_t> words_;
+  Findings findings_;
+};
+
+class FilterPass::Judge final : public Visitor {
+ public:
+  Judge(FilterPass& pass, ThreadState& state) : pass_(pass), state_(state), cursor_(pass.map_) {}
+
+  void visit(std::uint64_t position) override {
+    if (keeps(position)) pass_.words_[position / kBlock] |= std::uint64_t{1} << (position % kBlock);
+  }
+
+ private:
+  bool keeps(std::uint64_t position) {
+    const std::uint64_t record = cursor_.locate(0, position).record;
+    if (pass_.earlier_.contains(record)) return true;
+    try {
+      return judge(record, pass_.read(record, scratch_, state_));
+    } catch (const ConfigError&) {
+      throw;
+    } catch (const std::exception& error) {
+      Failure failure = Failure::of_record(pass_.source(), record, 0, error);
+      if (!failure.is_of_record()) failure.raise();
+      pass_.findings_.note(position, record, std::move(failure));
+      return true;
+    }
+  }
+
+  bool judge(std::uint64_t record, const RecordView& view) {
+    bool keeps = false;
+    state_.begin(pass_.step_, record);
+    try {
+      call_foreign(state_, [&] { keeps = pass_.filter_.keeps(RawRecord(pass_.source().info().fields, view)); });
+    } catch (const ConfigError& error) {
+      throw ConfigError(pass_.step_ + ": " + error.message(), error.hint());
+    } catch (const std::exception& error) {
+      throw name_step(pass_.step_, error);
+    }
+    return keeps;
+  }
+
+  FilterPass& pass_;
+  ThreadState& state_;
+  IndexCursor cursor_;
+  std::vector<std::byte> scratch_;
+};
+
+std::unique_ptr<RecordScan::Visitor> FilterPass::create_visitor(ThreadState& state) {
+  return std::make_unique<Judge>(*this, state);
+}
+
+}  // namespace
+
+FilterScan run_filter(const SourcePtr& source, const std::vector<Stage>& index_stages,
+                      const RecordFilter& filter) {
+  IndexMap map(source->info().records, index_stages, 0);
+  const auto pass = std::make_shared<FilterPass>(source, index_stages, std::move(map), filter);
+  RecordScan::run(pass);
+  return pass->take();
+}
+
+}  // namespace headrace

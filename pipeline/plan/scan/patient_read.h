@@ -1,0 +1,41 @@
+// Reading a record of a source that may refuse for a moment.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/operations/chain.h"
+#include "headrace/pipeline/plan/scan/unjudged_error.h"
+
+namespace headrace {
+
+inline const std::string kReading = "source read";
+
+// Whether the system refused the read: it may do it a little later.
+inline bool is_refusal(const DataError& error) {
+  if (dynamic_cast<const UnjudgedError*>(&error) != nullptr) return false;
+  return error.code() == ErrorCode::kIo || error.code() == ErrorCode::kNotFound;
+}
+
+// What read() returns. What the system refused is asked for again, a little later each time, as long as
+// may_ask_again() says so, which is asked before each wait. Throws read()'s last DataError, and as StepError of
+// kReading what is none.
+template <typename Read, typename MayAskAgain>
+auto read_patiently(const Read& read, const MayAskAgain& may_ask_again) {
+  constexpr std::chrono::milliseconds kFirstPause{5}, kLongestPause{80};
+  constexpr int kLongerPause = 4;
+  for (std::chrono::milliseconds pause = kFirstPause;; pause *= kLongerPause) {
+    try {
+      return read();
+    } catch (const DataError& error) {  // says where by itself
+      if (!is_refusal(error) || pause > kLongestPause || !may_ask_again()) throw;
+    } catch (const std::exception& error) {
+      throw name_step(kReading, error);
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+}  // namespace headrace

@@ -1,0 +1,69 @@
+// A pass over a source's records before there is a loader.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "headrace/pipeline/plan/scan/engine_thread.h"
+#include "headrace/pipeline/plan/scan/first_error.h"
+#include "headrace/pipeline/source.h"
+
+namespace headrace {
+
+inline constexpr double kScanStallSeconds = 120;  // as a loader's
+
+// Goes to every position once, on threads of its own: the caller's arena may be at work, and reads may block. It
+// reads with the engine's patience and under a watchdog. The threads own the scan with the caller: one of them may
+// be left behind in a function that does not come back.
+class RecordScan {
+ public:
+  // So many positions are visited in ascending order by one thread.
+  static constexpr std::uint64_t kBlock = 64;
+
+  // A call or read that takes longer than `stall_timeout_seconds` ends the scan; 0: none does.
+  RecordScan(SourcePtr source, std::uint64_t positions, double stall_timeout_seconds)
+      : source_(std::move(source)), positions_(positions), stall_timeout_seconds_(stall_timeout_seconds) {}
+  virtual ~RecordScan() = default;
+  RecordScan(const RecordScan&) = delete;
+  RecordScan& operator=(const RecordScan&) = delete;
+
+  // Returns when all positions were visited. Throws what the visit of the smallest position threw, and
+  // Error(kTimeout) with the step and the record that took too long.
+  static void run(const std::shared_ptr<RecordScan>& scan);
+
+ protected:
+  // One thread's part of the scan.
+  class Visitor {
+   public:
+    virtual ~Visitor() = default;
+    virtual void visit(std::uint64_t position) = 0;
+    // After the last visit.
+    virtual void finish() {}
+  };
+  virtual std::unique_ptr<Visitor> create_visitor(ThreadState& state) = 0;
+
+  const Source& source() const noexcept { return *source_; }
+  // For a visitor: the record, or what read_patiently() throws.
+  RecordView read(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state);
+
+ private:
+  class Running;
+
+  static std::vector<EngineThread> start(const std::shared_ptr<RecordScan>& scan, std::size_t most,
+                                         const std::shared_ptr<Running>& running);
+  void work(ThreadState& state);
+  void visit_block(Visitor& visitor, std::uint64_t first, ThreadState& state);
+  RecordView read_once(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) const;
+  void stop() noexcept { next_.store(positions_); }
+
+  SourcePtr source_;
+  std::uint64_t positions_;
+  double stall_timeout_seconds_;
+  std::atomic<std::uint64_t> next_{0};
+  std::atomic<int> in_vain_{0};  // records that the system refused for good
+  FirstError error_;
+};
+
+}  // namespace headrace
