@@ -59,12 +59,27 @@ void Assembler::begin(std::uint64_t sequence) {
   }
   slot.begin(position);
   run_.schedule.locate(slot.position, slot.records, slot.passes);
+  if (run_.is_part() && !run_.mixers.empty()) add_guests(slot);
   if (transfer_.holds(slot)) {
     transfer_.restore(slot);
     slot.draw_windows(run_.options.seed);
     return ring_.complete(slot);
   }
   compute_.offer(sequence, is_for_readers());
+}
+
+void Assembler::add_guests(Slot& slot) {
+  const BatchPosition& at = slot.position;
+  const auto own = static_cast<std::int64_t>(slot.records.size());
+  slot.mixing_part.select(run_.mixers, {.seed = run_.options.seed, .epoch = at.epoch, .step = at.step},
+                          at.global_examples, at.first_row, own);
+  slot.add_guests();
+  auto number = static_cast<std::size_t>(own);
+  for (const std::int64_t guest : slot.mixing_part.guests()) {
+    const Located located = run_.schedule.locate(at, guest);
+    slot.records[number] = located.record;
+    slot.passes[number++] = located.pass;
+  }
 }
 
 // Nothing is made of the batch: those who ask for it are told why, after the batches before it.

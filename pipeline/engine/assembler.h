@@ -20,6 +20,7 @@ class Assembler {
  private:
   void begin_counted(std::uint64_t sequence);
   void begin(std::uint64_t sequence);
+  void add_guests(Slot& slot);
   void give_up(std::uint64_t sequence, Failure failure);
   bool replays(std::uint64_t sequence) const noexcept;
   bool is_for_readers() const;

@@ -11,8 +11,6 @@
 namespace headrace {
 namespace {
 
-constexpr std::size_t kFieldAlignment = 64;
-
 // Of a batch over all replicas. No machine has as much, and what follows from it fits 64 bits: four such fields,
 // the same as floats, a ring of them.
 constexpr std::uint64_t kMaxBatchBytes = std::uint64_t{1} << 50;
@@ -51,7 +49,8 @@ void BatchLayout::add(const Field& field, std::size_t index) {
   sample_bytes += row_bytes[index];
   offset[index] = buffer_bytes;
   const std::size_t bytes = row_bytes[index] * static_cast<std::size_t>(local_rows);
-  buffer_bytes += (bytes + kFieldAlignment - 1) / kFieldAlignment * kFieldAlignment;
+  buffer_bytes += aligned(bytes);
+  guest_bytes += aligned(row_bytes[index]);
 }
 
 }  // namespace headrace

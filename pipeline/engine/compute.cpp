@@ -78,18 +78,18 @@ Compute::Compute(const RunPlan& run, Ring& ring, const RecordReader& reader, con
 
 void Compute::offer(std::uint64_t sequence, bool by_readers) {
   Slot& slot = ring_.slot_of(sequence);
-  const std::int64_t examples = slot.examples();
-  slot.pending.store(examples);
-  if (examples == 0) {  // this part of a small batch is empty
+  const std::int64_t rows = slot.rows_to_write();
+  slot.pending.store(rows);
+  if (rows == 0) {  // this part of a small batch is empty
     ring_.complete(slot);
     return;
   }
   if (by_readers) return read_ahead_.offer(sequence);
   const std::int64_t block = rows_of_a_block(run_.program, run_.layout);
   block_rows_.store(block, std::memory_order_relaxed);
-  slot.rows_left.offer(examples);
+  slot.rows_left.offer(rows);
   offered_.store(sequence + 1);
-  lanes_.wake((examples + block - 1) / block);
+  lanes_.wake((rows + block - 1) / block);
 }
 
 bool Compute::has_work() const noexcept {
@@ -204,6 +204,11 @@ void Compute::run_rows(const Work& work, Lane& lane) {
       if (example == timed) lane.scratch.samples.back().ns = now_ns() - lane.scratch.stamp_ns;
     }
   }
+  for (std::int64_t guest = std::max(work.first, slot.examples()); guest < end; ++guest) {
+    context.ahead = {};
+    context.samples = nullptr;
+    run_row(slot, guest, slot.rows_of(guest), context, lane.state);
+  }
   finish(stores_);
   errors_.guard(slot, work.first, [&] { charge_lane(lane); });
   complete(slot, work.count, lane.state);
@@ -263,24 +268,40 @@ void Compute::run_pairs(const Work& work) {
   const Mixer& mixer = run_.mixers[slot.mixing - 1];
   const BatchKey key{.seed = run_.options.seed, .epoch = slot.position.epoch, .step = slot.position.step};
   const Pairing pairing(key, mixer.number(), slot.position.global_examples);
+  if (run_.is_part()) {
+    const auto pairs = slot.mixing_part.pairs(slot.mixing - 1)
+                           .subspan(static_cast<std::size_t>(work.first), static_cast<std::size_t>(work.count));
+    for (const MixingPart::Mixed& mixed : pairs) {
+      mixer.mix(slot.rows_of(mixed.first), slot.rows_of(mixed.second), pairing.random(mixed.pair));
+    }
+    return;
+  }
   for (std::int64_t i = work.first; i < work.first + work.count; ++i) {
     const Pair pair = pairing[i];
     mixer.mix(slot.rows_of(pair.first), slot.rows_of(pair.second), pairing.random(i));
   }
 }
 
+// Pairs that the batch-level operation mixes here.
+std::int64_t Compute::pairs_of(const Slot& slot, std::size_t mixer) const noexcept {
+  if (run_.is_part()) return static_cast<std::int64_t>(slot.mixing_part.pairs(mixer).size());
+  return Pairing::pairs_of(slot.position.global_examples);
+}
+
 // Begins the next batch-level operation; false where none is left. A batch that failed is not mixed: its error is
 // all that anyone sees of it.
 bool Compute::mix_next(Slot& slot) {
-  const std::int64_t pairs = Pairing::pairs_of(slot.position.global_examples);
-  if (slot.mixing == run_.mixers.size() || slot.failure || pairs == 0) return false;
-  if (slot.mixing == 0) slot.mark.move_to(SlotState::kMixing);
-  ++slot.mixing;
-  slot.pending.store(pairs);
-  mixing_.fetch_add(1);
-  slot.pairs_left.offer(pairs);
-  lanes_.wake((pairs + block_pairs_ - 1) / block_pairs_);
-  return true;
+  while (slot.mixing < run_.mixers.size() && !slot.failure) {
+    const std::int64_t pairs = pairs_of(slot, slot.mixing++);
+    if (pairs == 0) continue;
+    if (slot.mark.load().state == SlotState::kWriting) slot.mark.move_to(SlotState::kMixing);
+    slot.pending.store(pairs);
+    mixing_.fetch_add(1);
+    slot.pairs_left.offer(pairs);
+    lanes_.wake((pairs + block_pairs_ - 1) / block_pairs_);
+    return true;
+  }
+  return false;
 }
 
 void Compute::complete(Slot& slot, std::int64_t count, ThreadState& state) {

@@ -55,6 +55,7 @@ class Compute final : public LaneBody {
                ThreadState& state);
   void run_fetched(FetchedRecord& fetched, Lane& lane);
   void run_pairs(const Work& work);
+  std::int64_t pairs_of(const Slot& slot, std::size_t mixer) const noexcept;
   bool mix_next(Slot& slot);
 
   const RunPlan& run_;

@@ -15,7 +15,7 @@ void ReadAhead::offer(std::uint64_t sequence) {
   {
     const std::lock_guard lock(mutex_);
     Slot& slot = ring_.slot_of(sequence);
-    slot.reads_left.offer(slot.examples());
+    slot.reads_left.offer(slot.rows_to_write());
     offered_ = sequence + 1;
   }
   reads_.notify_all();

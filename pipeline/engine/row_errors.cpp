@@ -40,6 +40,7 @@ void RowErrors::settle(Slot& slot, ThreadState& state) const {
   if (slot.failure) return;
   if (run_.skips()) return slot.close_gaps();
   for (BadRecord& bad : slot.bad) substitute(slot, bad, state);
+  std::erase_if(slot.bad, [&](const BadRecord& bad) { return bad.row >= slot.examples(); });  // theirs to tell
   state.idle();
 }
 

@@ -8,6 +8,7 @@
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/engine/mixing_part.h"
 
 namespace headrace {
 namespace {
@@ -122,7 +123,11 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
   }
   if (uses_records_often(plan, schedule, options.epochs)) program.keep_maps(budgets.memory);
   for (const PlannedOperation& planned : plan.batch_operations) mixers.emplace_back(planned, plan.fields);
-  if (layout.replicas == layout.world_replicas) return;
+  if (!is_part()) return;
+  const std::int64_t examples = schedule.largest_batch();
+  layout.guest_rows =
+      MixingPart::max_guests(mixers.size(), examples, examples * layout.replicas / layout.world_replicas,
+                             layout.local_rows * layout.replicas);
   if (skips()) {
     throw ConfigError("bad records cannot be skipped by a part of the replicas: the others would not know of it",
                       "substitute them, or serve all replicas by one loader");

@@ -39,6 +39,9 @@ struct RunPlan {
   // Whether examples are taken from the stream where their records are bad.
   bool skips() const noexcept { return options.errors.on_error == OnError::kSkip; }
 
+  // Whether other loaders serve some of the replicas.
+  bool is_part() const noexcept { return layout.replicas < layout.world_replicas; }
+
   StreamPlan plan;
   LoaderOptions options;
   int lanes;    // of compute at most

@@ -15,7 +15,10 @@ std::size_t host_bytes(const BatchLayout& layout, const DeviceConversion* conver
 
 Slot::Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout,
            const DeviceConversion* conversion)
-    : layout_(&layout), conversion_(conversion), fields_(fields.size()) {
+    : layout_(&layout),
+      conversion_(conversion),
+      fields_(fields.size()),
+      guest_rows_(static_cast<std::size_t>(layout.guest_rows) * layout.guest_bytes) {
   const std::size_t bytes = host_bytes(layout, conversion);
   for (int r = 0; r < layout.replicas; ++r) {
     Device& device = devices[r];
@@ -39,7 +42,7 @@ Slot::Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout
 }
 
 Slot::Bytes Slot::bytes(DeviceGroup& devices, const BatchLayout& layout, const DeviceConversion* conversion) {
-  Bytes bytes;
+  Bytes bytes{.pageable = static_cast<std::uint64_t>(layout.guest_rows) * layout.guest_bytes};
   for (int r = 0; r < layout.replicas; ++r) {
     (devices[r].info().host_memory ? bytes.pageable : bytes.pinned) += host_bytes(layout, conversion);
   }
@@ -71,6 +74,7 @@ bool Slot::is_passed() const {
 
 void Slot::take_in(const BatchPosition& at) {
   position = at;
+  mixing_part.clear();
   position.first_row = layout_->examples_before(at.global_examples);
   records.resize(static_cast<std::size_t>(layout_->first_of(at.global_examples, layout_->replicas)));
   passes.resize(records.size());
@@ -86,6 +90,11 @@ void Slot::take_in(const BatchPosition& at) {
     share.fenced = false;
     share.released = false;
   }
+}
+
+void Slot::add_guests() {
+  records.resize(records.size() + mixing_part.guests().size());
+  passes.resize(records.size());
 }
 
 void Slot::clear_rest(SlotShare& share) {
@@ -165,9 +174,20 @@ SampleProgram::Rows Slot::rows(int replica, std::int64_t local_row) const noexce
 }
 
 SampleProgram::Rows Slot::rows_of(std::int64_t example) const noexcept {
+  if (example >= examples()) return guest_row(example - examples());
   std::size_t replica = 0;
   while (example >= shares[replica].first + shares[replica].rows) ++replica;
   return rows(static_cast<int>(replica), example - shares[replica].first);
+}
+
+SampleProgram::Rows Slot::guest_row(std::int64_t guest) const noexcept {
+  SampleProgram::Rows rows{};
+  std::byte* row = guest_rows_.data() + static_cast<std::size_t>(guest) * layout_->guest_bytes;
+  for (std::size_t i = 0; i < fields_; ++i) {
+    rows[i] = row;
+    row += BatchLayout::aligned(layout_->row_bytes[i]);
+  }
+  return rows;
 }
 
 void Slot::fail(Failure cause) {

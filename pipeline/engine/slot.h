@@ -14,6 +14,7 @@
 #include "headrace/pipeline/engine/charged_bytes.h"
 #include "headrace/pipeline/engine/claim_counter.h"
 #include "headrace/pipeline/engine/device_conversion.h"
+#include "headrace/pipeline/engine/mixing_part.h"
 #include "headrace/pipeline/engine/slot_state.h"
 #include "headrace/pipeline/plan/sample_program.h"
 #include "headrace/pipeline/plan/scan/failure.h"
@@ -82,13 +83,20 @@ class Slot {
   // in order of rows.
   void close_gaps();
 
-  // The examples of this loader's replicas.
-  std::int64_t examples() const noexcept { return static_cast<std::int64_t>(records.size()); }
+  // The examples of this loader's replicas, and the guests behind them.
+  std::int64_t examples() const noexcept { return static_cast<std::int64_t>(records.size()) - guests(); }
+  std::int64_t guests() const noexcept { return static_cast<std::int64_t>(mixing_part.guests().size()); }
+  // Rows that are to be written: those and the guests'.
+  std::int64_t rows_to_write() const noexcept { return static_cast<std::int64_t>(records.size()); }
+  // Takes the guests in that `mixing_part` names: their records and passes follow the others'.
+  void add_guests();
 
   BatchPosition position;              // `first_row`: of this loader's part
   std::vector<std::uint64_t> records;  // of each example, in the order of the global batch
   std::vector<std::uint64_t> passes;
   std::vector<SlotShare> shares;  // one a replica
+
+  MixingPart mixing_part;  // where the loader serves a part of the replicas; else empty
 
   SlotMark mark;
 
@@ -110,6 +118,7 @@ class Slot {
   ChargedBytes pageable, pinned;  // charged for its memory
 
  private:
+  SampleProgram::Rows guest_row(std::int64_t guest) const noexcept;
   void take_in(const BatchPosition& at);
   // Rows without an example become zero.
   void clear_rest(SlotShare& share);
@@ -117,6 +126,7 @@ class Slot {
   const BatchLayout* layout_;
   const DeviceConversion* conversion_;
   std::size_t fields_;
+  mutable std::vector<std::byte> guest_rows_;  // one after another
   std::mutex failure_mutex_;
 };
 

@@ -33,12 +33,16 @@ BatchPosition BatchSchedule::position(std::uint64_t sequence) const noexcept {
 
 void BatchSchedule::locate(const BatchPosition& position, std::span<std::uint64_t> records,
                            std::span<std::uint64_t> passes) {
-  const std::uint64_t first = position.step * global_;
+  const std::uint64_t first = position.step * global_ + static_cast<std::uint64_t>(position.first_row);
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Located located = cursor_.locate(position.epoch, first + i);
     records[i] = located.record;
     passes[i] = located.pass;
   }
+}
+
+Located BatchSchedule::locate(const BatchPosition& position, std::int64_t example) {
+  return cursor_.locate(position.epoch, position.step * global_ + static_cast<std::uint64_t>(example));
 }
 
 Located BatchSchedule::draw(std::uint64_t epoch, Philox& random) const {

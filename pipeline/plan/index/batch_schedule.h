@@ -30,8 +30,10 @@ class BatchSchedule {
 
   // `sequence` < batches().
   BatchPosition position(std::uint64_t sequence) const noexcept;
-  // Record and pass of each example of the batch, in order.
+  // Record and pass of the batch's examples from `position.first_row` on, in order.
   void locate(const BatchPosition& position, std::span<std::uint64_t> records, std::span<std::uint64_t> passes);
+  // Of one example of the batch, by its number in it.
+  Located locate(const BatchPosition& position, std::int64_t example);
   // Some example of the epoch. May be called by any thread at any time; slow.
   Located draw(std::uint64_t epoch, Philox& random) const;
 

@@ -1,0 +1,73 @@
+#include "headrace/pipeline/engine/transfer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/pipeline/engine/parts.h"
+#include "headrace/tests/support/devices_of.h"
+#include "headrace/tests/support/failing_device.h"
+#include "headrace/tests/support/gate.h"
+
+namespace headrace {
+namespace {
+
+using test::devices_of_kind;
+using test::Gate;
+using test::Parts;
+using ::testing::ElementsAre;
+
+// What a replica's device memory holds of the batch: discrete memory of a CPU replica can be read once it is
+// there.
+std::vector<std::int64_t> sent(const Parts& parts, std::uint64_t sequence, std::size_t replica) {
+  const SlotShare& share = parts.ring->slot_of(sequence).shares[replica];
+  share.ready->wait();
+  std::vector<std::int64_t> values(static_cast<std::size_t>(share.rows));
+  std::memcpy(values.data(), share.device.data(), values.size() * sizeof(std::int64_t));
+  return values;
+}
+
+TEST(Transfer, SendsEachReplicaItsShare) {
+  Parts parts(devices_of_kind("discrete", 2), 20, 4, {.prefetch = 1});
+  parts.make_ready(0);
+  parts.make_ready(1);
+  EXPECT_THAT(sent(parts, 0, 0), ElementsAre(0, 1));
+  EXPECT_THAT(sent(parts, 0, 1), ElementsAre(2, 3));
+  EXPECT_THAT(sent(parts, 1, 1), ElementsAre(6, 7));
+}
+
+TEST(Transfer, LeavesDeviceMemoryAloneUntilItsConsumerHasPassed) {
+  Parts parts(devices_of_kind("discrete", 1), 20, 4, {.prefetch = 0});
+  parts.make_ready(0);
+  EXPECT_THAT(sent(parts, 0, 0), ElementsAre(0, 1, 2, 3));
+  Slot& slot = parts.ring->slot_of(0);
+  slot.mark.take();
+  const auto consumer = parts.devices[0].create_stream();
+  Gate gate;
+  consumer->call(gate.blocker());
+  parts.ring->release(slot, 0, consumer.get());
+  EXPECT_TRUE(slot.is_passed()) << "pinned memory is free when its copy is done";
+  parts.make_ready(1);
+  EXPECT_FALSE(slot.shares[0].ready->ready()) << "the copy waits for the consumer";
+  std::int64_t first = -1;
+  std::memcpy(&first, slot.shares[0].device.data(), sizeof first);
+  EXPECT_EQ(first, 0);
+  gate.open();
+  EXPECT_THAT(sent(parts, 1, 0), ElementsAre(4, 5, 6, 7));
+}
+
+TEST(Transfer, GivesADeviceThatFailsAsTheFailureOfItsBatch) {
+  test::Lives lives;
+  lives.copies = 1;
+  Parts parts(test::devices_of<test::FailingDevice>(1, lives), 20, 4, {.prefetch = 1});
+  parts.make_ready(0);
+  EXPECT_FALSE(parts.ring->slot_of(0).failure);
+  parts.make_ready(1);
+  ASSERT_TRUE(parts.ring->slot_of(1).failure);
+  EXPECT_THROW(parts.ring->slot_of(1).failure->raise(), DeviceError);
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,139 @@
+// Loaders that serve parts of the replicas: together they are one loader that serves all.
+#include <gmock/gmock.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/ledger.h"
+#include "headrace/tests/pipeline/streams.h"
+
+namespace headrace {
+namespace {
+
+using test::cpu_replicas;
+using test::noise_images;
+using test::numbers;
+using test::test_devices;
+using ::testing::HasSubstr;
+
+// What each replica of a loader was given: the bytes of its rows, batch after batch, and where they stand.
+struct Share {
+  std::int64_t first_row = 0, global_examples = 0;
+  std::vector<std::uint64_t> records;
+  std::vector<std::byte> bytes;
+  bool operator==(const Share&) const = default;
+};
+using Shares = std::vector<std::vector<Share>>;  // by replica, then step
+
+std::vector<std::byte> bytes_of(const Batch& batch, Device& device) {
+  std::vector<std::byte> all;
+  for (const TensorView& tensor : batch.tensors()) {
+    const std::size_t row = tensor.bytes() / static_cast<std::size_t>(tensor.shape[0]);
+    const std::vector<std::byte> bytes =
+        test::download<std::byte>(device, tensor.data, row * static_cast<std::size_t>(batch.examples()));
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
+  return all;
+}
+
+Shares shares_of(const Dataset& dataset, int local, LoaderOptions options, Ledger* ledger = nullptr) {
+  DeviceGroup devices = test_devices(local);
+  const int first = options.world.first;
+  Loader loader(dataset, devices, std::move(options));
+  Shares shares(static_cast<std::size_t>(local));
+  for (bool more = true; more;) {
+    for (int r = 0; r < local; ++r) {
+      const auto batch = loader.next(r);
+      more = batch.has_value();
+      if (!batch) break;
+      batch->ready().wait();
+      if (ledger != nullptr) ledger->add(*batch, first + r);
+      shares[static_cast<std::size_t>(r)].push_back({.first_row = batch->position().first_row,
+                                                     .global_examples = batch->position().global_examples,
+                                                     .records = {batch->records().begin(), batch->records().end()},
+                                                     .bytes = bytes_of(*batch, devices[r])});
+    }
+  }
+  return shares;
+}
+
+// For worlds of several sizes, divided in several ways.
+void expect_parts_are_the_whole(const Dataset& dataset, const LoaderOptions& options = {}) {
+  for (const int world : {2, 3, 5}) {
+    const Shares whole = shares_of(dataset, world, options);
+    for (int local = 1; local <= world; ++local) {
+      for (int first = 0; first + local <= world; ++first) {
+        LoaderOptions part = options;
+        part.world = {.replicas = world, .first = first};
+        const Shares shares = shares_of(dataset, local, part);
+        for (int r = 0; r < local; ++r) {
+          EXPECT_TRUE(shares[static_cast<std::size_t>(r)] == whole[static_cast<std::size_t>(first + r)])
+              << "replica " << first + r << " of " << world << ", with " << local << " replicas a loader";
+        }
+      }
+    }
+  }
+}
+
+Dataset augmented(std::int64_t global) {
+  return Dataset::from(noise_images(50, 8, 8)).shuffle().map(pad_crop(8, 2) | flip()).batch({.global = global});
+}
+
+TEST(World, PartsAreTheWhole) {
+  expect_parts_are_the_whole(augmented(10), {.seed = 3, .epochs = 2});
+  expect_parts_are_the_whole(augmented(7), {.seed = 3, .epochs = 2});
+}
+
+// Batches smaller than the world leave some loaders without an example.
+TEST(World, PartsMayBeEmpty) { expect_parts_are_the_whole(augmented(2), {.threads = 2}); }
+
+// An example is mixed with one of another loader's: that one is made here, too.
+TEST(World, MixesWithExamplesOfOtherParts) {
+  const Dataset floats =
+      Dataset::from(noise_images(50, 8, 8)).shuffle().map(normalize({0.5F}, {0.25F}) | one_hot(10));
+  const Operations blend = mixup({.alpha = 0.4F}), exchange = cutmix({.probability = 0.5F});
+  for (const Operations& operations : {blend, exchange, blend | exchange}) {
+    for (const std::int64_t global : {10, 7}) {
+      expect_parts_are_the_whole(floats.batch({.global = global}).map(operations), {.seed = 5, .epochs = 2});
+    }
+  }
+}
+
+TEST(World, StateAndFingerprintKnowNothingOfIt) {
+  DeviceGroup one = cpu_replicas(1), four = cpu_replicas(4);
+  Loader part(augmented(10), one, {.world = {.replicas = 4, .first = 2}}), whole(augmented(10), four);
+  EXPECT_EQ(part.state(), whole.state());
+  EXPECT_TRUE(part.next());
+  LoaderOptions rest{.start = part.state()};
+  Loader continued(augmented(10), four, rest);
+  EXPECT_EQ(continued.next(2)->position().sequence, 1U);
+}
+
+TEST(World, LedgersAddUp) {
+  Ledger together;
+  const Dataset dataset = augmented(10);
+  shares_of(dataset, 1, {.epochs = 2, .world = {.replicas = 5, .first = 0}}, &together);
+  EXPECT_TRUE(together.find_breach(0, EpochContents::all(50))) << "a part is not the whole";
+  shares_of(dataset, 3, {.epochs = 2, .world = {.replicas = 5, .first = 1}}, &together);
+  shares_of(dataset, 1, {.epochs = 2, .world = {.replicas = 5, .first = 4}}, &together);
+  for (const std::uint64_t epoch : {0, 1}) {
+    EXPECT_FALSE(together.find_breach(epoch, EpochContents::all(50)))
+        << *together.find_breach(epoch, EpochContents::all(50));
+  }
+}
+
+TEST(World, RefusesReplicasThatAreNotInIt) {
+  DeviceGroup devices = cpu_replicas(2);
+  for (const World world : {World{.replicas = 1}, World{.replicas = 4, .first = 3},
+                            World{.replicas = 4, .first = -1}, World{.replicas = 0, .first = 1}}) {
+    try {
+      Loader loader(augmented(10), devices, {.world = world});
+      ADD_FAILURE() << "was accepted";
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.message(), HasSubstr("not within a world of"));
+    }
+  }
+  EXPECT_THROW(Loader(augmented(10), devices, {.world = {.replicas = 4}, .errors = {.on_error = OnError::kSkip}}),
+               ConfigError);
+}
+
+}  // namespace
+}  // namespace headrace
