@@ -1,4 +1,5 @@
-// The identity of a batch stream: a SHA-256 of every global batch, equal whatever the number of replicas.
+// The identity of a batch stream: a SHA-256 of every global batch, equal whatever the number of replicas; and of
+// each replica's share of it.
 #pragma once
 
 #include <cstdint>
@@ -23,27 +24,43 @@ struct BatchDigest {
   bool operator==(const BatchDigest&) const = default;
 };
 
+// Of one replica's share: over each field's name, type and row shape, then the replica's real rows.
+struct ShareDigest {
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;
+  int replica = 0;  // of the world
+  std::string sha256;
+  bool operator==(const ShareDigest&) const = default;
+};
+
 // Not thread-safe.
 class StreamDigest {
  public:
-  // `devices` are the loader's and must outlive this.
-  explicit StreamDigest(DeviceGroup& devices);
+  // `devices` are the loader's and must outlive this. With `first_share` each replica's share is digested, too:
+  // that is the number of the loader's first replica in the world. What is called a global batch here is the part
+  // of it that the loader serves.
+  explicit StreamDigest(DeviceGroup& devices, std::optional<int> first_share = {});
 
   // Takes the next batch from every replica, one after another; nothing at the end of the stream.
   std::optional<BatchDigest> next(Loader& loader);
   // `shares` are the batches of all replicas, in order, of one position.
   BatchDigest add(std::span<const Batch> shares);
+  // Of the batch that was added last, one a replica; none where they are not asked for.
+  const std::vector<ShareDigest>& shares() const noexcept { return shares_; }
 
   // SHA-256 over the batches' digests (their 64 characters each) so far.
   std::string finish() { return stream_.finish_hex(); }
 
  private:
-  void add_rows(const Batch& batch, std::size_t field, int replica);
+  std::span<const std::byte> rows_of(const Batch& batch, std::size_t field, std::size_t replica);
 
   DeviceGroup& devices_;
+  std::optional<int> first_share_;
   std::vector<std::unique_ptr<Stream>> streams_;  // one a replica whose memory the host cannot read; else null
   std::vector<std::byte> host_;
   Sha256 batch_;
+  std::vector<Sha256> share_;  // one a replica
+  std::vector<ShareDigest> shares_;
   Sha256 stream_;
 };
 

@@ -2,7 +2,9 @@
 
 namespace headrace {
 
-StreamDigest::StreamDigest(DeviceGroup& devices) : devices_(devices) {
+StreamDigest::StreamDigest(DeviceGroup& devices, std::optional<int> first_share)
+    : devices_(devices), first_share_(first_share) {
+  if (first_share) share_.resize(static_cast<std::size_t>(devices.size()));
   for (int r = 0; r < devices.size(); ++r) {
     streams_.push_back(devices[r].info().host_memory ? nullptr : devices[r].create_stream());
   }
@@ -22,32 +24,44 @@ std::optional<BatchDigest> StreamDigest::next(Loader& loader) {
 BatchDigest StreamDigest::add(std::span<const Batch> shares) {
   const Batch& first = shares.front();
   const Fields& fields = first.fields();
+  const std::uint64_t epoch = first.position().epoch, step = first.position().step;
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    batch_.update(fields[i].name).update(to_string(first.tensors()[i].dtype)).update(fields[i].shape.to_string());
-    for (std::size_t r = 0; r < shares.size(); ++r) add_rows(shares[r], i, static_cast<int>(r));
+    const std::string type = to_string(first.tensors()[i].dtype), shape = fields[i].shape.to_string();
+    batch_.update(fields[i].name).update(type).update(shape);
+    for (std::size_t r = 0; r < shares.size(); ++r) {
+      const std::span<const std::byte> rows = rows_of(shares[r], i, r);
+      batch_.update(rows);
+      if (first_share_) share_[r].update(fields[i].name).update(type).update(shape).update(rows);
+    }
   }
-  BatchDigest digest{.epoch = first.position().epoch,
-                     .step = first.position().step,
-                     .examples = first.position().global_examples,
-                     .sha256 = batch_.finish_hex()};
+  shares_.clear();
+  for (std::size_t r = 0; r < share_.size(); ++r) {
+    shares_.push_back({.epoch = epoch,
+                       .step = step,
+                       .replica = *first_share_ + static_cast<int>(r),
+                       .sha256 = share_[r].finish_hex()});
+  }
+  BatchDigest digest{
+      .epoch = epoch, .step = step, .examples = first.position().global_examples, .sha256 = batch_.finish_hex()};
   stream_.update(digest.sha256);
   return digest;
 }
 
-void StreamDigest::add_rows(const Batch& batch, std::size_t field, int replica) {
-  if (batch.examples() == 0) return;
+// On the host, valid until the next call.
+std::span<const std::byte> StreamDigest::rows_of(const Batch& batch, std::size_t field, std::size_t replica) {
+  if (batch.examples() == 0) return {};
   batch.ready().wait();
   const TensorView& tensor = batch.tensors()[field];
   const std::size_t bytes =
       tensor.bytes() / static_cast<std::size_t>(tensor.shape[0]) * static_cast<std::size_t>(batch.examples());
   const std::byte* rows = tensor.as<std::byte>();
-  if (const auto& stream = streams_[static_cast<std::size_t>(replica)]; stream != nullptr) {
+  if (const auto& stream = streams_[replica]; stream != nullptr) {
     host_.resize(bytes);
     stream->copy(host_.data(), rows, bytes);
     stream->synchronize();
     rows = host_.data();
   }
-  batch_.update(std::span(rows, bytes));
+  return {rows, bytes};
 }
 
 }  // namespace headrace

@@ -107,6 +107,21 @@ TEST(World, StateAndFingerprintKnowNothingOfIt) {
   EXPECT_EQ(continued.next(2)->position().sequence, 1U);
 }
 
+TEST(World, SharesOfAPartHaveTheDigestsOfTheWhole) {
+  const auto share_digests = [](int local, const LoaderOptions& options) {
+    DeviceGroup devices = test_devices(local);
+    Loader loader(augmented(10), devices, options);
+    StreamDigest digest(devices, options.world.first);
+    std::vector<ShareDigest> all;
+    while (digest.next(loader)) all.insert(all.end(), digest.shares().begin(), digest.shares().end());
+    return all;
+  };
+  std::vector<ShareDigest> whole = share_digests(4, {.epochs = 2});
+  EXPECT_EQ(whole.size(), 4U * 10);
+  std::erase_if(whole, [](const ShareDigest& share) { return share.replica == 0 || share.replica == 3; });
+  EXPECT_EQ(share_digests(2, {.epochs = 2, .world = {.replicas = 4, .first = 1}}), whole);
+}
+
 TEST(World, LedgersAddUp) {
   Ledger together;
   const Dataset dataset = augmented(10);
