@@ -14,6 +14,14 @@ inline Dataset images_with(const Operations& operations, std::int64_t global = 4
   return Dataset::from(noise_images(211, 9, 12)).shuffle({.seed = 7}).map(operations).batch({.global = global});
 }
 
+// Ways to run a loader in which every pair of two values occurs.
+struct RunShape {
+  int replicas = 1;
+  int threads = 1;
+  int prefetch = 0;
+};
+inline constexpr RunShape kRunShapes[] = {{1, 1, 0}, {1, 4, 3}, {2, 1, 3}, {2, 4, 0}, {3, 1, 0}, {3, 4, 3}};
+
 // Chains whose end, or whole, a device can do.
 inline std::vector<Operations> convertible() {
   const Operations to_float = normalize(kMean, kStd);

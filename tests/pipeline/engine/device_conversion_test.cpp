@@ -17,6 +17,7 @@ using test::cpu_digests_of;
 using test::digests_of;
 using test::images_with;
 using test::kMean;
+using test::kRunShapes;
 using test::kStd;
 using test::noise_images;
 using test::own_memory_devices;
@@ -28,17 +29,13 @@ TEST(DeviceConversion, GivesTheSameBitsForAnyReplicasThreadsAndPrefetch) {
     const Dataset dataset = images_with(operations);
     const auto expected = cpu_digests_of(dataset, {.seed = 5, .epochs = 2, .threads = 1, .prefetch = 0});
     ASSERT_EQ(expected.size(), 10U);
-    for (const int replicas : {1, 2, 3}) {
-      for (const int threads : {1, 4}) {
-        for (const int prefetch : {0, 3}) {
-          for (const ConvertAt at : {ConvertAt::kDevice, ConvertAt::kHost}) {
-            DeviceGroup devices = own_memory_devices(replicas);
-            Loader loader(dataset, devices,
-                          {.seed = 5, .epochs = 2, .threads = threads, .prefetch = prefetch, .convert = at});
-            EXPECT_EQ(digests_of(loader, devices), expected)
-                << dataset.explain() << replicas << " replicas, " << threads << " threads, prefetch " << prefetch;
-          }
-        }
+    for (const auto& [replicas, threads, prefetch] : kRunShapes) {
+      for (const ConvertAt at : {ConvertAt::kDevice, ConvertAt::kHost}) {
+        DeviceGroup devices = own_memory_devices(replicas);
+        Loader loader(dataset, devices,
+                      {.seed = 5, .epochs = 2, .threads = threads, .prefetch = prefetch, .convert = at});
+        EXPECT_EQ(digests_of(loader, devices), expected)
+            << dataset.explain() << replicas << " replicas, " << threads << " threads, prefetch " << prefetch;
       }
     }
   }
