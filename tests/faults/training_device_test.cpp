@@ -56,7 +56,8 @@ void in_parts(Trainer& trainer) {
 }
 
 const std::vector<TrainingUse>& training_uses() {
-  static const std::vector<TrainingUse> all{{"steps", in_steps}, {"accumulating", in_steps, 2}, {"in parts", in_parts}};
+  static const std::vector<TrainingUse> all{
+      {"steps", in_steps}, {"accumulating", in_steps, 2}, {"in parts", in_parts}};
   return all;
 }
 
@@ -73,7 +74,7 @@ bool survives(const TrainingUse& use, int victim, const DeviceCall& call, int li
   {
     std::unique_ptr<Strategy> strategy;
     try {
-      strategy = std::make_unique<Strategy>(devices, StrategyOptions{.announce = Announce::kNo});
+      strategy = std::make_unique<Strategy>(devices, StrategyOptions{.announce = false});
       Model model = test::compiled(*strategy, test::norm_cnn);
       Loader loader(data, devices, {.epochs = 2, .threads = 1, .stall_timeout_seconds = 30});
       Trainer trainer(*strategy, model, loader, {.accumulate = use.accumulate});
