@@ -17,7 +17,7 @@
 #include "headrace/devices/base/rng.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/loader.h"
-#include "headrace/pipeline/pipelines.h"
+#include "headrace/tools/pipelines/pipelines.h"
 
 namespace headrace {
 namespace {
@@ -165,7 +165,7 @@ BENCHMARK(cifar_train)->ArgsProduct({{0, 1}, {1, 2}})->ArgNames({"hwc", "threads
 // The engine's own cost: 512 integers a batch.
 void trivial(benchmark::State& state) {
   DeviceGroup devices = target();
-  Loader loader(make_pipeline("trivial", {}), devices, {.epochs = 1'000'000, .threads = 1});
+  Loader loader(tools::make_pipeline("trivial", {}), devices, {.epochs = 1'000'000, .threads = 1});
   loader_epoch(loader, 10);
   for (auto _ : state) loader_epoch(loader, 1);
   state.counters["ns_an_element"] = benchmark::Counter(static_cast<double>(state.iterations() * kBatch) * 1e-9,
@@ -179,10 +179,10 @@ void jpeg(benchmark::State& state, const char* pipeline) {
   if (folder == nullptr)
     return state.SkipWithError("set HEADRACE_DATA to the folder with imagenet-sample-700.tar");
   DeviceGroup devices = target();
-  const PipelineOptions options{.data = std::filesystem::path(folder) / "imagenet-sample-700.tar",
-                                .split = Split::kTrain,
-                                .global_batch = 64};
-  Loader loader(make_pipeline(pipeline, options), devices,
+  const tools::PipelineOptions options{.data = std::filesystem::path(folder) / "imagenet-sample-700.tar",
+                                       .split = Split::kTrain,
+                                       .global_batch = 64};
+  Loader loader(tools::make_pipeline(pipeline, options), devices,
                 {.epochs = 1'000'000, .threads = static_cast<int>(state.range(0))});
   loader_epoch(loader, 3);
   const LoaderStats before = loader.stats();

@@ -13,21 +13,20 @@
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/loader.h"
-#include "headrace/pipeline/pipelines.h"
-#include "headrace/tools/baseline.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/local_batch.h"
 #include "headrace/tools/measured_run.h"
 #include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
+#include "headrace/tools/pipelines/baseline.h"
 #include "headrace/tools/quantile.h"
 #include "headrace/tools/resident_memory.h"
 
 namespace headrace::tools {
 namespace {
 
-constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;  // epochs: the clock ends the run
 constexpr int kPairs = 5;
 constexpr double kMinMeasuredShare = 0.3;  // of --seconds, however long the start took
 constexpr double kWorthSaying = 1.25;      // a run that takes so many times what was asked for says so
@@ -54,7 +53,7 @@ class Bench {
                        line_);
   }
 
-  // Images a second; nothing where the stream ended. At least one batch.
+  // Images a second, of one batch or more; nothing where the stream ended.
   std::optional<double> measure(double seconds) {
     std::int64_t images = 0;
     const Stopwatch turn;
@@ -87,7 +86,7 @@ class Bench {
  private:
   static LoaderOptions settings(const BenchOptions& options) {
     LoaderOptions settings = options.loader();
-    if (options.endless()) settings.epochs = kWithoutEnd;
+    if (options.endless()) settings.epochs = kEndlessEpochs;
     return settings;
   }
 
@@ -168,7 +167,7 @@ void add(nlohmann::ordered_json& line, Pairs pairs, const std::string& name) {
   line["ratio_max"] = *std::ranges::max_element(pairs.ratios);
 }
 
-void print_rates(const nlohmann::ordered_json& line, std::FILE* people) {
+void print_rates(const nlohmann::ordered_json& line, const LocalBatch& batch, std::FILE* people) {
   const auto number = [&line](const char* key) { return line[key].get<double>(); };
   fmt::print(people,
              "{}: {:.0f} images/s on {}; wait p50 {:.0f} us, p99 {:.0f} us; first batch {:.0f} ms; memory {:.0f} "
@@ -176,6 +175,7 @@ void print_rates(const nlohmann::ordered_json& line, std::FILE* people) {
              line["pipeline"].get<std::string>(), number("images_per_second"),
              count_of(line["threads"].get<std::uint64_t>(), "thread"), number("p50_us"), number("p99_us"),
              number("first_batch_ms"), number("rss_mb"), number("peak_rss_mb"));
+  fmt::print(people, "{}\n", batch.describe());
   if (!line["warmed_up"].get<bool>()) {
     fmt::print(people,
                "measured before it had warmed up: more --seconds give the engine time to tune itself and to see "
@@ -191,10 +191,6 @@ void print_rates(const nlohmann::ordered_json& line, std::FILE* people) {
 void bench_input(const BenchOptions& options) {
   check_outputs(options.common);
   JsonLines json(options.common.json);
-  if (options.baseline && baseline_name(options.pipeline).empty()) {
-    throw ConfigError("pipeline " + options.pipeline + " has no baseline",
-                      "jpeg-*, cifar-train and skewed have one");
-  }
   const Dataset dataset = options.open();
   DeviceGroup devices = options.devices();
   Bench bench(options, dataset, devices);
@@ -213,9 +209,12 @@ void bench_input(const BenchOptions& options) {
     line = bench_line(options, bench, *rate);
   }
   bench.line().clear();
-  print_rates(line, json.people());
+  const LocalBatch batch = local_batch(dataset, options.global_batch(), devices.size());
+  print_rates(line, batch, json.people());
   options.common.warn_of_caches();
   options.common.errors.report();
+  line["global_batch"] = batch.global;
+  line["local_batch"] = batch.max;
   line["bad_records"] = options.common.errors.bad_records();
   json.write(line);
   json.finish();
@@ -228,11 +227,12 @@ void add_bench_command(CLI::App& program) {
   auto* command = bench->add_subcommand("input", "measure the input engine alone");
   auto options = std::make_shared<BenchOptions>();
   options->add_to(*command);
-  add_number(*command, "--seconds", options->seconds, "how long it all takes, warm-up and baseline included",
+  add_number(*command, "--seconds", options->seconds,
+             "how long the whole run takes, warm-up and baseline included",
              {.min = kMinSeconds, .max = kMaxSeconds})
       ->capture_default_str();
   add_number(*command, "--warm-up", options->warm_up,
-             "seconds to warm up before --seconds begin, at most; without it, a part of --seconds",
+             "the maximum of seconds to warm up before --seconds begin; without it, a part of --seconds",
              {.min = kMinSeconds, .max = kMaxSeconds});
   command->add_flag("--baseline", options->baseline,
                     "compare with the least code that does the same work, in turn");

@@ -47,7 +47,7 @@ void report_on_cache(const CacheOptions& options, Thoroughness thoroughness) {
   throw Error(
       ErrorCode::kDataCorrupt,
       (bad == 1 ? "1 damaged entry in " : std::to_string(bad) + " damaged entries in ") + options.folder.string(),
-      "what is damaged is computed anew when it is needed; remove the folder to free its space");
+      "what is damaged is computed again when it is needed; remove the folder to free its space");
 }
 
 void add_subcommand(CLI::App& cache, const char* name, const char* what, Thoroughness thoroughness) {

@@ -1,5 +1,5 @@
-// What a cache of decoded samples would bring, tried where it cannot be computed: the counters of a run without
-// one do not say what reading decoded samples takes.
+// What a cache of decoded samples would gain, found by trying one: the counters of a run without a cache do not
+// say how long reading decoded samples takes.
 #pragma once
 
 #include <string>
@@ -16,13 +16,13 @@ struct UncachedRun {
   const LoaderStats& stats;
 };
 
-// Whether something is decoded that no cache keeps, by what the loader did so far.
+// Whether the loader has decoded something so far that no cache keeps.
 bool can_try_cache(const PipelineCommandOptions& options, const LoaderStats& so_far);
 
-// Runs the same pipeline on as many of its records as are decoded in a fifth of `run.seconds` and fill about a GiB
-// at most, but two batches at least, once they are all in the cache `where`: "memory" or a folder; then in turn
-// with the one without. All of it takes about `run.seconds`; where batches take too long for that, a line on
-// standard error says how long it will be.
+// Fills the cache `where`, "memory" or a folder, with as many records as can be decoded in a fifth of
+// `run.seconds`, with a maximum of about a GiB and a minimum of two batches; then runs the same pipeline on them,
+// in turn with the one without a cache. All of it takes about `run.seconds`; where batches take too long for that,
+// a line on standard error says how long it will be.
 WhatIf try_cache(PipelineCommandOptions options, const std::string& where, DeviceGroup& devices,
                  const LoaderOptions& loader, const UncachedRun& without, const MeasuredRunOptions& run,
                  ProgressLine& line);

@@ -9,6 +9,21 @@
 #include "headrace/tools/options.h"
 
 namespace headrace::tools {
+namespace {
+
+constexpr int kMaxPrefetch = 1024;
+
+ConvertAt convert_at(const std::string& where) {
+  if (where == "host") return ConvertAt::kHost;
+  return where == "device" ? ConvertAt::kDevice : ConvertAt::kAuto;
+}
+
+Residency residency(const std::string& when) {
+  if (when == "never") return Residency::kNever;
+  return when == "always" ? Residency::kAlways : Residency::kAuto;
+}
+
+}  // namespace
 
 void CommonOptions::add_to(CLI::App& command) {
   add_data_options(command, data, layout);
@@ -19,16 +34,30 @@ void CommonOptions::add_to(CLI::App& command) {
   add_number(command, "--epochs", epochs, "passes over the data",
              {.min = 1, .max = std::numeric_limits<int>::max()});
   add_number(command, "--seed", seed, "the seed of all randomness")->capture_default_str();
-  add_number(command, "--threads", threads, "compute threads of the input engine; 0: one per processor",
+  add_number(command, "--threads", threads, "compute threads of the input engine; 0: chosen while it runs",
              {.min = 0, .max = kMaxThreads})
       ->capture_default_str();
-  add_number(command, "--prefetch", prefetch, "batches made ahead of the consumer", {.min = 0, .max = 1024})
+  add_number(command, "--readers", readers,
+             "threads that read records which are not in memory yet; 0: chosen while it runs",
+             {.min = 0, .max = kMaxThreads})
       ->capture_default_str();
-  command.add_option("--cache", cache, "where decoded samples are kept: none, memory, or a folder")
+  add_number(command, "--prefetch", prefetch, "batches made ahead of the consumer",
+             {.min = 0, .max = kMaxPrefetch})
+      ->capture_default_str();
+  add_size(command, "--memory-budget", memory_budget,
+           "the maximum of host memory that is not pinned for batches, working memory and read-ahead, for each "
+           "stream of batches (train has one more for validation); without it, no limit");
+  add_size(command, "--pinned-budget", pinned_budget,
+           "the maximum of pinned memory for batches, for each stream; without it, no limit");
+  add_number(command, "--cpu-budget", cpu_budget,
+             "the maximum of compute threads that the input engine chooses; 0: one per processor",
+             {.min = 0, .max = kMaxThreads})
+      ->capture_default_str();
+  command.add_option("--cache", cache, "where samples are kept once they are decoded: none, memory, or a folder")
       ->type_name("WHERE")
       ->capture_default_str();
   command.add_flag("--apply-orientation", apply_orientation,
-                   "turn images the way up that their EXIF data say; without it pixels come as they are stored");
+                   "turn images upright as their EXIF data say; without it pixels come as they are stored");
   errors.add_to(command);
   add_choice(command, "--convert", convert, "where uint8 images become float32 for a GPU",
              {"auto", "host", "device"})
@@ -39,14 +68,25 @@ void CommonOptions::add_to(CLI::App& command) {
   add_json_option(command, json);
 }
 
-ConvertAt CommonOptions::convert_at() const {
-  if (convert == "host") return ConvertAt::kHost;
-  return convert == "device" ? ConvertAt::kDevice : ConvertAt::kAuto;
+DeviceGroup CommonOptions::open_devices(DeviceNeed need) const {
+  try {
+    return headrace::open_devices(devices, need);
+  } catch (const DeviceError& error) {
+    if (error.code() != ErrorCode::kUnsupported) throw;
+    throw ConfigError(error.message(), error.hint());  // other devices were asked for than Headrace runs on
+  }
 }
 
-Residency CommonOptions::residency() const {
-  if (resident == "never") return Residency::kNever;
-  return resident == "always" ? Residency::kAlways : Residency::kAuto;
+LoaderOptions CommonOptions::loader() const {
+  return {.seed = seed,
+          .threads = threads,
+          .reader_threads = readers,
+          .convert = convert_at(convert),
+          .resident = residency(resident),
+          .errors = errors.policy(),
+          .memory_budget_bytes = memory_budget,
+          .pinned_budget_bytes = pinned_budget,
+          .cpu_budget = cpu_budget};
 }
 
 std::shared_ptr<SampleCache> CommonOptions::open_cache() const {

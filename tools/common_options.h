@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "headrace/cache/sample_cache.h"
-#include "headrace/pipeline/convert_at.h"
-#include "headrace/pipeline/residency.h"
+#include "headrace/devices/registry.h"
+#include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tools/error_options.h"
 
@@ -26,8 +26,11 @@ struct CommonOptions {
   std::int64_t global_batch = 0;  // 0: as the recipe or pipeline says
   std::uint64_t epochs = 0;       // 0: as the recipe says, 1 for a pipeline
   std::uint64_t seed = 0;
-  int threads = 0;  // 0: one a processor
+  int threads = 0;  // 0: chosen while running, like what follows
   int prefetch = 2;
+  int readers = 0;
+  std::uint64_t memory_budget = 0, pinned_budget = 0;  // bytes; 0: none
+  int cpu_budget = 0;                                  // 0: one a processor
   std::string cache = "none";
   bool apply_orientation = false;
   ErrorOptions errors = {};
@@ -37,8 +40,10 @@ struct CommonOptions {
 
   void add_to(CLI::App& command);
 
-  ConvertAt convert_at() const;
-  Residency residency() const;
+  // Those of --devices. ConfigError where there are none such, or where they cannot do what they are needed for.
+  DeviceGroup open_devices(DeviceNeed need) const;
+  // For one pass; the error policy shares the options' tally.
+  LoaderOptions loader() const;
   // Null for "none"; anything but none and memory is a folder.
   std::shared_ptr<SampleCache> open_cache() const;
   // Says on standard error why a cache that was opened here stores nothing more.

@@ -10,6 +10,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/file.h"
 #include "headrace/pipeline/convert.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/data_options.h"
@@ -31,7 +32,22 @@ struct ConvertCommandOptions {
   std::string json;
 };
 
+// "photos" for photos.tar.zst and for the folder photos/.
+std::string name_without_suffix(const std::filesystem::path& data) {
+  std::error_code ignored;
+  const std::filesystem::path name = std::filesystem::weakly_canonical(data, ignored).filename();
+  if (path_kind(data) == PathKind::kDirectory) return name.string();
+  return name.stem().extension() == ".tar" ? name.stem().stem().string() : name.stem().string();
+}
+
+// In a folder the file is called after the data.
+std::filesystem::path file_to_write(const ConvertCommandOptions& options) {
+  if (path_kind(options.to) != PathKind::kDirectory) return options.to;
+  return options.to / (name_without_suffix(options.data) + ".records");
+}
+
 void convert(ConvertCommandOptions options) {
+  options.to = file_to_write(options);
   check_outputs({{.option = "--to", .path = options.to}, {.option = "--json", .path = options.json}},
                 {{.option = "--data", .path = options.data}}, options.errors);
   JsonLines json(options.json);
@@ -52,7 +68,8 @@ void convert(ConvertCommandOptions options) {
   }
   std::fprintf(json.people(), "%s, %" PRIu64 " bytes in %.2f s: %s\n", count_of(result.records, "record").c_str(),
                result.bytes, seconds, options.to.string().c_str());
-  json.write({{"records", result.records},
+  json.write({{"file", options.to.string()},
+              {"records", result.records},
               {"bytes", result.bytes},
               {"seconds", seconds},
               {"bad_records", result.bad_records}});
@@ -67,17 +84,21 @@ void add_convert_command(CLI::App& program) {
       program.add_subcommand("convert", "pack a data set into one checksummed file that is read by position");
   auto options = std::make_shared<ConvertCommandOptions>();
   add_data_options(*command, options->data, options->convert.source.layout)->required();
-  command->add_option("--to", options->to, "the file to write; it appears whole or not at all")
-      ->type_name("FILE")
+  command
+      ->add_option(
+          "--to", options->to,
+          "the file to write, or a folder to write NAME.records in, called after the data; the file appears "
+          "whole or not at all")
+      ->type_name("PATH")
       ->required();
   add_choice(*command, "--split", options->split, "the split to write; without it, both", {"train", "test"});
   add_number(*command, "--max-side", options->convert.max_side,
              "shrink images to this longest side; those that fit stay byte for byte", {.min = 1, .max = 65500});
   add_number(*command, "--quality", options->convert.quality,
-             "encode every image anew at this JPEG quality; without it, only those that are shrunk, at 90",
+             "encode every image again at this JPEG quality; without it, only those that are shrunk, at 90",
              {.min = 1, .max = 100});
   command->add_flag("--apply-orientation", options->convert.apply_orientation,
-                    "turn images the way up that their EXIF data say, and encode those anew");
+                    "turn images upright as their EXIF data say, and encode those again");
   options->errors.add_to(*command);
   add_number(*command, "--threads", options->convert.threads,
              "threads that decode and encode; 0: one per processor", {.min = 0, .max = kMaxThreads});

@@ -48,20 +48,19 @@ void print_classes(const SplitReport& split, std::FILE* to) {
     fmt::print(to, "         labels of {}:\n", count_of(split.found.labelled, "record"));
   }
   std::size_t shown = 0;
-  std::uint64_t least = ~std::uint64_t{0}, most = 0, left = 0;
+  std::uint64_t min = ~std::uint64_t{0}, max = 0, left = 0;
   for (const auto& [label, records] : labels) {
     if (labels.size() <= kMaxClassesShown + 1 || shown < kMaxClassesShown) {
       fmt::print(to, "         {:>6} {:<24} {:>9}\n", label, class_name(info, label), records);
       ++shown;
     } else {
-      least = std::min(least, records);
-      most = std::max(most, records);
+      min = std::min(min, records);
+      max = std::max(max, records);
       ++left;
     }
   }
   if (left > 0)
-    fmt::print(to, "         {} more {} of {} to {} records\n", left, left == 1 ? "class" : "classes", least,
-               most);
+    fmt::print(to, "         {} more {} of {} to {} records\n", left, left == 1 ? "class" : "classes", min, max);
 }
 
 void print_records(const char* what, const std::vector<BadRecord>& first, std::uint64_t all, std::FILE* to) {

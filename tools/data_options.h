@@ -1,4 +1,4 @@
-// Which data a command works on, and what the user says of them.
+// Which data a command works on, and what the user says about them.
 #pragma once
 
 #include <filesystem>

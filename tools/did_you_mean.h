@@ -1,4 +1,4 @@
-// What a user may have meant by a name that there is not.
+// What a user may have meant by a name that does not exist.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace headrace::tools {
 // lower case are alike.
 int edit_distance(std::string_view a, std::string_view b);
 
-// The nearest of `known`, the first among equals; empty where none is near: more than a third of its letters
-// differ, and neither begins with the other (of three letters or more).
+// The nearest of `known`, the first among equals. Empty where none is near: more than a third of the letters
+// differ and neither name begins with the other (of three letters or more).
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 // ": did you mean 'X'?", or nothing.

@@ -9,6 +9,7 @@
 #include "headrace/tools/data_options.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/options.h"
+#include "headrace/tools/output_check.h"
 
 namespace headrace::tools {
 namespace {
@@ -55,6 +56,8 @@ void add_doctor_command(CLI::App& program) {
       ->needs(data);
   add_json_option(*command, options->json);
   command->callback([options] {
+    check_outputs({{.option = "--json", .path = options->json}},
+                  {{.option = "--data", .path = options->data.data}});
     JsonLines json(options->json);
     options->data.data.empty() ? diagnose(json) : diagnose_data(options->data, json);
   });

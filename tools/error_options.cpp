@@ -11,10 +11,10 @@
 namespace headrace::tools {
 namespace {
 
-std::string what_became_of(std::uint64_t bad, OnError on_error) {
+std::string treatment_of(std::uint64_t bad, OnError on_error) {
   const bool one = bad == 1;
   if (on_error == OnError::kSkip) return one ? "was bad and was skipped" : "were bad and were skipped";
-  return one ? "was bad and another stood in its place" : "were bad and others stood in their place";
+  return one ? "was bad and was replaced by another" : "were bad and were replaced by others";
 }
 
 std::string location_of(const BadRecord& bad) {
@@ -54,7 +54,7 @@ std::string describe(const BadRecordTally::Count& count, OnError on_error,
                      const std::filesystem::path& quarantine) {
   return fmt::format(
       "{} of {} {}; first: {}: {} ({})", with_commas(count.bad), count_of(count.records, "record"),
-      what_became_of(count.bad, on_error), location_of(*count.first), headrace::describe(*count.first),
+      treatment_of(count.bad, on_error), location_of(*count.first), headrace::describe(*count.first),
       quarantine.empty() ? "--quarantine FILE lists them all" : "all are listed in " + quarantine.string());
 }
 

@@ -1,4 +1,4 @@
-// What becomes of bad records: the options that say so, and what a command says of them at its end.
+// How bad records are treated: the options, and the line that a command ends with.
 #pragma once
 
 #include <cstdint>

@@ -8,12 +8,14 @@
 #include <span>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/verdict.h"
 #include "headrace/tools/cache_trial.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/local_batch.h"
 #include "headrace/tools/measured_run.h"
 #include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
@@ -22,18 +24,17 @@
 namespace headrace::tools {
 namespace {
 
-constexpr std::uint64_t kEndlessEpochs = std::uint64_t{1} << 30;  // epochs: the clock ends the run
-constexpr double kTraceSeconds = 2;                               // where only a trace was asked for
+constexpr double kTraceSeconds = 2;  // where only a trace was asked for
 constexpr std::size_t kSpansPerThread = 1 << 14;
 constexpr int kNameWidth = 48;
-// Of --seconds: what the plan is measured for, at least, and what the cache that is tried may have.
+// Of --seconds: the minimum for measuring the plan, and the part for trying a cache.
 constexpr double kMeasuredShare = 0.3, kTrialShare = 0.3;
 
 struct ExplainOptions : PipelineCommandOptions {
   double seconds = 0;
   double warm_up = 0;            // 0: a part of `seconds`
   std::int64_t consumer_us = 0;  // slept a batch, in place of a training step
-  std::string try_cache = "memory";
+  std::string try_cache = {};    // empty: in memory
   std::string trace = {};
 };
 
@@ -91,27 +92,45 @@ void print_stages(std::FILE* people, const LoaderStats& stats, const std::vector
   }
 }
 
+// Options of a run, where there is none.
+void refuse_without_run(const ExplainOptions& options) {
+  const auto refuse = [](bool given, const std::string& option) {
+    if (given) throw ConfigError(option + " needs a run", "give --seconds, or leave it out");
+  };
+  if (options.seconds == 0 && options.trace.empty()) {
+    refuse(options.warm_up > 0, "--warm-up");
+    refuse(options.consumer_us > 0, "--consumer-us");
+    refuse(!options.try_cache.empty(), "--try-cache");
+  }
+  if (options.try_cache.empty() || options.common.cache == "none") return;
+  throw ConfigError("--try-cache tries what a cache would gain, and --cache " + options.common.cache + " is one",
+                    "give one of them");
+}
+
 void explain(ExplainOptions options) {
   const NamedPath trace_file{.option = "--trace", .path = options.trace};
   check_outputs(options.common, {trace_file});
-  if (options.try_cache != "memory") {
+  if (!options.try_cache.empty() && options.try_cache != "memory") {
     check_outputs({trace_file, {.option = "--json", .path = options.common.json}},
                   {{.option = "--try-cache", .path = options.try_cache}});
   }
+  refuse_without_run(options);
+  if (options.try_cache.empty()) options.try_cache = "memory";
   JsonLines json(options.common.json);
   std::optional<FileWriter> trace;
   if (!options.trace.empty()) trace.emplace(options.trace);
   const Dataset dataset = options.open();
   DeviceGroup devices = options.devices();
-  const std::string plan = dataset.explain(devices, options.common.convert_at(), options.common.residency());
-  std::fputs(plan.c_str(), json.people());
+  LoaderOptions settings = options.loader();
+  const std::string plan = dataset.explain(devices, settings.convert, settings.resident);
+  const LocalBatch batch = local_batch(dataset, options.global_batch(), devices.size());
+  std::fprintf(json.people(), "%s%s\n", plan.c_str(), batch.describe().c_str());
   if (options.seconds == 0 && options.trace.empty()) {
-    json.write({{"plan", plan}});
+    json.write({{"plan", plan}, {"global_batch", batch.global}, {"local_batch", batch.max}});
     return json.finish();
   }
   if (options.seconds == 0) options.seconds = kTraceSeconds;
 
-  LoaderOptions settings = options.loader();
   if (options.common.epochs == 0) settings.epochs = kEndlessEpochs;
   if (!options.trace.empty()) settings.trace_spans = kSpansPerThread;
   const TimePlan time{.seconds = options.seconds, .warm_up = options.warm_up};
@@ -147,6 +166,8 @@ void explain(ExplainOptions options) {
     json.write({{"choice", choice.what}, {"value", choice.value}, {"reason", choice.reason}});
   }
   nlohmann::ordered_json last = report_line(verdict, stats);
+  last["global_batch"] = batch.global;
+  last["local_batch"] = batch.max;
   last["bad_records"] = options.common.errors.bad_records();
   json.write(last);
   json.finish();
@@ -168,10 +189,10 @@ void add_explain_command(CLI::App& program) {
              "run it for this long, warm-up and trial of a cache included, and say what limits its speed",
              {.min = kMinSeconds, .max = kMaxSeconds});
   add_number(*command, "--warm-up", options->warm_up,
-             "seconds to warm up before --seconds begin, at most; without it, a part of --seconds",
+             "the maximum of seconds to warm up before --seconds begin; without it, a part of --seconds",
              {.min = kMinSeconds, .max = kMaxSeconds});
   add_number(*command, "--consumer-us", options->consumer_us,
-             "microseconds that a pretended consumer spends on a batch",
+             "microseconds that a simulated consumer spends on a batch",
              {.min = 0, .max = static_cast<std::int64_t>(kMaxSeconds * 1e6)});
   command
       ->add_option("--try-cache", options->try_cache,

@@ -11,20 +11,19 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/signals.h"
 #include "headrace/tools/commands.h"
+#include "headrace/tools/exit_status.h"
 #include "headrace/tools/help_text.h"
 #include "headrace/tools/usage_check.h"
 
 namespace {
 
-constexpr int kRunFailed = 1;
-constexpr int kWrongUsage = 2;
+using headrace::tools::kRunFailed;
+using headrace::tools::kWrongUsage;
 
 int report(const headrace::Error& error) {
   std::fprintf(stderr, "headrace: %s\n", error.message().c_str());
   if (!error.hint().empty()) std::fprintf(stderr, "  hint: %s\n", error.hint().c_str());
-  const bool asked_wrongly =
-      error.code() == headrace::ErrorCode::kInvalidArgument || error.code() == headrace::ErrorCode::kUnsupported;
-  return asked_wrongly ? kWrongUsage : kRunFailed;
+  return headrace::tools::exit_status(error);
 }
 
 // `status`, unless what was printed did not arrive.

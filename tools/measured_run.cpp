@@ -22,7 +22,7 @@ std::optional<std::int64_t> take_batch(Loader& loader, int replicas, std::chrono
 
 void take_first_batch(Loader& loader, int replicas, std::chrono::microseconds consumer) {
   if (!take_batch(loader, replicas, consumer)) {
-    throw ConfigError("the pipeline has no batches", "is the data set empty?");
+    throw Error(ErrorCode::kNotFound, "the pipeline has no batches", "is the data set empty?");
   }
 }
 
@@ -32,8 +32,8 @@ WarmUp warm_up(Loader& loader, int replicas, const MeasuredRunOptions& options, 
   std::uint64_t batches = 0;
   const auto cold = [&] { return !loader.tuned() || batches < wanted; };
   while (cold() && watch.seconds() < options.max_warm_up_seconds) {
-    line.show(
-        fmt::format("warming up: {:.1f} s of {:.1f} s at most", watch.seconds(), options.max_warm_up_seconds));
+    line.show(fmt::format("warming up: {:.1f} s, the maximum is {:.1f} s", watch.seconds(),
+                          options.max_warm_up_seconds));
     if (!take_batch(loader, replicas, options.consumer)) break;
     ++batches;
   }

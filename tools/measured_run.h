@@ -11,12 +11,13 @@
 
 namespace headrace::tools {
 
-constexpr double kMinSeconds = 0.01, kMaxSeconds = 86400;  // of a --seconds
+constexpr double kMinSeconds = 0.01, kMaxSeconds = 86400;         // of a --seconds
+constexpr std::uint64_t kEndlessEpochs = std::uint64_t{1} << 30;  // for a run that the clock ends
 
 struct MeasuredRunOptions {
   double seconds = 1;
   std::chrono::microseconds consumer{0};  // slept a global batch, in place of a training step
-  int warm_passes = 0;                    // over the data, before the clock starts: they fill caches, map images
+  int warm_passes = 0;  // over the data, before the clock starts: they fill caches and index JPEGs
   double max_warm_up_seconds = 10;
 };
 
@@ -28,7 +29,7 @@ struct WarmUp {
 // Takes the next global batch from all replicas and gives it back; its examples, nothing at the end.
 std::optional<std::int64_t> take_batch(Loader& loader, int replicas, std::chrono::microseconds consumer = {});
 
-// The first batch. ConfigError where there is none.
+// The first batch. Error(kNotFound) where there is none.
 void take_first_batch(Loader& loader, int replicas, std::chrono::microseconds consumer = {});
 
 // Takes batches until the engine has tuned itself and those passes are over, or the time is.

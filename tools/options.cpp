@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <type_traits>
 
+#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/tools/did_you_mean.h"
 
@@ -27,7 +30,7 @@ std::string range_text(const Range<T>& range) {
   return has_min ? fmt::format("at least {}", range.min) : std::string();
 }
 
-// A maximum that nobody comes near is left out where the number is too small.
+// Where the number is too small, a maximum that is out of reach is left out.
 template <typename T>
 std::string must_be(const Range<T>& range, bool too_small) {
   if (too_small && range.max < Limits<T>::max() && range.max >= Limits<int>::max()) {
@@ -65,6 +68,22 @@ std::string wrong_with(std::string_view text, const Range<T>& range, T& number) 
     if (error != std::errc{}) return "must be a whole number";
   }
   return number < range.min || number > range.max ? must_be(range, number < range.min) : std::string();
+}
+
+// Nothing where `text` is no size, or one that no memory has.
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  static constexpr std::string_view kUnits = "KMGT";
+  std::uint64_t unit = 1;
+  if (!text.empty()) {
+    const auto letter = static_cast<char>(std::toupper(static_cast<unsigned char>(text.back())));
+    if (const std::size_t at = kUnits.find(letter); at != std::string_view::npos) {
+      unit <<= 10 * (at + 1);
+      text.remove_suffix(1);
+    }
+  }
+  std::uint64_t count = 0;
+  if (parse(text, count) != std::errc{}) return std::nullopt;
+  return checked_product({count, unit});
 }
 
 // "fail, skip or substitute"
@@ -105,6 +124,18 @@ template CLI::Option* add_number(CLI::App&, const std::string&, std::int64_t&, c
 template CLI::Option* add_number(CLI::App&, const std::string&, std::uint64_t&, const std::string&,
                                  Range<std::uint64_t>);
 template CLI::Option* add_number(CLI::App&, const std::string&, double&, const std::string&, Range<double>);
+
+CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t& bytes, const std::string& what) {
+  const auto check = [name](std::string& given) {
+    const std::optional<std::uint64_t> size = parse_size(given);
+    if (!size) throw wrong_value(name, given, "must be a whole number of bytes, such as 4096, 512M or 2G");
+    given = std::to_string(*size);
+    return std::string();
+  };
+  return command.add_option(name, bytes, what + "; K, M, G and T are powers of 1024")
+      ->type_name("SIZE")
+      ->transform(CLI::Validator(check, ""));
+}
 
 CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string& value, const std::string& what,
                         const std::vector<std::string>& choices) {

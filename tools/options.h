@@ -34,6 +34,10 @@ template <typename T>
 CLI::Option* add_number(CLI::App& command, const std::string& name, T& value, const std::string& what,
                         Range<T> range = {});
 
+// A number of bytes, with K, M, G or T for powers of 1024.
+//   --memory-budget 2X: must be a whole number of bytes, such as 4096, 512M or 2G
+CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t& bytes, const std::string& what);
+
 //   --on-error skp: must be fail, skip or substitute: did you mean 'skip'?
 //   --pipeline trivail is unknown: did you mean 'trivial'? (hint: must be cifar-eval, ...)
 CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string& value, const std::string& what,

@@ -53,6 +53,9 @@ void check_quarantine(const std::filesystem::path& path) {
 void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs) {
   for (auto output = outputs.begin(); output != outputs.end(); ++output) {
     if (!is_given(*output)) continue;
+    if (path_kind(output->path) == PathKind::kDirectory) {
+      throw ConfigError(std::string(output->option) + " " + output->path.string() + " is a folder", "name a file");
+    }
     for (const NamedPath& input : inputs) {
       if (is_given(input)) check_against_input(*output, input);
     }

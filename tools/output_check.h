@@ -1,4 +1,4 @@
-// What a command writes against what it reads.
+// Checks that a command does not write to what it reads.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +16,8 @@ struct NamedPath {
   std::filesystem::path path;
 };
 
-// Before any output is opened. ConfigError where an output is an input, or a file in an input that is a folder, or
-// another output. Standard output ("-") is neither.
+// Before any output is opened. ConfigError where an output is a folder, an input, a file in an input that is a
+// folder, or another output. Standard output ("-") is neither.
 void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
 
 // The same with --quarantine among the outputs. That file is appended to: one that exists must be a quarantine

@@ -3,8 +3,6 @@
 #include <CLI/CLI.hpp>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/registry.h"
-#include "headrace/pipeline/pipelines.h"
 #include "headrace/tools/data_options.h"
 #include "headrace/tools/options.h"
 
@@ -27,8 +25,12 @@ PipelineOptions PipelineCommandOptions::pipeline_options() const {
                           .cache = common.open_cache()};
   if (!split.empty()) options.split = parse_split(split);
   if (split.empty() && reads_data(pipeline)) options.split = Split::kTrain;
-  if (common.global_batch > 0) options.global_batch = common.global_batch;
+  options.global_batch = global_batch();
   return options;
+}
+
+std::int64_t PipelineCommandOptions::global_batch() const {
+  return common.global_batch > 0 ? common.global_batch : PipelineOptions{}.global_batch;
 }
 
 Dataset PipelineCommandOptions::open() const {
@@ -41,16 +43,15 @@ DeviceGroup PipelineCommandOptions::devices() const {
   if (replicas > 0 && common.devices != "auto") {
     throw ConfigError("--replicas and --devices both say how many replicas there are", "give one of them");
   }
-  return open_devices(replicas > 0 ? "cpu:" + std::to_string(replicas) : common.devices, DeviceNeed::kMemory);
+  CommonOptions named = common;
+  if (replicas > 0) named.devices = "cpu:" + std::to_string(replicas);
+  return named.open_devices(DeviceNeed::kMemory);
 }
 
 LoaderOptions PipelineCommandOptions::loader() const {
-  return {.seed = common.seed,
-          .epochs = common.epochs > 0 ? common.epochs : 1,
-          .threads = common.threads,
-          .convert = common.convert_at(),
-          .resident = common.residency(),
-          .errors = common.errors.policy()};
+  LoaderOptions options = common.loader();
+  options.epochs = common.epochs > 0 ? common.epochs : 1;
+  return options;
 }
 
 }  // namespace headrace::tools

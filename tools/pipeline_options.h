@@ -6,8 +6,8 @@
 #include "headrace/devices/device_group.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/loader.h"
-#include "headrace/pipeline/pipelines.h"
 #include "headrace/tools/common_options.h"
+#include "headrace/tools/pipelines/pipelines.h"
 
 namespace headrace::tools {
 
@@ -19,7 +19,9 @@ struct PipelineCommandOptions {
 
   void add_to(CLI::App& command);
 
+  // Opens the cache.
   PipelineOptions pipeline_options() const;
+  std::int64_t global_batch() const;
   // ConfigError for an unknown pipeline, the source's errors for the data.
   Dataset open() const;
   DeviceGroup devices() const;

@@ -14,7 +14,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // At most five times a second; what comes between is left out.
+  // Shown no more than five times a second; texts in between are dropped.
   void show(const std::string& text);
   // The line is gone, the cursor at its start.
   void clear();

@@ -29,12 +29,22 @@ RecipeRun::Result RecipeRun::run() {
   if (fit_options_.stop != nullptr && *fit_options_.stop) {
     throw Error(ErrorCode::kCancelled, "interrupted after step " + std::to_string(model_.global_step()));
   }
+  const Evaluation test = evaluate();
+  return {.test = test, .seconds = clock.seconds()};
+}
+
+Evaluation RecipeRun::evaluate() {
   if (!test_) {
     fit_.reset();  // a laptop has not the memory for both
     test_.emplace(model_, recipe_.test, test_options_);
   }
-  const Evaluation test = test_->run();
-  return {.test = test, .seconds = clock.seconds()};
+  try {
+    return test_->run();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCancelled) throw;
+    throw Error(ErrorCode::kCancelled,
+                "interrupted during the test after step " + std::to_string(model_.global_step()));
+  }
 }
 
 }  // namespace headrace::tools

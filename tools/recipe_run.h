@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "headrace/tools/recipes.h"
+#include "headrace/tools/recipes/recipe.h"
 #include "headrace/train/prepared_evaluation.h"
 #include "headrace/train/prepared_fit.h"
 
@@ -16,15 +16,16 @@ class RecipeRun {
     double seconds = 0;  // what depends on data, training, evaluation; not what was prepared or loaded
   };
 
-  // Prepares it. Where the replicas have memory of their own everything is warmed up, too: a GPU loads a kernel
-  // and chooses an algorithm when it first needs one, and that is not training. All must outlive it.
+  // Prepares it. Replicas with memory of their own are warmed up as well: a GPU loads a kernel and chooses an
+  // algorithm when it first needs one, and that is not training. All arguments must outlive it.
   RecipeRun(const Recipe& recipe, Model& model, const FitOptions& fit, const EvaluateOptions& test);
 
-  // Once. Error(kCancelled) where fit's `stop` ended the training.
+  // Once. Error(kCancelled) where the options' `stop` ended training or test.
   Result run();
 
  private:
   void warm_up();
+  Evaluation evaluate();
 
   const Recipe& recipe_;
   Model& model_;

@@ -8,7 +8,7 @@ namespace headrace::tools {
 // Resident set size in bytes; 0 where the system does not tell.
 std::uint64_t resident_memory_bytes();
 
-// The largest that it has been; 0 where the system does not tell.
+// Its maximum so far; 0 where the system does not tell.
 std::uint64_t peak_resident_memory_bytes();
 
 }  // namespace headrace::tools

@@ -14,16 +14,17 @@
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/devices/base/signals.h"
-#include "headrace/devices/registry.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/common_options.h"
+#include "headrace/tools/data_options.h"
 #include "headrace/tools/json_lines.h"
+#include "headrace/tools/local_batch.h"
 #include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/profiler_range.h"
 #include "headrace/tools/progress_line.h"
 #include "headrace/tools/recipe_run.h"
-#include "headrace/tools/recipes.h"
+#include "headrace/tools/recipes/recipes.h"
 #include "headrace/tools/run_folder.h"
 #include "headrace/train/model.h"
 #include "headrace/train/strategy.h"
@@ -51,12 +52,13 @@ constexpr std::size_t kSpansAThread = 1 << 16;  // the latest are kept
 
 std::atomic<bool> interrupted{false};
 
-// The first Ctrl-C ends the run after the present step, the second at once.
+// The first Ctrl-C ends the run after the present step or test batch, the second at once.
 void on_interrupt() { interrupted = true; }
 
 nlohmann::ordered_json epoch_line(const EpochReport& report) {
   nlohmann::ordered_json line = {{"epoch", report.epoch + 1},
                                  {"steps", report.steps},
+                                 {"planned_steps", report.planned_steps},
                                  {"seconds", report.seconds},
                                  {"examples_per_second", report.examples_per_second},
                                  {"input_stall_fraction", report.input_stall_fraction},
@@ -107,33 +109,49 @@ class Results {
   std::optional<JsonLines> history_;
 };
 
+RecipeOptions recipe_options(const TrainOptions& options) {
+  RecipeOptions recipe{.data = options.common.data,
+                       .layout = options.common.layout,
+                       .apply_orientation = options.common.apply_orientation,
+                       .global_batch = options.common.global_batch,
+                       .epochs = static_cast<int>(options.common.epochs),
+                       .steps_per_epoch = options.steps_per_epoch,
+                       .accumulate = options.accumulate,
+                       .prefetch = options.common.prefetch,
+                       .input = options.common.loader()};
+  if (options.common.cache != "auto") recipe.open_cache = [&options] { return options.common.open_cache(); };
+  return recipe;
+}
+
 FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Results& results) {
-  FitOptions fit;
-  fit.epochs = options.common.epochs > 0 ? static_cast<int>(options.common.epochs) : recipe.epochs;
-  fit.steps_per_epoch = options.steps_per_epoch > 0 ? options.steps_per_epoch : recipe.steps_per_epoch;
-  fit.validation = recipe.validation;
+  FitOptions fit = recipe.fit;
+  fit.input.seed = options.common.seed;  // that of this run
+  fit.input.headspace = options.headspace;
   fit.verbose = options.verbose;
   fit.output = results.people();
-  fit.seed = options.common.seed;
-  fit.threads = options.common.threads;
-  fit.accumulate = options.accumulate;
-  fit.headspace = options.headspace;
-  fit.errors = options.common.errors.policy();
-  fit.convert = options.common.convert_at();
-  fit.resident = options.common.residency();
   fit.stop_after_steps = options.stop_after_steps;
   fit.stop = &interrupted;
   fit.callbacks.push_back(
       {.on_epoch_end = [&results](const EpochReport& report, FitControl&) { results.write(epoch_line(report)); }});
   if (options.profile_epoch > 0) fit.callbacks.push_back(profiled_epoch(options.profile_epoch));
   if (options.trace.empty()) return fit;
-  fit.trace = std::make_shared<Trace>(kSpansAThread);
-  fit.callbacks.push_back({.on_train_end = [file = results.trace(), trace = fit.trace](FitControl&) {
+  fit.input.trace = std::make_shared<Trace>(kSpansAThread);
+  fit.callbacks.push_back({.on_train_end = [file = results.trace(), trace = fit.input.trace](FitControl&) {
     const std::string spans = trace->to_json();
     file->append(std::as_bytes(std::span(spans)));
     file->commit();
   }});
   return fit;
+}
+
+EvaluateOptions test_options(const TrainOptions& options, const Recipe& recipe, ProgressLine& line) {
+  EvaluateOptions test{.input = options.common.loader(), .views = recipe.views, .stop = &interrupted};
+  if (test.input.resident == Residency::kAlways) test.input.resident = Residency::kAuto;  // read once
+  if (options.verbose != 1) return test;
+  test.progress = [&line](std::uint64_t done, std::uint64_t of) {
+    line.show(fmt::format("testing: batch {} of {}", done, of));
+  };
+  return test;
 }
 
 // Of products: bf16 where the device computes them faster, unless it is said.
@@ -142,30 +160,24 @@ Precision precision_of(const TrainOptions& options, DeviceGroup& devices) {
   return devices[0].kernels()->prefers_bf16() ? Precision::kBF16 : Precision::kF32;
 }
 
-void describe_run(const TrainOptions& options, const std::filesystem::path& folder, const Recipe& recipe,
-                  const Model& model) {
+void describe_run(const std::filesystem::path& folder, const Recipe& recipe, const Model& model) {
   if (folder.empty()) return;
   write_file_atomically(folder / kModelFile, model.summary());
   write_file_atomically(
       folder / kPlanFile,
-      recipe.train.explain(model.strategy().devices(), options.common.convert_at(), options.common.residency()));
+      recipe.train.explain(model.strategy().devices(), recipe.fit.input.convert, recipe.fit.input.resident));
 }
 
-void report(const RecipeRun::Result& result, const Model& model, const FitOptions& fit, const char* precision,
-            std::uint64_t bad_records, Results& results) {
-  const Evaluation& test = result.test;
+nlohmann::ordered_json final_line(const RecipeRun::Result& result, const Model& model) {
   const Strategy& strategy = model.strategy();
-  results.write({{"final", true},
-                 {"seed", fit.seed},
-                 {"test_loss", test.loss},
-                 {"test_accuracy", test.accuracy},
-                 {"weights_sha256", model.weights_sha256()},
-                 {"replicas", strategy.replicas()},
-                 {"devices", strategy.devices().to_string()},
-                 {"precision", precision},
-                 {"steps", model.global_step()},
-                 {"train_seconds", result.seconds},
-                 {"bad_records", bad_records}});
+  return {{"final", true},
+          {"test_loss", result.test.loss},
+          {"test_accuracy", result.test.accuracy},
+          {"weights_sha256", model.weights_sha256()},
+          {"replicas", strategy.replicas()},
+          {"devices", strategy.devices().to_string()},
+          {"steps", model.global_step()},
+          {"train_seconds", result.seconds}};
 }
 
 // From the net's first values to its test accuracy; everything random follows from the options' seed.
@@ -173,18 +185,13 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   const Precision precision = precision_of(options, strategy.devices());
   Model model = strategy.build(recipe.net, {.seed = options.common.seed, .fields = recipe.train.fields()});
   model.compile({.optimizer = recipe.optimizer, .loss = recipe.loss, .precision = precision});
-  describe_run(options, results.folder(), recipe, model);
+  describe_run(results.folder(), recipe, model);
 
   const FitOptions fit = fit_options(options, recipe, results);
   ProgressLine line;
-  EvaluateOptions test{
-      .threads = options.common.threads, .errors = options.common.errors.policy(), .views = recipe.views};
-  if (options.verbose == 1) {
-    test.progress = [&line](std::uint64_t done, std::uint64_t of) {
-      line.show(fmt::format("testing: batch {} of {}", done, of));
-    };
-  }
+  const EvaluateOptions test = test_options(options, recipe, line);
   RecipeRun run(recipe, model, fit, test);
+  handle_first_interrupt(on_interrupt);  // before this there is nothing to lose
   const RecipeRun::Result result = run.run();
   line.clear();
   if (options.verbose > 0) {
@@ -193,8 +200,14 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
                  result.test.accuracy);
   }
   options.common.warn_of_caches();
-  report(result, model, fit, precision == Precision::kBF16 ? "bf16" : "f32", options.common.errors.bad_records(),
-         results);
+  nlohmann::ordered_json last = final_line(result, model);
+  last["seed"] = fit.input.seed;
+  last["precision"] = precision == Precision::kBF16 ? "bf16" : "f32";
+  const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.replicas());
+  last["global_batch"] = batch.global;
+  last["local_batch"] = batch.max;
+  last["bad_records"] = options.common.errors.bad_records();
+  results.write(last);
 }
 
 // A net for GPUs and for processors with units for bf16.
@@ -208,21 +221,32 @@ void warn_of_slow_net(const std::string& recipe, DeviceGroup& devices) {
       recipe.c_str());
 }
 
+void require_profiled_epoch(const TrainOptions& options, const Recipe& recipe) {
+  if (options.profile_epoch <= recipe.fit.epochs) return;
+  throw ConfigError(fmt::format("--profile-epoch {}: there are {}", options.profile_epoch,
+                                count_of(static_cast<std::uint64_t>(recipe.fit.epochs), "epoch")),
+                    "name one of them, or give more --epochs");
+}
+
 // The runs share the data and the devices, with all that these have loaded and chosen by then.
 void train(const TrainOptions& options) {
   check_outputs(options.common, {{.option = "--trace", .path = options.trace}});
   if (options.runs - 1 > ~std::uint64_t{0} - options.common.seed) {
     throw ConfigError("--runs " + std::to_string(options.runs) + " from --seed " +
-                          std::to_string(options.common.seed) + " needs seeds above the largest",
+                          std::to_string(options.common.seed) + " needs seeds above the maximum",
                       "give a smaller --seed");
   }
   Results results(options);
-  DeviceGroup devices = open_devices(options.common.devices);
-  Strategy strategy(devices, {.announce = Announce::kNo, .standalone = options.standalone});
+  DeviceGroup devices = options.common.open_devices(DeviceNeed::kKernels);
+  Strategy strategy(devices, {.announce = false, .standalone = options.standalone});
   warn_of_slow_net(options.recipe, devices);
-  const Recipe recipe = make_recipe(options.recipe, options.common);
-  if (options.verbose > 0) std::fprintf(results.people(), "%s\n", strategy.to_string().c_str());
-  handle_first_interrupt(on_interrupt);
+  const Recipe recipe = make_recipe(options.recipe, recipe_options(options));
+  report_left_out(recipe.train.left_out());
+  require_profiled_epoch(options, recipe);
+  if (options.verbose > 0) {
+    const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.replicas());
+    std::fprintf(results.people(), "%s\n%s\n", strategy.to_string().c_str(), batch.describe().c_str());
+  }
   try {
     for (std::uint64_t run = 0; run < options.runs; ++run) {
       TrainOptions one = options;
@@ -248,7 +272,7 @@ void add_train_command(CLI::App& program) {
   add_choice(*command, "--recipe", options->recipe, "the recipe to train", recipe_names())->required();
   options->common.add_to(*command);
   add_choice(*command, "--precision", options->precision,
-             "of products and activations (sums are f32); auto takes bf16 where the device has units for it",
+             "of products and activations (sums are f32); auto is bf16 where the device has units for it",
              {"auto", "f32", "bf16"})
       ->capture_default_str();
   add_number(*command, "--steps-per-epoch", options->steps_per_epoch,
@@ -256,7 +280,7 @@ void add_train_command(CLI::App& program) {
   add_number(*command, "--stop-after-steps", options->stop_after_steps,
              "end the training after this many optimizer steps; 0: at its end", kSteps);
   add_number(*command, "--headspace", options->headspace,
-             "replay the first N batches for ever, to see how fast it trains where input costs nothing; 0: off",
+             "replay the first N batches forever, to see how fast training is when input costs nothing; 0: off",
              kSteps);
   add_number(*command, "--runs", options->runs,
              "train N times in this process, with --seed, the seed after it and so on, each as if alone",
@@ -271,7 +295,7 @@ void add_train_command(CLI::App& program) {
       ->capture_default_str();
   command
       ->add_option("--trace", options->trace,
-                   "write what each thread and each device did to this file, for ui.perfetto.dev")
+                   "write what each thread and each device did to this file, which ui.perfetto.dev shows")
       ->type_name("FILE")
       ->excludes("--runs");
   command

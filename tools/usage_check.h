@@ -1,4 +1,4 @@
-// Whether what a user typed can be meant: commands and options that there are, values where they belong.
+// Checks what a user typed: commands and options exist, values stand where they belong.
 #pragma once
 
 namespace CLI {

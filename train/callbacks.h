@@ -1,4 +1,4 @@
-// What a program wants to hear during a fit. All calls come from the thread that called fit().
+// What a fit tells the program that started it. All calls come from the thread that called fit().
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,16 @@ struct StepReport {
 struct EpochReport {
   int epoch = 0;  // from 0
   int epochs = 0;
-  std::uint64_t steps = 0;
+  std::uint64_t steps = 0;          // optimizer steps made
+  std::uint64_t planned_steps = 0;  // more than `steps` where the fit was stopped within the epoch
   std::uint64_t global_step = 0;
   double seconds = 0;  // with validation
   double loss = 0, accuracy = 0;
+  // Not of an epoch that was stopped.
   std::optional<double> val_loss = std::nullopt, val_accuracy = std::nullopt;
   double examples_per_second = 0;  // training alone
-  // Shares of the devices' time in training, a few steps behind: no batch was there to work on; it had been handed
-  // out and was still being copied or converted; the host had not submitted the step.
+  // Shares of the devices' time in training, a few steps behind: no batch was ready; a batch was handed out but
+  // still being copied or converted; the host had not submitted the step.
   double input_stall_fraction = 0, exposed_copy_fraction = 0, device_idle_fraction = 0;
   double host_us_per_step = 0;    // of the thread that submits, without its waits
   std::uint64_t bad_records = 0;  // skipped or substituted, see ErrorPolicy; validation's included
@@ -55,7 +57,7 @@ class FitControl {
 // Any of these may be empty. An exception from one ends the fit and reaches its caller.
 struct Callback {
   std::function<void(FitControl&)> on_train_begin = {};
-  std::function<void(const StepReport&, FitControl&)> on_step = {};  // at most about ten times a second
+  std::function<void(const StepReport&, FitControl&)> on_step = {};  // no more than about ten times a second
   std::function<void(const EpochReport&, FitControl&)> on_epoch_end = {};
   std::function<void(FitControl&)> on_train_end = {};
 };

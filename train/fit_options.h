@@ -5,14 +5,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <vector>
 
-#include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/dataset.h"
-#include "headrace/pipeline/error_policy.h"
-#include "headrace/pipeline/residency.h"
+#include "headrace/pipeline/loader.h"
 #include "headrace/train/callbacks.h"
 #include "headrace/train/views.h"
 
@@ -25,49 +22,50 @@ enum class NanPolicy {
 
 struct FitOptions {
   int epochs = 1;
-  // Optimizer steps that make an epoch; 0: one pass over the data. Otherwise the data goes on from epoch to
-  // epoch where it stopped, and starts anew when it ends.
+  // Optimizer steps in an epoch; 0: one pass over the data. Otherwise each epoch continues in the data where the
+  // last one stopped, and the data start over when they end.
   std::uint64_t steps_per_epoch = 0;
   std::optional<Dataset> validation = std::nullopt;
   std::vector<Callback> callbacks = {};
   // 0: nothing. 1: a live bar on a terminal, else as 2. 2: a line an epoch.
   int verbose = 1;
   std::FILE* output = stdout;  // where verbose writes
-  std::uint64_t seed = 0;      // of the data's order and operations, and of dropout
-  int threads = 0;             // of the input engine; 0: one a processor
-  int prefetch = -1;           // batches ahead; -1: as the plan says
-  // The first so many batches are replayed for ever, as LoaderOptions::headspace: the rate is the trainer's own
-  // ceiling and nothing is learned from the data as it is. 0: off.
-  std::uint64_t headspace = 0;
-  ErrorPolicy errors = {};               // of records that cannot be used, in training and in validation
-  ConvertAt convert = ConvertAt::kAuto;  // as LoaderOptions::convert
-  // As LoaderOptions::resident; where the training samples must be kept, those of the validation may be.
-  Residency resident = Residency::kAuto;
+  // How the data are read: order, threads, budgets, time-outs, bad records. Dropout has the same seed, and a trace
+  // is also given what each replica's device did. The fit itself decides `epochs`, `start`, `converted` and
+  // `trace_spans`: a ConfigError where they are set. The validation has a loader of its own with the same options,
+  // budgets included, which is not traced and for which Residency::kAlways means kAuto.
+  LoaderOptions input = {};
   // Batches a step: their gradients are summed before one all-reduce and one update, as if they were one
   // batch (the last step of a pass may have fewer).
   int accumulate = 1;
-  // End the fit, cleanly, once the model has made this many optimizer steps in all; 0: no such limit.
+  // End the fit, cleanly, once the model has made this many optimizer steps in all; 0: no such limit. An epoch
+  // that is cut short is reported without validation.
   std::uint64_t stop_after_steps = 0;
-  // Set by another thread or a signal handler: the fit ends after the present step.
+  // Set by another thread or a signal handler: the fit ends after the present step, or batch of the validation.
   const std::atomic<bool>* stop = nullptr;
   NanPolicy nan = NanPolicy::kStop;
-  // Is given what the input engine's threads and each replica's device did when. Null: nothing is traced.
-  std::shared_ptr<Trace> trace = {};
   // Debugging: every this many steps compare the hashes of all replicas' variables; 0: never.
   std::uint64_t mirror_check_every = 0;
 };
 
+// Optimizer steps in a pass over the data, in an epoch and in all epochs, for a schedule of the learning rate;
+// stop_after_steps does not count. ConfigError where the options are wrong or the data give no batch.
+std::uint64_t steps_of_pass(const Dataset& train, const FitOptions& options);
+std::uint64_t steps_of_epoch(const Dataset& train, const FitOptions& options);
+std::uint64_t steps_of_fit(const Dataset& train, const FitOptions& options);
+
 struct EvaluateOptions {
   std::uint64_t steps = 0;  // batches; 0: all
-  std::uint64_t seed = 0;
-  int threads = 0;
-  int prefetch = -1;
-  ErrorPolicy errors = {};
+  // How the data are read, for one pass: a ConfigError where `epochs`, `start`, `converted`, `trace_spans` or
+  // `headspace` are set.
+  LoaderOptions input = {};
   // What evaluate() makes of each image, all fields of shape (height, width, channels) alike: the logits are the
   // weighted sum over the views. Empty: the image as it is.
   std::vector<View> views = {};
   // Called with the batches submitted so far and their number, after each; on the thread that evaluates.
   std::function<void(std::uint64_t done, std::uint64_t of)> progress = {};
+  // Set by another thread or a signal handler: ends with Error(kCancelled) after the present batch.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 struct Evaluation {

@@ -2,7 +2,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/train/engine/evaluation_loader.h"
+#include "headrace/train/engine/input_options.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/engine/predictor.h"
 #include "headrace/train/engine/step_failure.h"
@@ -85,8 +85,9 @@ Predictions Model::predict(const Dataset& data, const EvaluateOptions& options) 
   if (!options.views.empty()) {
     throw ConfigError("predict() gives the net's own results and takes no views", "use evaluate(), or no views");
   }
-  Loader loader(data, strategy().devices(), loader_options(*state_, Mode::kPredict, options));
-  return headrace::predict(*state_, loader, options.steps);
+  Loader loader(data, strategy().devices(), evaluation_input(*state_, Mode::kPredict, options));
+  return headrace::predict(*state_, loader,
+                           {.steps = options.steps, .progress = options.progress, .stop = options.stop});
 }
 
 const Graph& Model::graph() const noexcept { return *state_->graph; }

@@ -1,7 +1,5 @@
 #include "headrace/train/nets.h"
 
-#include <utility>
-
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
@@ -47,15 +45,6 @@ Node basic_block(Graph& graph, Node x, int filters, int stride) {
   const Node shortcut = same ? x : conv_norm(graph, x, filters, 1, stride);
   return graph.relu(graph.add(conv_norm(graph, straight, filters, 3, 1), shortcut));
 }
-
-Node default_resnet18(Graph& graph) { return resnet18(graph); }
-Node default_speed_net(Graph& graph) { return cifar10_speed_net(graph); }
-Node speed_net_b(Graph& graph) { return cifar10_speed_net(graph, kSpeedNetB); }
-
-constexpr std::pair<const char*, Node (*)(Graph&)> kNets[] = {
-    {"mnist-mlp", mnist_mlp},        {"fashion-mnist", fashion_cnn},
-    {"cifar10-cnn", cifar10_cnn},    {"cifar10-fast", default_speed_net},
-    {"cifar10-fast-b", speed_net_b}, {"cifar10-resnet18", default_resnet18}};
 
 }  // namespace
 
@@ -116,21 +105,6 @@ Node resnet18(Graph& graph, const ResNetWidths& widths) {
     stride = 2;
   }
   return graph.dense(graph.global_average_pool(x), 10);
-}
-
-Net named_net(const std::string& name) {
-  std::string names;
-  for (const auto& [known, net] : kNets) {
-    if (name == known) return net;
-    names += (names.empty() ? "" : ", ") + std::string(known);
-  }
-  throw ConfigError("there is no net '" + name + "'", "there are " + names);
-}
-
-std::vector<std::string> net_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : kNets) names.emplace_back(entry.first);
-  return names;
 }
 
 }  // namespace headrace

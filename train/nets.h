@@ -1,8 +1,5 @@
-// Named nets ready to use. Inputs: field "image", f32 or u8; results: logits.
+// Nets ready to use. Inputs: field "image", f32 or u8; results: logits.
 #pragma once
-
-#include <string>
-#include <vector>
 
 #include "headrace/train/graph.h"
 
@@ -20,8 +17,6 @@ struct SpeedNetOptions {
   Activation activation = Activation::kGelu;  // in the groups: kGelu or kSilu
   float norm_momentum = 0.6F;                 // of the running statistics
 };
-// Of the later record, `cifar10-fast-b`.
-inline constexpr SpeedNetOptions kSpeedNetB{.activation = Activation::kSilu, .norm_momentum = 0.5566F};
 // For (32, 32, 3), made to learn in few steps; 1.97 million parameters. A frozen 2x2 convolution "whiten", whose
 // weights are to be set to whitening_filters(), with a trained bias; three groups of two 3x3 convolutions that
 // begin as identities, with batch norm without scale, an activation and max pooling; a dense layer "head" without
@@ -37,10 +32,5 @@ struct ResNetWidths {
 // of 2; global average pooling and a dense layer. Convolutions have no bias, batch norm and ReLU follow each;
 // where a block changes the shape its shortcut is a 1x1 convolution with batch norm.
 Node resnet18(Graph& graph, const ResNetWidths& widths = {});
-
-// By recipe name: "mnist-mlp", "fashion-mnist", "cifar10-cnn", "cifar10-fast", "cifar10-fast-b",
-// "cifar10-resnet18". ConfigError listing them.
-Net named_net(const std::string& name);
-std::vector<std::string> net_names();
 
 }  // namespace headrace

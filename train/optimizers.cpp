@@ -15,9 +15,9 @@ std::string Optimizer::name() const {
 }
 
 int Optimizer::moments() const noexcept {
-  int most = moments_of(rule);
-  for (const ParameterGroup& group : groups) most = std::max(most, moments_of(group.rule));
-  return most;
+  int max_moments = moments_of(rule);
+  for (const ParameterGroup& group : groups) max_moments = std::max(max_moments, moments_of(group.rule));
+  return max_moments;
 }
 
 Optimizer adam(Schedule learning_rate, AdamOptions options) {

@@ -32,11 +32,11 @@ struct ParameterGroup {
 struct Optimizer {
   UpdateRule rule = AdamOptions{};  // of the variables that no group takes
   Schedule learning_rate = 1e-3F;
-  std::vector<ParameterGroup> groups = {};  // asked in order, kMaxParameterGroups - 1 at most
+  std::vector<ParameterGroup> groups = {};  // asked in order; the maximum is kMaxParameterGroups - 1
 
   // Of the variables that no group takes: "adam", "sgd", "muon".
   std::string name() const;
-  // Arenas as large as the parameters that it keeps from step to step.
+  // The number of arenas, each the size of the parameters, that it keeps from step to step.
   int moments() const noexcept;
 };
 

@@ -1,8 +1,9 @@
 #include "headrace/train/prepared_evaluation.h"
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/train/engine/evaluation_loader.h"
+#include "headrace/devices/base/error.h"
 #include "headrace/train/engine/evaluator.h"
+#include "headrace/train/engine/input_options.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/engine/one_run.h"
 #include "headrace/train/model.h"
@@ -22,10 +23,9 @@ BatchRunnerOptions runner_options(const ModelState& model, const Loader& loader)
 class PreparedEvaluation::Impl {
  public:
   Impl(Model& model, const Dataset& data, const EvaluateOptions& options)
-      : steps_(options.steps),
-        progress_(options.progress),
+      : pass_{.steps = options.steps, .progress = options.progress, .stop = options.stop},
         once_(model, "evaluation"),
-        loader_(data, model.strategy().devices(), loader_options(model.state(), Mode::kEvaluate, options)),
+        loader_(data, model.strategy().devices(), evaluation_input(model.state(), Mode::kEvaluate, options)),
         evaluator_(model.state(), loader_, runner_options(model.state(), loader_), options.views) {}
 
   void warm_up() {
@@ -36,17 +36,17 @@ class PreparedEvaluation::Impl {
   Evaluation run() {
     once_.begin();
     const Stopwatch time;
-    const MetricSums sums = evaluator_.run(steps_, progress_);
+    const std::optional<MetricSums> sums = evaluator_.run(pass_);
+    if (!sums) throw Error(ErrorCode::kCancelled, "the evaluation was stopped");
     loader_.stats().require_good();
-    return {.loss = mean_loss(sums),
-            .accuracy = mean_accuracy(sums),
-            .examples = sums.examples,
+    return {.loss = mean_loss(*sums),
+            .accuracy = mean_accuracy(*sums),
+            .examples = sums->examples,
             .seconds = time.seconds()};
   }
 
  private:
-  std::uint64_t steps_;
-  std::function<void(std::uint64_t, std::uint64_t)> progress_;
+  EvaluationPass pass_;
   OneRun once_;  // before the others: the model has to be compiled
   Loader loader_;
   Evaluator evaluator_;

@@ -1,4 +1,4 @@
-// Model::evaluate() in two parts: what has to be made and recorded first, then the passes over the data.
+// Model::evaluate() in two parts: preparation and recording, then the passes over the data.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace headrace {
 
 class Model;
 
-// The model may be trained in between, but not compiled anew. One thread.
+// The model may be trained in between, but not compiled again. One thread.
 class PreparedEvaluation {
  public:
   // Starts the input engine, which reads ahead, and records the passes. Errors are those of evaluate(). The model

@@ -1,5 +1,5 @@
-// Model::fit() in two parts: what has to be made and recorded first, then the training itself. For who wants to
-// time the training alone, or to start it at a given moment.
+// Model::fit() in two parts: preparation and recording, then the training itself. For callers who time the
+// training alone, or start it at a given moment.
 //
 //   PreparedFit fit(model, train, {.epochs = 8});
 //   fit.warm_up();
@@ -17,7 +17,7 @@ namespace headrace {
 
 class Model;
 
-// The model's variables may be written in between; compile() makes it useless, which run() says. One thread.
+// The model's variables may be written in between; after compile() run() refuses. One thread.
 class PreparedFit {
  public:
   // Starts the input engine, which reads ahead, and records the steps. Errors are those of fit(). The model must
@@ -27,8 +27,8 @@ class PreparedFit {
   PreparedFit(const PreparedFit&) = delete;
   PreparedFit& operator=(const PreparedFit&) = delete;
 
-  // Every recorded step, those of the validation too, is run once with no examples: a GPU loads a kernel when it
-  // is first used. Changes no result.
+  // Runs every recorded step once without examples, the validation's too: a GPU loads a kernel on its first use.
+  // Changes no result.
   void warm_up();
 
   // Once: a second call is a ConfigError.

@@ -27,13 +27,13 @@ Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options) : devic
     const bool apart = devices.size() > 1 && collective().runs_beside() && !device(replica).info().host_memory;
     communication_.push_back(apart ? device(replica).create_stream() : nullptr);
   }
-  if (options.announce == Announce::kYes) {
+  if (options.announce) {
     std::printf("%s\n", to_string().c_str());
     std::fflush(stdout);
   }
 }
 
-// A replica may be waiting for another within a collective: nobody will come any more.
+// A replica may be waiting for another within a collective: none will come.
 Strategy::~Strategy() { collective().abort("the strategy is being destroyed"); }
 
 ReplicaStreams Strategy::streams(int replica) const {

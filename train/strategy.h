@@ -14,11 +14,9 @@
 
 namespace headrace {
 
-enum class Announce { kYes, kNo };
-
 struct StrategyOptions {
   // Print the strategy, its devices and "Number of devices: N".
-  Announce announce = Announce::kYes;
+  bool announce = true;
   // A process that a launcher started as one of several (TF_CONFIG, torchrun, mpirun, Slurm) is refused with a
   // ConfigError, for it would train alone beside the others; true says that this is meant.
   bool standalone = false;
@@ -54,7 +52,7 @@ class Strategy {
 
   // After a failed step: drains the streams, drops their errors and opens a fresh collective. Trainers that were
   // made before can no longer be used. Where a device is lost and none opens, the old one stays: called off, so
-  // that nobody waits in it.
+  // that no thread waits in it.
   void recover() noexcept;
 
   // "MirroredStrategy over cpu:0, cpu:1\nNumber of devices: 2"

@@ -36,7 +36,7 @@ class Trainer::Impl {
                  .trace = options.trace}),
         reducer_(strategy.collective(), state_.layout.trained_elements(), options.buckets) {
     for (int r = 0; r < strategy.replicas(); ++r) {
-      arenas_.emplace_back(state_, r, options.accumulate > 1 ? Accumulation::kYes : Accumulation::kNo);
+      arenas_.emplace_back(state_, r, options.accumulate > 1);
     }
     for (LearningPhase& phase : learning_phases(runner_.program(), state_.layout, state_.graph->size(), plan_)) {
       variants_.push_back({.phase = std::move(phase)});

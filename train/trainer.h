@@ -1,4 +1,4 @@
-// The synchronous step over all replicas: what fit() runs, and the pieces of a loop of one's own.
+// The synchronous step over all replicas: what fit() runs, and the pieces for a training loop of your own.
 //
 //   Loader loader(data, devices, {.epochs = 3});
 //   Trainer trainer(strategy, model, loader);
@@ -50,8 +50,8 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Before the first step, for who wants to time it: every recorded step is run once with no examples and what it
-  // changed is put back, so that a device has loaded its kernels. Changes no result. Waits.
+  // Before the first step, for callers who time training: runs every recorded step once without examples and puts
+  // back what it changed, so that a device has loaded its kernels. Changes no result. Waits.
   void warm_up();
 
   // One update from the next `accumulate` batches (fewer at the end of a pass); false at the end of the data.
@@ -65,7 +65,7 @@ class Trainer {
 
   // Sums over the batches since the last reset, as far as they are known without waiting.
   MetricSums progress() const noexcept;
-  // The same after waiting for everything submitted; checks it, too.
+  // The same after waiting for everything submitted, whose errors surface here.
   MetricSums finish();
   void reset_metrics();
 

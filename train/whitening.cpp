@@ -95,9 +95,9 @@ class PatchMoments {
 
 }  // namespace
 
-ImageBlock read_images(const Dataset& batched) {
+ImageBlock read_images(const Dataset& batched, const LoaderOptions& input) {
   DeviceGroup host = open_devices("cpu:1");
-  Loader loader(batched, host);
+  Loader loader(batched, host, input);
   ImageBlock block;
   while (const std::optional<Batch> batch = loader.next()) {
     const TensorView& images = batch->tensor("image");

@@ -6,6 +6,7 @@
 #include "headrace/devices/base/shape.h"
 #include "headrace/devices/device.h"
 #include "headrace/pipeline/dataset.h"
+#include "headrace/pipeline/loader.h"
 
 namespace headrace {
 
@@ -16,7 +17,7 @@ struct ImageBlock {
 };
 
 // One pass over the field "image", f32 of shape (height, width, channels), in the order of the data.
-ImageBlock read_images(const Dataset& batched);
+ImageBlock read_images(const Dataset& batched, const LoaderOptions& input = {});
 
 struct WhiteningOptions {
   int kernel = 2;         // side of a patch

@@ -21,7 +21,7 @@ class CudaTraining : public test::FakeCuda {};
 Dataset data() { return test::blobs(60, {6, 6, 2}).batch({.global = 8}); }
 
 std::vector<std::vector<float>> trained(DeviceGroup devices, int accumulate) {
-  Strategy strategy(devices, {.announce = Announce::kNo});
+  Strategy strategy(devices, {.announce = false});
   Model model = test::compiled(strategy, test::norm_cnn);
   model.fit(data(), {.epochs = 3, .validation = data(), .verbose = 0, .accumulate = accumulate});
   return test::variables_of(model);
@@ -47,7 +47,7 @@ TEST_F(CudaTraining, ALostGpuEndsTheRunWithItsName) {
     for (const int works : {0, 1, 7}) {
       SCOPED_TRACE(std::string(call) + " after " + std::to_string(works));
       DeviceGroup devices = open();
-      Strategy strategy(devices, {.announce = Announce::kNo});
+      Strategy strategy(devices, {.announce = false});
       Model model = test::compiled(strategy, test::norm_cnn);
       test::fake_cuda::fail(call, works, cudaErrorIllegalAddress);
       try {

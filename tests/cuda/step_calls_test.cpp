@@ -43,7 +43,7 @@ class StepCalls : public test::FakeCuda {
   // Of the thread that trains, after the first steps. `busy`: the device is at work whenever it is looked at.
   static Calls of_a_step(int replicas, bool busy, const TrainerOptions& options = {}) {
     DeviceGroup devices = open(replicas);
-    Strategy strategy(devices, {.announce = Announce::kNo});
+    Strategy strategy(devices, {.announce = false});
     Model model = test::compiled(strategy, test::norm_cnn);
     Loader loader(test::blobs(kRecords, {6, 6, 2}).batch({.global = kBatch * replicas}), devices,
                   {.epochs = 1000, .threads = 1});

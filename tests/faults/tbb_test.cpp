@@ -165,7 +165,7 @@ TEST(OneTbb, AForkedProcessIsToldToForkEarlier) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-std::ptrdiff_t entries_of(const char* folder) {
+std::ptrdiff_t open_entries_of(const char* folder) {
   const std::filesystem::directory_iterator all(folder);
   return std::distance(begin(all), end(all));
 }
@@ -188,12 +188,12 @@ TEST(OneTbb, AThousandLoadersLeaveNothing) {
   };
   open_and_drop(100);  // allocators and oneTBB's workers are warm
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  const std::ptrdiff_t threads = entries_of("/proc/self/task"), files = entries_of("/proc/self/fd");
+  const std::ptrdiff_t threads = open_entries_of("/proc/self/task"), files = entries_of("/proc/self/fd");
   const std::int64_t pages = resident_pages();
   open_and_drop(1000);
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  EXPECT_LE(entries_of("/proc/self/task"), threads + 1);
-  EXPECT_LE(entries_of("/proc/self/fd"), files);
+  EXPECT_LE(open_entries_of("/proc/self/task"), threads + 1);
+  EXPECT_LE(open_entries_of("/proc/self/fd"), files);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   EXPECT_LE(resident_pages(), pages + 512) << "pages of 4 KiB";
 #else

@@ -74,7 +74,7 @@ bool training_survives(const TrainingUse& use, int victim, const DeviceCall& cal
   {
     std::unique_ptr<Strategy> strategy;
     try {
-      strategy = std::make_unique<Strategy>(devices, StrategyOptions{.announce = Announce::kNo});
+      strategy = std::make_unique<Strategy>(devices, StrategyOptions{.announce = false});
       Model model = test::compiled(*strategy, test::norm_cnn);
       Loader loader(data, devices, {.epochs = 2, .threads = 1, .stall_timeout_seconds = 30});
       Trainer trainer(*strategy, model, loader, {.accumulate = use.accumulate});

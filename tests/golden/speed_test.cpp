@@ -10,8 +10,8 @@
 #include "headrace/tests/support/source_file.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
+#include "headrace/tools/recipes/speed_recipe.h"
 #include "headrace/train/nets.h"
-#include "headrace/train/speed_optimizer.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace {
@@ -86,14 +86,7 @@ void expect_summary(const std::string& name, const std::vector<float>& values, c
   }
 }
 
-struct GoldenRecipe {
-  const char* name;
-  SpeedNetOptions net = {};
-  SpeedOptimizerOptions optimizer = {};
-  float smoothing = 0.2F;
-};
-
-class SpeedGolden : public testing::TestWithParam<GoldenRecipe> {
+class SpeedGolden : public testing::TestWithParam<tools::SpeedRecipe> {
  protected:
   Dataset data() const {
     const std::int64_t count = batch_ * expected_["steps"].get<std::int64_t>();
@@ -107,14 +100,14 @@ class SpeedGolden : public testing::TestWithParam<GoldenRecipe> {
     net.first = expected_["widths"][0];
     net.second = expected_["widths"][1];
     net.third = expected_["widths"][2];
-    SpeedOptimizerOptions optimizer = GetParam().optimizer;
-    optimizer.global_batch = batch_;
+    tools::SpeedOptimizerOptions optimizer = GetParam().optimizer;
+    optimizer.examples_per_step = batch_;
     optimizer.steps = expected_["total_steps"];
     optimizer.whitening_steps = expected_["whitening_steps"];
     Model model = strategy.build([&](Graph& g) { return cifar10_speed_net(g, net); });
-    model.compile({.optimizer = cifar10_speed_optimizer(optimizer),
+    model.compile({.optimizer = tools::speed_optimizer(optimizer),
                    .loss = sparse_categorical_crossentropy(
-                       {.label_smoothing = GetParam().smoothing, .reduction = Reduction::kSum})});
+                       {.label_smoothing = GetParam().label_smoothing, .reduction = Reduction::kSum})});
     for (const std::string& name : model.variable_names()) {
       const std::vector<float> values = start(name, model.variable_shape(name));
       if (!values.empty()) model.write_variable(name, values);
@@ -149,11 +142,7 @@ TEST_P(SpeedGolden, FollowsPyTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, SpeedGolden,
-                         testing::Values(GoldenRecipe{.name = "cifar10-fast"},
-                                         GoldenRecipe{.name = "cifar10-fast-b",
-                                                      .net = kSpeedNetB,
-                                                      .optimizer = kSpeedOptimizerB,
-                                                      .smoothing = 0.09F}),
+                         testing::Values(tools::cifar10_fast_settings(), tools::cifar10_fast_b_settings()),
                          [](const auto& tested) { return tested.index == 0 ? "A" : "B"; });
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "headrace/tests/support/command.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/tools/recipes/small_data.h"
 
 namespace headrace::test {
 namespace {
@@ -300,19 +301,6 @@ TEST(TrainCommand, ComputesProductsInThePrecisionThatIsSaid) {
   }
   EXPECT_EQ(weights.size(), 2U);
   EXPECT_NE(weights["f32"], weights["bf16"]);
-}
-
-// A few records in CIFAR's binary files.
-void write_cifar(const TempFolder& folder) {
-  for (int file = 1; file <= 6; ++file) {
-    Bytes records(10 * 3073);
-    for (std::size_t i = 0; i < records.size(); ++i) {
-      const std::size_t record = i / 3073;
-      records[i] =
-          static_cast<std::byte>(i % 3073 == 0 ? record : (i * 7919 * static_cast<std::size_t>(file)) >> 4);
-    }
-    folder.write(file == 6 ? "test_batch.bin" : "data_batch_" + std::to_string(file) + ".bin", records);
-  }
 }
 
 TEST(TrainCommand, TrainsTheFastRecipe) {

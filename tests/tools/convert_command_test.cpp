@@ -40,6 +40,35 @@ TEST(ConvertCommand, PacksAndReportsItsKeys) {
   EXPECT_EQ(headrace({"ledger", "--pipeline", "jpeg-train", "--data", packed, "--check"}).status, 0);
 }
 
+TEST(ConvertCommand, IntoAFolderTheFileIsCalledAfterTheData) {
+  TempFolder folder;
+  const Bytes tar = pack_images(make_image_files()).finish();
+  for (const auto& [name, bytes] : make_image_files()) folder.write("many.photos/" + name, bytes);
+  std::filesystem::create_directory(folder / "out");
+  for (const auto& [data, packed] : std::vector<std::pair<std::string, std::string>>{
+           {folder.write("a.tar", tar).string(), "a.records"},
+           {folder.write("b.c.tar.zst", zstd(tar)).string(), "b.c.records"},
+           {(folder / "many.photos").string(), "many.photos.records"},
+           {(folder / "many.photos").string() + "/", "many.photos.records"}}) {
+    const std::string written = (folder / "out" / packed).string();
+    const CommandResult result =
+        headrace({"convert", "--data", data, "--to", (folder / "out").string(), "--json", "-"});
+    ASSERT_EQ(result.status, 0) << result.errors;
+    EXPECT_EQ(nlohmann::json::parse(result.output)["file"], written);
+    const CommandResult digest =
+        headrace({"digest", "--pipeline", "jpeg-train", "--data", written, "--global-batch", "5"});
+    EXPECT_EQ(digest.status, 0) << digest.errors;
+    std::filesystem::remove(written);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "out"));
+  // Where the file it would write is the data.
+  const std::string to = (folder / "out").string();
+  ASSERT_EQ(headrace({"convert", "--data", (folder / "a.tar").string(), "--to", to}).status, 0);
+  const CommandResult same = headrace({"convert", "--data", to + "/a.records", "--to", to});
+  EXPECT_EQ(same.status, 2);
+  EXPECT_NE(same.errors.find("--to would overwrite " + to + "/a.records"), std::string::npos) << same.errors;
+}
+
 TEST(ConvertCommand, SaysWhatIsWrong) {
   TempFolder folder;
   const std::string data = folder.write("a.tar", pack_images(make_image_files()).finish()).string();
@@ -47,7 +76,6 @@ TEST(ConvertCommand, SaysWhatIsWrong) {
   EXPECT_EQ(headrace({"convert", "--data", data}).status, 2);
   EXPECT_EQ(headrace({"convert", "--data", data, "--to", to, "--quality", "101"}).status, 2);
   EXPECT_EQ(headrace({"convert", "--data", data, "--to", to, "--split", "both"}).status, 2);
-  EXPECT_EQ(headrace({"convert", "--data", data, "--to", folder.path().string()}).status, 2);
   const CommandResult missing = headrace({"convert", "--data", to, "--to", to});
   EXPECT_EQ(missing.status, 1);
   EXPECT_NE(missing.errors.find(to), std::string::npos);

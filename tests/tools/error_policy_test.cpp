@@ -90,7 +90,7 @@ TEST_F(ErrorPolicyOfCommands, EveryCommandSaysHowManyRecordsItSkipped) {
     }
   }
   const CommandResult replaced = headrace(with({"digest"}), kSubstitute);
-  EXPECT_THAT(replaced.errors, says("2 of 20 records were bad and others stood in their place", data, 3, kList));
+  EXPECT_THAT(replaced.errors, says("2 of 20 records were bad and were replaced by others", data, 3, kList));
 }
 
 TEST_F(ErrorPolicyOfCommands, OneRecordIsOneAndNoneIsNothing) {
@@ -102,7 +102,7 @@ TEST_F(ErrorPolicyOfCommands, OneRecordIsOneAndNoneIsNothing) {
   const auto [one, data] = digest({12}, kSkip);
   EXPECT_THAT(one.errors, says("1 of 20 records was bad and was skipped", data, 12, kList));
   const auto [other, folder] = digest({12}, kSubstitute);
-  EXPECT_THAT(other.errors, says("1 of 20 records was bad and another stood in its place", folder, 12, kList));
+  EXPECT_THAT(other.errors, says("1 of 20 records was bad and was replaced by another", folder, 12, kList));
   const auto [none, whole] = digest({}, kSkip);
   EXPECT_EQ(none.errors, "");
   EXPECT_EQ(last_line(none.output).at("bad_records"), 0);

@@ -84,7 +84,6 @@ TEST_F(Outputs, AreRefusedWhereTheyWouldDestroyOrCannotBe) {
       {{"convert", "--data", "@linked-images", "--to", "@images/test/cat/0.png"},
        2,
        "a file in the folder of --data"},
-      {{"convert", "--data", "@data.tar", "--to", "@images"}, 2, "is a folder"},
       {{"convert", "--data", "@data.tar", "--to", "@no folder/a"}, 1, "make the folder"},
       {{"convert", "--data", "@data.tar", "--to", "@notes.txt/a"}, 1, "Not a directory"},
       {{"convert", "--data", "@data.tar", "--to", "@loop"}, 1, "cannot follow the links"},

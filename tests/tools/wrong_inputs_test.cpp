@@ -89,6 +89,7 @@ class WrongInputTable : public ::testing::Test {
 
 TEST_F(WrongInputTable, Integers) { check(wrong_integers()); }
 TEST_F(WrongInputTable, Fractions) { check(wrong_fractions()); }
+TEST_F(WrongInputTable, Sizes) { check(wrong_sizes()); }
 TEST_F(WrongInputTable, Choices) { check(wrong_choices()); }
 TEST_F(WrongInputTable, Combinations) { check(wrong_combinations()); }
 

@@ -21,6 +21,10 @@ inline WrongInputs wrong_integers() {
       {digest, "--seed", {}},
       {digest, "--threads", {"2147483647"}},
       {digest, "--prefetch", {"1025"}},
+      {digest, "--readers", {"1025"}},
+      {digest, "--cpu-budget", {"1025"}},
+      {train, "--readers", {"1025"}},
+      {train, "--cpu-budget", {"1025"}},
       {digest, "--start-step", {}},
       {"explain --pipeline trivial", "--consumer-us", {}},
       {train, "--steps-per-epoch", {}},
@@ -58,6 +62,20 @@ inline WrongInputs wrong_fractions() {
     values.insert(values.end(), one.more.begin(), one.more.end());
     for (const std::string& value : values) {
       rows.push_back({one.command + " " + one.option + " " + value, 2, one.option});
+    }
+  }
+  return rows;
+}
+
+inline WrongInputs wrong_sizes() {
+  WrongInputs rows;
+  for (const std::string command :
+       {"digest --pipeline trivial", "ledger --pipeline trivial", "bench input --pipeline trivial",
+        "explain --pipeline trivial", "train --recipe mnist-mlp --data @digits"}) {
+    for (const std::string option : {"--memory-budget", "--pinned-budget"}) {
+      for (const std::string value : {"''", "G", "2X", "2GB", "-1", "1.5G", "0x10", "nan", "16777216T"}) {
+        rows.push_back({command + " " + option + " " + value, 2, option});
+      }
     }
   }
   return rows;
@@ -149,7 +167,14 @@ inline WrongInputs wrong_combinations() {
       {"bench input --pipeline trivial --replicas 2 --devices cpu:1", 2, "--replicas"},
       {"ledger --pipeline trivial --start-step 3", 2, "--start-step"},
       {"explain --pipeline trivial --baseline", 2, "--baseline"},
+      {"explain --pipeline trivial --warm-up 1", 2, "--warm-up needs a run"},
+      {"explain --pipeline trivial --consumer-us 1", 2, "--consumer-us needs a run"},
+      {"explain --pipeline trivial --try-cache memory", 2, "--try-cache needs a run"},
+      {"explain --pipeline trivial --seconds 1 --try-cache memory --cache memory", 2, "give one of them"},
       {digest + "--devices cpu:2 --convert device", 2, "device"},
+      {digest + "--devices cpu:2 --resident always", 2, "kept on the device"},
+      {digest + "--memory-budget 1K", 2, "memory_budget_bytes = 1024"},
+      {digest + "--threads 3 --cpu-budget 2", 2, "cpu_budget = 2"},
       {"digest --pipeline jpeg-train", 2, "--data"},
       {"digest --pipeline cifar-train --data ''", 2, "--data"},
       {digest + "--data @images", 2, "--data"},
@@ -158,6 +183,7 @@ inline WrongInputs wrong_combinations() {
       {digest + "--split test", 2, "--split"},
       {digest + "--max-side 3", 2, "--max-side"},
       {train + "--runs 2 --trace @new", 2, "--trace"},
+      {digest + "--devices tpu", 2, "not supported"},
       {train + "--pipeline trivial", 2, "--pipeline"},
       {train + "--split test", 2, "--split"},
       {train + "--replicas 2", 2, "--replicas"},

@@ -85,6 +85,7 @@ TEST_P(FailureTest, ALossThatIsNoNumberStopsTheFitAtItsStep) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("not a finite number"), HasSubstr("step 2")));
+    EXPECT_EQ(dynamic_cast<const ConfigError*>(&error), nullptr) << "the run failed; nothing was asked wrongly";
   }
   Model careless = test::compiled(training.strategy, linear);
   EXPECT_EQ(careless.fit(bad, {.verbose = 0, .nan = NanPolicy::kIgnore}).epochs(), 1U);

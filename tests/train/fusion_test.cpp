@@ -100,7 +100,7 @@ TEST_P(FusionTest, ChangesNoBit) {
 // The GPU's kernels on the host: other orders of sums within a call, the same roundings.
 TEST_P(FusionTest, ChangesNoBitOfAGpusKernelsInF32) {
   DeviceGroup devices = test::twin_devices(2);
-  Strategy strategy(devices, {.announce = Announce::kNo});
+  Strategy strategy(devices, {.announce = false});
   const FusedTrained initial = train_fused(strategy, GetParam().build, Between::kNothing, nullptr);
   const FusedTrained fused = train_fused(strategy, GetParam().build, Between::kNothing, &initial);
   const FusedTrained apart = train_fused(strategy, GetParam().build, Between::kDropout, &initial);

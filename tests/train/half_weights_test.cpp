@@ -101,8 +101,7 @@ class CountingDevice final : public test::DiscreteDevice {
 
 struct Counting {
   explicit Counting(DType weights, int replicas = 1)
-      : devices(test::devices_of<CountingDevice>(replicas, weights)),
-        strategy(devices, {.announce = Announce::kNo}) {}
+      : devices(test::devices_of<CountingDevice>(replicas, weights)), strategy(devices, {.announce = false}) {}
 
   CountingKernels& kernels() { return *static_cast<CountingDevice&>(devices[0]).kernels(); }
 
@@ -187,7 +186,7 @@ TEST(HalfWeights, AreKeptWhereAllDevicesWantThem) {
   devices.push_back(std::make_unique<CountingDevice>(cpu.open(0, "gpu:0", 2), DType::kBF16));
   devices.push_back(std::make_unique<CountingDevice>(cpu.open(0, "gpu:1", 2), DType::kF32));
   DeviceGroup group(std::move(devices));
-  const Strategy mixed(group, {.announce = Announce::kNo});
+  const Strategy mixed(group, {.announce = false});
   EXPECT_EQ(storage_types(mixed, Precision::kBF16).product_weights, DType::kF32);
   EXPECT_EQ(storage_types(mixed, Precision::kBF16).activations, DType::kBF16);
 }
@@ -213,7 +212,8 @@ TEST(HalfImages, ComeRoundedFromTheDeviceThatMakesThem) {
     Counting counting(DType::kBF16);
     Model model = counting.strategy.build(net_of_products, {.seed = 3});
     model.compile({.optimizer = adam(1e-2F), .precision = Precision::kBF16});
-    const History history = model.fit(data, {.epochs = 2, .validation = data, .verbose = 0, .convert = at});
+    const History history =
+        model.fit(data, {.epochs = 2, .validation = data, .verbose = 0, .input = {.convert = at}});
     return {model.weights_sha256(), history["val_loss"], counting.kernels().counts.others};
   };
   const Outcome device = trained(ConvertAt::kDevice), host = trained(ConvertAt::kHost);

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <numeric>
+#include <thread>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/train/toy_data.h"
@@ -195,7 +198,8 @@ TEST_F(ModelTest, AStopFlagEndsTheFitWithinAnEpoch) {
   }};
   const History history = model.fit(
       data_, {.epochs = 1, .steps_per_epoch = 100'000'000, .callbacks = {callback}, .verbose = 0, .stop = &stop});
-  EXPECT_EQ(history.epochs(), 0U) << "an unfinished epoch is not reported";
+  ASSERT_EQ(history.epochs(), 1U);
+  EXPECT_EQ(history["steps"][0], static_cast<double>(model.global_step())) << "as far as it came";
   EXPECT_GT(model.global_step(), 0U);
   model.check_mirrored();
   stop = true;
@@ -206,8 +210,117 @@ TEST_F(ModelTest, StopsAfterSoManySteps) {
   Model model = make();
   EXPECT_EQ(model.fit(data_, {.epochs = 5, .verbose = 0, .stop_after_steps = 40}).epochs(), 2U);
   EXPECT_EQ(model.global_step(), 40U);
-  EXPECT_EQ(model.fit(data_, {.epochs = 5, .verbose = 0, .stop_after_steps = 47}).epochs(), 0U);
-  EXPECT_EQ(model.global_step(), 47U);
+  EXPECT_EQ(model.fit(data_, {.epochs = 5, .verbose = 0, .stop_after_steps = 40}).epochs(), 0U) << "at once";
+  std::vector<EpochReport> reports;
+  const Callback callback{
+      .on_epoch_end = [&](const EpochReport& report, FitControl&) { reports.push_back(report); }};
+  const History history = model.fit(
+      data_, {.epochs = 5, .validation = fresh_, .callbacks = {callback}, .verbose = 0, .stop_after_steps = 67});
+  EXPECT_EQ(model.global_step(), 67U);
+  ASSERT_EQ(reports.size(), 2U);
+  EXPECT_EQ(reports[0].steps, 20U);
+  EXPECT_EQ(reports[0].planned_steps, 20U);
+  EXPECT_TRUE(reports[0].val_loss);
+  EXPECT_EQ(reports[1].steps, 7U);
+  EXPECT_EQ(reports[1].planned_steps, 20U);
+  EXPECT_GT(reports[1].loss, 0);
+  EXPECT_FALSE(reports[1].val_loss) << "an epoch that is cut short is not validated";
+  EXPECT_THAT(history["loss"], SizeIs(2));
+  EXPECT_THAT(history["val_loss"], SizeIs(1));
+}
+
+// What a second thread or a handler of Ctrl-C sets; with the progress function to know that it has begun.
+TEST_F(ModelTest, AStopFlagEndsAnEvaluation) {
+  Model model = make();
+  std::atomic<bool> stop = false;
+  std::uint64_t batches = 0;
+  const EvaluateOptions options{.progress =
+                                    [&](std::uint64_t done, std::uint64_t of) {
+                                      batches = done;
+                                      EXPECT_GT(of, 2U);
+                                      stop = done == 2;
+                                    },
+                                .stop = &stop};
+  for (const bool predicts : {false, true}) {
+    stop = false;
+    try {
+      predicts ? void(model.predict(data_, options)) : void(model.evaluate(data_, options));
+      ADD_FAILURE() << "it went on";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kCancelled);
+    }
+    EXPECT_EQ(batches, 2U);
+  }
+  stop = false;
+  EXPECT_EQ(model.evaluate(fresh_).examples, model.evaluate(fresh_, {.stop = &stop}).examples);
+}
+
+// Each is a loader's option that fit() and evaluate() pass on, by its effect or by the refusal of the loader.
+TEST_F(ModelTest, TheLoadersOptionsAreReachable) {
+  Model model = make();
+  const auto refusal = [&](const LoaderOptions& input) {
+    const std::string of_fit = message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0, .input = input}); });
+    EXPECT_EQ(message_of<ConfigError>([&] { model.evaluate(data_, {.input = input}); }), of_fit);
+    return of_fit;
+  };
+  EXPECT_THAT(refusal({.memory_budget_bytes = 10}), HasSubstr("memory_budget_bytes = 10"));
+  EXPECT_THAT(refusal({.threads = 3, .cpu_budget = 2}), HasSubstr("cpu_budget = 2"));
+  EXPECT_THAT(refusal({.reader_threads = 5000}), HasSubstr("reader_threads = 5000"));
+  const std::string before = model.weights_sha256();
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                model.fit(data_, {.validation = fresh_, .verbose = 0, .input = {.memory_budget_bytes = 10}});
+              }),
+              HasSubstr("memory_budget_bytes"));
+  EXPECT_EQ(model.weights_sha256(), before);
+}
+
+TEST_F(ModelTest, AFitOfDataThatStallsEndsAfterItsTimeOut) {
+  Model model = make();
+  const Dataset slow =
+      test::blobs(40)
+          .map(user_map({.name = "stall",
+                         .output = {.dtype = DType::kF32, .shape = {8}},
+                         .function =
+                             [](std::span<const std::byte> in, const Shape&, std::span<std::byte> out, Philox&) {
+                               std::this_thread::sleep_for(std::chrono::milliseconds(600));
+                               std::ranges::copy(in, out.begin());
+                             }}))
+          .batch({.global = 20});
+  try {
+    model.fit(slow, {.verbose = 0, .input = {.threads = 1, .stall_timeout_seconds = 0.1}});
+    FAIL() << "it waited";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout) << error.what();
+  }
+}
+
+TEST_F(ModelTest, WhatTheTrainerDecidesIsRefused) {
+  Model model = make();
+  const std::vector<std::pair<std::string, LoaderOptions>> decided = {{"epochs", {.epochs = 2}},
+                                                                      {"start", {.start = LoaderState{}}},
+                                                                      {"converted", {.converted = DType::kBF16}},
+                                                                      {"trace_spans", {.trace_spans = 8}}};
+  for (const auto& [name, input] : decided) {
+    EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0, .input = input}); }),
+                HasSubstr("FitOptions::input." + name));
+    EXPECT_THAT(message_of<ConfigError>([&] { model.evaluate(data_, {.input = input}); }),
+                HasSubstr("EvaluateOptions::input." + name));
+    EXPECT_THAT(message_of<ConfigError>([&] { model.predict(data_, {.input = input}); }),
+                HasSubstr("EvaluateOptions::input." + name));
+  }
+  EXPECT_THAT(message_of<ConfigError>([&] { model.evaluate(data_, {.input = {.headspace = 1}}); }),
+              HasSubstr("EvaluateOptions::input.headspace"));
+}
+
+TEST_F(ModelTest, KnowsItsStepsBeforeItTrains) {
+  EXPECT_EQ(steps_of_pass(data_, {}), 20U);
+  EXPECT_EQ(steps_of_pass(data_, {.accumulate = 3}), 7U);
+  EXPECT_EQ(steps_of_fit(data_, {.epochs = 4, .accumulate = 3}), 28U);
+  EXPECT_EQ(steps_of_epoch(data_, {.steps_per_epoch = 11, .accumulate = 3}), 11U);
+  EXPECT_EQ(steps_of_fit(data_, {.epochs = 4, .steps_per_epoch = 11, .accumulate = 3}), 44U);
+  Model model = make();
+  model.fit(data_, {.epochs = 2, .verbose = 0, .accumulate = 3});
+  EXPECT_EQ(model.global_step(), steps_of_fit(data_, {.epochs = 2, .accumulate = 3}));
 }
 
 TEST_F(ModelTest, ACallbacksExceptionReachesTheCaller) {

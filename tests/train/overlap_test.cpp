@@ -97,9 +97,7 @@ struct TrainingRun {
 // --- when ---
 
 TEST(Overlap, AStreamOfItsOwnIsForSeveralReplicasWithMemoryOfTheirOwn) {
-  const auto apart = [](DeviceGroup devices) {
-    return Strategy(devices, {.announce = Announce::kNo}).streams(0).apart();
-  };
+  const auto apart = [](DeviceGroup devices) { return Strategy(devices, {.announce = false}).streams(0).apart(); };
   EXPECT_TRUE(apart(own_memory(2)));
   EXPECT_FALSE(apart(own_memory(1)));
   EXPECT_FALSE(apart(open_devices("cpu:2")));
@@ -107,7 +105,7 @@ TEST(Overlap, AStreamOfItsOwnIsForSeveralReplicasWithMemoryOfTheirOwn) {
 
 TEST(Overlap, ABucketIsSummedBeforeTheBackwardPassEnds) {
   DeviceGroup devices = test::devices_of<HookedTwin>(2);
-  Strategy strategy(devices, {.announce = Announce::kNo});
+  Strategy strategy(devices, {.announce = false});
   const auto summed = devices[0].create_event();
   test::Gate gate;
   std::atomic<bool> recorded{false};
@@ -130,7 +128,7 @@ TEST(Overlap, ABucketIsSummedBeforeTheBackwardPassEnds) {
 
 TEST(Overlap, TheBackwardPassDoesNotWaitForASum) {
   DeviceGroup devices = test::devices_of<HookedTwin>(2);
-  Strategy strategy(devices, {.announce = Announce::kNo});
+  Strategy strategy(devices, {.announce = false});
   const auto backward_done = devices[0].create_event();
   test::Gate gate;
   std::atomic<bool> recorded{false};
@@ -159,7 +157,7 @@ struct Recipe {
 };
 
 std::vector<std::vector<float>> overlapped_weights(DeviceGroup devices, const Recipe& run) {
-  Strategy strategy(devices, {.announce = Announce::kNo});
+  Strategy strategy(devices, {.announce = false});
   Model model = test::compiled(strategy, run.net, run.optimizer);
   Loader loader(test::blobs(53, {6, 6, 2}).batch({.global = 8}), devices, {.epochs = 2});
   Trainer trainer(strategy, model, loader,
@@ -223,7 +221,7 @@ void expect_named(Trainer& trainer, int victim, const char* message) {
 
 TEST_P(OverlapFailureTest, AReplicaThatFailsBetweenStepsIsNamed) {
   DeviceGroup devices = own_memory(GetParam());
-  Strategy strategy(devices, {.announce = Announce::kNo});
+  Strategy strategy(devices, {.announce = false});
   Model model = test::compiled(strategy, test::small_mlp);
   {
     Loader loader(blob_batches(), devices);
@@ -243,7 +241,7 @@ TEST_P(OverlapFailureTest, AReplicaThatFailsBetweenStepsIsNamed) {
 TEST_P(OverlapFailureTest, AReplicaThatFailsWithinTheBackwardPassIsNamed) {
   for (const Shape& layer : {Shape{4, 16}, Shape{16, 8}}) {
     DeviceGroup devices = test::devices_of<HookedTwin>(GetParam());
-    Strategy strategy(devices, {.announce = Announce::kNo});
+    Strategy strategy(devices, {.announce = false});
     const auto steps = std::make_shared<int>(0);
     hooks(devices, 1).after_gradient = [&](Stream& stream, const TensorView& weights) {
       if (weights.shape != layer) return;
@@ -258,7 +256,7 @@ TEST_P(OverlapFailureTest, AReplicaThatFailsWithinTheBackwardPassIsNamed) {
 
 TEST(Overlap, AFailureOfOneReplicaReleasesTheOthersThatSumAlready) {
   DeviceGroup devices = test::devices_of<HookedTwin>(2);
-  Strategy strategy(devices, {.announce = Announce::kNo});
+  Strategy strategy(devices, {.announce = false});
   const auto backward_done = devices[0].create_event();
   test::Gate gate;
   std::atomic<bool> recorded{false};

@@ -55,7 +55,7 @@ PreparedOutcome outcome_of(const Job& job, Way way) {
   const Dataset train = test::blobs(50, job.shape).shuffle().batch({.global = 8});
   const Dataset held_out = test::blobs(20, job.shape, 4, 2).batch({.global = 6});
   const FitOptions options{
-      .epochs = 2, .validation = held_out, .verbose = 0, .seed = 5, .accumulate = job.accumulate};
+      .epochs = 2, .validation = held_out, .verbose = 0, .input = {.seed = 5}, .accumulate = job.accumulate};
   History history;
   Evaluation evaluation;
   if (way == Way::kInOneGo) {
@@ -110,7 +110,7 @@ TEST(Prepared, AWarmUpBetweenTwoFitsKeepsMomentaAndStatistics) {
     Model model = test::compiled(training.strategy, norm_dropout_cnn, test::grouped());
     const Dataset data = test::blobs(50, {6, 6, 2}).batch({.global = 8});
     model.fit(data, {.verbose = 0});
-    PreparedFit again(model, data, {.verbose = 0, .seed = 2});
+    PreparedFit again(model, data, {.verbose = 0, .input = {.seed = 2}});
     if (warm) again.warm_up();
     again.run();
     weights.push_back(model.weights_sha256());

@@ -7,8 +7,13 @@ namespace headrace {
 namespace {
 
 TEST(Progress, AnEpochsLineHasItsFieldsInOrder) {
-  const EpochReport report{
-      .steps = 1563, .seconds = 7.2, .loss = 0.25, .accuracy = 0.925, .val_loss = 0.2, .val_accuracy = 0.94};
+  const EpochReport report{.steps = 1563,
+                           .planned_steps = 1563,
+                           .seconds = 7.2,
+                           .loss = 0.25,
+                           .accuracy = 0.925,
+                           .val_loss = 0.2,
+                           .val_accuracy = 0.94};
   EXPECT_EQ(
       epoch_line(report, true),
       "1563/1563 - 7.2s - 4.6ms/step - loss: 0.2500 - accuracy: 0.9250 - val_loss: 0.2000 - val_accuracy: 0.9400");
@@ -16,14 +21,20 @@ TEST(Progress, AnEpochsLineHasItsFieldsInOrder) {
 }
 
 TEST(Progress, WithoutValidationItEndsAfterTraining) {
-  const EpochReport report{.steps = 10, .seconds = 75, .loss = 1, .accuracy = 0.5};
+  const EpochReport report{.steps = 10, .planned_steps = 10, .seconds = 75, .loss = 1, .accuracy = 0.5};
   EXPECT_EQ(epoch_line(report, true), "10/10 - 1:15 - 7.5s/step - loss: 1.0000 - accuracy: 0.5000");
-  const EpochReport fast{.steps = 1000, .seconds = 0.4, .loss = 1, .accuracy = 0.5};
+  const EpochReport fast{.steps = 1000, .planned_steps = 1000, .seconds = 0.4, .loss = 1, .accuracy = 0.5};
   EXPECT_THAT(epoch_line(fast, true), testing::HasSubstr("- 0.4s - 400us/step -"));
 }
 
+TEST(Progress, AStoppedEpochSaysHowFarItCame) {
+  const EpochReport report{.steps = 3, .planned_steps = 10, .seconds = 6, .loss = 1, .accuracy = 0.5};
+  EXPECT_EQ(epoch_line(report, false), "3/10 - 6.0s - 2.0s/step - loss: 1.0000");
+}
+
 TEST(Progress, BadRecordsAreNotPassedOverInSilence) {
-  const EpochReport report{.steps = 10, .seconds = 75, .loss = 1, .accuracy = 0.5, .bad_records = 3};
+  const EpochReport report{
+      .steps = 10, .planned_steps = 10, .seconds = 75, .loss = 1, .accuracy = 0.5, .bad_records = 3};
   EXPECT_EQ(epoch_line(report, false), "10/10 - 1:15 - 7.5s/step - loss: 1.0000 - bad records: 3");
 }
 

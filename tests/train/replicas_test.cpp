@@ -98,7 +98,8 @@ INSTANTIATE_TEST_SUITE_P(R, ReplicasTest, testing::Values(1, 2, 4));
 
 TEST(Replicas, StayInSyncWithBatchNorm) {
   for (const std::int64_t examples : {40, 33, 3}) {
-    const ReplicasOutcome outcome = train({.net = test::norm_cnn, .examples = examples, .batch = 16, .replicas = 4});
+    const ReplicasOutcome outcome =
+        train({.net = test::norm_cnn, .examples = examples, .batch = 16, .replicas = 4});
     EXPECT_TRUE(std::isfinite(outcome.evaluated));
   }
 }
@@ -125,7 +126,7 @@ TEST(Replicas, TheSameSeedGivesTheSameBits) {
     Training training(replicas);
     Model model = test::compiled(training.strategy, test::small_cnn);
     model.fit(test::blobs(50, {6, 6, 2}).shuffle().batch({.global = 16}),
-              {.epochs = 2, .verbose = 0, .seed = seed});
+              {.epochs = 2, .verbose = 0, .input = {.seed = seed}});
     return model.weights_sha256();
   };
   for (const int replicas : {1, 2}) {
@@ -150,7 +151,7 @@ TEST(Replicas, CountEveryViewOfEveryExample) {
 TEST(Replicas, GiveBackAllMemory) {
   DeviceGroup devices = test::test_devices(2, DeviceNeed::kKernels);
   {
-    Strategy strategy(devices, {.announce = Announce::kNo});
+    Strategy strategy(devices, {.announce = false});
     Model model = test::compiled(strategy, test::norm_cnn);
     const Dataset data = test::blobs(30, {6, 6, 2}).batch({.global = 8});
     model.fit(data, {.validation = data, .verbose = 0, .accumulate = 2});

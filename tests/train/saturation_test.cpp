@@ -69,7 +69,7 @@ TEST(Saturation, ASlowInputIsAStallAndNothingElse) {
 TEST(Saturation, ASlowBusIsAnExposedCopy) {
   undisturbed([](int slower) {
     DeviceGroup devices = slow_bus_device();
-    Strategy strategy(devices, {.announce = Announce::kNo});
+    Strategy strategy(devices, {.announce = false});
     Model model = test::compiled(strategy, test::small_mlp);
     dynamic_cast<test::SlowBusDevice&>(devices[0]).slow_down(milliseconds(8 * slower));
     Loader loader(test::blobs(kSaturatedBatch * kSaturatedSteps).batch({.global = kSaturatedBatch}), devices,
@@ -85,7 +85,7 @@ TEST(Saturation, ASlowBusIsAnExposedCopy) {
 TEST(Saturation, ADeviceThatIsAlwaysBusyShowsNoneOfThem) {
   undisturbed([](int slower) {
     DeviceGroup devices = slow_bus_device();
-    Strategy strategy(devices, {.announce = Announce::kNo});
+    Strategy strategy(devices, {.announce = false});
     Model model = test::compiled(strategy, wide_mlp);
     Loader loader(test::blobs(4 * 256, Shape{256}).batch({.global = 256}), devices,
                   {.epochs = 10U * static_cast<unsigned>(slower), .threads = 1, .prefetch = 3, .headspace = 4});
@@ -129,7 +129,7 @@ TEST(Saturation, ALateHostIsIdleTime) {
 // The weights do not depend on who converted the images, nor on whose clock was looked at.
 TEST(Saturation, TrainingIsTheSameThroughTheBus) {
   const auto weights = [](DeviceGroup& devices, ConvertAt at) {
-    Strategy strategy(devices, {.announce = Announce::kNo});
+    Strategy strategy(devices, {.announce = false});
     Model model = test::compiled(strategy, test::small_mlp);
     std::vector<std::uint8_t> pixels;
     std::vector<std::int64_t> labels;
@@ -143,7 +143,7 @@ TEST(Saturation, TrainingIsTheSameThroughTheBus) {
                                                   test::array_of("label", Shape{}, labels)}))
                              .map(flip() | normalize({0.5F}, {0.25F}) | flatten())
                              .batch({.global = 16});
-    model.fit(data, {.epochs = 2, .verbose = 0, .convert = at});
+    model.fit(data, {.epochs = 2, .verbose = 0, .input = {.convert = at}});
     return model.weights_sha256();
   };
   DeviceGroup cpu = open_devices("cpu:1"), gpu = slow_bus_device();

@@ -47,11 +47,10 @@ TEST(Skipped, TrainsAsIfTheyHadNeverBeen) {
         History history = model.fit(from, {.epochs = 3,
                                            .validation = from,
                                            .verbose = 0,
-                                           .threads = 2,
-                                           .errors = kSkip,
+                                           .input = {.threads = 2, .errors = kSkip},
                                            .accumulate = accumulate});
         weights = model.read_variable(model.variable_names().front());
-        const Evaluation test = model.evaluate(from, {.errors = kSkip});
+        const Evaluation test = model.evaluate(from, {.input = {.errors = kSkip}});
         EXPECT_EQ(test.examples, 40);
         return history;
       };
@@ -77,12 +76,12 @@ TEST(Skipped, AnEpochOfNothingElseIsAnErrorAndChangesNothing) {
                                             .function = [](auto&&...) { throw std::runtime_error("rotten"); }}))
                              .batch({.global = 4});
   const std::string before = model.weights_sha256();
-  EXPECT_THROW(model.fit(rotten, {.verbose = 0, .errors = kSkip}), DataError);
+  EXPECT_THROW(model.fit(rotten, {.verbose = 0, .input = {.errors = kSkip}}), DataError);
   EXPECT_EQ(model.weights_sha256(), before);
-  EXPECT_THROW(model.evaluate(rotten, {.errors = kSkip}), DataError);
+  EXPECT_THROW(model.evaluate(rotten, {.input = {.errors = kSkip}}), DataError);
   // Nor is a part of an epoch.
-  EXPECT_THROW(model.fit(rotten, {.steps_per_epoch = 1, .verbose = 0, .errors = kSkip}), Error);
-  EXPECT_THROW(model.evaluate(rotten, {.steps = 1, .errors = kSkip}), Error);
+  EXPECT_THROW(model.fit(rotten, {.steps_per_epoch = 1, .verbose = 0, .input = {.errors = kSkip}}), Error);
+  EXPECT_THROW(model.evaluate(rotten, {.steps = 1, .input = {.errors = kSkip}}), Error);
 }
 
 }  // namespace

@@ -15,8 +15,7 @@ namespace headrace::test {
 // On the test devices (test_devices.h), or on others that are given.
 struct Training {
   explicit Training(int replicas = test_replicas()) : Training(test_devices(replicas, DeviceNeed::kKernels)) {}
-  explicit Training(DeviceGroup given)
-      : devices(std::move(given)), strategy(devices, {.announce = Announce::kNo}) {}
+  explicit Training(DeviceGroup given) : devices(std::move(given)), strategy(devices, {.announce = false}) {}
   Training(const std::string& kind, int replicas)
       : Training(devices_of_kind(kind, replicas, DeviceNeed::kKernels)) {}
 

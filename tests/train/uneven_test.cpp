@@ -36,7 +36,7 @@ History run(const Sizes& sizes, int replicas) {
                                      .steps_per_epoch = sizes.steps_per_epoch,
                                      .validation = data,
                                      .verbose = 0,
-                                     .threads = 1,
+                                     .input = {.threads = 1},
                                      .accumulate = sizes.accumulate});
   model.check_mirrored();
   return history;

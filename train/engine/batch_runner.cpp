@@ -53,7 +53,7 @@ void BatchRunner::wait_for(int replica) const noexcept {
   try {
     stream(replica).synchronize();
   } catch (const std::exception&) {
-    // The failure was reported before, or nobody needs the result any more.
+    // The failure was reported before, or the result is no longer needed.
   }
 }
 
@@ -138,7 +138,7 @@ std::optional<GlobalBatch> BatchRunner::take(Loader& loader) {
 // What it costs a GPU's host where the device is still busy and the batch has arrived: per replica two events,
 // three copies and one of each input, two looks, and what the body submits (tests/cuda/step_calls_test.cpp).
 void BatchRunner::submit(GlobalBatch batches, const StepScalars& common, const Body& body) {
-  if (failed_) throw Error(ErrorCode::kCancelled, "the run has failed before", "start it anew");
+  if (failed_) throw Error(ErrorCode::kCancelled, "the run has failed before", "start another one");
   const std::size_t oldest = after(next_, 1);
   if (slots_[oldest].pending) collect(oldest);
   StepSlot& step = slots_[next_];

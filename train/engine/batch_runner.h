@@ -61,7 +61,7 @@ class BatchRunner {
   void drain();
   // Over all replicas since the last reset, as of the last batch known to be done.
   const MetricSums& sums() const noexcept { return seen_; }
-  void reset_sums();  // drains, and begins the times anew
+  void reset_sums();  // drains, and restarts the times
   // Since the last reset.
   const StepTimes& times() const noexcept { return clock_.times; }
   // Time the calling thread has waited in here, for input or for devices.

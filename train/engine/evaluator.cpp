@@ -37,17 +37,16 @@ void Evaluator::warm_up() {
   runner_.warm_up([this](int r) { launch(r); });
 }
 
-MetricSums Evaluator::run(std::uint64_t steps, const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+std::optional<MetricSums> Evaluator::run(const EvaluationPass& pass) {
   runner_.reset_sums();
   const std::uint64_t all = loader_.steps_per_epoch();
-  const std::uint64_t expected = steps == 0 ? all : std::min(steps, all);
-  for (std::uint64_t done = 0; steps == 0 || done < steps; ++done) {
-    std::optional<GlobalBatch> batches = runner_.take(loader_);
-    if (!batches) break;
-    const bool last = batches->front().position().last_of_epoch;
-    runner_.submit(std::move(*batches), {.step = model_.step}, [this](int r) { launch(r); });
-    if (progress) progress(done + 1, expected);
-    if (last) break;
+  const std::uint64_t batches = pass.steps == 0 ? all : std::min(pass.steps, all);
+  for (std::uint64_t done = 0; done < batches; ++done) {
+    if (pass.stop != nullptr && pass.stop->load(std::memory_order_relaxed)) return std::nullopt;
+    std::optional<GlobalBatch> batch = runner_.take(loader_);
+    if (!batch) break;
+    runner_.submit(std::move(*batch), {.step = model_.step}, [this](int r) { launch(r); });
+    if (pass.progress) pass.progress(done + 1, batches);
   }
   runner_.drain();
   return runner_.sums();

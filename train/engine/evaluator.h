@@ -1,8 +1,10 @@
 // Forward passes over data: sums of loss and metrics, or the results themselves.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "headrace/pipeline/loader.h"
@@ -10,6 +12,13 @@
 #include "headrace/train/engine/view_ensemble.h"
 
 namespace headrace {
+
+// What of EvaluateOptions steers a pass.
+struct EvaluationPass {
+  std::uint64_t steps = 0;
+  std::function<void(std::uint64_t done, std::uint64_t of)> progress = {};
+  const std::atomic<bool>* stop = nullptr;
+};
 
 // Captured once, used for any number of passes. One thread.
 class Evaluator {
@@ -21,8 +30,8 @@ class Evaluator {
   // Does all of a batch once, with no examples: kernels are loaded then. Waits.
   void warm_up();
 
-  // One pass, or `steps` batches of it (0: all), and waits for it. `progress` as in EvaluateOptions; may be empty.
-  MetricSums run(std::uint64_t steps, const std::function<void(std::uint64_t, std::uint64_t)>& progress = {});
+  // One pass over the data, and waits for its end; nothing where it was stopped.
+  std::optional<MetricSums> run(const EvaluationPass& pass);
 
   BatchRunner& runner() noexcept { return runner_; }
 

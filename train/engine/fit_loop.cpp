@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "headrace/devices/base/checked_size.h"
-#include "headrace/devices/base/error.h"
-#include "headrace/train/engine/storage_types.h"
+#include "headrace/devices/base/check.h"
+#include "headrace/train/engine/input_options.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -12,53 +11,10 @@ namespace {
 
 constexpr std::uint64_t kReportEveryNs = 100'000'000;
 
-std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
-
-// Steps in one pass over the data.
-std::uint64_t steps_per_pass(const Dataset& data, const FitOptions& options) {
-  const std::uint64_t batches = data.steps_per_epoch();
-  if (batches == 0)
-    throw ConfigError("the training data gives no batch", "keep the remainder, or use smaller batches");
-  return divide_up(batches, static_cast<std::uint64_t>(std::max(1, options.accumulate)));
-}
-
-std::uint64_t steps_per_epoch(const Dataset& data, const FitOptions& options) {
-  if (options.epochs < 1) throw ConfigError("fit needs at least one epoch, got " + std::to_string(options.epochs));
-  return options.steps_per_epoch > 0 ? options.steps_per_epoch : steps_per_pass(data, options);
-}
-
-LoaderOptions loader_options(const ModelState& model, const FitOptions& options, std::uint64_t passes) {
-  LoaderOptions loader;
-  loader.seed = options.seed;
-  loader.epochs = passes;
-  loader.threads = options.threads;
-  loader.prefetch = options.prefetch;
-  loader.headspace = options.headspace;
-  loader.errors = options.errors;
-  loader.convert = options.convert;
-  loader.converted = converted_type(model, Mode::kTrain);
-  loader.resident = options.resident;
-  loader.trace = options.trace;
-  return loader;
-}
-
+// Passes over the data that hold all steps of the fit.
 std::uint64_t passes(const Dataset& data, const FitOptions& options) {
-  const std::uint64_t epoch = steps_per_epoch(data, options);
-  const auto steps = checked_product({static_cast<std::uint64_t>(options.epochs), epoch});
-  if (!steps) {
-    throw ConfigError("epochs = " + std::to_string(options.epochs) +
-                          " of steps_per_epoch = " + std::to_string(epoch) + " are more steps than can be counted",
-                      "train for fewer epochs, or for fewer steps in each");
-  }
-  return divide_up(*steps, steps_per_pass(data, options));
-}
-
-LoaderOptions validation_options(const ModelState& model, const FitOptions& options) {
-  LoaderOptions loader = loader_options(model, options, static_cast<std::uint64_t>(options.epochs));
-  loader.converted = converted_type(model, Mode::kEvaluate);
-  if (loader.resident == Residency::kAlways) loader.resident = Residency::kAuto;
-  loader.trace = nullptr;
-  return loader;
+  const std::uint64_t pass = steps_of_pass(data, options);
+  return (steps_of_fit(data, options) + pass - 1) / pass;
 }
 
 double per_second(std::int64_t examples, double seconds) {
@@ -68,7 +24,7 @@ double per_second(std::int64_t examples, double seconds) {
 }  // namespace
 
 FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOptions& options)
-    : loader(data, model.strategy().devices(), validation_options(model.state(), options)),
+    : loader(data, model.strategy().devices(), validation_input(model.state(), options)),
       evaluator(model.state(), loader,
                 {.program = {.mode = Mode::kEvaluate,
                              .rows = loader.local_rows(),
@@ -80,14 +36,14 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
       options_(options),
       control_(model),
       progress_(options, model.state().require_compiled("fit()").metrics),
-      steps_(steps_per_epoch(train, options)),
-      loader_(train, model.strategy().devices(), loader_options(model.state(), options, passes(train, options))),
+      steps_(steps_of_epoch(train, options)),
+      loader_(train, model.strategy().devices(), training_input(model.state(), options, passes(train, options))),
       trainer_(model.strategy(), model, loader_,
-               {.seed = options.seed,
+               {.seed = options.input.seed,
                 .accumulate = options.accumulate,
                 .nan = options.nan,
                 .mirror_check_every = options.mirror_check_every,
-                .trace = options.trace}) {
+                .trace = options.input.trace}) {
   if (options.validation) validation_.emplace(model, *options.validation, options);
 }
 
@@ -102,8 +58,9 @@ History FitLoop::run() {
   }
   for (int epoch = 0; epoch < options_.epochs && !stopped(); ++epoch) {
     progress_.begin_epoch(epoch);
-    if (!train_epoch(epoch)) break;
-    const EpochReport report = finish_epoch(epoch);
+    const std::uint64_t steps = train_epoch(epoch);
+    if (steps == 0) break;
+    const EpochReport report = finish_epoch(epoch, steps);
     remember(report);
     progress_.end_epoch(report);
     for (const Callback& callback : options_.callbacks) {
@@ -119,30 +76,28 @@ History FitLoop::run() {
   return std::move(history_);
 }
 
-bool FitLoop::train_epoch(int epoch) {
+std::uint64_t FitLoop::train_epoch(int epoch) {
   trainer_.reset_metrics();
   epoch_time_.restart();
   bad_before_ = bad_records();
   next_report_ns_ = now_ns() + kReportEveryNs;
   for (std::uint64_t step = 0; step < steps_; ++step) {
-    if (stopped()) return false;
-    if (!trainer_.step()) {
-      throw ConfigError("the training data ended in epoch " + std::to_string(epoch + 1) + " after " +
-                        std::to_string(step) + " of " + std::to_string(steps_) + " steps");
-    }
+    if (stopped()) return step;
+    HEADRACE_CHECK(trainer_.step(), "the training data ended before the last step of the fit");
     if (now_ns() >= next_report_ns_) report_step(epoch, step + 1);
   }
-  return true;
+  return steps_;
 }
 
-EpochReport FitLoop::finish_epoch(int epoch) {
+EpochReport FitLoop::finish_epoch(int epoch, std::uint64_t steps) {
   const MetricSums sums = trainer_.finish();
   const double training = epoch_time_.seconds();
   const StepTimes times = trainer_.times();
   if (options_.nan == NanPolicy::kStop) model_.state().variables.check_finite();
   EpochReport report{.epoch = epoch,
                      .epochs = options_.epochs,
-                     .steps = steps_,
+                     .steps = steps,
+                     .planned_steps = steps_,
                      .global_step = model_.global_step(),
                      .loss = mean_loss(sums),
                      .accuracy = mean_accuracy(sums),
@@ -150,15 +105,19 @@ EpochReport FitLoop::finish_epoch(int epoch) {
                      .input_stall_fraction = times.input_stall_fraction(),
                      .exposed_copy_fraction = times.exposed_copy_fraction(),
                      .device_idle_fraction = times.device_idle_fraction(),
-                     .host_us_per_step = 1e-3 * static_cast<double>(times.host_ns) / static_cast<double>(steps_)};
-  if (validation_) {
-    const MetricSums validated = validation_->evaluator.run(0);
-    report.val_loss = mean_loss(validated);
-    report.val_accuracy = mean_accuracy(validated);
-  }
+                     .host_us_per_step = 1e-3 * static_cast<double>(times.host_ns) / static_cast<double>(steps)};
+  if (steps == steps_) validate(report);
   report.bad_records = bad_records() - bad_before_;
   report.seconds = epoch_time_.seconds();
   return report;
+}
+
+void FitLoop::validate(EpochReport& report) {
+  if (!validation_) return;
+  const std::optional<MetricSums> validated = validation_->evaluator.run({.stop = options_.stop});
+  if (!validated) return;
+  report.val_loss = mean_loss(*validated);
+  report.val_accuracy = mean_accuracy(*validated);
 }
 
 void FitLoop::report_step(int epoch, std::uint64_t step) {

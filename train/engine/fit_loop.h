@@ -29,9 +29,10 @@ class FitLoop {
     Validation(Model& model, const Dataset& data, const FitOptions& options);
   };
 
-  // False where the fit was stopped before the epoch's end: such an epoch is not reported.
-  bool train_epoch(int epoch);
-  EpochReport finish_epoch(int epoch);
+  // The steps that were made: fewer than `steps_` where the fit was stopped within the epoch.
+  std::uint64_t train_epoch(int epoch);
+  EpochReport finish_epoch(int epoch, std::uint64_t steps);
+  void validate(EpochReport& report);
   void report_step(int epoch, std::uint64_t step);
   void remember(const EpochReport& report);
   bool stopped() const;

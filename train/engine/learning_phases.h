@@ -19,7 +19,7 @@ struct LearningPhase {
 
   std::uint64_t begin = 0;
   Program::Needed needed = {};
-  // Gradients that nobody computes any more: they must be 0, as they are summed over replicas and go through the
+  // Gradients that are no longer computed: they must be 0, as they are summed over replicas and go through the
   // update, which moves nothing.
   std::vector<Slice> silent = {};
 };

@@ -30,7 +30,7 @@ struct ModelState {
   VariableLayout layout;
   MirroredVariables variables;
   std::optional<CompileOptions> compiled;
-  std::uint64_t compilations = 0;          // calls of compile(): each makes the optimizer's memory anew
+  std::uint64_t compilations = 0;          // calls of compile(): each replaces the optimizer's memory
   std::vector<OptimizerMemory> optimizer;  // by replica, from compile()
   std::uint64_t step = 0;                  // updates submitted since compile()
 };

@@ -1,10 +1,10 @@
 #include "headrace/train/engine/predictor.h"
 
-#include "headrace/train/engine/evaluator.h"
+#include "headrace/devices/base/error.h"
 
 namespace headrace {
 
-Predictions predict(ModelState& model, Loader& loader, std::uint64_t steps) {
+Predictions predict(ModelState& model, Loader& loader, const EvaluationPass& pass) {
   const Precision precision = model.compiled ? model.compiled->precision : Precision::kF32;
   Evaluator evaluator(model, loader,
                       {.program = {.mode = Mode::kPredict, .rows = loader.local_rows(), .precision = precision},
@@ -19,7 +19,7 @@ Predictions predict(ModelState& model, Loader& loader, std::uint64_t steps) {
       predictions.records.insert(predictions.records.end(), slot.records.begin(), slot.records.end());
     }
   };
-  evaluator.run(steps);
+  if (!evaluator.run(pass)) throw Error(ErrorCode::kCancelled, "the prediction was stopped");
   predictions.shape = shape.with_front(static_cast<std::int64_t>(predictions.records.size()));
   return predictions;
 }

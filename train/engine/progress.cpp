@@ -47,8 +47,8 @@ constexpr int kLongBar = 20, kShortBar = 8;
 }  // namespace
 
 std::string epoch_line(const EpochReport& report, bool accuracy) {
-  std::string line = fmt::format("{0}/{0} - {1} - {2} - loss: {3:.4f}", report.steps, duration(report.seconds),
-                                 per_step(report.seconds, report.steps), report.loss);
+  std::string line = fmt::format("{}/{} - {} - {} - loss: {:.4f}", report.steps, report.planned_steps,
+                                 duration(report.seconds), per_step(report.seconds, report.steps), report.loss);
   if (accuracy) line += fmt::format(" - accuracy: {:.4f}", report.accuracy);
   if (report.val_loss) line += fmt::format(" - val_loss: {:.4f}", *report.val_loss);
   if (accuracy && report.val_accuracy) line += fmt::format(" - val_accuracy: {:.4f}", *report.val_accuracy);

@@ -23,7 +23,7 @@ TensorView part(const TensorView& arena, std::int64_t begin, std::int64_t end) {
 
 }  // namespace
 
-ReplicaArenas::ReplicaArenas(ModelState& model, int replica, Accumulation accumulation)
+ReplicaArenas::ReplicaArenas(ModelState& model, int replica, bool accumulates)
     : parameters(model.variables.parameters(replica)),
       rounded(model.variables.rounded_parameters(replica)),
       state_(model.variables.state(replica)) {
@@ -37,7 +37,7 @@ ReplicaArenas::ReplicaArenas(ModelState& model, int replica, Accumulation accumu
   for (std::size_t i = 0; i < moments.size(); ++i) {
     if (memory.moments[i]) moments[i] = memory.moments[i].view(parameters.shape, DType::kF32);
   }
-  if (accumulation == Accumulation::kYes) accumulated_ = device.allocate(parameters.bytes());
+  if (accumulates) accumulated_ = device.allocate(parameters.bytes());
   if (averaged_.defined()) summed_state_ = device.allocate(averaged_.bytes());
   constants_ = device.allocate(2 * kWidthBytes);
   std::array<float, 2 * kWidth> values{};

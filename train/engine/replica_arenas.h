@@ -10,8 +10,6 @@
 
 namespace headrace {
 
-enum class Accumulation { kNo, kYes };
-
 // What an optimizer reads and writes. A moment that its rule does not keep is undefined.
 struct OptimizerViews {
   TensorView parameters, gradients;
@@ -22,13 +20,13 @@ struct OptimizerViews {
 // Functions submit to one of the replica's streams, and may be captured.
 class ReplicaArenas {
  public:
-  ReplicaArenas(ModelState& model, int replica, Accumulation accumulation);
+  ReplicaArenas(ModelState& model, int replica, bool accumulates);
 
   // Elements [begin, end) of each arena.
   OptimizerViews slice(std::int64_t begin, std::int64_t end) const;
   // Adds this batch's gradients to those of the step so far.
   void accumulate(Stream& stream, Kernels& kernels) const;
-  // The step's gradients are the accumulated ones times `group_scale`; accumulation starts anew.
+  // The step's gradients are the accumulated ones times `group_scale`; accumulation starts over.
   void begin_group_update(Stream& stream, Kernels& kernels, float* group_scale) const;
   // The state (running statistics, nothing frozen) becomes its mean over replicas.
   void average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels) const;

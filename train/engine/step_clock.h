@@ -12,7 +12,7 @@ namespace headrace {
 
 class Strategy;
 
-// Only looks at events that are complete: nobody waits for it.
+// Only looks at events that are complete: it makes no thread wait.
 class StepClock {
  public:
   // With a trace it adds a ring a replica, "cuda:0 steps", with the spans "input wait", "copy" and "step".
@@ -20,7 +20,7 @@ class StepClock {
 
   // From here on, on all streams. What was submitted before must be done.
   void restart();
-  // `step` is done on all replicas, and `before` is the batch submitted before it (nobody's business where `step`
+  // `step` is done on all replicas, and `before` is the batch submitted before it (ignored where `step`
   // is the first since the restart).
   void add(const StepSlot& step, const StepSlot& before);
 

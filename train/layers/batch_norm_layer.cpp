@@ -69,7 +69,7 @@ void BatchNormLayer::forward(LayerContext& context) const {
   }
 }
 
-// The gradient of the first layer's input is nobody's: it goes where the result's was, which is free then.
+// No layer takes the gradient of the first layer's input: it goes where the result's was, which is free then.
 void BatchNormLayer::backward(LayerContext& context) const {
   const TensorView dgamma = options_.scale ? context.variable_gradients[kGamma] : TensorView{};
   const TensorView& dbeta = context.variable_gradients[kBeta];

@@ -11,7 +11,6 @@
 namespace headrace {
 namespace {
 
-using enum SlotState;
 using test::cpu_replicas;
 using test::devices_of_kind;
 using test::Gate;
@@ -27,22 +26,22 @@ TEST(Ring, TakesABatchThroughItsStatesInPlace) {
   ASSERT_EQ(parts.ring->size(), 2U);
   EXPECT_EQ(parts.ring->next_turn(0, 0), Turn::kBegin);
   parts.write(0);
-  EXPECT_EQ(state_of(parts, 0), kWriting);
+  EXPECT_EQ(state_of(parts, 0), SlotState::kWriting);
   EXPECT_FALSE(parts.ring->wait_until_out(0, 0.001));
   EXPECT_EQ(parts.ring->first_batch_ns(), 0U);
   Slot& slot = parts.ring->slot_of(0);
   parts.ring->complete(slot);
-  EXPECT_EQ(state_of(parts, 0), kReady) << "nothing is copied";
+  EXPECT_EQ(state_of(parts, 0), SlotState::kReady) << "nothing is copied";
   EXPECT_TRUE(parts.ring->wait_until_out(0, 0));
   EXPECT_GT(parts.ring->first_batch_ns(), 0U);
   slot.mark.take();
   parts.ring->release(slot, 1, nullptr);
-  EXPECT_EQ(state_of(parts, 0), kHeld);
+  EXPECT_EQ(state_of(parts, 0), SlotState::kHeld);
   EXPECT_EQ(slot.holders, 1);
   parts.ring->release(slot, 0, nullptr);
   EXPECT_EQ(parts.ring->next_turn(2, 0), Turn::kBegin) << "the slot came back";
   parts.write(2);
-  EXPECT_TRUE(slot.mark.is(2, kWriting));
+  EXPECT_TRUE(slot.mark.is(2, SlotState::kWriting));
 }
 
 TEST(Ring, WaitsForTheSlotOfTheNextBatch) {
@@ -91,10 +90,10 @@ TEST(Ring, SendsWhatIsWrittenBeforeItBeginsMore) {
   parts.ring->complete(parts.ring->slot_of(1));
   EXPECT_EQ(parts.ring->next_turn(2, 0), Turn::kBegin) << "copies go in order, and the first is not written";
   parts.ring->complete(parts.ring->slot_of(0));
-  EXPECT_EQ(state_of(parts, 0), kWritten);
+  EXPECT_EQ(state_of(parts, 0), SlotState::kWritten);
   EXPECT_EQ(parts.ring->next_turn(2, 0), Turn::kCopy);
   parts.send(0);
-  EXPECT_EQ(state_of(parts, 0), kReady);
+  EXPECT_EQ(state_of(parts, 0), SlotState::kReady);
   EXPECT_EQ(parts.ring->next_turn(2, 1), Turn::kCopy);
 }
 

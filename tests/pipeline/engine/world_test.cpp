@@ -34,7 +34,7 @@ std::vector<std::byte> bytes_of(const Batch& batch, Device& device) {
   return all;
 }
 
-Shares shares_of(const Dataset& dataset, int local, LoaderOptions options, Ledger* ledger = nullptr) {
+Shares replica_shares(const Dataset& dataset, int local, LoaderOptions options, Ledger* ledger = nullptr) {
   DeviceGroup devices = test_devices(local);
   const int first = options.world.first;
   Loader loader(dataset, devices, std::move(options));
@@ -58,12 +58,12 @@ Shares shares_of(const Dataset& dataset, int local, LoaderOptions options, Ledge
 // For worlds of several sizes, divided in several ways.
 void expect_parts_are_the_whole(const Dataset& dataset, const LoaderOptions& options = {}) {
   for (const int world : {2, 3, 5}) {
-    const Shares whole = shares_of(dataset, world, options);
+    const Shares whole = replica_shares(dataset, world, options);
     for (int local = 1; local <= world; ++local) {
       for (int first = 0; first + local <= world; ++first) {
         LoaderOptions part = options;
         part.world = {.replicas = world, .first = first};
-        const Shares shares = shares_of(dataset, local, part);
+        const Shares shares = replica_shares(dataset, local, part);
         for (int r = 0; r < local; ++r) {
           EXPECT_TRUE(shares[static_cast<std::size_t>(r)] == whole[static_cast<std::size_t>(first + r)])
               << "replica " << first + r << " of " << world << ", with " << local << " replicas a loader";
@@ -73,17 +73,17 @@ void expect_parts_are_the_whole(const Dataset& dataset, const LoaderOptions& opt
   }
 }
 
-Dataset augmented(std::int64_t global) {
+Dataset world_images(std::int64_t global) {
   return Dataset::from(noise_images(50, 8, 8)).shuffle().map(pad_crop(8, 2) | flip()).batch({.global = global});
 }
 
 TEST(World, PartsAreTheWhole) {
-  expect_parts_are_the_whole(augmented(10), {.seed = 3, .epochs = 2});
-  expect_parts_are_the_whole(augmented(7), {.seed = 3, .epochs = 2});
+  expect_parts_are_the_whole(world_images(10), {.seed = 3, .epochs = 2});
+  expect_parts_are_the_whole(world_images(7), {.seed = 3, .epochs = 2});
 }
 
 // Batches smaller than the world leave some loaders without an example.
-TEST(World, PartsMayBeEmpty) { expect_parts_are_the_whole(augmented(2), {.threads = 2}); }
+TEST(World, PartsMayBeEmpty) { expect_parts_are_the_whole(world_images(2), {.threads = 2}); }
 
 // An example is mixed with one of another loader's: that one is made here, too.
 TEST(World, MixesWithExamplesOfOtherParts) {
@@ -99,18 +99,18 @@ TEST(World, MixesWithExamplesOfOtherParts) {
 
 TEST(World, StateAndFingerprintKnowNothingOfIt) {
   DeviceGroup one = cpu_replicas(1), four = cpu_replicas(4);
-  Loader part(augmented(10), one, {.world = {.replicas = 4, .first = 2}}), whole(augmented(10), four);
+  Loader part(world_images(10), one, {.world = {.replicas = 4, .first = 2}}), whole(world_images(10), four);
   EXPECT_EQ(part.state(), whole.state());
   EXPECT_TRUE(part.next());
   LoaderOptions rest{.start = part.state()};
-  Loader continued(augmented(10), four, rest);
+  Loader continued(world_images(10), four, rest);
   EXPECT_EQ(continued.next(2)->position().sequence, 1U);
 }
 
 TEST(World, SharesOfAPartHaveTheDigestsOfTheWhole) {
   const auto share_digests = [](int local, const LoaderOptions& options) {
     DeviceGroup devices = test_devices(local);
-    Loader loader(augmented(10), devices, options);
+    Loader loader(world_images(10), devices, options);
     StreamDigest digest(devices, options.world.first);
     std::vector<ShareDigest> all;
     while (digest.next(loader)) all.insert(all.end(), digest.shares().begin(), digest.shares().end());
@@ -124,11 +124,11 @@ TEST(World, SharesOfAPartHaveTheDigestsOfTheWhole) {
 
 TEST(World, LedgersAddUp) {
   Ledger together;
-  const Dataset dataset = augmented(10);
-  shares_of(dataset, 1, {.epochs = 2, .world = {.replicas = 5, .first = 0}}, &together);
+  const Dataset dataset = world_images(10);
+  replica_shares(dataset, 1, {.epochs = 2, .world = {.replicas = 5, .first = 0}}, &together);
   EXPECT_TRUE(together.find_breach(0, EpochContents::all(50))) << "a part is not the whole";
-  shares_of(dataset, 3, {.epochs = 2, .world = {.replicas = 5, .first = 1}}, &together);
-  shares_of(dataset, 1, {.epochs = 2, .world = {.replicas = 5, .first = 4}}, &together);
+  replica_shares(dataset, 3, {.epochs = 2, .world = {.replicas = 5, .first = 1}}, &together);
+  replica_shares(dataset, 1, {.epochs = 2, .world = {.replicas = 5, .first = 4}}, &together);
   for (const std::uint64_t epoch : {0, 1}) {
     EXPECT_FALSE(together.find_breach(epoch, EpochContents::all(50)))
         << *together.find_breach(epoch, EpochContents::all(50));
@@ -140,14 +140,15 @@ TEST(World, RefusesReplicasThatAreNotInIt) {
   for (const World world : {World{.replicas = 1}, World{.replicas = 4, .first = 3},
                             World{.replicas = 4, .first = -1}, World{.replicas = 0, .first = 1}}) {
     try {
-      Loader loader(augmented(10), devices, {.world = world});
+      Loader loader(world_images(10), devices, {.world = world});
       ADD_FAILURE() << "was accepted";
     } catch (const ConfigError& error) {
       EXPECT_THAT(error.message(), HasSubstr("not within a world of"));
     }
   }
-  EXPECT_THROW(Loader(augmented(10), devices, {.world = {.replicas = 4}, .errors = {.on_error = OnError::kSkip}}),
-               ConfigError);
+  EXPECT_THROW(
+      Loader(world_images(10), devices, {.world = {.replicas = 4}, .errors = {.on_error = OnError::kSkip}}),
+      ConfigError);
 }
 
 }  // namespace

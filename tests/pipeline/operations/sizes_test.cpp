@@ -1,6 +1,7 @@
 // Sizes that would wrap around, or that no machine holds: each is refused in words, or bounded by the data.
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <limits>
 
 #include "headrace/devices/base/error.h"
@@ -14,6 +15,7 @@ namespace {
 
 using test::numbers;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
@@ -85,6 +87,46 @@ TEST(Sizes, CountsThatWrapAreRefused) {
   const Dataset half = data.repeat(kLargest / 10);
   EXPECT_THAT(refusal(concatenate({half, half}).batch({.global = 4})),
               HasSubstr("more records than can be counted"));
+}
+
+// Whatever stands around it, it is either taken or refused as the user's mistake.
+TEST(Sizes, AHugeRepeatIsNoBug) {
+  const Dataset data = Dataset::from(numbers(10));
+  for (const std::int64_t times : {kLargest, kLargest / 10, kLargest / 20, std::int64_t{1} << 40}) {
+    const Dataset huge = data.repeat(times);
+    const RecordFilter all{.name = "all", .keeps = [](const RawRecord&) { return true; }};
+    for (const Dataset& stages : {huge, huge.shuffle(), huge.shuffle().skip(3), huge.shuffle_window({.size = 100}),
+                                  huge.shard(3, 1), huge.without_shard(3, 1), huge.take(20), huge.cache(memory()),
+                                  huge.repeat(times), data.shuffle().repeat(times)}) {
+      DeviceGroup devices = test::cpu_replicas(2);
+      try {
+        Loader loader(stages.batch({.global = 4}), devices, {.threads = 1});
+        EXPECT_TRUE(loader.next(0));
+      } catch (const ConfigError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("repeat(")) << error.what();
+      }
+    }
+    for (const auto& make :
+         std::vector<std::function<Dataset()>>{[&] { return huge.filter(all); },
+                                               [&] {
+                                                 return zip({huge, huge}, {.suffixes = {"_a", "_b"}});
+                                               },
+                                               [&] {
+                                                 return interleave({huge, data});
+                                               },
+                                               [&] {
+                                                 return mix({huge, data}, {.weights = {1, 3}});
+                                               },
+                                               [&] {
+                                                 return mix({data, huge});
+                                               }}) {
+      try {
+        EXPECT_GT(make().batch({.global = 4}).steps_per_epoch(), 0U);
+      } catch (const ConfigError& error) {
+        EXPECT_THAT(error.what(), Not(HasSubstr("bug")));
+      }
+    }
+  }
 }
 
 TEST(Sizes, ShapesThatNoMemoryHoldsAreRefused) {

@@ -87,7 +87,7 @@ TEST(LearningPhases, ARateThatIsAlwaysZeroHasEndedAtTheStart) {
 }
 
 std::vector<std::vector<float>> weights_after(DeviceGroup devices, const Optimizer& optimizer, int accumulate) {
-  Strategy strategy(devices, {.announce = Announce::kNo});
+  Strategy strategy(devices, {.announce = false});
   Model model = test::compiled(strategy, whitened, optimizer);
   const Dataset data = test::blobs(72, {6, 6, 2}).batch({.global = 8});
   // The second fit begins behind the end.
@@ -146,7 +146,7 @@ class CountingTwin final : public test::TwinDevice {
 
 TEST(LearningPhases, DoNotComputeWhatNobodyNeeds) {
   DeviceGroup devices = test::devices_of<CountingTwin>(1);
-  Strategy strategy(devices, {.announce = Announce::kNo});
+  Strategy strategy(devices, {.announce = false});
   Model model = test::compiled(strategy, whitened, ending(kSgd));
   Loader loader(test::blobs(72, {6, 6, 2}).batch({.global = 8}), devices);
   Trainer trainer(strategy, model, loader);

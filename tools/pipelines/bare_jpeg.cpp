@@ -1,4 +1,4 @@
-#include "headrace/tools/bare_jpeg.h"
+#include "headrace/tools/pipelines/bare_jpeg.h"
 
 #include <csetjmp>
 #include <cstdio>

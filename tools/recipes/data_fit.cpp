@@ -1,47 +1,32 @@
-#include "headrace/tools/recipe_fit.h"
+#include "headrace/tools/recipes/data_fit.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <string>
 #include <vector>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/inspect.h"
+#include "headrace/tools/recipes/recipes.h"
 
 namespace headrace::tools {
 namespace {
 
 constexpr std::uint64_t kExamined = 16;
 
-struct Wanted {
-  std::int64_t side = 0, channels = 0;
-  bool decodes = false;  // or else the images have to be stored as pixels
-  std::vector<std::string> recipes = {};
-};
-
-const std::array<Wanted, 2>& all_wanted() {
-  static const std::array<Wanted, 2> table{
-      Wanted{.side = 28, .channels = 1, .decodes = false, .recipes = {"mnist-mlp", "fashion-mnist"}},
-      Wanted{.side = 32,
-             .channels = 3,
-             .decodes = true,
-             .recipes = {"cifar10-cnn", "cifar10-fast", "cifar10-fast-b", "cifar10-resnet18"}}};
-  return table;
-}
-
-struct Images {
+struct FoundImages {
   Inspection::Range height = {}, width = {};  // 0 where none could be looked at
   std::int64_t channels = 0;
   bool encoded = false;
   std::uint64_t classes = 0;  // 0: their number is not known
 };
 
-Images images_of(const SourcePtr& source) {
+FoundImages look_at(const SourcePtr& source) {
   const SourceInfo& info = source->info();
   const Field& field = info.fields.at(find_field(info.fields, "image"));
-  Images images{.encoded = field.encoding == Encoding::kImage, .classes = info.classes.size()};
+  FoundImages images{.encoded = field.encoding == Encoding::kImage, .classes = info.classes.size()};
   if (field.shape.rank() != 3) return images;
   images.channels = field.shape.back();
   if (images.encoded) {
@@ -59,21 +44,21 @@ bool covers(const Inspection::Range& range, std::int64_t side) {
   return range.max == 0 || (range.min <= side && side <= range.max);
 }
 
-bool fits(const Wanted& wanted, const Images& images) {
+bool fits(const WantedImages& wanted, const FoundImages& images) {
   return images.channels == wanted.channels && covers(images.height, wanted.side) &&
-         covers(images.width, wanted.side) && images.classes <= kClasses && (wanted.decodes || !images.encoded);
+         covers(images.width, wanted.side) && images.classes <= kClasses && (wanted.encoded || !images.encoded);
 }
 
 std::string text_of(const Inspection::Range& range) {
   return range.min == range.max ? fmt::format("{}", range.min) : fmt::format("{} to {}", range.min, range.max);
 }
 
-std::string text_of(const Wanted& wanted) {
+std::string text_of(const WantedImages& wanted) {
   return fmt::format("images of {0} x {0} x {1} in {2} classes{3}", wanted.side, wanted.channels, kClasses,
-                     wanted.decodes ? "" : ", stored as pixels");
+                     wanted.encoded ? "" : ", stored as pixels");
 }
 
-std::string text_of(const Images& images) {
+std::string text_of(const FoundImages& images) {
   const std::string classes = images.classes == 0 ? "" : fmt::format(" in {} classes", images.classes);
   const std::string size = images.height.max == 0 ? fmt::format("{} channels", images.channels)
                                                   : fmt::format("{} x {} x {}", text_of(images.height),
@@ -81,11 +66,24 @@ std::string text_of(const Images& images) {
   return fmt::format("{}{}{}", size, classes, images.encoded ? ", JPEG or PNG" : "");
 }
 
-std::string advice(const Images& images) {
+// The recipes that want these images, "mnist-mlp, fashion-mnist".
+std::string recipes_for(const WantedImages* wanted) {
+  std::vector<std::string> names;
+  for (const NamedRecipe& recipe : all_recipes()) {
+    if (recipe.images == wanted) names.emplace_back(recipe.name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string advice(const FoundImages& images) {
   std::vector<std::string> others;
-  for (const Wanted& wanted : all_wanted()) {
-    if (fits(wanted, images)) return fmt::format("{} fit this data", fmt::join(wanted.recipes, ", "));
-    others.push_back(fmt::format("{} want {}", fmt::join(wanted.recipes, ", "), text_of(wanted)));
+  const WantedImages* last = nullptr;
+  for (const NamedRecipe& recipe : all_recipes()) {
+    const WantedImages* wanted = recipe.images;
+    if (wanted == last) continue;  // those that want the same stand together
+    last = wanted;
+    if (fits(*wanted, images)) return fmt::format("{} fit this data", recipes_for(wanted));
+    others.push_back(fmt::format("{} want {}", recipes_for(wanted), text_of(*wanted)));
   }
   return fmt::format("no recipe fits this data: {}", fmt::join(others, "; "));
 }
@@ -93,14 +91,13 @@ std::string advice(const Images& images) {
 }  // namespace
 
 void require_fit(const std::string& recipe, const SourcePtr& source) {
-  const auto wanted = std::ranges::find_if(all_wanted(), [&](const Wanted& one) {
-    return std::ranges::find(one.recipes, recipe) != one.recipes.end();
-  });
-  const Images images = images_of(source);
-  if (fits(*wanted, images)) return;
-  throw ConfigError(
-      fmt::format("recipe {} wants {}; {} has {}", recipe, text_of(*wanted), source->info().name, text_of(images)),
-      advice(images));
+  const auto named =
+      std::ranges::find_if(all_recipes(), [&](const NamedRecipe& one) { return recipe == one.name; });
+  const FoundImages images = look_at(source);
+  if (fits(*named->images, images)) return;
+  throw ConfigError(fmt::format("recipe {} wants {}; {} has {}", recipe, text_of(*named->images),
+                                source->info().name, text_of(images)),
+                    advice(images));
 }
 
 }  // namespace headrace::tools

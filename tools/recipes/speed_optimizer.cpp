@@ -1,9 +1,9 @@
-#include "headrace/train/speed_optimizer.h"
+#include "headrace/tools/recipes/speed_optimizer.h"
 
 #include <algorithm>
 #include <string>
 
-namespace headrace {
+namespace headrace::tools {
 namespace {
 
 Schedule falling(float peak, std::uint64_t steps) {
@@ -11,7 +11,7 @@ Schedule falling(float peak, std::uint64_t steps) {
 }
 
 float decay_of(const SpeedOptimizerOptions& options) {
-  return options.decay_per_example * static_cast<float>(options.global_batch);
+  return options.decay_per_example * static_cast<float>(options.examples_per_step);
 }
 
 MuonOptions muon_of(const SpeedOptimizerOptions& options) {
@@ -35,7 +35,7 @@ ParameterGroup nesterov(const std::string& kind, float rate, const SpeedOptimize
 
 }  // namespace
 
-Optimizer cifar10_speed_optimizer(const SpeedOptimizerOptions& options) {
+Optimizer speed_optimizer(const SpeedOptimizerOptions& options) {
   Optimizer optimizer = muon(falling(options.conv_rate, options.steps), muon_of(options));
   optimizer.groups = {nesterov("conv", options.bias_rate, options, options.whitening_steps),
                       nesterov("batch_norm", options.bias_rate, options, options.steps),
@@ -43,4 +43,4 @@ Optimizer cifar10_speed_optimizer(const SpeedOptimizerOptions& options) {
   return optimizer;
 }
 
-}  // namespace headrace
+}  // namespace headrace::tools

@@ -9,9 +9,9 @@ namespace headrace::tools {
 
 constexpr std::uint64_t kClasses = 10;  // of every recipe's data
 
-// ConfigError where the images of the training half are not what the recipe's net takes, or are of too many
-// classes. It names the recipes that fit. Of encoded images a few are looked at; those of other sizes than the
-// rest are for the run to find.
+// ConfigError where the images of the train split are not what the recipe's net takes, or are of too many classes.
+// It names the recipes that fit. Of encoded images a few are looked at; one of another size than the rest is for
+// the run to find.
 void require_fit(const std::string& recipe, const SourcePtr& source);
 
 }  // namespace headrace::tools

@@ -1,0 +1,11 @@
+#include "headrace/tools/exit_status.h"
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace::tools {
+
+int exit_status(const std::exception& error) noexcept {
+  return dynamic_cast<const ConfigError*>(&error) != nullptr ? kWrongUsage : kRunFailed;
+}
+
+}  // namespace headrace::tools

@@ -1,0 +1,135 @@
+#include "headrace/tools/pipelines/baseline.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/registry.h"
+#include "headrace/pipeline/loader.h"
+#include "headrace/tools/pipelines/bare_jpeg.h"
+#include "headrace/tools/pipelines/fused_loop.h"
+
+namespace headrace::tools {
+namespace {
+
+// Runs `work(thread, keep_going)` -> images done, on every thread; images a second of all together.
+double rate_of(int threads, double seconds,
+               const std::function<std::uint64_t(int, const std::function<bool()>&)>& work) {
+  std::atomic<std::uint64_t> images{0};
+  std::vector<std::exception_ptr> failures(static_cast<std::size_t>(threads));
+  std::vector<std::thread> pool;
+  const Stopwatch clock;
+  for (int thread = 0; thread < threads; ++thread) {
+    pool.emplace_back([&, thread] {
+      try {
+        images += work(thread, [&] { return clock.seconds() < seconds; });
+      } catch (...) {
+        failures[static_cast<std::size_t>(thread)] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : pool) thread.join();
+  const double elapsed = clock.seconds();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return static_cast<double>(images) / elapsed;
+}
+
+double jpeg_decode_rate(const Source& source, int threads, double seconds) {
+  const std::uint64_t records = source.info().records;
+  return rate_of(threads, seconds, [&](int thread, const auto& keep_going) {
+    BareJpeg jpeg;
+    std::vector<std::byte> scratch;
+    std::uint64_t done = 0;
+    for (std::uint64_t at = static_cast<std::uint64_t>(thread); keep_going();
+         at += static_cast<std::uint64_t>(threads)) {
+      jpeg.decode(source.read(at % records, scratch).fields.front());
+      ++done;
+    }
+    return done;
+  });
+}
+
+double unordered_rate(const std::string& pipeline, const PipelineOptions& options, int threads, double seconds) {
+  struct Stream {
+    DeviceGroup devices = open_devices("cpu:1", DeviceNeed::kMemory);
+    std::optional<Loader> loader;
+  };
+  constexpr std::uint64_t kWithoutEnd = std::uint64_t{1} << 30;
+  std::vector<Stream> streams(static_cast<std::size_t>(threads));
+  for (Stream& stream : streams) {
+    const auto seed = static_cast<std::uint64_t>(&stream - streams.data());
+    stream.loader.emplace(make_pipeline(pipeline, options), stream.devices,
+                          LoaderOptions{.seed = seed, .epochs = kWithoutEnd, .threads = 1});
+    stream.loader->next(0);  // started, its slots allocated
+  }
+  return rate_of(threads, seconds, [&](int thread, const auto& keep_going) {
+    std::uint64_t done = 0;
+    while (keep_going()) {
+      const std::optional<Batch> batch = streams[static_cast<std::size_t>(thread)].loader->next(0);
+      done += static_cast<std::uint64_t>(batch->examples());
+    }
+    return done;
+  });
+}
+
+double fused_rate(const FusedLoop& loop, int threads, double seconds, std::size_t batch) {
+  return rate_of(threads, seconds, [&](int thread, const auto& keep_going) {
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    std::vector<std::byte> rows(batch * loop.row_bytes());
+    std::vector<std::int64_t> labels(batch);
+    std::size_t at = static_cast<std::size_t>(thread) * loop.samples() / static_cast<std::size_t>(threads);
+    std::uint64_t done = 0;
+    while (keep_going()) {
+      const std::size_t count = std::min(batch, loop.samples() - at);
+      loop.make(at, count, random, rows.data(), labels.data());
+      at = (at + count) % loop.samples();
+      done += count;
+    }
+    return done;
+  });
+}
+
+std::vector<std::uint32_t> shuffled_order(std::size_t samples) {
+  std::vector<std::uint32_t> order(samples);
+  std::iota(order.begin(), order.end(), 0U);
+  std::shuffle(order.begin(), order.end(), std::mt19937(0));
+  return order;
+}
+
+}  // namespace
+
+std::string baseline_name(const std::string& pipeline) {
+  if (pipeline == "skewed") return "the same in no order, a loader a thread";
+  if (pipeline.starts_with("jpeg-")) return "bare libjpeg-turbo, whole images to RGB";
+  if (pipeline == "trivial") return "one loop that copies";
+  return "one fused loop over decoded images";
+}
+
+Baseline make_baseline(const std::string& pipeline, const PipelineOptions& options) {
+  if (pipeline == "skewed") {
+    return [=](int threads, double seconds) { return unordered_rate(pipeline, options, threads, seconds); };
+  }
+  const SourcePtr source = source_of(pipeline, options);
+  if (!FusedLoop::exists(pipeline)) {
+    return [=](int threads, double seconds) { return jpeg_decode_rate(*source, threads, seconds); };
+  }
+  DecodedSamples samples = decoded_samples(*source);
+  const auto batch = static_cast<std::size_t>(
+      std::min<std::uint64_t>(static_cast<std::uint64_t>(options.global_batch), samples.count()));
+  std::vector<std::uint32_t> order;
+  if (is_shuffled(pipeline)) order = shuffled_order(samples.count());
+  const auto loop = std::make_shared<const FusedLoop>(pipeline, std::move(samples), std::move(order));
+  return [=](int threads, double seconds) { return fused_rate(*loop, threads, seconds, batch); };
+}
+
+}  // namespace headrace::tools

@@ -1,0 +1,25 @@
+// What `headrace bench input --baseline` is compared with: the least code that does the same work, written
+// without the engine, on the same records and threads.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "headrace/tools/pipelines/pipelines.h"
+
+namespace headrace::tools {
+
+// The baseline of a named pipeline, for messages and JSON.
+std::string baseline_name(const std::string& pipeline);
+
+// Images a second with so many threads in that time. What it needs once, images decoded into memory, it has made
+// before; where that takes a while, a line on standard error says how long.
+//   jpeg-*   bare libjpeg-turbo that decodes every record whole (RGB, islow, fancy upsampling), each thread with
+//            its own handle over its own share of the records
+//   skewed   the pipeline where no thread ever waits for another's sample: a loader of one thread a thread, with
+//            different seeds
+//   others   FusedLoop, each thread into a batch of its own that is used again and again
+using Baseline = std::function<double(int threads, double seconds)>;
+Baseline make_baseline(const std::string& pipeline, const PipelineOptions& options);
+
+}  // namespace headrace::tools

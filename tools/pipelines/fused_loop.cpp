@@ -1,0 +1,179 @@
+#include "headrace/tools/pipelines/fused_loop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/tools/pipelines/bare_jpeg.h"
+#include "headrace/tools/pipelines/channel_statistics.h"
+
+namespace headrace::tools {
+namespace {
+
+constexpr int kSide = 32;
+constexpr int kPlane = kSide * kSide;
+constexpr std::size_t kCifarPixels = std::size_t{kPlane} * 3;
+constexpr int kPad = 4;
+
+// value = pixel * scale + shift, a channel each.
+struct Normal {
+  float scale[3], shift[3];
+
+  Normal() {
+    for (std::size_t c = 0; c < 3; ++c) {
+      const double mean = kCifarMean[c], std = kCifarStd[c];
+      scale[c] = static_cast<float>(1 / (255 * std));
+      shift[c] = static_cast<float>(-mean / std);
+    }
+  }
+};
+
+// Channels first.
+void normalise_image(const std::uint8_t* image, const Normal& normal, float* out) {
+  for (int channel = 0; channel < 3; ++channel) {
+    float* plane = out + channel * kPlane;
+    for (int i = 0; i < kPlane; ++i) {
+      plane[i] = static_cast<float>(image[i * 3 + channel]) * normal.scale[channel] + normal.shift[channel];
+    }
+  }
+}
+
+// Cropped at (top, left) of the zero-padded picture, mirrored or not, normalised, channels first.
+void augment_image(const std::uint8_t* image, int top, int left, bool mirrored, const Normal& normal, float* out) {
+  const int first = std::max(0, -left);
+  const int last = std::min(kSide, kSide - left);
+  for (int y = 0; y < kSide; ++y) {
+    const int from = y + top;
+    for (int channel = 0; channel < 3; ++channel) {
+      float* row = out + channel * kPlane + y * kSide;
+      const float scale = normal.scale[channel], shift = normal.shift[channel];
+      std::fill(row, row + kSide, shift);
+      if (from < 0 || from >= kSide) continue;
+      const std::uint8_t* pixels = image + (from * kSide + left) * 3 + channel;
+      if (mirrored) {
+        for (int x = first; x < last; ++x) row[kSide - 1 - x] = static_cast<float>(pixels[x * 3]) * scale + shift;
+      } else {
+        for (int x = first; x < last; ++x) row[x] = static_cast<float>(pixels[x * 3]) * scale + shift;
+      }
+    }
+  }
+}
+
+// Says how long the rest takes once, after so many records.
+void announce(const Stopwatch& watch, std::uint64_t done, std::uint64_t records) {
+  static constexpr std::uint64_t kTimed = 500;
+  static constexpr double kWorthSaying = 0.5;  // seconds
+  if (done != kTimed) return;
+  const double left = watch.seconds() / kTimed * static_cast<double>(records - done);
+  if (left <= kWorthSaying) return;
+  fmt::print(stderr, "headrace: the baseline needs {} samples in memory first: about {:.0f} s more\n", records,
+             std::ceil(left));
+}
+
+}  // namespace
+
+DecodedSamples decoded_samples(const Source& source) {
+  const Fields& fields = source.info().fields;
+  const bool encoded = fields.front().encoding == Encoding::kImage;
+  const auto label = std::ranges::find(fields, "label", &Field::name);
+  const std::uint64_t records = source.info().records;
+  DecodedSamples samples;
+  samples.sample_bytes =
+      encoded ? kCifarPixels
+              : static_cast<std::size_t>(fields.front().shape.elements()) * size_of(fields.front().dtype);
+  samples.bytes.resize(records * samples.sample_bytes);
+  if (label != fields.end()) samples.labels.resize(records);
+  std::vector<std::byte> scratch;
+  BareJpeg jpeg;
+  const Stopwatch watch;
+  for (std::uint64_t record = 0; record < records; ++record) {
+    announce(watch, record, records);
+    const RecordView view = source.read(record, scratch);
+    const std::span<const std::byte> bytes =
+        encoded ? std::as_bytes(jpeg.decode(view.fields.front())) : view.fields.front();
+    if (bytes.size() != samples.sample_bytes) {
+      throw DataError(ErrorCode::kDataCorrupt, "is not a 32x32 RGB image", {.source = source.describe(record)},
+                      "the baseline needs images of one size; leave out --baseline");
+    }
+    std::memcpy(samples.bytes.data() + record * samples.sample_bytes, bytes.data(), bytes.size());
+    if (samples.labels.empty()) continue;
+    const auto& value = view.fields[static_cast<std::size_t>(label - fields.begin())];
+    std::memcpy(&samples.labels[record], value.data(), std::min(value.size(), sizeof(std::int64_t)));
+  }
+  return samples;
+}
+
+FusedLoop::Work FusedLoop::work_of(const std::string& pipeline) {
+  if (pipeline == "trivial") return Work::kCopy;
+  if (pipeline == "mnist-train" || pipeline == "fashion-train") return Work::kScale;
+  if (pipeline == "cifar-eval") return Work::kNormalize;
+  if (pipeline == "cifar-train") return Work::kAugment;
+  throw ConfigError("pipeline " + pipeline + " is no single loop");
+}
+
+bool FusedLoop::exists(const std::string& pipeline) {
+  static constexpr const char* kNames[] = {"trivial", "mnist-train", "fashion-train", "cifar-eval", "cifar-train"};
+  return std::ranges::find(kNames, pipeline) != std::end(kNames);
+}
+
+FusedLoop::FusedLoop(const std::string& pipeline, DecodedSamples samples, std::vector<std::uint32_t> order)
+    : work_(work_of(pipeline)), samples_(std::move(samples)), order_(std::move(order)) {
+  const bool colour = work_ == Work::kNormalize || work_ == Work::kAugment;
+  if (colour && samples_.sample_bytes != kCifarPixels) {
+    throw ConfigError("the baseline of " + pipeline + " takes 32x32 RGB images", "leave out --baseline");
+  }
+}
+
+std::size_t FusedLoop::row_bytes() const {
+  return work_ == Work::kCopy ? samples_.sample_bytes : samples_.sample_bytes * sizeof(float);
+}
+
+const std::uint8_t* FusedLoop::sample(std::size_t position) const {
+  return reinterpret_cast<const std::uint8_t*>(samples_.bytes.data()) + at(position) * samples_.sample_bytes;
+}
+
+void FusedLoop::copy(std::size_t first, std::size_t count, std::byte* rows) const {
+  const std::size_t bytes = samples_.sample_bytes;
+  if (order_.empty()) {
+    std::memcpy(rows, sample(first), count * bytes);
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) std::memcpy(rows + i * bytes, sample(first + i), bytes);
+}
+
+void FusedLoop::make(std::size_t first, std::size_t count, std::minstd_rand& random, std::byte* rows,
+                     std::int64_t* labels) const {
+  static const Normal normal;
+  auto* out = reinterpret_cast<float*>(rows);
+  const std::size_t values = samples_.sample_bytes;  // of a sample that becomes floats
+  switch (work_) {
+    case Work::kCopy: copy(first, count, rows); break;
+    case Work::kScale:
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::uint8_t* pixels = sample(first + i);
+        float* row = out + i * values;
+        for (std::size_t j = 0; j < values; ++j) row[j] = static_cast<float>(pixels[j]) * (1.0F / 255.0F);
+      }
+      break;
+    case Work::kNormalize:
+      for (std::size_t i = 0; i < count; ++i) normalise_image(sample(first + i), normal, out + i * values);
+      break;
+    case Work::kAugment:
+      for (std::size_t i = 0; i < count; ++i) {
+        const unsigned draw = static_cast<unsigned>(random()) >> 4;
+        augment_image(sample(first + i), static_cast<int>(draw % (2 * kPad + 1)) - kPad,
+                      static_cast<int>(draw / 16 % (2 * kPad + 1)) - kPad, (draw >> 12 & 1) != 0, normal,
+                      out + i * values);
+      }
+      break;
+  }
+  if (samples_.labels.empty()) return;
+  for (std::size_t i = 0; i < count; ++i) labels[i] = samples_.labels[at(first + i)];
+}
+
+}  // namespace headrace::tools

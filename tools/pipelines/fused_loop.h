@@ -1,0 +1,57 @@
+// The least code that does a pipeline's work on samples that lie decoded in memory: one loop, without the engine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headrace/pipeline/source.h"
+
+namespace headrace::tools {
+
+// The first field of each record, decoded, and its label where the source has one.
+struct DecodedSamples {
+  std::vector<std::byte> bytes;
+  std::size_t sample_bytes = 0;
+  std::vector<std::int64_t> labels;
+
+  std::size_t count() const { return bytes.size() / sample_bytes; }
+};
+// Encoded images have to be of 32 x 32 pixels: DataError. Where decoding takes a while a line on standard error
+// says how long.
+DecodedSamples decoded_samples(const Source& source);
+
+// Thread-safe.
+class FusedLoop {
+ public:
+  // "trivial", "mnist-train", "fashion-train", "cifar-train" or "cifar-eval". Samples come in `order`; empty: as
+  // they lie.
+  FusedLoop(const std::string& pipeline, DecodedSamples samples, std::vector<std::uint32_t> order = {});
+  static bool exists(const std::string& pipeline);
+
+  std::size_t samples() const { return samples_.count(); }
+  // Of one sample's tensor in a batch.
+  std::size_t row_bytes() const;
+
+  // A batch: the samples at the positions [first, first + count) of the order. `labels` is left alone where there
+  // are none.
+  void make(std::size_t first, std::size_t count, std::minstd_rand& random, std::byte* rows,
+            std::int64_t* labels) const;
+
+ private:
+  enum class Work { kCopy, kScale, kNormalize, kAugment };
+
+  static Work work_of(const std::string& pipeline);
+  std::size_t at(std::size_t position) const { return order_.empty() ? position : order_[position]; }
+  const std::uint8_t* sample(std::size_t position) const;
+  void copy(std::size_t first, std::size_t count, std::byte* rows) const;
+
+  Work work_;
+  DecodedSamples samples_;
+  std::vector<std::uint32_t> order_;
+};
+
+}  // namespace headrace::tools

@@ -1,0 +1,12 @@
+// A load for benchmarks: some samples take far longer than the rest.
+#pragma once
+
+#include "headrace/pipeline/operation.h"
+
+namespace headrace::tools {
+
+// Keeps its thread busy for one u8 image of shape (224, 224, 3) in twenty, for 19 times what jpeg-train takes for
+// a sample; the pixels stay as they are.
+Operations skew();
+
+}  // namespace headrace::tools

@@ -1,0 +1,73 @@
+#include "headrace/tools/recipes/recipe_data.h"
+
+#include <fmt/format.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tools/recipes/data_fit.h"
+
+namespace headrace::tools {
+namespace {
+
+bool is_encoded(const Source& source) {
+  const Fields& fields = source.info().fields;
+  return fields.at(find_field(fields, "image")).encoding == Encoding::kImage;
+}
+
+}  // namespace
+
+Splits open_splits(const std::string& recipe, const RecipeOptions& options) {
+  if (options.data.empty()) throw ConfigError("no --data given", "name a folder or archive of images");
+  const SourceOptions source{.layout = options.layout, .label_count = kClasses};
+  Splits splits{.train = open_source(options.data, Split::kTrain, source)};
+  require_fit(recipe, splits.train);
+  splits.test = open_source(options.data, Split::kTest, source);
+  if (options.apply_orientation && !is_encoded(*splits.train)) {
+    throw ConfigError(splits.train->info().name + ": its images are raw pixels, which have no EXIF orientation",
+                      "leave out --apply-orientation");
+  }
+  return splits;
+}
+
+RecipeImages images_of(const SourcePtr& source, std::int64_t side, const RecipeOptions& options) {
+  const bool encoded = is_encoded(*source);
+  Dataset images = Dataset::from(source);
+  if (encoded) {
+    images = images.decode({.height = side, .width = side, .apply_orientation = options.apply_orientation});
+  }
+  std::shared_ptr<SampleCache> cache = encoded ? memory() : nullptr;
+  if (options.open_cache) cache = options.open_cache();
+  if (cache == nullptr) return {.dataset = images};
+  return {.dataset = images.cache(cache), .cached = true};
+}
+
+std::int64_t batch_size(const RecipeOptions& options, std::int64_t usual) {
+  return options.global_batch > 0 ? options.global_batch : usual;
+}
+
+Dataset batched(const Dataset& data, const BatchOptions& batch, const RecipeOptions& options) {
+  const Dataset batches = data.batch(batch).prefetch(options.prefetch);
+  if (batches.steps_per_epoch() > 0 || data.size() == 0) return batches;
+  throw ConfigError(
+      fmt::format(
+          "a global batch of {} is never full: there are {} examples, and this recipe drops what fills none",
+          batch.global, data.size()),
+      fmt::format("give --global-batch {} or less", data.size()));
+}
+
+FitOptions fit_of(const RecipeOptions& options, int usual_epochs) {
+  return {.epochs = options.epochs > 0 ? options.epochs : usual_epochs,
+          .steps_per_epoch = options.steps_per_epoch,
+          .input = options.input,
+          .accumulate = options.accumulate};
+}
+
+LoaderOptions host_input(const RecipeOptions& options) {
+  LoaderOptions input = options.input;
+  input.convert = ConvertAt::kAuto;
+  input.resident = Residency::kNever;
+  input.headspace = 0;
+  input.trace = nullptr;
+  return input;
+}
+
+}  // namespace headrace::tools

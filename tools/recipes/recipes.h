@@ -1,0 +1,40 @@
+// The recipes by name, and what each of them trains on.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headrace/tools/recipes/recipe.h"
+
+namespace headrace::tools {
+
+// One file each.
+Recipe mnist_mlp_recipe(const RecipeOptions& options);
+Recipe fashion_mnist_recipe(const RecipeOptions& options);
+Recipe cifar10_cnn_recipe(const RecipeOptions& options);
+Recipe cifar10_fast_recipe(const RecipeOptions& options);
+Recipe cifar10_fast_b_recipe(const RecipeOptions& options);
+Recipe cifar10_resnet18_recipe(const RecipeOptions& options);
+
+// The images that a recipe takes.
+struct WantedImages {
+  std::int64_t side = 0, channels = 0;
+  bool encoded = false;  // also those that have to be decoded
+};
+
+struct NamedRecipe {
+  const char* name;
+  Recipe (*make)(const RecipeOptions&);
+  const WantedImages* images;
+};
+std::span<const NamedRecipe> all_recipes();
+
+std::vector<std::string> recipe_names();
+
+// ConfigError listing the recipes for an unknown name; the source's errors for data that cannot be opened or does
+// not fit the recipe.
+Recipe make_recipe(const std::string& name, const RecipeOptions& options);
+
+}  // namespace headrace::tools

@@ -1,0 +1,84 @@
+#include "headrace/tools/recipes/speed_recipe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "headrace/devices/registry.h"
+#include "headrace/pipeline/loader.h"
+#include "headrace/tools/pipelines/channel_statistics.h"
+#include "headrace/tools/recipes/recipe_data.h"
+#include "headrace/train/strategy.h"
+#include "headrace/train/whitening.h"
+
+namespace headrace::tools {
+namespace {
+
+constexpr std::int64_t kTestBatch = 1000;
+
+// Afterwards the samples are in the cache.
+void read_all(const Dataset& data, const LoaderOptions& input) {
+  DeviceGroup host = open_devices("cpu:1");
+  Loader loader(data.batch({.global = kTestBatch}), host, input);
+  while (loader.next()) continue;
+}
+
+// Fewer steps than a pass has where the recipe's epoch is shorter; as the user says where he does.
+std::uint64_t steps_per_epoch(const SpeedRecipe& recipe, const Dataset& train, const FitOptions& fit) {
+  if (fit.steps_per_epoch > 0 || recipe.epoch_parts == recipe.parts_of_pass) return fit.steps_per_epoch;
+  const std::uint64_t parts = steps_of_pass(train, fit) * recipe.epoch_parts;
+  return std::max<std::uint64_t>(1, (parts + recipe.parts_of_pass - 1) / recipe.parts_of_pass);
+}
+
+SpeedOptimizerOptions optimizer_of(const SpeedRecipe& recipe, std::int64_t batch, const Dataset& train,
+                                   const FitOptions& fit) {
+  SpeedOptimizerOptions options = recipe.optimizer;
+  const auto batches = static_cast<std::int64_t>(train.steps_per_epoch());
+  options.examples_per_step = batch * std::min<std::int64_t>(fit.accumulate, batches);
+  options.steps = steps_of_fit(train, fit);
+  const auto pass = static_cast<double>(steps_of_pass(train, fit));
+  options.whitening_steps = static_cast<std::uint64_t>(std::ceil(recipe.whitening_passes * pass));
+  return options;
+}
+
+}  // namespace
+
+Operations crop_and_flip() { return pad_crop(32, 2, Padding::kReflect) | alternating_flip(); }
+Operations normalize_cifar() { return normalize(kCifarMean, kCifarStd); }
+
+Recipe make_speed_recipe(const SpeedRecipe& recipe, const RecipeOptions& options) {
+  const Splits splits = open_splits(recipe.name, options);
+  const RecipeImages all = images_of(splits.train, 32, options);
+  const RecipeImages test = images_of(splits.test, 32, options);
+  const std::int64_t batch = batch_size(options, recipe.global_batch);
+  const Dataset train = batched(all.dataset.shuffle().map(recipe.augmentation),
+                                {.global = batch, .remainder = Remainder::kDrop}, options);
+  FitOptions fit = fit_of(options, recipe.epochs);
+  fit.steps_per_epoch = steps_per_epoch(recipe, train, fit);
+  const Dataset first =
+      all.dataset.take(std::min(recipe.whitening_images, all.dataset.size())).map(normalize_cifar());
+  const auto images = std::make_shared<ImageBlock>();
+  const LoaderOptions input = host_input(options);
+  return {.name = recipe.name,
+          .global_batch = batch,
+          .train = train,
+          .fit = fit,
+          .test = batched(test.dataset.map(normalize_cifar()), {.global = kTestBatch}, options),
+          .net = [net = recipe.net](Graph& graph) { return cifar10_speed_net(graph, net); },
+          .optimizer = speed_optimizer(optimizer_of(recipe, batch, train, fit)),
+          .loss = sparse_categorical_crossentropy(
+              {.label_smoothing = recipe.label_smoothing, .reduction = Reduction::kSum}),
+          .views = mirrored_and_shifted_views(),
+          .load =
+              [=] {
+                if (all.cached) read_all(all.dataset, input);
+                if (test.cached) read_all(test.dataset, input);
+                *images = read_images(first.batch({.global = kTestBatch}), input);
+              },
+          .initialise =
+              [=](Model& model) {
+                model.write_variable("whiten/weights", whitening_filters(*images, model.strategy().device(0)));
+              }};
+}
+
+}  // namespace headrace::tools

@@ -1,0 +1,51 @@
+#include "headrace/train/engine/input_options.h"
+
+#include <string>
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+// What the loader takes, but the trainer decides.
+void refuse_decided(const LoaderOptions& input, const std::string& owner) {
+  const LoaderOptions unset;
+  const auto refuse = [&](bool set, const char* name, const char* hint) {
+    if (set) throw ConfigError(owner + "::input." + name + " is set, but the trainer decides it", hint);
+  };
+  refuse(input.epochs != unset.epochs, "epochs", "leave it alone; FitOptions::epochs says how long to train");
+  refuse(input.start.has_value(), "start", "leave it out: training and evaluation begin at the start of the data");
+  refuse(input.converted != unset.converted, "converted", "leave it out: it follows from the model's precision");
+  refuse(input.trace_spans != unset.trace_spans, "trace_spans", "set `trace` to a Trace, which keeps the spans");
+}
+
+}  // namespace
+
+LoaderOptions training_input(const ModelState& model, const FitOptions& options, std::uint64_t passes) {
+  refuse_decided(options.input, "FitOptions");
+  LoaderOptions input = options.input;
+  input.epochs = passes;
+  input.converted = converted_type(model, Mode::kTrain);
+  return input;
+}
+
+LoaderOptions validation_input(const ModelState& model, const FitOptions& options) {
+  LoaderOptions input = training_input(model, options, static_cast<std::uint64_t>(options.epochs));
+  input.converted = converted_type(model, Mode::kEvaluate);
+  if (input.resident == Residency::kAlways) input.resident = Residency::kAuto;
+  input.trace = nullptr;
+  return input;
+}
+
+LoaderOptions evaluation_input(const ModelState& model, Mode mode, const EvaluateOptions& options) {
+  refuse_decided(options.input, "EvaluateOptions");
+  if (options.input.headspace > 0) {
+    throw ConfigError("EvaluateOptions::input.headspace is set, but an evaluation reads its data",
+                      "leave it out; headspace measures training");
+  }
+  LoaderOptions input = options.input;
+  input.converted = converted_type(model, mode);
+  return input;
+}
+
+}  // namespace headrace

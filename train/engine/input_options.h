@@ -1,0 +1,17 @@
+// How a fit or an evaluation opens its loader.
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/train/engine/storage_types.h"
+#include "headrace/train/fit_options.h"
+
+namespace headrace {
+
+// `passes` over the training data, and one over the validation's an epoch.
+LoaderOptions training_input(const ModelState& model, const FitOptions& options, std::uint64_t passes);
+LoaderOptions validation_input(const ModelState& model, const FitOptions& options);
+// `mode`: kEvaluate or kPredict.
+LoaderOptions evaluation_input(const ModelState& model, Mode mode, const EvaluateOptions& options);
+
+}  // namespace headrace

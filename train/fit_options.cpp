@@ -1,0 +1,35 @@
+#include "headrace/train/fit_options.h"
+
+#include <string>
+
+#include "headrace/devices/base/checked_size.h"
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+
+std::uint64_t steps_of_pass(const Dataset& train, const FitOptions& options) {
+  if (options.accumulate < 1) {
+    throw ConfigError("accumulate must be at least 1, got " + std::to_string(options.accumulate));
+  }
+  const std::uint64_t batches = train.steps_per_epoch();
+  if (batches == 0)
+    throw ConfigError("the training data gives no batch", "keep the remainder, or use smaller batches");
+  const auto group = static_cast<std::uint64_t>(options.accumulate);
+  return (batches + group - 1) / group;
+}
+
+std::uint64_t steps_of_epoch(const Dataset& train, const FitOptions& options) {
+  return options.steps_per_epoch > 0 ? options.steps_per_epoch : steps_of_pass(train, options);
+}
+
+std::uint64_t steps_of_fit(const Dataset& train, const FitOptions& options) {
+  if (options.epochs < 1) throw ConfigError("fit needs at least one epoch, got " + std::to_string(options.epochs));
+  const std::uint64_t epoch = steps_of_epoch(train, options);
+  const auto steps = checked_product({static_cast<std::uint64_t>(options.epochs), epoch});
+  if (steps) return *steps;
+  throw ConfigError("epochs = " + std::to_string(options.epochs) +
+                        " of steps_per_epoch = " + std::to_string(epoch) + " are more steps than can be counted",
+                    "train for fewer epochs, or for fewer steps in each");
+}
+
+}  // namespace headrace
