@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/digest.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
@@ -20,6 +21,7 @@ namespace {
 
 struct DigestOptions : PipelineCommandOptions {
   std::uint64_t start_step = 0;
+  bool per_replica = false;
 };
 
 // A loader that stands where one from the start would after `sequence` batches; found without reading them.
@@ -39,25 +41,46 @@ std::unique_ptr<Loader> loader_at(const DigestOptions& options, const Dataset& d
   return std::make_unique<Loader>(dataset, devices, settings);
 }
 
+void print_batch(const BatchDigest& batch, JsonLines& json) {
+  if (!json.on_stdout()) {
+    std::printf("epoch %" PRIu64 " step %" PRIu64 " examples %" PRId64 " %s\n", batch.epoch, batch.step,
+                batch.examples, batch.sha256.c_str());
+  }
+  json.write(
+      {{"epoch", batch.epoch}, {"step", batch.step}, {"examples", batch.examples}, {"sha256", batch.sha256}});
+}
+
+void print_share(const ShareDigest& share, JsonLines& json) {
+  if (!json.on_stdout()) {
+    std::printf("epoch %" PRIu64 " step %" PRIu64 " replica %d %s\n", share.epoch, share.step, share.replica,
+                share.sha256.c_str());
+  }
+  json.write({{"epoch", share.epoch}, {"step", share.step}, {"replica", share.replica}, {"sha256", share.sha256}});
+}
+
+// The digest of the whole: over those of its batches; of a part of the replicas: over those of its shares.
+std::string print_stream(const DigestOptions& options, Loader& loader, DeviceGroup& devices, JsonLines& json) {
+  const bool shares = options.per_replica || options.is_part();
+  StreamDigest stream(devices, shares ? std::optional<int>(options.world.first) : std::nullopt);
+  Sha256 part;
+  while (const std::optional<BatchDigest> batch = stream.next(loader)) {
+    if (!options.is_part()) print_batch(*batch, json);
+    for (const ShareDigest& share : stream.shares()) {
+      print_share(share, json);
+      part.update(share.sha256);
+    }
+  }
+  return options.is_part() ? part.finish_hex() : stream.finish();
+}
+
 void digest(const DigestOptions& options) {
   check_outputs(options.common);
   JsonLines json(options.common.json);
   const Dataset dataset = options.open();
   DeviceGroup devices = options.devices();
   const std::unique_ptr<Loader> loader = loader_at(options, dataset, devices);
-  StreamDigest stream(devices);
-  while (const std::optional<BatchDigest> batch = stream.next(*loader)) {
-    if (!json.on_stdout()) {
-      std::printf("epoch %" PRIu64 " step %" PRIu64 " examples %" PRId64 " %s\n", batch->epoch, batch->step,
-                  batch->examples, batch->sha256.c_str());
-    }
-    json.write({{"epoch", batch->epoch},
-                {"step", batch->step},
-                {"examples", batch->examples},
-                {"sha256", batch->sha256}});
-  }
+  const std::string whole = print_stream(options, *loader, devices, json);
   options.common.warn_of_caches();
-  const std::string whole = stream.finish();
   if (!json.on_stdout()) std::printf("%s\n", whole.c_str());
   json.write({{"final", true}, {"sha256", whole}, {"bad_records", options.common.errors.bad_records()}});
   options.common.errors.report();
@@ -70,6 +93,9 @@ void add_digest_command(CLI::App& program) {
   auto* command = program.add_subcommand("digest", "print the identity of a batch stream");
   auto options = std::make_shared<DigestOptions>();
   options->add_to(*command);
+  options->add_world_to(*command);
+  command->add_flag("--per-replica", options->per_replica,
+                    "also print a digest of each replica's share of each batch");
   add_number(*command, "--start-step", options->start_step, "continue as if this many batches had been taken",
              kSteps);
   command->callback([options] { digest(*options); });

@@ -28,7 +28,7 @@ Ledger record_stream(const LedgerOptions& options, const Dataset& dataset, Devic
     for (int replica = 0; replica < devices.size(); ++replica) {
       const std::optional<Batch> batch = loader.next(replica);
       more = batch.has_value();
-      if (batch) ledger.add(*batch, replica);
+      if (batch) ledger.add(*batch, options.world.first + replica);
     }
   }
   return ledger;
@@ -53,6 +53,11 @@ nlohmann::ordered_json verdict_line(const Ledger& ledger, const Dataset& dataset
 }
 
 void keep_ledger(const LedgerOptions& options) {
+  if (options.check && options.is_part()) {
+    throw ConfigError(
+        "--check proves that all replicas together have every record once; --world serves some of them",
+        "leave --check out, put the ledgers of all parts together and look for what occurs twice");
+  }
   check_outputs(options.common);
   JsonLines json(options.common.json);
   const Dataset dataset = options.open();
@@ -89,6 +94,7 @@ void add_ledger_command(CLI::App& program) {
   auto* command = program.add_subcommand("ledger", "print which record went to which batch and replica");
   auto options = std::make_shared<LedgerOptions>();
   options->add_to(*command);
+  options->add_world_to(*command);
   command->add_flag("--check", options->check, "prove that every epoch has every record exactly once");
   command->callback([options] { keep_ledger(*options); });
 }

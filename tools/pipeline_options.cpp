@@ -16,6 +16,16 @@ void PipelineCommandOptions::add_to(CLI::App& command) {
   common.add_to(command);
 }
 
+void PipelineCommandOptions::add_world_to(CLI::App& command) {
+  constexpr int kMaxWorld = 1 << 20;
+  CLI::Option* all = add_number(command, "--world", world.replicas,
+                                "all replicas, of which this command serves some; without it, it serves all",
+                                {.min = 1, .max = kMaxWorld});
+  add_number(command, "--first", world.first, "the first replica of the world that this command serves; default 0",
+             {.min = 0, .max = kMaxWorld})
+      ->needs(all);
+}
+
 PipelineOptions PipelineCommandOptions::pipeline_options() const {
   PipelineOptions options{.data = common.data,
                           .source = {.layout = common.layout},
@@ -51,6 +61,7 @@ DeviceGroup PipelineCommandOptions::devices() const {
 LoaderOptions PipelineCommandOptions::loader() const {
   LoaderOptions options = common.loader();
   options.epochs = common.epochs > 0 ? common.epochs : 1;
+  options.world = world;
   return options;
 }
 

@@ -16,8 +16,14 @@ struct PipelineCommandOptions {
   std::string pipeline;
   std::string split = {};  // empty: train
   int replicas = 0;        // CPU replicas; 0: as --devices says
+  World world = {};        // those of this command within all replicas; by default they are all
 
   void add_to(CLI::App& command);
+  // --world and --first, where a part of the replicas can be served.
+  void add_world_to(CLI::App& command);
+
+  // The command's replicas are not all there are.
+  bool is_part() const noexcept { return world.replicas > 0; }
 
   // Opens the cache.
   PipelineOptions pipeline_options() const;
