@@ -232,7 +232,7 @@ void add_bench_command(CLI::App& program) {
              {.min = kMinSeconds, .max = kMaxSeconds})
       ->capture_default_str();
   add_number(*command, "--warm-up", options->warm_up,
-             "the maximum of seconds to warm up before --seconds begin; without it, a part of --seconds",
+             "maximum of seconds for a warm-up before --seconds begin; without it, a part of --seconds",
              {.min = kMinSeconds, .max = kMaxSeconds});
   command->add_flag("--baseline", options->baseline,
                     "compare with the least code that does the same work, in turn");

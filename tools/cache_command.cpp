@@ -62,8 +62,8 @@ void add_subcommand(CLI::App& cache, const char* name, const char* what, Thoroug
 
 void add_cache_command(CLI::App& program) {
   auto* cache = program.add_subcommand("cache", "inspect or verify a disk cache");
-  add_subcommand(*cache, "inspect", "show what it holds, by its indexes", Thoroughness::kIndexes);
-  add_subcommand(*cache, "verify", "check every byte of it", Thoroughness::kEveryByte);
+  add_subcommand(*cache, "inspect", "show what a cache holds, by its indexes", Thoroughness::kIndexes);
+  add_subcommand(*cache, "verify", "check every byte of a cache", Thoroughness::kEveryByte);
 }
 
 }  // namespace headrace::tools

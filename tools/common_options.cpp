@@ -44,16 +44,20 @@ void CommonOptions::add_to(CLI::App& command) {
   add_number(command, "--prefetch", prefetch, "batches made ahead of the consumer",
              {.min = 0, .max = kMaxPrefetch})
       ->capture_default_str();
-  add_size(command, "--memory-budget", memory_budget,
-           "the maximum of host memory that is not pinned for batches, working memory and read-ahead, for each "
-           "stream of batches (train has one more for validation); without it, no limit");
+  add_size(
+      command, "--memory-budget", memory_budget,
+      "maximum of unpinned host memory for batches, working memory and read-ahead, for each stream of batches "
+      "(train has a second one for validation); without it, no limit");
   add_size(command, "--pinned-budget", pinned_budget,
-           "the maximum of pinned memory for batches, for each stream; without it, no limit");
+           "maximum of pinned host memory for batches, for each stream of batches; without it, no limit");
   add_number(command, "--cpu-budget", cpu_budget,
-             "the maximum of compute threads that the input engine chooses; 0: one per processor",
+             "maximum number of compute threads that the input engine chooses; 0: one per processor",
              {.min = 0, .max = kMaxThreads})
       ->capture_default_str();
-  command.add_option("--cache", cache, "where samples are kept once they are decoded: none, memory, or a folder")
+  const std::string automatic = cache == "auto" ? "auto (in memory where images are decoded), " : "";
+  command
+      .add_option("--cache", cache,
+                  "where samples are kept once they are decoded: " + automatic + "none, memory, or a folder")
       ->type_name("WHERE")
       ->capture_default_str();
   command.add_flag("--apply-orientation", apply_orientation,
@@ -91,6 +95,9 @@ LoaderOptions CommonOptions::loader() const {
 
 std::shared_ptr<SampleCache> CommonOptions::open_cache() const {
   if (cache == "none") return nullptr;
+  if (cache == "auto") {
+    throw ConfigError("--cache auto is for recipes alone", "give none, memory, or a folder (./auto)");
+  }
   if (cache == "memory") return memory();
   opened.push_back(disk(cache));
   return opened.back();

@@ -44,7 +44,7 @@ struct CommonOptions {
   DeviceGroup open_devices(DeviceNeed need) const;
   // For one pass; the error policy shares the options' tally.
   LoaderOptions loader() const;
-  // Null for "none"; anything but none and memory is a folder.
+  // Null for "none"; anything but none, auto and memory is a folder. ConfigError for "auto".
   std::shared_ptr<SampleCache> open_cache() const;
   // Says on standard error why a cache that was opened here stores nothing more.
   void warn_of_caches() const;

@@ -189,7 +189,7 @@ void add_explain_command(CLI::App& program) {
              "run it for this long, warm-up and trial of a cache included, and say what limits its speed",
              {.min = kMinSeconds, .max = kMaxSeconds});
   add_number(*command, "--warm-up", options->warm_up,
-             "the maximum of seconds to warm up before --seconds begin; without it, a part of --seconds",
+             "maximum of seconds for a warm-up before --seconds begin; without it, a part of --seconds",
              {.min = kMinSeconds, .max = kMaxSeconds});
   add_number(*command, "--consumer-us", options->consumer_us,
              "microseconds that a simulated consumer spends on a batch",
@@ -198,7 +198,9 @@ void add_explain_command(CLI::App& program) {
       ->add_option("--try-cache", options->try_cache,
                    "the cache to try as a what-if: memory, or a folder, which keeps what is stored there")
       ->type_name("WHERE");
-  command->add_option("--trace", options->trace, "write what each thread did to this file, for ui.perfetto.dev")
+  command
+      ->add_option("--trace", options->trace,
+                   "write what each thread did to this file, which ui.perfetto.dev shows")
       ->type_name("FILE");
   command->callback([options] { explain(*options); });
 }

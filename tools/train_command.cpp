@@ -272,7 +272,7 @@ void add_train_command(CLI::App& program) {
   add_choice(*command, "--recipe", options->recipe, "the recipe to train", recipe_names())->required();
   options->common.add_to(*command);
   add_choice(*command, "--precision", options->precision,
-             "of products and activations (sums are f32); auto is bf16 where the device has units for it",
+             "the type of products and activations (sums are f32); auto is bf16 where the device has units for it",
              {"auto", "f32", "bf16"})
       ->capture_default_str();
   add_number(*command, "--steps-per-epoch", options->steps_per_epoch,

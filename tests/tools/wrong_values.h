@@ -173,6 +173,7 @@ inline WrongInputs wrong_combinations() {
       {"explain --pipeline trivial --seconds 1 --try-cache memory --cache memory", 2, "give one of them"},
       {digest + "--devices cpu:2 --convert device", 2, "device"},
       {digest + "--devices cpu:2 --resident always", 2, "kept on the device"},
+      {digest + "--cache auto", 2, "--cache auto"},
       {digest + "--memory-budget 1K", 2, "memory_budget_bytes = 1024"},
       {digest + "--threads 3 --cpu-budget 2", 2, "cpu_budget = 2"},
       {"digest --pipeline jpeg-train", 2, "--data"},
