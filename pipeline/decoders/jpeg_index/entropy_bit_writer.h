@@ -1,4 +1,4 @@
-// Writes entropy-coded bits as a JPEG file has them: a zero is stuffed behind each byte of ones.
+// Writes the entropy-coded data of a JPEG, with a zero stuffed after each 0xFF (ITU-T T.81, F.1.2.3).
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace headrace {
 
-// Appends to bytes that have room already: reserve() before bits are put.
-class JpegBitWriter {
+// Appends to bytes that have room already: call reserve() before put().
+class EntropyBitWriter {
  public:
-  explicit JpegBitWriter(std::vector<std::uint8_t>& bytes) : bytes_(bytes), size_(bytes.size()) {}
+  explicit EntropyBitWriter(std::vector<std::uint8_t>& bytes) : bytes_(bytes), size_(bytes.size()) {}
 
-  // Room for so many bits, were each byte one of ones.
+  // Room for this many bits, even if each byte is 0xFF.
   void reserve(std::uint64_t bits) {
     const std::size_t wanted = size_ + bits / 4 + 4 * sizeof(std::uint64_t);
     if (bytes_.size() < wanted) bytes_.resize(wanted + wanted / 2);
@@ -28,7 +28,7 @@ class JpegBitWriter {
     put_word(static_cast<std::uint32_t>(pending_ >> held_));
   }
 
-  // Fills the last byte with ones and cuts the bytes to what was written.
+  // Pads the last byte with ones and shrinks the bytes to what was written.
   void finish() {
     reserve(64);
     const int padding = (8 - held_ % 8) % 8;
@@ -55,7 +55,7 @@ class JpegBitWriter {
 
   std::vector<std::uint8_t>& bytes_;
   std::size_t size_;
-  std::uint64_t pending_ = 0;  // the lowest held_ bits are still to be written
+  std::uint64_t pending_ = 0;  // its lowest held_ bits are still to be written
   int held_ = 0;               // below 32
 };
 

@@ -1,15 +1,15 @@
-#include "headrace/pipeline/decoders/unstuffed_bytes.h"
+#include "headrace/pipeline/decoders/jpeg_index/unstuffed_bytes.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "headrace/pipeline/decoders/jpeg_bits.h"
+#include "headrace/pipeline/decoders/jpeg_index/entropy_bit_reader.h"
 
 namespace headrace {
 
 void UnstuffedBytes::assign(std::span<const std::byte> coded) {
   constexpr int kOnes = 0xFF;
-  bytes_.resize(std::max(bytes_.size(), coded.size() + JpegBits::kSlack));
+  bytes_.resize(std::max(bytes_.size(), coded.size() + EntropyBitReader::kSlack));
   stuffed_.clear();
   size_ = 0;
   for (std::size_t from = 0; from < coded.size();) {
@@ -24,7 +24,7 @@ void UnstuffedBytes::assign(std::span<const std::byte> coded) {
     stuffed_.push_back(size_);
     from += 2;
   }
-  std::memset(bytes_.data() + size_, 0, JpegBits::kSlack);
+  std::memset(bytes_.data() + size_, 0, EntropyBitReader::kSlack);
 }
 
 std::size_t UnstuffedBytes::coded_place(std::size_t at) const noexcept {

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/decoders/jpeg_frame.h"
+#include "headrace/pipeline/decoders/jpeg_index/jpeg_frame.h"
 
 #include <algorithm>
 #include <utility>
@@ -21,7 +21,7 @@ enum Marker : unsigned {
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Reads segment after segment, and refuses whatever it does not know for certain.
+// Reads one marker segment after the other and refuses whatever it does not know for certain.
 class FrameReader {
  public:
   FrameReader(std::span<const std::byte> encoded, JpegFrame& frame) : encoded_(encoded), frame_(frame) {}
@@ -69,7 +69,7 @@ class FrameReader {
       case kApp14: frame_.kept.push_back(segment); return true;
       default: break;
     }
-    return (marker >= kApp0 && marker <= kApp15) || marker == kComment;  // of no concern
+    return (marker >= kApp0 && marker <= kApp15) || marker == kComment;  // ignored
   }
 
   bool take_frame(std::size_t at, std::size_t bytes) {
@@ -78,7 +78,7 @@ class FrameReader {
                    .width = static_cast<std::int64_t>(word(at + 3))};
     components_ = static_cast<int>(byte(at + 5));
     if (frame_.size.height == 0 || frame_.size.width == 0) return false;
-    if (components_ < 1 || components_ > kMostJpegComponents) return false;
+    if (components_ < 1 || components_ > kMaxJpegComponents) return false;
     if (bytes != 6 + 3 * static_cast<std::size_t>(components_)) return false;
     for (int i = 0; i < components_; ++i) {
       const std::size_t entry = at + 6 + 3 * static_cast<std::size_t>(i);
@@ -106,10 +106,10 @@ class FrameReader {
 
   bool take_huffman(std::size_t at, std::size_t end) {
     while (at < end) {
-      if (end - at < 1 + HuffmanCode::kLongest) return false;
-      const unsigned target = byte(at) & 15, alternating = byte(at) >> 4;
-      if (target > 3 || alternating > 1) return false;
-      std::array<std::uint8_t, HuffmanCode::kLongest> counts{};
+      if (end - at < 1 + HuffmanCode::kMaxLength) return false;
+      const unsigned target = byte(at) & 15, is_ac = byte(at) >> 4;
+      if (target > 3 || is_ac > 1) return false;
+      std::array<std::uint8_t, HuffmanCode::kMaxLength> counts{};
       std::size_t size = 0;
       for (std::size_t i = 0; i < counts.size(); ++i) {
         counts[i] = static_cast<std::uint8_t>(byte(at + 1 + i));
@@ -118,10 +118,9 @@ class FrameReader {
       at += 1 + counts.size();
       if (size == 0 || size > 256 || size > end - at) return false;
       const auto* symbols = reinterpret_cast<const std::uint8_t*>(encoded_.data() + at);
-      // libjpeg refuses a code of differences that names a larger one, used or not.
-      if (alternating == 0 && std::any_of(symbols, symbols + size, [](unsigned s) { return s > 15; }))
-        return false;
-      HuffmanCode& code = alternating != 0 ? frame_.ac[target] : frame_.dc[target];
+      // libjpeg refuses a DC code with a larger symbol, used or not.
+      if (is_ac == 0 && std::any_of(symbols, symbols + size, [](unsigned s) { return s > 15; })) return false;
+      HuffmanCode& code = is_ac != 0 ? frame_.ac[target] : frame_.dc[target];
       if (!code.assign(counts, {symbols, size})) return false;
       at += size;
     }
@@ -133,7 +132,7 @@ class FrameReader {
     if (byte(at) != static_cast<unsigned>(components_)) return false;
     const std::size_t rest = at + 1 + 2 * static_cast<std::size_t>(components_);
     if (byte(rest) != 0 || byte(rest + 1) != 63 || byte(rest + 2) != 0) return false;
-    std::array<Component, kMostJpegComponents> order;
+    std::array<Component, kMaxJpegComponents> order;
     for (std::size_t i = 0; i < static_cast<std::size_t>(components_); ++i) {
       const unsigned tables = byte(at + 2 + 2 * i);
       if (!find(byte(at + 1 + 2 * i), order[i]) || tables >> 4 > 3 || (tables & 15) > 3) return false;
@@ -145,7 +144,7 @@ class FrameReader {
     return lay_out(std::span(order).first(static_cast<std::size_t>(components_)));
   }
 
-  // The component of that name; each is found once.
+  // The component with this id; each is found once.
   bool find(unsigned id, Component& found) {
     for (Component& component : component_) {
       if (component.horizontal == 0 || component.id != id) continue;
@@ -164,27 +163,27 @@ class FrameReader {
       high = std::max(high, component.vertical);
     }
     frame_.components = components_;
-    std::array<bool, 4> known{};
+    std::array<bool, 4> done{};
     for (std::size_t i = 0; i < order.size(); ++i) {
       const std::size_t table = frame_.ac_of[i];
-      if (!std::exchange(known[table], true)) frame_.steps[table].assign(frame_.ac[table]);
+      if (!std::exchange(done[table], true)) frame_.ac_skips[table].assign(frame_.ac[table]);
     }
     for (std::size_t i = 0; i < order.size(); ++i) {
       const int blocks = order[i].horizontal * order[i].vertical;
-      if (frame_.blocks + blocks > JpegFrame::kMostBlocks) return false;
+      if (frame_.blocks + blocks > JpegFrame::kMaxBlocks) return false;
       std::fill_n(frame_.component_of.begin() + frame_.blocks, blocks, static_cast<std::uint8_t>(i));
       frame_.blocks += blocks;
     }
-    frame_.unit_height = 8 * high;
-    frame_.unit_width = 8 * wide;
-    frame_.unit_rows = ceil_div(frame_.size.height, frame_.unit_height);
-    frame_.unit_columns = ceil_div(frame_.size.width, frame_.unit_width);
+    frame_.mcu_height = 8 * high;
+    frame_.mcu_width = 8 * wide;
+    frame_.mcu_rows = ceil_div(frame_.size.height, frame_.mcu_height);
+    frame_.mcu_columns = ceil_div(frame_.size.width, frame_.mcu_width);
     return true;
   }
 
   std::span<const std::byte> encoded_;
   JpegFrame& frame_;
-  std::array<Component, kMostJpegComponents> component_;
+  std::array<Component, kMaxJpegComponents> component_;
   std::array<bool, 4> quantization_{};  // defined
   int components_ = 0;
 };
