@@ -1,4 +1,4 @@
-// What lies in the folder of a disk cache.
+// What is in the folder of a disk cache.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct CacheReport {
   std::uint64_t bytes = 0;    // of all files
   std::uint64_t segments = 0;
   std::uint64_t bad = 0;              // damaged entries, indexes and segments
-  std::vector<std::string> findings;  // what is bad, a sentence each; at most 20
+  std::vector<std::string> findings;  // what is bad, one sentence each; 20 at the maximum
 };
 
 enum class Thoroughness {
@@ -24,8 +24,7 @@ enum class Thoroughness {
   kEveryByte,  // each entry is read and checked
 };
 
-// One report a stream, in the order of their fingerprints. Changes nothing. DataError where the folder cannot be
-// read.
+// One report per stream, ordered by fingerprint. Changes nothing. DataError if the folder cannot be read.
 std::vector<CacheReport> inspect_cache(const std::filesystem::path& folder, Thoroughness thoroughness);
 
 }  // namespace headrace

@@ -7,10 +7,10 @@
 
 namespace headrace {
 
-// Stored bytes stay where they are as long as the cache lives.
+// Stored bytes keep their address as long as the cache lives.
 class MemoryCache final : public SampleCache {
  public:
-  // `budget_bytes` bounds what is stored; 0 means no bound.
+  // `budget_bytes` limits what is stored; 0: unlimited.
   explicit MemoryCache(std::uint64_t budget_bytes = 0);
   ~MemoryCache() override;
   MemoryCache(const MemoryCache&) = delete;

@@ -15,11 +15,11 @@ struct CacheCounters {
   std::uint64_t records = 0;  // stored now
   std::uint64_t bytes = 0;    // stored now
   std::uint64_t refused = 0;  // did not fit the budget
-  std::uint64_t bad = 0;      // found damaged, to be computed anew
+  std::uint64_t bad = 0;      // found damaged, to be recomputed
 };
 
 // Thread-safe; no lock on the read path. Entries are never evicted: what does not fit the budget is refused and
-// computed anew each time (fill once, never thrash).
+// recomputed each time (fill once, never thrash).
 class SampleCache {
  public:
   virtual ~SampleCache() = default;
@@ -28,17 +28,17 @@ class SampleCache {
   // The first call sets it; a later call with another fingerprint is a ConfigError: one cache, one stream.
   virtual void bind(std::uint64_t fingerprint, std::uint64_t records) = 0;
 
-  // The stored bytes of a record, valid until `scratch` is used again; empty when it is not there. Counts a hit or
-  // a miss. Throws nothing: what cannot be read is not there.
+  // The stored bytes of a record, valid until `scratch` is used again; empty if there are none. Counts a hit or a
+  // miss. Throws nothing: what cannot be read counts as missing.
   virtual std::span<const std::byte> find(std::uint64_t record, std::vector<std::byte>& scratch) noexcept = 0;
 
-  // The record will be asked for soon. A matter of speed alone.
+  // A hint that the record will be wanted soon. Affects speed only.
   virtual void expect(std::uint64_t /*record*/) const noexcept {}
 
-  // What find() would return, where it lies in memory: for those who fetch ahead. Counts nothing.
+  // What find() would return if it is in memory; for prefetching. Counts nothing.
   virtual std::span<const std::byte> peek(std::uint64_t /*record*/) const noexcept { return {}; }
 
-  // Stores a copy unless it is there already or does not fit. Returns whether the record is stored now, or will
+  // Stores a copy unless the record is stored already or does not fit. Returns whether it is stored now, or will
   // be.
   virtual bool insert(std::uint64_t record, std::span<const std::byte> bytes) = 0;
 
@@ -48,7 +48,7 @@ class SampleCache {
   // Whether find() never waits for a file.
   virtual bool resident() const noexcept = 0;
 
-  // Why nothing more is stored, for a warning; empty: all is well.
+  // Why nothing more is stored, for a warning; empty if all is well.
   virtual std::string trouble() const { return {}; }
 };
 

@@ -131,6 +131,15 @@ struct ImageShift {
   bool mirror = false;
 };
 
+// What a tensor is multiplied by: a number, or one in device memory, read when the work runs.
+struct Factor {
+  Factor(float number) : value(number) {}
+  Factor(const float* in_device_memory) : stored(in_device_memory) {}
+
+  float value = 1;
+  const float* stored = nullptr;  // null: it is `value`
+};
+
 class Kernels {
  public:
   virtual ~Kernels() = default;
@@ -173,9 +182,8 @@ class Kernels {
                                    const TensorView& dx) = 0;
   virtual void add(Stream&, const TensorView& a, const TensorView& b, const TensorView& sum) = 0;  // sum may be a
   virtual void accumulate(Stream&, const TensorView& x, const TensorView& into) = 0;               // into += x
-  // y = x * scale[c] + shift[c] over the last axis; x may be u8, or of another type than y.
-  virtual void scale_shift(Stream&, const TensorView& x, const TensorView& scale, const TensorView& shift,
-                           const TensorView& y) = 0;
+  // y = factor x. x may be u8, or of another type than y; y may be x.
+  virtual void scale(Stream&, const TensorView& x, const Factor& factor, const TensorView& y) = 0;
   // Keeps each element with probability 1 - rate, scaled by 1 / (1 - rate). The mask is a Philox function of
   // (seed, scalars->step, layer, global row, element in row): it does not depend on the replica count. Element e
   // of row r is kept when word e of Philox({.seed = seed, .epoch = low 32 bits of step, .record = r, .operation =

@@ -11,12 +11,19 @@
 #include <memory>
 
 #include "headrace/devices/buffer.h"
-#include "headrace/devices/captured_work.h"
 #include "headrace/devices/event.h"
 
 namespace headrace {
 
 class Device;
+
+// Work of a stream that was recorded once, to be launched many times at the cost of one launch. Made by
+// Stream::end_capture(). Pointers are fixed at capture; what they point to may change between launches. Must
+// outlive every launch of it that has not finished.
+class CapturedWork {
+ public:
+  virtual ~CapturedWork() = default;
+};
 
 class Stream : public BufferOwner {
  public:

@@ -37,12 +37,11 @@ void dropout(const Target& target, benchmark::State& state) {
   count_bytes(state, target, 2 * bytes_of(target, DType::kF32));
 }
 
-void scale_shift(const Target& target, benchmark::State& state) {
+void scale(const Target& target, benchmark::State& state) {
   DeviceBench bench(target.device());
   const Shape images{512, 32, 32, 3};
   const TensorView x = bench.empty(images, DType::kU8), y = bench.empty(images);
-  const TensorView scale = bench.random({3}), shift = bench.random({3});
-  bench.time(state, [&] { bench.kernels().scale_shift(bench.stream(), x, scale, shift, y); });
+  bench.time(state, [&] { bench.kernels().scale(bench.stream(), x, 1.0F / 255, y); });
   count_bytes(state, target, 5.0 * static_cast<double>(images.elements()));
 }
 
@@ -83,7 +82,7 @@ void add_activations(const Target& target) {
   if (half != DType::kF32) add_of(target, half);
   add_of(target, DType::kF32);
   add("dropout", [&target](benchmark::State& state) { dropout(target, state); });
-  add("scale_shift_u8", [&target](benchmark::State& state) { scale_shift(target, state); });
+  add("scale_u8", [&target](benchmark::State& state) { scale(target, state); });
 }
 
 }  // namespace headrace

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <span>
 
+#include "headrace/devices/base/descriptor.h"
+
 namespace headrace {
 
 // Not thread-safe. Locked for as long as it lives: is_being_written() tells others. Every failure is a DataError
@@ -14,9 +16,6 @@ class AppendFile {
  public:
   // Creates the file, which appears under its name with `head` in it. Replaces what was there.
   AppendFile(const std::filesystem::path& path, std::span<const std::byte> head);
-  ~AppendFile();
-  AppendFile(const AppendFile&) = delete;
-  AppendFile& operator=(const AppendFile&) = delete;
 
   void append(std::span<const std::byte> bytes);
 
@@ -25,7 +24,7 @@ class AppendFile {
 
  private:
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::uint64_t size_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Products and sums of sizes that never wrap around: what does not fit is nothing.
+// Products and sums of sizes that never wrap around: what does not fit is std::nullopt.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace headrace {
 
-// A file, an allocation and a signed count can all be so large and no larger.
+// The maximum size of a file, of an allocation and of a signed count.
 inline constexpr std::uint64_t kMaxSize = (std::uint64_t{1} << 63) - 1;
 
-// Of all factors; nothing beyond kMaxSize, even where a later factor is 0.
+// std::nullopt beyond kMaxSize, even if a later factor is 0.
 constexpr std::optional<std::uint64_t> checked_product(std::initializer_list<std::uint64_t> factors) noexcept {
   std::uint64_t product = 1;
   bool is_zero = false;

@@ -1,14 +1,17 @@
-// The only door to the operating system's files. Everything above reads and writes through here.
+// The door to the operating system's files. Everything above reads and writes through here, or through what takes
+// longer: file_writer.h, append_file.h, file_lock.h.
 #pragma once
 
 #include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "headrace/devices/base/descriptor.h"
 
 namespace headrace {
 
@@ -18,10 +21,6 @@ class File {
  public:
   // Throws kNotFound when missing, kIo when not readable, kInvalidArgument for a directory.
   static File open(const std::filesystem::path& path);
-
-  File(File&& other) noexcept;
-  File& operator=(File&& other) noexcept;
-  ~File();
 
   const std::filesystem::path& path() const noexcept { return path_; }
   // Size in bytes when it was opened.
@@ -35,11 +34,11 @@ class File {
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> into) const;
 
  private:
-  File(std::filesystem::path path, int descriptor, std::uint64_t size, std::uint64_t modified_ns);
-  void close() noexcept;
+  File(std::filesystem::path path, Descriptor descriptor, std::uint64_t size, std::uint64_t modified_ns)
+      : path_(std::move(path)), descriptor_(std::move(descriptor)), size_(size), modified_ns_(modified_ns) {}
 
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::uint64_t size_ = 0;
   std::uint64_t modified_ns_ = 0;
 };

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "headrace/devices/base/descriptor.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/temporary_name.h"
 
@@ -48,7 +49,7 @@ class FileWriter {
   std::filesystem::path written_to_;  // path_, or a name beside it until commit()
   TemporaryName listed_;
   bool unfinished_ = false;  // to be removed
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::uint64_t written_ = 0;
   std::vector<std::byte> buffer_;
 };

@@ -11,9 +11,9 @@ struct FreeMemory {
 };
 using LargeMemory = std::unique_ptr<std::byte, FreeMemory>;
 
-// `bytes` > 0, not initialised, at a multiple of 64; null where there is no memory. What takes megabytes lies on
-// large pages where the system gives them (Linux: also where it does so on request only), which saves finding the
-// page of nearly every sample and row: on a virtual machine that costs as much as reading it.
+// `bytes` > 0, uninitialised, aligned to 64; null if there is no memory. Blocks of megabytes lie on huge pages
+// where the system has them (on Linux also where it gives them on request only). That saves a page walk for nearly
+// every sample and row, which on a virtual machine costs as much as reading it.
 LargeMemory allocate_large(std::size_t bytes) noexcept;
 
 }  // namespace headrace

@@ -5,7 +5,7 @@
 
 namespace headrace {
 
-// Bytes that this process can use at most: the machine's memory, or what its control group leaves it of that.
+// The maximum that this process can use, in bytes: the machine's memory, or its control group's limit.
 std::uint64_t machine_memory_bytes();
 
 }  // namespace headrace

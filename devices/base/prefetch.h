@@ -8,13 +8,13 @@
 
 namespace headrace {
 
-// Fetches what is about to be read into the second-level cache, piece by piece beside other work: all at once it
-// would fill the queue that the work's own reads and writes wait in.
+// Fetches what will be read soon into the second-level cache, a piece at a time beside other work: all at once it
+// would fill the queue of the work's own reads and writes.
 class FetchAhead {
  public:
-  // The first bytes, in so many pieces at most.
+  // The first kMaxBytes bytes, in `pieces` pieces at the maximum.
   FetchAhead(std::span<const std::byte> bytes, std::int64_t pieces) noexcept
-      : next_(bytes.data()), end_(bytes.data() + std::min(bytes.size(), kMost)) {
+      : next_(bytes.data()), end_(bytes.data() + std::min(bytes.size(), kMaxBytes)) {
     const std::size_t lines = (static_cast<std::size_t>(end_ - next_) + kLine - 1) / kLine;
     const auto count = static_cast<std::size_t>(std::max<std::int64_t>(pieces, 1));
     piece_ = (lines + count - 1) / count * kLine;
@@ -27,7 +27,7 @@ class FetchAhead {
   }
 
  private:
-  static constexpr std::size_t kLine = 64, kMost = 4096;
+  static constexpr std::size_t kLine = 64, kMaxBytes = 4096;
 
   const std::byte* next_;
   const std::byte* end_;

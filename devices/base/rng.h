@@ -42,7 +42,7 @@ class Philox {
     return static_cast<std::uint32_t>((static_cast<std::uint64_t>(next_u32()) * bound) >> 32);
   }
 
-  // Uniform in [0, bound) without a bias; bound > 0. Draws again where the last, shorter stretch of the 2^32
+  // Uniform in [0, bound) without a bias; bound > 0. Draws again if the last, incomplete part of the 2^32
   // values was hit (Lemire, "Fast random integer generation in an interval", TOMACS 2019).
   std::uint32_t exactly_below(std::uint32_t bound) noexcept {
     const std::uint32_t shorter = -bound % bound;  // 2^32 mod bound

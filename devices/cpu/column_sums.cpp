@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "headrace/devices/base/simd.h"
 #include "headrace/devices/cpu/element.h"
 #include "headrace/devices/cpu/parallel.h"
-#include "headrace/devices/cpu/simd.h"
 
 namespace headrace::cpu {
 namespace {
@@ -40,16 +40,16 @@ HEADRACE_INLINE void sum_columns(const In* x, Out* sums, std::int64_t rows, std:
   }
 }
 
-HEADRACE_SIMD void sum_column_strip(const float* x, float* sums, std::int64_t rows, std::int64_t columns,
-                                    std::int64_t width, float factor) {
+HEADRACE_SIMD_MATH void sum_column_strip(const float* x, float* sums, std::int64_t rows, std::int64_t columns,
+                                         std::int64_t width, float factor) {
   sum_columns(x, sums, rows, columns, width, factor);
 }
-HEADRACE_SIMD void sum_column_strip(const BFloat16* x, float* sums, std::int64_t rows, std::int64_t columns,
-                                    std::int64_t width, float factor) {
+HEADRACE_SIMD_MATH void sum_column_strip(const BFloat16* x, float* sums, std::int64_t rows, std::int64_t columns,
+                                         std::int64_t width, float factor) {
   sum_columns(x, sums, rows, columns, width, factor);
 }
-HEADRACE_SIMD void sum_column_strip(const BFloat16* x, BFloat16* sums, std::int64_t rows, std::int64_t columns,
-                                    std::int64_t width, float factor) {
+HEADRACE_SIMD_MATH void sum_column_strip(const BFloat16* x, BFloat16* sums, std::int64_t rows,
+                                         std::int64_t columns, std::int64_t width, float factor) {
   sum_columns(x, sums, rows, columns, width, factor);
 }
 

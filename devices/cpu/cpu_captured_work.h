@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "headrace/devices/captured_work.h"
 #include "headrace/devices/cpu/cpu_event.h"
 #include "headrace/devices/cpu/cpu_step_list.h"
+#include "headrace/devices/stream.h"
 
 namespace headrace {
 

@@ -11,8 +11,8 @@
 namespace headrace {
 namespace {
 
-constexpr std::size_t kSummedBlock = 1024;     // elements; a block of every replica stays in the first-level cache
-constexpr std::size_t kLineFloats = 16;  // slices begin on cache lines: no two replicas write one
+constexpr std::size_t kSummedBlock = 1024;  // elements; a block of every replica stays in the first-level cache
+constexpr std::size_t kLineFloats = 16;     // slices begin on cache lines: no two replicas write one
 
 void add(float* __restrict into, const float* __restrict from, std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) into[i] += from[i];

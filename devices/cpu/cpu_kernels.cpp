@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/batch_norm.h"
 #include "headrace/devices/cpu/column_sums.h"
 #include "headrace/devices/cpu/cpu_device.h"
@@ -21,7 +22,6 @@
 #include "headrace/devices/cpu/optimizers.h"
 #include "headrace/devices/cpu/pooling.h"
 #include "headrace/devices/cpu/shift_images.h"
-#include "headrace/devices/kernel_checks.h"
 
 namespace headrace {
 namespace {
@@ -197,18 +197,13 @@ class CpuKernels final : public Kernels {
     submit_add(stream, into, x, into);
   }
 
-  void scale_shift(Stream& stream, const TensorView& x, const TensorView& scale, const TensorView& shift,
-                   const TensorView& y) override {
-    check::scale_shift("scale_shift", x, scale, shift, y, kHalf);
+  void scale(Stream& stream, const TensorView& x, const Factor& factor, const TensorView& y) override {
+    check::scale("scale", x, y, kHalf);
     submit(stream, [=] {
-      const std::int64_t channels = y.shape.back(), rows = y.elements() / channels;
+      const float by = factor.stored == nullptr ? factor.value : *factor.stored;
       with_type(y, [&]<typename Out>(Out) {
-        if (x.dtype == DType::kU8) {
-          return cpu::scale_shift(x.as<std::uint8_t>(), f32(scale), f32(shift), y.as<Out>(), rows, channels);
-        }
-        with_type(x, [&]<typename In>(In) {
-          cpu::scale_shift(x.as<In>(), f32(scale), f32(shift), y.as<Out>(), rows, channels);
-        });
+        if (x.dtype == DType::kU8) return cpu::scale(x.as<std::uint8_t>(), by, y.as<Out>(), x.elements());
+        with_type(x, [&]<typename In>(In) { cpu::scale(x.as<In>(), by, y.as<Out>(), x.elements()); });
       });
     });
   }

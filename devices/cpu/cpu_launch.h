@@ -1,8 +1,6 @@
 // One launch of captured work. Private to the CPU backend.
 #pragma once
 
-#include <exception>
-#include <utility>
 #include <vector>
 
 #include "headrace/devices/cpu/cpu_captured_work.h"
@@ -17,11 +15,11 @@ class CpuLaunch {
   // The launching stream's branch; throws the launch's first error when all branches are done.
   void run_origin() {
     run(0);
-    if (std::exception_ptr error = failure_.take()) std::rethrow_exception(std::move(error));
+    failure_.raise();
   }
   // The same on a stream that has failed before: only what must happen even then.
   void skip_origin() noexcept {
-    failure_.keep(nullptr);
+    failure_.note(nullptr);
     run(0);
   }
   void run(std::size_t branch) noexcept { work_.branches()[branch].steps.run(points_[branch], failure_); }
@@ -29,7 +27,7 @@ class CpuLaunch {
  private:
   const CpuCapturedWork& work_;
   std::vector<CpuStepList::Points> points_;  // by branch
-  CpuLaunchFailure failure_;
+  FirstError failure_;
 };
 
 }  // namespace headrace

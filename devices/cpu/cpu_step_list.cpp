@@ -5,15 +5,15 @@
 
 namespace headrace {
 
-void CpuStepList::Step::run(CpuLaunchFailure& failure) const noexcept {
+void CpuStepList::Step::run(FirstError& failure) const noexcept {
   try {
-    if (!failure.failed()) {
+    if (!failure.any()) {
       work();
     } else if (skipped) {
       skipped();
     }
   } catch (...) {
-    failure.keep(std::current_exception());
+    failure.note(std::current_exception());
   }
 }
 
@@ -57,7 +57,7 @@ CpuStepList::Points CpuStepList::resolve() const {
   return points;
 }
 
-void CpuStepList::run(const Points& points, CpuLaunchFailure& failure) const noexcept {
+void CpuStepList::run(const Points& points, FirstError& failure) const noexcept {
   auto point = points.begin();
   for (const Step& step : steps_) {
     if (step.work) {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "headrace/devices/base/first_error.h"
 #include "headrace/devices/cpu/cpu_event.h"
-#include "headrace/devices/cpu/cpu_launch_failure.h"
 
 namespace headrace {
 
@@ -30,7 +30,7 @@ class CpuStepList {
   // Runs the steps. Once the launch has failed the rest of the work is skipped, but events are still waited for
   // and reached: whoever waits for this stream goes on, and never before the work that the stream itself waited
   // for.
-  void run(const Points& points, CpuLaunchFailure& failure) const noexcept;
+  void run(const Points& points, FirstError& failure) const noexcept;
 
  private:
   struct Step {  // one of: work, a record, a wait, a reach
@@ -40,7 +40,7 @@ class CpuStepList {
     const CpuEvent* awaited = nullptr;
     const CpuEvent* reached = nullptr;
 
-    void run(CpuLaunchFailure& failure) const noexcept;
+    void run(FirstError& failure) const noexcept;
     void pass_event(const std::shared_ptr<CpuPoint>& point) const noexcept;
   };
 

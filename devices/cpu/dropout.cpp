@@ -2,9 +2,9 @@
 
 #include <cmath>
 
+#include "headrace/devices/base/simd.h"
 #include "headrace/devices/cpu/element.h"
 #include "headrace/devices/cpu/parallel.h"
-#include "headrace/devices/cpu/simd.h"
 
 namespace headrace::cpu {
 namespace {
@@ -54,12 +54,12 @@ HEADRACE_INLINE void drop(const RowCounter& counter, std::uint32_t threshold, fl
   }
 }
 
-HEADRACE_SIMD void drop_row(const RowCounter& counter, std::uint32_t threshold, float scale, const float* x,
-                            float* y, std::int64_t elements) {
+HEADRACE_SIMD_MATH void drop_row(const RowCounter& counter, std::uint32_t threshold, float scale, const float* x,
+                                 float* y, std::int64_t elements) {
   drop(counter, threshold, scale, x, y, elements);
 }
-HEADRACE_SIMD void drop_row(const RowCounter& counter, std::uint32_t threshold, float scale, const BFloat16* x,
-                            BFloat16* y, std::int64_t elements) {
+HEADRACE_SIMD_MATH void drop_row(const RowCounter& counter, std::uint32_t threshold, float scale,
+                                 const BFloat16* x, BFloat16* y, std::int64_t elements) {
   drop(counter, threshold, scale, x, y, elements);
 }
 

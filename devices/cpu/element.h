@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "headrace/devices/base/bf16.h"
-#include "headrace/devices/cpu/simd.h"
+#include "headrace/devices/base/simd.h"
 
 namespace headrace::cpu {
 

@@ -25,13 +25,13 @@ HEADRACE_INLINE void activate_as(Activation activation, const In* x, Out* y, std
   }
 }
 
-HEADRACE_SIMD void activate_range(Activation activation, const float* x, float* y, std::int64_t count) {
+HEADRACE_SIMD_MATH void activate_range(Activation activation, const float* x, float* y, std::int64_t count) {
   activate_as(activation, x, y, count);
 }
-HEADRACE_SIMD void activate_range(Activation activation, const BFloat16* x, BFloat16* y, std::int64_t count) {
+HEADRACE_SIMD_MATH void activate_range(Activation activation, const BFloat16* x, BFloat16* y, std::int64_t count) {
   activate_as(activation, x, y, count);
 }
-HEADRACE_SIMD void activate_range(Activation activation, const float* x, BFloat16* y, std::int64_t count) {
+HEADRACE_SIMD_MATH void activate_range(Activation activation, const float* x, BFloat16* y, std::int64_t count) {
   activate_as(activation, x, y, count);
 }
 
@@ -54,12 +54,12 @@ HEADRACE_INLINE void activate_backward_as(Activation activation, const T* x, con
   }
 }
 
-HEADRACE_SIMD void activate_backward_range(Activation activation, const float* x, const float* dy, float* dx,
-                                           std::int64_t count) {
+HEADRACE_SIMD_MATH void activate_backward_range(Activation activation, const float* x, const float* dy, float* dx,
+                                                std::int64_t count) {
   activate_backward_as(activation, x, dy, dx, count);
 }
-HEADRACE_SIMD void activate_backward_range(Activation activation, const BFloat16* x, const BFloat16* dy,
-                                           BFloat16* dx, std::int64_t count) {
+HEADRACE_SIMD_MATH void activate_backward_range(Activation activation, const BFloat16* x, const BFloat16* dy,
+                                                BFloat16* dx, std::int64_t count) {
   activate_backward_as(activation, x, dy, dx, count);
 }
 
@@ -68,66 +68,39 @@ HEADRACE_INLINE void add_each(const T* a, const T* b, T* sum, std::int64_t count
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) sum[i] = element<T>(value(a[i]) + value(b[i]));
 }
-HEADRACE_SIMD void add_range(const float* a, const float* b, float* sum, std::int64_t count) {
+HEADRACE_SIMD_MATH void add_range(const float* a, const float* b, float* sum, std::int64_t count) {
   add_each(a, b, sum, count);
 }
-HEADRACE_SIMD void add_range(const BFloat16* a, const BFloat16* b, BFloat16* sum, std::int64_t count) {
+HEADRACE_SIMD_MATH void add_range(const BFloat16* a, const BFloat16* b, BFloat16* sum, std::int64_t count) {
   add_each(a, b, sum, count);
 }
 
-HEADRACE_SIMD void round_to_bf16_range(const float* x, float* y, std::int64_t count) {
+HEADRACE_SIMD_MATH void round_to_bf16_range(const float* x, float* y, std::int64_t count) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) y[i] = headrace::round_to_bf16(x[i]);
 }
-HEADRACE_SIMD void from_bf16_range(const BFloat16* x, float* y, std::int64_t count) {
+HEADRACE_SIMD_MATH void from_bf16_range(const BFloat16* x, float* y, std::int64_t count) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) y[i] = widened(x[i]);
 }
 
-// Few channels (an image's 3) repeat within one vector: the coefficients are laid out once so that a block of
-// kBlock pixels is one straight loop.
-constexpr std::int64_t kBlock = 16;
-constexpr std::int64_t kNarrow = 8;
-
 template <typename In, typename Out>
-HEADRACE_INLINE void scale_shift_narrow(const In* x, const float* scale, const float* shift, Out* y,
-                                        std::int64_t rows, std::int64_t channels) {
-  float scales[kBlock * kNarrow];
-  float shifts[kBlock * kNarrow];
-  const std::int64_t length = kBlock * channels;
-  for (std::int64_t i = 0; i < length; ++i) {
-    scales[i] = scale[i % channels];
-    shifts[i] = shift[i % channels];
-  }
-  const std::int64_t count = rows * channels;
-  std::int64_t i = 0;
-  for (; i + length <= count; i += length) {
-    for (std::int64_t k = 0; k < length; ++k) y[i + k] = element<Out>(value(x[i + k]) * scales[k] + shifts[k]);
-  }
-  for (std::int64_t k = 0; i + k < count; ++k) y[i + k] = element<Out>(value(x[i + k]) * scales[k] + shifts[k]);
+HEADRACE_INLINE void scale_each(const In* x, float factor, Out* y, std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) y[i] = element<Out>(value(x[i]) * factor);
 }
 
-template <typename In, typename Out>
-HEADRACE_INLINE void scale_shift_rows(const In* x, const float* scale, const float* shift, Out* y,
-                                      std::int64_t rows, std::int64_t channels) {
-  if (channels <= kNarrow) return scale_shift_narrow(x, scale, shift, y, rows, channels);
-  for (std::int64_t row = 0; row < rows; ++row, x += channels, y += channels) {
-    for (std::int64_t c = 0; c < channels; ++c) y[c] = element<Out>(value(x[c]) * scale[c] + shift[c]);
+#define HEADRACE_SCALE(In, Out)                                                                \
+  HEADRACE_SIMD_MATH void scale_range(const In* x, float factor, Out* y, std::int64_t count) { \
+    scale_each(x, factor, y, count);                                                           \
   }
-}
-
-#define HEADRACE_SCALE_SHIFT(In, Out)                                                               \
-  HEADRACE_SIMD void scale_shift_range(const In* x, const float* scale, const float* shift, Out* y, \
-                                       std::int64_t rows, std::int64_t channels) {                  \
-    scale_shift_rows(x, scale, shift, y, rows, channels);                                           \
-  }
-HEADRACE_SCALE_SHIFT(std::uint8_t, float)
-HEADRACE_SCALE_SHIFT(std::uint8_t, BFloat16)
-HEADRACE_SCALE_SHIFT(float, float)
-HEADRACE_SCALE_SHIFT(float, BFloat16)
-HEADRACE_SCALE_SHIFT(BFloat16, float)
-HEADRACE_SCALE_SHIFT(BFloat16, BFloat16)
-#undef HEADRACE_SCALE_SHIFT
+HEADRACE_SCALE(std::uint8_t, float)
+HEADRACE_SCALE(std::uint8_t, BFloat16)
+HEADRACE_SCALE(float, float)
+HEADRACE_SCALE(float, BFloat16)
+HEADRACE_SCALE(BFloat16, float)
+HEADRACE_SCALE(BFloat16, BFloat16)
+#undef HEADRACE_SCALE
 
 }  // namespace
 
@@ -162,18 +135,17 @@ template void add(const float*, const float*, float*, std::int64_t);
 template void add(const BFloat16*, const BFloat16*, BFloat16*, std::int64_t);
 
 template <typename In, typename Out>
-void scale_shift(const In* x, const float* scale, const float* shift, Out* y, std::int64_t rows,
-                 std::int64_t channels) {
-  parallel_ranges(rows, row_grain(channels), [=](std::int64_t begin, std::int64_t end) {
-    scale_shift_range(x + begin * channels, scale, shift, y + begin * channels, end - begin, channels);
+void scale(const In* x, float factor, Out* y, std::int64_t count) {
+  parallel_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
+    scale_range(x + begin, factor, y + begin, end - begin);
   });
 }
-template void scale_shift(const std::uint8_t*, const float*, const float*, float*, std::int64_t, std::int64_t);
-template void scale_shift(const std::uint8_t*, const float*, const float*, BFloat16*, std::int64_t, std::int64_t);
-template void scale_shift(const float*, const float*, const float*, float*, std::int64_t, std::int64_t);
-template void scale_shift(const float*, const float*, const float*, BFloat16*, std::int64_t, std::int64_t);
-template void scale_shift(const BFloat16*, const float*, const float*, float*, std::int64_t, std::int64_t);
-template void scale_shift(const BFloat16*, const float*, const float*, BFloat16*, std::int64_t, std::int64_t);
+template void scale(const std::uint8_t*, float, float*, std::int64_t);
+template void scale(const std::uint8_t*, float, BFloat16*, std::int64_t);
+template void scale(const float*, float, float*, std::int64_t);
+template void scale(const float*, float, BFloat16*, std::int64_t);
+template void scale(const BFloat16*, float, float*, std::int64_t);
+template void scale(const BFloat16*, float, BFloat16*, std::int64_t);
 
 void to_bf16(const float* x, BFloat16* y, std::int64_t count) { activate(Activation::kNone, x, y, count); }
 

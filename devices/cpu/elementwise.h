@@ -19,11 +19,9 @@ void activate_backward(Activation activation, const T* x, const T* dy, T* dx, st
 template <typename T>
 void add(const T* a, const T* b, T* sum, std::int64_t count);
 
-// y = x * scale[c] + shift[c] over rows of `channels`. x may be std::uint8_t, and of another type than y; y may be
-// x.
+// y = factor x. x may be std::uint8_t, and of another type than y; y may be x.
 template <typename In, typename Out>
-void scale_shift(const In* x, const float* scale, const float* shift, Out* y, std::int64_t rows,
-                 std::int64_t channels);
+void scale(const In* x, float factor, Out* y, std::int64_t count);
 
 // bf16 values nearest to x: packed, and widened to f32 again. And packed ones widened.
 void to_bf16(const float* x, BFloat16* y, std::int64_t count);

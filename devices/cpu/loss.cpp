@@ -55,8 +55,8 @@ HEADRACE_INLINE float exponentials(const float* row, float maximum, float* exps,
   return exp_sum;
 }
 
-HEADRACE_SIMD void softmax_rows(const float* logits, float* probabilities, std::int64_t rows,
-                                std::int64_t classes) {
+HEADRACE_SIMD_MATH void softmax_rows(const float* logits, float* probabilities, std::int64_t rows,
+                                     std::int64_t classes) {
   for (std::int64_t row = 0; row < rows; ++row, logits += classes, probabilities += classes) {
     float total;
     const float inverse =
@@ -73,8 +73,8 @@ struct RowSums {
 };
 
 // Writes the row's gradient for a target of `smooth` everywhere (the label's share is taken off by the caller).
-HEADRACE_SIMD void loss_row(const float* logits, float* gradient, std::int64_t classes, float smooth, float factor,
-                            RowSums& sums) {
+HEADRACE_SIMD_MATH void loss_row(const float* logits, float* gradient, std::int64_t classes, float smooth,
+                                 float factor, RowSums& sums) {
   sums.maximum = row_maximum(logits, classes);
   sums.exp_sum = exponentials(logits, sums.maximum.value, gradient, classes, sums.total);
   const float inverse = 1.0F / sums.exp_sum;

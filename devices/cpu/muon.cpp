@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "headrace/devices/base/simd.h"
 #include "headrace/devices/cpu/elementwise.h"
 #include "headrace/devices/cpu/parallel.h"
-#include "headrace/devices/cpu/simd.h"
 
 namespace headrace::cpu {
 namespace {
@@ -14,7 +14,7 @@ constexpr std::int64_t kMuonGrain = row_grain(1);
 constexpr std::int64_t kNormLanes = 16, kNormBlock = 1024;
 
 // In f32 within a block, in f64 from block to block: the limits are the same for any number of threads.
-HEADRACE_SIMD double sum_of_squares(const float* x, std::int64_t count) {
+HEADRACE_SIMD_MATH double sum_of_squares(const float* x, std::int64_t count) {
   double total = 0;
   for (std::int64_t begin = 0; begin < count; begin += kNormBlock) {
     const std::int64_t end = count - begin < kNormBlock ? count : begin + kNormBlock;
@@ -29,8 +29,8 @@ HEADRACE_SIMD double sum_of_squares(const float* x, std::int64_t count) {
   return total;
 }
 
-HEADRACE_SIMD void muon_momentum_range(const float* __restrict gradients, float* __restrict velocity,
-                                       float* __restrict update, float momentum, std::int64_t count) {
+HEADRACE_SIMD_MATH void muon_momentum_range(const float* __restrict gradients, float* __restrict velocity,
+                                            float* __restrict update, float momentum, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     const float v = momentum * velocity[i] + gradients[i];
     velocity[i] = v;
@@ -38,12 +38,12 @@ HEADRACE_SIMD void muon_momentum_range(const float* __restrict gradients, float*
   }
 }
 
-HEADRACE_SIMD void combine_range(float b, const float* __restrict x, float c, float* __restrict y,
-                                 std::int64_t count) {
+HEADRACE_SIMD_MATH void combine_range(float b, const float* __restrict x, float c, float* __restrict y,
+                                      std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = b * x[i] + c * y[i];
 }
 
-HEADRACE_SIMD void scale_range(float factor, float* x, std::int64_t count) {
+HEADRACE_SIMD_MATH void scale_range(float factor, float* x, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) x[i] *= factor;
 }
 

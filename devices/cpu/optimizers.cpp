@@ -2,9 +2,9 @@
 
 #include <cmath>
 
+#include "headrace/devices/base/simd.h"
 #include "headrace/devices/cpu/elementwise.h"
 #include "headrace/devices/cpu/parallel.h"
-#include "headrace/devices/cpu/simd.h"
 
 // No argument here is negative, so errno is never written: said to the compiler, the loop becomes vector code.
 extern "C" float sqrtf(float) noexcept __attribute__((const));
@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::int64_t kUpdateGrain = row_grain(1);
 
-HEADRACE_SIMD void adam_range(const ParameterArena& arena, float* __restrict first, float* __restrict second,
-                              const AdamOptions& options, const StepScalars& scalars) {
+HEADRACE_SIMD_MATH void adam_range(const ParameterArena& arena, float* __restrict first, float* __restrict second,
+                                   const AdamOptions& options, const StepScalars& scalars) {
   float* __restrict parameters = arena.parameters;
   const float* __restrict gradients = arena.gradients;
   const float beta1 = options.beta1, beta2 = options.beta2, epsilon = options.epsilon;
@@ -33,8 +33,8 @@ HEADRACE_SIMD void adam_range(const ParameterArena& arena, float* __restrict fir
   }
 }
 
-HEADRACE_SIMD void sgd_momentum_range(const ParameterArena& arena, float* __restrict velocity,
-                                      const SgdOptions& options, const StepScalars& scalars) {
+HEADRACE_SIMD_MATH void sgd_momentum_range(const ParameterArena& arena, float* __restrict velocity,
+                                           const SgdOptions& options, const StepScalars& scalars) {
   float* __restrict parameters = arena.parameters;
   const float* __restrict gradients = arena.gradients;
   const float momentum = options.momentum, decay = options.weight_decay;
@@ -50,8 +50,8 @@ HEADRACE_SIMD void sgd_momentum_range(const ParameterArena& arena, float* __rest
   }
 }
 
-HEADRACE_SIMD void descend_range(const ParameterArena& arena, const SgdOptions& options,
-                                 const StepScalars& scalars) {
+HEADRACE_SIMD_MATH void descend_range(const ParameterArena& arena, const SgdOptions& options,
+                                      const StepScalars& scalars) {
   float* __restrict parameters = arena.parameters;
   const float* __restrict gradients = arena.gradients;
   const float decay = options.weight_decay, rate = scalars.learning_rates[options.group];

@@ -2,10 +2,10 @@
 
 #include <cstring>
 
+#include "headrace/devices/base/simd.h"
 #include "headrace/devices/cpu/column_sums.h"
 #include "headrace/devices/cpu/element.h"
 #include "headrace/devices/cpu/parallel.h"
-#include "headrace/devices/cpu/simd.h"
 #include "headrace/devices/cpu/workspace.h"
 
 namespace headrace::cpu {
@@ -76,12 +76,14 @@ HEADRACE_INLINE void pool_columns(const T* x, T* y, std::uint8_t* argmax, std::i
   }
 }
 
-HEADRACE_SIMD void pool_row(const float* x, float* y, std::uint8_t* argmax, std::int64_t out_width,
-                            std::int64_t width, std::int64_t channels, std::int64_t window, std::int64_t stride) {
+HEADRACE_SIMD_MATH void pool_row(const float* x, float* y, std::uint8_t* argmax, std::int64_t out_width,
+                                 std::int64_t width, std::int64_t channels, std::int64_t window,
+                                 std::int64_t stride) {
   pool_columns(x, y, argmax, out_width, width, channels, window, stride);
 }
-HEADRACE_SIMD void pool_row(const BFloat16* x, BFloat16* y, std::uint8_t* argmax, std::int64_t out_width,
-                            std::int64_t width, std::int64_t channels, std::int64_t window, std::int64_t stride) {
+HEADRACE_SIMD_MATH void pool_row(const BFloat16* x, BFloat16* y, std::uint8_t* argmax, std::int64_t out_width,
+                                 std::int64_t width, std::int64_t channels, std::int64_t window,
+                                 std::int64_t stride) {
   pool_columns(x, y, argmax, out_width, width, channels, window, stride);
 }
 
@@ -108,14 +110,14 @@ HEADRACE_INLINE void scatter_columns(const T* dy, const std::uint8_t* argmax, fl
     }
   }
 }
-HEADRACE_SIMD void scatter_row(const float* dy, const std::uint8_t* argmax, float* dx, std::int64_t out_width,
-                               std::int64_t width, std::int64_t channels, std::int64_t window,
-                               std::int64_t stride) {
+HEADRACE_SIMD_MATH void scatter_row(const float* dy, const std::uint8_t* argmax, float* dx, std::int64_t out_width,
+                                    std::int64_t width, std::int64_t channels, std::int64_t window,
+                                    std::int64_t stride) {
   scatter_columns(dy, argmax, dx, out_width, width, channels, window, stride);
 }
-HEADRACE_SIMD void scatter_row(const BFloat16* dy, const std::uint8_t* argmax, float* dx, std::int64_t out_width,
-                               std::int64_t width, std::int64_t channels, std::int64_t window,
-                               std::int64_t stride) {
+HEADRACE_SIMD_MATH void scatter_row(const BFloat16* dy, const std::uint8_t* argmax, float* dx,
+                                    std::int64_t out_width, std::int64_t width, std::int64_t channels,
+                                    std::int64_t window, std::int64_t stride) {
   scatter_columns(dy, argmax, dx, out_width, width, channels, window, stride);
 }
 
@@ -141,12 +143,12 @@ HEADRACE_INLINE void spread_columns(const T* __restrict dy, const std::uint8_t* 
     }
   }
 }
-HEADRACE_SIMD void spread_row(const float* dy, const std::uint8_t* argmax, float* dx, std::int64_t row_step,
-                              std::int64_t out_width, std::int64_t channels) {
+HEADRACE_SIMD_MATH void spread_row(const float* dy, const std::uint8_t* argmax, float* dx, std::int64_t row_step,
+                                   std::int64_t out_width, std::int64_t channels) {
   spread_columns(dy, argmax, dx, row_step, out_width, channels);
 }
-HEADRACE_SIMD void spread_row(const BFloat16* dy, const std::uint8_t* argmax, BFloat16* dx, std::int64_t row_step,
-                              std::int64_t out_width, std::int64_t channels) {
+HEADRACE_SIMD_MATH void spread_row(const BFloat16* dy, const std::uint8_t* argmax, BFloat16* dx,
+                                   std::int64_t row_step, std::int64_t out_width, std::int64_t channels) {
   spread_columns(dy, argmax, dx, row_step, out_width, channels);
 }
 
@@ -170,7 +172,7 @@ void pool_backward_pairs(const PoolGeometry& g, const T* dy, const std::uint8_t*
   clear(dx + done * row_step, (g.height - done) * row_step);
 }
 
-HEADRACE_SIMD void round_row(const float* x, BFloat16* y, std::int64_t count) {
+HEADRACE_SIMD_MATH void round_row(const float* x, BFloat16* y, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = nearest_bf16(x[i]);
 }
 
@@ -208,10 +210,11 @@ HEADRACE_INLINE void spread_pixels(const T* dy, T* dx, std::int64_t pixels, std:
     for (std::int64_t c = 0; c < channels; ++c) dx[pixel * channels + c] = dx[c];
   }
 }
-HEADRACE_SIMD void spread_average(const float* dy, float* dx, std::int64_t pixels, std::int64_t channels) {
+HEADRACE_SIMD_MATH void spread_average(const float* dy, float* dx, std::int64_t pixels, std::int64_t channels) {
   spread_pixels(dy, dx, pixels, channels);
 }
-HEADRACE_SIMD void spread_average(const BFloat16* dy, BFloat16* dx, std::int64_t pixels, std::int64_t channels) {
+HEADRACE_SIMD_MATH void spread_average(const BFloat16* dy, BFloat16* dx, std::int64_t pixels,
+                                       std::int64_t channels) {
   spread_pixels(dy, dx, pixels, channels);
 }
 

@@ -1,11 +1,11 @@
 // Functions of one float without branches or calls, for loops that become vector code. Private to the CPU
-// backend. Stated errors are the largest found over all inputs of the range by the unit test.
+// backend. Stated errors are the maximum found over all inputs of the range by the unit test.
 #pragma once
 
 #include <cstdint>
 
 #include "headrace/devices/base/bf16.h"
-#include "headrace/devices/cpu/simd.h"
+#include "headrace/devices/base/simd.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace {

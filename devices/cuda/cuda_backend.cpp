@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "headrace/devices/backend_module.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/common/backend_module.h"
 #include "headrace/devices/cuda/cuda_device.h"
 #include "headrace/devices/cuda/math_loader.h"
 #include "headrace/devices/cuda/shared_gpu_collective.h"
@@ -95,7 +95,7 @@ Placement placement_of(const DeviceGroup& devices) {
 }
 
 // Read by the driver when it starts. Streams that share a hardware queue run in the order of their submission: a
-// replica that waits for another would hold it up. 32 is the most there are.
+// replica that waits for another would hold it up. 32 is the maximum.
 void ask_for_queues() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0); }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "headrace/devices/captured_work.h"
 #include "headrace/devices/cuda/host_calls.h"
+#include "headrace/devices/stream.h"
 
 namespace headrace {
 

@@ -17,19 +17,18 @@ HostFailure::~HostFailure() { cudaFreeHost(word_); }
 
 void HostFailure::mark(bool failed) noexcept {
   std::atomic_ref(*word_).store(failed ? 1U : 0U, std::memory_order_release);
-  failed_.store(failed, std::memory_order_release);
 }
 
 void HostFailure::keep(std::exception_ptr error) noexcept {
   const std::lock_guard lock(mutex_);
-  if (!error_) error_ = std::move(error);
+  error_.note(std::move(error));
   mark(true);
 }
 
 std::exception_ptr HostFailure::take() noexcept {
   const std::lock_guard lock(mutex_);
   mark(false);
-  return std::exchange(error_, nullptr);
+  return error_.take();
 }
 
 void HostCalls::submit(std::function<void()> function, const FailureSlot& failure, cudaStream_t stream,

@@ -12,6 +12,8 @@
 #include <mutex>
 #include <string>
 
+#include "headrace/devices/base/first_error.h"
+
 namespace headrace {
 
 // The first exception of a stream's host functions. Thread-safe: CUDA calls them on a thread of its own.
@@ -25,7 +27,7 @@ class HostFailure {
 
   // For kernels: not 0 while failed(). In pinned host memory.
   const std::uint32_t* word() const noexcept { return word_; }
-  bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
+  bool failed() const noexcept { return error_.any(); }
   void keep(std::exception_ptr error) noexcept;
   // The exception, null where there was none; afterwards there is none.
   std::exception_ptr take() noexcept;
@@ -33,10 +35,9 @@ class HostFailure {
  private:
   void mark(bool failed) noexcept;
 
-  std::atomic<bool> failed_{false};
+  std::mutex mutex_;  // so that both change together
+  FirstError error_;
   std::uint32_t* word_ = nullptr;
-  std::mutex mutex_;
-  std::exception_ptr error_;  // by mutex_
 };
 
 // Where a host function's exception goes; changes when captured work moves to another stream.

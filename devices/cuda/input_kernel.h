@@ -1,29 +1,17 @@
-// The fused input kernel's host side. Private to the CUDA backend.
+// The input kernels' host side. Private to the CUDA backend.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
-#include <cstdint>
-
-#include "headrace/devices/base/bf16.h"
-#include "headrace/devices/input_kernels.h"
+#include "headrace/devices/cuda/image_work.h"
+#include "headrace/devices/cuda/window_work.h"
 
 namespace headrace {
 
-// Out: float or BFloat16. out = pixel * scale[c] + shift[c] over `images` images of `pixels` pixels of `channels`
-// bytes each. All pointers are on the current device. Returns the status of the launch; no images are no launch.
+// All pointers are on the current device. Each returns the status of the launch; nothing to write is no launch.
 template <typename Out>
-struct InputKernelArguments {
-  const std::uint8_t* in;
-  const float* scale;
-  const float* shift;
-  Out* out;
-  std::int64_t images;
-  std::int64_t pixels;
-  int channels;
-};
+cudaError_t launch_input_kernel(const cuda::ImageWork<Out>& work, ImageLayout layout, cudaStream_t stream);
 template <typename Out>
-cudaError_t launch_input_kernel(const InputKernelArguments<Out>& arguments, ImageLayout layout,
-                                cudaStream_t stream);
+cudaError_t launch_input_kernel(const cuda::WindowWork<Out>& work, ImageLayout layout, cudaStream_t stream);
 
 }  // namespace headrace

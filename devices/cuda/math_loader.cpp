@@ -2,8 +2,8 @@
 
 #include <cstdlib>
 
-#include "headrace/devices/backend_module.h"
 #include "headrace/devices/base/shared_module.h"
+#include "headrace/devices/common/backend_module.h"
 #include "headrace/devices/cuda/library_hint.h"
 
 namespace headrace {

@@ -1,4 +1,4 @@
-#include "headrace/devices/cuda/window_kernel.h"
+#include "headrace/devices/cuda/input_kernel.h"
 
 namespace headrace {
 namespace {
@@ -11,7 +11,7 @@ __global__ void convert_windows(cuda::WindowWork<Out> work) {
 }  // namespace
 
 template <typename Out>
-cudaError_t launch_window_kernel(const cuda::WindowWork<Out>& work, ImageLayout layout, cudaStream_t stream) {
+cudaError_t launch_input_kernel(const cuda::WindowWork<Out>& work, ImageLayout layout, cudaStream_t stream) {
   const cuda::WindowGrid grid = window_grid(work, layout);
   if (work.images == 0 || grid.items == 0 || work.channels == 0) return cudaSuccess;
   const dim3 blocks(grid.x, grid.y);
@@ -22,7 +22,7 @@ cudaError_t launch_window_kernel(const cuda::WindowWork<Out>& work, ImageLayout 
   }
   return cudaGetLastError();
 }
-template cudaError_t launch_window_kernel(const cuda::WindowWork<float>&, ImageLayout, cudaStream_t);
-template cudaError_t launch_window_kernel(const cuda::WindowWork<BFloat16>&, ImageLayout, cudaStream_t);
+template cudaError_t launch_input_kernel(const cuda::WindowWork<float>&, ImageLayout, cudaStream_t);
+template cudaError_t launch_input_kernel(const cuda::WindowWork<BFloat16>&, ImageLayout, cudaStream_t);
 
 }  // namespace headrace

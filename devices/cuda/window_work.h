@@ -73,16 +73,20 @@ HEADRACE_HOST_DEVICE std::int64_t window_offset(const WindowWork<Out>& work, con
 }
 
 // Rounded twice, as the CPU does: a fused multiply-add would give other bits.
+HEADRACE_HOST_DEVICE float scaled(float pixel, float scale, float shift) {
+#ifdef __CUDA_ARCH__
+  return __fadd_rn(__fmul_rn(pixel, scale), shift);
+#else
+  const float product = pixel * scale;
+  return product + shift;
+#endif
+}
+
 template <typename Out>
 HEADRACE_HOST_DEVICE float scaled_pixel(const WindowWork<Out>& work, const WindowImage<Out>& image,
                                         std::int64_t offset, int channel) {
   const float pixel = offset < 0 ? 0.0F : static_cast<float>(image.in[offset + channel]);
-#ifdef __CUDA_ARCH__
-  const float value = __fadd_rn(__fmul_rn(pixel, work.scale[channel]), work.shift[channel]);
-#else
-  const float product = pixel * work.scale[channel];
-  const float value = product + work.shift[channel];
-#endif
+  const float value = scaled(pixel, work.scale[channel], work.shift[channel]);
   return image.tone == nullptr ? value : (value + image.tone->shift) * image.tone->gain;
 }
 

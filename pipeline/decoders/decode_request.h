@@ -1,4 +1,4 @@
-// What every decoder checks about an image and the place its pixels go to.
+// What every decoder checks about an image and about where its pixels go.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace headrace {
 
-inline constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;
+inline constexpr std::int64_t kMaxPixels = std::int64_t{1} << 28;
 
 inline void check_pixels(std::int64_t height, std::int64_t width) {
-  if (height > 0 && width > 0 && height <= kMostPixels / width) return;
+  if (height > 0 && width > 0 && height <= kMaxPixels / width) return;
   throw Error(ErrorCode::kDataCorrupt, "an image of " + std::to_string(height) + " x " + std::to_string(width) +
-                                           " pixels, the most is 2^28");
+                                           " pixels, the maximum is 2^28");
 }
 
 // The window lies within the image, and `bytes` is what it takes.

@@ -6,16 +6,16 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/decoders/decode_request.h"
-#include "headrace/pipeline/decoders/jpeg_mapper.h"
+#include "headrace/pipeline/decoders/jpeg_index/jpeg_cropper.h"
+#include "headrace/pipeline/decoders/jpeg_index/jpeg_indexer.h"
 #include "headrace/pipeline/decoders/jpeg_reader.h"
-#include "headrace/pipeline/decoders/jpeg_splicer.h"
 #include "headrace/pipeline/decoders/png_reader.h"
 
 namespace headrace {
 namespace {
 
-// More than any image has, be it of one colour: what a header claims is not allocated for nothing.
-constexpr std::uint64_t kMostPixelsAByte = 65536;
+// More than any image has, even one of a single colour: nothing is allocated for a false header.
+constexpr std::uint64_t kMaxPixelsPerByte = 65536;
 constexpr std::array<int, 3> kJpegStart = {0xFF, 0xD8, 0xFF};
 constexpr std::array<int, 8> kPngStart = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 
@@ -37,8 +37,8 @@ bool starts_with_bytes(std::span<const std::byte> bytes, const std::array<int, k
 struct ImageDecoder::State {
   JpegReader jpeg;
   PngReader png;
-  JpegMapper mapper;
-  JpegSplicer splicer;
+  JpegIndexer indexer;
+  JpegCropper cropper;
   std::string warning;
 
   // Hands the reader for these bytes to `use`.
@@ -57,7 +57,7 @@ ImageDecoder& ImageDecoder::operator=(ImageDecoder&&) noexcept = default;
 
 ImageSize ImageDecoder::read_size(std::span<const std::byte> encoded) {
   const ImageSize size = state_->with_reader(encoded, [&](auto& reader) { return reader.read_size(encoded); });
-  if (static_cast<std::uint64_t>(size.height * size.width) <= kMostPixelsAByte * encoded.size()) return size;
+  if (static_cast<std::uint64_t>(size.height * size.width) <= kMaxPixelsPerByte * encoded.size()) return size;
   throw Error(ErrorCode::kDataCorrupt, "claims " + std::to_string(size.height) + " x " +
                                            std::to_string(size.width) + " pixels in " +
                                            std::to_string(encoded.size()) + " bytes");
@@ -87,14 +87,14 @@ void ImageDecoder::decode_good_window(std::span<const std::byte> encoded, const 
 
 const std::string& ImageDecoder::warning() const noexcept { return state_->warning; }
 
-std::unique_ptr<const JpegMap> ImageDecoder::map(std::span<const std::byte> encoded) {
-  return starts_with_bytes(encoded, kJpegStart) ? state_->mapper.map(encoded) : nullptr;
+std::unique_ptr<const JpegIndex> ImageDecoder::index(std::span<const std::byte> encoded) {
+  return starts_with_bytes(encoded, kJpegStart) ? state_->indexer.index(encoded) : nullptr;
 }
 
-void ImageDecoder::decode_window(std::span<const std::byte> encoded, const JpegMap& map, const ImageWindow& window,
-                                 std::span<std::uint8_t> rgb) {
-  check_window(map.size(), window, rgb.size());
-  if (const std::optional<SplicedJpeg> part = state_->splicer.splice(encoded, map, window)) {
+void ImageDecoder::decode_window(std::span<const std::byte> encoded, const JpegIndex& index,
+                                 const ImageWindow& window, std::span<std::uint8_t> rgb) {
+  check_window(index.size(), window, rgb.size());
+  if (const std::optional<CroppedJpeg> part = state_->cropper.crop(encoded, index, window)) {
     state_->jpeg.decode_good_window(part->encoded, part->window, rgb);
   } else {
     state_->jpeg.decode_good_window(encoded, window, rgb);

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "headrace/pipeline/decoders/image_size.h"
-#include "headrace/pipeline/decoders/jpeg_map.h"
+#include "headrace/pipeline/decoders/jpeg_index/jpeg_index.h"
 
 namespace headrace {
 
@@ -34,21 +34,21 @@ class ImageDecoder {
   // what it takes to throw wherever decode() does. `rgb` holds exactly window.height * window.width * 3 bytes.
   void decode_window(std::span<const std::byte> encoded, const ImageWindow& window, std::span<std::uint8_t> rgb);
 
-  // The same of bytes that are known to be good, as a map that was made of them says, or a decode without an
-  // error: damage below the window is not looked for.
+  // The same for bytes that are known to be good, because they have an index or were decoded without an error:
+  // damage below the window is not looked for.
   void decode_good_window(std::span<const std::byte> encoded, const ImageWindow& window,
                           std::span<std::uint8_t> rgb);
 
-  // What makes windows of this image cheaper: the parts of its bits beside them are not even looked at. Takes a
-  // third of what decoding does. An image that has one is good: decode() would find nothing wrong with its bits.
-  // Null where there is no such thing: for PNGs, progressive and damaged JPEGs.
-  std::unique_ptr<const JpegMap> map(std::span<const std::byte> encoded);
-  // The same pixels, with the help of the map of the very same bytes.
-  void decode_window(std::span<const std::byte> encoded, const JpegMap& map, const ImageWindow& window,
+  // Makes windows of this image cheaper: the bits beside them are not even read. Takes a third of the time of
+  // decode(). An image that has an index is good: decode() would find nothing wrong with it. Null for PNGs and for
+  // progressive and damaged JPEGs.
+  std::unique_ptr<const JpegIndex> index(std::span<const std::byte> encoded);
+  // The same pixels as the other decode_window(); `index` was made from the same bytes.
+  void decode_window(std::span<const std::byte> encoded, const JpegIndex& index, const ImageWindow& window,
                      std::span<std::uint8_t> rgb);
 
-  // What was wrong with the image decoded last but changes no pixel of it; empty: nothing. A map says nothing of
-  // it, for an image with such a flaw has none.
+  // A flaw of the image decoded last that changes none of its pixels; empty: it has none. Images with such a flaw
+  // get no index.
   const std::string& warning() const noexcept;
 
   // Names and versions of the libraries behind the pixels: part of every cache key and stream fingerprint.

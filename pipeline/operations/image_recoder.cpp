@@ -17,7 +17,7 @@ ImageSize fit_longer_side(const ImageSize& size, std::int64_t max_side) noexcept
 
 // An image of which an index can be made is good, and making one is cheaper than decoding.
 void ImageRecoder::check(std::span<const std::byte> encoded, const ImageSize& size) {
-  if (decoder_.map(encoded) != nullptr) return;
+  if (decoder_.index(encoded) != nullptr) return;
   pixels_.resize(static_cast<std::size_t>(size.height * size.width * 3));
   decoder_.decode(encoded, pixels_);
 }

@@ -18,7 +18,7 @@ std::uint64_t bytes_for_maps(const MemoryBudget& budget) {
 
 KnownJpeg KnownJpeg::of(std::span<const std::byte> encoded, ImageDecoder& decoder) {
   KnownJpeg known;
-  known.made = decoder.map(encoded);
+  known.made = decoder.index(encoded);
   known.map = known.made.get();
   known.good = known.map != nullptr;
   known.has_none = known.map == nullptr;
@@ -36,8 +36,8 @@ JpegMaps::~JpegMaps() {
   budget_.release(bytes());
 }
 
-const JpegMap* JpegMaps::map_of(Kept kept) noexcept {
-  return (kept & kNoMap) != 0 ? nullptr : reinterpret_cast<const JpegMap*>(kept);
+const JpegIndex* JpegMaps::map_of(Kept kept) noexcept {
+  return (kept & kNoMap) != 0 ? nullptr : reinterpret_cast<const JpegIndex*>(kept);
 }
 
 // Of a good image without a map, by its bytes.
@@ -47,8 +47,8 @@ KnownJpeg JpegMaps::find(std::uint64_t record, std::span<const std::byte> encode
   const Kept kept = record < kept_.size() ? kept_[record].load(std::memory_order_acquire) : 0;
   if (kept == 0) return {};
   if (kept == kUnmappable) return {.has_none = true};
-  const std::uint64_t content = JpegMap::content_of(encoded);
-  const JpegMap* map = map_of(kept);
+  const std::uint64_t content = JpegIndex::content_of(encoded);
+  const JpegIndex* map = map_of(kept);
   if (map != nullptr && map->content() == content) return {.map = map, .good = true};
   return {.good = map == nullptr && kept == good_mark(content)};
 }
@@ -62,7 +62,7 @@ KnownJpeg JpegMaps::make(std::uint64_t record, std::span<const std::byte> encode
 void JpegMaps::keep_good(std::uint64_t record, std::span<const std::byte> encoded) noexcept {
   Kept before = 0;
   if (record >= kept_.size()) return;
-  kept_[record].compare_exchange_strong(before, good_mark(JpegMap::content_of(encoded)),
+  kept_[record].compare_exchange_strong(before, good_mark(JpegIndex::content_of(encoded)),
                                         std::memory_order_acq_rel);
 }
 

@@ -15,10 +15,10 @@ namespace headrace {
 
 // Of one image. `good`: a window of it may be decoded without a look at what lies below.
 struct KnownJpeg {
-  const JpegMap* map = nullptr;  // of a good image; valid for as long as this and the JpegMaps it came from
+  const JpegIndex* map = nullptr;  // of a good image; valid for as long as this and the JpegMaps it came from
   bool good = false;
-  bool has_none = false;                     // a map cannot be made of it
-  std::unique_ptr<const JpegMap> made = {};  // the same map where nobody else keeps it
+  bool has_none = false;                       // a map cannot be made of it
+  std::unique_ptr<const JpegIndex> made = {};  // the same map where nobody else keeps it
 
   // Makes the map, of an image that comes but once.
   static KnownJpeg of(std::span<const std::byte> encoded, ImageDecoder& decoder);
@@ -55,7 +55,7 @@ class JpegMaps {
   bool charge(std::uint64_t bytes) noexcept;
   void keep(std::uint64_t record, KnownJpeg& known) noexcept;
   bool put(std::uint64_t record, Kept fresh) noexcept;
-  static const JpegMap* map_of(Kept kept) noexcept;
+  static const JpegIndex* map_of(Kept kept) noexcept;
   static Kept good_mark(std::uint64_t content) noexcept;
 
   MemoryBudget& budget_;

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/byte_slabs.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archive_files.h"
-#include "headrace/pipeline/sources/byte_slabs.h"
 #include "headrace/pipeline/sources/image_table.h"
 
 namespace headrace {

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/devices/base/byte_slabs.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources.h"
-#include "headrace/pipeline/sources/byte_slabs.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/made_by_function.h"
 #include "headrace/pipeline/sources/no_such_record.h"

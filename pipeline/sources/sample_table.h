@@ -1,4 +1,4 @@
-// Names and labels of a source's records, for labels that are any integers.
+// Names and labels of a source's records, few bytes each.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,11 @@ namespace headrace {
 
 class SampleTable {
  public:
+  void reserve(std::size_t records, std::size_t name_bytes) {
+    names_.reserve(name_bytes);
+    name_ends_.reserve(records);
+    labels_.reserve(records);
+  }
   void add(std::string_view name, std::int64_t label) {
     names_ += name;
     name_ends_.push_back(names_.size());
@@ -37,10 +42,15 @@ class SampleTable {
     fingerprint.add(names_).add(std::as_bytes(std::span(labels_))).add(std::as_bytes(std::span(name_ends_)));
   }
 
+ protected:
+  std::string_view names() const noexcept { return names_; }  // all of them, back to back
+  std::span<const std::int64_t> labels() const noexcept { return labels_; }
+  std::span<const std::uint64_t> name_ends() const noexcept { return name_ends_; }
+
  private:
   std::vector<std::int64_t> labels_;
   std::vector<std::uint64_t> name_ends_;
-  std::string names_;  // all of them, back to back
+  std::string names_;
 };
 
 // Fields of a source of encoded images with labels: image, label.

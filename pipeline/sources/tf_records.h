@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "headrace/devices/base/byte_slabs.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/byte_input.h"
-#include "headrace/pipeline/sources/byte_slabs.h"
 #include "headrace/pipeline/sources/shard_files.h"
 
 namespace headrace {

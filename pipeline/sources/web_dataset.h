@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/byte_slabs.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
-#include "headrace/pipeline/sources/byte_slabs.h"
 #include "headrace/pipeline/sources/sample_table.h"
 #include "headrace/pipeline/sources/shard_files.h"
 #include "headrace/pipeline/sources/stored_file.h"

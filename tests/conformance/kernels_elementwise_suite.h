@@ -20,6 +20,18 @@ class KernelsElementwiseSuite : public KernelsFixture<Target> {
     return this->tensor(shape, values);
   }
 
+  // Of u8 or f32.
+  Reals scaled(const TensorView& x, float factor) {
+    Reals values;
+    if (x.dtype == DType::kU8) {
+      for (const std::uint8_t byte : this->template read<std::uint8_t>(x)) values.push_back(byte);
+    } else {
+      values = this->read_reals(x);
+    }
+    for (double& value : values) value *= static_cast<double>(factor);
+    return values;
+  }
+
   std::vector<float> drop(const TensorView& x, float rate, std::uint64_t seed, int layer, const StepScalars& at) {
     const TensorView y = this->result(x.shape);
     const StepScalars* scalars = this->scalars(at);
@@ -82,23 +94,37 @@ TYPED_TEST_P(KernelsElementwiseSuite, AddAndAccumulate) {
   }
 }
 
-TYPED_TEST_P(KernelsElementwiseSuite, ScaleShift) {
-  for (const Shape& shape : {Shape{2, 5, 7, 3}, Shape{1, 1}, Shape{9, 8}, Shape{11, 33}}) {
-    const TensorView scale = this->random({shape.back()}, 6), shift = this->random({shape.back()}, 7);
-    const auto channels = static_cast<std::size_t>(shape.back());
+TYPED_TEST_P(KernelsElementwiseSuite, ScaleByANumberAndByOneInDeviceMemory) {
+  constexpr float kFactor = -0.3F;
+  const float* const stored = this->constant(kFactor);
+  for (const Shape& shape : this->kShapes) {
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(shape.elements()));
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 37);
     for (const TensorView& x : {this->random(shape, 8), this->tensor(shape, bytes)}) {
-      const bool is_bytes = x.dtype == DType::kU8;
-      Reals expected = is_bytes ? Reals(bytes.begin(), bytes.end()) : this->read_reals(x);
-      const Reals scales = this->read_reals(scale), shifts = this->read_reals(shift);
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        expected[i] = expected[i] * scales[i % channels] + shifts[i % channels];
+      const Reals expected = this->scaled(x, kFactor);
+      for (const Factor& factor : {Factor(kFactor), Factor(stored)}) {
+        const TensorView y = this->result(shape);
+        this->run([&](Stream& stream) { this->kernels().scale(stream, x, factor, y); }, {y});
+        this->expect_close(y, expected, 2e-7, shape.to_string());
       }
-      const TensorView y = this->result(shape);
-      this->run([&](Stream& stream) { this->kernels().scale_shift(stream, x, scale, shift, y); }, {y});
-      this->expect_close(y, expected, 2e-7, shape.to_string());
+      if (x.dtype != DType::kF32) continue;
+      this->run([&](Stream& stream) { this->kernels().scale(stream, x, kFactor, x); }, {x});
+      this->expect_close(x, expected, 2e-7, shape.to_string());
     }
+  }
+}
+
+// A captured call reads a stored factor anew each time.
+TYPED_TEST_P(KernelsElementwiseSuite, StoredFactorsMayChangeBetweenLaunches) {
+  const TensorView x = this->random({33, 65}, 1), y = this->result({33, 65});
+  const TensorView factor = this->tensor({1}, std::vector<float>{2});
+  this->stream().begin_capture();
+  this->kernels().scale(this->stream(), x, factor.template as<const float>(), y);
+  const auto captured = this->stream().end_capture();
+  for (const float value : {2.0F, -7.5F}) {
+    this->write(factor, std::vector<float>{value});
+    this->stream().launch(*captured);
+    this->expect_close(y, this->scaled(x, value), 1e-7);
   }
 }
 
@@ -162,8 +188,8 @@ TYPED_TEST_P(KernelsElementwiseSuite, WrongArgumentsAreRefusedAtOnce) {
   const TensorView a = this->random({2, 3}, 1), b = this->random({3, 2}, 1);
   EXPECT_THROW(this->kernels().add(this->stream(), a, b, a), ConfigError);
   EXPECT_THROW(this->kernels().accumulate(this->stream(), a, {}), ConfigError);
-  EXPECT_THROW(this->kernels().scale_shift(this->stream(), a, this->random({2}, 1), this->random({3}, 1), a),
-               ConfigError);
+  EXPECT_THROW(this->kernels().scale(this->stream(), a, 2.0F, b), ConfigError);
+  EXPECT_THROW(this->kernels().scale(this->stream(), a, 2.0F, this->result({2, 3}, DType::kU8)), ConfigError);
   const StepScalars* scalars = this->scalars({});
   EXPECT_THROW(this->kernels().dropout(this->stream(), a, 1.0F, 0, 0, scalars, a), ConfigError);
   EXPECT_THROW(this->kernels().dropout(this->stream(), a, -0.1F, 0, 0, scalars, a), ConfigError);
@@ -171,7 +197,8 @@ TYPED_TEST_P(KernelsElementwiseSuite, WrongArgumentsAreRefusedAtOnce) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsElementwiseSuite, ActivationForward, ActivationBackward, AddAndAccumulate,
-                            ScaleShift, ConvertRoundsToTheNearestAndWidensExactly, DropoutMaskIsTheStatedFunction,
+                            ScaleByANumberAndByOneInDeviceMemory, StoredFactorsMayChangeBetweenLaunches,
+                            ConvertRoundsToTheNearestAndWidensExactly, DropoutMaskIsTheStatedFunction,
                             DropoutKeepsItsShareAndForgetsTheReplicas, WrongArgumentsAreRefusedAtOnce);
 
 }  // namespace headrace::test

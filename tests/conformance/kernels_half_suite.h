@@ -50,21 +50,19 @@ TYPED_TEST_P(KernelsHalfSuite, Elementwise) {
   }
 }
 
-TYPED_TEST_P(KernelsHalfSuite, ScaleShiftFromBytesAndFromF32) {
+TYPED_TEST_P(KernelsHalfSuite, ScaleBetweenAllTypes) {
+  constexpr float kFactor = 0.3F;
   for (const Shape& shape : {Shape{2, 5, 7, 3}, Shape{1, 1}, Shape{9, 16}, Shape{5, 3072}}) {
-    const TensorView scale = this->random({shape.back()}, 6), shift = this->random({shape.back()}, 7);
-    const auto channels = static_cast<std::size_t>(shape.back());
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(shape.elements()));
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 37);
-    for (const TensorView& x : {this->tensor(shape, bytes), this->random(shape, 8)}) {
+    for (const TensorView& x : {this->tensor(shape, bytes), this->random(shape, 8), this->half(shape, 9)}) {
       Reals expected = x.dtype == DType::kU8 ? Reals(bytes.begin(), bytes.end()) : this->read_reals(x);
-      const Reals scales = this->read_reals(scale), shifts = this->read_reals(shift);
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        expected[i] = expected[i] * scales[i % channels] + shifts[i % channels];
-      }
-      const TensorView y = this->half_result(shape);
-      this->run([&](Stream& stream) { this->kernels().scale_shift(stream, x, scale, shift, y); }, {y});
+      for (double& value : expected) value *= static_cast<double>(kFactor);
+      const TensorView y = this->half_result(shape), wide = this->result(shape);
+      this->run([&](Stream& stream) { this->kernels().scale(stream, x, kFactor, y); }, {y});
       this->expect_rounded(y, expected, 2e-7, shape.to_string());
+      this->run([&](Stream& stream) { this->kernels().scale(stream, x, kFactor, wide); }, {wide});
+      this->expect_close(wide, expected, 2e-7, shape.to_string());
     }
   }
 }
@@ -271,7 +269,7 @@ TYPED_TEST_P(KernelsHalfSuite, ActivationsOfOneCallAreOfOneType) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsHalfSuite, ActivationsAreWantedInBf16OnlyWhereProductsAre, Elementwise,
-                            ScaleShiftFromBytesAndFromF32, DropoutDropsWhatItDropsInF32, Pooling,
+                            ScaleBetweenAllTypes, DropoutDropsWhatItDropsInF32, Pooling,
                             BatchNormKeepsItsStatisticsInF32, BatchNormAppliesActivationsBeforeItRounds,
                             BatchNormPoolsFirst, ActivationsOfOneCallAreOfOneType);
 

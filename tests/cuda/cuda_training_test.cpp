@@ -1,5 +1,5 @@
-// A whole training through the CUDA backend's host side: its graphs, pool, events and copies carry the CPU's
-// mathematics, so that the weights are the CPU's bit for bit.
+// A whole training through the CUDA backend's host side. Its kernels run on the host, so the weights are bit for
+// bit those of the same kernels on a CPU's streams: nothing is lost in graphs, pool, events and copies.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/cpu/cpu_device.h"
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
+#include "headrace/tests/support/twin_kernels.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
@@ -27,16 +28,16 @@ std::vector<std::vector<float>> trained(DeviceGroup devices, int accumulate) {
   return test::variables_of(model);
 }
 
-// With one thread, as the fake's mathematics.
-DeviceGroup one_cpu() {
+// With one thread, as the fake's products.
+DeviceGroup one_twin() {
   std::vector<std::unique_ptr<Device>> devices;
-  devices.push_back(std::make_unique<CpuDevice>("cpu:0"));
+  devices.push_back(std::make_unique<test::TwinDevice>(std::make_unique<CpuDevice>("cpu:0")));
   return DeviceGroup(std::move(devices));
 }
 
-TEST_F(CudaTraining, GivesTheWeightsOfACpu) {
+TEST_F(CudaTraining, GivesTheWeightsOfItsTwin) {
   for (const int accumulate : {1, 2}) {
-    EXPECT_EQ(trained(open(), accumulate), trained(one_cpu(), accumulate));
+    EXPECT_EQ(trained(open(), accumulate), trained(one_twin(), accumulate));
   }
 }
 

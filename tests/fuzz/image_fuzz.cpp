@@ -25,14 +25,14 @@ std::uint32_t crc32(std::span<const std::byte> bytes) {
   return ~crc;
 }
 
-// With its map an image gives what it gives without: `expected`, or an error where that is empty.
-void check_map(ImageDecoder& decoder, std::span<const std::byte> input, const ImageWindow& window,
+// With its index an image gives what it gives without: `expected`, or an error where that is empty.
+void check_index(ImageDecoder& decoder, std::span<const std::byte> input, const ImageWindow& window,
                const std::vector<std::uint8_t>& expected) {
-  const auto map = decoder.map(input);
-  if (map == nullptr) return;
+  const auto index = decoder.index(input);
+  if (index == nullptr) return;
   std::vector<std::uint8_t> part(static_cast<std::size_t>(window.height * window.width * 3));
   try {
-    decoder.decode_window(input, *map, window, part);
+    decoder.decode_window(input, *index, window, part);
   } catch (const Error&) {
     part.clear();
   }
@@ -80,7 +80,7 @@ void run(std::span<const std::byte> input) {
     good = true;
   } catch (const Error&) {
   }
-  check_map(decoder, input, window, good ? part : std::vector<std::uint8_t>());
+  check_index(decoder, input, window, good ? part : std::vector<std::uint8_t>());
   bool whole_is_good = false;
   try {
     decoder.decode(input, rgb);

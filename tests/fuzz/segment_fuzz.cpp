@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "headrace/cache/cache_report.h"
+#include "headrace/cache/disk/segment_format.h"
 #include "headrace/cache/disk_cache.h"
-#include "headrace/cache/segment_format.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/tests/fuzz/fuzz_target.h"

@@ -2,7 +2,7 @@
 // named on standard input.
 //   {"file": F, "error": words}, or
 //   {"file": F, "height": H, "width": W, "pixels": SHA-256 of the RGB bytes as stored, "oriented": the same of the
-//    image as its EXIF data want it shown, "orientation": 1 to 8, "warning": words or "", "mapped": whether it has
+//    image as its EXIF data want it shown, "orientation": 1 to 8, "warning": words or "", "indexed": whether it has
 //    a JPEG index}
 // and "windows": whether four windows, with the index and without, are good where the whole is, and equal it.
 #include <algorithm>
@@ -38,17 +38,17 @@ std::string error_of(const Decode& decode) {
 
 bool windows_agree(ImageDecoder& decoder, std::span<const std::byte> file, const ImageSize& size,
                    const Pixels& whole, const std::string& error) {
-  const auto map = decoder.map(file);
-  if (map != nullptr && !error.empty()) return false;
+  const auto index = decoder.index(file);
+  if (index != nullptr && !error.empty()) return false;
   return std::ranges::all_of(test::windows_of(size), [&](const ImageWindow& window) {
     Pixels part = pixels_of({.height = window.height, .width = window.width});
     if (error_of([&] { decoder.decode_window(file, window, part); }) != error) return false;
     if (!error.empty()) return true;
     const Pixels expected = test::crop_pixels(whole, size, window);
     if (part != expected) return false;
-    if (map == nullptr) return true;
+    if (index == nullptr) return true;
     std::ranges::fill(part, std::uint8_t{0x5A});
-    return error_of([&] { decoder.decode_window(file, *map, window, part); }).empty() && part == expected;
+    return error_of([&] { decoder.decode_window(file, *index, window, part); }).empty() && part == expected;
   });
 }
 
@@ -77,7 +77,7 @@ nlohmann::ordered_json line_of(ImageDecoder& decoder, const std::string& name) {
   line["oriented"] = test::pixels_sha256(shown);
   line["orientation"] = static_cast<int>(orientation);
   line["warning"] = warning;
-  line["mapped"] = decoder.map(file) != nullptr;
+  line["indexed"] = decoder.index(file) != nullptr;
   return line;
 }
 

@@ -4,12 +4,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <vector>
 
+#include "headrace/devices/cuda/image_work.h"
 #include "headrace/devices/cuda/math/column_grid.h"
 #include "headrace/devices/cuda/math/column_totals.h"
 #include "headrace/devices/cuda/math/flat_split.h"
 #include "headrace/devices/cuda/math/loss_work.h"
+#include "headrace/devices/cuda/window_work.h"
 
 namespace headrace::test {
 
@@ -108,5 +111,43 @@ class HostLauncher {
     return parts.front();
   }
 };
+
+// Work of GpuKernels, and the same with scratch memory, which is 0xFF at first: what is read before it is written
+// shows as NaN.
+template <typename Work>
+void run_on_host(const Work& work) {
+  const HostLauncher launch;
+  work(launch);
+}
+template <typename Work>
+void run_on_host(const Work& work, std::size_t scratch_bytes) {
+  const HostLauncher launch;
+  std::vector<std::max_align_t> scratch(scratch_bytes / sizeof(std::max_align_t) + 1);
+  std::memset(scratch.data(), 0xFF, scratch_bytes);
+  work(launch, scratch.data());
+}
+
+// Every thread of the fused input kernels.
+template <typename Out>
+void run_on_host(const cuda::ImageWork<Out>& work, ImageLayout layout) {
+  constexpr std::int64_t kThreads = 1024;  // no bit depends on it
+  for (std::int64_t thread = 0; thread < kThreads; ++thread) {
+    if (layout == ImageLayout::kChannelsLast) {
+      write_images_nhwc(work, thread, kThreads);
+    } else {
+      write_images_nchw(work, thread, kThreads);
+    }
+  }
+}
+template <typename Out>
+void run_on_host(const cuda::WindowWork<Out>& work, ImageLayout layout) {
+  const cuda::WindowGrid grid = window_grid(work, layout);
+  cuda::WindowThread at{.x = 0, .y = 0, .thread = 0, .blocks_x = grid.x, .blocks_y = grid.y};
+  for (at.x = 0; at.x < grid.x; ++at.x) {
+    for (at.y = 0; at.y < grid.y; ++at.y) {
+      for (at.thread = 0; at.thread < cuda::kWindowThreads; ++at.thread) run_windows(work, layout, at);
+    }
+  }
+}
 
 }  // namespace headrace::test

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/device_spec.h"
+#include "headrace/devices/common/device_spec.h"
 #include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/discrete_device.h"
 #include "headrace/tests/support/twin_kernels.h"

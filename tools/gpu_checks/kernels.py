@@ -44,5 +44,5 @@ def copy_rate(check):
     measured now; None where that fails."""
     context = (check.results.get("kernels") or {}).get("context") or {}
     if not context.get(FLOORS[0]):
-        context = google_benchmark(check, "kernels_bench", "--benchmark_filter=^scale_shift_u8", name="floors")["context"]
+        context = google_benchmark(check, "kernels_bench", "--benchmark_filter=^scale_u8", name="floors")["context"]
     return 1e9 * float(context[FLOORS[0]]) if context.get(FLOORS[0]) else None

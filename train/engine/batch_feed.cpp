@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "headrace/devices/base/error.h"
 #include "headrace/train/strategy.h"
 
@@ -37,7 +35,6 @@ BatchFeed::BatchFeed(const ModelState& model, const Fields& fields, const std::o
     label_field_ = loss->label_field;
     check_label(fields[find_field(fields, label_field_)]);
   }
-  if (largest_u8_ > 0) make_scales(*model.strategy);
 }
 
 void BatchFeed::find_inputs(const Graph& graph, const Fields& fields) {
@@ -46,50 +43,35 @@ void BatchFeed::find_inputs(const Graph& graph, const Fields& fields) {
     if (layer.kind() != "input") continue;
     const Field& field = fields[find_field(fields, layer.name())];
     check_input(field, layer.shape());
-    if (field.dtype == DType::kU8) largest_u8_ = std::max(largest_u8_, field.shape.elements());
     inputs_.push_back({.layer = id, .field = field.name, .dtype = field.dtype});
   }
 }
 
-void BatchFeed::make_scales(const Strategy& strategy) {
-  std::vector<float> values(static_cast<std::size_t>(2 * largest_u8_), 0.0F);
-  std::fill_n(values.begin(), largest_u8_, 1.0F / 255.0F);
-  for (int replica = 0; replica < strategy.replicas(); ++replica) {
-    scales_.push_back(strategy.device(replica).allocate(values.size() * sizeof(float)));
-    strategy.stream(replica).copy(scales_.back().data(), values.data(), scales_.back().size());
-    strategy.stream(replica).synchronize();
-  }
-}
-
-void BatchFeed::load(int replica, const Batch& batch, const Program& program, const ProgramBinding& binding,
+void BatchFeed::load(const Batch& batch, const Program& program, const ProgramBinding& binding,
                      const TensorView& labels) const {
-  for (const Input& input : inputs_) load_input(replica, input, batch.tensor(input.field), program, binding);
+  for (const Input& input : inputs_) load_input(input, batch.tensor(input.field), program, binding);
   if (label_field_.empty()) return;
   const TensorView& from = batch.tensor(label_field_);
   binding.stream.copy(labels.data, from.data, from.bytes());
 }
 
-void BatchFeed::warm_up(int replica, const Program& program, const ProgramBinding& binding) const {
+void BatchFeed::warm_up(const Program& program, const ProgramBinding& binding) const {
   for (const Input& input : inputs_) {
     const Shape& shape = program.value(binding, input.layer).shape;
     const Buffer zeros =
         binding.stream.allocate(static_cast<std::size_t>(shape.elements()) * size_of(input.dtype));
     binding.stream.fill(zeros.data(), 0, zeros.size());
-    load_input(replica, input, zeros.view(shape, input.dtype), program, binding);
+    load_input(input, zeros.view(shape, input.dtype), program, binding);
   }
 }
 
-void BatchFeed::load_input(int replica, const Input& input, const TensorView& from, const Program& program,
+void BatchFeed::load_input(const Input& input, const TensorView& from, const Program& program,
                            const ProgramBinding& binding) const {
   const TensorView to = program.value(binding, input.layer);
   if (from.dtype == to.dtype) return binding.stream.copy(to.data, from.data, to.bytes());
   if (input.dtype == DType::kF32)
     return binding.kernels.convert(binding.stream, {from.data, to.shape, from.dtype}, to);
-  const Shape flat{to.shape[0], to.elements() / to.shape[0]};
-  const Buffer& scales = scales_[static_cast<std::size_t>(replica)];
-  const Shape columns{flat[1]};
-  binding.kernels.scale_shift(binding.stream, {from.data, flat, DType::kU8}, scales.view(columns, DType::kF32),
-                              scales.view(columns, DType::kF32, scales.size() / 2), {to.data, flat, to.dtype});
+  binding.kernels.scale(binding.stream, {from.data, to.shape, DType::kU8}, 1.0F / 255.0F, to);
 }
 
 }  // namespace headrace

@@ -18,11 +18,11 @@ class BatchFeed {
   BatchFeed(const ModelState& model, const Fields& fields, const std::optional<Loss>& loss);
 
   // Submits it to the binding's stream, where the batch has arrived. `labels` where there is a loss.
-  void load(int replica, const Batch& batch, const Program& program, const ProgramBinding& binding,
+  void load(const Batch& batch, const Program& program, const ProgramBinding& binding,
             const TensorView& labels) const;
 
   // Does the same with a batch of zeros, without labels.
-  void warm_up(int replica, const Program& program, const ProgramBinding& binding) const;
+  void warm_up(const Program& program, const ProgramBinding& binding) const;
 
  private:
   struct Input {
@@ -32,14 +32,11 @@ class BatchFeed {
   };
 
   void find_inputs(const Graph& graph, const Fields& fields);
-  void make_scales(const Strategy& strategy);
-  void load_input(int replica, const Input& input, const TensorView& from, const Program& program,
+  void load_input(const Input& input, const TensorView& from, const Program& program,
                   const ProgramBinding& binding) const;
 
   std::vector<Input> inputs_;
   std::string label_field_;
-  std::int64_t largest_u8_ = 0;  // elements of an example
-  std::vector<Buffer> scales_;   // by replica, for u8: as many times 1 / 255, then as many zeros
 };
 
 }  // namespace headrace

@@ -17,7 +17,6 @@ constexpr std::size_t kLine = 64;  // every part of a block begins on a cache li
 // come back in one.
 constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = kLine, kSumsAt = 2 * kLine, kLabelsAt = 3 * kLine;
 static_assert(sizeof(StepScalars) <= kLine && sizeof(MetricSums) <= kLine);
-static_assert(VariableLayout::kAlignment * sizeof(float) <= kLine);
 
 ProgramOptions with_activations(ProgramOptions options, const Strategy& strategy) {
   options.activations = storage_types(strategy, options.precision).activations;
@@ -81,7 +80,7 @@ StepSlot BatchRunner::make_slot() const {
     std::byte* base = slot.pinned.data();
     slot.scalars = new (base + kScalarsAt) StepScalars;
     slot.sums = new (base + kSumsAt) MetricSums;
-    slot.group_scale = reinterpret_cast<float*>(base + kGroupScaleAt);
+    slot.group_scale = new (base + kGroupScaleAt) float;
     if (options_.loss) slot.labels = reinterpret_cast<std::int64_t*>(base + kLabelsAt);
     if (!options_.loss) slot.result = reinterpret_cast<float*>(base + kLabelsAt);
     slot.records.reserve(rows);
@@ -118,8 +117,8 @@ MetricSums* BatchRunner::sums(int replica) const {
   return reinterpret_cast<MetricSums*>(memory_[static_cast<std::size_t>(replica)].block.data() + kSumsAt);
 }
 
-float* BatchRunner::group_scale(int replica) const {
-  return reinterpret_cast<float*>(memory_[static_cast<std::size_t>(replica)].block.data() + kGroupScaleAt);
+const float* BatchRunner::group_scale(int replica) const {
+  return reinterpret_cast<const float*>(memory_[static_cast<std::size_t>(replica)].block.data() + kGroupScaleAt);
 }
 
 std::optional<GlobalBatch> BatchRunner::take(Loader& loader) {
@@ -179,7 +178,7 @@ void BatchRunner::bring_in(int replica, const Batch& batch, ReplicaSlot& slot) {
   }
   Buffer& block = memory_[static_cast<std::size_t>(replica)].block;
   bound.stream.copy(block.data() + kScalarsAt, slot.pinned.data() + kScalarsAt, kSumsAt - kScalarsAt);
-  feed_.load(replica, batch, program_, bound, labels(replica));
+  feed_.load(batch, program_, bound, labels(replica));
 }
 
 void BatchRunner::blank(int replica) {
@@ -191,7 +190,7 @@ void BatchRunner::warm_up(const Body& body) {
   drain();
   for (int r = 0; r < model_.strategy->replicas(); ++r) {
     blank(r);
-    feed_.warm_up(r, program_, binding(r));
+    feed_.warm_up(program_, binding(r));
   }
   // What waits for other replicas comes last: while it does, a device may give no memory and load no kernel.
   submit_to_all(*model_.strategy, model_.step, body);
@@ -217,7 +216,7 @@ void BatchRunner::describe(const Batch& batch, const StepScalars& common, Replic
   *slot.scalars = common;
   slot.scalars->rows = batch.examples();
   slot.scalars->first_row = common.first_row + static_cast<std::uint64_t>(batch.position().first_row);
-  std::fill_n(slot.group_scale, VariableLayout::kAlignment, group_scale_of(batch, common));
+  *slot.group_scale = group_scale_of(batch, common);
   slot.sums->examples = ReplicaSlot::kNotRun;
 }
 

@@ -40,7 +40,7 @@ class BatchRunner {
   ProgramBinding binding(int replica) const;
   TensorView labels(int replica) const;
   MetricSums* sums(int replica) const;
-  float* group_scale(int replica) const;  // in device memory
+  const float* group_scale(int replica) const;  // in device memory
 
   // Every replica's share of the next global batch; nothing at the end of the data. Waits for it.
   std::optional<GlobalBatch> take(Loader& loader);

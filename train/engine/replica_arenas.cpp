@@ -8,13 +8,6 @@
 namespace headrace {
 namespace {
 
-constexpr std::int64_t kWidth = VariableLayout::kAlignment;
-constexpr std::size_t kWidthBytes = kWidth * sizeof(float);
-
-TensorView as_rows(void* arena, std::int64_t elements) {
-  return {arena, Shape{elements / kWidth, kWidth}, DType::kF32};
-}
-
 TensorView part(const TensorView& arena, std::int64_t begin, std::int64_t end) {
   if (!arena.defined()) return {};
   const std::size_t offset = static_cast<std::size_t>(begin) * size_of(arena.dtype);
@@ -39,13 +32,8 @@ ReplicaArenas::ReplicaArenas(ModelState& model, int replica, bool accumulates)
   }
   if (accumulates) accumulated_ = device.allocate(parameters.bytes());
   if (averaged_.defined()) summed_state_ = device.allocate(averaged_.bytes());
-  constants_ = device.allocate(2 * kWidthBytes);
-  std::array<float, 2 * kWidth> values{};
-  std::fill_n(values.begin(), kWidth, 1.0F / static_cast<float>(model.strategy->replicas()));
-  submit_and_wait(*model.strategy, [&] {
-    if (accumulated_) stream.fill(accumulated_.data(), 0, accumulated_.size());
-    stream.copy(constants_.data(), values.data(), constants_.size());
-  });
+  if (!accumulated_) return;
+  submit_and_wait(*model.strategy, [&] { stream.fill(accumulated_.data(), 0, accumulated_.size()); });
 }
 
 OptimizerViews ReplicaArenas::slice(std::int64_t begin, std::int64_t end) const {
@@ -59,10 +47,8 @@ void ReplicaArenas::accumulate(Stream& stream, Kernels& kernels) const {
   kernels.accumulate(stream, gradients, accumulated_.view(gradients.shape, DType::kF32));
 }
 
-void ReplicaArenas::begin_group_update(Stream& stream, Kernels& kernels, float* group_scale) const {
-  const std::int64_t elements = gradients.elements();
-  kernels.scale_shift(stream, as_rows(accumulated_.data(), elements), {group_scale, Shape{kWidth}, DType::kF32},
-                      constants_.view(Shape{kWidth}, DType::kF32, kWidthBytes), as_rows(gradients.data, elements));
+void ReplicaArenas::begin_group_update(Stream& stream, Kernels& kernels, const float* group_scale) const {
+  kernels.scale(stream, accumulated_.view(gradients.shape, DType::kF32), group_scale, gradients);
   stream.fill(accumulated_.data(), 0, accumulated_.size());
 }
 
@@ -71,9 +57,7 @@ void ReplicaArenas::average_state(Collective& collective, int replica, Stream& s
   const TensorView summed = summed_state_.view(averaged_.shape, DType::kF32);
   stream.copy(summed.data, averaged_.data, averaged_.bytes());
   collective.all_reduce_sum(replica, summed, stream);
-  kernels.scale_shift(stream, as_rows(summed.data, summed.elements()), constants_.view(Shape{kWidth}, DType::kF32),
-                      constants_.view(Shape{kWidth}, DType::kF32, kWidthBytes),
-                      as_rows(averaged_.data, averaged_.elements()));
+  kernels.scale(stream, summed, 1.0F / static_cast<float>(collective.size()), averaged_);
 }
 
 std::vector<TensorView> ReplicaArenas::changing() const {

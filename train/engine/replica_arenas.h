@@ -27,7 +27,7 @@ class ReplicaArenas {
   // Adds this batch's gradients to those of the step so far.
   void accumulate(Stream& stream, Kernels& kernels) const;
   // The step's gradients are the accumulated ones times `group_scale`; accumulation starts over.
-  void begin_group_update(Stream& stream, Kernels& kernels, float* group_scale) const;
+  void begin_group_update(Stream& stream, Kernels& kernels, const float* group_scale) const;
   // The state (running statistics, nothing frozen) becomes its mean over replicas.
   void average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels) const;
 
@@ -45,7 +45,6 @@ class ReplicaArenas {
   TensorView state_, averaged_;  // all of it, and what becomes its mean
   Buffer accumulated_;
   Buffer summed_state_;
-  Buffer constants_;  // kAlignment times 1 / replicas, then as many zeros
 };
 
 }  // namespace headrace

@@ -18,7 +18,7 @@ struct ReplicaSlot {
 
   Buffer pinned = {};
   StepScalars* scalars = nullptr;
-  float* group_scale = nullptr;    // VariableLayout::kAlignment times the same number; right behind the scalars
+  float* group_scale = nullptr;    // right behind the scalars
   MetricSums* sums = nullptr;      // of all batches since the last reset, this one included
   std::int64_t* labels = nullptr;  // null without a loss
   float* result = nullptr;         // null unless predicting

@@ -10,7 +10,6 @@ ViewEnsemble::ViewEnsemble(const Graph& graph, const Program& program, const Pro
                            const std::vector<View>& views)
     : program_(&program), views_(views), logits_(program.result(binding).shape) {
   add_images(graph, binding);
-  write_weights(binding);
   const auto bytes = static_cast<std::size_t>(logits_.elements()) * sizeof(float);
   sum_ = binding.stream.allocate(bytes);
   scaled_ = binding.stream.allocate(bytes);
@@ -34,21 +33,6 @@ void ViewEnsemble::add_images(const Graph& graph, const ProgramBinding& binding)
   }
 }
 
-void ViewEnsemble::write_weights(const ProgramBinding& binding) {
-  const auto classes = static_cast<std::size_t>(logits_.back());
-  std::vector<float> values;
-  for (const View& view : views_) values.insert(values.end(), classes, view.weight);
-  values.insert(values.end(), classes, 0.0F);
-  weights_ = binding.stream.allocate(values.size() * sizeof(float));
-  binding.stream.copy(weights_.data(), values.data(), weights_.size());
-  binding.stream.synchronize();
-}
-
-TensorView ViewEnsemble::constants(std::size_t view) const {
-  const auto classes = static_cast<std::size_t>(logits_.back());
-  return weights_.view(Shape{logits_.back()}, DType::kF32, view * classes * sizeof(float));
-}
-
 TensorView ViewEnsemble::forward(const ProgramBinding& binding) const {
   Stream& stream = binding.stream;
   for (const Image& image : images_) {
@@ -62,8 +46,7 @@ TensorView ViewEnsemble::forward(const ProgramBinding& binding) const {
       binding.kernels.shift_images(stream, image.copy.view(value.shape, value.dtype), views_[i].shift, value);
     }
     program_->forward(binding);
-    binding.kernels.scale_shift(stream, program_->result(binding), constants(i), constants(views_.size()),
-                                i == 0 ? sum : scaled);
+    binding.kernels.scale(stream, program_->result(binding), views_[i].weight, i == 0 ? sum : scaled);
     if (i > 0) binding.kernels.accumulate(stream, scaled, sum);
   }
   return sum;

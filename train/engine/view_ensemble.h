@@ -13,7 +13,7 @@ namespace headrace {
 // The program must outlive it.
 class ViewEnsemble {
  public:
-  // Fills its constants and waits for that. ConfigError where the net has no image among its inputs, or an image
+  // ConfigError where the net has no image among its inputs, or an image
   // that is no larger than a shift.
   ViewEnsemble(const Graph& graph, const Program& program, const ProgramBinding& binding,
                const std::vector<View>& views);
@@ -29,15 +29,12 @@ class ViewEnsemble {
   };
 
   void add_images(const Graph& graph, const ProgramBinding& binding);
-  void write_weights(const ProgramBinding& binding);
-  // The weight of a view, as often as there are classes; behind the views zeros.
-  TensorView constants(std::size_t view) const;
 
   const Program* program_;
   std::vector<View> views_;
   std::vector<Image> images_;
   Shape logits_;
-  Buffer weights_, sum_, scaled_;
+  Buffer sum_, scaled_;
 };
 
 }  // namespace headrace

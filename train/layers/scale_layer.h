@@ -10,7 +10,6 @@ class ScaleLayer final : public Layer {
   ScaleLayer(const std::string& name, const Shape& input, float factor);
 
   std::string kind() const override { return "scale"; }
-  std::vector<VariableSpec> variables() const override;
   void forward(LayerContext& context) const override;
   void backward(LayerContext& context) const override;
 

@@ -1,30 +1,15 @@
-#include "headrace/devices/cuda/math/batch_norm.h"
-
-#include "headrace/devices/cuda/math/batch_norm_work.h"
-#include "headrace/devices/cuda/math/cuda_launcher.cuh"
+#include "headrace/devices/cuda/math/cuda_launches.cuh"
+#include "headrace/devices/cuda/math/norm_calls.h"
 
 namespace headrace::cuda {
 
-cudaError_t batch_norm_train(const TensorView& x, const Kernels::BatchNorm& norm, const StepScalars* scalars,
-                             const TensorView& y, void* scratch, cudaStream_t stream) {
-  CudaLauncher launch(stream);
-  submit_batch_norm_train(launch, x, norm, scalars, y, scratch);
-  return launch.status();
-}
-
-cudaError_t batch_norm_infer(const TensorView& x, const Kernels::BatchNorm& norm, const TensorView& y,
-                             cudaStream_t stream) {
-  CudaLauncher launch(stream);
-  submit_batch_norm_infer(launch, x, norm, y);
-  return launch.status();
-}
-
-cudaError_t batch_norm_backward(const TensorView& x, const TensorView& dy, const Kernels::BatchNorm& norm,
-                                const StepScalars* scalars, const TensorView& dgamma, const TensorView& dbeta,
-                                const TensorView& dx, void* scratch, cudaStream_t stream) {
-  CudaLauncher launch(stream);
-  submit_batch_norm_backward(launch, x, dy, norm, scalars, dgamma, dbeta, dx, scratch);
-  return launch.status();
-}
+template void GpuKernels<CudaLaunches>::batch_norm_train(Stream&, const TensorView&, const BatchNorm&,
+                                                         const StepScalars*, const TensorView&);
+template void GpuKernels<CudaLaunches>::batch_norm_infer(Stream&, const TensorView&, const BatchNorm&,
+                                                         const TensorView&);
+template void GpuKernels<CudaLaunches>::batch_norm_backward(Stream&, const TensorView&, const TensorView&,
+                                                            const BatchNorm&, const StepScalars*,
+                                                            const TensorView&, const TensorView&,
+                                                            const TensorView&);
 
 }  // namespace headrace::cuda

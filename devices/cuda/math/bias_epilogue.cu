@@ -1,20 +1,18 @@
 #include "headrace/devices/cuda/math/bias_epilogue.h"
 
-#include "headrace/devices/cuda/math/bias_epilogue_work.h"
-#include "headrace/devices/cuda/math/cuda_launcher.cuh"
+#include "headrace/devices/cuda/math/bias_calls.h"
+#include "headrace/devices/cuda/math/cuda_launches.cuh"
 
 namespace headrace::cuda {
 
-cudaError_t bias_activation(const TensorView& y, const TensorView& bias, Activation activation,
-                            cudaStream_t stream) {
+cudaError_t apply_epilogue(const TensorView& y, const TensorView& bias, Epilogue epilogue, cudaStream_t stream) {
   CudaLauncher launch(stream);
-  submit_bias_activation(launch, y, bias, activation);
+  submit_bias_activation(launch, y, has_bias(epilogue) ? bias : TensorView{},
+                         has_relu(epilogue) ? Activation::kRelu : Activation::kNone);
   return launch.status();
 }
 
-cudaError_t apply_epilogue(const TensorView& y, const TensorView& bias, Epilogue epilogue, cudaStream_t stream) {
-  return bias_activation(y, has_bias(epilogue) ? bias : TensorView{},
-                         has_relu(epilogue) ? Activation::kRelu : Activation::kNone, stream);
-}
+template void GpuKernels<CudaLaunches>::bias_activation(Stream&, const char*, const TensorView&, const TensorView&,
+                                                        Activation);
 
 }  // namespace headrace::cuda

@@ -8,12 +8,8 @@
 
 namespace headrace::cuda {
 
-// In place: y = activation(y + bias). y is f32 or bf16 of shape (..., C), the bias f32 (C) or undefined; with
-// neither a bias nor an activation nothing is launched. Returns the status of the launch.
-cudaError_t bias_activation(const TensorView& y, const TensorView& bias, Activation activation,
-                            cudaStream_t stream);
-
-// The same, of what `epilogue` says.
+// In place: y = relu(y + bias), each as far as `epilogue` says. y is f32 or bf16 of shape (..., C), the bias f32
+// (C); with neither a bias nor an activation nothing is launched. Returns the status of the launch.
 cudaError_t apply_epilogue(const TensorView& y, const TensorView& bias, Epilogue epilogue, cudaStream_t stream);
 
 }  // namespace headrace::cuda

@@ -1,6 +1,7 @@
 // What follows a product that no library has fused with it, as work for threads. Private to the CUDA backend.
 #pragma once
 
+#include "headrace/devices/cuda/math/column_grid.h"
 #include "headrace/devices/cuda/math/elementwise_work.h"
 
 namespace headrace::cuda {

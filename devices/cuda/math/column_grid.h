@@ -15,7 +15,7 @@ inline constexpr int kColumnThreads = 256;  // of a block
 inline constexpr int kResidentBlocks = 5;
 inline constexpr int kReducingBlocks = 4;  // of one that sums over rows
 
-// The largest grid that sums over rows: one wave of an H100 or H200, which have 132 multiprocessors. The split
+// The maximum grid that sums over rows: one wave of an H100 or H200, which have 132 multiprocessors. The split
 // decides in which order sums are taken, so it depends on the problem alone: bits are the same on every GPU.
 inline constexpr std::int64_t kMaxReducingBlocks = 132 * kReducingBlocks;
 

@@ -1,14 +1,8 @@
-#include "headrace/devices/cuda/math/column_sums.h"
-
-#include "headrace/devices/cuda/math/column_sums_work.h"
-#include "headrace/devices/cuda/math/cuda_launcher.cuh"
+#include "headrace/devices/cuda/math/bias_calls.h"
+#include "headrace/devices/cuda/math/cuda_launches.cuh"
 
 namespace headrace::cuda {
 
-cudaError_t column_sums(const TensorView& matrix, const TensorView& sums, void* scratch, cudaStream_t stream) {
-  CudaLauncher launch(stream);
-  submit_column_sums(launch, matrix, sums, scratch);
-  return launch.status();
-}
+template void GpuKernels<CudaLaunches>::bias_gradient(Stream&, const char*, const TensorView&, const TensorView&);
 
 }  // namespace headrace::cuda

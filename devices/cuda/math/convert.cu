@@ -1,7 +1,7 @@
 #include "headrace/devices/cuda/math/convert.h"
 
-#include "headrace/devices/cuda/math/cuda_launcher.cuh"
-#include "headrace/devices/cuda/math/elementwise_work.h"
+#include "headrace/devices/cuda/math/cuda_launches.cuh"
+#include "headrace/devices/cuda/math/elementwise_calls.h"
 
 namespace headrace::cuda {
 
@@ -10,5 +10,7 @@ cudaError_t convert(const TensorView& from, const TensorView& to, cudaStream_t s
   submit_convert(launch, from, to);
   return launch.status();
 }
+
+template void GpuKernels<CudaLaunches>::convert(Stream&, const TensorView&, const TensorView&);
 
 }  // namespace headrace::cuda

@@ -18,13 +18,8 @@ class CublasLtDense {
  public:
   CublasLtDense(int ordinal, std::string device_name);
 
-  // True where forward() applies the activation; otherwise the caller does, and the bias with it. cuBLASLt's GELU
-  // is the tanh approximation, not the exact one of Kernels.
-  static constexpr bool fuses(Activation activation) noexcept {
-    return activation == Activation::kNone || activation == Activation::kRelu;
-  }
-
-  // The bias is f32; the weights, x, y, dy and dx f32 or bf16. A bias that meets a bf16 y is rounded to bf16.
+  // Activations are ones that products_fuse() (gpu_kernels.h). The bias is f32; the weights, x, y, dy and dx f32
+  // or bf16. A bias that meets a bf16 y is rounded to bf16.
   void forward(cudaStream_t stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                const TensorView& y, Activation activation, Precision precision);
   void backward_data(cudaStream_t stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,

@@ -30,12 +30,8 @@ class CudnnConvolution {
   CudnnConvolution(const CudnnConvolution&) = delete;
   CudnnConvolution& operator=(const CudnnConvolution&) = delete;
 
-  // True where forward() applies the activation. Otherwise the caller does, and the bias with it.
-  static constexpr bool fuses(Activation activation) noexcept {
-    return activation == Activation::kNone || activation == Activation::kRelu;
-  }
-
-  // The bias is f32; the weights, x, y, dy and dx f32 or bf16.
+  // Activations are ones that products_fuse() (gpu_kernels.h). The bias is f32; the weights, x, y, dy and dx f32
+  // or bf16.
   void forward(cudaStream_t stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                const TensorView& y, const ConvOptions& options, Activation activation);
   void backward_data(cudaStream_t stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,

@@ -1,15 +1,9 @@
-#include "headrace/devices/cuda/math/dropout.h"
-
-#include "headrace/devices/cuda/math/cuda_launcher.cuh"
-#include "headrace/devices/cuda/math/dropout_work.h"
+#include "headrace/devices/cuda/math/cuda_launches.cuh"
+#include "headrace/devices/cuda/math/elementwise_calls.h"
 
 namespace headrace::cuda {
 
-cudaError_t dropout(const TensorView& x, float rate, std::uint64_t seed, int layer, const StepScalars* scalars,
-                    const TensorView& y, cudaStream_t stream) {
-  CudaLauncher launch(stream);
-  submit_dropout(launch, x, rate, seed, layer, scalars, y);
-  return launch.status();
-}
+template void GpuKernels<CudaLaunches>::dropout(Stream&, const TensorView&, float, std::uint64_t, int,
+                                                const StepScalars*, const TensorView&);
 
 }  // namespace headrace::cuda

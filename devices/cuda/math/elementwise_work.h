@@ -3,7 +3,6 @@
 #pragma once
 
 #include "headrace/devices/cuda/math/activation_math.h"
-#include "headrace/devices/cuda/math/column_grid.h"
 #include "headrace/devices/cuda/math/element.h"
 
 namespace headrace::cuda {
@@ -71,34 +70,17 @@ struct Convert {
 };
 
 template <typename From, typename To>
-struct ScaleShift {
-  static constexpr int kResidentBlocks = 4;
-
+struct Scale {
   const From* x;
-  const float* scale;
-  const float* shift;
+  Factor factor;
   To* y;
-  std::int64_t columns;
 
   template <int kWidth>
-  struct Own {
-    float scale[kWidth], shift[kWidth];
-  };
-  template <int kWidth>
-  HEADRACE_HOST_DEVICE Own<kWidth> begin(std::int64_t column) const {
-    Own<kWidth> own;
-    for (int k = 0; k < kWidth; ++k) own.scale[k] = scale[column + k];
-    for (int k = 0; k < kWidth; ++k) own.shift[k] = shift[column + k];
-    return own;
-  }
-  template <int kWidth>
-  HEADRACE_HOST_DEVICE void run(const Own<kWidth>& own, std::int64_t row, std::int64_t column) const {
-    const std::int64_t at = row * columns + column;
+  HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
+    const float by = factor.stored == nullptr ? factor.value : *factor.stored;
     const Pack<From, kWidth> source = load_pack<kWidth>(x + at);
     Pack<To, kWidth> pack;
-    for (int k = 0; k < kWidth; ++k) {
-      pack.values[k] = element_of<To>(value_of(source.values[k]) * own.scale[k] + own.shift[k]);
-    }
+    for (int k = 0; k < kWidth; ++k) pack.values[k] = element_of<To>(value_of(source.values[k]) * by);
     store_pack(y + at, pack);
   }
 };
@@ -156,25 +138,20 @@ void submit_convert(Launcher& launch, const TensorView& from, const TensorView& 
 }
 
 template <typename From, typename Launcher>
-void submit_scale_shift_of(Launcher& launch, const TensorView& x, const TensorView& scale, const TensorView& shift,
-                           const TensorView& y) {
+void submit_scale_of(Launcher& launch, const TensorView& x, const Factor& factor, const TensorView& y) {
   by_type(y.dtype, [&](auto type) {
     using To = decltype(type);
-    const std::int64_t columns = y.shape.back();
-    const ScaleShift<From, To> work{x.as<From>(), scale.as<float>(), shift.as<float>(), y.as<To>(), columns};
     constexpr int kWidth = kPackWidth<To>;
-    by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, x, y), [&](auto width) {
-      launch.template columns<width()>(work, column_grid(y.elements() / columns, columns, width()));
-    });
+    submit_flat<kWidth>(launch, Scale<From, To>{x.as<From>(), factor, y.as<To>()}, x.elements(),
+                        packs_fit(kWidth, x, y));
   });
 }
 
 // x u8, f32 or bf16.
 template <typename Launcher>
-void submit_scale_shift(Launcher& launch, const TensorView& x, const TensorView& scale, const TensorView& shift,
-                        const TensorView& y) {
-  if (x.dtype == DType::kU8) return submit_scale_shift_of<std::uint8_t>(launch, x, scale, shift, y);
-  by_type(x.dtype, [&](auto type) { submit_scale_shift_of<decltype(type)>(launch, x, scale, shift, y); });
+void submit_scale(Launcher& launch, const TensorView& x, const Factor& factor, const TensorView& y) {
+  if (x.dtype == DType::kU8) return submit_scale_of<std::uint8_t>(launch, x, factor, y);
+  by_type(x.dtype, [&](auto type) { submit_scale_of<decltype(type)>(launch, x, factor, y); });
 }
 
 }  // namespace headrace::cuda

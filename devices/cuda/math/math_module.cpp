@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
-#include "headrace/devices/backend_module.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/common/backend_module.h"
 #include "headrace/devices/cuda/cuda_math.h"
 #include "headrace/devices/cuda/math/cuda_kernels.h"
 #include "headrace/devices/cuda/math/nccl_collective.h"

@@ -1,23 +1,12 @@
-#include "headrace/devices/cuda/math/optimizers.h"
-
-#include "headrace/devices/cuda/math/cuda_launcher.cuh"
-#include "headrace/devices/cuda/math/optimizer_work.h"
+#include "headrace/devices/cuda/math/cuda_launches.cuh"
+#include "headrace/devices/cuda/math/optimizer_calls.h"
 
 namespace headrace::cuda {
 
-cudaError_t adam(const Parameters& parameters, const TensorView& gradients, const TensorView& first_moment,
-                 const TensorView& second_moment, std::span<const UpdateRange<AdamOptions>> ranges,
-                 const StepScalars* scalars, cudaStream_t stream) {
-  CudaLauncher launch(stream);
-  submit_adam(launch, parameters, gradients, first_moment, second_moment, ranges, scalars);
-  return launch.status();
-}
-
-cudaError_t sgd(const Parameters& parameters, const TensorView& gradients, const TensorView& velocity,
-                std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars, cudaStream_t stream) {
-  CudaLauncher launch(stream);
-  submit_sgd(launch, parameters, gradients, velocity, ranges, scalars);
-  return launch.status();
-}
+template void GpuKernels<CudaLaunches>::adam(Stream&, const Parameters&, const TensorView&, const TensorView&,
+                                             const TensorView&, std::span<const UpdateRange<AdamOptions>>,
+                                             const StepScalars*);
+template void GpuKernels<CudaLaunches>::sgd(Stream&, const Parameters&, const TensorView&, const TensorView&,
+                                            std::span<const UpdateRange<SgdOptions>>, const StepScalars*);
 
 }  // namespace headrace::cuda

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "headrace/devices/base/first_error.h"
 #include "headrace/pipeline/plan/scan/engine_thread.h"
-#include "headrace/pipeline/plan/scan/first_error.h"
 #include "headrace/pipeline/source.h"
 
 namespace headrace {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every HEADRACE_SIMD function of a program is vector code for each generation it is compiled for: none of them calls
-anything. A call that was not inlined keeps its loop scalar (devices/cpu/simd.h); results stay right, so nothing else shows.
+"""Every HEADRACE_SIMD_MATH function of a program is vector code for each generation it is compiled for: none of them calls
+anything. A call that was not inlined keeps its loop scalar (devices/base/simd.h); results stay right, so nothing else shows.
 And none fuses a multiplication with an addition, which another generation could not.
 
   vector_code_test.py OBJDUMP PROGRAM

@@ -44,10 +44,10 @@ class DamagedImageTest : public ::testing::Test {
                       [&](DamagedPixels& pixels) { decoder.decode_window(encoded, kWindow, pixels); });
   }
 
-  // Of an image that has a map.
-  static DecodedOutcome mapped_window(ImageDecoder& decoder, const Bytes& encoded, const JpegMap& map) {
+  // Of an image that has an index.
+  static DecodedOutcome indexed_window(ImageDecoder& decoder, const Bytes& encoded, const JpegIndex& index) {
     return try_decode(20 * 18, 0xA5,
-                      [&](DamagedPixels& pixels) { decoder.decode_window(encoded, map, kWindow, pixels); });
+                      [&](DamagedPixels& pixels) { decoder.decode_window(encoded, index, kWindow, pixels); });
   }
 
   // An error, or pixels that depend on the bytes alone: not on the buffer nor on what this decoder saw before.
@@ -62,10 +62,10 @@ class DamagedImageTest : public ::testing::Test {
     if (first.error.empty() && part.error.empty()) {
       EXPECT_TRUE(equals_crop(part.pixels, first.pixels));
     }
-    if (const auto map = used_.map(encoded)) {
-      const DecodedOutcome mapped = mapped_window(fresh, encoded, *map);
-      EXPECT_EQ(part.error, mapped.error);
-      EXPECT_EQ(part.pixels, mapped.pixels);
+    if (const auto index = used_.index(encoded)) {
+      const DecodedOutcome indexed = indexed_window(fresh, encoded, *index);
+      EXPECT_EQ(part.error, indexed.error);
+      EXPECT_EQ(part.pixels, indexed.pixels);
       ++maps_;
     }
     errors_ += first.error.empty() ? 0 : 1;

@@ -19,21 +19,21 @@ class WindowChecker {
       : encoded_(encoded), size_(decoder_.read_size(encoded)) {
     whole_.resize(static_cast<std::size_t>(size_.height * size_.width) * 3);
     decoder_.decode(encoded, whole_);
-    map_ = decoder_.map(encoded);
+    index_ = decoder_.index(encoded);
   }
 
   const ImageSize& size() const { return size_; }
-  bool has_map() const { return map_ != nullptr; }
+  bool has_index() const { return index_ != nullptr; }
 
-  // With the image's map, where it has one, and without.
+  // With the image's index, where it has one, and without.
   bool equal(const ImageWindow& window) {
     const auto row_bytes = static_cast<std::size_t>(window.width) * 3;
     WindowPixels pixels(static_cast<std::size_t>(window.height) * row_bytes, 0xA5);
     decoder_.decode_window(encoded_, window, pixels);
     if (!is_crop(pixels, window)) return false;
-    if (map_ == nullptr) return true;
+    if (index_ == nullptr) return true;
     std::ranges::fill(pixels, 0xA5);
-    decoder_.decode_window(encoded_, *map_, window, pixels);
+    decoder_.decode_window(encoded_, *index_, window, pixels);
     return is_crop(pixels, window);
   }
 
@@ -52,7 +52,7 @@ class WindowChecker {
   std::span<const std::byte> encoded_;
   ImageSize size_;
   WindowPixels whole_;
-  std::unique_ptr<const JpegMap> map_;
+  std::unique_ptr<const JpegIndex> index_;
 };
 
 std::int64_t pick(std::mt19937& random, std::int64_t from, std::int64_t to) {
@@ -89,7 +89,7 @@ TEST_P(DecodeWindowTest, EqualsACropOfTheWholeOnRandomWindows) {
     const Bytes encoded =
         encode_jpeg(make_picture(height, width, GetParam().channels, random()), GetParam().options);
     WindowChecker checker(encoded);
-    EXPECT_NE(checker.has_map(), GetParam().options.progressive);
+    EXPECT_NE(checker.has_index(), GetParam().options.progressive);
     for (int i = 0; i < 60; ++i) {
       const ImageWindow window = random_window(checker.size(), random);
       ASSERT_TRUE(checker.equal(window)) << text_of(checker.size(), window);

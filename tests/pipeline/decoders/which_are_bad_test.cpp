@@ -58,10 +58,10 @@ PrefixVerdict judge_window(ImageDecoder& decoder, const Bytes& encoded, const Im
                [&](PixelBytes& pixels) { decoder.decode_window(encoded, window, pixels); });
 }
 
-PrefixVerdict judge_mapped(ImageDecoder& decoder, const Bytes& encoded, const JpegMap& map,
-                           const ImageWindow& window) {
+PrefixVerdict judge_indexed(ImageDecoder& decoder, const Bytes& encoded, const JpegIndex& index,
+                            const ImageWindow& window) {
   return judge(decoder, static_cast<std::size_t>(window.height * window.width),
-               [&](PixelBytes& pixels) { decoder.decode_window(encoded, map, window, pixels); });
+               [&](PixelBytes& pixels) { decoder.decode_window(encoded, index, window, pixels); });
 }
 
 std::map<std::string, Bytes> images() {
@@ -81,7 +81,7 @@ std::map<std::string, Bytes> images() {
 
 class WhichAreBad : public testing::Test {
  protected:
-  // True where the file is bad; it is so for all windows, with its map and without, in the same words.
+  // True where the file is bad; it is so for all windows, with its index and without, in the same words.
   bool is_bad(const Bytes& encoded) {
     const PrefixVerdict whole = judge_whole(decoder_, encoded);
     const ImageSize size = size_of(decoder_, encoded);
@@ -89,8 +89,8 @@ class WhichAreBad : public testing::Test {
       EXPECT_FALSE(whole.error.empty());
       return true;
     }
-    const auto map = decoder_.map(encoded);
-    if (map != nullptr) {
+    const auto index = decoder_.index(encoded);
+    if (index != nullptr) {
       EXPECT_EQ(whole.error, "");
       EXPECT_EQ(whole.warning, "");
       ++maps_;
@@ -102,10 +102,10 @@ class WhichAreBad : public testing::Test {
       if (!whole.error.empty()) continue;
       const PixelBytes expected = crop_pixels(whole.pixels, size, window);
       EXPECT_EQ(part.pixels, expected);
-      if (map == nullptr) continue;
-      const PrefixVerdict mapped = judge_mapped(decoder_, encoded, *map, window);
-      EXPECT_EQ(mapped.error, "");
-      EXPECT_EQ(mapped.pixels, expected);
+      if (index == nullptr) continue;
+      const PrefixVerdict indexed = judge_indexed(decoder_, encoded, *index, window);
+      EXPECT_EQ(indexed.error, "");
+      EXPECT_EQ(indexed.pixels, expected);
     }
     return !whole.error.empty();
   }

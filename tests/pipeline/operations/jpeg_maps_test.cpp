@@ -18,7 +18,7 @@ Bytes picture(std::uint64_t seed, const JpegOptions& options = {}) {
 class JpegMapsTest : public ::testing::Test {
  protected:
   // The map that is kept of it, made if there is none; null where none is kept.
-  const JpegMap* find(JpegMaps& maps, std::uint64_t record, const Bytes& encoded) {
+  const JpegIndex* find(JpegMaps& maps, std::uint64_t record, const Bytes& encoded) {
     if (maps.find(record, encoded).map == nullptr) maps.make(record, encoded, decoder_);
     return maps.find(record, encoded).map;
   }
@@ -31,7 +31,7 @@ TEST_F(JpegMapsTest, AMapIsMadeOnceAndKept) {
   const Bytes encoded = picture(1);
   {
     JpegMaps maps(3, budget_);
-    const JpegMap* first = find(maps, 2, encoded);
+    const JpegIndex* first = find(maps, 2, encoded);
     ASSERT_NE(first, nullptr);
     EXPECT_EQ(find(maps, 2, encoded), first);
     EXPECT_GT(maps.bytes(), first->bytes());
@@ -43,11 +43,11 @@ TEST_F(JpegMapsTest, AMapIsMadeOnceAndKept) {
 TEST_F(JpegMapsTest, NothingIsKnownOfAFileThatWasWrittenAnew) {
   JpegMaps maps(1, budget_);
   const Bytes before = picture(1), after = picture(2);
-  const JpegMap* first = find(maps, 0, before);
+  const JpegIndex* first = find(maps, 0, before);
   EXPECT_FALSE(maps.find(0, after).good) << "the kept map would lie";
   const KnownJpeg made = maps.make(0, after, decoder_);
   ASSERT_NE(made.made, nullptr) << "used once";
-  EXPECT_EQ(made.map->content(), JpegMap::content_of(after));
+  EXPECT_EQ(made.map->content(), JpegIndex::content_of(after));
   EXPECT_EQ(find(maps, 0, before), first);
 }
 
@@ -73,7 +73,7 @@ TEST_F(JpegMapsTest, ThatAnImageIsGoodIsKeptByItsBytes) {
   EXPECT_TRUE(maps.find(0, encoded).good);
   EXPECT_EQ(maps.find(0, encoded).map, nullptr);
   EXPECT_FALSE(maps.find(0, picture(2)).good);
-  const JpegMap* map = find(maps, 0, encoded);
+  const JpegIndex* map = find(maps, 0, encoded);
   ASSERT_NE(map, nullptr) << "one that is made later is kept";
   maps.keep_good(0, encoded);
   EXPECT_EQ(maps.find(0, encoded).map, map);
@@ -118,7 +118,7 @@ TEST_F(JpegMapsTest, ManyThreadsGetTheSame) {
           KnownJpeg known = maps.find(i, images[i]);
           if (!known.good) known = maps.make(i, images[i], decoder);
           ASSERT_NE(known.map, nullptr);
-          EXPECT_EQ(known.map->content(), JpegMap::content_of(images[i]));
+          EXPECT_EQ(known.map->content(), JpegIndex::content_of(images[i]));
         }
       }
     });

@@ -1,4 +1,5 @@
 // What the CUDA backend launches, on the fake runtime: the mathematics are the CPU's, each call a kernel.
+#include <functional>
 #include <memory>
 #include <span>
 #include <tuple>
@@ -6,18 +7,26 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/backend_module.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/common/backend_module.h"
 #include "headrace/devices/cpu/cpu_device.h"
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_math.h"
 #include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/cuda/input_kernel.h"
+#include "headrace/devices/cuda/math/bias_calls.h"
 #include "headrace/devices/cuda/math/element.h"
+#include "headrace/devices/cuda/math/elementwise_calls.h"
+#include "headrace/devices/cuda/math/gpu_kernels.h"
+#include "headrace/devices/cuda/math/loss_calls.h"
+#include "headrace/devices/cuda/math/norm_calls.h"
+#include "headrace/devices/cuda/math/optimizer_calls.h"
+#include "headrace/devices/cuda/math/pooling_calls.h"
+#include "headrace/devices/cuda/math/product_calls.h"
 #include "headrace/devices/cuda/rendezvous.h"
-#include "headrace/devices/cuda/window_kernel.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/tests/support/fake_cuda/runtime.h"
+#include "headrace/tests/support/host_launcher.h"
 
 namespace headrace {
 namespace {
@@ -34,116 +43,65 @@ std::vector<T> kept(std::span<const T> argument) {
   return {argument.begin(), argument.end()};
 }
 
-// Arguments are in the order of Kernels.
-class FakeCudaKernels final : public Kernels {
+void submit_kernel(Stream& stream, std::function<void()> kernel) {
+  CUDA_CHECK(launch(dynamic_cast<CudaStream&>(stream).handle(), std::move(kernel)), stream.device().info().name);
+}
+
+// Each call is one kernel.
+class FakeLaunches {
+ public:
+  template <typename Work>
+  void submit(Stream& stream, const char*, const Work& work) {
+    submit_kernel(stream, [work] { test::run_on_host(work); });
+  }
+  template <typename Work>
+  void submit(Stream& stream, const char*, std::size_t scratch_bytes, const Work& work) {
+    submit_kernel(stream, [work, scratch_bytes] { test::run_on_host(work, scratch_bytes); });
+  }
+};
+
+// The CUDA backend's calls. Products are the CPU's, each a kernel.
+class FakeCudaKernels final : public cuda::GpuKernels<FakeLaunches> {
  public:
   FakeCudaKernels() : cpu_("cpu:0"), stream_(cpu_.create_stream()) {}
 
-  bool prefers_bf16() const noexcept override { return true; }
-  void convert(Stream& stream, const TensorView& a, const TensorView& b) override {
-    run<&Kernels::convert>(stream, a, b);
-  }
-  void dense_forward(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& c,
-                     const TensorView& d, Activation e, Precision f) override {
-    run<&Kernels::dense_forward>(stream, a, b, c, d, e, f);
-  }
-  void dense_backward_data(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& c,
-                           Precision d) override {
-    run<&Kernels::dense_backward_data>(stream, a, b, c, d);
-  }
-  void dense_backward_weights(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& c,
-                              const TensorView& d, Precision e) override {
-    run<&Kernels::dense_backward_weights>(stream, a, b, c, d, e);
-  }
-  void conv_forward(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& c,
-                    const TensorView& d, const ConvOptions& e, Activation f) override {
-    run<&Kernels::conv_forward>(stream, a, b, c, d, e, f);
-  }
-  void conv_backward_data(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& c,
-                          const ConvOptions& d) override {
-    run<&Kernels::conv_backward_data>(stream, a, b, c, d);
-  }
-  void conv_backward_weights(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& c,
-                             const TensorView& d, const ConvOptions& e) override {
-    run<&Kernels::conv_backward_weights>(stream, a, b, c, d, e);
-  }
-  void activation_forward(Stream& stream, Activation a, const TensorView& b, const TensorView& c) override {
-    run<&Kernels::activation_forward>(stream, a, b, c);
-  }
-  void activation_backward(Stream& stream, Activation a, const TensorView& b, const TensorView& c,
-                           const TensorView& d) override {
-    run<&Kernels::activation_backward>(stream, a, b, c, d);
-  }
-  void add(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& c) override {
-    run<&Kernels::add>(stream, a, b, c);
-  }
-  void accumulate(Stream& stream, const TensorView& a, const TensorView& b) override {
-    run<&Kernels::accumulate>(stream, a, b);
-  }
-  void scale_shift(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& c,
-                   const TensorView& d) override {
-    run<&Kernels::scale_shift>(stream, a, b, c, d);
-  }
-  void dropout(Stream& stream, const TensorView& a, float b, std::uint64_t c, int d, const StepScalars* e,
-               const TensorView& f) override {
-    run<&Kernels::dropout>(stream, a, b, c, d, e, f);
-  }
-  void shift_images(Stream& stream, const TensorView& a, const ImageShift& b, const TensorView& c) override {
-    run<&Kernels::shift_images>(stream, a, b, c);
-  }
-  void max_pool_forward(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& c,
-                        const PoolOptions& d) override {
-    run<&Kernels::max_pool_forward>(stream, a, b, c, d);
-  }
-  void max_pool_backward(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& c,
-                         const PoolOptions& d) override {
-    run<&Kernels::max_pool_backward>(stream, a, b, c, d);
-  }
-  void global_average_pool_forward(Stream& stream, const TensorView& a, const TensorView& b) override {
-    run<&Kernels::global_average_pool_forward>(stream, a, b);
-  }
-  void global_average_pool_backward(Stream& stream, const TensorView& a, const TensorView& b) override {
-    run<&Kernels::global_average_pool_backward>(stream, a, b);
-  }
-  void batch_norm_train(Stream& stream, const TensorView& a, const BatchNorm& b, const StepScalars* c,
-                        const TensorView& d) override {
-    run<&Kernels::batch_norm_train>(stream, a, b, c, d);
-  }
-  void batch_norm_infer(Stream& stream, const TensorView& a, const BatchNorm& b, const TensorView& c) override {
-    run<&Kernels::batch_norm_infer>(stream, a, b, c);
-  }
-  void batch_norm_backward(Stream& stream, const TensorView& a, const TensorView& b, const BatchNorm& c,
-                           const StepScalars* d, const TensorView& e, const TensorView& f,
-                           const TensorView& g) override {
-    run<&Kernels::batch_norm_backward>(stream, a, b, c, d, e, f, g);
-  }
-  void softmax_cross_entropy(Stream& stream, const TensorView& a, const TensorView& b, float c,
-                             const StepScalars* d, const TensorView& e, MetricSums* f) override {
-    run<&Kernels::softmax_cross_entropy>(stream, a, b, c, d, e, f);
-  }
-  void softmax(Stream& stream, const TensorView& a, const TensorView& b) override {
-    run<&Kernels::softmax>(stream, a, b);
-  }
-  void adam(Stream& stream, const Parameters& a, const TensorView& b, const TensorView& c, const TensorView& d,
-            std::span<const UpdateRange<AdamOptions>> e, const StepScalars* f) override {
-    run<&Kernels::adam>(stream, a, b, c, d, e, f);
-  }
-  void sgd(Stream& stream, const Parameters& a, const TensorView& b, const TensorView& c,
-           std::span<const UpdateRange<SgdOptions>> d, const StepScalars* e) override {
-    run<&Kernels::sgd>(stream, a, b, c, d, e);
-  }
-  void muon(Stream& stream, std::span<const MuonMatrix> a, const MuonOptions& b, const StepScalars* c) override {
-    run<&Kernels::muon>(stream, a, b, c);
+  void muon(Stream& stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,
+            const StepScalars* scalars) override {
+    run<&Kernels::muon>(stream, matrices, options, scalars);
   }
 
  private:
+  void dense_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                     const TensorView& y, Activation activation, Precision precision) override {
+    run<&Kernels::dense_forward>(stream, x, weights, bias, y, activation, precision);
+  }
+  void dense_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
+                           Precision precision) override {
+    run<&Kernels::dense_backward_data>(stream, dy, weights, dx, precision);
+  }
+  void dense_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,
+                              const TensorView& dweights, Precision precision) override {
+    run<&Kernels::dense_backward_weights>(stream, x, dy, dweights, TensorView{}, precision);
+  }
+  void conv_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                    const TensorView& y, const ConvOptions& options, Activation activation) override {
+    run<&Kernels::conv_forward>(stream, x, weights, bias, y, options, activation);
+  }
+  void conv_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
+                          const ConvOptions& options) override {
+    run<&Kernels::conv_backward_data>(stream, dy, weights, dx, options);
+  }
+  void conv_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
+                             const ConvOptions& options) override {
+    run<&Kernels::conv_backward_weights>(stream, x, dy, dweights, TensorView{}, options);
+  }
+
   template <auto kMethod, typename... Arguments>
   void run(Stream& stream, const Arguments&... arguments) {
-    const auto kernel = [this, all = std::make_tuple(kept(arguments)...)] {
+    submit_kernel(stream, [this, all = std::make_tuple(kept(arguments)...)] {
       std::apply([this](const auto&... each) { (cpu_.kernels()->*kMethod)(*stream_, each...); }, all);
       stream_->synchronize();
-    };
-    CUDA_CHECK(launch(dynamic_cast<CudaStream&>(stream).handle(), kernel), stream.device().info().name);
+    });
   }
 
   CpuDevice cpu_;
@@ -164,40 +122,18 @@ class FakeMath final : public CudaMath {
 }  // namespace
 
 template <typename Out>
-cudaError_t launch_input_kernel(const InputKernelArguments<Out>& arguments, ImageLayout layout,
-                                cudaStream_t stream) {
-  return launch(stream, [=] {
-    for (std::int64_t image = 0; image < arguments.images; ++image) {
-      for (std::int64_t pixel = 0; pixel < arguments.pixels; ++pixel) {
-        for (int c = 0; c < arguments.channels; ++c) {
-          const std::int64_t first = image * arguments.pixels * arguments.channels;
-          const std::int64_t last = first + pixel * arguments.channels + c;
-          const std::int64_t at =
-              layout == ImageLayout::kChannelsLast ? last : first + c * arguments.pixels + pixel;
-          const float value = static_cast<float>(arguments.in[last]) * arguments.scale[c] + arguments.shift[c];
-          arguments.out[at] = cuda::element_of<Out>(value);
-        }
-      }
-    }
-  });
+cudaError_t launch_input_kernel(const cuda::ImageWork<Out>& work, ImageLayout layout, cudaStream_t stream) {
+  return launch(stream, [=] { test::run_on_host(work, layout); });
 }
-template cudaError_t launch_input_kernel(const InputKernelArguments<float>&, ImageLayout, cudaStream_t);
-template cudaError_t launch_input_kernel(const InputKernelArguments<BFloat16>&, ImageLayout, cudaStream_t);
+template cudaError_t launch_input_kernel(const cuda::ImageWork<float>&, ImageLayout, cudaStream_t);
+template cudaError_t launch_input_kernel(const cuda::ImageWork<BFloat16>&, ImageLayout, cudaStream_t);
 
 template <typename Out>
-cudaError_t launch_window_kernel(const cuda::WindowWork<Out>& work, ImageLayout layout, cudaStream_t stream) {
-  return launch(stream, [=] {
-    const cuda::WindowGrid grid = window_grid(work, layout);
-    cuda::WindowThread at{.x = 0, .y = 0, .thread = 0, .blocks_x = grid.x, .blocks_y = grid.y};
-    for (at.x = 0; at.x < grid.x; ++at.x) {
-      for (at.y = 0; at.y < grid.y; ++at.y) {
-        for (at.thread = 0; at.thread < cuda::kWindowThreads; ++at.thread) run_windows(work, layout, at);
-      }
-    }
-  });
+cudaError_t launch_input_kernel(const cuda::WindowWork<Out>& work, ImageLayout layout, cudaStream_t stream) {
+  return launch(stream, [=] { test::run_on_host(work, layout); });
 }
-template cudaError_t launch_window_kernel(const cuda::WindowWork<float>&, ImageLayout, cudaStream_t);
-template cudaError_t launch_window_kernel(const cuda::WindowWork<BFloat16>&, ImageLayout, cudaStream_t);
+template cudaError_t launch_input_kernel(const cuda::WindowWork<float>&, ImageLayout, cudaStream_t);
+template cudaError_t launch_input_kernel(const cuda::WindowWork<BFloat16>&, ImageLayout, cudaStream_t);
 
 // Replicas of one host thread cannot wait for one another where streams run at once: here they only launch.
 namespace cuda {

@@ -1,0 +1,45 @@
+// Follows what other processes append to a stream's folder while this one is running.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "headrace/cache/disk/segment_folder.h"
+#include "headrace/cache/disk/segment_reader.h"
+
+namespace headrace {
+
+// Not thread-safe. Owns the readers of all segments that other processes write or wrote.
+class SegmentFollowers {
+ public:
+  // Called for each sample not seen before. The reader lives as long as this object.
+  using Take = std::function<void(const SegmentReader& reader, const SegmentEntry& entry)>;
+
+  SegmentFollowers(std::filesystem::path folder, const SegmentStream& stream)
+      : folder_(std::move(folder)), stream_(stream) {}
+
+  // Takes everything there is, after cleaning up what dead processes left.
+  void open(const Take& take);
+  // Takes what was added since. Skips what cannot be read.
+  void catch_up(const Take& take);
+  // Do not follow this segment: it is this process's own.
+  void leave_out(const std::filesystem::path& segment) { segments_[segment] = {}; }
+
+ private:
+  struct Followed {
+    std::unique_ptr<SegmentReader> reader;  // null: not followed
+    std::uint64_t at = 0;                   // everything before it is known
+  };
+
+  void follow(const DirectoryEntry& file, const Take& take);
+
+  std::filesystem::path folder_;
+  SegmentStream stream_;
+  std::map<std::filesystem::path, Followed> segments_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,59 @@
+// The fixed parts of a segment and its index (cache/FORMAT.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace headrace {
+
+inline constexpr std::uint64_t kSegmentHeaderBytes = 40;
+inline constexpr std::uint64_t kEntryHeaderBytes = 32;
+inline constexpr std::string_view kEntryMagic = "HREN";
+inline constexpr std::uint64_t kMaxSampleBytes = std::uint64_t{1} << 31;
+inline constexpr std::uint64_t kMaxSegmentBytes = std::uint64_t{1} << 40;
+
+enum class SampleCodec : std::uint32_t { kNone = 0, kZstd = 1 };
+
+// Which stream a segment belongs to.
+struct SegmentStream {
+  std::uint64_t fingerprint = 0;
+  std::uint64_t records = 0;  // of the source
+};
+
+// A sample in a segment.
+struct SegmentEntry {
+  std::uint64_t record = 0;
+  std::uint64_t offset = 0;  // of the stored bytes
+  std::uint32_t sample_bytes = 0;
+  std::uint32_t stored_bytes = 0;
+  SampleCodec codec = SampleCodec::kNone;
+  std::uint64_t checksum = 0;
+
+  std::uint64_t end() const noexcept { return offset + stored_bytes; }
+  friend bool operator==(const SegmentEntry&, const SegmentEntry&) = default;
+};
+
+std::vector<std::byte> encode_segment_header(const SegmentStream& stream);
+// False for another version, a damaged header and another stream.
+bool is_segment_header(std::span<const std::byte> bytes, const SegmentStream& stream);
+// The stream named by a sound header of this version.
+std::optional<SegmentStream> decode_segment_header(std::span<const std::byte> bytes);
+
+// Covers the stored bytes and everything the entry says about them.
+std::uint64_t checksum_of(const SegmentEntry& entry, std::span<const std::byte> stored, std::uint64_t fingerprint);
+void append_entry_header(const SegmentEntry& entry, std::vector<std::byte>& to);
+// `bytes` were read at offset `at` of the segment. Nothing if they are not an entry's header.
+std::optional<SegmentEntry> decode_entry_header(std::span<const std::byte> bytes, std::uint64_t at);
+
+std::vector<std::byte> encode_index(const SegmentStream& stream, std::uint64_t segment_bytes,
+                                    std::span<const SegmentEntry> entries);
+// The entries, each within `segment_bytes`. Nothing if the index is damaged, belongs to another stream, or
+// describes more than the segment now holds.
+std::optional<std::vector<SegmentEntry>> decode_index(std::span<const std::byte> bytes,
+                                                      const SegmentStream& stream, std::uint64_t segment_bytes);
+
+}  // namespace headrace

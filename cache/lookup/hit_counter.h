@@ -1,0 +1,51 @@
+// Counts hits and misses of many threads without sharing a cache line among them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "headrace/devices/base/thread_number.h"
+
+namespace headrace {
+
+class HitCounter {
+ public:
+  void hit() noexcept { count(&Tally::hits); }
+  void miss() noexcept { count(&Tally::misses); }
+
+  std::uint64_t hits() const noexcept { return sum(&Tally::hits); }
+  std::uint64_t misses() const noexcept { return sum(&Tally::misses); }
+
+ private:
+  static constexpr std::size_t kCacheLine = 64, kTallies = 64;
+
+  // One thread's; the last one is shared by all further threads.
+  struct alignas(kCacheLine) Tally {
+    std::atomic<std::uint64_t> hits{0};
+    std::atomic<std::uint64_t> misses{0};
+  };
+
+  // A thread with a tally of its own adds without an atomic read-modify-write, which would wait for all its
+  // earlier stores, non-temporal ones too.
+  void count(std::atomic<std::uint64_t> Tally::*of) noexcept {
+    const std::size_t number = thread_number();
+    if (number < kTallies - 1) {
+      std::atomic<std::uint64_t>& mine = tallies_[number].*of;
+      mine.store(mine.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    } else {
+      (tallies_.back().*of).fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+
+  std::uint64_t sum(std::atomic<std::uint64_t> Tally::*of) const noexcept {
+    std::uint64_t sum = 0;
+    for (const Tally& tally : tallies_) sum += (tally.*of).load(std::memory_order_relaxed);
+    return sum;
+  }
+
+  std::array<Tally, kTallies> tallies_;
+};
+
+}  // namespace headrace

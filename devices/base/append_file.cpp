@@ -1,0 +1,40 @@
+#include "headrace/devices/base/append_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "headrace/devices/base/file.h"
+#include "headrace/devices/base/system_file.h"
+#include "headrace/devices/base/temporary_name.h"
+
+namespace headrace {
+
+AppendFile::AppendFile(const std::filesystem::path& path, std::span<const std::byte> head) : path_(path) {
+  const std::filesystem::path temporary = os::temporary_beside(path);
+  const TemporaryName listed(temporary);
+  Descriptor file = os::create_locked(temporary, path);
+  try {
+    os::write_all(file, head, temporary, 0);
+    os::rename_file(temporary, path);
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  size_ = head.size();
+  descriptor_ = std::move(file);
+}
+
+void AppendFile::append(std::span<const std::byte> bytes) {
+  os::write_all(descriptor_, bytes, path_, size_);
+  size_ += bytes.size();
+}
+
+void append_to_file(const std::filesystem::path& path, std::string_view text) {
+  const Descriptor file = os::open(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
+  if (!file.is_open()) os::fail(path, "cannot open for appending", errno);
+  os::write_all(file, std::as_bytes(std::span(text)), path, 0);
+}
+
+}  // namespace headrace

@@ -1,0 +1,33 @@
+// Locks between processes. They go with their process, so they are never stale.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+
+#include "headrace/devices/base/descriptor.h"
+
+namespace headrace {
+
+// An exclusive lock on a folder, between processes and between threads. It leaves nothing in the folder.
+class FolderLock {
+ public:
+  // Waits for the lock no longer than `timeout`. Throws nothing: where there is no folder, or its file system has
+  // no locks, it is not held either.
+  FolderLock(const std::filesystem::path& folder, std::chrono::milliseconds timeout) noexcept;
+
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+  bool held() const noexcept { return held_; }
+
+ private:
+  Descriptor descriptor_;
+  bool held_ = false;
+};
+
+// Locks a new file until it is closed: whoever sees it unlocked knows that its writer is gone. Returns 0, or the
+// errno. File systems without locks count as locked; there a dead writer's files cannot be told from a living
+// one's.
+int lock_for_writer(int descriptor) noexcept;
+
+}  // namespace headrace

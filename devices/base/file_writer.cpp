@@ -1,0 +1,122 @@
+#include "headrace/devices/base/file_writer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/system_file.h"
+
+namespace headrace {
+namespace {
+
+constexpr int kMaxLinks = 40;  // that follow each other, as in Linux
+constexpr std::size_t kWriteBuffer = std::size_t{1} << 20;
+
+// The end of the links at `path`, where nothing needs to lie.
+std::filesystem::path follow_links(std::filesystem::path path) {
+  std::error_code error;
+  for (int links = 0; links < kMaxLinks; ++links) {
+    if (!std::filesystem::is_symlink(std::filesystem::symlink_status(path, error))) return path;
+    const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+    if (error) os::fail(path, "cannot follow the link", error.value());
+    path = path.parent_path() / target;
+  }
+  os::fail(path, "cannot follow the links", ELOOP);
+}
+
+bool is_standard_stream(const struct stat& file) {
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat status {};
+    if (::fstat(stream, &status) == 0 && status.st_dev == file.st_dev && status.st_ino == file.st_ino) return true;
+  }
+  return false;
+}
+
+// Whether bytes go into what lies at `path`, which is never replaced. Throws for what is no place for bytes.
+bool is_written_in_place(const std::filesystem::path& path, const struct stat& status) {
+  if (S_ISREG(status.st_mode)) return is_standard_stream(status);
+  if (S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode)) return true;
+  throw DataError(ErrorCode::kInvalidArgument,
+                  S_ISDIR(status.st_mode) ? "is a folder, not a file to write" : "is not a file to write",
+                  {.source = path.string()}, "name another file");
+}
+
+}  // namespace
+
+FileWriter::FileWriter(std::filesystem::path path, Appears appears) : path_(std::move(path)) {
+  struct stat status {};
+  const bool exists = ::stat(path_.c_str(), &status) == 0;
+  if (exists && is_written_in_place(path_, status)) {
+    written_to_ = path_;
+    descriptor_ = os::open(path_, O_WRONLY | O_APPEND | O_NOCTTY);
+    if (!descriptor_.is_open()) os::fail(path_, "cannot open for writing", errno);
+    return;
+  }
+  if (exists && ::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0)
+    os::fail(path_, "cannot replace", errno);
+  path_ = follow_links(path_);
+  create(appears, exists);
+  // Best effort: some file systems have no permissions.
+  if (exists && ::fchmod(descriptor_.get(), status.st_mode & 0777) != 0) errno = 0;
+}
+
+void FileWriter::create(Appears appears, bool exists) {
+  written_to_ = appears == Appears::kGrowing && !exists ? path_ : os::temporary_beside(path_);
+  listed_ = TemporaryName(written_to_);
+  descriptor_ = os::create_locked(written_to_, path_);
+  unfinished_ = true;
+}
+
+FileWriter::~FileWriter() {
+  descriptor_.close();
+  if (unfinished_) ::unlink(written_to_.c_str());
+}
+
+void FileWriter::keep() noexcept {
+  unfinished_ = false;
+  listed_.release();
+}
+
+void FileWriter::write(std::span<const std::byte> bytes) {
+  if (written_to_ == path_ && !bytes.empty()) keep();
+  os::write_all(descriptor_, bytes, written_to_, written_);
+  written_ += bytes.size();
+}
+
+void FileWriter::flush() {
+  write(buffer_);
+  buffer_.clear();
+}
+
+void FileWriter::append(std::span<const std::byte> bytes) {
+  if (buffer_.size() + bytes.size() > kWriteBuffer) flush();
+  if (bytes.size() > kWriteBuffer) return write(bytes);
+  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+}
+
+void FileWriter::commit(Durability durability) {
+  flush();
+  if (durability == Durability::kNow) os::sync_file(descriptor_, written_to_);
+  const bool renamed = written_to_ != path_;
+  if (renamed) os::rename_file(written_to_, path_);
+  keep();
+  descriptor_.close();
+  if (renamed && durability == Durability::kNow) os::sync_folder(os::folder_of(path_));
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                           Durability durability) {
+  FileWriter writer(path);
+  writer.append(bytes);
+  writer.commit(durability);
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view text) {
+  write_file_atomically(path, std::as_bytes(std::span(text)));
+}
+
+}  // namespace headrace

@@ -1,0 +1,51 @@
+// The first of the errors that threads come upon, in any order.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <utility>
+
+namespace headrace {
+
+// Thread-safe.
+class FirstError {
+ public:
+  // Whether an error before this position is known: then what happens at it does not matter.
+  bool is_beyond(std::uint64_t position) const noexcept { return position > at_.load(std::memory_order_relaxed); }
+  bool any() const noexcept { return at_.load(std::memory_order_acquire) != kNowhere; }
+
+  // Keeps the error with the smallest position, and the earliest of one position. `error` may be null: something
+  // failed that is reported elsewhere.
+  void note(std::uint64_t position, std::exception_ptr error) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (position >= at_.load(std::memory_order_relaxed)) return;
+    error_ = std::move(error);
+    at_.store(position, std::memory_order_release);
+  }
+  // Without positions the earliest error is kept.
+  void note(std::exception_ptr error) noexcept { note(0, std::move(error)); }
+
+  // Null if there was none; afterwards there is none. The error is released, so that what it owns is not destroyed
+  // on another thread while the caller still reads it.
+  std::exception_ptr take() noexcept {
+    const std::lock_guard lock(mutex_);
+    at_.store(kNowhere, std::memory_order_release);
+    return std::exchange(error_, nullptr);
+  }
+  // Throws the error if there is one.
+  void raise() {
+    if (std::exception_ptr error = take()) std::rethrow_exception(std::move(error));
+  }
+
+ private:
+  static constexpr std::uint64_t kNowhere = std::numeric_limits<std::uint64_t>::max();
+
+  std::mutex mutex_;
+  std::atomic<std::uint64_t> at_{kNowhere};
+  std::exception_ptr error_;  // by mutex_
+};
+
+}  // namespace headrace

@@ -1,0 +1,26 @@
+// How plain loops become vector code: compiled for several generations of x86-64, the best one chosen when the
+// program starts. All versions give the same bits: the floors are compiled with -ffp-contract=off, so that
+// multiplications and additions are never contracted.
+//
+// Inside such a function call only HEADRACE_INLINE ones (anything else, even std::sqrt or std::bit_cast, is
+// compiled for the oldest generation and keeps the loop scalar), and no lambdas.
+#pragma once
+
+// HEADRACE_SIMD is for bytes, whose permutations profit from one generation more; HEADRACE_SIMD_MATH is for
+// floats. Under sanitizers the choice would run before their runtime is ready, so there is none.
+#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
+    !defined(HEADRACE_SANITIZED)
+#define HEADRACE_SIMD \
+  __attribute__((target_clones("arch=icelake-server", "arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define HEADRACE_SIMD_MATH \
+  __attribute__((optimize("O3", "no-trapping-math"), target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define HEADRACE_SIMD
+#define HEADRACE_SIMD_MATH
+#endif
+
+#if defined(__GNUC__)
+#define HEADRACE_INLINE inline __attribute__((always_inline))
+#else
+#define HEADRACE_INLINE inline
+#endif

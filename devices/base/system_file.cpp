@@ -1,0 +1,114 @@
+#include "headrace/devices/base/system_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include "headrace/devices/base/file_lock.h"
+
+namespace headrace {
+namespace {
+
+std::atomic<FileFaults*> injected_faults{nullptr};
+
+}  // namespace
+
+FileFaults* set_file_faults(FileFaults* faults) noexcept { return injected_faults.exchange(faults); }
+
+void Descriptor::close() noexcept {
+  if (value_ >= 0) ::close(std::exchange(value_, -1));
+}
+
+namespace os {
+
+void fail(const std::filesystem::path& path, const std::string& what, int error, std::uint64_t offset) {
+  const ErrorCode code = error == ENOENT || error == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo;
+  std::string hint;
+  if (error == EACCES || error == EPERM) hint = "check the permissions of the file and of the folders above it";
+  if (error == EMFILE || error == ENFILE) hint = "raise the limit on open files (ulimit -n)";
+  if (error == ENOSPC || error == EDQUOT) hint = "free some space or choose another folder";
+  if (error == ENOENT && what == "cannot create")
+    hint = "make the folder " + path.parent_path().string() + " first";
+  if (error == EFBIG) hint = "raise the limit on the size of files (ulimit -f) or write to another file system";
+  throw DataError(code, what + ": " + std::system_category().message(error),
+                  {.source = path.string(), .offset = offset}, hint);
+}
+
+int fault(FileOperation operation, const std::filesystem::path& path, std::uint64_t offset, std::size_t* bytes) {
+  FileFaults* faults = injected_faults.load(std::memory_order_acquire);
+  if (faults == nullptr) return 0;
+  std::size_t none = 0;
+  return faults->before(operation, path, offset, bytes != nullptr ? *bytes : none);
+}
+
+Descriptor open(const std::filesystem::path& path, int flags, mode_t mode) {
+  if (const int error = fault(FileOperation::kOpen, path); error != 0) {
+    errno = error;
+    return Descriptor();
+  }
+  int descriptor = -1;
+  do {
+    descriptor = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  } while (descriptor < 0 && errno == EINTR);
+  return Descriptor(descriptor);
+}
+
+void write_all(const Descriptor& to, std::span<const std::byte> bytes, const std::filesystem::path& path,
+               std::uint64_t offset) {
+  while (!bytes.empty()) {
+    std::size_t wanted = std::min(bytes.size(), kMaxCall);
+    if (const int error = fault(FileOperation::kWrite, path, offset, &wanted))
+      fail(path, "cannot write", error, offset);
+    const ssize_t count = ::write(to.get(), bytes.data(), wanted);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(path, "cannot write", errno, offset);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<std::uint64_t>(count);
+  }
+}
+
+void sync_file(const Descriptor& file, const std::filesystem::path& path) {
+  if (const int error = fault(FileOperation::kSync, path); error != 0) fail(path, "cannot sync", error);
+  // Devices and pipes cannot be synced and say EINVAL.
+  if (::fsync(file.get()) != 0 && errno != EINVAL) fail(path, "cannot sync", errno);
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const Descriptor descriptor = open(folder, O_RDONLY | O_DIRECTORY);
+  if (!descriptor.is_open()) fail(folder, "cannot open the folder", errno);
+  // Some file systems cannot sync a folder and say EINVAL; the rename is as safe there as it can be.
+  if (::fsync(descriptor.get()) != 0 && errno != EINVAL) fail(folder, "cannot sync the folder", errno);
+}
+
+void rename_file(const std::filesystem::path& from, const std::filesystem::path& to) {
+  const int error = fault(FileOperation::kRename, to);
+  if (error != 0 || std::rename(from.c_str(), to.c_str()) != 0)
+    fail(to, "cannot replace", error != 0 ? error : errno);
+}
+
+Descriptor create_locked(const std::filesystem::path& path, const std::filesystem::path& meant) {
+  Descriptor file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666);
+  if (!file.is_open()) fail(meant, "cannot create", errno);
+  if (const int error = lock_for_writer(file.get()); error != 0) fail(path, "cannot lock", error);
+  return file;
+}
+
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+std::filesystem::path temporary_beside(const std::filesystem::path& path) {
+  static std::atomic<std::uint64_t> counter{0};
+  std::string name = path.filename().string();
+  name.append(".").append(std::to_string(::getpid()));
+  name.append(".").append(std::to_string(counter.fetch_add(1))).append(".tmp");
+  return folder_of(path) / name;
+}
+
+}  // namespace os
+}  // namespace headrace

@@ -1,0 +1,46 @@
+// The system's calls on files, each with its retries, its injected faults and its errors. For the files of this
+// folder that open, write and lock: the rest of the tree uses file.h and file_writer.h.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "headrace/devices/base/descriptor.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file_faults.h"
+
+namespace headrace::os {
+
+// One call never asks for more: Linux itself stops a little below 2 GiB.
+inline constexpr std::size_t kMaxCall = std::size_t{1} << 30;
+
+// DataError: what could not be done to `path`, why, and what to try next.
+[[noreturn]] void fail(const std::filesystem::path& path, const std::string& what, int error,
+                       std::uint64_t offset = DataLocation::kUnknown);
+
+// The errno that a call shall fail with, 0: none. May cut `bytes`.
+int fault(FileOperation operation, const std::filesystem::path& path, std::uint64_t offset = 0,
+          std::size_t* bytes = nullptr);
+
+// Not open where it fails; errno says why.
+Descriptor open(const std::filesystem::path& path, int flags, mode_t mode = 0);
+
+// Each throws DataError.
+void write_all(const Descriptor& to, std::span<const std::byte> bytes, const std::filesystem::path& path,
+               std::uint64_t offset);
+void sync_file(const Descriptor& file, const std::filesystem::path& path);
+void sync_folder(const std::filesystem::path& folder);
+void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
+// A new file, locked until it is closed (file_lock.h). `meant` is the file that it will become.
+Descriptor create_locked(const std::filesystem::path& path, const std::filesystem::path& meant);
+
+std::filesystem::path folder_of(const std::filesystem::path& path);
+// A name beside `path` that no other writer, in this process or another, uses at the same time.
+std::filesystem::path temporary_beside(const std::filesystem::path& path);
+
+}  // namespace headrace::os

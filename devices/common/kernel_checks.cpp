@@ -1,0 +1,259 @@
+#include "headrace/devices/common/kernel_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace::check {
+namespace {
+
+[[noreturn]] void refuse(const char* kernel, const std::string& what) {
+  throw ConfigError(fmt::format("{}: {}", kernel, what));
+}
+
+void need(bool holds, const char* kernel, const char* rule, const TensorView& a, const TensorView& b) {
+  if (!holds)
+    refuse(kernel, fmt::format("{}; the shapes are {} and {}", rule, a.shape.to_string(), b.shape.to_string()));
+}
+
+void ranked(const char* kernel, const char* name, const TensorView& view, int rank, Half half = Half::kRefused) {
+  tensor(kernel, name, view, half);
+  if (view.shape.rank() != rank) {
+    refuse(kernel, fmt::format("{} has shape {}, it must have {} axes", name, view.shape.to_string(), rank));
+  }
+}
+
+void vector_of(const char* kernel, const char* name, const TensorView& view, std::int64_t length) {
+  ranked(kernel, name, view, 1);
+  if (view.elements() != length) {
+    refuse(kernel, fmt::format("{} has shape {}, it must have {} elements", name, view.shape.to_string(), length));
+  }
+}
+
+void convolved(const char* kernel, const char* axis, std::int64_t in, std::int64_t padding, std::int64_t window,
+               std::int64_t stride, std::int64_t out) {
+  const std::int64_t room = in + padding - window;
+  if (room < 0) refuse(kernel, fmt::format("a window of {} does not fit a {} of {}", window, axis, in + padding));
+  if (room / stride + 1 != out) {
+    refuse(kernel, fmt::format("the result's {} is {}, it must be {}", axis, out, room / stride + 1));
+  }
+}
+
+void alike(const char* kernel, const TensorView& a, const TensorView& b) {
+  if (a.dtype == b.dtype) return;
+  refuse(kernel, fmt::format("all activations of a call must be of one type, not {} and {}", to_string(a.dtype),
+                             to_string(b.dtype)));
+}
+
+void images(const char* kernel, const TensorView& x, const TensorView& y, Half half) {
+  ranked(kernel, "x", x, 4, half);
+  ranked(kernel, "y", y, 4, half);
+  need(x.shape[0] == y.shape[0], kernel, "x and y must hold equally many images", x, y);
+  constexpr std::int64_t kMaxElements = std::int64_t{1} << 31;
+  if (x.elements() / x.shape[0] >= kMaxElements) {
+    refuse(kernel,
+           fmt::format("an image of x has shape {}, it must have fewer than 2^31 elements", x.shape.to_string()));
+  }
+}
+
+}  // namespace
+
+void tensor(const char* kernel, const char* name, const TensorView& view, Half half) {
+  if (!view.defined()) refuse(kernel, fmt::format("{} is undefined", name));
+  const bool accepted = half == Half::kAccepted;
+  if (view.dtype != DType::kF32 && !(accepted && view.dtype == DType::kBF16)) {
+    refuse(kernel, fmt::format("{} is {}, it must be float32{}", name, to_string(view.dtype),
+                               accepted ? " or bfloat16" : ""));
+  }
+  bool empty = view.shape.rank() == 0;
+  for (const std::int64_t extent : view.shape.extents()) empty = empty || extent <= 0;
+  if (empty) refuse(kernel, fmt::format("{} has the empty shape {}", name, view.shape.to_string()));
+}
+
+void dense(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
+           const TensorView& y, Half half, Half weights_half) {
+  ranked(kernel, "x", x, 2, half);
+  ranked(kernel, "weights", weights, 2, weights_half);
+  ranked(kernel, "y", y, 2, half);
+  need(x.shape[1] == weights.shape[1], kernel, "x and weights must have equally many columns", x, weights);
+  need(y.shape[1] == weights.shape[0], kernel, "y must have a column for each row of weights", y, weights);
+  need(x.shape[0] == y.shape[0], kernel, "x and y must have equally many rows", x, y);
+  if (bias.defined()) vector_of(kernel, "bias", bias, weights.shape[0]);
+}
+
+void convolution(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                 const TensorView& y, const ConvOptions& options, Half half, Half weights_half) {
+  images(kernel, x, y, half);
+  ranked(kernel, "weights", weights, 4, weights_half);
+  need(x.shape[3] == weights.shape[3], kernel, "x and weights must have equally many channels", x, weights);
+  need(y.shape[3] == weights.shape[0], kernel, "y must have a channel for each row of weights", y, weights);
+  if (options.stride < 1) refuse(kernel, fmt::format("the stride is {}, it must be at least 1", options.stride));
+  if (options.pad_top < 0 || options.pad_left < 0 || options.pad_bottom < 0 || options.pad_right < 0) {
+    refuse(kernel, "padding must not be negative");
+  }
+  convolved(kernel, "height", x.shape[1], options.pad_top + options.pad_bottom, weights.shape[1], options.stride,
+            y.shape[1]);
+  convolved(kernel, "width", x.shape[2], options.pad_left + options.pad_right, weights.shape[2], options.stride,
+            y.shape[2]);
+  if (bias.defined()) vector_of(kernel, "bias", bias, weights.shape[0]);
+}
+
+void same(const char* kernel, const TensorView& view, const TensorView& like, Half half) {
+  tensor(kernel, "an argument", view, half);
+  need(view.shape == like.shape, kernel, "all tensors must have the same shape", view, like);
+  alike(kernel, view, like);
+}
+
+void channels(const char* kernel, const TensorView& vector, const TensorView& x) {
+  vector_of(kernel, "a coefficient vector", vector, x.shape.back());
+}
+
+void max_pool(const char* kernel, const TensorView& x, const TensorView& y, const TensorView& argmax,
+              const PoolOptions& options, Half half) {
+  images(kernel, x, y, half);
+  alike(kernel, x, y);
+  need(x.shape[3] == y.shape[3], kernel, "x and y must have equally many channels", x, y);
+  need(argmax.defined() && argmax.shape == y.shape, kernel, "argmax must have y's shape", argmax, y);
+  if (argmax.dtype != DType::kU8) refuse(kernel, "argmax must be uint8");
+  if (options.window < 1 || options.window > 16 || options.stride < 1) {
+    refuse(kernel, fmt::format("the window is {} and the stride {}; windows go from 1 to 16, strides from 1",
+                               options.window, options.stride));
+  }
+  convolved(kernel, "height", x.shape[1], 0, options.window, options.stride, y.shape[1]);
+  convolved(kernel, "width", x.shape[2], 0, options.window, options.stride, y.shape[2]);
+}
+
+void global_pool(const char* kernel, const TensorView& x, const TensorView& y, Half half) {
+  ranked(kernel, "x", x, 4, half);
+  ranked(kernel, "y", y, 2, half);
+  alike(kernel, x, y);
+  need(x.shape[0] == y.shape[0] && x.shape[3] == y.shape[1], kernel, "y must be (images, channels) of x", x, y);
+}
+
+void scale(const char* kernel, const TensorView& x, const TensorView& y, Half half) {
+  TensorView values = x;
+  if (x.dtype == DType::kU8) values.dtype = DType::kF32;
+  tensor(kernel, "x", values, half);
+  tensor(kernel, "y", y, half);
+  need(x.shape == y.shape, kernel, "x and y must have the same shape", x, y);
+}
+
+void convert(const char* kernel, const TensorView& from, const TensorView& to) {
+  tensor(kernel, "from", from, Half::kAccepted);
+  tensor(kernel, "to", to, Half::kAccepted);
+  need(from.shape == to.shape, kernel, "both tensors must have the same shape", from, to);
+}
+
+void batch_norm(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm, Half half) {
+  tensor(kernel, "x", x, half);
+  if (norm.gamma.defined()) channels(kernel, norm.gamma, x);
+  channels(kernel, norm.beta, x);
+  channels(kernel, norm.running_mean, x);
+  channels(kernel, norm.running_var, x);
+}
+
+void batch_norm_training(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm, Half half) {
+  batch_norm(kernel, x, norm, half);
+  channels(kernel, norm.saved_mean, x);
+  channels(kernel, norm.saved_inv_std, x);
+}
+
+void max_pool_batch_norm(const char* kernel, const TensorView& x, const Kernels::MaxPool& pool,
+                         const TensorView& pooled, const Kernels::BatchNorm& norm, const TensorView& y,
+                         Half half) {
+  max_pool(kernel, x, pooled, pool.argmax, pool.options, half);
+  batch_norm_training(kernel, pooled, norm, half);
+  same(kernel, y, pooled, half);
+}
+
+void norm_gradients(const char* kernel, const TensorView& dgamma, const TensorView& dbeta, const TensorView& x) {
+  for (const TensorView& view : {dgamma, dbeta}) {
+    if (view.defined()) channels(kernel, view, x);
+  }
+}
+
+void loss(const char* kernel, const TensorView& logits, const TensorView& labels) {
+  ranked(kernel, "logits", logits, 2);
+  if (!labels.defined() || labels.dtype != DType::kI64) refuse(kernel, "labels must be int64");
+  need(labels.shape.rank() == 1 && labels.shape[0] == logits.shape[0], kernel, "there must be one label a row",
+       labels, logits);
+}
+
+void shift(const char* kernel, const TensorView& x, const ImageShift& shift, const TensorView& y, Half half) {
+  images(kernel, x, y, half);
+  same(kernel, y, x, half);
+  if (std::abs(shift.down) >= x.shape[1] || std::abs(shift.right) >= x.shape[2]) {
+    refuse(kernel, fmt::format("a shift by {} and {} pixels leaves images of shape {}", shift.down, shift.right,
+                               x.shape.to_string()));
+  }
+}
+
+void group(const char* kernel, int group) {
+  if (group >= 0 && group < kMaxParameterGroups) return;
+  refuse(kernel, fmt::format("parameter group {} does not exist, there are {}", group, kMaxParameterGroups));
+}
+
+namespace {
+
+void updated(const char* kernel, const Parameters& parameters) {
+  const auto& [values, rounded] = parameters;
+  same(kernel, values, values);
+  if (!rounded.defined()) return;
+  need(rounded.shape == values.shape, kernel, "the copy of parameters must have their shape", rounded, values);
+  if (rounded.dtype == DType::kBF16) return;
+  refuse(kernel, fmt::format("the copy of parameters is {}, it must be bfloat16", to_string(rounded.dtype)));
+}
+
+template <typename Options>
+void within(const char* kernel, std::span<const UpdateRange<Options>> ranges, const TensorView& arena) {
+  std::int64_t before = 0;
+  for (const auto& [begin, end, options] : ranges) {
+    group(kernel, options.group);
+    if (!std::ranges::is_sorted(std::array{before, begin, end, arena.elements()})) {
+      refuse(kernel, fmt::format("range [{}, {}) behind {} of {} elements", begin, end, before, arena.elements()));
+    }
+    before = end;
+  }
+}
+
+}  // namespace
+
+void adam(const Parameters& parameters, const TensorView& gradients, const TensorView& first_moment,
+          const TensorView& second_moment, std::span<const UpdateRange<AdamOptions>> ranges) {
+  updated("adam", parameters);
+  for (const TensorView& view : {gradients, first_moment, second_moment}) same("adam", view, parameters.values);
+  within("adam", ranges, parameters.values);
+}
+
+void sgd(const Parameters& parameters, const TensorView& gradients, const TensorView& velocity,
+         std::span<const UpdateRange<SgdOptions>> ranges) {
+  updated("sgd", parameters);
+  same("sgd", gradients, parameters.values);
+  const bool kept = std::ranges::any_of(ranges, [](const auto& range) { return range.options.momentum != 0; });
+  if (kept) same("sgd", velocity, parameters.values);
+  within("sgd", ranges, parameters.values);
+}
+
+void muon(std::span<const MuonMatrix> matrices, const MuonOptions& options) {
+  group("muon", options.group);
+  if (options.iterations < 0) refuse("muon", fmt::format("{} iterations", options.iterations));
+  for (const MuonMatrix& matrix : matrices) {
+    for (const TensorView& view : {matrix.parameters, matrix.gradients, matrix.velocity}) {
+      same("muon", view, matrix.parameters);
+    }
+    updated("muon", {matrix.parameters, matrix.rounded});
+    if (matrix.parameters.shape.rank() >= 2) continue;
+    refuse("muon", fmt::format("a parameter of shape {} is no matrix", matrix.parameters.shape.to_string()));
+  }
+}
+
+void dropout(const char* kernel, float rate, int layer) {
+  if (!(rate >= 0 && rate < 1)) refuse(kernel, fmt::format("the rate is {}, it must be in [0, 1)", rate));
+  if (layer < 0 || layer > 0xFFFF) refuse(kernel, fmt::format("the layer number {} is not below 65536", layer));
+}
+
+}  // namespace headrace::check

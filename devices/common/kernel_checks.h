@@ -1,0 +1,67 @@
+// The shape and type rules of Kernels, for its implementations. Each throws ConfigError naming the kernel, the
+// tensor and the shapes.
+#pragma once
+
+#include "headrace/devices/kernels.h"
+
+namespace headrace::check {
+
+// Whether activations may be bf16, too: only on devices that can keep them so.
+enum class Half { kRefused, kAccepted };
+// The same of the weights of products, on such a device.
+constexpr Half half_weights(Precision precision) noexcept {
+  return precision == Precision::kBF16 ? Half::kAccepted : Half::kRefused;
+}
+
+// x (M, K), weights (N, K), bias (N) or undefined, y (M, N); also for the gradients in their place.
+void dense(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
+           const TensorView& y, Half half = Half::kRefused, Half weights_half = Half::kRefused);
+// x (N, H, W, C), weights (O, KH, KW, C), bias (O) or undefined, y as the options make it.
+void convolution(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                 const TensorView& y, const ConvOptions& options, Half half = Half::kRefused,
+                 Half weights_half = Half::kRefused);
+// `tensor` is an activation of the type and shape of `like`.
+void same(const char* kernel, const TensorView& tensor, const TensorView& like, Half half = Half::kRefused);
+// `vector` is f32 and has one element for each of `x`'s channels.
+void channels(const char* kernel, const TensorView& vector, const TensorView& x);
+void max_pool(const char* kernel, const TensorView& x, const TensorView& y, const TensorView& argmax,
+              const PoolOptions& options, Half half = Half::kRefused);
+void global_pool(const char* kernel, const TensorView& x, const TensorView& y, Half half = Half::kRefused);
+// x u8 or an activation, y an activation of its shape.
+void scale(const char* kernel, const TensorView& x, const TensorView& y, Half half = Half::kRefused);
+// f32 or bf16 both, of one shape.
+void convert(const char* kernel, const TensorView& from, const TensorView& to);
+void batch_norm(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm,
+                Half half = Half::kRefused);
+// In training the saved statistics are there too.
+void batch_norm_training(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm,
+                         Half half = Half::kRefused);
+// x pooled to `pooled` as the options say, training's norm on that, y of its shape; also for the gradients.
+void max_pool_batch_norm(const char* kernel, const TensorView& x, const Kernels::MaxPool& pool,
+                         const TensorView& pooled, const Kernels::BatchNorm& norm, const TensorView& y,
+                         Half half = Half::kRefused);
+// Of gamma and beta, each where it is wanted: one number a channel of x.
+void norm_gradients(const char* kernel, const TensorView& dgamma, const TensorView& dbeta, const TensorView& x);
+// logits (M, K), labels i64 (M).
+void loss(const char* kernel, const TensorView& logits, const TensorView& labels);
+// f32 or, where accepted, bf16; at least one axis, no empty extent.
+void tensor(const char* kernel, const char* name, const TensorView& tensor, Half half = Half::kRefused);
+// x and y are images of one shape; the shift is smaller than they are.
+void shift(const char* kernel, const TensorView& x, const ImageShift& shift, const TensorView& y,
+           Half half = Half::kRefused);
+// Of an optimizer's options: a parameter group that exists.
+void group(const char* kernel, int group);
+// The tensors of an update are f32 arenas of one shape, the bf16 copy of the parameters has it too; SGD's velocity
+// may be missing where no range has a momentum. The ranges are in ascending order and within the arenas, each of a
+// parameter group that exists.
+void adam(const Parameters& parameters, const TensorView& gradients, const TensorView& first_moment,
+          const TensorView& second_moment, std::span<const UpdateRange<AdamOptions>> ranges);
+void sgd(const Parameters& parameters, const TensorView& gradients, const TensorView& velocity,
+         std::span<const UpdateRange<SgdOptions>> ranges);
+// Every matrix has its three tensors, alike, of two axes at least, and perhaps a bf16 copy; the options make
+// sense.
+void muon(std::span<const MuonMatrix> matrices, const MuonOptions& options);
+// A dropout rate in [0, 1), a layer number below 2^16.
+void dropout(const char* kernel, float rate, int layer);
+
+}  // namespace headrace::check

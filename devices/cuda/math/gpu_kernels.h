@@ -1,0 +1,116 @@
+// A GPU's table of mathematics but for the products of matrices: what each call checks, launches and needs as
+// scratch memory. One definition serves a GPU (cuda_kernels.h) and its twin on the host
+// (tests/support/twin_kernels.h). Private to the CUDA backend.
+#pragma once
+
+#include <span>
+#include <utility>
+
+#include "headrace/devices/common/kernel_checks.h"
+#include "headrace/devices/kernels.h"
+
+namespace headrace::cuda {
+
+// True where a library's product applies the activation, and the bias with it; elsewhere it gives the bare product
+// and our own kernel follows. Their GELU is the tanh approximation, not the exact one of Kernels.
+constexpr bool products_fuse(Activation activation) noexcept {
+  return activation == Activation::kNone || activation == Activation::kRelu;
+}
+
+// Launches has
+//   submit(stream, kernel, work)                  work(launcher), in stream order
+//   submit(stream, kernel, scratch_bytes, work)   work(launcher, scratch)
+// where a launcher is as in cuda_launcher.cuh, and `kernel` stands in errors. Members are defined in *_calls.h and
+// instantiated for the GPU in the .cu of their kernels. Activations may be f32 or bf16.
+template <typename Launches>
+class GpuKernels : public Kernels {
+ public:
+  // Every GPU that this is built for has bf16 tensor cores.
+  bool prefers_bf16() const noexcept override { return true; }
+  DType activation_type(Precision precision) const noexcept override {
+    return precision == Precision::kBF16 ? DType::kBF16 : DType::kF32;
+  }
+  DType product_weights_type(Precision precision) const noexcept override { return activation_type(precision); }
+
+  void convert(Stream& stream, const TensorView& from, const TensorView& to) override;
+  void dense_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                     const TensorView& y, Activation activation, Precision precision) override;
+  void dense_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
+                           Precision precision) override;
+  void dense_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
+                              const TensorView& dweights, const TensorView& dbias, Precision precision) override;
+  void conv_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                    const TensorView& y, const ConvOptions& options, Activation activation) override;
+  void conv_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
+                          const ConvOptions& options) override;
+  void conv_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
+                             const TensorView& dbias, const ConvOptions& options) override;
+  void activation_forward(Stream& stream, Activation activation, const TensorView& x,
+                          const TensorView& y) override;
+  void activation_backward(Stream& stream, Activation activation, const TensorView& x, const TensorView& dy,
+                           const TensorView& dx) override;
+  void add(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& sum) override;
+  void accumulate(Stream& stream, const TensorView& x, const TensorView& into) override;
+  void scale(Stream& stream, const TensorView& x, const Factor& factor, const TensorView& y) override;
+  void dropout(Stream& stream, const TensorView& x, float rate, std::uint64_t seed, int layer,
+               const StepScalars* scalars, const TensorView& y) override;
+  void shift_images(Stream& stream, const TensorView& x, const ImageShift& shift, const TensorView& y) override;
+  void max_pool_forward(Stream& stream, const TensorView& x, const TensorView& y, const TensorView& argmax,
+                        const PoolOptions& options) override;
+  void max_pool_backward(Stream& stream, const TensorView& dy, const TensorView& argmax, const TensorView& dx,
+                         const PoolOptions& options) override;
+  void global_average_pool_forward(Stream& stream, const TensorView& x, const TensorView& y) override;
+  void global_average_pool_backward(Stream& stream, const TensorView& dy, const TensorView& dx) override;
+  void batch_norm_train(Stream& stream, const TensorView& x, const BatchNorm& norm, const StepScalars* scalars,
+                        const TensorView& y) override;
+  void batch_norm_infer(Stream& stream, const TensorView& x, const BatchNorm& norm, const TensorView& y) override;
+  void batch_norm_backward(Stream& stream, const TensorView& x, const TensorView& dy, const BatchNorm& norm,
+                           const StepScalars* scalars, const TensorView& dgamma, const TensorView& dbeta,
+                           const TensorView& dx) override;
+  void max_pool_batch_norm_train(Stream& stream, const TensorView& x, const MaxPool& pool,
+                                 const TensorView& pooled, const BatchNorm& norm, const StepScalars* scalars,
+                                 const TensorView& y) override;
+  void max_pool_batch_norm_backward(Stream& stream, const TensorView& pooled, const TensorView& dy,
+                                    const BatchNorm& norm, const StepScalars* scalars, const TensorView& dgamma,
+                                    const TensorView& dbeta, const MaxPool& pool, const TensorView& dx) override;
+  void softmax_cross_entropy(Stream& stream, const TensorView& logits, const TensorView& labels,
+                             float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
+                             MetricSums* sums) override;
+  void softmax(Stream& stream, const TensorView& logits, const TensorView& probabilities) override;
+  void adam(Stream& stream, const Parameters& parameters, const TensorView& gradients,
+            const TensorView& first_moment, const TensorView& second_moment,
+            std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) override;
+  void sgd(Stream& stream, const Parameters& parameters, const TensorView& gradients, const TensorView& velocity,
+           std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars) override;
+
+ protected:
+  static constexpr auto kHalf = check::Half::kAccepted;
+
+  template <typename... Arguments>
+  explicit GpuKernels(Arguments&&... arguments) : launches_(std::forward<Arguments>(arguments)...) {}
+
+  // Products of checked operands. The forward ones get activations that products_fuse().
+  virtual void dense_product(Stream& stream, const TensorView& x, const TensorView& weights,
+                             const TensorView& bias, const TensorView& y, Activation activation,
+                             Precision precision) = 0;
+  virtual void dense_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights,
+                                   const TensorView& dx, Precision precision) = 0;
+  virtual void dense_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,
+                                      const TensorView& dweights, Precision precision) = 0;
+  virtual void conv_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                            const TensorView& y, const ConvOptions& options, Activation activation) = 0;
+  virtual void conv_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights,
+                                  const TensorView& dx, const ConvOptions& options) = 0;
+  virtual void conv_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,
+                                     const TensorView& dweights, const ConvOptions& options) = 0;
+
+  Launches launches_;
+
+ private:
+  void bias_activation(Stream& stream, const char* kernel, const TensorView& y, const TensorView& bias,
+                       Activation activation);
+  void bias_gradient(Stream& stream, const char* kernel, const TensorView& dy,
+                     const TensorView& dbias);  // none where dbias is undefined
+};
+
+}  // namespace headrace::cuda

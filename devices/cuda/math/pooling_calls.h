@@ -1,0 +1,42 @@
+// Pooling of GpuKernels. Private to the CUDA backend.
+#pragma once
+
+#include "headrace/devices/common/kernel_checks.h"
+#include "headrace/devices/cuda/math/global_average_work.h"
+#include "headrace/devices/cuda/math/gpu_kernels.h"
+#include "headrace/devices/cuda/math/pooling_work.h"
+
+namespace headrace::cuda {
+
+template <typename Launches>
+void GpuKernels<Launches>::max_pool_forward(Stream& stream, const TensorView& x, const TensorView& y,
+                                            const TensorView& argmax, const PoolOptions& options) {
+  check::max_pool("max_pool_forward", x, y, argmax, options, kHalf);
+  launches_.submit(stream, "max_pool_forward",
+                   [=](auto& launch) { submit_max_pool_forward(launch, x, y, argmax, options); });
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::max_pool_backward(Stream& stream, const TensorView& dy, const TensorView& argmax,
+                                             const TensorView& dx, const PoolOptions& options) {
+  check::max_pool("max_pool_backward", dx, dy, argmax, options, kHalf);
+  launches_.submit(stream, "max_pool_backward",
+                   [=](auto& launch) { submit_max_pool_backward(launch, dy, argmax, dx, options); });
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::global_average_pool_forward(Stream& stream, const TensorView& x, const TensorView& y) {
+  check::global_pool("global_average_pool_forward", x, y, kHalf);
+  launches_.submit(stream, "global_average_pool_forward",
+                   [=](auto& launch) { submit_global_average_forward(launch, x, y); });
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::global_average_pool_backward(Stream& stream, const TensorView& dy,
+                                                        const TensorView& dx) {
+  check::global_pool("global_average_pool_backward", dx, dy, kHalf);
+  launches_.submit(stream, "global_average_pool_backward",
+                   [=](auto& launch) { submit_global_average_backward(launch, dy, dx); });
+}
+
+}  // namespace headrace::cuda

@@ -1,0 +1,65 @@
+// A JPEG's Huffman code (ITU-T T.81, C.2), for reading and writing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+namespace headrace {
+
+class HuffmanCode {
+ public:
+  struct Codeword {
+    std::uint32_t bits = 0;
+    int length = 0;  // 0: the code has no such symbol
+  };
+  struct Symbol {
+    int value = 0;
+    int length = 0;  // 0: no codeword matches
+  };
+  static constexpr int kMaxLength = 16;
+  static constexpr int kLookup = 11;  // bits that the lookup table is indexed by
+
+  // `counts[i]` codewords of i + 1 bits; the symbols in order of length. False if that is no prefix code, or one
+  // that uses the codeword of all ones, which the format reserves.
+  bool assign(std::span<const std::uint8_t, kMaxLength> counts, std::span<const std::uint8_t> symbols) noexcept;
+  void clear() noexcept { size_ = 0; }
+  bool empty() const noexcept { return size_ == 0; }
+
+  // Gives each symbol in [0, max_symbol] that the code lacks a codeword of 16 bits; all others stay. False if
+  // there is no room for them.
+  bool extend(int max_symbol) noexcept;
+
+  const Codeword& codeword(int symbol) const noexcept { return codewords_[static_cast<std::size_t>(symbol)]; }
+  std::span<const std::uint8_t, kMaxLength> counts() const noexcept { return counts_; }
+  std::span<const std::uint8_t> symbols() const noexcept { return std::span(symbols_).first(size_); }
+
+  // The symbol whose codeword `bits` begins with; the first of the 64 bits is the highest.
+  Symbol read(std::uint64_t bits) const noexcept {
+    const Symbol found = read_short(bits);
+    return found.length != 0 ? found : read_long(bits);
+  }
+  // The same if its codeword has at most kLookup bits, else nothing.
+  Symbol read_short(std::uint64_t bits) const noexcept {
+    const Short& found = lookup_[bits >> (64 - kLookup)];
+    return {.value = found.value, .length = found.length};
+  }
+
+ private:
+  struct Short {
+    std::uint8_t value = 0, length = 0;
+  };
+
+  bool derive() noexcept;
+  Symbol read_long(std::uint64_t bits) const noexcept;
+
+  std::array<std::uint8_t, kMaxLength> counts_{};
+  std::array<std::uint8_t, 256> symbols_{};
+  std::size_t size_ = 0;
+  std::array<Codeword, 256> codewords_{};
+  std::array<Short, 1 << kLookup> lookup_{};
+  std::array<std::uint32_t, kMaxLength + 1> first_{};  // first codeword of each length
+  std::array<std::size_t, kMaxLength + 1> place_{};    // of its symbol in symbols_
+};
+
+}  // namespace headrace

@@ -1,0 +1,206 @@
+#include "headrace/pipeline/decoders/jpeg_index/jpeg_frame.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace headrace {
+namespace {
+
+enum Marker : unsigned {
+  kBaseline = 0xC0,
+  kExtended = 0xC1,
+  kHuffman = 0xC4,
+  kScan = 0xDA,
+  kQuantization = 0xDB,
+  kRestartInterval = 0xDD,
+  kApp0 = 0xE0,
+  kApp14 = 0xEE,
+  kApp15 = 0xEF,
+  kComment = 0xFE,
+};
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Reads one marker segment after the other and refuses whatever it does not know for certain.
+class FrameReader {
+ public:
+  FrameReader(std::span<const std::byte> encoded, JpegFrame& frame) : encoded_(encoded), frame_(frame) {}
+
+  bool read() {
+    if (encoded_.size() < 4 || byte(0) != 0xFF || byte(1) != 0xD8) return false;
+    for (std::size_t at = 2; at + 4 <= encoded_.size();) {
+      const unsigned marker = byte(at + 1);
+      const std::size_t length = word(at + 2);
+      if (byte(at) != 0xFF || marker == 0xFF || length < 2 || length > encoded_.size() - at - 2) return false;
+      const JpegFrame::Bytes segment{.begin = at, .end = at + 2 + length};
+      if (!take(marker, segment)) return false;
+      if (marker == kScan) return true;
+      at = segment.end;
+    }
+    return false;
+  }
+
+ private:
+  struct Component {
+    unsigned id = 0;
+    int horizontal = 0, vertical = 0;
+    unsigned quantization = 0;  // table
+  };
+
+  unsigned byte(std::size_t at) const { return std::to_integer<unsigned>(encoded_[at]); }
+  std::size_t word(std::size_t at) const { return std::size_t{byte(at)} << 8 | byte(at + 1); }
+
+  bool take(unsigned marker, JpegFrame::Bytes segment) {
+    const std::size_t at = segment.begin + 4, bytes = segment.end - at;
+    switch (marker) {
+      case kBaseline:
+      case kExtended: frame_.frame = segment; return take_frame(at, bytes);
+      case kHuffman: return take_huffman(at, segment.end);
+      case kScan:
+        frame_.scan = segment;
+        frame_.data = segment.end;
+        return take_scan(at, bytes);
+      case kRestartInterval:
+        if (bytes != 2) return false;
+        frame_.restart_interval = static_cast<std::int64_t>(word(at));
+        return true;
+      case kQuantization: frame_.kept.push_back(segment); return take_quantization(at, segment.end);
+      case kApp0:
+      case kApp14: frame_.kept.push_back(segment); return true;
+      default: break;
+    }
+    return (marker >= kApp0 && marker <= kApp15) || marker == kComment;  // ignored
+  }
+
+  bool take_frame(std::size_t at, std::size_t bytes) {
+    if (components_ != 0 || bytes < 6 || byte(at) != 8) return false;
+    frame_.size = {.height = static_cast<std::int64_t>(word(at + 1)),
+                   .width = static_cast<std::int64_t>(word(at + 3))};
+    components_ = static_cast<int>(byte(at + 5));
+    if (frame_.size.height == 0 || frame_.size.width == 0) return false;
+    if (components_ < 1 || components_ > kMaxJpegComponents) return false;
+    if (bytes != 6 + 3 * static_cast<std::size_t>(components_)) return false;
+    for (int i = 0; i < components_; ++i) {
+      const std::size_t entry = at + 6 + 3 * static_cast<std::size_t>(i);
+      const Component component{.id = byte(entry),
+                                .horizontal = static_cast<int>(byte(entry + 1) >> 4),
+                                .vertical = static_cast<int>(byte(entry + 1) & 15),
+                                .quantization = byte(entry + 2)};
+      if (component.horizontal < 1 || component.horizontal > 4) return false;
+      if (component.vertical < 1 || component.vertical > 4 || component.quantization > 3) return false;
+      component_[static_cast<std::size_t>(i)] = component;
+    }
+    return true;
+  }
+
+  bool take_quantization(std::size_t at, std::size_t end) {
+    while (at < end) {
+      const unsigned target = byte(at) & 15, wide = byte(at) >> 4;
+      const std::size_t bytes = 1 + (wide != 0 ? 128 : 64);
+      if (target > 3 || wide > 1 || end - at < bytes) return false;
+      quantization_[target] = true;
+      at += bytes;
+    }
+    return true;
+  }
+
+  bool take_huffman(std::size_t at, std::size_t end) {
+    while (at < end) {
+      if (end - at < 1 + HuffmanCode::kMaxLength) return false;
+      const unsigned target = byte(at) & 15, is_ac = byte(at) >> 4;
+      if (target > 3 || is_ac > 1) return false;
+      std::array<std::uint8_t, HuffmanCode::kMaxLength> counts{};
+      std::size_t size = 0;
+      for (std::size_t i = 0; i < counts.size(); ++i) {
+        counts[i] = static_cast<std::uint8_t>(byte(at + 1 + i));
+        size += counts[i];
+      }
+      at += 1 + counts.size();
+      if (size == 0 || size > 256 || size > end - at) return false;
+      const auto* symbols = reinterpret_cast<const std::uint8_t*>(encoded_.data() + at);
+      // libjpeg refuses a DC code with a larger symbol, used or not.
+      if (is_ac == 0 && std::any_of(symbols, symbols + size, [](unsigned s) { return s > 15; })) return false;
+      HuffmanCode& code = is_ac != 0 ? frame_.ac[target] : frame_.dc[target];
+      if (!code.assign(counts, {symbols, size})) return false;
+      at += size;
+    }
+    return true;
+  }
+
+  bool take_scan(std::size_t at, std::size_t bytes) {
+    if (components_ == 0 || bytes != 4 + 2 * static_cast<std::size_t>(components_)) return false;
+    if (byte(at) != static_cast<unsigned>(components_)) return false;
+    const std::size_t rest = at + 1 + 2 * static_cast<std::size_t>(components_);
+    if (byte(rest) != 0 || byte(rest + 1) != 63 || byte(rest + 2) != 0) return false;
+    std::array<Component, kMaxJpegComponents> order;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(components_); ++i) {
+      const unsigned tables = byte(at + 2 + 2 * i);
+      if (!find(byte(at + 1 + 2 * i), order[i]) || tables >> 4 > 3 || (tables & 15) > 3) return false;
+      if (!quantization_[order[i].quantization]) return false;
+      frame_.dc_of[i] = static_cast<std::uint8_t>(tables >> 4);
+      frame_.ac_of[i] = static_cast<std::uint8_t>(tables & 15);
+      if (frame_.dc[frame_.dc_of[i]].empty() || frame_.ac[frame_.ac_of[i]].empty()) return false;
+    }
+    return lay_out(std::span(order).first(static_cast<std::size_t>(components_)));
+  }
+
+  // The component with this id; each is found once.
+  bool find(unsigned id, Component& found) {
+    for (Component& component : component_) {
+      if (component.horizontal == 0 || component.id != id) continue;
+      found = component;
+      component.horizontal = 0;
+      return true;
+    }
+    return false;
+  }
+
+  bool lay_out(std::span<Component> order) {
+    if (order.size() == 1) order[0].horizontal = order[0].vertical = 1;  // alone it is not interleaved
+    int wide = 1, high = 1;
+    for (const Component& component : order) {
+      wide = std::max(wide, component.horizontal);
+      high = std::max(high, component.vertical);
+    }
+    frame_.components = components_;
+    std::array<bool, 4> done{};
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const std::size_t table = frame_.ac_of[i];
+      if (!std::exchange(done[table], true)) frame_.ac_skips[table].assign(frame_.ac[table]);
+    }
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const int blocks = order[i].horizontal * order[i].vertical;
+      if (frame_.blocks + blocks > JpegFrame::kMaxBlocks) return false;
+      std::fill_n(frame_.component_of.begin() + frame_.blocks, blocks, static_cast<std::uint8_t>(i));
+      frame_.blocks += blocks;
+    }
+    frame_.mcu_height = 8 * high;
+    frame_.mcu_width = 8 * wide;
+    frame_.mcu_rows = ceil_div(frame_.size.height, frame_.mcu_height);
+    frame_.mcu_columns = ceil_div(frame_.size.width, frame_.mcu_width);
+    return true;
+  }
+
+  std::span<const std::byte> encoded_;
+  JpegFrame& frame_;
+  std::array<Component, kMaxJpegComponents> component_;
+  std::array<bool, 4> quantization_{};  // defined
+  int components_ = 0;
+};
+
+}  // namespace
+
+void JpegFrame::clear() noexcept {
+  restart_interval = 0;
+  blocks = 0;
+  for (HuffmanCode& code : dc) code.clear();
+  for (HuffmanCode& code : ac) code.clear();
+  kept.clear();
+}
+
+bool read_jpeg_frame(std::span<const std::byte> encoded, JpegFrame& frame) {
+  frame.clear();
+  return FrameReader(encoded, frame).read();
+}
+
+}  // namespace headrace

@@ -1,0 +1,55 @@
+// What a JPEG's header says, as far as reading its entropy-coded data takes it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "headrace/pipeline/decoders/image_size.h"
+#include "headrace/pipeline/decoders/jpeg_index/ac_skip_table.h"
+#include "headrace/pipeline/decoders/jpeg_index/huffman_code.h"
+
+namespace headrace {
+
+constexpr int kMaxJpegComponents = 4;
+
+// Each component's DC predictor: the DC coefficient of its last block, to which the next block gives the
+// difference.
+using DcPredictors = std::array<std::int16_t, kMaxJpegComponents>;
+
+// Baseline or extended sequential, Huffman-coded, 8 bits a sample, all components in one scan.
+struct JpegFrame {
+  static constexpr int kMaxBlocks = 10;  // in an MCU
+
+  struct Bytes {
+    std::size_t begin = 0, end = 0;
+  };
+
+  ImageSize size;
+  int components = 0;
+  int mcu_height = 0, mcu_width = 0;  // pixels
+  std::int64_t mcu_rows = 0, mcu_columns = 0;
+  std::int64_t restart_interval = 0;  // MCUs; 0: none
+
+  // The component of each block of an MCU, as an index into the scan's components.
+  int blocks = 0;
+  std::array<std::uint8_t, kMaxBlocks> component_of{};
+  std::array<std::uint8_t, kMaxJpegComponents> dc_of{}, ac_of{};  // table of each component
+
+  std::array<HuffmanCode, 4> dc, ac;
+  std::array<AcSkipTable, 4> ac_skips;  // of the codes in `ac` that a component uses
+
+  std::vector<Bytes> kept;  // other marker segments that a decoder needs, Huffman tables aside
+  Bytes frame, scan;        // marker segments
+  std::size_t data = 0;     // where the entropy-coded data begin
+
+  void clear() noexcept;
+};
+
+// Into `frame`, whose large tables are reused. False if the file is not of this kind, or is damaged.
+bool read_jpeg_frame(std::span<const std::byte> encoded, JpegFrame& frame);
+
+}  // namespace headrace

@@ -1,0 +1,49 @@
+// The index of a JPEG's entropy-coded data: what it takes to decode a part of the image without reading what comes
+// before it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "headrace/pipeline/decoders/image_size.h"
+#include "headrace/pipeline/decoders/jpeg_index/jpeg_frame.h"
+
+namespace headrace {
+
+// Immutable; about 3 % of the file's size. A file that has one is intact: all its bits make an image.
+class JpegIndex {
+ public:
+  // Each row of MCUs is divided into intervals. An entry says where one begins, or where the last one ends.
+  struct Entry {
+    std::uint32_t bit = 0;      // of the row's unstuffed bits
+    DcPredictors predictors{};  // before it
+  };
+
+  const ImageSize& size() const noexcept { return size_; }
+  // The hash of the file that it was made from.
+  std::uint64_t content() const noexcept { return content_; }
+  static std::uint64_t content_of(std::span<const std::byte> encoded) noexcept;
+
+  std::int64_t interval() const noexcept { return interval_; }  // MCUs
+  // The row's entropy-coded bytes, and a few more; the first byte holds its first bit.
+  std::span<const std::byte> row(std::span<const std::byte> encoded, std::int64_t row) const noexcept;
+  // Interval `interval` of the row; entry(row, intervals()) is the row's end.
+  Entry entry(std::int64_t row, std::int64_t interval) const noexcept;
+  std::int64_t intervals() const noexcept { return intervals_; }
+
+  std::uint64_t bytes() const noexcept;
+
+ private:
+  friend class JpegIndexer;
+
+  ImageSize size_;
+  std::uint64_t content_ = 0;
+  std::int64_t interval_ = 0, intervals_ = 0, components_ = 0;
+  std::vector<std::uint32_t> rows_;       // first byte of each row, then the last row's last
+  std::vector<std::uint32_t> bits_;       // by entry, intervals + 1 a row
+  std::vector<std::int16_t> predictors_;  // by entry
+};
+
+}  // namespace headrace

@@ -1,0 +1,167 @@
+// Several processes, or several caches of one, that fill one folder at once or die while they do.
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "headrace/cache/cache_report.h"
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/file_lock.h"
+#include "headrace/tests/cache/disk/disk_cache_fixture.h"
+
+namespace headrace::test {
+namespace {
+
+class SharedCacheTest : public DiskCacheTest {};
+
+// Runs `work` in a process of its own and waits for its end.
+template <typename Work>
+void in_child(Work work, bool kill_itself) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    work();
+    if (kill_itself) std::raise(SIGKILL);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(kill_itself ? WIFSIGNALED(status) : WIFEXITED(status), true);
+}
+
+TEST_F(SharedCacheTest, AKilledProcessLeavesWhatItWrote) {
+  std::uint64_t before = 0;
+  for (const std::uint64_t stored : {1, 250, 600}) {
+    in_child(
+        [&] {
+          auto* cache = new DiskCache(place_);  // not destroyed: killed in the middle
+          cache->bind(kFingerprint, kStoredRecords);
+          for (std::uint64_t i = 0; i < stored; ++i) cache->insert(i, content(i));
+        },
+        true);
+    DiskCache cache(place_);
+    cache.bind(kFingerprint, kStoredRecords);
+    EXPECT_GE(cache.counters().records, before);
+    before = cache.counters().records;
+  }
+  EXPECT_GT(before, 100U) << "only the last megabyte is lost";
+  EXPECT_GT(serve_all().hits, before);
+  for (const DirectoryEntry& entry : list_directory(place_ / "0000000000001234")) {
+    EXPECT_THAT((std::vector<std::string>{".segment", ".index"}), testing::Contains(entry.path.extension()));
+  }
+}
+
+// Serves all records from several processes at once, each from another place on; they begin together.
+// One of them may kill itself after so many records.
+class Fillers {
+ public:
+  Fillers(std::filesystem::path place, int processes, DiskCacheOptions options = {})
+      : place_(std::move(place)), processes_(processes), options_(options) {}
+
+  void run(int killed = -1, std::uint64_t after = 0) {
+    int gate[2];
+    ASSERT_EQ(pipe(gate), 0);
+    std::vector<pid_t> children;
+    for (int process = 0; process < processes_; ++process) {
+      const pid_t child = fork();
+      ASSERT_GE(child, 0);
+      if (child == 0) {
+        close(gate[1]);
+        char byte = 0;
+        if (read(gate[0], &byte, 1) != 0) _exit(2);  // its end says: begin
+        _exit(fill(process, process == killed ? after : kStoredRecords) ? 0 : 1);
+      }
+      children.push_back(child);
+    }
+    close(gate[0]);
+    close(gate[1]);
+    for (int process = 0; process < processes_; ++process) {
+      int status = 0;
+      ASSERT_EQ(waitpid(children[static_cast<std::size_t>(process)], &status, 0),
+                children[static_cast<std::size_t>(process)]);
+      EXPECT_EQ(process == killed ? WIFSIGNALED(status) : WIFEXITED(status) && WEXITSTATUS(status) == 0, true);
+    }
+  }
+
+ private:
+  bool fill(int process, std::uint64_t count) const {
+    bool right = true;
+    {
+      DiskCache cache(place_, options_);
+      cache.bind(kFingerprint, kStoredRecords);
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const std::uint64_t record = (i * 3 + static_cast<std::uint64_t>(process) * 175) % kStoredRecords;
+        const Bytes there = found(cache, record);
+        if (there.empty()) {
+          cache.insert(record, content(record));
+        } else {
+          right = right && there == content(record);
+        }
+      }
+      if (count < kStoredRecords) std::raise(SIGKILL);
+    }
+    return right;
+  }
+
+  std::filesystem::path place_;
+  int processes_;
+  DiskCacheOptions options_;
+};
+
+TEST_F(SharedCacheTest, FourProcessesFillItWithOneCopyOfEach) {
+  for (int round = 0; round < 5; ++round) {
+    std::filesystem::remove_all(place_);
+    Fillers(place_, 4).run();
+    EXPECT_EQ(entries(), kStoredRecords) << "one copy each";
+    EXPECT_EQ(serve_all().misses, 0U);
+    EXPECT_EQ(entries(), kStoredRecords);
+    const CacheReport report = inspect_cache(place_, Thoroughness::kEveryByte).front();
+    EXPECT_EQ(report.bad, 0U);
+    EXPECT_EQ(report.records, kStoredRecords);
+  }
+}
+
+TEST_F(SharedCacheTest, OneOfFourKilledInTheMiddleIsNoHindrance) {
+  for (const std::uint64_t after : {50, 350, 690}) {
+    std::filesystem::remove_all(place_);
+    Fillers(place_, 4).run(1, after);
+    EXPECT_EQ(entries(), kStoredRecords) << "one copy each, and the others went on";
+    EXPECT_EQ(serve_all().misses, 0U);
+    EXPECT_EQ(inspect_cache(place_, Thoroughness::kEveryByte).front().bad, 0U);
+  }
+}
+
+TEST_F(SharedCacheTest, SeveralCachesOfAProcessShareWhatTheyStore) {
+  DiskCache one(place_), other(place_);
+  one.bind(kFingerprint, kStoredRecords);
+  other.bind(kFingerprint, kStoredRecords);
+  for (std::uint64_t i = 0; i < kStoredRecords; ++i) ASSERT_TRUE(one.insert(i, content(i)));
+  for (std::uint64_t i = 0; i < kStoredRecords; ++i) ASSERT_TRUE(other.insert(i, content(i)));
+  for (std::uint64_t i = 0; i < kStoredRecords; ++i) ASSERT_TRUE(holds(other, i)) << i;
+  EXPECT_EQ(entries(), kStoredRecords);
+  EXPECT_EQ(other.counters().records, kStoredRecords);
+  EXPECT_EQ(other.counters().bytes, one.counters().bytes);
+}
+
+TEST_F(SharedCacheTest, WhatOthersStoreTakesOfTheBudget) {
+  constexpr std::uint64_t kBudget = 200'000;
+  Fillers(place_, 4, {.budget_bytes = kBudget}).run();
+  std::uint64_t stored = 0;
+  each_entry([&](const SegmentEntry& entry) { stored += entry.stored_bytes; });
+  EXPECT_LE(stored, kBudget);
+  EXPECT_GT(stored, kBudget / 4);
+}
+
+TEST_F(SharedCacheTest, AProcessThatStandsStillWithTheLockDoesNotStopTheOthers) {
+  std::filesystem::create_directories(place_ / "0000000000001234");
+  const FolderLock held(place_ / "0000000000001234", std::chrono::milliseconds(0));
+  ASSERT_TRUE(held.held());
+  const Stopwatch watch;
+  fill(0, kStoredRecords);
+  EXPECT_LT(watch.seconds(), 10) << "one wait, not one a write";
+  EXPECT_EQ(entries(), kStoredRecords);
+}
+
+}  // namespace
+}  // namespace headrace::test
