@@ -28,13 +28,13 @@ struct Takes {
 };
 constexpr Takes kAny{}, kColour{.channels = 3}, kPixels{.encoded = false};
 
-void require(const Takes& takes, const SourcePtr& source);
+void require_fields(const Takes& takes, const SourcePtr& source);
 
-Dataset open(const PipelineOptions& options, Split split, const Takes& takes) {
+Dataset open_dataset(const PipelineOptions& options, Split split, const Takes& takes) {
   if (options.data.empty())
     throw ConfigError("the pipeline needs data", "name a folder or an archive with --data");
   const SourcePtr source = open_source(options.data, options.split.value_or(split), options.source);
-  require(takes, source);
+  require_fields(takes, source);
   const Dataset all = Dataset::from(source);
   return options.records ? all.take(*options.records) : all;
 }
@@ -65,24 +65,27 @@ Operations laid_out(const Operations& operations, const PipelineOptions& options
 }
 
 Dataset digits(const PipelineOptions& options) {
-  const Dataset data = decoded(open(options, Split::kTrain, kPixels), options).shuffle({.seed = options.seed});
+  const Dataset data =
+      decoded(open_dataset(options, Split::kTrain, kPixels), options).shuffle({.seed = options.seed});
   return batched(data.map(laid_out(normalize({0.0F}, {1.0F}), options, ImageLayout::kChannelsLast)), options);
 }
 
 Dataset cifar_train(const PipelineOptions& options) {
-  const Dataset data = decoded(open(options, Split::kTrain, kColour), options).shuffle({.seed = options.seed});
+  const Dataset data =
+      decoded(open_dataset(options, Split::kTrain, kColour), options).shuffle({.seed = options.seed});
   const Operations operations = pad_crop(32, 4) | flip() | normalize(kCifarMean, kCifarStd);
   return batched(data.map(laid_out(operations, options, ImageLayout::kChannelsFirst)), options);
 }
 
 Dataset cifar_eval(const PipelineOptions& options) {
-  const Dataset data = decoded(open(options, Split::kTest, kColour), options);
+  const Dataset data = decoded(open_dataset(options, Split::kTest, kColour), options);
   const Operations operations = center_crop(32) | normalize(kCifarMean, kCifarStd);
   return batched(data.map(laid_out(operations, options, ImageLayout::kChannelsFirst)), options);
 }
 
 Dataset jpeg_train(const PipelineOptions& options) {
-  const Dataset data = decoded(open(options, Split::kTrain, kAny), options).shuffle({.seed = options.seed});
+  const Dataset data =
+      decoded(open_dataset(options, Split::kTrain, kAny), options).shuffle({.seed = options.seed});
   return batched(data.map(random_resized_crop() | flip()), options);
 }
 
@@ -104,18 +107,20 @@ Operations skew() {
 }
 
 Dataset skewed(const PipelineOptions& options) {
-  const Dataset data = decoded(open(options, Split::kTrain, kAny), options).shuffle({.seed = options.seed});
+  const Dataset data =
+      decoded(open_dataset(options, Split::kTrain, kAny), options).shuffle({.seed = options.seed});
   return batched(data.map(random_resized_crop() | flip() | skew()), options);
 }
 
 Dataset jpeg_train_float(const PipelineOptions& options) {
-  const Dataset data = decoded(open(options, Split::kTrain, kColour), options).shuffle({.seed = options.seed});
+  const Dataset data =
+      decoded(open_dataset(options, Split::kTrain, kColour), options).shuffle({.seed = options.seed});
   const Operations operations = random_resized_crop() | flip() | normalize(kImagenetMean, kImagenetStd);
   return batched(data.map(laid_out(operations, options, ImageLayout::kChannelsFirst)), options);
 }
 
 Dataset jpeg_eval(const PipelineOptions& options) {
-  const Dataset data = decoded(open(options, Split::kTest, kAny), options);
+  const Dataset data = decoded(open_dataset(options, Split::kTest, kAny), options);
   return batched(data.map(resize(256) | center_crop(224)), options);
 }
 
@@ -154,19 +159,19 @@ const std::map<std::string, Named>& makers() {
   return table;
 }
 
-bool fits(const Takes& takes, const Field& image) {
+bool takes_image(const Takes& takes, const Field& image) {
   const bool encoded = image.encoding == Encoding::kImage;
   const bool channels = takes.channels == 0 || image.shape.rank() != 3 || image.shape.back() == takes.channels;
   return channels && (takes.encoded || !encoded);
 }
 
-void require(const Takes& takes, const SourcePtr& source) {
+void require_fields(const Takes& takes, const SourcePtr& source) {
   const Fields& fields = source->info().fields;
   const Field& image = fields.at(find_field(fields, "image"));
-  if (fits(takes, image)) return;
+  if (takes_image(takes, image)) return;
   std::vector<std::string> fitting;
   for (const auto& [name, named] : makers()) {
-    if (named.images && fits(named.takes, image)) fitting.push_back(name);
+    if (named.images && takes_image(named.takes, image)) fitting.push_back(name);
   }
   const std::string wanted = takes.encoded ? fmt::format("images with {} channels", takes.channels)
                                            : std::string("images that are stored as pixels of one size");

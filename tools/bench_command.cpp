@@ -106,7 +106,7 @@ ConfigError ended_early() {
 
 double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-nlohmann::ordered_json to_json(const BenchOptions& options, Bench& bench, double images_per_second) {
+nlohmann::ordered_json bench_line(const BenchOptions& options, Bench& bench, double images_per_second) {
   return {{"pipeline", options.pipeline},
           {"images_per_second", images_per_second},
           {"threads", bench.threads()},
@@ -168,7 +168,7 @@ void add(nlohmann::ordered_json& line, Pairs pairs, const std::string& name) {
   line["ratio_max"] = *std::ranges::max_element(pairs.ratios);
 }
 
-void print(const nlohmann::ordered_json& line, std::FILE* people) {
+void print_rates(const nlohmann::ordered_json& line, std::FILE* people) {
   const auto number = [&line](const char* key) { return line[key].get<double>(); };
   fmt::print(people,
              "{}: {:.0f} images/s on {}; wait p50 {:.0f} us, p99 {:.0f} us; first batch {:.0f} ms; memory {:.0f} "
@@ -200,7 +200,7 @@ void bench_input(const BenchOptions& options) {
   Bench bench(options, dataset, devices);
   nlohmann::ordered_json line;
   if (options.baseline) {
-    line = to_json(options, bench, 0);  // its memory is the engine's alone
+    line = bench_line(options, bench, 0);  // its memory is the engine's alone
     Pairs pairs = take_turns(options, bench, make_baseline(options.pipeline, options.pipeline_options()));
     line["images_per_second"] = quantile(pairs.ours, 0.5);
     line["p50_us"] = bench.wait_us(0.50);
@@ -210,10 +210,10 @@ void bench_input(const BenchOptions& options) {
     const double left = options.plan().whole_seconds() - bench.seconds_since_start();
     const std::optional<double> rate = bench.measure(std::max(left, kMinMeasuredShare * options.seconds));
     if (!rate) throw ended_early();
-    line = to_json(options, bench, *rate);
+    line = bench_line(options, bench, *rate);
   }
   bench.line().clear();
-  print(line, json.people());
+  print_rates(line, json.people());
   options.common.warn_of_caches();
   options.common.errors.report();
   line["bad_records"] = options.common.errors.bad_records();

@@ -21,7 +21,7 @@ struct CacheOptions {
   std::string json = {};
 };
 
-void report(const CacheOptions& options, Thoroughness thoroughness) {
+void report_on_cache(const CacheOptions& options, Thoroughness thoroughness) {
   check_outputs({{.option = "--json", .path = options.json}},
                 {{.option = "the cache that is read", .path = options.folder}});
   JsonLines json(options.json);
@@ -55,7 +55,7 @@ void add_subcommand(CLI::App& cache, const char* name, const char* what, Thoroug
   auto options = std::make_shared<CacheOptions>();
   command->add_option("folder", options->folder, "the cache's folder")->type_name("FOLDER")->required();
   add_json_option(*command, options->json);
-  command->callback([options, thoroughness] { report(*options, thoroughness); });
+  command->callback([options, thoroughness] { report_on_cache(*options, thoroughness); });
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ void print_records(const char* what, const std::vector<BadRecord>& first, std::u
   if (all > first.size()) fmt::print(to, "     and {} more\n", with_commas(all - first.size()));
 }
 
-nlohmann::ordered_json to_json(const std::vector<BadRecord>& records) {
+nlohmann::ordered_json diagnosis_json(const std::vector<BadRecord>& records) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const BadRecord& record : records) {
     nlohmann::ordered_json one = {{"source", record.source}, {"record", record.record}, {"name", record.name}};
@@ -85,7 +85,7 @@ nlohmann::ordered_json to_json(const std::vector<BadRecord>& records) {
   return list;
 }
 
-void print(const SplitReport& split, std::FILE* to) {
+void print_split(const SplitReport& split, std::FILE* to) {
   if (!split.opened) return fmt::print(to, "{:<8} none: {}\n", split.name, split.absent);
   const Inspection& found = split.found;
   const std::size_t classes = records_by_label(split).size();
@@ -110,7 +110,7 @@ void print(const SplitReport& split, std::FILE* to) {
   }
 }
 
-nlohmann::ordered_json to_json(const SplitReport& split) {
+nlohmann::ordered_json diagnosis_json(const SplitReport& split) {
   if (!split.opened) return {{"split", split.name}, {"found", false}, {"hint", split.absent}};
   const Inspection& found = split.found;
   const SourceInfo& info = split.opened->source->info();
@@ -125,9 +125,9 @@ nlohmann::ordered_json to_json(const SplitReport& split) {
                                  {"labelled", found.labelled},
                                  {"classes", nlohmann::ordered_json::array()},
                                  {"bad", found.bad},
-                                 {"first_bad", to_json(found.first_bad)},
+                                 {"first_bad", diagnosis_json(found.first_bad)},
                                  {"warned", found.warned},
-                                 {"first_warned", to_json(found.first_warned)},
+                                 {"first_warned", diagnosis_json(found.first_warned)},
                                  {"oriented", found.oriented},
                                  {"left_out", nlohmann::ordered_json::array()}};
   for (const auto& [label, records] : records_by_label(split)) {
@@ -158,8 +158,8 @@ void diagnose_data(const DataDoctorOptions& options, JsonLines& json) {
   fmt::print(json.people(), "data     {}: {}\n", options.data.string(), first->opened->format);
   for (SplitReport& split : splits) {
     if (split.opened) split.found = inspect_source(split.opened->source, {.max_examined = options.examine});
-    print(split, json.people());
-    json.write(to_json(split));
+    print_split(split, json.people());
+    json.write(diagnosis_json(split));
   }
   const std::string left_out = describe(first->opened->source->info().left_out);
   if (!left_out.empty()) fmt::print(json.people(), "{}\n", left_out);

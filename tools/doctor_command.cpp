@@ -13,7 +13,7 @@
 namespace headrace::tools {
 namespace {
 
-void print(const Finding& finding, JsonLines& json) {
+void print_finding(const Finding& finding, JsonLines& json) {
   std::fprintf(json.people(), "%-8s %-22s %s\n", finding.found ? "ok" : "missing", finding.name.c_str(),
                finding.version.c_str());
   if (!finding.hint.empty()) std::fprintf(json.people(), "         %-22s hint: %s\n", "", finding.hint.c_str());
@@ -23,13 +23,14 @@ void print(const Finding& finding, JsonLines& json) {
 
 void diagnose(JsonLines& json) {
   for (const Backend* backend : backends()) {
-    for (const Finding& finding : backend->diagnose()) print(finding, json);
+    for (const Finding& finding : backend->diagnose()) print_finding(finding, json);
     for (const DeviceInfo& device : backend->list()) {
-      print({.name = "device " + device.name, .found = true, .version = device.description, .hint = {}}, json);
+      print_finding({.name = "device " + device.name, .found = true, .version = device.description, .hint = {}},
+                    json);
     }
   }
-  for (const Finding& finding : missing_backends()) print(finding, json);
-  print(
+  for (const Finding& finding : missing_backends()) print_finding(finding, json);
+  print_finding(
       {.name = "AMD GPUs (ROCm)", .found = false, .version = "not supported", .hint = "use CPU or NVIDIA devices"},
       json);
   json.finish();

@@ -39,7 +39,7 @@ struct ExplainOptions : PipelineCommandOptions {
 
 double microseconds(const WaitHistogram& waits, double share) { return waits.quantile_ns(share) * 1e-3; }
 
-nlohmann::ordered_json to_json(const StageStats& stage, std::uint64_t elapsed_ns) {
+nlohmann::ordered_json report_line(const StageStats& stage, std::uint64_t elapsed_ns) {
   return {{"name", stage.name},
           {"stage_kind", to_string(stage.kind)},
           {"threads", stage.threads},
@@ -50,7 +50,7 @@ nlohmann::ordered_json to_json(const StageStats& stage, std::uint64_t elapsed_ns
           {"wait_p99_us", microseconds(stage.waits, 0.99)}};
 }
 
-nlohmann::ordered_json to_json(const Verdict& verdict, const LoaderStats& stats) {
+nlohmann::ordered_json report_line(const Verdict& verdict, const LoaderStats& stats) {
   nlohmann::ordered_json what_ifs = nlohmann::ordered_json::array();
   for (const WhatIf& what_if : verdict.what_ifs) {
     what_ifs.push_back({{"what", what_if.what},
@@ -71,8 +71,8 @@ nlohmann::ordered_json to_json(const Verdict& verdict, const LoaderStats& stats)
           {"what_ifs", what_ifs}};
 }
 
-void print(std::FILE* people, const LoaderStats& stats, const std::vector<Choice>& choices,
-           const Verdict& verdict) {
+void print_stages(std::FILE* people, const LoaderStats& stats, const std::vector<Choice>& choices,
+                  const Verdict& verdict) {
   std::fprintf(people, "\n%-*s %7s %10s %12s %9s %11s %11s\n", kNameWidth, "stage", "threads", "items",
                "ns an item", "occupancy", "wait p50 us", "wait p99 us");
   for (const StageStats& stage : stats.stages) {
@@ -141,12 +141,12 @@ void explain(ExplainOptions options) {
         "data once\n",
         json.people());
   }
-  print(json.people(), stats, loader.choices(), verdict);
-  for (const StageStats& stage : stats.stages) json.write(to_json(stage, stats.elapsed_ns));
+  print_stages(json.people(), stats, loader.choices(), verdict);
+  for (const StageStats& stage : stats.stages) json.write(report_line(stage, stats.elapsed_ns));
   for (const Choice& choice : loader.choices()) {
     json.write({{"choice", choice.what}, {"value", choice.value}, {"reason", choice.reason}});
   }
-  nlohmann::ordered_json last = to_json(verdict, stats);
+  nlohmann::ordered_json last = report_line(verdict, stats);
   last["bad_records"] = options.common.errors.bad_records();
   json.write(last);
   json.finish();

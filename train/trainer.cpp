@@ -269,7 +269,7 @@ class Trainer::Impl {
 
 namespace {
 
-void check(const Strategy& strategy, const Model& model, const TrainerOptions& options) {
+void check_trainer(const Strategy& strategy, const Model& model, const TrainerOptions& options) {
   if (&strategy != &model.strategy()) {
     throw ConfigError("the model belongs to another strategy (" + model.strategy().to_string() + ")",
                       "build it with the strategy that trains it");
@@ -284,7 +284,7 @@ void check(const Strategy& strategy, const Model& model, const TrainerOptions& o
 }  // namespace
 
 Trainer::Trainer(Strategy& strategy, Model& model, Loader& loader, const TrainerOptions& options) {
-  check(strategy, model, options);
+  check_trainer(strategy, model, options);
   impl_ = std::make_unique<Impl>(strategy, model, loader, options);
 }
 

@@ -25,7 +25,7 @@ std::int64_t patch_size(const ImageBlock& images, const WhiteningOptions& option
   return std::int64_t{options.kernel} * options.kernel * images.shape[3];
 }
 
-void check(const ImageBlock& images, const WhiteningOptions& options) {
+void check_whitening(const ImageBlock& images, const WhiteningOptions& options) {
   if (images.shape.rank() != 4 || images.shape.elements() < 1 ||
       images.shape.elements() != static_cast<std::int64_t>(images.values.size())) {
     throw ConfigError("whitening needs images of shape (images, height, width, channels), got " +
@@ -116,7 +116,7 @@ ImageBlock read_images(const Dataset& batched) {
 }
 
 std::vector<float> whitening_filters(const ImageBlock& images, Device& device, const WhiteningOptions& options) {
-  check(images, options);
+  check_whitening(images, options);
   const std::int64_t patch = patch_size(images, options);
   const Eigen::MatrixXd moments = PatchMoments(images, device, options).mean(patch);
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(moments);

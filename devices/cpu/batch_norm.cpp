@@ -24,8 +24,8 @@ struct Moments {
 // Adds one block to the moments of the `before` rows above it (Chan, Golub, LeVeque): the block's own mean is
 // taken off before squaring, so a large common offset costs no digits.
 template <typename T>
-HEADRACE_INLINE void add_block(const T* x, Moments& moments, std::int64_t before, std::int64_t rows,
-                               std::int64_t channels, std::int64_t width) {
+HEADRACE_INLINE void add_moments(const T* x, Moments& moments, std::int64_t before, std::int64_t rows,
+                                 std::int64_t channels, std::int64_t width) {
   float mean[kStrip] = {};
   float deviation[kStrip] = {};
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -54,9 +54,9 @@ HEADRACE_INLINE void add_blocks_of(const T* x, Moments& moments, std::int64_t ro
   for (std::int64_t row = 0; row < rows; row += kSumBlock) {
     const std::int64_t count = rows - row < kSumBlock ? rows - row : kSumBlock;
     if (width == kStrip) {
-      add_block(x + row * channels, moments, row, count, channels, kStrip);
+      add_moments(x + row * channels, moments, row, count, channels, kStrip);
     } else {
-      add_block(x + row * channels, moments, row, count, channels, width);
+      add_moments(x + row * channels, moments, row, count, channels, width);
     }
   }
 }
@@ -180,8 +180,8 @@ HEADRACE_INLINE void sum_block(const GradientStrip<T>& strip, float* sums, std::
 }
 
 template <Activation kActivation, typename T>
-HEADRACE_INLINE void sum_strip(const GradientStrip<T>& strip, float* sums, std::int64_t rows,
-                               std::int64_t channels, std::int64_t width) {
+HEADRACE_INLINE void sum_gradient_strip(const GradientStrip<T>& strip, float* sums, std::int64_t rows,
+                                        std::int64_t channels, std::int64_t width) {
   if (width == kStrip) {
     sum_block<kActivation>(strip, sums, rows, channels, kStrip);
   } else {
@@ -193,10 +193,10 @@ template <typename T>
 HEADRACE_INLINE void sum_strip_as(Activation activation, const GradientStrip<T>& strip, float* sums,
                                   std::int64_t rows, std::int64_t channels, std::int64_t width) {
   switch (activation) {
-    case Activation::kNone: return sum_strip<Activation::kNone>(strip, sums, rows, channels, width);
-    case Activation::kRelu: return sum_strip<Activation::kRelu>(strip, sums, rows, channels, width);
-    case Activation::kGelu: return sum_strip<Activation::kGelu>(strip, sums, rows, channels, width);
-    case Activation::kSilu: return sum_strip<Activation::kSilu>(strip, sums, rows, channels, width);
+    case Activation::kNone: return sum_gradient_strip<Activation::kNone>(strip, sums, rows, channels, width);
+    case Activation::kRelu: return sum_gradient_strip<Activation::kRelu>(strip, sums, rows, channels, width);
+    case Activation::kGelu: return sum_gradient_strip<Activation::kGelu>(strip, sums, rows, channels, width);
+    case Activation::kSilu: return sum_gradient_strip<Activation::kSilu>(strip, sums, rows, channels, width);
   }
 }
 

@@ -13,8 +13,8 @@ namespace {
 constexpr std::int64_t kColumns = 64;
 
 template <typename In>
-HEADRACE_INLINE void add_block(const In* x, double* totals, std::int64_t rows, std::int64_t columns,
-                               std::int64_t width) {
+HEADRACE_INLINE void add_column_block(const In* x, double* totals, std::int64_t rows, std::int64_t columns,
+                                      std::int64_t width) {
   float block[kColumns] = {};
   for (std::int64_t row = 0; row < rows; ++row) {
     const In* from = x + row * columns;
@@ -30,9 +30,9 @@ HEADRACE_INLINE void sum_columns(const In* x, Out* sums, std::int64_t rows, std:
   for (std::int64_t row = 0; row < rows; row += kSumBlock) {
     const std::int64_t count = rows - row < kSumBlock ? rows - row : kSumBlock;
     if (width == kColumns) {
-      add_block(x + row * columns, totals, count, columns, kColumns);
+      add_column_block(x + row * columns, totals, count, columns, kColumns);
     } else {
-      add_block(x + row * columns, totals, count, columns, width);
+      add_column_block(x + row * columns, totals, count, columns, width);
     }
   }
   for (std::int64_t c = 0; c < width; ++c) {
@@ -40,16 +40,16 @@ HEADRACE_INLINE void sum_columns(const In* x, Out* sums, std::int64_t rows, std:
   }
 }
 
-HEADRACE_SIMD void sum_strip(const float* x, float* sums, std::int64_t rows, std::int64_t columns,
-                             std::int64_t width, float factor) {
+HEADRACE_SIMD void sum_column_strip(const float* x, float* sums, std::int64_t rows, std::int64_t columns,
+                                    std::int64_t width, float factor) {
   sum_columns(x, sums, rows, columns, width, factor);
 }
-HEADRACE_SIMD void sum_strip(const BFloat16* x, float* sums, std::int64_t rows, std::int64_t columns,
-                             std::int64_t width, float factor) {
+HEADRACE_SIMD void sum_column_strip(const BFloat16* x, float* sums, std::int64_t rows, std::int64_t columns,
+                                    std::int64_t width, float factor) {
   sum_columns(x, sums, rows, columns, width, factor);
 }
-HEADRACE_SIMD void sum_strip(const BFloat16* x, BFloat16* sums, std::int64_t rows, std::int64_t columns,
-                             std::int64_t width, float factor) {
+HEADRACE_SIMD void sum_column_strip(const BFloat16* x, BFloat16* sums, std::int64_t rows, std::int64_t columns,
+                                    std::int64_t width, float factor) {
   sum_columns(x, sums, rows, columns, width, factor);
 }
 
@@ -61,7 +61,7 @@ void column_sums(const In* x, Out* sums, std::int64_t rows, std::int64_t columns
   parallel_ranges(strips, row_grain(rows * kColumns), [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t strip = first; strip < last; ++strip) {
       const std::int64_t column = strip * kColumns;
-      sum_strip(x + column, sums + column, rows, columns, std::min(kColumns, columns - column), factor);
+      sum_column_strip(x + column, sums + column, rows, columns, std::min(kColumns, columns - column), factor);
     }
   });
 }

@@ -29,8 +29,8 @@ HEADRACE_SIMD double sum_of_squares(const float* x, std::int64_t count) {
   return total;
 }
 
-HEADRACE_SIMD void momentum_range(const float* __restrict gradients, float* __restrict velocity,
-                                  float* __restrict update, float momentum, std::int64_t count) {
+HEADRACE_SIMD void muon_momentum_range(const float* __restrict gradients, float* __restrict velocity,
+                                       float* __restrict update, float momentum, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     const float v = momentum * velocity[i] + gradients[i];
     velocity[i] = v;
@@ -82,7 +82,8 @@ void begin_muon(const MuonArena& arena, const MuonOptions& options, float* x) {
     momentum_transposed(arena, options.momentum, x);
   } else {
     parallel_ranges(count, kMuonGrain, [&](std::int64_t begin, std::int64_t end) {
-      momentum_range(arena.gradients + begin, arena.velocity + begin, x + begin, options.momentum, end - begin);
+      muon_momentum_range(arena.gradients + begin, arena.velocity + begin, x + begin, options.momentum,
+                          end - begin);
     });
   }
   const double norm = std::sqrt(sum_of_squares(x, count)) + static_cast<double>(options.epsilon);

@@ -92,7 +92,7 @@ void set_reorder(const OneDnn& onednn, OneDnnPlan& plan, const memory::desc& fro
   plan.reorder = dnnl::reorder(chosen);
 }
 
-OneDnnPlan make_plan(const OneDnn& onednn, const WantedConv& wanted) {
+OneDnnPlan make_conv_plan(const OneDnn& onednn, const WantedConv& wanted) {
   const Geometry g = geometry(wanted.shape);
   OneDnnPlan plan;
   const auto keep = [&](const auto& chosen, const auto& primitive) {
@@ -155,7 +155,7 @@ std::shared_ptr<const OneDnnPlan> conv_plan(OneDnn& onednn, const WantedConv& wa
                         static_cast<std::int64_t>(wanted.result),
                         wanted.activation == Activation::kRelu,
                         wanted.has_bias()};
-  return onednn.plan(key, [&] { return make_plan(onednn, wanted); });
+  return onednn.plan(key, [&] { return make_conv_plan(onednn, wanted); });
 }
 
 }  // namespace headrace

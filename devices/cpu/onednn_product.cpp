@@ -9,7 +9,7 @@ memory::desc matrix(std::int64_t rows, std::int64_t columns, memory::data_type t
   return {{rows, columns}, type, layout == Layout::kRows ? memory::format_tag::ab : memory::format_tag::ba};
 }
 
-OneDnnPlan make_plan(const OneDnn& onednn, const Product& product) {
+OneDnnPlan make_product_plan(const OneDnn& onednn, const Product& product) {
   constexpr auto f32 = memory::data_type::f32;
   OneDnnPlan plan;
   plan.source = matrix(product.m, product.k, product.type, product.a);
@@ -38,7 +38,7 @@ void add_product(OneDnnProgram& program, OneDnn& onednn, const Product& product,
                         static_cast<std::int64_t>(product.result),
                         product.activation == Activation::kRelu,
                         product.bias != nullptr};
-  const auto plan = onednn.plan(key, [&] { return make_plan(onednn, product); });
+  const auto plan = onednn.plan(key, [&] { return make_product_plan(onednn, product); });
   program.add(plan->primitive,
               {{DNNL_ARG_SRC, plan->source, a},
                {DNNL_ARG_WEIGHTS, plan->weights, b},

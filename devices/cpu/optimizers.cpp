@@ -33,8 +33,8 @@ HEADRACE_SIMD void adam_range(const ParameterArena& arena, float* __restrict fir
   }
 }
 
-HEADRACE_SIMD void momentum_range(const ParameterArena& arena, float* __restrict velocity,
-                                  const SgdOptions& options, const StepScalars& scalars) {
+HEADRACE_SIMD void sgd_momentum_range(const ParameterArena& arena, float* __restrict velocity,
+                                      const SgdOptions& options, const StepScalars& scalars) {
   float* __restrict parameters = arena.parameters;
   const float* __restrict gradients = arena.gradients;
   const float momentum = options.momentum, decay = options.weight_decay;
@@ -83,7 +83,7 @@ void sgd(const ParameterArena& arena, float* velocity, const SgdOptions& options
     if (options.momentum == 0) {
       descend_range(part(arena, begin, end), options, scalars);
     } else {
-      momentum_range(part(arena, begin, end), velocity + begin, options, scalars);
+      sgd_momentum_range(part(arena, begin, end), velocity + begin, options, scalars);
     }
   });
   write_copy(arena);

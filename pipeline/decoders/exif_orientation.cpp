@@ -34,7 +34,7 @@ bool begins_with(std::span<const std::byte> bytes, std::string_view text) noexce
 }
 
 // Of an entry of a TIFF directory at `at`: one number of 8, 16 or 32 bits.
-std::optional<std::size_t> value_of(const Numbers& numbers, std::size_t at) noexcept {
+std::optional<std::size_t> entry_value(const Numbers& numbers, std::size_t at) noexcept {
   constexpr std::size_t kByte = 1, kShort = 3, kLong = 4;
   const auto type = numbers.read(at + 2, 2), count = numbers.read(at + 4, 4);
   if (!type || !count || *count != 1) return std::nullopt;
@@ -55,7 +55,7 @@ Orientation orientation_of_tiff(std::span<const std::byte> tiff) noexcept {
     const auto tag = numbers.read(at, 2);
     if (!tag) break;
     if (*tag != kOrientation) continue;
-    const auto value = value_of(numbers, at);
+    const auto value = entry_value(numbers, at);
     return value && *value >= 1 && *value <= 8 ? static_cast<Orientation>(*value) : Orientation::kTopLeft;
   }
   return Orientation::kTopLeft;

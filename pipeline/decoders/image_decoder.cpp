@@ -20,13 +20,13 @@ constexpr std::array<int, 3> kJpegStart = {0xFF, 0xD8, 0xFF};
 constexpr std::array<int, 8> kPngStart = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 
 template <std::size_t kSize>
-bool starts_with(std::span<const std::byte> bytes, const std::array<int, kSize>& start) {
+bool starts_with_bytes(std::span<const std::byte> bytes, const std::array<int, kSize>& start) {
   return bytes.size() >= kSize &&
          std::equal(start.begin(), start.end(), bytes.begin(),
                     [](int want, std::byte is) { return std::to_integer<int>(is) == want; });
 }
 
-[[noreturn]] void fail(std::span<const std::byte> encoded) {
+[[noreturn]] void throw_unknown_format(std::span<const std::byte> encoded) {
   if (encoded.empty()) throw Error(ErrorCode::kDataCorrupt, "the image file is empty");
   throw Error(ErrorCode::kDataCorrupt, "neither JPEG nor PNG by its first bytes",
               "other formats are not understood");
@@ -44,9 +44,9 @@ struct ImageDecoder::State {
   // Hands the reader for these bytes to `use`.
   template <typename Use>
   auto with_reader(std::span<const std::byte> encoded, const Use& use) {
-    if (starts_with(encoded, kJpegStart)) return use(jpeg);
-    if (starts_with(encoded, kPngStart)) return use(png);
-    fail(encoded);
+    if (starts_with_bytes(encoded, kJpegStart)) return use(jpeg);
+    if (starts_with_bytes(encoded, kPngStart)) return use(png);
+    throw_unknown_format(encoded);
   }
 };
 
@@ -80,7 +80,7 @@ void ImageDecoder::decode_window(std::span<const std::byte> encoded, const Image
 
 void ImageDecoder::decode_good_window(std::span<const std::byte> encoded, const ImageWindow& window,
                                       std::span<std::uint8_t> rgb) {
-  if (!starts_with(encoded, kJpegStart)) return decode_window(encoded, window, rgb);
+  if (!starts_with_bytes(encoded, kJpegStart)) return decode_window(encoded, window, rgb);
   state_->jpeg.decode_good_window(encoded, window, rgb);
   state_->warning = state_->jpeg.warning();
 }
@@ -88,7 +88,7 @@ void ImageDecoder::decode_good_window(std::span<const std::byte> encoded, const 
 const std::string& ImageDecoder::warning() const noexcept { return state_->warning; }
 
 std::unique_ptr<const JpegMap> ImageDecoder::map(std::span<const std::byte> encoded) {
-  return starts_with(encoded, kJpegStart) ? state_->mapper.map(encoded) : nullptr;
+  return starts_with_bytes(encoded, kJpegStart) ? state_->mapper.map(encoded) : nullptr;
 }
 
 void ImageDecoder::decode_window(std::span<const std::byte> encoded, const JpegMap& map, const ImageWindow& window,

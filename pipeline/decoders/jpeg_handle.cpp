@@ -19,7 +19,7 @@ std::span<const std::byte> skipped_bytes(const jpeg_decompress_struct& info, std
 }
 
 // Whether a warning leaves every pixel as it was meant.
-bool is_harmless(const jpeg_decompress_struct& info, std::span<const std::byte> encoded) {
+bool jpeg_warning_is_harmless(const jpeg_decompress_struct& info, std::span<const std::byte> encoded) {
   switch (info.err->msg_code) {
     case JWRN_ADOBE_XFORM:
     case JWRN_JFIF_MAJOR:
@@ -61,7 +61,7 @@ void JpegHandle::on_error(j_common_ptr info) {
 void JpegHandle::on_message(j_common_ptr info, int level) {
   if (level >= 0) return;
   JpegHandle& handle = of(info);
-  if (!is_harmless(handle.info_, handle.encoded_)) on_error(info);
+  if (!jpeg_warning_is_harmless(handle.info_, handle.encoded_)) on_error(info);
   if (handle.warning_[0] == '\0') info->err->format_message(info, handle.warning_);
 }
 

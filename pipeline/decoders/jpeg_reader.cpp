@@ -17,7 +17,7 @@ struct Columns {
   JDIMENSION width = 0;
 };
 
-void require(bool done, const JpegHandle& jpeg) {
+void require_jpeg(bool done, const JpegHandle& jpeg) {
   if (done) return;
   throw Error(jpeg.out_of_memory() ? ErrorCode::kOutOfMemory : ErrorCode::kDataCorrupt,
               std::string("bad JPEG: ") + jpeg.words());
@@ -27,9 +27,9 @@ ImageSize size_of(const JpegHandle& jpeg) {
   return {.height = jpeg.info().image_height, .width = jpeg.info().image_width};
 }
 
-std::unique_ptr<JpegHandle> open(std::span<const std::byte> encoded) {
+std::unique_ptr<JpegHandle> open_jpeg(std::span<const std::byte> encoded) {
   auto jpeg = std::make_unique<JpegHandle>(encoded);
-  require(jpeg->read_header(), *jpeg);
+  require_jpeg(jpeg->read_header(), *jpeg);
   const ImageSize size = size_of(*jpeg);
   check_pixels(size.height, size.width);
   return jpeg;
@@ -72,13 +72,13 @@ JpegReader::~JpegReader() = default;
 
 ImageSize JpegReader::read_size(std::span<const std::byte> encoded) {
   opened_.reset();
-  opened_ = open(encoded);
+  opened_ = open_jpeg(encoded);
   return size_of(*opened_);
 }
 
 std::unique_ptr<JpegHandle> JpegReader::take(std::span<const std::byte> encoded) {
   std::unique_ptr<JpegHandle> jpeg = std::move(opened_);
-  return jpeg != nullptr && same(jpeg->encoded(), encoded) ? std::move(jpeg) : open(encoded);
+  return jpeg != nullptr && same(jpeg->encoded(), encoded) ? std::move(jpeg) : open_jpeg(encoded);
 }
 
 void JpegReader::decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb) {
@@ -86,18 +86,18 @@ void JpegReader::decode(std::span<const std::byte> encoded, std::span<std::uint8
   JpegHandle& jpeg = *handle;
   const ImageSize size = size_of(jpeg);
   check_window(size, {.height = size.height, .width = size.width}, rgb.size());
-  require(jpeg.start(), jpeg);
+  require_jpeg(jpeg.start(), jpeg);
   const std::size_t width = jpeg.info().output_width;
   if (is_cmyk(jpeg)) {
     line_.resize(std::max(line_.size(), row_bytes(jpeg)));
     for (std::uint8_t* out = rgb.data(); out < rgb.data() + rgb.size(); out += width * 3) {
-      require(jpeg.read_rows(line_.data(), 0, 1), jpeg);
+      require_jpeg(jpeg.read_rows(line_.data(), 0, 1), jpeg);
       cmyk_to_rgb(line_.data(), width, out);
     }
   } else {
-    require(jpeg.read_rows(rgb.data(), width * 3, jpeg.info().output_height), jpeg);
+    require_jpeg(jpeg.read_rows(rgb.data(), width * 3, jpeg.info().output_height), jpeg);
   }
-  require(jpeg.finish(), jpeg);
+  require_jpeg(jpeg.finish(), jpeg);
   warning_ = jpeg.warning();
 }
 
@@ -121,24 +121,24 @@ void JpegReader::read_rest(JpegHandle& jpeg) {
   if (jpeg.at_end()) return;
   const JDIMENSION rows = jpeg.info().output_height - jpeg.info().output_scanline;
   if (rows > 0) {  // libjpeg does not look at what is skipped up to the last row, so that one is read
-    require(jpeg.skip(rows - 1), jpeg);
-    require(jpeg.read_rows(line_.data(), 0, 1), jpeg);
+    require_jpeg(jpeg.skip(rows - 1), jpeg);
+    require_jpeg(jpeg.read_rows(line_.data(), 0, 1), jpeg);
   }
-  require(jpeg.finish(), jpeg);
+  require_jpeg(jpeg.finish(), jpeg);
 }
 
 void JpegReader::read_window(JpegHandle& jpeg, const ImageWindow& window, std::span<std::uint8_t> rgb) {
   check_window(size_of(jpeg), window, rgb.size());
-  require(jpeg.start(), jpeg);
+  require_jpeg(jpeg.start(), jpeg);
   Columns columns = columns_for(jpeg, window);
-  if (columns.width < jpeg.info().output_width) require(jpeg.crop(columns.left, columns.width), jpeg);
-  require(jpeg.skip(static_cast<JDIMENSION>(window.top)), jpeg);
+  if (columns.width < jpeg.info().output_width) require_jpeg(jpeg.crop(columns.left, columns.width), jpeg);
+  require_jpeg(jpeg.skip(static_cast<JDIMENSION>(window.top)), jpeg);
   line_.resize(std::max(line_.size(), row_bytes(jpeg)));
   const auto components = static_cast<std::size_t>(jpeg.info().output_components);
   const std::uint8_t* wanted = line_.data() + (static_cast<std::size_t>(window.left) - columns.left) * components;
   const auto pixels = static_cast<std::size_t>(window.width);
   for (std::uint8_t* out = rgb.data(); out < rgb.data() + rgb.size(); out += pixels * 3) {
-    require(jpeg.read_rows(line_.data(), 0, 1), jpeg);
+    require_jpeg(jpeg.read_rows(line_.data(), 0, 1), jpeg);
     if (is_cmyk(jpeg)) {
       cmyk_to_rgb(wanted, pixels, out);
     } else {
@@ -153,5 +153,8 @@ void JpegReader::read_window(JpegHandle& jpeg, const ImageWindow& window, std::s
 std::string JpegReader::identity() {
   return "libjpeg-turbo " HEADRACE_VALUE_TEXT(LIBJPEG_TURBO_VERSION) " islow fancy, ink inverted";
 }
+
+#undef HEADRACE_VALUE_TEXT
+#undef HEADRACE_TEXT_OF
 
 }  // namespace headrace

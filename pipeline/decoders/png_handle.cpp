@@ -10,7 +10,7 @@ constexpr std::uint32_t kMaxPngSide = std::uint32_t{1} << 28;
 
 // Whether a libpng warning about the pixel data is harmless: data after the end of the zlib stream is. Anything
 // else, such as a wrong checksum of that stream, may mean other pixels.
-bool is_harmless(const char* words) {
+bool png_warning_is_harmless(const char* words) {
   return std::strstr(words, "Extra compressed data") != nullptr ||
          std::strstr(words, "Too much image data") != nullptr ||
          std::strstr(words, "Too many IDATs found") != nullptr;
@@ -29,7 +29,7 @@ void PngHandle::on_error(png_structp png, png_const_charp words) {
 void PngHandle::on_warning(png_structp png, png_const_charp words) {
   auto* handle = static_cast<PngHandle*>(png_get_error_ptr(png));
   if (handle->row_bytes_ == 0) return;  // still in the header, where libpng warns of nothing that counts
-  if (!is_harmless(words)) on_error(png, words);
+  if (!png_warning_is_harmless(words)) on_error(png, words);
   if (handle->warning_[0] == '\0') std::snprintf(handle->warning_, sizeof(handle->warning_), "%s", words);
 }
 

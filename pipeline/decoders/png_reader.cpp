@@ -10,26 +10,27 @@
 namespace headrace {
 namespace {
 
-void require(bool done, const PngHandle& png) {
+void require_png(bool done, const PngHandle& png) {
   if (!done) throw Error(ErrorCode::kDataCorrupt, std::string("bad PNG: ") + png.words());
 }
 
-ImageSize open(PngHandle& png) {
-  require(png.read_header(), png);
+ImageSize open_png(PngHandle& png) {
+  require_png(png.read_header(), png);
   const ImageSize size{.height = png.height(), .width = png.width()};
   check_pixels(size.height, size.width);
   return size;
 }
 
 void start(PngHandle& png) {
-  require(png.start(), png);
+  require_png(png.start(), png);
   HEADRACE_CHECK(png.row_bytes() == std::size_t{png.width()} * 3, "libpng gives other rows than 8-bit RGB");
 }
 
 // All rows, as often as the image has passes.
 void read_rows(PngHandle& png, std::uint8_t* out) {
   for (int pass = 0; pass < png.passes(); ++pass) {
-    for (std::size_t row = 0; row < png.height(); ++row) require(png.read_row(out + row * png.row_bytes()), png);
+    for (std::size_t row = 0; row < png.height(); ++row)
+      require_png(png.read_row(out + row * png.row_bytes()), png);
   }
 }
 
@@ -37,23 +38,23 @@ void read_rows(PngHandle& png, std::uint8_t* out) {
 
 ImageSize PngReader::read_size(std::span<const std::byte> encoded) {
   PngHandle png(encoded);
-  return open(png);
+  return open_png(png);
 }
 
 void PngReader::decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb) {
   PngHandle png(encoded);
-  const ImageSize size = open(png);
+  const ImageSize size = open_png(png);
   check_window(size, {.height = size.height, .width = size.width}, rgb.size());
   start(png);
   read_rows(png, rgb.data());
-  require(png.finish(), png);
+  require_png(png.finish(), png);
   warning_ = png.warning();
 }
 
 void PngReader::decode_window(std::span<const std::byte> encoded, const ImageWindow& window,
                               std::span<std::uint8_t> rgb) {
   PngHandle png(encoded);
-  check_window(open(png), window, rgb.size());
+  check_window(open_png(png), window, rgb.size());
   start(png);
   const std::size_t row_bytes = png.row_bytes(), left = static_cast<std::size_t>(window.left) * 3;
   const auto top = static_cast<std::size_t>(window.top), height = static_cast<std::size_t>(window.height);
@@ -62,12 +63,12 @@ void PngReader::decode_window(std::span<const std::byte> encoded, const ImageWin
   pixels_.resize(std::max(pixels_.size(), row_bytes * (interlaced ? png.height() : 1)));
   if (interlaced) read_rows(png, pixels_.data());
   for (std::size_t row = 0; row < png.height(); ++row) {
-    if (!interlaced) require(png.read_row(pixels_.data()), png);
+    if (!interlaced) require_png(png.read_row(pixels_.data()), png);
     if (row < top || row >= top + height) continue;
     const std::uint8_t* line = pixels_.data() + (interlaced ? row * row_bytes : 0);
     std::memcpy(rgb.data() + (row - top) * wanted, line + left, wanted);
   }
-  require(png.finish(), png);
+  require_png(png.finish(), png);
   warning_ = png.warning();
 }
 

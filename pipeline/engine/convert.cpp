@@ -110,7 +110,7 @@ void check_recoding(const Source& source, const ConvertOptions& options) {
 }
 
 // The record's own name; nothing where the source only numbers its records.
-std::string name_of(const Source& source, std::uint64_t record) {
+std::string record_name(const Source& source, std::uint64_t record) {
   std::string name = source.describe(record);
   return name == source.info().name + "[" + std::to_string(record) + "]" ? std::string() : name;
 }
@@ -164,7 +164,7 @@ void pack(const ConvertedPart& part, const ConvertOptions& options, RecordFileWr
     }
     RecordView view;
     std::ranges::copy(packed.bytes, view.fields.begin());
-    writer.append(view, name_of(*part.source, record));
+    writer.append(view, record_name(*part.source, record));
   });
 }
 

@@ -15,7 +15,7 @@ constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + kConvertedAlignment - 1) / kConvertedAlignment * kConvertedAlignment;
 }
 
-PixelBorder border_of(const PadCrop& options) {
+PixelBorder border_for_padding(const PadCrop& options) {
   return options.padding == Padding::kReflect ? PixelBorder::kReflect : PixelBorder::kZero;
 }
 
@@ -147,7 +147,7 @@ void DeviceConversion::submit(int replica, Stream& stream, const Buffer& arrived
     if (pass.tone) conversion.tones = view({bus_.local_rows, 2}, DType::kF32, place.tones);
     if (const PadCrop* options = pass.window.padding()) {
       conversion.pad = options->pad;
-      conversion.border = border_of(*options);
+      conversion.border = border_for_padding(*options);
     }
     kernels_[index]->convert_pixels(stream, conversion);
   }

@@ -8,7 +8,7 @@
 namespace headrace {
 namespace {
 
-void want_size(const ImageSize& size, const DecodeOptions& wanted) {
+void require_size(const ImageSize& size, const DecodeOptions& wanted) {
   if (wanted.height == 0 || (size.height == wanted.height && size.width == wanted.width)) return;
   throw Error(ErrorCode::kDataCorrupt, fmt::format("an image of {} x {} pixels where all are said to be {} x {}",
                                                    size.height, size.width, wanted.height, wanted.width));
@@ -45,7 +45,7 @@ FieldView decode_image(std::span<const std::byte> encoded, const DecodeOptions& 
   const ImageSize stored = scratch.decoder.read_size(encoded);
   const Orientation orientation = orientation_of(encoded, options, scratch);
   const ImageSize size = shown_size(stored, orientation);
-  want_size(size, options);
+  require_size(size, options);
   const std::span<std::byte> out = output.take(static_cast<std::size_t>(size.height * size.width * 3));
   if (orientation == Orientation::kTopLeft) {
     scratch.decoder.decode(encoded, as_u8(out));
@@ -69,7 +69,7 @@ EncodedImage::EncodedImage(std::span<const std::byte> encoded, std::uint64_t rec
   orientation_ = orientation_of(encoded, images.options, scratch);
   size_ = shown_size(stored_, orientation_);
   scratch.decode_ns += watch.nanoseconds();
-  want_size(size_, images.options);
+  require_size(size_, images.options);
 }
 
 Pixels EncodedImage::decode(const ImageWindow& window) {

@@ -17,8 +17,8 @@ constexpr int kLargestSide = 1 << 14;
 constexpr int kMostClasses = 1 << 20;
 constexpr float kSmallestAlpha = 1e-3F, kLargestAlpha = 1e3F;
 
-[[noreturn]] void refuse(const std::string& operation, const Field& field, const std::string& why,
-                         const std::string& hint = {}) {
+[[noreturn]] void refuse_field(const std::string& operation, const Field& field, const std::string& why,
+                               const std::string& hint = {}) {
   throw ConfigError(fmt::format("{} cannot be applied to field '{}' of {} {}: {}", operation, field.name,
                                 to_string(field.dtype), field.shape.to_string(), why),
                     hint);
@@ -26,36 +26,37 @@ constexpr float kSmallestAlpha = 1e-3F, kLargestAlpha = 1e3F;
 
 void want_decoded(const std::string& operation, const Field& field) {
   if (field.encoding == Encoding::kImage) {
-    refuse(operation, field, "it is still encoded", "call .decode() before .map()");
+    refuse_field(operation, field, "it is still encoded", "call .decode() before .map()");
   }
 }
 
 void want_channels_last(const std::string& operation, const Field& field) {
   want_decoded(operation, field);
-  if (field.shape.rank() != 3) refuse(operation, field, "an image of shape (H, W, C) is needed");
+  if (field.shape.rank() != 3) refuse_field(operation, field, "an image of shape (H, W, C) is needed");
   if (layout_of(field.shape) != ImageLayout::kChannelsLast) {
-    refuse(operation, field, "the channels come first", "put to_layout(kChannelsFirst) last in the chain");
+    refuse_field(operation, field, "the channels come first", "put to_layout(kChannelsFirst) last in the chain");
   }
 }
 
 void want_type(const std::string& operation, const Field& field, std::initializer_list<DType> types) {
   if (std::find(types.begin(), types.end(), field.dtype) != types.end()) return;
-  refuse(operation, field, types.size() == 1 ? "uint8 is needed" : "uint8 or float32 is needed");
+  refuse_field(operation, field, types.size() == 1 ? "uint8 is needed" : "uint8 or float32 is needed");
 }
 
-void want_size(const std::string& operation, const Field& field, int size) {
-  if (size < 1) refuse(operation, field, fmt::format("size {} is not positive", size));
-  if (size > kLargestSide) refuse(operation, field, fmt::format("size {} is above {}", size, kLargestSide));
+void want_side(const std::string& operation, const Field& field, int size) {
+  if (size < 1) refuse_field(operation, field, fmt::format("size {} is not positive", size));
+  if (size > kLargestSide) refuse_field(operation, field, fmt::format("size {} is above {}", size, kLargestSide));
 }
 
 void want_finite(const std::string& operation, const Field& field, const std::vector<float>& values) {
   for (const float value : values) {
-    if (!std::isfinite(value)) refuse(operation, field, fmt::format("{} is no finite number", value));
+    if (!std::isfinite(value)) refuse_field(operation, field, fmt::format("{} is no finite number", value));
   }
 }
 
 void want_probability(const std::string& operation, const Field& field, float probability) {
-  if (!(probability >= 0 && probability <= 1)) refuse(operation, field, "the probability is not within 0 and 1");
+  if (!(probability >= 0 && probability <= 1))
+    refuse_field(operation, field, "the probability is not within 0 and 1");
 }
 
 // What mixup and cutmix need of the image and of alpha.
@@ -63,8 +64,8 @@ void want_mixable(const std::string& operation, const Field& field, float alpha,
   want_decoded(operation, field);
   want_type(operation, field, {DType::kU8, DType::kF32});
   if (!(alpha >= kSmallestAlpha && alpha <= kLargestAlpha)) {
-    refuse(operation, field,
-           fmt::format("alpha {} is not within {} and {}", alpha, kSmallestAlpha, kLargestAlpha));
+    refuse_field(operation, field,
+                 fmt::format("alpha {} is not within {} and {}", alpha, kSmallestAlpha, kLargestAlpha));
   }
   want_probability(operation, field, probability);
 }
@@ -79,16 +80,17 @@ struct Apply {
   void operator()(const PadCrop& options) {
     want_channels_last(name, field);
     want_type(name, field, {DType::kU8, DType::kF32});
-    want_size(name, field, options.size);
-    if (options.pad < 0) refuse(name, field, "the padding is negative");
-    if (options.pad > kLargestSide) refuse(name, field, fmt::format("the padding is above {}", kLargestSide));
+    want_side(name, field, options.size);
+    if (options.pad < 0) refuse_field(name, field, "the padding is negative");
+    if (options.pad > kLargestSide)
+      refuse_field(name, field, fmt::format("the padding is above {}", kLargestSide));
     for (int axis = 0; axis < 2; ++axis) {
       const std::int64_t extent = field.shape[axis];
       if (extent == Shape::kDynamic) continue;
       if (extent + 2 * options.pad < options.size)
-        refuse(name, field, "the padded image is smaller than the crop");
+        refuse_field(name, field, "the padded image is smaller than the crop");
       if (options.padding == Padding::kReflect && options.pad >= extent) {
-        refuse(name, field, "reflection needs a padding smaller than the image");
+        refuse_field(name, field, "reflection needs a padding smaller than the image");
       }
     }
     square(options.size);
@@ -103,15 +105,15 @@ struct Apply {
     want_type(name, field, {DType::kU8, DType::kF32});
     const std::size_t count = options.mean.size();
     if (count == 0 || count != options.std.size()) {
-      refuse(name, field, fmt::format("{} means and {} standard deviations", count, options.std.size()));
+      refuse_field(name, field, fmt::format("{} means and {} standard deviations", count, options.std.size()));
     }
     want_finite(name, field, options.mean);
     want_finite(name, field, options.std);
     if (std::find(options.std.begin(), options.std.end(), 0.0F) != options.std.end()) {
-      refuse(name, field, "a standard deviation is 0");
+      refuse_field(name, field, "a standard deviation is 0");
     }
     if (count > 1 && static_cast<std::int64_t>(count) != channels_of(field.shape)) {
-      refuse(name, field, fmt::format("{} means for {} channels", count, channels_of(field.shape)));
+      refuse_field(name, field, fmt::format("{} means for {} channels", count, channels_of(field.shape)));
     }
     field.dtype = DType::kF32;
   }
@@ -119,14 +121,14 @@ struct Apply {
     want_decoded(name, field);
     want_type(name, field, {DType::kU8, DType::kF32});
     if (options.to != DType::kU8 && options.to != DType::kF32) {
-      refuse(name, field, fmt::format("{} is not offered, only uint8 and float32", to_string(options.to)));
+      refuse_field(name, field, fmt::format("{} is not offered, only uint8 and float32", to_string(options.to)));
     }
     field.dtype = options.to;
   }
   void operator()(const ToLayout& options) {
     want_decoded(name, field);
     want_type(name, field, {DType::kU8, DType::kF32});
-    if (field.shape.rank() != 3) refuse(name, field, "an image of three axes is needed");
+    if (field.shape.rank() != 3) refuse_field(name, field, "an image of three axes is needed");
     const Shape& from = field.shape;
     if (layout_of(from) == options.to) return;
     field.shape = options.to == ImageLayout::kChannelsFirst ? Shape{from[2], from[0], from[1]}
@@ -135,26 +137,26 @@ struct Apply {
   void operator()(const FlattenSample&) {
     want_decoded(name, field);
     if (field.shape.is_dynamic()) {
-      refuse(name, field, "its size differs from record to record", "crop or resize it first");
+      refuse_field(name, field, "its size differs from record to record", "crop or resize it first");
     }
     field.shape = Shape{field.shape.elements()};
   }
   void operator()(const RandomResizedCrop& options) {
     want_channels_last(name, field);
     want_type(name, field, {DType::kU8});
-    want_size(name, field, options.size);
+    want_side(name, field, options.size);
     if (!(options.min_area > 0 && options.min_area <= options.max_area && options.max_area <= 1)) {
-      refuse(name, field, "areas must satisfy 0 < min_area <= max_area <= 1");
+      refuse_field(name, field, "areas must satisfy 0 < min_area <= max_area <= 1");
     }
     if (!(options.min_ratio > 0 && options.min_ratio <= options.max_ratio && std::isfinite(options.max_ratio))) {
-      refuse(name, field, "ratios must satisfy 0 < min_ratio <= max_ratio < infinity");
+      refuse_field(name, field, "ratios must satisfy 0 < min_ratio <= max_ratio < infinity");
     }
     square(options.size);
   }
   void operator()(const Resize& options) {
     want_channels_last(name, field);
     want_type(name, field, {DType::kU8});
-    want_size(name, field, options.size);
+    want_side(name, field, options.size);
     if (field.shape.is_dynamic()) {
       field.shape = Shape{Shape::kDynamic, Shape::kDynamic, field.shape[2]};
     } else {
@@ -165,11 +167,11 @@ struct Apply {
   void operator()(const CenterCrop& options) {
     want_channels_last(name, field);
     want_type(name, field, {DType::kU8, DType::kF32});
-    want_size(name, field, options.size);
+    want_side(name, field, options.size);
     for (int axis = 0; axis < 2; ++axis) {
       const std::int64_t extent = field.shape[axis];
       if (extent != Shape::kDynamic && extent < options.size) {
-        refuse(name, field, "the image is smaller than the crop", "resize() it first");
+        refuse_field(name, field, "the image is smaller than the crop", "resize() it first");
       }
     }
     square(options.size);
@@ -177,56 +179,58 @@ struct Apply {
   void operator()(const ColorJitter& options) {
     want_channels_last(name, field);
     want_type(name, field, {DType::kU8});
-    if (field.shape[2] != 3) refuse(name, field, "an image of three channels, RGB, is needed");
+    if (field.shape[2] != 3) refuse_field(name, field, "an image of three channels, RGB, is needed");
     want_finite(name, field, {options.brightness, options.contrast, options.saturation});
     if (options.brightness < 0 || options.contrast < 0 || options.saturation < 0) {
-      refuse(name, field, "an amount is negative");
+      refuse_field(name, field, "an amount is negative");
     }
-    if (!(options.hue >= 0 && options.hue <= 0.5F)) refuse(name, field, "the hue is not within 0 and 0.5");
+    if (!(options.hue >= 0 && options.hue <= 0.5F)) refuse_field(name, field, "the hue is not within 0 and 0.5");
   }
   void operator()(const BrightnessContrast& options) {
     want_decoded(name, field);
-    if (field.dtype != DType::kF32) refuse(name, field, "float32 is needed", "normalize() or cast() it first");
+    if (field.dtype != DType::kF32)
+      refuse_field(name, field, "float32 is needed", "normalize() or cast() it first");
     want_finite(name, field, {options.brightness, options.contrast});
-    if (options.brightness < 0 || options.contrast < 0) refuse(name, field, "an amount is negative");
+    if (options.brightness < 0 || options.contrast < 0) refuse_field(name, field, "an amount is negative");
   }
   void operator()(const Cutout& options) {
     want_decoded(name, field);
     if (field.shape.rank() != 3)
-      refuse(name, field, "an image of three axes is needed", "cut out before flatten()");
+      refuse_field(name, field, "an image of three axes is needed", "cut out before flatten()");
     want_type(name, field, {DType::kU8, DType::kF32});
-    want_size(name, field, options.size);
+    want_side(name, field, options.size);
     want_finite(name, field, options.fill);
     const auto count = static_cast<std::int64_t>(options.fill.size());
     if (count != 1 && count != channels_of(field.shape)) {
-      refuse(name, field, fmt::format("{} values for {} channels", count, channels_of(field.shape)));
+      refuse_field(name, field, fmt::format("{} values for {} channels", count, channels_of(field.shape)));
     }
     for (const float value : options.fill) {
       if (field.dtype == DType::kU8 && (value < 0 || value > 255))
-        refuse(name, field, "the value is not within 0 and 255");
+        refuse_field(name, field, "the value is not within 0 and 255");
     }
   }
   void operator()(const OneHot& options) {
     if (field.dtype != DType::kI64 || field.shape.rank() != 0 || field.encoding != Encoding::kRaw) {
-      refuse(name, field, "a class number, one int64, is needed");
+      refuse_field(name, field, "a class number, one int64, is needed");
     }
     if (options.classes < 1 || options.classes > kMostClasses) {
-      refuse(name, field, fmt::format("{} classes; 1 to {} are possible", options.classes, kMostClasses));
+      refuse_field(name, field, fmt::format("{} classes; 1 to {} are possible", options.classes, kMostClasses));
     }
     if (!(options.smoothing >= 0 && options.smoothing <= 1))
-      refuse(name, field, "the smoothing is not within 0 and 1");
+      refuse_field(name, field, "the smoothing is not within 0 and 1");
     field.dtype = DType::kF32;
     field.shape = Shape{options.classes};
   }
   void operator()(const Mixup& options) { want_mixable(name, field, options.alpha, options.probability); }
   void operator()(const Cutmix& options) {
     want_mixable(name, field, options.alpha, options.probability);
-    if (field.shape.rank() != 3) refuse(name, field, "an image of three axes is needed", "do not flatten() it");
+    if (field.shape.rank() != 3)
+      refuse_field(name, field, "an image of three axes is needed", "do not flatten() it");
   }
   void operator()(const UserMap& map) {
-    if (!map.function) refuse(name, field, "it has no function");
+    if (!map.function) refuse_field(name, field, "it has no function");
     if (map.output.shape.is_dynamic() || map.output.encoding != Encoding::kRaw) {
-      refuse(name, field, "its output must have a fixed shape and raw elements");
+      refuse_field(name, field, "its output must have a fixed shape and raw elements");
     }
     field = Field{.name = field.name, .dtype = map.output.dtype, .shape = map.output.shape};
   }

@@ -14,7 +14,7 @@
 namespace headrace {
 namespace {
 
-Pixels part_of(const FieldView& image, const ImageWindow& window) {
+Pixels pixels_within(const FieldView& image, const ImageWindow& window) {
   const std::int64_t channels = image.shape[2], stride = image.shape[1] * channels;
   return {.first = as_u8(image.bytes.data()) + window.top * stride + window.left * channels,
           .stride = stride,
@@ -56,7 +56,7 @@ FieldView RandomResizedCropStep::run(const FieldView& in, const StepContext& con
   }
   const ImageWindow window = draw_window(options, {.height = in.shape[0], .width = in.shape[1]}, random);
   plan(window);
-  return resampled(part_of(in, window), options.size, scratch.resampler, output);
+  return resampled(pixels_within(in, window), options.size, scratch.resampler, output);
 }
 
 FieldView ResizeStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
@@ -79,7 +79,7 @@ FieldView ResizeAndCropStep::run(const FieldView& in, const StepContext& context
     return resampled(image.decode(plan(image.size())), crop.size, scratch.resampler, output);
   }
   const ImageWindow used = plan({.height = in.shape[0], .width = in.shape[1]});
-  return resampled(part_of(in, used), crop.size, scratch.resampler, output);
+  return resampled(pixels_within(in, used), crop.size, scratch.resampler, output);
 }
 
 FieldView UserStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {

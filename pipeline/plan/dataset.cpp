@@ -32,7 +32,7 @@ PlanPtr with_source(const PlanPtr& plan, const SourcePtr& source) {
 }
 
 // [first, end) of the files count, index + count, ...; ConfigError where the source is not made of files.
-ShardFilesStage files_of(const PlanPtr& plan, const WorkerShard& shard) {
+ShardFilesStage files_of_worker(const PlanPtr& plan, const WorkerShard& shard) {
   const SourceInfo& info = source_of(plan)->info();
   if (plan->before != nullptr) {
     throw ConfigError("shard_for_worker() by file: other stages come before it", "put it right after the source");
@@ -126,7 +126,7 @@ Dataset Dataset::shard_for_worker(WorkerShard shard) const {
   }
   const bool whole_files = plan_->before == nullptr && source_of(plan_)->info().file_ends.size() >= shard.count;
   if (shard.by == ShardBy::kFile || (shard.by == ShardBy::kAuto && whole_files)) {
-    return Dataset(grow(plan_, files_of(plan_, shard)));
+    return Dataset(grow(plan_, files_of_worker(plan_, shard)));
   }
   return this->shard(shard.count, shard.index);
 }

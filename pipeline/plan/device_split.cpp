@@ -40,7 +40,7 @@ std::optional<DevicePass> pass_on(const StreamPlan& plan, std::size_t index) {
 }
 
 // Why these devices are sent finished batches; empty where they need not be.
-std::string obstacle(const DeviceGroup& devices) {
+std::string obstacle_to_split(const DeviceGroup& devices) {
   for (int r = 0; r < devices.size(); ++r) {
     const std::string& name = devices[r].info().name;
     if (devices[r].info().host_memory) return fmt::format("{} reads batches where the host wrote them", name);
@@ -70,7 +70,7 @@ std::string why(const StreamPlan& plan, const std::vector<DevicePass>& passes) {
 DeviceSplit split_for_devices(const StreamPlan& plan, const DeviceGroup& devices, ConvertAt at) {
   DeviceSplit split;
   if (at == ConvertAt::kHost) return {.passes = {}, .reason = "as the options say"};
-  split.reason = obstacle(devices);
+  split.reason = obstacle_to_split(devices);
   if (split.reason.empty() && plan.batch_operations.empty()) {
     for (std::size_t i = 0; i < plan.fields.size(); ++i) {
       if (auto pass = pass_on(plan, i)) split.passes.push_back(std::move(*pass));

@@ -12,7 +12,7 @@ namespace headrace {
 namespace {
 
 template <typename Value>
-std::int64_t value_of(std::span<const std::byte> bytes, const std::string& field) {
+std::int64_t integer_of(std::span<const std::byte> bytes, const std::string& field) {
   Value value{};
   if (bytes.size() != sizeof value) {
     throw Error(ErrorCode::kDataCorrupt,
@@ -32,9 +32,9 @@ std::int64_t RawRecord::integer(const std::string& field) const {
   const std::size_t at = find_field(*fields_, field);
   const Field& of = (*fields_)[at];
   if (of.encoding == Encoding::kRaw && of.shape.rank() == 0) {
-    if (of.dtype == DType::kI64) return value_of<std::int64_t>(view_->fields[at], field);
-    if (of.dtype == DType::kI32) return value_of<std::int32_t>(view_->fields[at], field);
-    if (of.dtype == DType::kU8) return value_of<std::uint8_t>(view_->fields[at], field);
+    if (of.dtype == DType::kI64) return integer_of<std::int64_t>(view_->fields[at], field);
+    if (of.dtype == DType::kI32) return integer_of<std::int32_t>(view_->fields[at], field);
+    if (of.dtype == DType::kU8) return integer_of<std::uint8_t>(view_->fields[at], field);
   }
   throw ConfigError(
       fmt::format("field '{}' of {} {} is no integer", field, to_string(of.dtype), of.shape.to_string()),

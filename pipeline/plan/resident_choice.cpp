@@ -59,7 +59,7 @@ std::uint64_t room(const DeviceGroup& devices, const ResidentWish& wish) {
   return least;
 }
 
-std::string obstacle(const StreamPlan& plan, const DeviceSplit& split, const ResidentWish& wish) {
+std::string obstacle_to_residence(const StreamPlan& plan, const DeviceSplit& split, const ResidentWish& wish) {
   if (wish.residency == Residency::kNever) return "as the options say";
   if (split.passes.empty()) return split.reason;
   const StreamPlan host = host_part(plan, split.passes);
@@ -81,7 +81,7 @@ std::string obstacle(const StreamPlan& plan, const DeviceSplit& split, const Res
 ResidentChoice choose_residency(const StreamPlan& plan, const DeviceSplit& split, const DeviceGroup& devices,
                                 const ResidentWish& wish) {
   ResidentChoice choice{.records = plan.source->info().records};
-  choice.reason = obstacle(plan, split, wish);
+  choice.reason = obstacle_to_residence(plan, split, wish);
   if (choice.reason.empty()) {
     choice.bytes = checked_product({choice.records, sample_bytes(split.passes)}).value_or(kMaxSize);
     choice.host_bytes =

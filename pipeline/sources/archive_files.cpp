@@ -12,8 +12,8 @@
 namespace headrace {
 namespace {
 
-[[noreturn]] void refuse(const std::string& archive, const std::string& path, const char* why,
-                         std::uint64_t offset, const char* hint) {
+[[noreturn]] void refuse_member(const std::string& archive, const std::string& path, const char* why,
+                                std::uint64_t offset, const char* hint) {
   throw DataError(ErrorCode::kUnsupported, "'" + path + "' " + why, {.source = archive, .offset = offset}, hint);
 }
 
@@ -31,8 +31,8 @@ class TarFiles final : public ArchiveFiles {
                            .place = {.offset = member->offset, .size = member->size}};
       }
       if (member->kind == TarMember::Kind::kLink && is_image_path(member->path)) {
-        refuse(input_->name(), member->path, "is a link to another file", member->offset,
-               "pack the files themselves: tar --dereference --hard-dereference");
+        refuse_member(input_->name(), member->path, "is a link to another file", member->offset,
+                      "pack the files themselves: tar --dereference --hard-dereference");
       }
     }
     return std::nullopt;
@@ -59,8 +59,8 @@ class ZipFiles final : public ArchiveFiles {
       ZipFile& file = files_[next_++];
       if (file.unreadable == nullptr) return ArchiveFile{.path = std::move(file.path), .place = file.place};
       if (is_image_path(file.path)) {
-        refuse(archive_, file.path, file.unreadable, file.place.offset,
-               "unpack it into a folder (7z x ARCHIVE.zip), and name that");
+        refuse_member(archive_, file.path, file.unreadable, file.place.offset,
+                      "unpack it into a folder (7z x ARCHIVE.zip), and name that");
       }
     }
     return std::nullopt;

@@ -18,7 +18,7 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kPlane = 32 * 32;
-constexpr std::size_t kImage = 3 * kPlane;
+constexpr std::size_t kImageBytes = 3 * kPlane;
 
 // How a record starts, before its 3072 bytes of pixels.
 struct Layout {
@@ -27,7 +27,7 @@ struct Layout {
   std::size_t classes;
   const char* names;  // the text file of the class names, one a line
 
-  std::size_t record_bytes() const { return label_bytes + kImage; }
+  std::size_t record_bytes() const { return label_bytes + kImageBytes; }
 };
 constexpr Layout kCifar10{.label_bytes = 1, .label_at = 0, .classes = 10, .names = "batches.meta.txt"};
 constexpr Layout kCifar100{.label_bytes = 2, .label_at = 1, .classes = 100, .names = "fine_label_names.txt"};
@@ -40,7 +40,7 @@ struct Records {
 // Three planes to interleaved pixels.
 void append_image(const std::byte* planes, std::vector<std::byte>& pixels) {
   const std::size_t at = pixels.size();
-  pixels.resize(at + kImage);
+  pixels.resize(at + kImageBytes);
   std::byte* out = pixels.data() + at;
   for (std::size_t i = 0; i < kPlane; ++i) {
     for (std::size_t channel = 0; channel < 3; ++channel) *out++ = planes[channel * kPlane + i];
@@ -79,7 +79,7 @@ std::vector<std::string> read_names(const std::filesystem::path& path, std::size
   return names.size() == classes ? names : std::vector<std::string>();
 }
 
-std::vector<std::string> files_of(CifarFormat format, Split split) {
+std::vector<std::string> cifar_files_of(CifarFormat format, Split split) {
   if (format == CifarFormat::kCifar100) return {split == Split::kTrain ? "train.bin" : "test.bin"};
   if (split == Split::kTest) return {"test_batch.bin"};
   std::vector<std::string> files;
@@ -104,7 +104,7 @@ SourcePtr cifar_binary(const std::filesystem::path& folder, Split split) {
   }
   const Layout& layout = format == CifarFormat::kCifar10 ? kCifar10 : kCifar100;
   Records records;
-  for (const std::string& file : files_of(format, split)) append_file(folder / file, layout, records);
+  for (const std::string& file : cifar_files_of(format, split)) append_file(folder / file, layout, records);
   std::vector<Array> arrays;
   arrays.push_back(
       {.field = {.name = "image", .dtype = DType::kU8, .shape = {32, 32, 3}}, .bytes = std::move(records.pixels)});

@@ -9,7 +9,7 @@
 namespace headrace {
 namespace {
 
-[[noreturn]] void refuse(const std::string& source, const char* which) {
+[[noreturn]] void refuse_pickles(const std::string& source, const char* which) {
   const std::string name = std::string("cifar-") + which;
   throw DataError(ErrorCode::kUnsupported,
                   "holds CIFAR-" + std::string(which) +
@@ -25,8 +25,8 @@ void refuse_cifar_pickles(const std::vector<std::string>& paths, const std::stri
     return std::ranges::any_of(paths, [&](const std::string& path) { return file_name(path) == name; });
   };
   if (std::ranges::any_of(paths, [](const std::string& path) { return is_image_path(path); })) return;
-  if (has("data_batch_1") || has("test_batch")) refuse(source, "10");
-  if (has("meta") && (has("train") || has("test"))) refuse(source, "100");
+  if (has("data_batch_1") || has("test_batch")) refuse_pickles(source, "10");
+  if (has("meta") && (has("train") || has("test"))) refuse_pickles(source, "100");
 }
 
 }  // namespace headrace

@@ -20,7 +20,7 @@ std::optional<std::size_t> parse_depth(const std::string& text) {
   return depth;
 }
 
-[[noreturn]] void refuse(const std::string& text, const std::string& why) {
+[[noreturn]] void refuse_rule(const std::string& text, const std::string& why) {
   throw ConfigError(fmt::format("classes at '{}': {}", text, why), kHint);
 }
 
@@ -29,7 +29,7 @@ std::optional<std::size_t> parse_depth(const std::string& text) {
 ClassRule::ClassRule(const std::string& text) {
   if (text.empty()) return;
   if (const std::optional<std::size_t> depth = parse_depth(text)) {
-    if (*depth == 0) refuse(text, "folders are counted from 1");
+    if (*depth == 0) refuse_rule(text, "folders are counted from 1");
     kind_ = Kind::kDepth;
     depth_ = *depth;
   } else if (text == "parent") {
@@ -48,20 +48,20 @@ void ClassRule::parse_pattern(const std::string& text) {
   const std::size_t count = depth_of(rest);
   for (std::size_t i = 0; i < count; ++i) {
     const std::string_view name = name_at(rest, i);
-    if (name.empty()) refuse(text, "a folder without a name");
+    if (name.empty()) refuse_rule(text, "a folder without a name");
     if (name == "{class}") {
-      if (depth_ > 0) refuse(text, "{class} stands there twice");
+      if (depth_ > 0) refuse_rule(text, "{class} stands there twice");
       depth_ = i + 1;
     } else if (name == "{split}") {
-      if (split_at_) refuse(text, "{split} stands there twice");
+      if (split_at_) refuse_rule(text, "{split} stands there twice");
       split_at_ = i;
     }
     names_.emplace_back(name.starts_with('{') ? "*" : name);
     if (name.starts_with('{') && name != "{class}" && name != "{split}") {
-      refuse(text, fmt::format("'{}' means nothing", name));
+      refuse_rule(text, fmt::format("'{}' means nothing", name));
     }
   }
-  if (depth_ == 0) refuse(text, "there is no {class} in it");
+  if (depth_ == 0) refuse_rule(text, "there is no {class} in it");
 }
 
 bool ClassRule::matches(std::string_view path) const {

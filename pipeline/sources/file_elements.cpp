@@ -14,7 +14,7 @@ static_assert(std::endian::native == std::endian::little, "tensors' bytes are ta
 using ElementKind = FileElement::Kind;
 
 template <typename Value>
-Value load(const std::byte* from, bool big_endian) {
+Value load_element(const std::byte* from, bool big_endian) {
   std::byte bytes[sizeof(Value)];
   for (std::size_t i = 0; i < sizeof(Value); ++i) bytes[i] = from[big_endian ? sizeof(Value) - 1 - i : i];
   Value value;
@@ -36,7 +36,7 @@ Result as(Value value) {
 template <typename Value, typename Result>
 void convert(bool big_endian, std::span<const std::byte> from, std::span<std::byte> to) {
   for (std::size_t i = 0; i < from.size() / sizeof(Value); ++i) {
-    const Result result = as<Result>(load<Value>(from.data() + i * sizeof(Value), big_endian));
+    const Result result = as<Result>(load_element<Value>(from.data() + i * sizeof(Value), big_endian));
     std::memcpy(to.data() + i * sizeof(Result), &result, sizeof result);
   }
 }

@@ -14,7 +14,9 @@ namespace {
 constexpr int kGzipOnly = 15 + 16, kZlibOnly = 15;
 constexpr std::uint64_t kMaxDeflateGain = 1032;  // no deflate stream unpacks to more bytes a byte
 
-const char* name_of(GzipInput::Wrapper wrapper) { return wrapper == GzipInput::Wrapper::kGzip ? "gzip" : "zlib"; }
+const char* wrapper_name(GzipInput::Wrapper wrapper) {
+  return wrapper == GzipInput::Wrapper::kGzip ? "gzip" : "zlib";
+}
 
 }  // namespace
 
@@ -41,7 +43,7 @@ std::uint64_t GzipInput::most_left() const noexcept {
 }
 
 void GzipInput::fail(const std::string& what) const {
-  throw DataError(ErrorCode::kDataCorrupt, std::string("damaged ") + name_of(wrapper_) + " data: " + what,
+  throw DataError(ErrorCode::kDataCorrupt, std::string("damaged ") + wrapper_name(wrapper_) + " data: " + what,
                   {.source = name(), .offset = file_.position() - inflater_->stream.avail_in},
                   "download or copy the file anew");
 }

@@ -35,8 +35,8 @@ constexpr Type kTypes[] = {
     {0x0E, {.kind = FileElement::Kind::kFloat, .bytes = 8, .big_endian = true}, "double"},
 };
 
-[[noreturn]] void fail(const ByteInput& input, const std::string& what, std::uint64_t offset,
-                       std::string hint = {}) {
+[[noreturn]] void throw_bad_idx(const ByteInput& input, const std::string& what, std::uint64_t offset,
+                                std::string hint = {}) {
   throw DataError(ErrorCode::kDataCorrupt, what, {.source = input.name(), .offset = offset}, std::move(hint));
 }
 
@@ -53,18 +53,20 @@ int read_magic(ByteInput& input, FileElement& element) {
   const std::uint32_t magic = read_big_endian(input);
   const auto axes = static_cast<int>(magic & 0xFF), code = static_cast<int>(magic >> 8 & 0xFF);
   if (magic >> 16 != 0 || axes < 1) {
-    fail(input, "is no IDX file", 0, "an IDX file starts with two zero bytes, a type and the number of axes");
+    throw_bad_idx(input, "is no IDX file", 0,
+                  "an IDX file starts with two zero bytes, a type and the number of axes");
   }
   if (axes > kMaxAxes) {
-    fail(input, "has " + std::to_string(axes) + " axes", 3, "up to " + std::to_string(kMaxAxes) + " are read");
+    throw_bad_idx(input, "has " + std::to_string(axes) + " axes", 3,
+                  "up to " + std::to_string(kMaxAxes) + " are read");
   }
   for (const Type& type : kTypes) {
     if (type.code != code) continue;
     element = type.element;
     return axes;
   }
-  fail(input, "holds elements of an unknown type, " + std::to_string(code), 2,
-       "8 unsigned byte, 9 byte, 11 short, 12 int, 13 float, 14 double");
+  throw_bad_idx(input, "holds elements of an unknown type, " + std::to_string(code), 2,
+                "8 unsigned byte, 9 byte, 11 short, 12 int, 13 float, 14 double");
 }
 
 }  // namespace
@@ -83,14 +85,14 @@ IdxFile read_idx(const std::filesystem::path& path) {
     const bool fits = extent == 0 || bytes <= input->most_left() / extent;
     if (axis > 0 && extent != 0) one = one > kMaxRecord / extent ? kMaxRecord + 1 : one * extent;
     if (!fits || one > kMaxRecord)
-      fail(*input, "the header promises more elements than the file can hold", offset);
+      throw_bad_idx(*input, "the header promises more elements than the file can hold", offset);
     bytes *= extent;
   }
   file.elements.resize(bytes);
   input->read_exact(file.elements, "the IDX data");
   std::byte extra{};
   const std::uint64_t end = input->position();
-  if (input->read(std::span(&extra, 1)) != 0) fail(*input, "has bytes left over after its elements", end);
+  if (input->read(std::span(&extra, 1)) != 0) throw_bad_idx(*input, "has bytes left over after its elements", end);
   return file;
 }
 

@@ -16,7 +16,7 @@ std::size_t field_bytes(const Field& field) {
 }
 
 // One record of one column.
-void read_field(const NpyColumn& column, std::uint64_t index, std::span<std::byte> into) {
+void read_npy_row(const NpyColumn& column, std::uint64_t index, std::span<std::byte> into) {
   const NpyHeader& header = column.header;
   const std::uint64_t bytes = header.record_bytes(), offset = header.data_offset + index * bytes;
   const bool as_it_is = is_tensor_type(header.element) && column.field.dtype == tensor_type_of(header.element);
@@ -59,7 +59,7 @@ RecordView NpyRows::read(std::uint64_t index, std::vector<std::byte>& scratch) c
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const std::span<std::byte> into = std::span(scratch).subspan(offset[i], field_bytes(columns_[i].field));
     try {
-      read_field(columns_[i], index, into);
+      read_npy_row(columns_[i], index, into);
     } catch (const Error& error) {
       throw DataError(error.code(), "cannot read " + columns_[i].field.name + " of " + describe(index),
                       {.source = info_.name, .record = index}, error.message());

@@ -33,7 +33,7 @@ struct ArrayChoice {
 
 enum class ArrayPart { kNone, kTrain, kTest, kValidation };
 
-ArrayPart part_of(std::string_view word) {
+ArrayPart array_part_of(std::string_view word) {
   if (word == "train" || word == "training") return ArrayPart::kTrain;
   if (word == "test") return ArrayPart::kTest;
   return word == "val" || word == "valid" || word == "validation" ? ArrayPart::kValidation : ArrayPart::kNone;
@@ -50,8 +50,8 @@ Name parse_name(const std::string& name) {
   for (std::string_view left = name; !left.empty();) {
     const std::string_view word = left.substr(0, left.find_first_of("_-"));
     left.remove_prefix(std::min(word.size() + 1, left.size()));
-    if (result.part == ArrayPart::kNone && part_of(word) != ArrayPart::kNone) {
-      result.part = part_of(word);
+    if (result.part == ArrayPart::kNone && array_part_of(word) != ArrayPart::kNone) {
+      result.part = array_part_of(word);
     } else {
       result.rest.append(result.rest.empty() ? "" : "_").append(word);
     }

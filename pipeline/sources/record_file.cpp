@@ -12,7 +12,7 @@
 namespace headrace {
 namespace {
 
-const char* name_of(Split split) { return split == Split::kTrain ? "train" : "test"; }
+const char* split_word(Split split) { return split == Split::kTrain ? "train" : "test"; }
 
 }  // namespace
 
@@ -22,9 +22,9 @@ RecordFile::RecordFile(const std::filesystem::path& path, Split split) : file_(F
   index_ = RecordFileIndex::read(file_, header, header_bytes);
   const auto found = std::ranges::find(header.splits, split, &RecordFileHeader::SplitEntry::split);
   if (found == header.splits.end()) {
-    throw ConfigError(
-        path.string() + ": holds no " + name_of(split) + " split, only " + name_of(header.splits.front().split),
-        "convert a data set that has both");
+    throw ConfigError(path.string() + ": holds no " + split_word(split) + " split, only " +
+                          split_word(header.splits.front().split),
+                      "convert a data set that has both");
   }
   for (auto entry = header.splits.begin(); entry != found; ++entry) first_ += entry->records;
 

@@ -47,7 +47,7 @@ Shape read_shape(ByteReader& in, Encoding encoding) {
   return Shape(std::span(extents).first(rank));
 }
 
-Field read_field(ByteReader& in) {
+Field read_field_header(ByteReader& in) {
   Field field;
   field.name = in.text();
   const std::uint8_t type = in.u8();
@@ -64,7 +64,7 @@ RecordFileHeader parse_description(ByteReader in) {
   RecordFileHeader header;
   const std::uint32_t fields = in.u32();
   if (fields == 0 || fields > kMaxFields) in.fail(std::to_string(fields) + " fields");
-  for (std::uint32_t i = 0; i < fields; ++i) header.fields.push_back(read_field(in));
+  for (std::uint32_t i = 0; i < fields; ++i) header.fields.push_back(read_field_header(in));
   const std::uint32_t classes = in.u32();
   // Not reserved: each class is read before the next is believed.
   for (std::uint32_t i = 0; i < classes; ++i) header.classes.push_back(in.text());
@@ -83,7 +83,8 @@ RecordFileHeader parse_description(ByteReader in) {
   return header;
 }
 
-[[noreturn]] void fail_header(const File& file, const std::string& what, std::uint64_t offset, std::string hint = {}) {
+[[noreturn]] void fail_header(const File& file, const std::string& what, std::uint64_t offset,
+                              std::string hint = {}) {
   throw DataError(ErrorCode::kDataCorrupt, what, {.source = file.path().string(), .offset = offset},
                   std::move(hint));
 }
@@ -122,7 +123,8 @@ RecordFileHeader RecordFileHeader::read(const File& file, std::uint64_t& bytes) 
   if (file.size() < fixed.size()) fail_header(file, "is cut short within its header", file.size());
   file.read_exact(0, fixed);
   ByteReader start(fixed, file.path().string(), 0);
-  if (!std::ranges::equal(start.raw(kMagic.size()), kMagic)) fail_header(file, "is no record file by its first bytes", 0);
+  if (!std::ranges::equal(start.raw(kMagic.size()), kMagic))
+    fail_header(file, "is no record file by its first bytes", 0);
   const std::uint32_t version = start.u32();
   const std::uint64_t description = start.u32();
   if (version != kVersion) {
@@ -140,7 +142,7 @@ RecordFileHeader RecordFileHeader::read(const File& file, std::uint64_t& bytes) 
   const std::span<const std::byte> front = std::span(whole).first(checked);
   if (ByteReader(std::span(whole).subspan(checked), file.path().string(), checked).u64() != xxh3(front)) {
     fail_header(file, "the header does not agree with its checksum", 0,
-         "the file was changed or damaged: convert the data anew");
+                "the file was changed or damaged: convert the data anew");
   }
   bytes = whole.size();
   return parse_description(ByteReader(front.subspan(kFixedBytes), file.path().string(), kFixedBytes));

@@ -17,7 +17,7 @@ std::size_t unit_of(const Field& field) {
   return static_cast<std::size_t>(one.elements()) * size_of(field.dtype);
 }
 
-bool fits(const Field& field, std::size_t bytes) {
+bool size_fits(const Field& field, std::size_t bytes) {
   if (field.encoding == Encoding::kImage) return true;
   const std::size_t unit = unit_of(field);
   return field.shape.is_dynamic() ? unit != 0 && bytes % unit == 0 : bytes == unit;
@@ -32,7 +32,7 @@ std::span<std::byte> RecordWriter::allocate(std::size_t field, std::size_t bytes
   const Field& of = (*fields_)[field];
   Place& place = places_[field];
   if (place.written) throw ConfigError(fmt::format("field '{}' was written twice", of.name));
-  if (!fits(of, bytes)) {
+  if (!size_fits(of, bytes)) {
     throw ConfigError(fmt::format("field '{}' of {} {} was given {} bytes", of.name, to_string(of.dtype),
                                   of.shape.to_string(), bytes));
   }

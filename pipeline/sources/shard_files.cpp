@@ -26,17 +26,17 @@ std::optional<std::uint64_t> take_number(std::string_view& text) {
   return number;
 }
 
-std::string name_of(const std::filesystem::path& path) { return path.filename().string(); }
+std::string shard_name(const std::filesystem::path& path) { return path.filename().string(); }
 
-bool starts_with(const std::filesystem::path& path, std::string_view word) {
-  return name_of(path).starts_with(word);
+bool name_starts_with(const std::filesystem::path& path, std::string_view word) {
+  return shard_name(path).starts_with(word);
 }
 
 using Belongs = bool (*)(const std::filesystem::path& path, std::string_view word);
 
 // Whether the word stands in the name with no letter beside it; "validation" counts as "val".
 bool holds_word(const std::filesystem::path& path, std::string_view word) {
-  const std::string name = name_of(path);
+  const std::string name = shard_name(path);
   const auto is_letter = [&](std::size_t i) {
     return i < name.size() && std::isalpha(static_cast<unsigned char>(name[i])) != 0;
   };
@@ -98,17 +98,17 @@ void check_complete(const std::filesystem::path& folder, const std::vector<std::
   };
   std::map<std::pair<std::string, std::string>, Numbered> sets;  // by stem and ending
   for (const std::filesystem::path& file : files) {
-    const std::optional<ShardName> name = parse_shard_name(name_of(file));
+    const std::optional<ShardName> name = parse_shard_name(shard_name(file));
     if (!name) continue;
     Numbered& numbered =
         sets.try_emplace({name->stem, name->ending}, Numbered{.name = *name, .set = {}}).first->second;
     if (numbered.name.count != name->count) {
       throw DataError(ErrorCode::kDataCorrupt,
                       "has shards of two writings: some are of " + std::to_string(numbered.name.count) +
-                          ", and '" + name_of(file) + "' is one of " + std::to_string(name->count),
+                          ", and '" + shard_name(file) + "' is one of " + std::to_string(name->count),
                       {.source = folder.string()}, "remove those that are left over");
     }
-    numbered.set.add(folder, name->index, name_of(file));
+    numbered.set.add(folder, name->index, shard_name(file));
   }
   for (const auto& [key, numbered] : sets) numbered.set.check(folder, numbered.name);
 }
@@ -148,7 +148,7 @@ std::optional<ShardName> parse_shard_name(std::string_view name) {
 }
 
 bool has_ending(const std::filesystem::path& path, std::span<const std::string> endings) {
-  const std::string name = name_of(path);
+  const std::string name = shard_name(path);
   const std::optional<ShardName> shard = parse_shard_name(name);
   return std::ranges::any_of(endings, [&](const std::string& ending) {
     // x.tfrecord-00000-of-00004.gz, too: the rest of the ending stands behind the numbers.
@@ -160,12 +160,12 @@ std::vector<std::filesystem::path> find_shards(const std::filesystem::path& fold
                                                Split split) {
   std::vector<std::filesystem::path> found;
   for (const DirectoryEntry& entry : list_directory(folder)) {
-    if (!entry.is_directory && !name_of(entry.path).starts_with('.') && is_shard(entry.path)) {
+    if (!entry.is_directory && !shard_name(entry.path).starts_with('.') && is_shard(entry.path)) {
       found.push_back(entry.path);
     }
   }
   check_complete(folder, found);
-  for (const Belongs belongs : {&starts_with, &holds_word}) {
+  for (const Belongs belongs : {&name_starts_with, &holds_word}) {
     const auto has = [&](const char* word) {
       return std::ranges::any_of(found, [&](const auto& path) { return belongs(path, word); });
     };

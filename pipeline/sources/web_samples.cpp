@@ -28,7 +28,7 @@ struct MemberName {
   Role role = Role::kOther;
 };
 
-MemberName split_name(const std::string& path) {
+MemberName split_member_name(const std::string& path) {
   const std::size_t name = path.rfind('/') + 1;
   const std::size_t dot = path.find('.', name);
   if (dot == std::string::npos || dot == name) return {.key = path};
@@ -69,7 +69,7 @@ class Collector {
       : files_(files), archive_(archive), keep_(keep) {}
 
   void add(const ArchiveFile& member) {
-    const MemberName name = split_name(member.path);
+    const MemberName name = split_member_name(member.path);
     if (name.role == Role::kOther) return;
     const auto [found, is_new] = index_.try_emplace(name.key, samples_.size());
     if (is_new) samples_.push_back({.offset = member.place.offset});
@@ -178,7 +178,7 @@ bool is_web_dataset(const std::filesystem::path& archive) {
   for (int i = 0; i < kLookedAt; ++i) {
     const std::optional<ArchiveFile> member = files->next();
     if (!member) break;
-    const MemberName name = split_name(member->path);
+    const MemberName name = split_member_name(member->path);
     if (name.role == Role::kImage) images.insert(name.key);
     if (name.role == Role::kClass || name.role == Role::kJson) labels.insert(name.key);
   }

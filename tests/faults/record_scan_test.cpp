@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 // Asks for the size until the pass over the records ends with a complaint about `culprit`: a busy machine may
 // leave a thread without a core for longer than the short time it is given here.
-void expect_stall_of(const Dataset& dataset, const std::string& culprit) {
+void expect_scan_to_stall_at(const Dataset& dataset, const std::string& culprit) {
   std::string last = "none";
   for (const Stopwatch watch; watch.seconds() < 20 && last.find(culprit) == std::string::npos;) {
     try {
@@ -40,8 +40,8 @@ TEST(RecordScan, AFunctionThatDoesNotComeBackEndsThePass) {
       block(record.integer("value"));
       return true;
     };
-    expect_stall_of(Dataset::from(test::numbers(500)).filter(filter),
-                    "filter(slow, version 1) on record 112 had not");
+    expect_scan_to_stall_at(Dataset::from(test::numbers(500)).filter(filter),
+                            "filter(slow, version 1) on record 112 had not");
   }
   blocker.open();  // the thread ends without touching what is gone
 }
@@ -52,7 +52,8 @@ TEST(RecordScan, AReadThatDoesNotComeBackEndsThePass) {
     const RecordFilter all{
         .name = "all", .keeps = [](const RawRecord&) { return true; }, .stall_timeout_seconds = 0.2};
     const SourcePtr source = std::make_shared<test::FakeSource>(60, blocker.at(3));
-    expect_stall_of(Dataset::from(source).filter(all), "source read on record 3 had not come back after 0.2 s");
+    expect_scan_to_stall_at(Dataset::from(source).filter(all),
+                            "source read on record 3 had not come back after 0.2 s");
   }
   blocker.open();
 }

@@ -56,12 +56,13 @@ void in_parts(Trainer& trainer) {
 }
 
 const std::vector<TrainingUse>& training_uses() {
-  static const std::vector<TrainingUse> all{{"steps", in_steps}, {"accumulating", in_steps, 2}, {"in parts", in_parts}};
+  static const std::vector<TrainingUse> all{
+      {"steps", in_steps}, {"accumulating", in_steps, 2}, {"in parts", in_parts}};
   return all;
 }
 
 // Everything from the strategy to its end. False where a device was lost.
-bool survives(const TrainingUse& use, int victim, const DeviceCall& call, int lives) {
+bool training_survives(const TrainingUse& use, int victim, const DeviceCall& call, int lives) {
   SCOPED_TRACE(std::string(use.name) + ", replica " + std::to_string(victim) + ", " + call.name + " fails after " +
                std::to_string(lives));
   Lives left;
@@ -105,7 +106,7 @@ TEST_P(TrainingDeviceFaults, EachCallOfTheTrainerMayFail) {
     for (const DeviceCall& call : test::kDeviceCalls) {
       // The first calls, then fewer and fewer: a long run makes the same ones again and again.
       int lives = 0;
-      while (lives < kEnough && !survives(use, victim, call, lives) && !HasFailure()) {
+      while (lives < kEnough && !training_survives(use, victim, call, lives) && !HasFailure()) {
         lives += 1 + lives / 2;
         ++failed;
       }

@@ -62,7 +62,7 @@ struct FusedTrained {
   double evaluated = 0;
 };
 
-FusedTrained train(Strategy& strategy, Build build, Between between, const FusedTrained* initial) {
+FusedTrained train_fused(Strategy& strategy, Build build, Between between, const FusedTrained* initial) {
   Model model = strategy.build([=](Graph& g) { return build(g, between); }, {.seed = 3});
   model.compile({.optimizer = sgd(0.05F, {.momentum = 0.9F})});
   FusedTrained trained;
@@ -88,9 +88,9 @@ class FusionTest : public testing::TestWithParam<Case> {};
 TEST_P(FusionTest, ChangesNoBit) {
   for (const int replicas : {1, 2, 3}) {
     test::Training training(replicas);
-    const FusedTrained initial = train(training.strategy, GetParam().build, Between::kNothing, nullptr);
-    const FusedTrained fused = train(training.strategy, GetParam().build, Between::kNothing, &initial);
-    const FusedTrained apart = train(training.strategy, GetParam().build, Between::kDropout, &initial);
+    const FusedTrained initial = train_fused(training.strategy, GetParam().build, Between::kNothing, nullptr);
+    const FusedTrained fused = train_fused(training.strategy, GetParam().build, Between::kNothing, &initial);
+    const FusedTrained apart = train_fused(training.strategy, GetParam().build, Between::kDropout, &initial);
     EXPECT_EQ(fused.variables, apart.variables) << replicas << " replicas";
     EXPECT_EQ(fused.evaluated, apart.evaluated) << replicas << " replicas";
     EXPECT_NE(fused.variables, initial.variables);
@@ -101,9 +101,9 @@ TEST_P(FusionTest, ChangesNoBit) {
 TEST_P(FusionTest, ChangesNoBitOfAGpusKernelsInF32) {
   DeviceGroup devices = test::twin_devices(2);
   Strategy strategy(devices, {.announce = Announce::kNo});
-  const FusedTrained initial = train(strategy, GetParam().build, Between::kNothing, nullptr);
-  const FusedTrained fused = train(strategy, GetParam().build, Between::kNothing, &initial);
-  const FusedTrained apart = train(strategy, GetParam().build, Between::kDropout, &initial);
+  const FusedTrained initial = train_fused(strategy, GetParam().build, Between::kNothing, nullptr);
+  const FusedTrained fused = train_fused(strategy, GetParam().build, Between::kNothing, &initial);
+  const FusedTrained apart = train_fused(strategy, GetParam().build, Between::kDropout, &initial);
   EXPECT_EQ(fused.variables, apart.variables);
   EXPECT_EQ(fused.evaluated, apart.evaluated);
 }

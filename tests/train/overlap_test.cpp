@@ -80,13 +80,13 @@ bool eventually(const Event& event) {
   return event.ready();
 }
 
-Dataset data() { return test::blobs(48).batch({.global = 8}); }
+Dataset blob_batches() { return test::blobs(48).batch({.global = 8}); }
 
 // A small net on its way, with buckets of a few gradients. The step is captured here: hooks come before it.
 struct TrainingRun {
   explicit TrainingRun(Strategy& strategy)
       : model(test::compiled(strategy, test::small_mlp)),
-        loader(data(), strategy.devices()),
+        loader(blob_batches(), strategy.devices()),
         trainer(strategy, model, loader, {.buckets = {.bucket_bytes_apart = 64}}) {}
 
   Model model;
@@ -158,7 +158,7 @@ struct Recipe {
   int accumulate = 1;
 };
 
-std::vector<std::vector<float>> weights_after(DeviceGroup devices, const Recipe& run) {
+std::vector<std::vector<float>> overlapped_weights(DeviceGroup devices, const Recipe& run) {
   Strategy strategy(devices, {.announce = Announce::kNo});
   Model model = test::compiled(strategy, run.net, run.optimizer);
   Loader loader(test::blobs(53, {6, 6, 2}).batch({.global = 8}), devices, {.epochs = 2});
@@ -178,10 +178,10 @@ INSTANTIATE_TEST_SUITE_P(R, OverlapTest, testing::Values(1, 2, 4));
 TEST_P(OverlapTest, WeightsOfTwinsAreTheSameBitsForAllSizesOfBucketsAndAsWithoutIt) {
   const Recipe recipes[]{{}, {.accumulate = 3}, {.net = test::norm_cnn, .optimizer = adam(1e-2F)}};
   for (Recipe run : recipes) {
-    const auto expected = weights_after(test::devices_of<InPlaceTwin>(GetParam()), run);
+    const auto expected = overlapped_weights(test::devices_of<InPlaceTwin>(GetParam()), run);
     for (const std::int64_t bytes : {4, 64, 300, 1 << 20}) {
       run.bucket_bytes = bytes;
-      EXPECT_EQ(weights_after(test::twin_devices(GetParam()), run), expected)
+      EXPECT_EQ(overlapped_weights(test::twin_devices(GetParam()), run), expected)
           << bytes << " bytes, " << run.accumulate << " batches a step";
     }
   }
@@ -189,15 +189,15 @@ TEST_P(OverlapTest, WeightsOfTwinsAreTheSameBitsForAllSizesOfBucketsAndAsWithout
 
 // One bucket of everything leaves when the backward pass has ended.
 TEST_P(OverlapTest, WeightsAreTheSameBitsForAllSizesOfBuckets) {
-  const auto expected = weights_after(own_memory(GetParam()), {.bucket_bytes = 1 << 20});
+  const auto expected = overlapped_weights(own_memory(GetParam()), {.bucket_bytes = 1 << 20});
   for (const std::int64_t bytes : {4, 64, 300}) {
-    EXPECT_EQ(weights_after(own_memory(GetParam()), {.bucket_bytes = bytes}), expected) << bytes << " bytes";
+    EXPECT_EQ(overlapped_weights(own_memory(GetParam()), {.bucket_bytes = bytes}), expected) << bytes << " bytes";
   }
 }
 
 TEST_P(OverlapTest, TrainsAsOneReplicaDoes) {
-  const auto one = weights_after(own_memory(1), {});
-  const auto several = weights_after(own_memory(GetParam()), {});
+  const auto one = overlapped_weights(own_memory(1), {});
+  const auto several = overlapped_weights(own_memory(GetParam()), {});
   // A GPU's Muon rounds its products to bf16, the other way where sums differ in their last bit.
   const double tolerance = test::on_gpu() ? 0.02 : 1e-4;
   for (std::size_t v = 0; v < one.size(); ++v) {
@@ -226,7 +226,7 @@ TEST_P(OverlapFailureTest, AReplicaThatFailsBetweenStepsIsNamed) {
   Strategy strategy(devices, {.announce = Announce::kNo});
   Model model = test::compiled(strategy, test::small_mlp);
   {
-    Loader loader(data(), devices);
+    Loader loader(blob_batches(), devices);
     Trainer trainer(strategy, model, loader, {.buckets = {.bucket_bytes_apart = 64}});
     trainer.step();
     trainer.finish();
@@ -235,7 +235,7 @@ TEST_P(OverlapFailureTest, AReplicaThatFailsBetweenStepsIsNamed) {
   }
   for (const std::string& name : model.variable_names()) model.write_variable(name, model.read_variable(name));
   model.compile({});
-  EXPECT_EQ(model.fit(data(), {.verbose = 0}).epochs(), 1U);
+  EXPECT_EQ(model.fit(blob_batches(), {.verbose = 0}).epochs(), 1U);
   model.check_mirrored();
 }
 

@@ -42,7 +42,7 @@ Node norm_dropout_cnn(Graph& g) {
   return g.dense(g.global_average_pool(x), 4);
 }
 
-Optimizer ending() {
+Optimizer with_ending_schedule() {
   Optimizer optimizer = test::grouped();
   optimizer.groups[0].learning_rate = Schedule::linear_decay({.peak = 0.05F, .total_steps = 3});
   return optimizer;
@@ -90,7 +90,7 @@ TEST(Prepared, GivesTheSameBitsAsInOneGoWarmOrNot) {
   }
   jobs.push_back({.own_memory = true});
   jobs.push_back({.net = norm_dropout_cnn});
-  jobs.push_back({.optimizer = ending()});
+  jobs.push_back({.optimizer = with_ending_schedule()});
   jobs.push_back({.replicas = 2, .accumulate = 2, .optimizer = adam(1e-2F, {.weight_decay = 0.1F})});
   for (const Job& job : jobs) {
     const PreparedOutcome wanted = outcome_of(job, Way::kInOneGo);
@@ -137,7 +137,7 @@ TEST(Prepared, VariablesMayBeWrittenInBetween) {
 }
 
 template <typename Call>
-std::string refusal(const Call& call) {
+std::string refusal_of(const Call& call) {
   try {
     call();
   } catch (const ConfigError& error) {
@@ -150,21 +150,21 @@ TEST(Prepared, RunsOnceAndForTheModelAsItWasCompiled) {
   test::Training training;
   Model model = training.strategy.build(test::small_mlp);
   const Dataset data = test::blobs(40).batch({.global = 8});
-  EXPECT_THAT(refusal([&] { PreparedFit(model, data, {}); }), HasSubstr("needs a compiled model"));
-  EXPECT_THAT(refusal([&] { PreparedEvaluation(model, data, {}); }), HasSubstr("needs a compiled model"));
+  EXPECT_THAT(refusal_of([&] { PreparedFit(model, data, {}); }), HasSubstr("needs a compiled model"));
+  EXPECT_THAT(refusal_of([&] { PreparedEvaluation(model, data, {}); }), HasSubstr("needs a compiled model"));
   model.compile({});
   PreparedFit fit(model, data, {.verbose = 0});
   PreparedEvaluation evaluation(model, data);
   EXPECT_EQ(fit.run()["loss"].size(), 1U);
   EXPECT_EQ(evaluation.run().examples, 40);
-  EXPECT_THAT(refusal([&] { fit.run(); }), HasSubstr("this fit has been run"));
-  EXPECT_THAT(refusal([&] { evaluation.run(); }), HasSubstr("this evaluation has been run"));
+  EXPECT_THAT(refusal_of([&] { fit.run(); }), HasSubstr("this fit has been run"));
+  EXPECT_THAT(refusal_of([&] { evaluation.run(); }), HasSubstr("this evaluation has been run"));
   PreparedFit old_fit(model, data, {.verbose = 0});
   PreparedEvaluation old_evaluation(model, data);
   model.compile({});
-  EXPECT_THAT(refusal([&] { old_fit.run(); }), HasSubstr("compiled since this fit was prepared"));
-  EXPECT_THAT(refusal([&] { old_evaluation.run(); }), HasSubstr("compiled since this evaluation was prepared"));
-  EXPECT_THAT(refusal([&] { old_fit.warm_up(); }), HasSubstr("compiled since"));
+  EXPECT_THAT(refusal_of([&] { old_fit.run(); }), HasSubstr("compiled since this fit was prepared"));
+  EXPECT_THAT(refusal_of([&] { old_evaluation.run(); }), HasSubstr("compiled since this evaluation was prepared"));
+  EXPECT_THAT(refusal_of([&] { old_fit.warm_up(); }), HasSubstr("compiled since"));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ Node wide_mlp(Graph& g) {
   return g.dense(g.dense(x, 1024, {.activation = Activation::kRelu}), 4);
 }
 
-StepTimes times_of(Trainer& trainer) {
+StepTimes times_of_epoch(Trainer& trainer) {
   trainer.reset_metrics();
   while (trainer.step()) {
   }
@@ -55,7 +55,7 @@ TEST(Saturation, ASlowInputIsAStallAndNothingElse) {
         test::blobs(kSaturatedBatch * kSaturatedSteps).map(user_map(slow)).batch({.global = kSaturatedBatch});
     Loader loader(data, training.devices, {.threads = 1});
     Trainer trainer(training.strategy, model, loader);
-    const StepTimes times = times_of(trainer);
+    const StepTimes times = times_of_epoch(trainer);
     EXPECT_EQ(times.batches, static_cast<std::uint64_t>(kSaturatedSteps));
     EXPECT_GT(times.input_stall_fraction(), 0.7);
     EXPECT_LE(times.input_stall_fraction(), 1.0);
@@ -75,7 +75,7 @@ TEST(Saturation, ASlowBusIsAnExposedCopy) {
     Loader loader(test::blobs(kSaturatedBatch * kSaturatedSteps).batch({.global = kSaturatedBatch}), devices,
                   {.threads = 1, .prefetch = 2});
     Trainer trainer(strategy, model, loader);
-    const StepTimes times = times_of(trainer);
+    const StepTimes times = times_of_epoch(trainer);
     EXPECT_GT(times.exposed_copy_fraction(), 0.7);
     EXPECT_LT(times.device_idle_fraction(), 0.25);
     EXPECT_LE(sum(times), 1.0 + 1e-9);
@@ -92,7 +92,7 @@ TEST(Saturation, ADeviceThatIsAlwaysBusyShowsNoneOfThem) {
     Trainer trainer(strategy, model, loader);
     for (int i = 0; i < 5; ++i) trainer.step();  // the ring fills
     trainer.finish();
-    const StepTimes times = times_of(trainer);
+    const StepTimes times = times_of_epoch(trainer);
     EXPECT_EQ(times.batches, 40U * static_cast<unsigned>(slower) - 5);
     EXPECT_GT(times.elapsed_ns, 0);
     EXPECT_LT(times.input_stall_fraction(), 0.25);

@@ -15,7 +15,7 @@ constexpr float kRotten = 99;
 const ErrorPolicy kSkip{.on_error = OnError::kSkip, .max_bad_share = 1};
 
 // 40 records; with `rotten` ones, every fifth more is one that cannot be used.
-Dataset data(bool rotten) {
+Dataset records_with(bool rotten) {
   std::vector<float> images;
   std::vector<std::int64_t> labels;
   Philox random({.seed = 1});
@@ -43,7 +43,7 @@ TEST(Skipped, TrainsAsIfTheyHadNeverBeen) {
       const auto run = [&](bool rotten, std::vector<float>& weights) {
         test::Training training(replicas);
         Model model = test::compiled(training.strategy, test::small_mlp);
-        const Dataset from = data(rotten);
+        const Dataset from = records_with(rotten);
         History history = model.fit(from, {.epochs = 3,
                                            .validation = from,
                                            .verbose = 0,

@@ -18,7 +18,8 @@ int same_padding(std::int64_t input, const ConvLayerOptions& options) {
   return static_cast<int>(std::max<std::int64_t>(0, reach - input));
 }
 
-Shape result_shape(const std::string& name, const Shape& input, int filters, const ConvLayerOptions& options) {
+Shape conv_result_shape(const std::string& name, const Shape& input, int filters,
+                        const ConvLayerOptions& options) {
   const std::string who = label(name, "conv");
   if (input.rank() != 3) {
     throw ConfigError(who + " needs an input of shape (height, width, channels), got " + input.to_string());
@@ -43,7 +44,7 @@ Shape result_shape(const std::string& name, const Shape& input, int filters, con
 }  // namespace
 
 ConvLayer::ConvLayer(const std::string& name, const Shape& input, int filters, const ConvLayerOptions& options)
-    : Layer(name, result_shape(name, input, filters, options)), input_(input), options_(options) {}
+    : Layer(name, conv_result_shape(name, input, filters, options)), input_(input), options_(options) {}
 
 std::vector<VariableSpec> ConvLayer::variables() const {
   const std::int64_t kernel = options_.kernel;

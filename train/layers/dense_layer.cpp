@@ -5,7 +5,7 @@
 namespace headrace {
 namespace {
 
-Shape result_shape(const std::string& name, const Shape& input, int units) {
+Shape dense_result_shape(const std::string& name, const Shape& input, int units) {
   if (input.rank() < 1) {
     throw ConfigError(label(name, "dense") + " needs at least one axis, got " + input.to_string());
   }
@@ -19,7 +19,10 @@ Shape result_shape(const std::string& name, const Shape& input, int units) {
 }  // namespace
 
 DenseLayer::DenseLayer(const std::string& name, const Shape& input, int units, const DenseLayerOptions& options)
-    : Layer(name, result_shape(name, input, units)), features_(input.back()), units_(units), options_(options) {}
+    : Layer(name, dense_result_shape(name, input, units)),
+      features_(input.back()),
+      units_(units),
+      options_(options) {}
 
 std::vector<VariableSpec> DenseLayer::variables() const {
   std::vector<VariableSpec> specs{{.name = "weights",

@@ -5,7 +5,7 @@
 namespace headrace {
 namespace {
 
-Shape result_shape(const std::string& name, const Shape& input) {
+Shape global_pool_result_shape(const std::string& name, const Shape& input) {
   if (input.rank() != 3) {
     throw ConfigError(label(name, "global_average_pool") +
                       " needs an input of shape (height, width, channels), got " + input.to_string());
@@ -16,7 +16,7 @@ Shape result_shape(const std::string& name, const Shape& input) {
 }  // namespace
 
 GlobalAveragePoolLayer::GlobalAveragePoolLayer(const std::string& name, const Shape& input)
-    : Layer(name, result_shape(name, input)) {}
+    : Layer(name, global_pool_result_shape(name, input)) {}
 
 void GlobalAveragePoolLayer::forward(LayerContext& context) const {
   context.kernels.global_average_pool_forward(context.stream, context.inputs[0], context.output);

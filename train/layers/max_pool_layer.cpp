@@ -9,7 +9,7 @@ PoolOptions resolve(int window, const PoolLayerOptions& options) {
   return {.window = window, .stride = options.stride == 0 ? window : options.stride};
 }
 
-Shape result_shape(const std::string& name, const Shape& input, const PoolOptions& geometry) {
+Shape max_pool_result_shape(const std::string& name, const Shape& input, const PoolOptions& geometry) {
   const std::string who = label(name, "max_pool");
   if (input.rank() != 3) {
     throw ConfigError(who + " needs an input of shape (height, width, channels), got " + input.to_string());
@@ -30,7 +30,8 @@ Shape result_shape(const std::string& name, const Shape& input, const PoolOption
 
 MaxPoolLayer::MaxPoolLayer(const std::string& name, const Shape& input, int window,
                            const PoolLayerOptions& options)
-    : Layer(name, result_shape(name, input, resolve(window, options))), geometry_(resolve(window, options)) {}
+    : Layer(name, max_pool_result_shape(name, input, resolve(window, options))),
+      geometry_(resolve(window, options)) {}
 
 std::vector<SavedSpec> MaxPoolLayer::saved(std::int64_t rows) const {
   return {{.shape = shape().with_front(rows), .dtype = DType::kU8}};

@@ -29,7 +29,7 @@ struct TileChange {
   return 0.299F * red + 0.587F * green + 0.114F * blue;
 }
 
-[[gnu::always_inline]] inline void load(const std::uint8_t* from, std::int64_t pixels, Tile& tile) {
+[[gnu::always_inline]] inline void load_tile(const std::uint8_t* from, std::int64_t pixels, Tile& tile) {
   std::uint8_t bytes[3 * kTile] = {};
   std::memcpy(bytes, from, static_cast<std::size_t>(3 * pixels));
   for (std::int64_t i = 0; i < kTile; ++i) {
@@ -65,7 +65,7 @@ struct TileChange {
   }
 }
 
-[[gnu::always_inline]] inline void saturate(Tile& tile, float factor) {
+[[gnu::always_inline]] inline void change_saturation(Tile& tile, float factor) {
   for (std::int64_t i = 0; i < kTile; ++i) {
     const float grey = luma(tile.red[i], tile.green[i], tile.blue[i]);
     tile.red[i] = clamped(grey + (tile.red[i] - grey) * factor);
@@ -103,7 +103,7 @@ struct TileChange {
     switch (changes[i].property) {
       case ColorProperty::kBrightness: brighten(tile, changes[i].amount); break;
       case ColorProperty::kContrast: spread(tile, changes[i].amount, changes[i].mean); break;
-      case ColorProperty::kSaturation: saturate(tile, changes[i].amount); break;
+      case ColorProperty::kSaturation: change_saturation(tile, changes[i].amount); break;
       case ColorProperty::kHue: turn_hue(tile, changes[i].amount); break;
     }
   }
@@ -116,7 +116,7 @@ HEADRACE_SIMD std::int64_t luma_sum(const std::uint8_t* from, std::int64_t pixel
   Tile tile;
   for (std::int64_t at = 0; at < pixels; at += kTile) {
     const std::int64_t here = std::min(kTile, pixels - at);
-    load(from + 3 * at, here, tile);
+    load_tile(from + 3 * at, here, tile);
     apply(changes, count, tile);
     std::int32_t part = 0;
     for (std::int64_t i = 0; i < here; ++i) {
@@ -132,7 +132,7 @@ HEADRACE_SIMD void change_pixels(const std::uint8_t* from, std::int64_t pixels, 
   Tile tile;
   for (std::int64_t at = 0; at < pixels; at += kTile) {
     const std::int64_t here = std::min(kTile, pixels - at);
-    load(from + 3 * at, here, tile);
+    load_tile(from + 3 * at, here, tile);
     apply(changes, count, tile);
     store(tile, here, to + 3 * at);
   }

@@ -30,7 +30,7 @@ HEADRACE_SIMD void scale_rows(const std::uint8_t* from, std::int64_t stride, std
 
 // --- everything else: one element at a time, any strides, any of the types ---
 
-[[gnu::always_inline]] inline std::uint8_t saturate(float value) {
+[[gnu::always_inline]] inline std::uint8_t to_saturated_u8(float value) {
   return static_cast<std::uint8_t>(std::min(std::max(std::nearbyint(value), 0.0F), 255.0F));
 }
 
@@ -43,7 +43,7 @@ template <typename From, typename To>
     if constexpr (std::is_same_v<From, To>) {
       *to = value;
     } else if constexpr (std::is_same_v<To, std::uint8_t>) {
-      *to = saturate(value);
+      *to = to_saturated_u8(value);
     } else {
       *to = static_cast<To>(value);
     }
@@ -52,7 +52,7 @@ template <typename From, typename To>
   const auto c = static_cast<std::size_t>(channel);
   const float scaled = static_cast<float>(value) * work.scale->scale[c] + work.scale->shift[c];
   if constexpr (std::is_same_v<To, std::uint8_t>) {
-    *to = saturate(scaled);
+    *to = to_saturated_u8(scaled);
   } else {
     *to = scaled;
   }

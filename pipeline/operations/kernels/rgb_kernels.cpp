@@ -9,6 +9,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 // g++ 12 takes the intrinsics' own undefined vectors for a mistake.
+#pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
@@ -135,7 +136,7 @@ struct Pixels16 {
   __m128i part[3];
 };
 
-HEADRACE_AVX2 [[gnu::always_inline]] inline Pixels16 load(const std::uint8_t* from) {
+HEADRACE_AVX2 [[gnu::always_inline]] inline Pixels16 load_pixels(const std::uint8_t* from) {
   const auto* vectors = reinterpret_cast<const __m128i*>(from);
   return {{_mm_loadu_si128(vectors), _mm_loadu_si128(vectors + 1), _mm_loadu_si128(vectors + 2)}};
 }
@@ -199,7 +200,7 @@ HEADRACE_AVX2 void planes_avx2(const RgbImage& image, const float* scale, const 
     const std::uint8_t* from = rows.row(y);
     ahead.fetch_piece();
     for (std::int64_t x = 0; x < whole; x += kLanes) {
-      const Pixels16 pixels = load(from + 3 * x);
+      const Pixels16 pixels = load_pixels(from + 3 * x);
       float* out = to + y * image.width + place_of<kDirection>(image, x);
       store_avx2<kStores>(pick(pixels, kChannelShuffle<kDirection, 0>), {scales[0], scales[0]},
                           {shifts[0], shifts[0]}, out);
@@ -241,7 +242,7 @@ HEADRACE_AVX512 void planes_avx512(const RgbImage& image, const float* scale, co
     const std::uint8_t* from = rows.row(y);
     ahead.fetch_piece();
     for (std::int64_t x = 0; x < whole; x += kLanes) {
-      planes.template put<kDirection, kStores>(load(from + 3 * x),
+      planes.template put<kDirection, kStores>(load_pixels(from + 3 * x),
                                                to + y * image.width + place_of<kDirection>(image, x));
     }
     planes_part(image, from, y, whole, image.width, scale, shift, to);
@@ -295,7 +296,7 @@ HEADRACE_AVX2 void pixels_avx2(const RgbImage& image, const float* scale, const 
     const std::uint8_t* from = rows.row(y);
     ahead.fetch_piece();
     for (std::int64_t x = 0; x < whole; x += kLanes) {
-      const Pixels16 pixels = load(from + 3 * x);
+      const Pixels16 pixels = load_pixels(from + 3 * x);
       float* out = to + 3 * (y * image.width + place_of<kDirection>(image, x));
       const auto store = [&](std::int64_t part, __m128i values) __attribute__((target("avx2"), always_inline)) {
         const float* s = scale + 16 * part;
@@ -315,7 +316,7 @@ HEADRACE_AVX2 void mirror_avx2(const RgbImage& image, std::uint8_t* to) {
   const std::int64_t whole = image.width / kLanes * kLanes;
   for (std::int64_t y = 0; y < image.height; ++y) {
     for (std::int64_t x = 0; x < whole; x += kLanes) {
-      const Pixels16 pixels = load(image.first + y * image.stride + 3 * x);
+      const Pixels16 pixels = load_pixels(image.first + y * image.stride + 3 * x);
       auto* out = reinterpret_cast<__m128i*>(to + 3 * (y * image.width + image.width - x - kLanes));
       _mm_storeu_si128(out, pick(pixels, kPartShuffle<Direction::kMirrored, 0>));
       _mm_storeu_si128(out + 1, pick(pixels, kPartShuffle<Direction::kMirrored, 1>));
@@ -368,6 +369,8 @@ void to_pixels_avx2(const RgbImage& image, const float* scale, const float* shif
 }
 
 #undef HEADRACE_FORMS
+#undef HEADRACE_AVX2
+#undef HEADRACE_AVX512
 
 #endif
 
@@ -394,3 +397,7 @@ const RgbKernels& rgb_kernels() noexcept {
 }
 
 }  // namespace headrace
+
+#if defined(__x86_64__)
+#pragma GCC diagnostic pop
+#endif

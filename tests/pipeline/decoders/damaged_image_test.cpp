@@ -9,19 +9,19 @@
 namespace headrace::test {
 namespace {
 
-using PixelBytes = std::vector<std::uint8_t>;
+using DamagedPixels = std::vector<std::uint8_t>;
 
 // What became of a damaged image: the error's words, or pixels.
 struct DecodedOutcome {
   std::string error;
-  PixelBytes pixels;
+  DamagedPixels pixels;
   bool operator==(const DecodedOutcome&) const = default;
 };
 
 // `before` fills the buffer, so that a pixel never written shows as a difference.
 template <typename Decode>
 DecodedOutcome try_decode(std::size_t pixels, std::uint8_t before, const Decode& decode) {
-  DecodedOutcome outcome{.error = {}, .pixels = PixelBytes(pixels * 3, before)};
+  DecodedOutcome outcome{.error = {}, .pixels = DamagedPixels(pixels * 3, before)};
   try {
     decode(outcome.pixels);
   } catch (const Error& error) {
@@ -37,17 +37,17 @@ class DamagedImageTest : public ::testing::Test {
   static constexpr std::size_t kHeight = 44, kWidth = 52;
 
   static DecodedOutcome whole(ImageDecoder& decoder, const Bytes& encoded, std::uint8_t before) {
-    return try_decode(kHeight * kWidth, before, [&](PixelBytes& pixels) { decoder.decode(encoded, pixels); });
+    return try_decode(kHeight * kWidth, before, [&](DamagedPixels& pixels) { decoder.decode(encoded, pixels); });
   }
   static DecodedOutcome window(ImageDecoder& decoder, const Bytes& encoded, std::uint8_t before) {
     return try_decode(20 * 18, before,
-                      [&](PixelBytes& pixels) { decoder.decode_window(encoded, kWindow, pixels); });
+                      [&](DamagedPixels& pixels) { decoder.decode_window(encoded, kWindow, pixels); });
   }
 
   // Of an image that has a map.
   static DecodedOutcome mapped_window(ImageDecoder& decoder, const Bytes& encoded, const JpegMap& map) {
     return try_decode(20 * 18, 0xA5,
-                      [&](PixelBytes& pixels) { decoder.decode_window(encoded, map, kWindow, pixels); });
+                      [&](DamagedPixels& pixels) { decoder.decode_window(encoded, map, kWindow, pixels); });
   }
 
   // An error, or pixels that depend on the bytes alone: not on the buffer nor on what this decoder saw before.
@@ -71,7 +71,7 @@ class DamagedImageTest : public ::testing::Test {
     errors_ += first.error.empty() ? 0 : 1;
   }
 
-  static bool equals_crop(const PixelBytes& part, const PixelBytes& all) {
+  static bool equals_crop(const DamagedPixels& part, const DamagedPixels& all) {
     for (std::size_t row = 0; row < 20; ++row) {
       const auto from = all.begin() + static_cast<std::ptrdiff_t>(((9 + row) * kWidth + 17) * 3);
       if (!std::equal(from, from + 18 * 3, part.begin() + static_cast<std::ptrdiff_t>(row * 18 * 3))) return false;

@@ -10,7 +10,7 @@
 namespace headrace::test {
 namespace {
 
-using PixelBytes = std::vector<std::uint8_t>;
+using WindowPixels = std::vector<std::uint8_t>;
 
 // decode_window() against decode() and a crop.
 class WindowChecker {
@@ -28,7 +28,7 @@ class WindowChecker {
   // With the image's map, where it has one, and without.
   bool equal(const ImageWindow& window) {
     const auto row_bytes = static_cast<std::size_t>(window.width) * 3;
-    PixelBytes pixels(static_cast<std::size_t>(window.height) * row_bytes, 0xA5);
+    WindowPixels pixels(static_cast<std::size_t>(window.height) * row_bytes, 0xA5);
     decoder_.decode_window(encoded_, window, pixels);
     if (!is_crop(pixels, window)) return false;
     if (map_ == nullptr) return true;
@@ -38,7 +38,7 @@ class WindowChecker {
   }
 
  private:
-  bool is_crop(const PixelBytes& pixels, const ImageWindow& window) const {
+  bool is_crop(const WindowPixels& pixels, const ImageWindow& window) const {
     const auto row_bytes = static_cast<std::size_t>(window.width) * 3;
     for (std::int64_t row = 0; row < window.height; ++row) {
       const std::uint8_t* wanted = whole_.data() + ((window.top + row) * size_.width + window.left) * 3;
@@ -51,7 +51,7 @@ class WindowChecker {
   ImageDecoder decoder_;
   std::span<const std::byte> encoded_;
   ImageSize size_;
-  PixelBytes whole_;
+  WindowPixels whole_;
   std::unique_ptr<const JpegMap> map_;
 };
 

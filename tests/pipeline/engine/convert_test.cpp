@@ -33,8 +33,8 @@ void expect_same(const std::filesystem::path& data, const std::filesystem::path&
 }
 
 template <typename Error>
-std::string error_of(const std::filesystem::path& data, const std::filesystem::path& to,
-                     const ConvertOptions& options = {}) {
+std::string error_of_converting(const std::filesystem::path& data, const std::filesystem::path& to,
+                                const ConvertOptions& options = {}) {
   try {
     convert_dataset(data, to, options);
   } catch (const Error& error) {
@@ -141,7 +141,7 @@ TEST(Convert, DoesNotTakeHalfACopyForTheWhole) {
   TempFolder folder;
   write_idx(folder);
   std::filesystem::remove(folder / "t10k-labels-idx1-ubyte");
-  EXPECT_THAT(error_of<DataError>(folder.path(), folder / "a"), HasSubstr("the test split"));
+  EXPECT_THAT(error_of_converting<DataError>(folder.path(), folder / "a"), HasSubstr("the test split"));
   EXPECT_EQ(path_kind(folder / "a"), PathKind::kMissing);
   EXPECT_EQ(convert_dataset(folder.path(), folder / "a", {.split = Split::kTrain}).records, 5U);
 }
@@ -191,16 +191,18 @@ TEST(Convert, WritesTheSameBytesWithAnyNumberOfThreads) {
 TEST(Convert, SaysWhatCannotBe) {
   TempFolder folder;
   write_idx(folder);
-  EXPECT_THAT(error_of<ConfigError>(folder.path(), folder / "a", {.max_side = 10}), HasSubstr("raw pixels"));
-  EXPECT_THAT(error_of<ConfigError>(folder.path(), folder / "a", {.quality = 101}), HasSubstr("101"));
-  EXPECT_THAT(error_of<ConfigError>(folder.path(), folder / "a", {.max_side = -1}), HasSubstr("-1"));
-  EXPECT_THAT(error_of<ConfigError>(folder.path(), folder / "a", {.threads = -2}), HasSubstr("threads = -2"));
-  EXPECT_THAT(error_of<ConfigError>(folder.path(), folder.path()), HasSubstr("is a folder"));
-  EXPECT_THAT(error_of<ConfigError>(folder.path(), folder / "train-labels-idx1-ubyte"),
+  EXPECT_THAT(error_of_converting<ConfigError>(folder.path(), folder / "a", {.max_side = 10}),
+              HasSubstr("raw pixels"));
+  EXPECT_THAT(error_of_converting<ConfigError>(folder.path(), folder / "a", {.quality = 101}), HasSubstr("101"));
+  EXPECT_THAT(error_of_converting<ConfigError>(folder.path(), folder / "a", {.max_side = -1}), HasSubstr("-1"));
+  EXPECT_THAT(error_of_converting<ConfigError>(folder.path(), folder / "a", {.threads = -2}),
+              HasSubstr("threads = -2"));
+  EXPECT_THAT(error_of_converting<ConfigError>(folder.path(), folder.path()), HasSubstr("is a folder"));
+  EXPECT_THAT(error_of_converting<ConfigError>(folder.path(), folder / "train-labels-idx1-ubyte"),
               HasSubstr("one of the files that are read"));
   EXPECT_EQ(read_whole_file(folder / "train-labels-idx1-ubyte"), make_idx({5}));
-  EXPECT_THAT(error_of<DataError>(folder / "gone", folder / "a"), HasSubstr("no such file"));
-  EXPECT_THAT(error_of<DataError>(folder.path(), folder / "no" / "a"), HasSubstr("cannot create"));
+  EXPECT_THAT(error_of_converting<DataError>(folder / "gone", folder / "a"), HasSubstr("no such file"));
+  EXPECT_THAT(error_of_converting<DataError>(folder.path(), folder / "no" / "a"), HasSubstr("cannot create"));
   EXPECT_EQ(path_kind(folder / "a"), PathKind::kMissing);
 }
 
@@ -253,7 +255,7 @@ TEST(Convert, LeavesOutBadRecordsWhereTheyAreSkipped) {
   EXPECT_EQ(tally->count().bad, 2U);
   EXPECT_EQ(tally->count().records, kTrainImages + kTestImages);
   options.errors.max_bad_share = 0.1;
-  EXPECT_THAT(error_of<DataError>(data, folder / "no", options),
+  EXPECT_THAT(error_of_converting<DataError>(data, folder / "no", options),
               HasSubstr("1 of the 3 records of the test split is bad, max_bad_share = 0.1 allows none"));
   EXPECT_EQ(path_kind(folder / "no"), PathKind::kMissing);
 }
@@ -263,7 +265,7 @@ TEST(Convert, ALabelThatIsNoClassIsABadRecord) {
   Bytes records = cifar_records(20, 1);
   records[7 * 3073] = std::byte{200};
   folder.write("test_batch.bin", records);
-  EXPECT_THAT(error_of<DataError>(folder.path(), folder / "a", {.split = Split::kTest}),
+  EXPECT_THAT(error_of_converting<DataError>(folder.path(), folder / "a", {.split = Split::kTest}),
               HasSubstr("label check: label 200 where there are 10 classes, record 7"));
   const ConvertOptions skip{.split = Split::kTest, .errors = {.on_error = OnError::kSkip, .max_bad_share = 0.05}};
   EXPECT_EQ(convert_dataset(folder.path(), folder / "a", skip).records, 19U);

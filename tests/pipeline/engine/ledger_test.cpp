@@ -12,7 +12,7 @@ using test::numbers;
 using test::test_devices;
 using ::testing::HasSubstr;
 
-Ledger run(const Dataset& dataset, int replicas, std::uint64_t epochs) {
+Ledger ledger_of(const Dataset& dataset, int replicas, std::uint64_t epochs) {
   DeviceGroup devices = test_devices(replicas);
   Loader loader(dataset, devices, {.seed = 3, .epochs = epochs, .threads = 2});
   Ledger ledger;
@@ -31,7 +31,7 @@ TEST(Ledger, ProvesExactlyOnceWhateverTheSizes) {
     for (std::int64_t global : {1, 10, 32, 64, 200}) {
       for (int replicas : {1, 3, 8}) {
         const Dataset dataset = Dataset::from(numbers(records)).shuffle().batch({.global = global});
-        const Ledger ledger = run(dataset, replicas, 2);
+        const Ledger ledger = ledger_of(dataset, replicas, 2);
         EXPECT_EQ(ledger.entries().size(), 2 * records);
         for (std::uint64_t epoch : {0, 1}) {
           EXPECT_EQ(ledger.find_breach(epoch, EpochContents::all(records)), std::nullopt)
@@ -47,13 +47,13 @@ TEST(Ledger, CountsWhatWasDropped) {
       Dataset::from(numbers(101)).shuffle().batch({.global = 10, .remainder = Remainder::kDrop});
   EpochContents expected = EpochContents::all(101);
   expected.dropped = 1;
-  EXPECT_EQ(run(dataset, 2, 1).find_breach(0, expected), std::nullopt);
-  EXPECT_THAT(run(dataset, 2, 1).find_breach(0, EpochContents::all(101)).value_or(""), HasSubstr("missing"));
+  EXPECT_EQ(ledger_of(dataset, 2, 1).find_breach(0, expected), std::nullopt);
+  EXPECT_THAT(ledger_of(dataset, 2, 1).find_breach(0, EpochContents::all(101)).value_or(""), HasSubstr("missing"));
 }
 
 TEST(Ledger, CountsPasses) {
   const Dataset dataset = Dataset::from(numbers(7)).shuffle().repeat(3).batch({.global = 4});
-  EXPECT_EQ(run(dataset, 2, 1).find_breach(0, EpochContents::all(7, 3)), std::nullopt);
+  EXPECT_EQ(ledger_of(dataset, 2, 1).find_breach(0, EpochContents::all(7, 3)), std::nullopt);
 }
 
 TEST(Ledger, NamesWhatIsMissingOrSurplus) {

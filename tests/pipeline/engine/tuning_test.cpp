@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t kEndless = std::uint64_t{1} << 30;
 
-Dataset augmented(std::int64_t global = 64) {
+Dataset augmented_noise(std::int64_t global = 64) {
   return Dataset::from(noise_images(500, 16, 16))
       .shuffle()
       .map(pad_crop(16, 2) | flip() | normalize({0.5F}, {0.25F}))
@@ -34,7 +34,7 @@ Dataset augmented(std::int64_t global = 64) {
 TEST(Tuning, SettlesAndSaysWhy) {
   undisturbed([](int /*slower*/) {
     DeviceGroup devices = cpu_replicas(1);
-    Loader loader(augmented(), devices, {.epochs = kEndless});
+    Loader loader(augmented_noise(), devices, {.epochs = kEndless});
     for (const Stopwatch watch; !loader.tuned() && watch.seconds() < 20;) loader.next();
     EXPECT_TRUE(loader.tuned());
     EXPECT_EQ(value_of(loader, "threads"), std::to_string(loader.threads()));
@@ -45,7 +45,7 @@ TEST(Tuning, SettlesAndSaysWhy) {
 TEST(Tuning, LeavesThreadsIdleForASlowConsumer) {
   undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(1);
-    Loader loader(augmented(16), devices, {.epochs = kEndless, .cpu_budget = 4});
+    Loader loader(augmented_noise(16), devices, {.epochs = kEndless, .cpu_budget = 4});
     for (const Stopwatch watch; !loader.tuned() && watch.seconds() < 20;) {
       const auto batch = loader.next();
       std::this_thread::sleep_for(std::chrono::milliseconds(15 * slower));
@@ -65,7 +65,7 @@ TEST(Tuning, DoesNotTouchTheStream) {
 
 TEST(Tuning, KeepsToTheNumberAskedFor) {
   DeviceGroup devices = cpu_replicas(1);
-  Loader loader(augmented(), devices, {.threads = 3});
+  Loader loader(augmented_noise(), devices, {.threads = 3});
   EXPECT_TRUE(loader.tuned());
   EXPECT_EQ(loader.threads(), 3);
   EXPECT_EQ(value_of(loader, "threads"), "3");
@@ -73,7 +73,7 @@ TEST(Tuning, KeepsToTheNumberAskedFor) {
 
 TEST(Budgets, AShortOneMakesThePrefetchShallower) {
   DeviceGroup devices = cpu_replicas(2);
-  const Dataset dataset = augmented();
+  const Dataset dataset = augmented_noise();
   const auto expected = cpu_digests_of(dataset, {.seed = 1, .epochs = 2, .threads = 2, .prefetch = 8});
   std::uint64_t most = 0;
   {
@@ -94,7 +94,7 @@ TEST(Budgets, AShortOneMakesThePrefetchShallower) {
 TEST(Budgets, OneThatHoldsNoBatchIsRefusedWithWhatIsNeeded) {
   DeviceGroup devices = cpu_replicas(1);
   try {
-    Loader loader(augmented(), devices, {.memory_budget_bytes = 1000});
+    Loader loader(augmented_noise(), devices, {.memory_budget_bytes = 1000});
     FAIL() << "was accepted";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.message(), HasSubstr("memory_budget_bytes = 1000 does not hold 2 batches"));

@@ -29,7 +29,7 @@ constexpr std::int64_t kGlobal = 12;
 // 53 examples: the last batch has 5.
 Dataset samples() { return Dataset::from(noise_images(53, 12, 10)).shuffle({.seed = 1}); }
 
-Dataset augmented(const Operations& operations) { return samples().map(operations).batch({.global = kGlobal}); }
+Dataset augmented_by(const Operations& operations) { return samples().map(operations).batch({.global = kGlobal}); }
 
 Dataset mixed(const Operations& mixing, const Operations& before) {
   return samples().map(before | one_hot(10, 0.1F)).batch({.global = kGlobal}).map(mixing);
@@ -43,16 +43,17 @@ std::map<std::string, Dataset> streams() {
   std::map<std::string, Dataset> all;
   const auto add = [&](const std::string& name, const Dataset& dataset) { all.emplace(name, dataset); };
   add("color_jitter",
-      augmented(color_jitter({.brightness = 0.4F, .contrast = 0.4F, .saturation = 0.4F, .hue = 0.1F})));
-  add("color_jitter_among_others", augmented(pad_crop(9, 2) | color_jitter({.contrast = 0.5F}) | flip() | planes));
+      augmented_by(color_jitter({.brightness = 0.4F, .contrast = 0.4F, .saturation = 0.4F, .hue = 0.1F})));
+  add("color_jitter_among_others",
+      augmented_by(pad_crop(9, 2) | color_jitter({.contrast = 0.5F}) | flip() | planes));
   add("brightness_contrast",
-      augmented(flip() | planes | brightness_contrast({.brightness = 0.3F, .contrast = 0.4F}) | cutout(3)));
-  add("cutout_bytes", augmented(cutout(4, {1, 2, 3})));
-  add("cutout_planes", augmented(planes | cutout(5)));
-  add("one_hot", augmented(one_hot(10, 0.1F)));
-  add("random_resized_crop", augmented(random_resized_crop({.size = 7}) | flip()));
-  add("resize_center_crop", augmented(resize(11) | center_crop(8)));
-  add("pad_crop_flip", augmented(pad_crop(10, 3, Padding::kReflect) | flip() | planes));
+      augmented_by(flip() | planes | brightness_contrast({.brightness = 0.3F, .contrast = 0.4F}) | cutout(3)));
+  add("cutout_bytes", augmented_by(cutout(4, {1, 2, 3})));
+  add("cutout_planes", augmented_by(planes | cutout(5)));
+  add("one_hot", augmented_by(one_hot(10, 0.1F)));
+  add("random_resized_crop", augmented_by(random_resized_crop({.size = 7}) | flip()));
+  add("resize_center_crop", augmented_by(resize(11) | center_crop(8)));
+  add("pad_crop_flip", augmented_by(pad_crop(10, 3, Padding::kReflect) | flip() | planes));
   add("mixup_floats", mixed(mixup(), planes));
   add("mixup_bytes", mixed(mixup({.alpha = 1, .probability = 0.7F}), flip()));
   add("cutmix_planes", mixed(cutmix(), planes));

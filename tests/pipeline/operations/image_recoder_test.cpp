@@ -12,7 +12,7 @@
 namespace headrace::test {
 namespace {
 
-std::vector<std::uint8_t> decode(std::span<const std::byte> encoded, const ImageSize& size) {
+std::vector<std::uint8_t> decode_as(std::span<const std::byte> encoded, const ImageSize& size) {
   ImageDecoder decoder;
   EXPECT_EQ(decoder.read_size(encoded), size);
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size.height * size.width * 3));
@@ -20,7 +20,7 @@ std::vector<std::uint8_t> decode(std::span<const std::byte> encoded, const Image
   return pixels;
 }
 
-double mean_difference(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b) {
+double mean_change(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += std::abs(int{a[i]} - int{b[i]});
   return sum / static_cast<double>(a.size());
@@ -44,7 +44,7 @@ TEST(JpegWriter, WritesWhatDecodesToNearlyTheSame) {
   write_jpeg(pixels, size, 95, fine);
   write_jpeg(pixels, size, 10, rough);
   write_jpeg(pixels, size, 95, again);
-  EXPECT_LT(mean_difference(decode(fine, size), pixels), 1.5);
+  EXPECT_LT(mean_change(decode_as(fine, size), pixels), 1.5);
   EXPECT_LT(rough.size(), fine.size());
   EXPECT_EQ(fine, again);
 }
@@ -65,7 +65,7 @@ TEST(JpegWriter, WritesTheOrientationAndNothingElseChanges) {
   for (int value = 2; value <= 8; ++value) {
     write_jpeg(pixels, size, 90, oriented, static_cast<Orientation>(value));
     EXPECT_EQ(static_cast<int>(exif_orientation(oriented)), value);
-    EXPECT_EQ(decode(oriented, size), decode(plain, size));
+    EXPECT_EQ(decode_as(oriented, size), decode_as(plain, size));
   }
 }
 
@@ -96,7 +96,7 @@ TEST(ImageRecoder, ResizesAntialiased) {
         expected.push_back(static_cast<std::uint8_t>((2 * x + 2 * y + 1) / (c + 1)));
     }
   }
-  EXPECT_LT(mean_difference(decode(recoder.recode(encoded), half), expected), 2);
+  EXPECT_LT(mean_change(decode_as(recoder.recode(encoded), half), expected), 2);
 }
 
 TEST(ImageRecoder, KeepsTheBytesOfWhatFits) {

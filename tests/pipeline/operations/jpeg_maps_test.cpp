@@ -105,16 +105,16 @@ TEST_F(JpegMapsTest, WithoutAnyRoomNothingIsKnown) {
 }
 
 TEST_F(JpegMapsTest, ManyThreadsGetTheSame) {
-  constexpr std::uint64_t kRecords = 8;
-  JpegMaps maps(kRecords, budget_);
+  constexpr std::uint64_t kPictures = 8;
+  JpegMaps maps(kPictures, budget_);
   std::vector<Bytes> images;
-  for (std::uint64_t i = 0; i < kRecords; ++i) images.push_back(picture(i));
+  for (std::uint64_t i = 0; i < kPictures; ++i) images.push_back(picture(i));
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       ImageDecoder decoder;
       for (int pass = 0; pass < 5; ++pass) {
-        for (std::uint64_t i = 0; i < kRecords; ++i) {
+        for (std::uint64_t i = 0; i < kPictures; ++i) {
           KnownJpeg known = maps.find(i, images[i]);
           if (!known.good) known = maps.make(i, images[i], decoder);
           ASSERT_NE(known.map, nullptr);

@@ -8,7 +8,7 @@ namespace {
 
 using namespace test;
 
-std::vector<float> run(const Operations& operations, std::int64_t label) {
+std::vector<float> one_hot_of(const Operations& operations, std::int64_t label) {
   const Field field{.name = "label", .dtype = DType::kI64, .shape = {}};
   const auto stages = planned(operations);
   const Chain chain(field, stages, ChainPlace::kAfterCache);
@@ -22,20 +22,20 @@ std::vector<float> run(const Operations& operations, std::int64_t label) {
 }
 
 TEST(OneHot, IsOneAtTheClass) {
-  EXPECT_EQ(run(one_hot(4), 0), (std::vector<float>{1, 0, 0, 0}));
-  EXPECT_EQ(run(one_hot(4), 3), (std::vector<float>{0, 0, 0, 1}));
-  EXPECT_EQ(run(one_hot(1), 0), (std::vector<float>{1}));
+  EXPECT_EQ(one_hot_of(one_hot(4), 0), (std::vector<float>{1, 0, 0, 0}));
+  EXPECT_EQ(one_hot_of(one_hot(4), 3), (std::vector<float>{0, 0, 0, 1}));
+  EXPECT_EQ(one_hot_of(one_hot(1), 0), (std::vector<float>{1}));
 }
 
 TEST(OneHot, SmoothsTowardsAllClasses) {
-  expect_near(run(one_hot(4, 0.2F), 1), {0.05F, 0.85F, 0.05F, 0.05F}, 1e-7F);
-  expect_near(run(one_hot(2, 1), 1), {0.5F, 0.5F}, 0);
+  expect_near(one_hot_of(one_hot(4, 0.2F), 1), {0.05F, 0.85F, 0.05F, 0.05F}, 1e-7F);
+  expect_near(one_hot_of(one_hot(2, 1), 1), {0.5F, 0.5F}, 0);
 }
 
 TEST(OneHot, RefusesWhatIsNoClass) {
   for (const std::int64_t label : {std::int64_t{-1}, std::int64_t{4}, std::int64_t{1} << 40}) {
     try {
-      run(one_hot(4), label);
+      one_hot_of(one_hot(4), label);
       FAIL() << label;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);

@@ -31,7 +31,9 @@ Dataset counting(std::int64_t first, std::uint64_t count, const std::string& fie
                 {Array{.field = {.name = field, .dtype = DType::kI64, .shape = {}}, .bytes = std::move(bytes)}}));
 }
 
-std::vector<std::int64_t> epoch_of(const Dataset& dataset) { return values_of(dataset.batch({.global = 3}))[0]; }
+std::vector<std::int64_t> first_epoch_of(const Dataset& dataset) {
+  return values_of(dataset.batch({.global = 3}))[0];
+}
 
 std::vector<std::int64_t> sorted(std::vector<std::int64_t> values) {
   std::ranges::sort(values);
@@ -48,12 +50,12 @@ std::string refusal_of_combining(const std::function<Dataset()>& make) {
 }
 
 TEST(Concatenate, IsOneAfterTheOther) {
-  EXPECT_THAT(epoch_of(concatenate({counting(0, 3), counting(10, 0), counting(20, 2)})),
+  EXPECT_THAT(first_epoch_of(concatenate({counting(0, 3), counting(10, 0), counting(20, 2)})),
               ElementsAre(0, 1, 2, 20, 21));
   const Dataset nested =
       concatenate({concatenate({counting(0, 4).skip(2), counting(10, 2)}).repeat(2), counting(20, 1)});
-  EXPECT_THAT(epoch_of(nested), ElementsAre(2, 3, 10, 11, 2, 3, 10, 11, 20));
-  EXPECT_THAT(epoch_of(concatenate({counting(0, 5)}).shard(2, 1)), ElementsAre(1, 3));
+  EXPECT_THAT(first_epoch_of(nested), ElementsAre(2, 3, 10, 11, 2, 3, 10, 11, 20));
+  EXPECT_THAT(first_epoch_of(concatenate({counting(0, 5)}).shard(2, 1)), ElementsAre(1, 3));
 }
 
 TEST(Concatenate, ShufflesEachPartForItself) {
@@ -61,7 +63,7 @@ TEST(Concatenate, ShufflesEachPartForItself) {
   const auto values = values_of(parts.batch({.global = 7}), 2);
   for (const auto& epoch : values) {
     const std::vector<std::int64_t> first(epoch.begin(), epoch.begin() + 40);
-    EXPECT_EQ(sorted(first), epoch_of(counting(0, 40)));
+    EXPECT_EQ(sorted(first), first_epoch_of(counting(0, 40)));
     std::vector<std::int64_t> second(epoch.begin() + 40, epoch.end());
     for (std::int64_t& value : second) value -= 100;
     EXPECT_NE(first, second) << "not the same shuffle";
@@ -70,9 +72,9 @@ TEST(Concatenate, ShufflesEachPartForItself) {
 }
 
 TEST(Interleave, TakesTurns) {
-  EXPECT_THAT(epoch_of(interleave({counting(0, 4), counting(10, 1), counting(20, 2)})),
+  EXPECT_THAT(first_epoch_of(interleave({counting(0, 4), counting(10, 1), counting(20, 2)})),
               ElementsAre(0, 10, 20, 1, 21, 2, 3));
-  EXPECT_THAT(epoch_of(interleave({counting(0, 5), counting(10, 3)}, {.block = 2})),
+  EXPECT_THAT(first_epoch_of(interleave({counting(0, 5), counting(10, 3)}, {.block = 2})),
               ElementsAre(0, 1, 10, 11, 2, 3, 12, 4));
 }
 
@@ -80,7 +82,7 @@ TEST(Mix, WithoutWeightsGivesEachRecordOnce) {
   const Dataset mixed = mix({counting(0, 30), counting(100, 10), counting(200, 0)});
   const auto epochs = values_of(mixed.batch({.global = 7}), 2);
   for (const auto& epoch : epochs)
-    EXPECT_EQ(sorted(epoch), epoch_of(concatenate({counting(0, 30), counting(100, 10)})));
+    EXPECT_EQ(sorted(epoch), first_epoch_of(concatenate({counting(0, 30), counting(100, 10)})));
   EXPECT_NE(epochs[0], epochs[1]) << "another merge each epoch";
   test::expect_contents(mixed.batch({.global = 7}), EpochContents::all(40), 3);
 }
@@ -88,7 +90,7 @@ TEST(Mix, WithoutWeightsGivesEachRecordOnce) {
 TEST(Mix, EndsWithTheFirstThatEnds) {
   const Dataset mixed = mix({counting(0, 300), counting(1000, 100)}, {.weights = {1, 1}});
   EXPECT_EQ(mixed.size(), 200U);
-  const auto epoch = epoch_of(mixed);
+  const auto epoch = first_epoch_of(mixed);
   EXPECT_EQ(std::ranges::count_if(epoch, [](std::int64_t value) { return value >= 1000; }), 100);
   const std::vector<std::int64_t> ascending = sorted(epoch);
   EXPECT_EQ(ascending.front(), 0);
@@ -103,7 +105,7 @@ TEST(Mix, StartsSmallOnesAnewUntilAllWereSeen) {
   EXPECT_EQ(mixed.size(), 400U);
   std::map<std::int64_t, int> times;
   std::vector<std::int64_t> small;
-  for (const std::int64_t value : epoch_of(mixed)) {
+  for (const std::int64_t value : first_epoch_of(mixed)) {
     ++times[value];
     if (value >= 1000) small.push_back(value);
   }
@@ -120,7 +122,7 @@ TEST(Zip, PutsFieldsTogether) {
   EXPECT_EQ(zipped.size(), 3U);
   ASSERT_EQ(zipped.fields().size(), 2U);
   EXPECT_EQ(zipped.fields()[1].name, "other");
-  EXPECT_THAT(epoch_of(zipped), ElementsAre(0, 1, 2));
+  EXPECT_THAT(first_epoch_of(zipped), ElementsAre(0, 1, 2));
   DeviceGroup devices = test::test_devices(1);
   Loader loader(zipped.batch({.global = 3}), devices);
   const auto batch = loader.next();
@@ -180,10 +182,10 @@ Dataset batches_of_four() {
 }
 
 TEST(Unbatch, TakesRecordsApart) {
-  EXPECT_EQ(epoch_of(batches_of_four().unbatch()), epoch_of(counting(0, 20)));
-  EXPECT_THAT(epoch_of(batches_of_four().skip(4).unbatch().skip(1)), ElementsAre(17, 18, 19));
-  const auto shuffled = epoch_of(batches_of_four().shuffle().unbatch());
-  EXPECT_EQ(sorted(shuffled), epoch_of(counting(0, 20)));
+  EXPECT_EQ(first_epoch_of(batches_of_four().unbatch()), first_epoch_of(counting(0, 20)));
+  EXPECT_THAT(first_epoch_of(batches_of_four().skip(4).unbatch().skip(1)), ElementsAre(17, 18, 19));
+  const auto shuffled = first_epoch_of(batches_of_four().shuffle().unbatch());
+  EXPECT_EQ(sorted(shuffled), first_epoch_of(counting(0, 20)));
   for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(shuffled[i] % 4, static_cast<std::int64_t>(i % 4));
   EXPECT_EQ(batches_of_four().unbatch().fields()[0].shape, Shape());
   EXPECT_THAT(refusal_of_combining([] { return counting(0, 5).unbatch(); }), HasSubstr("is no batch"));

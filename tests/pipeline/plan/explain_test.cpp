@@ -29,7 +29,7 @@ using test::undisturbed;
 constexpr std::uint64_t kWithoutEnd = 1'000'000;
 
 // Of `batches` global batches, without the first few; the consumer is busy for `pause` with each.
-LoaderStats stats_of(Loader& loader, int replicas, int batches, milliseconds pause = {}) {
+LoaderStats stats_after(Loader& loader, int replicas, int batches, milliseconds pause = {}) {
   const auto take = [&] {
     for (int r = 0; r < replicas; ++r) {
       const auto batch = loader.next(r);
@@ -77,7 +77,7 @@ TEST(Explain, ASlowSourceIsNamed) {
     DeviceGroup devices = cpu_replicas(1);
     Loader loader(Dataset::from(slow_source(milliseconds(5 * slower))).batch({.global = 8}), devices,
                   {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 2});
-    const Verdict verdict = judge(stats_of(loader, 1, 20));
+    const Verdict verdict = judge(stats_after(loader, 1, 20));
     EXPECT_EQ(verdict.bottleneck, "read");
     EXPECT_EQ(verdict.kind, "disk");
     EXPECT_LE(verdict.ceiling_images_per_second, 400.0 / slower);  // two readers, 5 ms a record
@@ -92,7 +92,7 @@ TEST(Explain, WhatIfsComeTrue) {
     const Dataset dataset = Dataset::from(slow_source(milliseconds(10 * slower))).batch({.global = 8});
     const auto verdict_with = [&](int readers) {
       Loader loader(dataset, devices, {.epochs = kWithoutEnd, .threads = 1, .reader_threads = readers});
-      return judge(stats_of(loader, 1, 20));
+      return judge(stats_after(loader, 1, 20));
     };
     const Verdict verdict = verdict_with(2);
     const auto twice = std::ranges::find(verdict.what_ifs, "twice the readers", &WhatIf::what);
@@ -114,7 +114,7 @@ TEST(Explain, ASlowGeneratorIsNamed) {
     DeviceGroup devices = cpu_replicas(1);
     Loader loader(Dataset::from(generator(std::move(slow))).batch({.global = 8}), devices,
                   {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 2});
-    const Verdict verdict = judge(stats_of(loader, 1, 20));
+    const Verdict verdict = judge(stats_after(loader, 1, 20));
     EXPECT_EQ(verdict.bottleneck, "read");
     EXPECT_EQ(verdict.kind, "disk");
   });
@@ -125,7 +125,7 @@ TEST(Explain, ASlowOperationIsNamed) {
     DeviceGroup devices = cpu_replicas(1);
     Loader loader(Dataset::from(numbers(64)).map(busy_map(2e-3 * slower)).batch({.global = 8}), devices,
                   {.epochs = kWithoutEnd, .threads = 1});
-    const Verdict verdict = judge(stats_of(loader, 1, 20));
+    const Verdict verdict = judge(stats_after(loader, 1, 20));
     EXPECT_EQ(verdict.bottleneck, "map user_map 'busy'");
     EXPECT_EQ(verdict.kind, "CPU");
     EXPECT_LE(verdict.ceiling_images_per_second,
@@ -141,7 +141,7 @@ TEST(Explain, ASlowConsumerIsNamed) {
   undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(1);
     Loader loader(Dataset::from(numbers(64)).batch({.global = 8}), devices, {.epochs = kWithoutEnd, .threads = 1});
-    const LoaderStats stats = stats_of(loader, 1, 20, milliseconds(10 * slower));
+    const LoaderStats stats = stats_after(loader, 1, 20, milliseconds(10 * slower));
     const Verdict verdict = judge(stats);
     EXPECT_EQ(verdict.bottleneck, "consumer");
     EXPECT_EQ(verdict.kind, "consumer");
@@ -157,7 +157,7 @@ TEST(Explain, WaitingForOneReplicaIsNotTheWorkOfAnother) {
     DeviceGroup devices = cpu_replicas(4);
     Loader loader(Dataset::from(slow_source(milliseconds(4 * slower))).batch({.global = 8}), devices,
                   {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 1});
-    const LoaderStats stats = stats_of(loader, 4, 10);
+    const LoaderStats stats = stats_after(loader, 4, 10);
     EXPECT_EQ(judge(stats).kind, "disk");
     EXPECT_LT(stage_of(stats, "consumer").occupancy(stats.elapsed_ns), 0.3);
   });
@@ -203,7 +203,7 @@ TEST(Explain, CopiesAreCounted) {
   DeviceGroup devices = test::own_memory_devices(1);
   Loader loader(Dataset::from(noise_images(64, 32, 32)).batch({.global = 64}), devices,
                 {.epochs = kWithoutEnd, .threads = 1, .trace_spans = 64});
-  const LoaderStats stats = stats_of(loader, 1, 20);
+  const LoaderStats stats = stats_after(loader, 1, 20);
   const StageStats& copy = stage_of(stats, "copy");
   EXPECT_GE(copy.items, 16U * 64U);
   EXPECT_GT(copy.busy_ns, 0U);
@@ -214,7 +214,7 @@ TEST(Explain, TheTraceHasEventsOfEveryThread) {
   constexpr std::size_t kSpans = 32;
   Loader loader(Dataset::from(slow_source(milliseconds(1))).map(busy_map(1e-4)).batch({.global = 16}), devices,
                 {.epochs = kWithoutEnd, .threads = 2, .reader_threads = 2, .trace_spans = kSpans});
-  stats_of(loader, 2, 20);
+  stats_after(loader, 2, 20);
   const nlohmann::json trace = nlohmann::json::parse(loader.trace_json());
   std::map<int, std::string> threads;
   std::map<std::string, std::size_t> spans;
@@ -244,7 +244,7 @@ TEST(Explain, TheTraceOutlivesItsLoader) {
   {
     Loader loader(Dataset::from(numbers(32)).map(busy_map(1e-4)).batch({.global = 16}), devices,
                   {.epochs = kWithoutEnd, .threads = 1, .trace = trace});
-    stats_of(loader, 1, 20);
+    stats_after(loader, 1, 20);
   }
   EXPECT_THAT(trace->to_json(), ::testing::HasSubstr("\"map user_map 'busy'\""));
 }

@@ -10,7 +10,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // Squares until there were `count`.
-PullOptions squares(std::int64_t count, std::int64_t of_first = 0) {
+PullOptions pulled_squares(std::int64_t count, std::int64_t of_first = 0) {
   return {.name = "squares",
           .fields = {{.name = "image", .dtype = DType::kU8, .shape = {Shape::kDynamic}},
                      {.name = "label", .dtype = DType::kI64, .shape = {}}},
@@ -28,7 +28,7 @@ struct PulledMaker {
   static constexpr std::uint64_t kRecords = 20;
   static constexpr bool kResident = true;
 
-  SourcePtr open() const { return pulled(squares(20, of_first_)); }
+  SourcePtr open() const { return pulled(pulled_squares(20, of_first_)); }
   void change() { of_first_ = 1; }
 
  private:
@@ -37,7 +37,7 @@ struct PulledMaker {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Pulled, SourceSuite, PulledMaker);
 
-DataError error_of(PullOptions options) {
+DataError error_of_pulling(PullOptions options) {
   try {
     pulled(std::move(options));
   } catch (const DataError& error) {
@@ -58,38 +58,38 @@ TEST(PulledTest, IsOneStream) {
 }
 
 TEST(PulledTest, SaysAtWhichRecordItsFunctionFailed) {
-  PullOptions options = squares(9);
+  PullOptions options = pulled_squares(9);
   options.function = [inner = options.function, calls = 0](RecordWriter& record) mutable {
     if (++calls == 4) throw std::runtime_error("the line went dead");
     return inner(record);
   };
-  const DataError error = error_of(std::move(options));
+  const DataError error = error_of_pulling(std::move(options));
   EXPECT_EQ(error.location().record, 3U);
   EXPECT_THAT(error.what(), HasSubstr("the line went dead"));
 
-  options = squares(9);
+  options = pulled_squares(9);
   options.function = [](RecordWriter& record) {
     record.put(1, std::int64_t{1});
     return true;
   };
-  EXPECT_THAT(error_of(std::move(options)).what(), HasSubstr("'image' was not written"));
+  EXPECT_THAT(error_of_pulling(std::move(options)).what(), HasSubstr("'image' was not written"));
 }
 
 TEST(PulledTest, EndsWhereItsMemoryDoes) {
-  PullOptions options = squares(-1);  // without end
+  PullOptions options = pulled_squares(-1);  // without end
   options.memory_limit = 10'000;
-  const DataError error = error_of(std::move(options));
+  const DataError error = error_of_pulling(std::move(options));
   EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
   EXPECT_THAT(error.what(), HasSubstr("10000 bytes"));
   EXPECT_THAT(error.hint(), HasSubstr("memory_limit"));
 }
 
 TEST(PulledTest, RefusesNothingAtAll) {
-  EXPECT_THAT(error_of(squares(0)).what(), HasSubstr("gave no record"));
-  PullOptions none = squares(3);
+  EXPECT_THAT(error_of_pulling(pulled_squares(0)).what(), HasSubstr("gave no record"));
+  PullOptions none = pulled_squares(3);
   none.function = {};
   EXPECT_THROW(pulled(none), ConfigError);
-  none = squares(3);
+  none = pulled_squares(3);
   none.fields.clear();
   EXPECT_THROW(pulled(none), ConfigError);
 }

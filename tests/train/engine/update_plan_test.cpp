@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string refusal(const Optimizer& optimizer, const Net& net = test::small_cnn) {
+std::string refusal_of_optimizer(const Optimizer& optimizer, const Net& net = test::small_cnn) {
   test::Training training;
   try {
     test::compiled(training.strategy, net, optimizer);
@@ -34,21 +34,21 @@ bool vectors(const TrainedVariable& variable) { return variable.shape.rank() == 
 bool anything(const TrainedVariable&) { return true; }
 
 TEST(UpdatePlan, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal(muon()), HasSubstr("Muon is for matrices, variable 'dense/bias'"));
+  EXPECT_THAT(refusal_of_optimizer(muon()), HasSubstr("Muon is for matrices, variable 'dense/bias'"));
   Optimizer optimizer = muon();
   optimizer.groups = {group(vectors, SgdOptions{})};
-  EXPECT_EQ(refusal(optimizer), "");
+  EXPECT_EQ(refusal_of_optimizer(optimizer), "");
   optimizer.groups = {group(vectors, SgdOptions{}), group(vectors, SgdOptions{})};
-  EXPECT_THAT(refusal(optimizer), HasSubstr("parameter group 2 takes no variable"));
+  EXPECT_THAT(refusal_of_optimizer(optimizer), HasSubstr("parameter group 2 takes no variable"));
   optimizer.groups = {group({}, SgdOptions{})};
-  EXPECT_THAT(refusal(optimizer), HasSubstr("does not say"));
+  EXPECT_THAT(refusal_of_optimizer(optimizer), HasSubstr("does not say"));
   optimizer = adam();
   optimizer.groups.assign(4, group(anything, SgdOptions{}));
-  EXPECT_THAT(refusal(optimizer), HasSubstr("3 groups"));
+  EXPECT_THAT(refusal_of_optimizer(optimizer), HasSubstr("3 groups"));
   optimizer.groups = {group(vectors, AdamOptions{.beta1 = 0.8F})};
-  EXPECT_THAT(refusal(optimizer), HasSubstr("same beta1"));
+  EXPECT_THAT(refusal_of_optimizer(optimizer), HasSubstr("same beta1"));
   optimizer.groups = {group(vectors, AdamOptions{.weight_decay = 0.1F})};
-  EXPECT_EQ(refusal(optimizer), "");
+  EXPECT_EQ(refusal_of_optimizer(optimizer), "");
 }
 
 TEST(UpdatePlan, KeepsAsManyMomentsAsItsRulesNeed) {

@@ -8,7 +8,7 @@
 namespace headrace::cuda {
 namespace {
 
-struct Case {
+struct GridCase {
   std::int64_t rows, columns;
   int width;
 };
@@ -40,17 +40,17 @@ std::vector<int> visits(const ColumnGrid& grid) {
 }
 
 TEST(ColumnGrid, EveryElementIsVisitedOnce) {
-  for (const Case& c : {Case{1, 1, 1},
-                        {1, 70001, 1},
-                        {2, 70000, 8},
-                        {9, 24, 8},
-                        {5, 10, 1},
-                        {4099, 3, 1},
-                        {100000, 8, 8},
-                        {300, 257, 1},
-                        {77, 2048, 8},
-                        {77, 2056, 8},
-                        {1000, 512, 4}}) {
+  for (const GridCase& c : {GridCase{1, 1, 1},
+                            {1, 70001, 1},
+                            {2, 70000, 8},
+                            {9, 24, 8},
+                            {5, 10, 1},
+                            {4099, 3, 1},
+                            {100000, 8, 8},
+                            {300, 257, 1},
+                            {77, 2048, 8},
+                            {77, 2056, 8},
+                            {1000, 512, 4}}) {
     const ColumnGrid grid = column_grid(c.rows, c.columns, c.width);
     const auto counts = c.width == 8 ? visits<8>(grid) : c.width == 4 ? visits<4>(grid) : visits<1>(grid);
     EXPECT_EQ(counts, std::vector<int>(counts.size(), 1)) << c.rows << "x" << c.columns << " by " << c.width;
@@ -61,7 +61,7 @@ TEST(ColumnGrid, EveryElementIsVisitedOnce) {
 
 // The norms of cifar10-fast at a batch of 2000, and the gradient of its whitening's bias.
 TEST(ColumnGrid, SumsFillOneWaveAndLeaveNoTail) {
-  for (const Case& c : {Case{450000, 64, 4}, {98000, 256, 4}, {18000, 256, 4}, {1922000, 24, 8}}) {
+  for (const GridCase& c : {GridCase{450000, 64, 4}, {98000, 256, 4}, {18000, 256, 4}, {1922000, 24, 8}}) {
     const std::int64_t blocks = column_grid(c.rows, c.columns, c.width).blocks();
     EXPECT_LE(blocks, kMaxReducingBlocks) << c.rows << "x" << c.columns;
     EXPECT_GE(blocks, kMaxReducingBlocks * 97 / 100) << c.rows << "x" << c.columns;

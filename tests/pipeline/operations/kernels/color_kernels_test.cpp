@@ -40,7 +40,7 @@ Rgb turn(const Rgb& c, double part) {
   }
 }
 
-std::vector<float> naive(const ColorPlan& plan, const Image& image) {
+std::vector<float> naive_colors(const ColorPlan& plan, const Image& image) {
   std::vector<Rgb> pixels;
   for (std::size_t i = 0; i < image.values.size(); i += 3) {
     pixels.push_back({image.values[i], image.values[i + 1], image.values[i + 2]});
@@ -92,7 +92,7 @@ TEST(ColorJitter, EqualsATextbookImplementation) {
       const Image image = colourful(5 + static_cast<std::int64_t>(record), 31, record);
       Philox random = draws(0, record);
       const ColorPlan plan = draw_colors(options, random);
-      const std::vector<float> expected = naive(plan, image);
+      const std::vector<float> expected = naive_colors(plan, image);
       expect_near(run_chain(color_jitter(options), image, DType::kU8, record).values, expected, 1);
     }
   }

@@ -10,7 +10,7 @@ namespace {
 
 const ShuffleStage kShuffle{{.seed = 3}};
 
-std::vector<Located> epoch_of(const IndexMap& map, std::uint64_t epoch) {
+std::vector<Located> located_in(const IndexMap& map, std::uint64_t epoch) {
   IndexCursor cursor(map);
   std::vector<Located> all;
   for (std::uint64_t i = 0; i < map.size(); ++i) all.push_back(cursor.locate(epoch, i));
@@ -18,7 +18,7 @@ std::vector<Located> epoch_of(const IndexMap& map, std::uint64_t epoch) {
 }
 
 // The stages done literally, on lists.
-std::vector<Located> naive(std::uint64_t records, std::span<const Stage> stages, std::uint64_t pass) {
+std::vector<Located> naive_epoch(std::uint64_t records, std::span<const Stage> stages, std::uint64_t pass) {
   std::vector<Located> list;
   if (stages.empty()) {
     for (std::uint64_t i = 0; i < records; ++i) list.push_back({.record = i, .pass = pass});
@@ -27,12 +27,12 @@ std::vector<Located> naive(std::uint64_t records, std::span<const Stage> stages,
   const auto before = stages.first(stages.size() - 1);
   if (const auto* repeat = std::get_if<RepeatStage>(&stages.back())) {
     for (std::uint64_t i = 0; i < repeat->times; ++i) {
-      const auto part = naive(records, before, pass * repeat->times + i);
+      const auto part = naive_epoch(records, before, pass * repeat->times + i);
       list.insert(list.end(), part.begin(), part.end());
     }
     return list;
   }
-  const auto input = naive(records, before, pass);
+  const auto input = naive_epoch(records, before, pass);
   for (std::uint64_t i = 0; i < input.size(); ++i) {
     if (const auto* take = std::get_if<TakeStage>(&stages.back()); take != nullptr && i >= take->count) continue;
     if (const auto* skip = std::get_if<SkipStage>(&stages.back()); skip != nullptr && i < skip->count) continue;
@@ -53,14 +53,15 @@ TEST(IndexMap, EqualsTheStagesDoneOnLists) {
         const std::vector<Stage> stages{a, b, c};
         const IndexMap map(13, stages, 1);
         for (std::uint64_t epoch : {0, 2}) {
-          EXPECT_EQ(epoch_of(map, epoch), naive(13, stages, epoch)) << describe(a) << describe(b) << describe(c);
+          EXPECT_EQ(located_in(map, epoch), naive_epoch(13, stages, epoch))
+              << describe(a) << describe(b) << describe(c);
         }
       }
     }
   }
 }
 
-std::vector<Located> sorted(std::vector<Located> list) {
+std::vector<Located> by_record(std::vector<Located> list) {
   std::sort(list.begin(), list.end(), [](const Located& a, const Located& b) {
     return std::pair(a.pass, a.record) < std::pair(b.pass, b.record);
   });
@@ -71,16 +72,16 @@ TEST(IndexMap, ShufflesWhatStandsBeforeIt) {
   const std::vector<std::vector<Stage>> plain{
       {SkipStage{4}}, {TakeStage{20}, RepeatStage{3}}, {ShardStage{2, 1}}, {RepeatStage{2}, SkipStage{5}}};
   for (std::vector<Stage> stages : plain) {
-    const auto expected = naive(29, stages, 1);
+    const auto expected = naive_epoch(29, stages, 1);
     stages.emplace_back(kShuffle);
-    const auto shuffled = epoch_of(IndexMap(29, stages, 1), 1);
+    const auto shuffled = located_in(IndexMap(29, stages, 1), 1);
     EXPECT_NE(shuffled, expected);
-    EXPECT_EQ(sorted(shuffled), sorted(expected));
+    EXPECT_EQ(by_record(shuffled), by_record(expected));
   }
 }
 
 TEST(IndexMap, ShufflesEveryPassAnew) {
-  const auto epoch = epoch_of(IndexMap(50, {kShuffle, RepeatStage{2}}, 1), 0);
+  const auto epoch = located_in(IndexMap(50, {kShuffle, RepeatStage{2}}, 1), 0);
   ASSERT_EQ(epoch.size(), 100U);
   std::vector<std::uint64_t> first, second;
   for (std::size_t i = 0; i < 50; ++i) {
@@ -92,7 +93,7 @@ TEST(IndexMap, ShufflesEveryPassAnew) {
   EXPECT_NE(first, second);
   // An epoch of two passes goes on where two epochs of one pass would be.
   const IndexMap single(50, {kShuffle}, 1);
-  EXPECT_EQ(epoch_of(IndexMap(50, {kShuffle, RepeatStage{2}}, 1), 1)[3], epoch_of(single, 2)[3]);
+  EXPECT_EQ(located_in(IndexMap(50, {kShuffle, RepeatStage{2}}, 1), 1)[3], located_in(single, 2)[3]);
 }
 
 TEST(IndexMap, TakesOtherRecordsOfEachShuffledEpoch) {
@@ -100,7 +101,7 @@ TEST(IndexMap, TakesOtherRecordsOfEachShuffledEpoch) {
   std::set<std::uint64_t> seen;
   for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
     std::set<std::uint64_t> within;
-    for (const Located& located : epoch_of(map, epoch)) within.insert(located.record);
+    for (const Located& located : located_in(map, epoch)) within.insert(located.record);
     EXPECT_EQ(within.size(), 10U);
     seen.insert(within.begin(), within.end());
   }
@@ -109,20 +110,20 @@ TEST(IndexMap, TakesOtherRecordsOfEachShuffledEpoch) {
 
 TEST(IndexMap, DependsOnSeedEpochAndPlaceInTheChain) {
   const IndexMap map(100, {kShuffle}, 1);
-  EXPECT_NE(epoch_of(map, 0), epoch_of(IndexMap(100, {kShuffle}, 2), 0));
-  EXPECT_NE(epoch_of(map, 0), epoch_of(IndexMap(100, {ShuffleStage{{.seed = 4}}}, 1), 0));
-  EXPECT_NE(epoch_of(map, 0), epoch_of(map, 1));
+  EXPECT_NE(located_in(map, 0), located_in(IndexMap(100, {kShuffle}, 2), 0));
+  EXPECT_NE(located_in(map, 0), located_in(IndexMap(100, {ShuffleStage{{.seed = 4}}}, 1), 0));
+  EXPECT_NE(located_in(map, 0), located_in(map, 1));
   // Two shuffles with one seed do not undo each other.
-  const auto twice = epoch_of(IndexMap(100, {kShuffle, kShuffle}, 1), 0);
-  EXPECT_NE(twice, epoch_of(IndexMap(100, {}, 1), 0));
-  EXPECT_NE(twice, epoch_of(map, 0));
+  const auto twice = located_in(IndexMap(100, {kShuffle, kShuffle}, 1), 0);
+  EXPECT_NE(twice, located_in(IndexMap(100, {}, 1), 0));
+  EXPECT_NE(twice, located_in(map, 0));
 }
 
 TEST(IndexMap, CanKeepOneOrder) {
   const IndexMap map(100, {ShuffleStage{{.seed = 3, .each_epoch_anew = false}}}, 1);
   const auto records = [&](std::uint64_t epoch) {
     std::vector<std::uint64_t> list;
-    for (const Located& located : epoch_of(map, epoch)) list.push_back(located.record);
+    for (const Located& located : located_in(map, epoch)) list.push_back(located.record);
     return list;
   };
   EXPECT_EQ(records(0), records(7));

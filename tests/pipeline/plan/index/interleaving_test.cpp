@@ -10,7 +10,7 @@ namespace {
 using Places = std::vector<std::pair<std::size_t, std::uint64_t>>;
 
 // The turns taken literally.
-Places naive(const std::vector<std::uint64_t>& sizes, std::uint64_t block) {
+Places naive_places(const std::vector<std::uint64_t>& sizes, std::uint64_t block) {
   Places places;
   std::vector<std::uint64_t> given(sizes.size());
   for (bool more = true; more;) {
@@ -30,7 +30,7 @@ TEST(Interleaving, EqualsTakingTurns) {
   for (const auto& sizes : cases) {
     for (std::uint64_t block : {1, 2, 3, 5, 100}) {
       const Interleaving interleaving(sizes, block);
-      const Places expected = naive(sizes, block);
+      const Places expected = naive_places(sizes, block);
       ASSERT_EQ(interleaving.size(), expected.size());
       for (std::uint64_t i = 0; i < expected.size(); ++i) {
         const Share share = interleaving.locate(i);

@@ -8,7 +8,7 @@
 namespace headrace {
 namespace {
 
-std::vector<Share> epoch_of(const Mixing& mixing, std::uint64_t pass) {
+std::vector<Share> shares_of(const Mixing& mixing, std::uint64_t pass) {
   MixedStretch stretch;
   std::vector<Share> shares;
   for (std::uint64_t i = 0; i < mixing.size(); ++i) shares.push_back(mixing.locate(pass, i, stretch));
@@ -29,7 +29,7 @@ TEST(Mixing, GivesEveryPositionOfEachPartOnceAndInOrder) {
     EXPECT_EQ(mixing.size(), std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
     for (std::uint64_t pass : {0, 1, 7}) {
       std::vector<std::uint64_t> next(counts.size());
-      for (const Share& share : epoch_of(mixing, pass)) ASSERT_EQ(share.position, next[share.part]++);
+      for (const Share& share : shares_of(mixing, pass)) ASSERT_EQ(share.position, next[share.part]++);
       EXPECT_EQ(next, counts);
     }
   }
@@ -37,7 +37,7 @@ TEST(Mixing, GivesEveryPositionOfEachPartOnceAndInOrder) {
 
 TEST(Mixing, IsTheSameInAnyOrderOfAsking) {
   const Mixing mixing({300, 41, 7}, 9);
-  const auto expected = epoch_of(mixing, 3);
+  const auto expected = shares_of(mixing, 3);
   MixedStretch stretch;
   for (std::uint64_t i = 0; i < mixing.size(); ++i) {
     const std::uint64_t at = i * 101 % mixing.size();
@@ -50,7 +50,7 @@ TEST(Mixing, IsTheSameInAnyOrderOfAsking) {
 
 TEST(Mixing, DependsOnKeyAndPass) {
   const auto of = [](std::uint64_t key, std::uint64_t pass) {
-    return parts_of(epoch_of(Mixing({50, 50}, key), pass));
+    return parts_of(shares_of(Mixing({50, 50}, key), pass));
   };
   EXPECT_EQ(of(1, 0), of(1, 0));
   EXPECT_NE(of(1, 0), of(1, 1));
@@ -61,7 +61,7 @@ TEST(Mixing, DependsOnKeyAndPass) {
 TEST(Mixing, KeepsTheProportionsEverywhere) {
   constexpr std::uint64_t kFirst = 20'000, kSecond = 80'000;
   const Mixing mixing({kFirst, kSecond}, 3);
-  const auto shares = epoch_of(mixing, 0);
+  const auto shares = shares_of(mixing, 0);
   for (std::size_t begin = 0; begin + 1000 <= shares.size(); begin += 777) {
     int first = 0;
     for (std::size_t i = begin; i < begin + 1000; ++i) first += shares[i].part == 0 ? 1 : 0;

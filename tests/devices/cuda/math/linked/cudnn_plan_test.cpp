@@ -40,7 +40,7 @@ std::optional<CudnnDescriptor> described(const Gpu& gpu) {
   }
 }
 
-struct Case {
+struct PlanCase {
   Shape x, weights, y;
   ConvOptions options;
 };
@@ -48,7 +48,7 @@ struct Case {
 constexpr ConvOptions kSame{.stride = 1, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
 
 // The layers of the recipes, a strided one that is padded on one side, and one with odd channels.
-const Case kCases[] = {
+const PlanCase kCases[] = {
     {{2000, 32, 32, 3}, {24, 2, 2, 3}, {2000, 31, 31, 24}, {}},
     {{2000, 31, 31, 24}, {64, 3, 3, 24}, {2000, 31, 31, 64}, kSame},
     {{2000, 15, 15, 64}, {256, 3, 3, 64}, {2000, 15, 15, 256}, kSame},
@@ -66,7 +66,7 @@ class CudnnPlans : public ::testing::TestWithParam<Gpu> {
   }
 
   // The first way that has a plan, in words; "none" where there is none.
-  std::string way(ConvolutionPass pass, const Case& c, Precision precision, DType wanted,
+  std::string way(ConvolutionPass pass, const PlanCase& c, Precision precision, DType wanted,
                   ActivationStorage storage, Epilogue epilogue = Epilogue::kNone) {
     ConvOptions options = c.options;
     options.precision = precision;
@@ -87,7 +87,7 @@ constexpr ConvolutionPass kPasses[] = {ConvolutionPass::kForward, ConvolutionPas
                                        ConvolutionPass::kBackwardWeights};
 
 TEST_P(CudnnPlans, F32HasRepeatableKernelsWithoutTensorCores) {
-  for (const Case& c : kCases) {
+  for (const PlanCase& c : kCases) {
     for (const ConvolutionPass pass : kPasses) {
       EXPECT_NE(way(pass, c, Precision::kF32, DType::kF32, ActivationStorage::kF32).substr(0, 4), "none")
           << to_string(convolution_problem(pass, c.x, c.weights, c.y, c.options));
@@ -100,7 +100,7 @@ TEST_P(CudnnPlans, F32HasRepeatableKernelsWithoutTensorCores) {
 }
 
 TEST_P(CudnnPlans, Bf16ActivationsHaveBf16Kernels) {
-  for (const Case& c : kCases) {
+  for (const PlanCase& c : kCases) {
     for (const ConvolutionPass pass : kPasses) {
       const DType wanted = pass == ConvolutionPass::kBackwardWeights ? DType::kF32 : DType::kBF16;
       const std::string found = way(pass, c, Precision::kBF16, wanted, ActivationStorage::kBF16);
@@ -110,7 +110,7 @@ TEST_P(CudnnPlans, Bf16ActivationsHaveBf16Kernels) {
 }
 
 TEST_P(CudnnPlans, Bf16PrecisionOnF32ActivationsHasAWay) {
-  for (const Case& c : kCases) {
+  for (const PlanCase& c : kCases) {
     for (const ConvolutionPass pass : kPasses) {
       const std::string found = way(pass, c, Precision::kBF16, DType::kF32, ActivationStorage::kF32);
       EXPECT_NE(found.substr(0, 4), "none") << found;
@@ -121,7 +121,7 @@ TEST_P(CudnnPlans, Bf16PrecisionOnF32ActivationsHasAWay) {
 
 TEST_P(CudnnPlans, SeveralPlansBeginWithThePreferredOneAndKeepTheirLimits) {
   const CudnnTarget target{.handle = nullptr, .properties = &*device_};
-  for (const Case& c : kCases) {
+  for (const PlanCase& c : kCases) {
     ConvOptions options = c.options;
     options.precision = Precision::kBF16;
     ConvolutionProblem problem = convolution_problem(ConvolutionPass::kForward, c.x, c.weights, c.y, options);
