@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "headrace/cache/sample_cache.h"
-#include "headrace/pipeline/convert_at.h"
-#include "headrace/pipeline/residency.h"
+#include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tools/error_options.h"
 

@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "headrace/devices/base/trace.h"
+#include "headrace/pipeline/bad_record.h"
 #include "headrace/pipeline/dataset.h"
-#include "headrace/pipeline/error_policy.h"
-#include "headrace/pipeline/residency.h"
 #include "headrace/train/callbacks.h"
 #include "headrace/train/views.h"
 

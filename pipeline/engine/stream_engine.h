@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "headrace/devices/base/trace.h"
-#include "headrace/pipeline/choice.h"
 #include "headrace/pipeline/engine/autotuner.h"
 #include "headrace/pipeline/engine/bad_record_limit.h"
 #include "headrace/pipeline/engine/copy_clock.h"
