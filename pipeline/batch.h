@@ -10,7 +10,7 @@
 #include "headrace/devices/stream.h"
 #include "headrace/devices/tensor.h"
 #include "headrace/pipeline/bad_record.h"
-#include "headrace/pipeline/field.h"
+#include "headrace/pipeline/record.h"
 
 namespace headrace {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "headrace/pipeline/error_policy.h"
+#include "headrace/pipeline/bad_record.h"
 #include "headrace/pipeline/sources.h"
 
 namespace headrace {

@@ -2,21 +2,87 @@
 // runs it. Stages may be written in any sensible order; the planner moves index operations before decoding.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "headrace/cache/disk_cache.h"
 #include "headrace/cache/memory_cache.h"
-#include "headrace/pipeline/convert_at.h"
 #include "headrace/pipeline/operation.h"
-#include "headrace/pipeline/record_filter.h"
-#include "headrace/pipeline/residency.h"
+#include "headrace/pipeline/record.h"
 #include "headrace/pipeline/source.h"
 
 namespace headrace {
+
+// Where the bytes of images become the numbers a net is fed with. The stream's bits are the same either way.
+enum class ConvertAt {
+  kAuto,    // on the device wherever it can, which sends fewer bytes to it
+  kHost,    // by the engine's threads, always
+  kDevice,  // on the device; ConfigError where it cannot
+};
+
+// Whether devices keep the samples that they are sent. The stream's bits are the same either way.
+enum class Residency {
+  // In runs of several epochs, or of one that repeats its records, on devices with memory of their own, where
+  // nothing random is left to the host and a quarter of what is free on each device holds them.
+  kAuto,
+  kNever,   // every batch crosses the bus
+  kAlways,  // kept, where all that is free holds them; ConfigError where they cannot be
+};
+
+// A record as a filter sees it: valid during the call only.
+class RawRecord {
+ public:
+  RawRecord(const Fields& fields, const RecordView& view) : fields_(&fields), view_(&view) {}
+  // `shapes` are the fields' in this record.
+  RawRecord(const Fields& fields, const RecordView& view, std::span<const Shape> shapes)
+      : fields_(&fields), view_(&view), shapes_(shapes) {}
+
+  // The field's bytes, as the source holds them (an image is still encoded) unless RecordFilter::processed.
+  // ConfigError for an unknown name.
+  std::span<const std::byte> bytes(const std::string& field) const;
+  // Its shape in this record; of an encoded image the number of its bytes.
+  Shape shape(const std::string& field) const;
+  // The value of a raw scalar field of any integer type; ConfigError where it is none.
+  std::int64_t integer(const std::string& field) const;
+  std::int64_t label() const { return integer("label"); }
+
+ private:
+  const Fields* fields_;
+  const RecordView* view_;
+  std::span<const Shape> shapes_ = {};
+};
+
+// Must be pure and thread-safe: it is called once a record, in any order, when a plan is first counted or opened.
+// A record that cannot be read, or on which it throws, stays in the stream as a bad one: the error is that of the
+// batch it would be in, as ErrorPolicy says. A ConfigError that it throws is nobody's record: it is thrown at
+// once, and so is running out of memory.
+struct RecordFilter {
+  std::string name = {};
+  std::uint32_t version = 1;  // part of every fingerprint: change it with the function
+  std::function<bool(const RawRecord&)> keeps = {};
+  // It sees the fields as decode() and map() before it leave them, of which none may be random; else as the source
+  // holds them. The pass over the records then decodes them once more, and what fails there is a record that could
+  // not be judged.
+  bool processed = false;
+  // A call of it, or a read for it, that takes longer ends the pass with Error(kTimeout); 0: none does. No part of
+  // a fingerprint.
+  double stall_timeout_seconds = 120;
+  // More records than these that cannot be read or judged end the pass with a DataError: what is known of each is
+  // kept in memory, and so many are no single records' fault. No part of a fingerprint.
+  std::uint64_t most_unjudged = 65536;
+};
+
+// Keeps the records whose label is one of these.
+RecordFilter with_labels(std::vector<std::int64_t> labels);
+
+// "filter(name, version 1)"
+std::string describe(const RecordFilter& filter);
 
 // What all images are known to measure, where it is known: from then on the plan counts on it, so that devices may
 // crop and normalise, and keep, what was decoded. An image of another size is a bad record. 0 0: any size.
@@ -96,10 +162,11 @@ class Dataset {
   Dataset skip(std::uint64_t count) const;
   Dataset shard(std::uint64_t count, std::uint64_t index) const;          // every count-th record from index on
   Dataset without_shard(std::uint64_t count, std::uint64_t index) const;  // all the others
-  // Only the records it keeps. It sees them as the source holds them, wherever it stands among the stages. All are
-  // read once, in parallel, when the plan is first counted or opened; from then on any position is known at once.
-  // Shuffles and repeats before it are done after it. What cannot be read or judged is kept and counted: it is
-  // one of the stream's bad records, for LoaderOptions::errors to deal with, up to RecordFilter::most_unjudged.
+  // Only the records it keeps. It sees them as the source holds them, wherever it stands among the stages, or,
+  // where RecordFilter::processed says so, as the stages before it leave them. All are read once, in parallel,
+  // when the plan is first counted or opened; from then on any position is known at once. Shuffles and repeats
+  // before it are done after it. What cannot be read or judged is kept and counted: it is one of the stream's bad
+  // records, for LoaderOptions::errors to deal with, up to RecordFilter::most_unjudged.
   Dataset filter(RecordFilter filter) const;
   // Shuffles each `size` consecutive positions among themselves: for data that is best read nearly in order.
   Dataset shuffle_window(ShuffleWindowOptions options) const;
@@ -143,5 +210,46 @@ class Dataset {
  private:
   PlanPtr plan_;
 };
+
+// One dataset out of several. They may be sharded, shuffled, filtered, repeated and themselves combined, but are
+// combined before decode() and map(): those are done to the result.
+//
+// Each of these throws ConfigError where no dataset is given, where one has stages that belong after the
+// combination, and, but for zip(), where fields or class names differ. Records of the result are numbered part
+// after part, so that random operations treat equal records of two parts differently.
+
+// One after the other. Every record of each once in an epoch.
+Dataset concatenate(const std::vector<Dataset>& parts);
+
+struct InterleaveOptions {
+  std::uint64_t block = 1;  // records of one dataset before the next one's turn
+};
+// In turn; one that has ended is passed over. Every record of each once in an epoch.
+Dataset interleave(const std::vector<Dataset>& parts, InterleaveOptions options = {});
+
+enum class MixEnd {
+  kFirstEnds,  // the epoch ends where the first dataset would have to start anew: every record at most once
+  kAllSeen,    // when every dataset was given whole: every record at least once, smaller datasets start anew
+};
+
+struct MixOptions {
+  // How often each dataset has its turn, relative to the others. Empty: as often as it has records, so that the
+  // epoch has every record of each exactly once, and `end` does not matter.
+  std::vector<double> weights = {};
+  std::uint64_t seed = 0;  // mixed with the loader's seed
+  MixEnd end = MixEnd::kFirstEnds;
+};
+// A random merge that keeps each dataset's order, another one every epoch. The proportions are exact over the
+// epoch, not only expected: of an epoch of L records, L * weight / sum, rounded, are a dataset's.
+Dataset mix(const std::vector<Dataset>& parts, MixOptions options = {});
+
+struct ZipOptions {
+  // Added to the names of fields that occur in several datasets, one suffix a dataset. Empty: that is an error.
+  std::vector<std::string> suffixes = {};
+};
+// Record i has the fields of every dataset's record i; it ends with the shortest. No dataset may be shuffled:
+// shuffle the result. Those that are filtered are counted now. What a filter could not judge is bad, and with it
+// the record that has its fields.
+Dataset zip(const std::vector<Dataset>& parts, ZipOptions options = {});
 
 }  // namespace headrace

@@ -6,20 +6,37 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "headrace/devices/base/trace.h"
 #include "headrace/devices/device_group.h"
+#include "headrace/pipeline/bad_record.h"
 #include "headrace/pipeline/batch.h"
-#include "headrace/pipeline/choice.h"
 #include "headrace/pipeline/compute_arena.h"
-#include "headrace/pipeline/convert_at.h"
 #include "headrace/pipeline/dataset.h"
-#include "headrace/pipeline/error_policy.h"
-#include "headrace/pipeline/loader_state.h"
-#include "headrace/pipeline/residency.h"
 #include "headrace/pipeline/stats.h"
 
 namespace headrace {
+
+// Something the engine decided for itself, and why.
+struct Choice {
+  std::string what;    // "threads"
+  std::string value;   // "3"
+  std::string reason;  // "2 would give 81 % of the rate"
+};
+
+// Where a loader stands, in a few bytes: enough to continue anywhere, with other replicas and threads.
+struct LoaderState {
+  std::uint64_t fingerprint = 0;  // of the plan and seed it belongs to, and of what a filter could not judge
+  std::uint64_t sequence = 0;     // global batches handed out to every replica
+
+  // One line of text, "headrace-loader-1 <fingerprint> <sequence>".
+  std::string serialize() const;
+  // Throws ConfigError on anything else.
+  static LoaderState parse(std::string_view text);
+
+  bool operator==(const LoaderState&) const = default;
+};
 
 // All replicas that share the stream, whichever loaders and processes serve them. A loader's replicas are `first`
 // and those after it, one a device. State and fingerprint do not depend on it.

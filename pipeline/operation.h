@@ -4,17 +4,19 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "headrace/devices/base/image_layout.h"
 #include "headrace/devices/base/rng.h"
 #include "headrace/devices/base/shape.h"
-#include "headrace/pipeline/field.h"
+#include "headrace/pipeline/record.h"
 
 namespace headrace {
 
@@ -110,8 +112,9 @@ struct Resize {
 struct CenterCrop {
   int size = 224;
 };
-// The caller's own function on the named field: reads `in`, fills `out`. Must be pure: same input and random
-// numbers, same output. `version` is part of every fingerprint: change it with the function.
+// The caller's own function on one field, which keeps its name: reads `in`, fills `out`; UserOperation does more.
+// Must be pure: same input and random numbers, same output. `version` is part of every fingerprint: change it with
+// the function.
 struct UserMap {
   std::string name = {};
   std::uint32_t version = 1;
@@ -122,9 +125,110 @@ struct UserMap {
       function = {};
 };
 
-using Operation =
-    std::variant<PadCrop, Flip, Normalize, Cast, ToLayout, FlattenSample, RandomResizedCrop, Resize, CenterCrop,
-                 UserMap, ColorJitter, BrightnessContrast, Cutout, OneHot, Mixup, Cutmix>;
+// What the caller's operation sees of one record. Valid during the call only.
+class UserSample {
+ public:
+  struct Position {
+    std::uint64_t record = 0;  // its number in the source
+    std::uint64_t pass = 0;    // the how manyth time over the run that the plan comes to it; 0 where the operation
+                               // does not say that it depends on it
+  };
+  struct Input {
+    std::span<const std::byte> bytes;
+    Shape shape;
+  };
+
+  UserSample(const Position& position, std::span<const Input> inputs, std::span<const Field> outputs,
+             std::span<const std::span<std::byte>> room, Philox& random)
+      : position_(position), inputs_(inputs), outputs_(outputs), room_(room), random_(&random) {}
+
+  const Position& position() const noexcept { return position_; }
+  // The numbers drawn are this record's in this pass, whoever runs it and when.
+  Philox& random() noexcept { return *random_; }
+
+  // Of the fields named as UserOperation::inputs, in that order; an encoded image's shape is its number of bytes.
+  std::span<const std::byte> bytes(std::size_t input) const { return inputs_[input].bytes; }
+  const Shape& shape(std::size_t input) const { return inputs_[input].shape; }
+  template <typename Element>
+  std::span<const Element> elements(std::size_t input) const {
+    const std::span<const std::byte> all = bytes(input);
+    return {reinterpret_cast<const Element*>(all.data()), all.size() / sizeof(Element)};
+  }
+
+  // All of an output, uninitialised: to be filled before the function returns.
+  std::span<std::byte> room(std::size_t output) {
+    written_ |= 1U << output;
+    return room_[output];
+  }
+  // Error where the elements are fewer or more than the output has.
+  void put(std::size_t output, std::span<const std::byte> elements);
+
+  // Error naming an output that was neither put nor given room for.
+  void want_all_written() const;
+
+ private:
+  Position position_;
+  std::span<const Input> inputs_;
+  std::span<const Field> outputs_;
+  std::span<const std::span<std::byte>> room_;
+  Philox* random_;
+  std::uint32_t written_ = 0;  // a bit an output
+};
+
+// The caller's own operation on any fields of a sample: it reads some, replaces some and adds others. It must be
+// pure and thread-safe: what it writes depends on its inputs and, where `each_pass_anew` says so, on the pass and
+// the random numbers. What it throws is its record's fault, for LoaderOptions::errors to deal with. `version` is
+// part of every fingerprint: change it with the function.
+struct UserOperation {
+  std::string name = {};
+  std::uint32_t version = 1;
+  std::vector<std::string> inputs = {"image"};
+  // Of a fixed shape. One that has the name of a field replaces it, any other is a new field of the sample.
+  std::vector<Field> outputs = {};
+  // It draws random numbers or looks at the pass: then it cannot stand before cache().
+  bool each_pass_anew = false;
+  std::function<void(UserSample&)> function = {};
+};
+
+// How the engine does an operation; known to the pipeline's own files.
+class OperationDefinition;
+using OperationPtr = std::shared_ptr<const OperationDefinition>;
+
+OperationPtr define(PadCrop options);
+OperationPtr define(Flip options);
+OperationPtr define(Normalize options);
+OperationPtr define(Cast options);
+OperationPtr define(ToLayout options);
+OperationPtr define(FlattenSample options);
+OperationPtr define(RandomResizedCrop options);
+OperationPtr define(Resize options);
+OperationPtr define(CenterCrop options);
+OperationPtr define(UserMap options);
+OperationPtr define(ColorJitter options);
+OperationPtr define(BrightnessContrast options);
+OperationPtr define(Cutout options);
+OperationPtr define(OneHot options);
+OperationPtr define(Mixup options);
+OperationPtr define(Cutmix options);
+OperationPtr define(UserOperation options);
+
+// Options for which there is an operation.
+template <typename Options>
+concept DefinesOperation = requires(Options options) {
+  { define(std::move(options)) } -> std::same_as<OperationPtr>;
+};
+
+// Immutable; copies share it.
+class Operation {
+ public:
+  template <DefinesOperation Options>
+  Operation(Options options) : definition_(define(std::move(options))) {}  // NOLINT: implicit by design
+
+  const OperationDefinition& definition() const noexcept { return *definition_; }
+
+ private:
+  OperationPtr definition_;
+};
 
 // A chain, applied left to right: pad_crop(32, 4) | flip() | normalize(mean, std).
 class Operations {
@@ -154,6 +258,7 @@ Operations random_resized_crop(RandomResizedCrop options = {});
 Operations resize(int size);
 Operations center_crop(int size);
 Operations user_map(UserMap map);
+Operations user_operation(UserOperation operation);
 Operations color_jitter(ColorJitter options);
 Operations brightness_contrast(BrightnessContrast options);
 Operations cutout(int size, std::vector<float> fill = {0.0F});
@@ -169,7 +274,8 @@ inline const std::string kLabelField = "label";
 
 // Whether it works on the examples of a batch together: then it stands after batch(), and only there.
 bool is_batch_level(const Operation& operation);
-// The name of the field it changes; of a batch-level one the image, its labels follow.
+// The name of the field it changes; of a batch-level one the image, its labels follow; empty of a user operation,
+// which may change several.
 const std::string& field_of(const Operation& operation);
 // "pad_crop(32, pad=4, zero)": name and parameters, for explain() and as fingerprint material.
 std::string describe(const Operation& operation);

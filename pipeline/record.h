@@ -1,15 +1,40 @@
-// One record as a source hands it out: the bytes of each field, not yet decoded.
+// What one named field of a record, sample or batch holds; and one record as a source hands it out: the bytes of
+// each field, not yet decoded.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "headrace/pipeline/field.h"
+#include "headrace/devices/base/dtype.h"
+#include "headrace/devices/base/shape.h"
 
 namespace headrace {
+
+enum class Encoding {
+  kRaw,    // elements of `dtype`, in `shape`
+  kImage,  // the bytes of a JPEG or PNG file; decoded to u8 (H, W, 3)
+};
+
+struct Field {
+  std::string name = {};  // "image", "label"
+  DType dtype = DType::kF32;
+  Shape shape;  // of one record; a dynamic extent differs from record to record
+  Encoding encoding = Encoding::kRaw;
+
+  bool operator==(const Field&) const = default;
+};
+
+// At most this many fields a record: they are kept inline on the hot path.
+inline constexpr std::size_t kMaxFields = 4;
+
+using Fields = std::vector<Field>;
+
+// Position of the field with this name; ConfigError listing the names there are.
+std::size_t find_field(const Fields& fields, const std::string& name);
 
 // Views into the source's own memory, or into the scratch bytes given to Source::read().
 struct RecordView {

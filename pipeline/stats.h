@@ -1,14 +1,73 @@
-// Counters of a running loader; always on, read at any time.
+// What a loader measures of itself, and what it says: who waits for whom.
 #pragma once
 
+#include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "headrace/cache/sample_cache.h"
-#include "headrace/pipeline/stage_stats.h"
 
 namespace headrace {
+
+// How long something waited: counts on a logarithmic scale, four buckets an octave.
+// A quantile is true to 12.5 %. Nanoseconds up to 18 minutes; longer waits count as that.
+class WaitHistogram {
+ public:
+  static constexpr std::size_t kBuckets = 160;
+
+  static std::size_t bucket_of(std::uint64_t ns) noexcept {
+    if (ns < 4) return static_cast<std::size_t>(ns);
+    const int octave = static_cast<int>(std::bit_width(ns)) - 3;
+    const std::size_t bucket = static_cast<std::size_t>(4 * octave) + static_cast<std::size_t>(ns >> octave);
+    return bucket < kBuckets ? bucket : kBuckets - 1;
+  }
+  // The middle of a bucket.
+  static double value_of(std::size_t bucket) noexcept;
+
+  void add(std::size_t bucket, std::uint64_t count) noexcept { counts_[bucket] += count; }
+  std::uint64_t count() const noexcept;
+  // The wait that this share (0 to 1) of all waits does not exceed; 0 where nothing was counted.
+  double quantile_ns(double share) const noexcept;
+
+  WaitHistogram& operator+=(const WaitHistogram& other) noexcept;
+  // `earlier` is an older reading of the same counts.
+  WaitHistogram& operator-=(const WaitHistogram& earlier) noexcept;
+
+ private:
+  std::array<std::uint64_t, kBuckets> counts_{};
+};
+
+enum class StageKind {
+  kRead,      // Source::read: blocks on a disk or a network
+  kDecode,    // encoded bytes to pixels
+  kOperate,   // operations, mixing examples, and writing the rows of a batch
+  kAssemble,  // choosing a batch's records and giving them out
+  kCopy,      // to a device's own memory
+  kConsume,   // between two calls of next()
+};
+
+// Lower-case, as "read".
+const char* to_string(StageKind kind) noexcept;
+
+// What one stage of a running plan did: its share of `headrace explain`.
+// Times are of the wall clock, summed over the threads that run the stage.
+struct StageStats {
+  std::string name = {};
+  StageKind kind = StageKind::kOperate;
+  int threads = 1;          // that may run it at once
+  std::uint64_t items = 0;  // examples that went through it
+  std::uint64_t busy_ns = 0;
+  // What its threads waited for their next piece of work. Stages that run on the same threads share them.
+  std::uint64_t wait_ns = 0;
+  WaitHistogram waits = {};
+
+  double ns_per_item() const noexcept;
+  // Fraction of its threads' time in `elapsed_ns`.
+  double occupancy(std::uint64_t elapsed_ns) const noexcept;
+};
 
 struct LoaderStats {
   std::uint64_t elapsed_ns = 0;      // since construction, or of the interval
@@ -46,5 +105,42 @@ struct LoaderStats {
   // One line: rate, bytes a second, input stall, batches ready, cache hits.
   std::string summary() const;
 };
+
+// What bounds a running plan, and what would change it, computed from its counters alone.
+//
+// The model. A plan is a line of stations that work at the same time: readers, compute threads, the assembler, the
+// copy streams, the consumers. From the counters of an interval each station has a cost, the nanoseconds of its
+// threads' time that one example delivered took, and so a rate it cannot exceed: threads / cost. With slots to
+// work ahead in, the line moves at the rate of its slowest station; with a single slot the engine and the consumer
+// take turns, and their costs add up. Stages that run on the same threads share their station; its name is that of
+// the one that takes most of the time. What the model leaves out: that stations compete for the machine's cores
+// and memory, and that costs vary from example to example more than the slots level out.
+
+// The rate if something were different.
+struct WhatIf {
+  std::string what = {};         // "one more core and a compute thread on it"
+  double images_per_second = 0;  // 0: nothing would bound it
+  std::string bottleneck = {};   // then; empty: none
+  // Where it was tried: what the plan as it is delivered in turn with it, in images/s. 0: it was computed, and is
+  // to be compared with the ceiling.
+  double instead_of = 0;
+};
+
+struct Verdict {
+  std::string bottleneck = {};           // a stage's name; empty where nothing was delivered
+  std::string kind = {};                 // "disk", "CPU", "copy" or "consumer"
+  double ceiling_images_per_second = 0;  // predicted for the plan as it runs; never below what was measured
+  double measured_images_per_second = 0;
+  std::vector<WhatIf> what_ifs = {};
+
+  // "input-bound at decode: CPU; ceiling 900 images/s, measured 880"
+  std::string sentence() const;
+  // "with twice the readers: 990 images/s (+10 %), bound by decode", "(x 5.6)" from three times on; of what was
+  // tried "... (10.0 times the 99 without it, in turn) ..."; `what_if` is one of `what_ifs`.
+  std::string sentence(const WhatIf& what_if) const;
+};
+
+// `interval` should leave out the start: see LoaderStats::since().
+Verdict judge(const LoaderStats& interval);
 
 }  // namespace headrace

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "headrace/pipeline/verdict.h"
+#include "headrace/pipeline/stats.h"
 #include "headrace/tools/measured_run.h"
 #include "headrace/tools/pipeline_options.h"
 

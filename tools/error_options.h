@@ -7,7 +7,6 @@
 #include <string>
 
 #include "headrace/pipeline/bad_record.h"
-#include "headrace/pipeline/error_policy.h"
 
 namespace CLI {
 class App;

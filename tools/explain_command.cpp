@@ -11,7 +11,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/pipeline/loader.h"
-#include "headrace/pipeline/verdict.h"
+#include "headrace/pipeline/stats.h"
 #include "headrace/tools/cache_trial.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "headrace/devices/base/shape.h"
-#include "headrace/pipeline/field.h"
+#include "headrace/pipeline/record.h"
 #include "headrace/train/layer_options.h"
 
 namespace headrace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "headrace/pipeline/field.h"
+#include "headrace/pipeline/record.h"
 
 namespace headrace {
 

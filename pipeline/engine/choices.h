@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/pipeline/choice.h"
+#include "headrace/pipeline/loader.h"
 
 namespace headrace {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "headrace/pipeline/engine/resident_samples.h"
-#include "headrace/pipeline/operations/tone_step.h"
+#include "headrace/pipeline/operations/brightness_contrast.h"
 
 namespace headrace {
 namespace {

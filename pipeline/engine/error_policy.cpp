@@ -1,4 +1,4 @@
-#include "headrace/pipeline/error_policy.h"
+#include "headrace/pipeline/bad_record.h"
 
 #include "headrace/devices/base/error.h"
 

@@ -8,7 +8,6 @@
 
 #include "headrace/pipeline/bad_record.h"
 #include "headrace/pipeline/batch.h"
-#include "headrace/pipeline/error_policy.h"
 
 namespace headrace {
 

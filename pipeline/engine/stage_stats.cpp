@@ -1,4 +1,4 @@
-#include "headrace/pipeline/stage_stats.h"
+#include "headrace/pipeline/stats.h"
 
 namespace headrace {
 namespace {

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/verdict.h"
+#include "headrace/pipeline/stats.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/wait_histogram.h"
+#include "headrace/pipeline/stats.h"
 
 #include <numeric>
 

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
-#include <string_view>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/prefetch.h"
+#include "headrace/pipeline/operations/decode.h"
+#include "headrace/pipeline/operations/definition.h"
+#include "headrace/pipeline/operations/encoded_image.h"
 
 namespace headrace {
 namespace {
-
-constexpr std::string_view kDecodeAnd = "decode and ";  // what a step is called that does both
 
 bool concerns(const PlannedOperation& planned, const Field& field) {
   return field.name == field_of(planned.operation);
@@ -29,106 +29,41 @@ StepError name_step(const std::string& name, const std::exception& cause) {
 }
 
 Chain::Chain(const Field& input, std::span<const SampleStage> stages, ChainPlace place) : output_(input) {
+  StepList steps;
   for (const SampleStage& stage : stages) {
     if (const auto* planned = std::get_if<PlannedOperation>(&stage)) {
-      if (concerns(*planned, output_)) add(*planned, place);
+      if (concerns(*planned, output_)) add(*planned, place, steps);
     } else if (output_.encoding == Encoding::kImage) {
       const auto& decode = std::get<DecodeStage>(stage);
       output_ = decoded_field(output_, decode);
-      steps_.push_back({.step = DecodeStep{decode.options}, .name = "decode"});
+      steps.add(std::make_unique<DecodeStep>(decode.options), "decode");
     }
   }
+  steps_ = steps.take();
 }
 
-void Chain::add(const PlannedOperation& planned, ChainPlace place) {
-  const Field before = output_;
-  output_ = apply_to_field(planned.operation, before);
-  if (fuse(planned)) return;
-  const std::string name = describe(planned.operation);
-  if (const auto* crop = std::get_if<RandomResizedCrop>(&planned.operation)) {
-    steps_.push_back({.step = RandomResizedCropStep{.options = *crop, .number = planned.number}, .name = name});
-  } else if (const auto* resize = std::get_if<Resize>(&planned.operation)) {
-    steps_.push_back({.step = ResizeStep{*resize}, .name = name});
-  } else if (const auto* user = std::get_if<UserMap>(&planned.operation)) {
-    steps_.push_back(
-        {.step = UserStep{.map = *user, .number = planned.number, .cached = place == ChainPlace::kBeforeCache},
-         .name = "map user_map '" + user->name + "'"});
-  } else if (const auto* colors = std::get_if<ColorJitter>(&planned.operation)) {
-    steps_.push_back({.step = ColorJitterStep{.options = *colors, .number = planned.number}, .name = name});
-  } else if (const auto* tone = std::get_if<BrightnessContrast>(&planned.operation)) {
-    steps_.push_back({.step = ToneStep{.options = *tone, .number = planned.number}, .name = name});
-  } else if (const auto* one_hot = std::get_if<OneHot>(&planned.operation)) {
-    steps_.push_back({.step = OneHotStep{*one_hot}, .name = name});
-  } else {
-    auto* pass = steps_.empty() ? nullptr : std::get_if<PixelStep>(&steps_.back().step);
-    if (pass != nullptr && pass->add(planned, before)) {
-      steps_.back().name += " | " + name;
-      return;
-    }
-    PixelStep fresh(before);
-    fresh.add(planned, before);
-    steps_.push_back({.step = std::move(fresh), .name = name});
-  }
+void Chain::add(const PlannedOperation& planned, ChainPlace place, StepList& steps) {
+  const OperationDefinition& operation = planned.operation.definition();
+  const OperationPlace at{
+      .number = planned.number, .before = output_, .cached = place == ChainPlace::kBeforeCache};
+  output_ = operation.apply(at.before);
+  operation.compile(steps, at);
 }
 
-bool Chain::decodes_window(const AnyStep& step) noexcept {
-  const auto* random = std::get_if<RandomResizedCropStep>(&step);
-  const auto* center = std::get_if<ResizeAndCropStep>(&step);
-  return (random != nullptr && random->encoded) || (center != nullptr && center->encoded);
-}
-
-const DecodeStep* Chain::decode_before() const noexcept {
-  return steps_.empty() ? nullptr : std::get_if<DecodeStep>(&steps_.back().step);
-}
-
-bool Chain::fuse(const PlannedOperation& planned) {
-  const std::string name = describe(planned.operation);
-  if (const auto* random = std::get_if<RandomResizedCrop>(&planned.operation); random != nullptr) {
-    const DecodeStep* decode = decode_before();
-    if (decode == nullptr) return false;
-    const EncodedImages encoded{.options = decode->options};
-    steps_.back() = {
-        .step = RandomResizedCropStep{.options = *random, .number = planned.number, .encoded = encoded},
-        .name = std::string(kDecodeAnd) + name};
-    return true;
-  }
-  const auto* crop = std::get_if<CenterCrop>(&planned.operation);
-  const auto* resize = steps_.empty() ? nullptr : std::get_if<ResizeStep>(&steps_.back().step);
-  if (crop == nullptr || resize == nullptr) return false;
-  ResizeAndCropStep step{.resize = resize->options, .crop = *crop};
-  std::string both = steps_.back().name + " | " + name;
-  steps_.pop_back();
-  if (const DecodeStep* decode = decode_before()) {
-    step.encoded = EncodedImages{.options = decode->options};
-    both.insert(0, kDecodeAnd);
-    steps_.pop_back();
-  }
-  steps_.push_back({.step = std::move(step), .name = std::move(both)});
-  return true;
-}
-
-bool Chain::is_slow() const noexcept {
-  const auto takes_long = [](const NamedStep& named) {
-    return !std::holds_alternative<PixelStep>(named.step) &&
-           !std::holds_alternative<ColorJitterStep>(named.step) && !std::holds_alternative<ToneStep>(named.step) &&
-           !std::holds_alternative<OneHotStep>(named.step);
-  };
-  return std::any_of(steps_.begin(), steps_.end(), takes_long);
-}
+bool Chain::is_slow() const noexcept { return std::ranges::any_of(steps_, &NamedStep::takes_long); }
 
 void Chain::keep_maps(std::uint64_t records, MemoryBudget& budget) {
   for (NamedStep& named : steps_) {
-    if (!decodes_window(named.step)) continue;
-    const auto maps = std::make_shared<JpegMaps>(records, budget);
-    if (auto* crop = std::get_if<RandomResizedCropStep>(&named.step)) crop->encoded->maps = maps;
-    if (auto* crop = std::get_if<ResizeAndCropStep>(&named.step)) crop->encoded->maps = maps;
+    if (EncodedImages* images = named.step->encoded_images()) {
+      images->maps = std::make_shared<JpegMaps>(records, budget);
+    }
   }
 }
 
 void Chain::add_stages(std::vector<StageName>& stages) {
   for (NamedStep& named : steps_) {
-    const bool fused = decodes_window(named.step);
-    const bool decodes = fused || std::holds_alternative<DecodeStep>(named.step);
+    const bool fused = named.step->encoded_images() != nullptr;
+    const bool decodes = fused || dynamic_cast<const DecodeStep*>(named.step.get()) != nullptr;
     named.decode = stages.size();
     if (decodes) stages.push_back({.name = "decode", .kind = StageKind::kDecode});
     named.stage = fused || !decodes ? stages.size() : named.decode;
@@ -168,13 +103,11 @@ FieldView Chain::run_timed(const NamedStep& named, const FieldView& in, const St
 }
 
 FieldView Chain::run_named(const NamedStep& named, const FieldView& in, const StepContext& context,
-                           StepOutput& output) const {
+                           StepOutput& output) {
   try {
-    if (const auto* pass = std::get_if<PixelStep>(&named.step)) return pass->run(in, context, output);
-    if (const auto* one_hot = std::get_if<OneHotStep>(&named.step)) return one_hot->run(in, context, output);
+    if (!named.takes_long) return named.step->run(in, context, output);
     context.probe->begin(named.name, context.record);
-    const FieldView result =
-        std::visit([&](const auto& step) { return step.run(in, context, output); }, named.step);
+    const FieldView result = named.step->run(in, context, output);
     ImageNotes& notes = context.scratch->notes;
     if (!notes.warning.empty() && notes.step.empty()) notes.step = named.name;
     return result;

@@ -3,19 +3,15 @@
 
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/trace.h"
-#include "headrace/pipeline/operations/color_jitter_step.h"
-#include "headrace/pipeline/operations/one_hot_step.h"
-#include "headrace/pipeline/operations/pixel_step.h"
+#include "headrace/pipeline/operations/memory_budget.h"
 #include "headrace/pipeline/operations/sample_stage.h"
-#include "headrace/pipeline/operations/sample_steps.h"
 #include "headrace/pipeline/operations/stage_name.h"
 #include "headrace/pipeline/operations/step_error.h"
-#include "headrace/pipeline/operations/tone_step.h"
+#include "headrace/pipeline/operations/step_list.h"
 
 namespace headrace {
 
@@ -50,30 +46,13 @@ class Chain {
   // Keeps the steps' names in the trace whose rings run() is given. Before the first run that is traced.
   void name_spans(Trace& trace);
 
-  // What the step that failed or hangs is called; `step` counts from 0.
-  const std::string& step_name(std::size_t step) const { return steps_.at(step).name; }
-
  private:
-  using AnyStep = std::variant<DecodeStep, RandomResizedCropStep, ResizeStep, ResizeAndCropStep, UserStep,
-                               ColorJitterStep, ToneStep, OneHotStep, PixelStep>;
-  struct NamedStep {
-    AnyStep step;
-    std::string name;
-    const char* span = nullptr;  // the name, kept by the trace
-    std::size_t stage = 0;       // of the program's, that it counts as
-    std::size_t decode = 0;      // that its decoding counts as
-  };
-
-  void add(const PlannedOperation& planned, ChainPlace place);
-  // As part of the step before; false where there is none that can take it.
-  bool fuse(const PlannedOperation& planned);
-  const DecodeStep* decode_before() const noexcept;  // the last step; null: it is another
-  static bool decodes_window(const AnyStep& step) noexcept;
+  void add(const PlannedOperation& planned, ChainPlace place, StepList& steps);
   FieldView run_step(std::size_t index, const FieldView& in, const StepContext& context, StepOutput output) const;
   FieldView run_timed(const NamedStep& named, const FieldView& in, const StepContext& context,
                       StepOutput& output) const;
-  FieldView run_named(const NamedStep& named, const FieldView& in, const StepContext& context,
-                      StepOutput& output) const;
+  static FieldView run_named(const NamedStep& named, const FieldView& in, const StepContext& context,
+                             StepOutput& output);
 
   Field output_;
   std::vector<NamedStep> steps_;

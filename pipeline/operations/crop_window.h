@@ -1,4 +1,5 @@
-// The part of an image that padded crop, centre crop and mirroring leave of it, without touching a pixel.
+// The part of an image that padded crop, centre crop and mirroring leave of it, without touching a pixel. Each of
+// the three draws what is its own in its own file.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "headrace/pipeline/decoders/image_size.h"
-#include "headrace/pipeline/operations/sample_stage.h"
+#include "headrace/pipeline/operation.h"
 #include "headrace/pipeline/operations/step.h"
 
 namespace headrace {
@@ -18,15 +19,31 @@ struct CropWindow {
   bool mirrored = false;  // rows are read from right to left
 };
 
+struct PlannedPadCrop {
+  PadCrop options;
+  std::uint16_t number = 0;
+
+  // Error(kDataCorrupt) where the image is too small.
+  CropWindow draw(std::int64_t height, std::int64_t width, const StepContext& context) const;
+};
+
+struct PlannedFlip {
+  Flip options;
+  std::uint16_t number = 0;
+
+  bool draw(const StepContext& context) const;
+};
+
 // What a centre crop leaves of an image. Error(kDataCorrupt) where the image is smaller.
 ImageWindow center_of(const ImageSize& image, const CenterCrop& crop);
 
 // Collects the operations that move pixels, and does them to one record's window.
 class WindowChooser {
  public:
-  static bool takes(const Operation& operation);
-  // Of an operation it takes; false for a padded crop that is not the first.
-  bool add(const PlannedOperation& planned);
+  // False where it is not the first.
+  bool add(const PlannedPadCrop& crop);
+  void add(const PlannedFlip& flip) { turns_.emplace_back(flip); }
+  void add(const CenterCrop& crop) { turns_.emplace_back(crop); }
 
   bool empty() const noexcept { return !crop_ && turns_.empty(); }
   // Null: there is no border.
@@ -38,18 +55,8 @@ class WindowChooser {
   void turn(CropWindow& window, const StepContext& context) const;
 
  private:
-  struct Crop {
-    PadCrop options;
-    std::uint16_t number = 0;
-  };
-  struct Mirror {
-    Flip options;
-    std::uint16_t number = 0;
-
-    bool drawn(const StepContext& context) const;
-  };
-  std::optional<Crop> crop_;  // first of all
-  std::vector<std::variant<CenterCrop, Mirror>> turns_;
+  std::optional<PlannedPadCrop> crop_;  // first of all
+  std::vector<std::variant<CenterCrop, PlannedFlip>> turns_;
 };
 
 }  // namespace headrace

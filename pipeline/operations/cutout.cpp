@@ -1,10 +1,56 @@
 #include "headrace/pipeline/operations/cutout.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
+#include "headrace/pipeline/operations/field_checks.h"
+#include "headrace/pipeline/operations/image_shape.h"
+#include "headrace/pipeline/operations/pixel_pass.h"
+
 namespace headrace {
 namespace {
+
+class CutoutDefinition final : public OperationDefinition {
+ public:
+  explicit CutoutDefinition(Cutout options) : options_(std::move(options)) {}
+
+  std::string describe() const override {
+    return fmt::format("cutout({}, fill=[{}])", options_.size, fmt::join(options_.fill, ", "));
+  }
+
+  bool is_random() const noexcept override { return true; }
+
+  Field apply(const Field& before) const override {
+    const FieldChecks checks(*this, before);
+    checks.want_decoded();
+    if (before.shape.rank() != 3) checks.refuse("an image of three axes is needed", "cut out before flatten()");
+    checks.want_type({DType::kU8, DType::kF32});
+    checks.want_size(options_.size);
+    checks.want_finite(options_.fill);
+    const auto count = static_cast<std::int64_t>(options_.fill.size());
+    if (count != 1 && count != channels_of(before.shape)) {
+      checks.refuse(fmt::format("{} values for {} channels", count, channels_of(before.shape)));
+    }
+    for (const float value : options_.fill) {
+      if (before.dtype == DType::kU8 && (value < 0 || value > 255)) {
+        checks.refuse("the value is not within 0 and 255");
+      }
+    }
+    return before;
+  }
+
+  bool join(PixelPass& pass, const OperationPlace& place) const override {
+    if (!pass.abilities.cuts) return false;
+    pass.holes.push_back({.options = options_, .number = place.number});
+    return true;
+  }
+
+ private:
+  Cutout options_;
+};
 
 struct Rectangle {
   std::int64_t top, bottom, left, right;
@@ -47,6 +93,12 @@ void fill(const PixelTarget& image, const Rectangle& hole, const std::vector<flo
 }
 
 }  // namespace
+
+OperationPtr define(Cutout options) { return std::make_shared<CutoutDefinition>(std::move(options)); }
+
+Operations cutout(int size, std::vector<float> fill) {
+  return Operation{Cutout{.size = size, .fill = std::move(fill)}};
+}
 
 void cut_out(const Cutout& options, const PixelTarget& image, Philox& random) {
   const std::int64_t y = random.below(static_cast<std::uint32_t>(image.height));

@@ -1,7 +1,5 @@
 #include "headrace/pipeline/operations/device_pass.h"
 
-#include <algorithm>
-
 #include "headrace/pipeline/operations/image_shape.h"
 
 namespace headrace {
@@ -16,81 +14,40 @@ bool is_pixels(const Field& field) {
          !field.shape.is_dynamic() && layout_of(field.shape) == ImageLayout::kChannelsLast;
 }
 
-// Takes operations in, one after another, as long as one pass can do them.
-class PassBuilder {
- public:
-  explicit PassBuilder(const Field& input) : channels_(input.shape[2]) {
-    pass_.input = input;
-    pass_.height = input.shape[0];
-    pass_.width = input.shape[1];
-  }
-
-  bool add(const FieldOperation& operation) {
-    const Field& before = operation.before;
-    if (!flat_ && layout_of(before.shape) != pass_.layout) return false;  // an image of ambiguous shape
-    pass_.stages.push_back(operation.stage);
-    const Operation& what = operation.planned.operation;
-    if (WindowChooser::takes(what)) return move_pixels(operation.planned);
-    if (const auto* normalize = std::get_if<Normalize>(&what)) return scale(*normalize, before.dtype);
-    if (const auto* tone = std::get_if<BrightnessContrast>(&what)) {
-      if (pass_.tone) return false;
-      pass_.tone = {.options = *tone, .number = operation.planned.number};
-      return true;
-    }
-    if (const auto* cast = std::get_if<Cast>(&what)) return before.dtype == DType::kU8 || cast->to == DType::kF32;
-    if (const auto* layout = std::get_if<ToLayout>(&what)) {
-      pass_.layout = layout->to;
-      return true;
-    }
-    flat_ = flat_ || std::holds_alternative<FlattenSample>(what);
-    return std::holds_alternative<FlattenSample>(what);
-  }
-
-  DevicePass finish() {
-    if (!scaled_) pass_.scale = every_channel(1, 0);
-    return std::move(pass_);
-  }
-
- private:
-  ChannelScale every_channel(float scale, float shift) const {
-    const auto count = static_cast<std::size_t>(channels_);
-    return {std::vector(count, scale), std::vector(count, shift)};
-  }
-
-  // Zeros around numbers that were changed are other than zeros that are.
-  bool move_pixels(const PlannedOperation& planned) {
-    if (std::holds_alternative<PadCrop>(planned.operation) && (scaled_ || pass_.tone)) return false;
-    if (!pass_.window.add(planned)) return false;
-    if (const auto* crop = std::get_if<PadCrop>(&planned.operation)) pass_.height = pass_.width = crop->size;
-    if (const auto* center = std::get_if<CenterCrop>(&planned.operation))
-      pass_.height = pass_.width = center->size;
-    return true;
-  }
-
-  // After flatten() several means are of elements, not of channels.
-  bool scale(const Normalize& options, DType from) {
-    if (scaled_ || pass_.tone || (flat_ && options.mean.size() > 1)) return false;
-    pass_.scale = scale_of(options, from, channels_);
-    scaled_ = true;
-    return true;
-  }
-
-  DevicePass pass_;
-  std::int64_t channels_;
-  bool scaled_ = false, flat_ = false;
-};
+ChannelScale unchanged(std::int64_t channels) {
+  const auto count = static_cast<std::size_t>(channels);
+  return {std::vector(count, 1.0F), std::vector(count, 0.0F)};
+}
 
 }  // namespace
 
 std::optional<DevicePass> make_device_pass(std::span<const FieldOperation> operations, const Field& result) {
   if (operations.empty() || result.dtype != DType::kF32 || !is_pixels(operations.front().before))
     return std::nullopt;
-  if (bytes_of(operations.front().before) >= bytes_of(result)) return std::nullopt;
-  PassBuilder builder(operations.front().before);
-  if (!std::ranges::all_of(operations, [&](const FieldOperation& each) { return builder.add(each); })) {
-    return std::nullopt;
+  const Field& input = operations.front().before;
+  if (bytes_of(input) >= bytes_of(result)) return std::nullopt;
+  DevicePass device;
+  device.input = input;
+  device.height = input.shape[0];
+  device.width = input.shape[1];
+  PixelPass pass(input, kDevicePass);
+  for (const FieldOperation& each : operations) {
+    if (!pass.flat && layout_of(each.before.shape) != pass.to_layout) return std::nullopt;  // of ambiguous shape
+    if (!pass.add(each.planned.operation.definition(), {.number = each.planned.number, .before = each.before})) {
+      return std::nullopt;
+    }
+    device.stages.push_back(each.stage);
+    const Shape after = apply_to_field(each.planned.operation, each.before).shape;
+    if (pass.flat) continue;
+    const bool planes = pass.to_layout == ImageLayout::kChannelsFirst;
+    device.height = after[planes ? 1 : 0];
+    device.width = after[planes ? 2 : 1];
   }
-  return builder.finish();
+  device.window = std::move(pass.window);
+  device.scale = pass.scale ? std::move(*pass.scale) : unchanged(input.shape[2]);
+  device.tone = pass.tone;
+  device.layout = pass.to_layout;
+  return device;
 }
 
 }  // namespace headrace

@@ -7,16 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "headrace/devices/base/image_layout.h"
-#include "headrace/pipeline/operations/crop_window.h"
-#include "headrace/pipeline/operations/kernels/pixel_kernels.h"
+#include "headrace/pipeline/operations/pixel_pass.h"
+#include "headrace/pipeline/operations/sample_stage.h"
 
 namespace headrace {
-
-struct PlannedTone {
-  BrightnessContrast options;
-  std::uint16_t number = 0;
-};
 
 struct DevicePass {
   std::size_t field = 0;               // of a sample

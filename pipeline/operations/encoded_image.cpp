@@ -59,6 +59,19 @@ FieldView decode_image(std::span<const std::byte> encoded, const DecodeOptions& 
   return {.bytes = out, .shape = {size.height, size.width, 3}};
 }
 
+Pixels part_of(const FieldView& image, const ImageWindow& window) {
+  const std::int64_t channels = image.shape[2], stride = image.shape[1] * channels;
+  return {.first = as_u8(image.bytes.data()) + window.top * stride + window.left * channels,
+          .stride = stride,
+          .channels = channels};
+}
+
+FieldView resampled(const Pixels& from, std::int64_t size, Resampler& resampler, StepOutput& output) {
+  const std::span<std::byte> out = output.take(static_cast<std::size_t>(size * size * from.channels));
+  resampler.run(from.first, from.stride, as_u8(out).data(), from.channels);
+  return {.bytes = out, .shape = {size, size, from.channels}};
+}
+
 EncodedImage::EncodedImage(std::span<const std::byte> encoded, std::uint64_t record, const EncodedImages& images,
                            Scratch& scratch)
     : encoded_(encoded), record_(record), maps_(images.maps.get()), scratch_(scratch) {

@@ -36,6 +36,12 @@ std::span<std::byte> grown(std::vector<std::byte>& buffer, std::int64_t bytes);
 FieldView decode_image(std::span<const std::byte> encoded, const DecodeOptions& options, Scratch& scratch,
                        StepOutput& output);
 
+// A window of an image u8 (H, W, C).
+Pixels part_of(const FieldView& image, const ImageWindow& window);
+
+// A square, as the resampler has planned it, made of the pixels it asked for.
+FieldView resampled(const Pixels& from, std::int64_t size, Resampler& resampler, StepOutput& output);
+
 // Decodes a window of an image. The first time, it also checks the bits outside of the window, in the cheaper of
 // two ways: a bad image is bad for every window. Leaves warnings and the orientation in the scratch's notes.
 class EncodedImage {

@@ -1,14 +1,37 @@
 // A batch-level operation, compiled: mixes the rows of two examples with each other.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
+#include "headrace/pipeline/operations/field_checks.h"
 #include "headrace/pipeline/operations/sample_stage.h"
 #include "headrace/pipeline/operations/step.h"
 
 namespace headrace {
+
+// What one operation does to a pair. Const and thread-safe for different pairs.
+class PairMixer {
+ public:
+  virtual ~PairMixer() = default;
+  virtual void mix(const SampleRows& first, const SampleRows& second, Philox& random) const = 0;
+};
+
+// What mixup and cutmix need of the image and of their options.
+void want_mixable(const FieldChecks& checks, float alpha, float probability);
+
+// The image that is mixed and the label that follows it, in a finished sample's rows.
+struct MixedFields {
+  explicit MixedFields(const Fields& fields);
+
+  std::size_t image = 0, label = 0;
+  DType type = DType::kF32;  // of the image
+  Shape shape;               // of the image
+  std::int64_t classes = 0;
+
+  void blend_labels(const SampleRows& first, const SampleRows& second, float share) const;
+};
 
 // Both rows of a pair are read and written together, so that nothing is overwritten before it was read, whichever
 // thread works on whichever pair: mixing is done in place, after all rows of a batch are written, and reads and
@@ -21,23 +44,13 @@ class Mixer {
   std::uint16_t number() const noexcept { return number_; }
 
   // Const and thread-safe for different pairs. No row may be part of two calls at once.
-  void mix(const SampleRows& first, const SampleRows& second, Philox random) const;
+  void mix(const SampleRows& first, const SampleRows& second, Philox random) const {
+    pairs_->mix(first, second, random);
+  }
 
  private:
-  void blend_images(std::byte* first, std::byte* second, float share) const;
-  // Returns the share of the area that stays.
-  float exchange_rectangle(std::byte* first, std::byte* second, double share, Philox& random) const;
-
-  bool cuts_ = false;
-  float alpha_ = 1;
-  float probability_ = 1;
   std::uint16_t number_ = 0;
-  std::size_t image_ = 0, label_ = 0;  // fields
-  DType type_ = DType::kF32;           // of the image
-  std::int64_t elements_ = 0;          // of the image
-  std::int64_t classes_ = 0;
-  // Of an image: planes of (height, width) pixels of pixel_bytes.
-  std::int64_t planes_ = 1, height_ = 1, width_ = 1, pixel_bytes_ = 1;
+  std::unique_ptr<const PairMixer> pairs_;
 };
 
 }  // namespace headrace

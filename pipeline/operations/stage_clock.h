@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "headrace/pipeline/wait_histogram.h"
+#include "headrace/pipeline/stats.h"
 
 namespace headrace {
 

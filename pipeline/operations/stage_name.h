@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "headrace/pipeline/stage_stats.h"
+#include "headrace/pipeline/stats.h"
 
 namespace headrace {
 

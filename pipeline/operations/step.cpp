@@ -7,7 +7,9 @@
 namespace headrace {
 
 std::size_t Scratch::bytes() const noexcept {
-  return canvas.bytes.capacity() + decoded.capacity() + turned.capacity() + results[0].capacity() +
+  std::size_t between = made.capacity();
+  for (const std::vector<std::byte>& field : fields) between += field.capacity();
+  return between + canvas.bytes.capacity() + decoded.capacity() + turned.capacity() + results[0].capacity() +
          results[1].capacity() + sample.capacity() + read.capacity();
 }
 
@@ -15,6 +17,8 @@ void Scratch::free_buffers() noexcept {
   for (std::vector<std::byte>* buffer : {&decoded, &turned, &results[0], &results[1], &sample, &read}) {
     std::vector<std::byte>().swap(*buffer);
   }
+  std::vector<std::byte>().swap(made);
+  for (std::vector<std::byte>& field : fields) std::vector<std::byte>().swap(field);
   canvas = {};
 }
 

@@ -12,9 +12,9 @@
 #include "headrace/devices/base/shape.h"
 #include "headrace/devices/base/trace_ring.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
-#include "headrace/pipeline/field.h"
 #include "headrace/pipeline/operations/kernels/stores.h"
 #include "headrace/pipeline/operations/resampler.h"
+#include "headrace/pipeline/record.h"
 
 namespace headrace {
 
@@ -53,15 +53,17 @@ struct Scratch {
   ImageDecoder decoder;
   Resampler resampler;
   Canvas canvas;
-  std::vector<std::byte> decoded;     // inside one step
-  std::vector<std::byte> turned;      // the same pixels the other way up
-  std::vector<std::byte> results[2];  // between steps, by turns
-  std::vector<std::byte> sample;      // a sample on its way to the cache
-  std::vector<std::byte> read;        // for Source::read()
-  ImageNotes notes;                   // since they were last taken away
-  std::uint64_t decode_ns = 0;        // spent in `decoder`
-  std::uint64_t stamp_ns = 0;         // when the row that is timed was last looked at: a step began
-  std::vector<StageSample> samples;   // of the row of a block that is timed; one a stage of the program
+  std::vector<std::byte> decoded;                         // inside one step
+  std::vector<std::byte> turned;                          // the same pixels the other way up
+  std::vector<std::byte> results[2];                      // between steps, by turns
+  std::array<std::vector<std::byte>, kMaxFields> fields;  // between operations on several fields
+  std::vector<std::byte> made;                            // by such an operation
+  std::vector<std::byte> sample;                          // a sample on its way to the cache
+  std::vector<std::byte> read;                            // for Source::read()
+  ImageNotes notes;                                       // since they were last taken away
+  std::uint64_t decode_ns = 0;                            // spent in `decoder`
+  std::uint64_t stamp_ns = 0;        // when the row that is timed was last looked at: a step began
+  std::vector<StageSample> samples;  // of the row of a block that is timed; one a stage of the program
 
   // Held by the buffers whose size is the samples'.
   std::size_t bytes() const noexcept;
@@ -125,6 +127,20 @@ class StepOutput {
  private:
   std::span<std::byte> row_;
   std::vector<std::byte>* buffer_ = nullptr;
+};
+
+struct EncodedImages;
+
+// One step of a compiled chain: what runs for each record. Const and shared by all threads.
+class Step {
+ public:
+  virtual ~Step() = default;
+  virtual FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const = 0;
+  // It decodes, resamples or calls the user's code: a sample is worth a task of its own, and the probe is told
+  // before it begins.
+  virtual bool takes_long() const noexcept { return false; }
+  // Where it decodes encoded images itself, and only in part; else null.
+  virtual EncodedImages* encoded_images() noexcept { return nullptr; }
 };
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/combine.h"
+#include "headrace/pipeline/dataset.h"
 
 #include <fmt/format.h>
 

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/operations/definition.h"
 
 namespace headrace {
 namespace {
@@ -13,16 +14,22 @@ namespace {
 // What is done to a field after it was decoded and after the cache; an operation may need what came before it, so
 // only the last ones can be taken away.
 std::vector<FieldOperation> operations_on(const StreamPlan& plan, std::size_t index) {
-  Field field = plan.source->info().fields[index];
+  const std::string& name = plan.fields[index].name;
+  Fields fields = plan.source->info().fields;
   std::vector<FieldOperation> operations;
   for (std::size_t i = 0; i < plan.sample_stages.size(); ++i) {
     const auto* planned = std::get_if<PlannedOperation>(&plan.sample_stages[i]);
     if (planned == nullptr) {
-      field = decoded_field(field, std::get<DecodeStage>(plan.sample_stages[i]));
-    } else if (field_of(planned->operation) == field.name) {
-      if (i >= plan.cached_stages) operations.push_back({.stage = i, .planned = *planned, .before = field});
-      field = apply_to_field(planned->operation, field);
+      for (Field& field : fields) field = decoded_field(field, std::get<DecodeStage>(plan.sample_stages[i]));
+      continue;
     }
+    const OperationDefinition& operation = planned->operation.definition();
+    if (operation.spans_fields()) {  // what it sees is the host's
+      if (operation.touches(name)) operations.clear();
+    } else if (operation.touches(name) && i >= plan.cached_stages) {
+      operations.push_back({.stage = i, .planned = *planned, .before = fields[find_field(fields, name)]});
+    }
+    fields = operation.apply_to_sample(fields);
   }
   return operations;
 }

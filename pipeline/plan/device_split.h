@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "headrace/devices/device_group.h"
-#include "headrace/pipeline/convert_at.h"
+#include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/operations/device_pass.h"
 #include "headrace/pipeline/plan/planner.h"
 

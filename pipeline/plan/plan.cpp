@@ -57,7 +57,7 @@ struct DescribeStage {
   std::string operator()(const WithoutShardStage& stage) const {
     return fmt::format("without_shard({} of {})", stage.index, stage.count);
   }
-  std::string operator()(const FilterStage& stage) const { return describe(stage.selection->filter()); }
+  std::string operator()(const FilterStage& stage) const { return stage.selection->describe(); }
   std::string operator()(const ShuffleWindowStage& stage) const {
     return fmt::format("shuffle_window({}, seed={}{})", stage.options.size, stage.options.seed,
                        stage.options.each_epoch_anew ? "" : ", the same every epoch");

@@ -8,7 +8,6 @@
 #include <variant>
 #include <vector>
 
-#include "headrace/pipeline/combine.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/operations/sample_stage.h"
 

@@ -7,6 +7,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/pipeline/operations/definition.h"
 #include "headrace/pipeline/plan/index/selection.h"
 
 namespace headrace {
@@ -56,8 +57,7 @@ class Planner {
   void operator()(const MapStage& stage) {
     for (const Operation& operation : stage.operations) {
       if (operations_ == kMaxOperations) throw ConfigError("a plan has at most 65535 operations");
-      Field& field = plan_.fields[find_field(plan_.fields, field_of(operation))];
-      field = apply_to_field(operation, field);
+      plan_.fields = operation.definition().apply_to_sample(plan_.fields);
       PlannedOperation planned{.operation = operation, .number = static_cast<std::uint16_t>(operations_++)};
       if (is_batch_level(operation)) {
         want_soft_labels(operation);
@@ -70,18 +70,13 @@ class Planner {
 
   void operator()(const CacheStage& stage) {
     if (plan_.cache != nullptr) throw ConfigError("a plan has at most one cache()");
-    for (const SampleStage& earlier : plan_.sample_stages) {
-      const auto* planned = std::get_if<PlannedOperation>(&earlier);
-      if (planned == nullptr || !is_random(planned->operation)) continue;
-      throw ConfigError(
-          fmt::format("cache() after {}: its result changes from epoch to epoch", describe(planned->operation)),
-          "put .cache() before random operations");
-    }
+    want_nothing_random("cache()");
     plan_.cache = stage.cache;
     plan_.cached_stages = plan_.sample_stages.size();
   }
 
   void operator()(const FilterStage& stage) {
+    if (stage.selection->filter().processed) want_nothing_random("filter()");
     const std::size_t place = stages_before_filter(plan_.index_stages);
     plan_.index_stages.insert(plan_.index_stages.begin() + static_cast<std::ptrdiff_t>(place), Stage{stage});
   }
@@ -95,6 +90,17 @@ class Planner {
   }
 
  private:
+  // Of the operations so far, for what is made once.
+  void want_nothing_random(const std::string& stage) const {
+    for (const SampleStage& earlier : plan_.sample_stages) {
+      const auto* planned = std::get_if<PlannedOperation>(&earlier);
+      if (planned == nullptr || !is_random(planned->operation)) continue;
+      throw ConfigError(
+          fmt::format("{} after {}: its result changes from epoch to epoch", stage, describe(planned->operation)),
+          fmt::format("put .{} before random operations", stage));
+    }
+  }
+
   void want_before_batch(const Stage& stage) const {
     const bool prefetch = std::holds_alternative<PrefetchStage>(stage);
     const auto* map = std::get_if<MapStage>(&stage);

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/record_filter.h"
+#include "headrace/pipeline/dataset.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/plan/sample_program.h"
 
 namespace headrace {
 namespace {
@@ -26,6 +27,11 @@ std::int64_t integer_of(std::span<const std::byte> bytes, const std::string& fie
 
 std::span<const std::byte> RawRecord::bytes(const std::string& field) const {
   return view_->fields[find_field(*fields_, field)];
+}
+
+Shape RawRecord::shape(const std::string& field) const {
+  const std::size_t at = find_field(*fields_, field);
+  return shapes_.empty() ? view_of((*fields_)[at], view_->fields[at]).shape : shapes_[at];
 }
 
 std::int64_t RawRecord::integer(const std::string& field) const {

@@ -8,6 +8,7 @@
 
 #include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/operations/definition.h"
 
 namespace headrace {
 namespace {
@@ -19,9 +20,7 @@ const Operation* changing_on_host(const StreamPlan& host) {
   for (std::size_t i = host.cached_stages; i < host.sample_stages.size(); ++i) {
     const auto* planned = std::get_if<PlannedOperation>(&host.sample_stages[i]);
     if (planned == nullptr) continue;
-    if (is_random(planned->operation) || std::holds_alternative<UserMap>(planned->operation)) {
-      return &planned->operation;
-    }
+    if (planned->operation.definition().may_change()) return &planned->operation;
   }
   return nullptr;
 }

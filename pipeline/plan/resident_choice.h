@@ -5,8 +5,8 @@
 #include <string>
 
 #include "headrace/devices/device_group.h"
+#include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/plan/device_split.h"
-#include "headrace/pipeline/residency.h"
 
 namespace headrace {
 

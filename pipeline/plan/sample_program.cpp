@@ -1,5 +1,4 @@
 #include "headrace/pipeline/plan/sample_program.h"
-#include "headrace/pipeline/plan/content_sample.h"
 
 #include <algorithm>
 
@@ -17,32 +16,34 @@ Shape shape_of_length(const Shape& shape, std::size_t element_bytes, std::size_t
   return rest.with_front(one == 0 ? 0 : static_cast<std::int64_t>(bytes / one));
 }
 
+std::optional<SampleChains> compile_before_cache(const StreamPlan& plan) {
+  if (plan.cache == nullptr) return std::nullopt;
+  return SampleChains(plan.source->info().fields, std::span(plan.sample_stages).first(plan.cached_stages),
+                      ChainPlace::kBeforeCache);
+}
+
 }  // namespace
 
+FieldView view_of(const Field& field, std::span<const std::byte> bytes) noexcept {
+  if (field.encoding == Encoding::kImage) {
+    return {.bytes = bytes, .shape = Shape{static_cast<std::int64_t>(bytes.size())}};
+  }
+  if (!field.shape.is_dynamic()) return {.bytes = bytes, .shape = field.shape};
+  return {.bytes = bytes, .shape = shape_of_length(field.shape, size_of(field.dtype), bytes.size())};
+}
+
 SampleProgram::SampleProgram(const StreamPlan& plan)
-    : cache_(plan.cache), records_(plan.source->info().records), labels_(*plan.source) {
-  const std::span<const SampleStage> stages(plan.sample_stages);
-  for (const Field& input : plan.source->info().fields) {
-    FieldChains field;
-    field.source_shape = input.shape;
-    field.element_bytes = size_of(input.dtype);
-    field.encoded = input.encoding == Encoding::kImage;
-    Field between = input;
-    if (cache_ != nullptr) {
-      field.before = std::make_unique<Chain>(input, stages.first(plan.cached_stages), ChainPlace::kBeforeCache);
-      between = field.before->output();
-      slow_before_cache_ = slow_before_cache_ || field.before->is_slow();
-    }
-    field.after = std::make_unique<Chain>(between, stages.subspan(plan.cached_stages), ChainPlace::kAfterCache);
-    const Field& output = field.after->output();
-    field.row_bytes = static_cast<std::size_t>(output.shape.elements()) * size_of(output.dtype);
-    slow_after_cache_ = slow_after_cache_ || field.after->is_slow();
-    fields_.push_back(std::move(field));
-  }
-  for (FieldChains& field : fields_) {
-    if (field.before != nullptr) field.before->add_stages(stages_);
-    field.after->add_stages(stages_);
-  }
+    : fields_(plan.source->info().fields),
+      cache_(plan.cache),
+      before_(compile_before_cache(plan)),
+      after_(before_ ? before_->output() : fields_, std::span(plan.sample_stages).subspan(plan.cached_stages),
+             ChainPlace::kAfterCache),
+      records_(plan.source->info().records),
+      labels_(*plan.source),
+      slow_before_cache_(before_ && before_->is_slow()),
+      slow_after_cache_(after_.is_slow()) {
+  if (before_) before_->add_stages(stages_);
+  after_.add_stages(stages_);
   stages_.push_back({.name = "write rows"});
   if (cache_ == nullptr) return;
   // What lies on a disk may be of other files that are alike in names, sizes and times.
@@ -50,15 +51,11 @@ SampleProgram::SampleProgram(const StreamPlan& plan)
   cache_->bind(mix_seed(plan.cache_fingerprint(), content), records_);
 }
 
-void SampleProgram::keep_maps(MemoryBudget& budget) {
-  for (FieldChains& field : fields_) field.after->keep_maps(records_, budget);
-}
+void SampleProgram::keep_maps(MemoryBudget& budget) { after_.keep_maps(records_, budget); }
 
 void SampleProgram::name_spans(Trace& trace) {
-  for (FieldChains& field : fields_) {
-    if (field.before != nullptr) field.before->name_spans(trace);
-    field.after->name_spans(trace);
-  }
+  if (before_) before_->name_spans(trace);
+  after_.name_spans(trace);
 }
 
 bool SampleProgram::is_warm() const noexcept {
@@ -66,8 +63,7 @@ bool SampleProgram::is_warm() const noexcept {
 }
 
 bool SampleProgram::only_copies() const noexcept {
-  return cache_ == nullptr && labels_.does_nothing() &&
-         std::ranges::all_of(fields_, [](const FieldChains& field) { return field.after->does_nothing(); });
+  return cache_ == nullptr && labels_.does_nothing() && after_.does_nothing();
 }
 
 std::span<const std::byte> SampleProgram::find_cached(std::uint64_t record,
@@ -75,36 +71,39 @@ std::span<const std::byte> SampleProgram::find_cached(std::uint64_t record,
   return cache_ != nullptr ? cache_->find(record, scratch) : std::span<const std::byte>{};
 }
 
-FieldView SampleProgram::source_view(const FieldChains& field, std::span<const std::byte> bytes) const noexcept {
-  if (!field.encoded && !field.source_shape.is_dynamic()) return {.bytes = bytes, .shape = field.source_shape};
-  if (!field.encoded)
-    return {.bytes = bytes, .shape = shape_of_length(field.source_shape, field.element_bytes, bytes.size())};
-  return {.bytes = bytes, .shape = Shape{static_cast<std::int64_t>(bytes.size())}};
-}
-
 void SampleProgram::run_cached(std::span<const std::byte> sample, const StepContext& context,
                                const Rows& rows) const {
   CachedSampleReader reader(sample);
-  for (std::size_t i = 0; i < fields_.size(); ++i) {
-    fields_[i].after->run_into(reader.next(), context, {rows[i], fields_[i].row_bytes});
+  const std::size_t count = before_->output().size();
+  if (after_.are_single()) {
+    for (std::size_t i = 0; i < count; ++i) after_.run_field(i, reader.next(), context, rows[i]);
+    return;
   }
+  SampleView fields;
+  for (std::size_t i = 0; i < count; ++i) fields[i] = reader.next();
+  after_.run_into(fields, context, rows);
+}
+
+SampleView SampleProgram::view(const RecordView& record) const noexcept {
+  SampleView fields;
+  for (std::size_t i = 0; i < fields_.size(); ++i) fields[i] = view_of(fields_[i], record.fields[i]);
+  return fields;
 }
 
 void SampleProgram::run_record(const RecordView& record, const StepContext& context, const Rows& rows) const {
   labels_.check(record);
-  if (cache_ == nullptr) {
+  if (cache_ == nullptr && after_.are_single()) {
     for (std::size_t i = 0; i < fields_.size(); ++i) {
-      const FieldChains& field = fields_[i];
-      field.after->run_into(source_view(field, record.fields[i]), context, {rows[i], field.row_bytes});
+      after_.run_field(i, view_of(fields_[i], record.fields[i]), context, rows[i]);
     }
     return;
   }
+  SampleView fields = view(record);
+  if (cache_ == nullptr) return after_.run_into(fields, context, rows);
   std::vector<std::byte>& sample = context.scratch->sample;
   std::size_t used = 0;
-  for (std::size_t i = 0; i < fields_.size(); ++i) {
-    const FieldChains& field = fields_[i];
-    used = append_field(sample, used, field.before->run(source_view(field, record.fields[i]), context));
-  }
+  before_->run(fields, context,
+               [&](std::size_t, const FieldView& field) { used = append_field(sample, used, field); });
   const std::span<const std::byte> whole = std::span(sample).first(used);
   cache_->insert(context.record, whole);
   if (context.samples != nullptr) context.scratch->stamp_ns = now_ns();  // keeping a sample is no step of the plan

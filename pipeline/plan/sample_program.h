@@ -3,15 +3,19 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "headrace/pipeline/operations/chain.h"
 #include "headrace/pipeline/operations/label_check.h"
+#include "headrace/pipeline/operations/sample_chains.h"
 #include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/record.h"
 
 namespace headrace {
+
+// A field of a record as its first step sees it.
+FieldView view_of(const Field& field, std::span<const std::byte> bytes) noexcept;
 
 // Const but for the cache, which is thread-safe; shared by all threads.
 class SampleProgram {
@@ -49,19 +53,12 @@ class SampleProgram {
   void run_record(const RecordView& record, const StepContext& context, const Rows& rows) const;
 
  private:
-  struct FieldChains {
-    std::unique_ptr<Chain> before;  // of the cache; null where there is none
-    std::unique_ptr<Chain> after;
-    Shape source_shape;
-    std::size_t element_bytes = 1;
-    bool encoded = false;
-    std::size_t row_bytes = 0;
-  };
+  SampleView view(const RecordView& record) const noexcept;
 
-  FieldView source_view(const FieldChains& field, std::span<const std::byte> bytes) const noexcept;
-
-  std::vector<FieldChains> fields_;
+  Fields fields_;  // of a record
   std::shared_ptr<SampleCache> cache_;
+  std::optional<SampleChains> before_;  // the cache; none where there is no cache
+  SampleChains after_;
   std::uint64_t records_ = 0;
   LabelCheck labels_;
   std::vector<StageName> stages_;

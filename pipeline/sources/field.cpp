@@ -1,4 +1,4 @@
-#include "headrace/pipeline/field.h"
+#include "headrace/pipeline/record.h"
 
 #include "headrace/devices/base/error.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "headrace/devices/base/hash.h"
-#include "headrace/pipeline/field.h"
+#include "headrace/pipeline/record.h"
 
 namespace headrace {
 

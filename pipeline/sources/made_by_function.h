@@ -6,7 +6,7 @@
 #include <string>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/field.h"
+#include "headrace/pipeline/record.h"
 
 namespace headrace {
 

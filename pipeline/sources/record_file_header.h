@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "headrace/devices/base/file.h"
-#include "headrace/pipeline/field.h"
+#include "headrace/pipeline/record.h"
 #include "headrace/pipeline/sources.h"
 
 namespace headrace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "headrace/devices/base/file.h"
-#include "headrace/pipeline/field.h"
+#include "headrace/pipeline/record.h"
 
 namespace headrace {
 

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/record_writer.h"
+#include "headrace/pipeline/sources.h"
 
 #include <fmt/format.h>
 

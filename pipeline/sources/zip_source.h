@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/pipeline/combine.h"
+#include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/source.h"
 
 namespace headrace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "headrace/pipeline/combine.h"
+#include "headrace/pipeline/dataset.h"
 #include "headrace/tests/faults/filter_fixture.h"
 
 namespace headrace {

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <new>
 
-#include "headrace/pipeline/combine.h"
+#include "headrace/pipeline/dataset.h"
 #include "headrace/tests/faults/filter_fixture.h"
 
 namespace headrace {

@@ -10,7 +10,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/rng.h"
-#include "headrace/pipeline/combine.h"
+#include "headrace/pipeline/dataset.h"
 #include "headrace/tests/faults/filter_fixture.h"
 #include "headrace/tests/support/bytes.h"
 #include "headrace/tests/support/temp_folder.h"

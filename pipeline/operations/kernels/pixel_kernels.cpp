@@ -157,18 +157,6 @@ ChannelScale::ChannelScale(std::vector<float> scales, std::vector<float> shifts)
   }
 }
 
-ChannelScale scale_of(const Normalize& options, DType from, std::int64_t channels) {
-  const double unit = from == DType::kU8 ? 255.0 : 1.0;
-  std::vector<float> scales, shifts;
-  for (std::int64_t c = 0; c < channels; ++c) {
-    const std::size_t entry = options.mean.size() == 1 ? 0 : static_cast<std::size_t>(c);
-    const double deviation = options.std[entry];
-    scales.push_back(static_cast<float>(1.0 / (unit * deviation)));
-    shifts.push_back(static_cast<float>(-static_cast<double>(options.mean[entry]) / deviation));
-  }
-  return {std::move(scales), std::move(shifts)};
-}
-
 bool takes_border(const PixelWork& work) noexcept { return makes_rgb_floats(work) && work.width <= kMostBordered; }
 
 void convert_pixels(const PixelWork& work) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "headrace/devices/base/dtype.h"
-#include "headrace/pipeline/operation.h"
+#include "headrace/devices/base/image_layout.h"
 #include "headrace/pipeline/operations/kernels/rgb_kernels.h"
 #include "headrace/pipeline/operations/kernels/stores.h"
 
@@ -43,8 +43,5 @@ void convert_pixels(const PixelWork& work);
 
 // Whether it makes the zeros around such a picture itself; else the caller draws them.
 bool takes_border(const PixelWork& work) noexcept;
-
-// What normalising elements of type `from` (u8 or f32) does to each of so many channels.
-ChannelScale scale_of(const Normalize& options, DType from, std::int64_t channels);
 
 }  // namespace headrace

@@ -1,28 +1,15 @@
-// The index stages of a plan (combine, filter, shuffle, take, skip, shard, repeat) as one function:
+// The index stages of a plan (combine, filter, shuffle, take, skip, shard, repeat) composed to one function:
 // (epoch, position in the epoch) -> (record, pass), O(1) and without state.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
-#include "headrace/devices/base/permutation.h"
+#include "headrace/pipeline/plan/index/index_stage.h"
 #include "headrace/pipeline/plan/plan.h"
 
 namespace headrace {
-
-// Which record, and the how manyth time over the whole run that its stage of the plan starts anew: the pass
-// keys shuffles and random operations, so that a repeated record gets new random numbers.
-struct Located {
-  std::uint64_t record = 0;
-  std::uint64_t pass = 0;
-  bool operator==(const Located&) const = default;
-};
-
-class BitSelect;
-class CombinedMap;
-class CombinedCursor;
 
 class IndexMap {
  public:
@@ -35,54 +22,29 @@ class IndexMap {
 
  private:
   friend class IndexCursor;
-  enum class Kind { kShuffle, kRepeat, kSkip, kShard, kWithoutShard, kFilter, kShuffleWindow, kRanges, kCombine };
-  struct Step {
-    Kind kind;
-    std::uint64_t size_before;  // positions before this stage
-    std::uint64_t amount = 0;   // times, count, shards, or the window's size
-    std::uint64_t index = 0;    // of the shard
-    std::uint64_t key = 0;      // of the shuffle
-    bool each_pass_anew = true;
-    const BitSelect* kept = nullptr;  // of the filter; `owner` keeps it alive
-    std::shared_ptr<const void> owner = {};
-    std::shared_ptr<const CombinedMap> combined = {};
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges = {};  // (positions before it, its first one)
-  };
 
-  void add(const Stage& stage, std::uint64_t seed);
-  // Those without a branch of their own in add().
-  bool add_other(const Stage& stage, std::uint64_t seed, Step& step);
+  // Null: positions stay as they are.
+  IndexStagePtr create_stage(const Stage& stage, std::uint64_t seed) const;
 
-  std::vector<Step> steps_;
+  std::vector<IndexStagePtr> stages_;
   std::uint64_t size_ = 0;
 };
 
-// Evaluates an IndexMap; remembers the key schedule of the pass it was in. One thread at a time.
+// Evaluates an IndexMap; has the stages' memories. One thread at a time. The map must outlive it.
 class IndexCursor {
  public:
   explicit IndexCursor(const IndexMap& map);
-  IndexCursor(IndexCursor&&) noexcept;
-  IndexCursor& operator=(IndexCursor&&) noexcept;
-  ~IndexCursor();
 
   // `position` < map.size().
-  Located locate(std::uint64_t epoch, std::uint64_t position);
+  Located locate(std::uint64_t epoch, std::uint64_t position) const {
+    Located at{.record = position, .pass = epoch};
+    for (std::size_t i = memories_.size(); i-- > 0;) at = map_->stages_[i]->locate(at, memories_[i].get());
+    return at;
+  }
 
  private:
-  struct Keyed {
-    static constexpr std::uint64_t kNone = ~std::uint64_t{0};
-    Permutation permutation;
-    std::uint64_t pass = kNone;
-    std::uint64_t window = kNone;  // of a window shuffle
-  };
-
-  const Permutation& shuffle_of(std::size_t step, std::uint64_t pass);
-
-  std::uint64_t shuffled_in_window(std::size_t step, std::uint64_t pass, std::uint64_t position);
-
   const IndexMap* map_;
-  std::vector<Keyed> keyed_;                  // one a step; used by shuffles
-  std::unique_ptr<CombinedCursor> combined_;  // where the first step combines
+  std::vector<std::unique_ptr<IndexMemory>> memories_;  // one a stage
 };
 
 }  // namespace headrace

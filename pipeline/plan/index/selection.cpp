@@ -43,13 +43,25 @@ std::size_t stages_before_filter(const std::vector<Stage>& index_stages) {
   return end;
 }
 
+std::string Selection::describe() const {
+  std::string text = headrace::describe(filter_);
+  if (!filter_.processed) return text;
+  std::string stages;
+  for (const Stage& stage : stages_of(before_)) {
+    if (!std::holds_alternative<DecodeStage>(stage) && !std::holds_alternative<MapStage>(stage)) continue;
+    stages += (stages.empty() ? "" : " | ") + headrace::describe(stage);
+  }
+  return fmt::format("{} of what {} leaves", text, stages.empty() ? "the source" : stages);
+}
+
 const FilterScan& Selection::result() const {
   const std::lock_guard lock(mutex_);
   if (!result_) {
     const StreamPlan plan = make_stream_plan(before_);
     std::vector<Stage> stages = plan.index_stages;
     stages.resize(stages_before_filter(stages));
-    result_ = run_filter(plan.source, stages, filter_);
+    const std::vector<SampleStage> none;
+    result_ = run_filter(plan.source, stages, filter_.processed ? plan.sample_stages : none, filter_);
   }
   return *result_;
 }

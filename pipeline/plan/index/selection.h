@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
+#include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/plan/plan.h"
 #include "headrace/pipeline/plan/scan/filter_scan.h"
-#include "headrace/pipeline/record_filter.h"
 
 namespace headrace {
 
@@ -18,6 +18,8 @@ class Selection {
   Selection(PlanPtr before, RecordFilter filter) : before_(std::move(before)), filter_(std::move(filter)) {}
 
   const RecordFilter& filter() const noexcept { return filter_; }
+  // "filter(name, version 1)", and of a filter of processed fields what they are processed by.
+  std::string describe() const;
   // The positions, among those of the index stages that stay before the filter, whose record is kept; what could
   // not be read or judged is. The first call, of this or of unjudged(), reads every record of them. It throws the
   // ConfigError of the function, what no record is to blame for, as running out of memory, and Error(kTimeout) as

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <mutex>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/operations/chain.h"
+#include "headrace/pipeline/operations/sample_chains.h"
 #include "headrace/pipeline/plan/index/index_map.h"
+#include "headrace/pipeline/plan/sample_program.h"
 #include "headrace/pipeline/plan/scan/record_scan.h"
 
 namespace headrace {
@@ -54,9 +56,11 @@ class Findings {
 // Judges the record at every position of a plan: the bits of one word are one thread's.
 class FilterPass final : public RecordScan {
  public:
-  FilterPass(SourcePtr source, const std::vector<Stage>& index_stages, IndexMap map, const RecordFilter& filter)
-      : RecordScan(std::move(source), map.size(), filter.stall_timeout_seconds),
+  FilterPass(const SourcePtr& source, const std::vector<Stage>& index_stages,
+             const std::vector<SampleStage>& sample_stages, IndexMap map, const RecordFilter& filter)
+      : RecordScan(source, map.size(), filter.stall_timeout_seconds),
         filter_(filter),
+        chains_(source->info().fields, sample_stages, ChainPlace::kBeforeCache),
         step_(describe(filter)),
         map_(std::move(map)),
         earlier_(UnjudgedRecords::of(index_stages)),
@@ -72,6 +76,7 @@ class FilterPass final : public RecordScan {
   std::unique_ptr<Visitor> create_visitor(ThreadState& state) override;
 
   RecordFilter filter_;
+  SampleChains chains_;  // what is done to a record before it is judged
   std::string step_;
   IndexMap map_;
   UnjudgedRecords earlier_;  // of filters before this one
@@ -104,10 +109,32 @@ class FilterPass::Judge final : public Visitor {
   }
 
   bool judge(std::uint64_t record, const RecordView& view) {
+    const Fields& fields = pass_.chains_.output();
+    if (pass_.chains_.does_nothing()) return judge(record, RawRecord(fields, view));
+    RecordView processed;
+    std::array<Shape, kMaxFields> shapes;
+    process(record, view, processed, shapes);
+    return judge(record, RawRecord(fields, processed, std::span(shapes).first(fields.size())));
+  }
+
+  void process(std::uint64_t record, const RecordView& view, RecordView& processed,
+               std::array<Shape, kMaxFields>& shapes) {
+    const Fields& fields = pass_.source().info().fields;
+    SampleView sample;
+    for (std::size_t i = 0; i < fields.size(); ++i) sample[i] = view_of(fields[i], view.fields[i]);
+    const StepContext context{.record = record, .scratch = &working_, .probe = &state_};
+    pass_.chains_.run(sample, context, [&](std::size_t field, const FieldView& result) {
+      results_[field].assign(result.bytes.begin(), result.bytes.end());
+      processed.fields[field] = results_[field];
+      shapes[field] = result.shape;
+    });
+  }
+
+  bool judge(std::uint64_t record, const RawRecord& seen) {
     bool keeps = false;
     state_.begin(pass_.step_, record);
     try {
-      call_foreign(state_, [&] { keeps = pass_.filter_.keeps(RawRecord(pass_.source().info().fields, view)); });
+      call_foreign(state_, [&] { keeps = pass_.filter_.keeps(seen); });
     } catch (const ConfigError& error) {
       throw ConfigError(pass_.step_ + ": " + error.message(), error.hint());
     } catch (const std::exception& error) {
@@ -120,6 +147,8 @@ class FilterPass::Judge final : public Visitor {
   ThreadState& state_;
   IndexCursor cursor_;
   std::vector<std::byte> scratch_;
+  Scratch working_;
+  std::array<std::vector<std::byte>, kMaxFields> results_;  // of the chains
 };
 
 std::unique_ptr<RecordScan::Visitor> FilterPass::create_visitor(ThreadState& state) {
@@ -129,9 +158,9 @@ std::unique_ptr<RecordScan::Visitor> FilterPass::create_visitor(ThreadState& sta
 }  // namespace
 
 FilterScan run_filter(const SourcePtr& source, const std::vector<Stage>& index_stages,
-                      const RecordFilter& filter) {
+                      const std::vector<SampleStage>& sample_stages, const RecordFilter& filter) {
   IndexMap map(source->info().records, index_stages, 0);
-  const auto pass = std::make_shared<FilterPass>(source, index_stages, std::move(map), filter);
+  const auto pass = std::make_shared<FilterPass>(source, index_stages, sample_stages, std::move(map), filter);
   RecordScan::run(pass);
   return pass->take();
 }

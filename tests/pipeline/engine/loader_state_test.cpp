@@ -1,4 +1,4 @@
-#include "headrace/pipeline/loader_state.h"
+#include "headrace/pipeline/loader.h"
 
 #include <gtest/gtest.h>
 

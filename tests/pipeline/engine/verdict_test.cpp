@@ -1,5 +1,5 @@
 // What is concluded from counters made up by hand; real runs are judged in explain_test.cpp.
-#include "headrace/pipeline/verdict.h"
+#include "headrace/pipeline/stats.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #include "headrace/pipeline/operations/chain.h"
 
-#include "headrace/pipeline/operations/random_window.h"
+#include "headrace/pipeline/operations/random_resized_crop.h"
 #include "headrace/tests/pipeline/operations/chain_fixture.h"
 #include "headrace/tests/support/images.h"
 

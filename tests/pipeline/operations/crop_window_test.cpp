@@ -7,17 +7,20 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/operations/pixel_pass.h"
 
 namespace headrace {
 namespace {
 
+const Field kAnyImage{.name = "image", .dtype = DType::kU8, .shape = {Shape::kDynamic, Shape::kDynamic, 3}};
+
 WindowChooser chooser(const Operations& operations) {
-  WindowChooser made;
+  PixelPass made(kAnyImage, kHostPass);
   std::uint16_t number = 0;
   for (const Operation& operation : operations.list()) {
-    EXPECT_TRUE(made.add({.operation = operation, .number = number++}));
+    EXPECT_TRUE(operation.definition().join(made, {.number = number++, .before = kAnyImage}));
   }
-  return made;
+  return made.window;
 }
 
 CropWindow window_of(const WindowChooser& chooser, std::int64_t height, std::int64_t width,
@@ -75,7 +78,7 @@ TEST(WindowChooser, CentresWhatIsSeen) {
 
 TEST(WindowChooser, PaddingMustComeFirstAndImagesBeLargeEnough) {
   WindowChooser made = chooser(flip());
-  EXPECT_FALSE(made.add({.operation = PadCrop{}, .number = 1}));
+  EXPECT_FALSE(made.add(PlannedPadCrop{.options = {}, .number = 1}));
   EXPECT_THROW(window_of(chooser(pad_crop(8, 1)), 5, 9), Error);
   EXPECT_THROW(window_of(chooser(pad_crop(4, 3, Padding::kReflect)), 3, 9), Error);
   EXPECT_THROW(window_of(chooser(center_crop(8)), 9, 5), Error);

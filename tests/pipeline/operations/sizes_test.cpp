@@ -6,7 +6,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/machine_memory.h"
-#include "headrace/pipeline/combine.h"
+#include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/streams.h"
 

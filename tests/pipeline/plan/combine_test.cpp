@@ -1,5 +1,5 @@
 // concatenate, interleave, mix, zip and unbatch: what comes where, and that it is one stream.
-#include "headrace/pipeline/combine.h"
+#include "headrace/pipeline/dataset.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/verdict.h"
+#include "headrace/pipeline/stats.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/discrete_device.h"

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/combine.h"
+#include "headrace/pipeline/dataset.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/property.h"
 

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/field.h"
+#include "headrace/pipeline/record.h"
 
 #include <gmock/gmock.h>
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/combine.h"
+#include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/property.h"
 #include "headrace/tests/pipeline/sources/file_source_suite.h"

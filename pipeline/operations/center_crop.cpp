@@ -1,0 +1,79 @@
+#include <fmt/format.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/operations/decode.h"
+#include "headrace/pipeline/operations/field_checks.h"
+#include "headrace/pipeline/operations/pixel_pass.h"
+#include "headrace/pipeline/operations/resize.h"
+#include "headrace/pipeline/operations/step_list.h"
+
+namespace headrace {
+namespace {
+
+// Half of what is cut away; of an odd number the half that is even, as torchvision's center_crop has it.
+std::int64_t half_to_even(std::int64_t difference) {
+  const std::int64_t floor = difference / 2;
+  return difference % 2 == 1 && floor % 2 == 1 ? floor + 1 : floor;
+}
+
+class CenterCropDefinition final : public OperationDefinition {
+ public:
+  explicit CenterCropDefinition(const CenterCrop& options) : options_(options) {}
+
+  std::string describe() const override { return fmt::format("center_crop({})", options_.size); }
+
+  Field apply(const Field& before) const override {
+    const FieldChecks checks(*this, before);
+    checks.want_channels_last();
+    checks.want_type({DType::kU8, DType::kF32});
+    checks.want_size(options_.size);
+    for (int axis = 0; axis < 2; ++axis) {
+      const std::int64_t extent = before.shape[axis];
+      if (extent != Shape::kDynamic && extent < options_.size) {
+        checks.refuse("the image is smaller than the crop", "resize() it first");
+      }
+    }
+    return squared(before, options_.size);
+  }
+
+  bool join(PixelPass& pass, const OperationPlace& /*place*/) const override {
+    pass.window.add(options_);
+    return true;
+  }
+
+  // Behind a resize only what the crop leaves is made, and behind a decode only what that takes is decoded.
+  void compile(StepList& steps, const OperationPlace& place) const override {
+    const auto* resize = steps.last<ResizeStep>();
+    if (resize == nullptr) return OperationDefinition::compile(steps, place);
+    auto both = std::make_unique<ResizeAndCropStep>(resize->options(), options_);
+    std::string name = steps.remove_last() + " | " + describe();
+    if (const auto* decode = steps.last<DecodeStep>()) {
+      both->decode_by_itself(decode->options());
+      name.insert(0, kDecodeAnd);
+      steps.remove_last();
+    }
+    steps.add(std::move(both), std::move(name));
+  }
+
+ private:
+  CenterCrop options_;
+};
+
+}  // namespace
+
+OperationPtr define(CenterCrop options) { return std::make_shared<CenterCropDefinition>(options); }
+
+Operations center_crop(int size) { return Operation{CenterCrop{.size = size}}; }
+
+ImageWindow center_of(const ImageSize& image, const CenterCrop& crop) {
+  const std::int64_t down = image.height - crop.size, right = image.width - crop.size;
+  if (down < 0 || right < 0) {
+    throw Error(ErrorCode::kDataCorrupt,
+                fmt::format("an image of {} x {} is smaller than {}", image.height, image.width,
+                            describe(Operation{crop})),
+                "resize() first");
+  }
+  return {.top = half_to_even(down), .left = half_to_even(right), .height = crop.size, .width = crop.size};
+}
+
+}  // namespace headrace

@@ -1,0 +1,34 @@
+#include "headrace/pipeline/operations/decode.h"
+
+#include <fmt/format.h>
+
+#include "headrace/pipeline/operations/encoded_image.h"
+
+namespace headrace {
+
+Field decoded_field(const Field& field, const DecodeStage& stage) {
+  if (field.encoding != Encoding::kImage) return field;
+  const DecodeOptions& size = stage.options;
+  const bool any = size.height == 0;
+  return {.name = field.name,
+          .dtype = DType::kU8,
+          .shape = {any ? Shape::kDynamic : size.height, any ? Shape::kDynamic : size.width, 3}};
+}
+
+std::string describe(const DecodeStage& stage) {
+  const DecodeOptions& options = stage.options;
+  const std::string size = options.height > 0 ? fmt::format("{} x {}", options.height, options.width) : "";
+  const std::string turned = options.apply_orientation ? "EXIF orientation applied" : "";
+  return fmt::format("decode({}{}{})", size, size.empty() || turned.empty() ? "" : ", ", turned);
+}
+
+std::string describe(const SampleStage& stage) {
+  const auto* planned = std::get_if<PlannedOperation>(&stage);
+  return planned != nullptr ? describe(planned->operation) : describe(std::get<DecodeStage>(stage));
+}
+
+FieldView DecodeStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
+  return decode_image(in.bytes, options_, *context.scratch, output);
+}
+
+}  // namespace headrace

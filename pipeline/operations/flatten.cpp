@@ -1,0 +1,34 @@
+#include "headrace/pipeline/operations/field_checks.h"
+#include "headrace/pipeline/operations/pixel_pass.h"
+
+namespace headrace {
+namespace {
+
+class FlattenDefinition final : public OperationDefinition {
+ public:
+  std::string describe() const override { return "flatten()"; }
+
+  Field apply(const Field& before) const override {
+    const FieldChecks checks(*this, before);
+    checks.want_decoded();
+    if (before.shape.is_dynamic()) {
+      checks.refuse("its size differs from record to record", "crop or resize it first");
+    }
+    Field after = before;
+    after.shape = Shape{before.shape.elements()};
+    return after;
+  }
+
+  bool join(PixelPass& pass, const OperationPlace& /*place*/) const override {
+    pass.flat = true;
+    return true;
+  }
+};
+
+}  // namespace
+
+OperationPtr define(FlattenSample /*options*/) { return std::make_shared<FlattenDefinition>(); }
+
+Operations flatten() { return Operation{FlattenSample{}}; }
+
+}  // namespace headrace

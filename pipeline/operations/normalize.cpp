@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "headrace/pipeline/operations/field_checks.h"
+#include "headrace/pipeline/operations/image_shape.h"
+#include "headrace/pipeline/operations/pixel_pass.h"
+
+namespace headrace {
+namespace {
+
+class NormalizeDefinition final : public OperationDefinition {
+ public:
+  explicit NormalizeDefinition(Normalize options) : options_(std::move(options)) {}
+
+  std::string describe() const override {
+    return fmt::format("normalize(mean=[{}], std=[{}])", fmt::join(options_.mean, ", "),
+                       fmt::join(options_.std, ", "));
+  }
+
+  Field apply(const Field& before) const override {
+    const FieldChecks checks(*this, before);
+    checks.want_decoded();
+    checks.want_type({DType::kU8, DType::kF32});
+    const std::size_t count = options_.mean.size();
+    if (count == 0 || count != options_.std.size()) {
+      checks.refuse(fmt::format("{} means and {} standard deviations", count, options_.std.size()));
+    }
+    checks.want_finite(options_.mean);
+    checks.want_finite(options_.std);
+    if (std::ranges::find(options_.std, 0.0F) != options_.std.end()) checks.refuse("a standard deviation is 0");
+    if (count > 1 && static_cast<std::int64_t>(count) != channels_of(before.shape)) {
+      checks.refuse(fmt::format("{} means for {} channels", count, channels_of(before.shape)));
+    }
+    Field after = before;
+    after.dtype = DType::kF32;
+    return after;
+  }
+
+  bool join(PixelPass& pass, const OperationPlace& place) const override {
+    const bool several = options_.mean.size() > 1;
+    if (pass.changes_values()) return false;
+    if (pass.to_type == DType::kU8 && pass.from_type == DType::kF32) return false;
+    // After flatten() several means are of elements, not of the channels that are no longer there.
+    if (pass.flat && several) return false;
+    if (!pass.image && several) pass.channels = static_cast<std::int64_t>(options_.mean.size());
+    pass.scale = scale_of(options_, place.before.dtype, pass.channels);
+    pass.to_type = DType::kF32;
+    return true;
+  }
+
+ private:
+  Normalize options_;
+};
+
+}  // namespace
+
+OperationPtr define(Normalize options) { return std::make_shared<NormalizeDefinition>(std::move(options)); }
+
+Operations normalize(std::vector<float> mean, std::vector<float> std) {
+  return Operation{Normalize{.mean = std::move(mean), .std = std::move(std)}};
+}
+
+ChannelScale scale_of(const Normalize& options, DType from, std::int64_t channels) {
+  const double unit = from == DType::kU8 ? 255.0 : 1.0;
+  std::vector<float> scales, shifts;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const std::size_t entry = options.mean.size() == 1 ? 0 : static_cast<std::size_t>(c);
+    const double deviation = options.std[entry];
+    scales.push_back(static_cast<float>(1.0 / (unit * deviation)));
+    shifts.push_back(static_cast<float>(-static_cast<double>(options.mean[entry]) / deviation));
+  }
+  return {std::move(scales), std::move(shifts)};
+}
+
+}  // namespace headrace

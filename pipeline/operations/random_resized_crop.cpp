@@ -1,0 +1,136 @@
+#include "headrace/pipeline/operations/random_resized_crop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "headrace/pipeline/operations/decode.h"
+#include "headrace/pipeline/operations/encoded_image.h"
+#include "headrace/pipeline/operations/field_checks.h"
+#include "headrace/pipeline/operations/kernels/portable_math.h"
+#include "headrace/pipeline/operations/step_list.h"
+
+namespace headrace {
+namespace {
+
+// From an encoded image it decodes the window only, from pixels it reads the window only.
+class RandomResizedCropStep final : public Step {
+ public:
+  RandomResizedCropStep(const RandomResizedCrop& options, std::uint16_t number)
+      : options_(options), number_(number) {}
+
+  // It is given encoded images, not pixels.
+  void decode_by_itself(const DecodeOptions& options) { encoded_ = EncodedImages{.options = options}; }
+  EncodedImages* encoded_images() noexcept override { return encoded_ ? &*encoded_ : nullptr; }
+  bool takes_long() const noexcept override { return true; }
+
+  FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const override {
+    Scratch& scratch = *context.scratch;
+    Philox random = context.random(number_);
+    const ImageSize result{.height = options_.size, .width = options_.size};
+    const auto plan = [&](const ImageWindow& window) {
+      scratch.resampler.plan({.height = window.height, .width = window.width}, result,
+                             {.height = options_.size, .width = options_.size});
+    };
+    if (encoded_) {
+      EncodedImage image(in.bytes, context.record, *encoded_, scratch);
+      const ImageWindow window = draw_window(options_, image.size(), random);
+      plan(window);
+      return resampled(image.decode(window), options_.size, scratch.resampler, output);
+    }
+    const ImageWindow window = draw_window(options_, {.height = in.shape[0], .width = in.shape[1]}, random);
+    plan(window);
+    return resampled(part_of(in, window), options_.size, scratch.resampler, output);
+  }
+
+ private:
+  RandomResizedCrop options_;
+  std::uint16_t number_;
+  std::optional<EncodedImages> encoded_;
+};
+
+class RandomResizedCropDefinition final : public OperationDefinition {
+ public:
+  explicit RandomResizedCropDefinition(const RandomResizedCrop& options) : options_(options) {}
+
+  std::string describe() const override {
+    return fmt::format("random_resized_crop({}, area={}-{}, ratio={}-{})", options_.size, options_.min_area,
+                       options_.max_area, options_.min_ratio, options_.max_ratio);
+  }
+
+  bool is_random() const noexcept override { return true; }
+
+  Field apply(const Field& before) const override {
+    const FieldChecks checks(*this, before);
+    checks.want_channels_last();
+    checks.want_type({DType::kU8});
+    checks.want_size(options_.size);
+    const RandomResizedCrop& o = options_;
+    if (!(o.min_area > 0 && o.min_area <= o.max_area && o.max_area <= 1)) {
+      checks.refuse("areas must satisfy 0 < min_area <= max_area <= 1");
+    }
+    if (!(o.min_ratio > 0 && o.min_ratio <= o.max_ratio && std::isfinite(o.max_ratio))) {
+      checks.refuse("ratios must satisfy 0 < min_ratio <= max_ratio < infinity");
+    }
+    return squared(before, options_.size);
+  }
+
+  void compile(StepList& steps, const OperationPlace& place) const override {
+    auto step = std::make_unique<RandomResizedCropStep>(options_, place.number);
+    std::string name = describe();
+    if (const auto* decode = steps.last<DecodeStep>()) {
+      step->decode_by_itself(decode->options());
+      name.insert(0, kDecodeAnd);
+      steps.remove_last();
+    }
+    steps.add(std::move(step), std::move(name));
+  }
+
+ private:
+  RandomResizedCrop options_;
+};
+
+constexpr int kTries = 10;
+
+ImageWindow fallback(const RandomResizedCrop& options, const ImageSize& image) {
+  const auto height = static_cast<double>(image.height);
+  const auto width = static_cast<double>(image.width);
+  ImageWindow window{.height = image.height, .width = image.width};
+  if (width / height < options.min_ratio) {
+    window.height = std::clamp<std::int64_t>(std::lround(width / options.min_ratio), 1, image.height);
+  } else if (width / height > options.max_ratio) {
+    window.width = std::clamp<std::int64_t>(std::lround(height * options.max_ratio), 1, image.width);
+  }
+  window.top = (image.height - window.height) / 2;
+  window.left = (image.width - window.width) / 2;
+  return window;
+}
+
+}  // namespace
+
+OperationPtr define(RandomResizedCrop options) { return std::make_shared<RandomResizedCropDefinition>(options); }
+
+Operations random_resized_crop(RandomResizedCrop options) { return Operation{options}; }
+
+ImageWindow draw_window(const RandomResizedCrop& options, const ImageSize& image, Philox& random) {
+  const double area = static_cast<double>(image.height) * static_cast<double>(image.width);
+  const double low = logarithm(options.min_ratio);
+  const double high = logarithm(options.max_ratio);
+  for (int i = 0; i < kTries; ++i) {
+    const double share =
+        options.min_area + (static_cast<double>(options.max_area) - options.min_area) * random.uniform();
+    const double ratio = exponential(low + (high - low) * random.uniform());
+    const auto width = static_cast<std::int64_t>(std::lround(std::sqrt(area * share * ratio)));
+    const auto height = static_cast<std::int64_t>(std::lround(std::sqrt(area * share / ratio)));
+    if (width < 1 || height < 1 || width > image.width || height > image.height) continue;
+    ImageWindow window{.height = height, .width = width};
+    window.top = random.below(static_cast<std::uint32_t>(image.height - height + 1));
+    window.left = random.below(static_cast<std::uint32_t>(image.width - width + 1));
+    return window;
+  }
+  return fallback(options, image);
+}
+
+}  // namespace headrace

@@ -1,0 +1,40 @@
+// Images made larger or smaller; with a centre crop, only what that leaves of them.
+#pragma once
+
+#include <optional>
+
+#include "headrace/pipeline/operations/encoded_image.h"
+#include "headrace/pipeline/operations/step.h"
+
+namespace headrace {
+
+class ResizeStep final : public Step {
+ public:
+  explicit ResizeStep(const Resize& options) : options_(options) {}
+
+  const Resize& options() const noexcept { return options_; }
+  bool takes_long() const noexcept override { return true; }
+  FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const override;
+
+ private:
+  Resize options_;
+};
+
+// Makes only what the crop leaves, of the pixels that takes; from an encoded image it decodes no others.
+class ResizeAndCropStep final : public Step {
+ public:
+  ResizeAndCropStep(const Resize& resize, const CenterCrop& crop) : resize_(resize), crop_(crop) {}
+
+  // It is given encoded images, not pixels.
+  void decode_by_itself(const DecodeOptions& options) { encoded_ = EncodedImages{.options = options}; }
+  EncodedImages* encoded_images() noexcept override { return encoded_ ? &*encoded_ : nullptr; }
+  bool takes_long() const noexcept override { return true; }
+  FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const override;
+
+ private:
+  Resize resize_;
+  CenterCrop crop_;
+  std::optional<EncodedImages> encoded_;
+};
+
+}  // namespace headrace

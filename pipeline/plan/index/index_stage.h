@@ -1,0 +1,40 @@
+// One stage of a plan's index: which position of the stage before it stands at a position of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace headrace {
+
+// Which record, and the how manyth time over the whole run that its stage of the plan starts anew: the pass
+// keys shuffles and random operations, so that a repeated record gets new random numbers. Between two stages
+// `record` is a position.
+struct Located {
+  std::uint64_t record = 0;
+  std::uint64_t pass = 0;
+  bool operator==(const Located&) const = default;
+};
+
+// What a stage remembers for whoever walks through it, such as the permutation of the pass it was in.
+class IndexMemory {
+ public:
+  virtual ~IndexMemory() = default;
+};
+
+// A function, O(1) and without state. Immutable and thread-safe, but a memory is one thread's at a time.
+class IndexStage {
+ public:
+  virtual ~IndexStage() = default;
+
+  // Positions in an epoch.
+  virtual std::uint64_t size() const noexcept = 0;
+  // `at.record` < size() is a position of this stage; the result's is one of the stage before. `memory` is what
+  // create_memory() gave.
+  virtual Located locate(const Located& at, IndexMemory* memory) const = 0;
+  // Null: it remembers nothing.
+  virtual std::unique_ptr<IndexMemory> create_memory() const { return nullptr; }
+};
+
+using IndexStagePtr = std::shared_ptr<const IndexStage>;
+
+}  // namespace headrace
