@@ -18,7 +18,7 @@ struct DiskCacheOptions {
 // which are read when a loader is made. A change to other records that keeps names, sizes and times goes
 // unnoticed: empty the folder after such a change.
 //
-// cache/FORMAT.md describes the bytes. Each read is checked: a damaged entry is dropped, counted and stored anew,
+// cache/FORMAT.md describes the bytes. Each read is checked: a damaged entry is dropped, counted and stored again,
 // and the stream of samples never changes. If the process dies, all but the last megabyte stored survives.
 // Processes that fill the folder at the same time share the work and leave one copy of each sample; none waits for
 // another longer than a second. If the folder cannot be written, the cache serves what it holds, and trouble()

@@ -19,7 +19,7 @@ struct ConvertOptions {
   // 1 to 100: every encoded image becomes a JPEG of this quality. 0: only those that max_side reduces do, at 90.
   int quality = 0;
   int threads = 0;  // that decode and encode; 0: one a processor. The file is the same with any number
-  // Images that say in their EXIF data that they are stored another way up are turned, and encoded anew for it.
+  // Images that say in their EXIF data that they are stored another way up are turned, and encoded again for it.
   bool apply_orientation = false;
   // Only this split; without it both, or the only one of a format that has no other.
   std::optional<Split> split = {};

@@ -75,7 +75,7 @@ struct RecordFilter {
   double stall_timeout_seconds = 120;
   // More records than these that cannot be read or judged end the pass with a DataError: what is known of each is
   // kept in memory, and so many are no single records' fault. No part of a fingerprint.
-  std::uint64_t most_unjudged = 65536;
+  std::uint64_t max_failures = 65536;
 };
 
 // Keeps the records whose label is one of these.
@@ -157,7 +157,7 @@ class Dataset {
   Dataset decode(DecodeOptions options = {}) const;    // JPEG / PNG -> u8 (H, W, 3)
   Dataset map(const Operations& operations) const;     // mixup() and cutmix() after .batch(), all others before
   Dataset shuffle(ShuffleOptions options = {}) const;  // a full-epoch permutation, O(1) memory
-  Dataset repeat(std::int64_t times) const;            // an epoch becomes `times` passes, each shuffled anew
+  Dataset repeat(std::int64_t times) const;            // an epoch becomes `times` passes, each shuffled again
   Dataset take(std::uint64_t count) const;
   Dataset skip(std::uint64_t count) const;
   Dataset shard(std::uint64_t count, std::uint64_t index) const;          // every count-th record from index on
@@ -166,7 +166,7 @@ class Dataset {
   // where RecordFilter::processed says so, as the stages before it leave them. All are read once, in parallel,
   // when the plan is first counted or opened; from then on any position is known at once. Shuffles and repeats
   // before it are done after it. What cannot be read or judged is kept and counted: it is one of the stream's bad
-  // records, for LoaderOptions::errors to deal with, up to RecordFilter::most_unjudged.
+  // records, for LoaderOptions::errors to deal with, up to RecordFilter::max_failures.
   Dataset filter(RecordFilter filter) const;
   // Shuffles each `size` consecutive positions among themselves: for data that is best read nearly in order.
   Dataset shuffle_window(ShuffleWindowOptions options) const;
@@ -228,8 +228,8 @@ struct InterleaveOptions {
 Dataset interleave(const std::vector<Dataset>& parts, InterleaveOptions options = {});
 
 enum class MixEnd {
-  kFirstEnds,  // the epoch ends where the first dataset would have to start anew: every record at most once
-  kAllSeen,    // when every dataset was given whole: every record at least once, smaller datasets start anew
+  kFirstEnds,  // the epoch ends where the first dataset would have to start again: every record at most once
+  kAllSeen,    // when every dataset was given whole: every record at least once, smaller datasets start again
 };
 
 struct MixOptions {

@@ -29,7 +29,7 @@ struct PadCrop {
   Padding padding = Padding::kZero;
 };
 enum class FlipDraw {
-  kEachPass,     // drawn anew in each pass
+  kEachPass,     // drawn again in each pass
   kAlternating,  // drawn once for each record, for pass 0; turned round from pass to pass
 };
 // Mirrors left-right with this probability.

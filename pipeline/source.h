@@ -33,7 +33,7 @@ struct SourceInfo {
   std::vector<std::uint64_t> file_ends = {};
   // Changes when the data does: names, sizes, order, or the content where it is in memory anyway.
   std::uint64_t fingerprint = 0;
-  // Changes when a file is written anew, even with as many bytes: the times of change of files whose content is
+  // Changes when a file is written again, even with as many bytes: the times of change of files whose content is
   // not in the fingerprint, else 0. Keys what is kept on disk, and nothing else: a copy of the data is the same
   // stream.
   std::uint64_t revision = 0;

@@ -30,7 +30,7 @@ class Reducer {
   // Sends the rest. Returns n as filled() does: where the streams are apart, all that was sent before.
   std::int64_t finish(int replica, const TensorView& arena, const ReplicaStreams& streams);
   // From here on the whole arena is, and whatever the communication stream was given is done. The next call starts
-  // anew.
+  // again.
   void join(int replica, const ReplicaStreams& streams);
 
  private:

@@ -26,7 +26,7 @@ SegmentReader::SegmentReader(const std::filesystem::path& path, const SegmentStr
   file_.read_exact(0, header);
   if (is_segment_header(header, stream)) return;
   throw DataError(ErrorCode::kDataCorrupt, "is not a segment of this stream",
-                  {.source = path.string(), .offset = 0}, "remove it: what it held is computed anew");
+                  {.source = path.string(), .offset = 0}, "remove it: what it held is computed again");
 }
 
 SegmentReader::Contents SegmentReader::contents() const {

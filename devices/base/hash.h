@@ -26,7 +26,7 @@ class Sha256 {
   // The value as eight little-endian bytes, on any machine.
   Sha256& update(std::uint64_t value);
 
-  // The digest of everything so far; starts anew afterwards.
+  // The digest of everything so far; starts again afterwards.
   Digest finish();
   // finish() as 64 lower-case hexadecimal digits.
   std::string finish_hex();

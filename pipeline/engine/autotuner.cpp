@@ -21,9 +21,9 @@ constexpr int kWindows = 4;
 
 Autotuner::Autotuner(const TuningLimits& limits)
     : limits_(limits), threads_(limits.threads), readers_(limits.readers), kept_readers_(limits.readers) {
-  threads_reason_ = limits.least_threads == limits.threads ? "as asked for" : "the most allowed, to start with";
-  readers_reason_ = limits.least_readers == limits.most_readers ? "as asked for" : "to start with";
-  if (readers_ == 0 || limits.least_readers == limits.most_readers) begin_threads();
+  threads_reason_ = limits.min_threads == limits.threads ? "as asked for" : "the most allowed, to start with";
+  readers_reason_ = limits.min_readers == limits.max_readers ? "as asked for" : "to start with";
+  if (readers_ == 0 || limits.min_readers == limits.max_readers) begin_threads();
 }
 
 void Autotuner::observe(const TuningWindow& window) {
@@ -42,13 +42,13 @@ void Autotuner::observe(const TuningWindow& window) {
 void Autotuner::look_at_readers(const TuningWindow& window) {
   base_rate_ = window.examples_per_second;
   const bool starve = window.compute_waits > kComputeWaits && window.readers_busy > kReadersAreBusy;
-  if (starve && readers_ < limits_.most_readers) {
-    readers_ = std::min(2 * readers_, limits_.most_readers);
+  if (starve && readers_ < limits_.max_readers) {
+    readers_ = std::min(2 * readers_, limits_.max_readers);
     phase_ = Phase::kReaderTrial;
     return;
   }
   const int enough =
-      std::max(limits_.least_readers, static_cast<int>(std::ceil(readers_ * window.readers_busy / kWantedBusy)));
+      std::max(limits_.min_readers, static_cast<int>(std::ceil(readers_ * window.readers_busy / kWantedBusy)));
   if (!starve && window.readers_busy < kReadersIdle && enough < readers_) {
     readers_ = enough;
     phase_ = Phase::kReaderTrial;
@@ -81,7 +81,7 @@ void Autotuner::begin_threads() {
 }
 
 void Autotuner::next_candidate() {
-  while (step_ > 0 && kept_ - step_ < limits_.least_threads) step_ /= 2;
+  while (step_ > 0 && kept_ - step_ < limits_.min_threads) step_ /= 2;
   if (step_ == 0) {
     threads_ = kept_;
     phase_ = Phase::kSettled;

@@ -16,10 +16,10 @@ struct TuningWindow {
 
 struct TuningLimits {
   int threads = 1;        // to start with, and at most
-  int least_threads = 1;  // the same: nothing is tried
+  int min_threads = 1;  // the same: nothing is tried
   int readers = 0;        // to start with; 0: there are none
-  int least_readers = 1;
-  int most_readers = 0;  // the same as least_readers: nothing is tried
+  int min_readers = 1;
+  int max_readers = 0;  // the same as min_readers: nothing is tried
 };
 
 // Readers first: doubled while compute threads wait for busy ones and the rate rises, fewer where they idle.

@@ -122,7 +122,7 @@ bool Compute::claim_pairs(Work& work) {
   return false;
 }
 
-// A slot that was filled anew before oldest_ passed it is found early, which does no harm.
+// A slot that was filled again before oldest_ passed it is found early, which does no harm.
 bool Compute::claim_rows(Work& work) {
   for (std::uint64_t sequence = oldest_.load(); sequence < offered_.load(); ++sequence) {
     Slot& slot = ring_.slot_of(sequence);

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "headrace/pipeline/operations/step_error.h"
-#include "headrace/pipeline/plan/scan/patient_read.h"
+#include "headrace/pipeline/plan/scan/retry.h"
 
 namespace headrace {
 namespace {
@@ -35,7 +35,7 @@ class RecordPacking::Packer {
   void pack(std::uint64_t record, Packed& to) {
     to.failure.reset();
     try {
-      const RecordView view = read_patiently([&] { return source_.read(record, scratch_); }, [] { return true; });
+      const RecordView view = read_with_retries([&] { return source_.read(record, scratch_); }, [] { return true; });
       labels_.check(view);
       const Fields& fields = source_.info().fields;
       for (std::size_t i = 0; i < fields.size(); ++i) {

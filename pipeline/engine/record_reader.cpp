@@ -1,12 +1,12 @@
 #include "headrace/pipeline/engine/record_reader.h"
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/pipeline/plan/scan/patient_read.h"
+#include "headrace/pipeline/plan/scan/retry.h"
 
 namespace headrace {
 
 std::span<const std::byte> RecordReader::find_cached(std::uint64_t record, std::vector<std::byte>& scratch) const {
-  run_.unjudged.check(record);
+  run_.filter_failures.check(record);
   return run_.program.find_cached(record, scratch);
 }
 
@@ -16,7 +16,7 @@ RecordView RecordReader::read(std::uint64_t record, std::vector<std::byte>& scra
     state.retries.fetch_add(1, std::memory_order_relaxed);
     return true;
   };
-  return read_patiently([&] { return read_once(record, scratch, state); }, may_ask_again);
+  return read_with_retries([&] { return read_once(record, scratch, state); }, may_ask_again);
 }
 
 RecordView RecordReader::read_once(std::uint64_t record, std::vector<std::byte>& scratch,
@@ -26,7 +26,7 @@ RecordView RecordReader::read_once(std::uint64_t record, std::vector<std::byte>&
   const std::uint64_t begin = now_ns();
   state.begin(kReading, record);
   RecordView view;
-  call_foreign(state, [&] { view = source.read(record, scratch); });
+  call_user_code(state, [&] { view = source.read(record, scratch); });
   state.idle();
   state.reading.add(1, now_ns() - begin);
   return view;

@@ -18,9 +18,9 @@ class RecordReader {
   RecordReader(const RunPlan& run, const std::atomic<bool>& stopped) : run_(run), stopped_(stopped) {}
 
   // A record's cached sample, empty where there is none. What a filter could not judge is not looked for: throws
-  // UnjudgedError.
+  // FilterError.
   std::span<const std::byte> find_cached(std::uint64_t record, std::vector<std::byte>& scratch) const;
-  // After find_cached(): the source's bytes. Throws what read_patiently() does.
+  // After find_cached(): the source's bytes. Throws what read_with_retries() does.
   RecordView read(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) const;
 
   // Small samples come from all over memory, and so does what a cache knows of each: both are fetched while others

@@ -108,20 +108,20 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
       schedule(plan, options.seed, options.epochs),
       bad_limit(options.errors, schedule.examples_per_epoch(),
                 fmt::format("{} of an epoch", count_of(schedule.examples_per_epoch(), "example"))),
-      unjudged(UnjudgedRecords::of(plan.index_stages)),
-      fingerprint(unjudged.mixed_into(mix_seed(plan.fingerprint(), options.seed))),
+      filter_failures(FilterFailures::of(plan.index_stages)),
+      fingerprint(filter_failures.mixed_into(mix_seed(plan.fingerprint(), options.seed))),
       layout(host.fields, schedule.largest_batch(), range_of(options.world, devices.size()),
              resident_fields(split, residency)),
       program(host),
-      copier(unjudged.empty() ? RowCopier::of(*plan.source, program) : std::nullopt) {
+      copier(filter_failures.empty() ? RowCopier::of(*plan.source, program) : std::nullopt) {
   if (options.start) {
     if (options.start->fingerprint != fingerprint) {
       throw ConfigError("the loader state belongs to another stream: its plan, data or seed differ",
-                        "start anew, or restore with the plan, the data and the seed it was saved with");
+                        "start again, or restore with the plan, the data and the seed it was saved with");
     }
     first = options.start->sequence;
   }
-  if (uses_records_often(plan, schedule, options.epochs)) program.keep_maps(budgets.memory);
+  if (uses_records_often(plan, schedule, options.epochs)) program.keep_jpeg_indexes(budgets.memory);
   for (const PlannedOperation& planned : plan.batch_operations) mixers.emplace_back(planned, plan.fields);
   if (!is_part()) return;
   const std::int64_t examples = schedule.largest_batch();

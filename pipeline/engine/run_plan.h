@@ -15,7 +15,7 @@
 #include "headrace/pipeline/plan/index/batch_schedule.h"
 #include "headrace/pipeline/plan/resident_choice.h"
 #include "headrace/pipeline/plan/row_copier.h"
-#include "headrace/pipeline/plan/scan/unjudged_records.h"
+#include "headrace/pipeline/plan/scan/filter_failures.h"
 
 namespace headrace {
 
@@ -51,7 +51,7 @@ struct RunPlan {
   StreamPlan host;  // of `plan`, without what the devices do
   BatchSchedule schedule;
   BadRecordLimit bad_limit;
-  UnjudgedRecords unjudged;
+  FilterFailures filter_failures;
   std::uint64_t fingerprint;
   BatchLayout layout;  // of the rows that the host writes
   SampleProgram program;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t for_batches(std::uint64_t budget) { return budget / 4 * 3; }
 
 // The caches of a core: what is larger has left them before it is read.
-constexpr std::uint64_t kStreamedRing = std::uint64_t{8} << 20;
+constexpr std::uint64_t kMinNonTemporalRing = std::uint64_t{8} << 20;
 
 // What may be taken of one kind of memory.
 struct Room {
@@ -80,7 +80,7 @@ SlotMemory allocate_slots(const RunPlan& run, DeviceGroup& devices, const Device
                          tighter.slot, tighter.bytes, tighter.name);
   }
   // A ring that no cache holds until its consumer comes round to it.
-  if (made.slots.size() * (one.pageable + one.pinned) >= kStreamedRing) made.stores = Stores::kStreamed;
+  if (made.slots.size() * (one.pageable + one.pinned) >= kMinNonTemporalRing) made.stores = Stores::kNonTemporal;
   choices.note({.what = "prefetch", .value = std::to_string(count - 1), .reason = reason});
   return made;
 }

@@ -17,10 +17,10 @@ constexpr int kFirstReaders = 4;
 TuningLimits tuning_limits(const RunPlan& run) {
   const bool choose_readers = run.options.reader_threads == 0;
   return {.threads = run.lanes,
-          .least_threads = run.options.threads > 0 ? run.lanes : 1,
+          .min_threads = run.options.threads > 0 ? run.lanes : 1,
           .readers = choose_readers ? std::min(run.readers, kFirstReaders) : run.readers,
-          .least_readers = choose_readers ? 1 : run.readers,
-          .most_readers = run.readers};
+          .min_readers = choose_readers ? 1 : run.readers,
+          .max_readers = run.readers};
 }
 
 double share(std::uint64_t part, std::uint64_t whole_ns, int threads) {

@@ -22,7 +22,7 @@ class AllowedWorkers {
     if (process_ != getpid()) {
       throw Error(ErrorCode::kUnsupported,
                   "a loader was started in this process's parent before fork(): oneTBB's workers are not here",
-                  "fork before the first loader is made, or start the process anew (spawn, exec)");
+                  "fork before the first loader is made, or start the process again (spawn, exec)");
     }
     workers_ += workers;
     apply();

@@ -52,10 +52,10 @@ void Chain::add(const PlannedOperation& planned, ChainPlace place, StepList& ste
 
 bool Chain::is_slow() const noexcept { return std::ranges::any_of(steps_, &NamedStep::takes_long); }
 
-void Chain::keep_maps(std::uint64_t records, MemoryBudget& budget) {
+void Chain::keep_jpeg_indexes(std::uint64_t records, MemoryBudget& budget) {
   for (NamedStep& named : steps_) {
     if (EncodedImages* images = named.step->encoded_images()) {
-      images->maps = std::make_shared<JpegMaps>(records, budget);
+      images->jpegs = std::make_shared<JpegIndexes>(records, budget);
     }
   }
 }

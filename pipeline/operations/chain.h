@@ -30,9 +30,9 @@ class Chain {
 
   bool does_nothing() const noexcept { return steps_.empty(); }
 
-  // Keeps maps of the images of which windows are decoded: of so many records, each again and again the same. The
+  // Keeps indexes of the JPEGs of which windows are decoded: of so many records, each again and again the same. The
   // budget must outlive the chain.
-  void keep_maps(std::uint64_t records, MemoryBudget& budget);
+  void keep_jpeg_indexes(std::uint64_t records, MemoryBudget& budget);
 
   // Into `row`, which has exactly the result's size.
   void run_into(const FieldView& in, const StepContext& context, std::span<std::byte> row) const;

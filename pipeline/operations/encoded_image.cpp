@@ -74,11 +74,11 @@ FieldView resampled(const Pixels& from, std::int64_t size, Resampler& resampler,
 
 EncodedImage::EncodedImage(std::span<const std::byte> encoded, std::uint64_t record, const EncodedImages& images,
                            Scratch& scratch)
-    : encoded_(encoded), record_(record), maps_(images.maps.get()), scratch_(scratch) {
+    : encoded_(encoded), record_(record), jpegs_(images.jpegs.get()), scratch_(scratch) {
   const Stopwatch watch;
-  if (maps_ != nullptr) known_ = maps_->find(record, encoded);
-  if (keeps_map()) known_ = maps_->make(record, encoded, scratch.decoder);
-  stored_ = known_.map != nullptr ? known_.map->size() : scratch.decoder.read_size(encoded);
+  if (jpegs_ != nullptr) known_ = jpegs_->find(record, encoded);
+  if (keeps_index()) known_ = jpegs_->make(record, encoded, scratch.decoder);
+  stored_ = known_.index != nullptr ? known_.index->size() : scratch.decoder.read_size(encoded);
   orientation_ = orientation_of(encoded, images.options, scratch);
   size_ = shown_size(stored_, orientation_);
   scratch.decode_ns += watch.nanoseconds();
@@ -102,8 +102,8 @@ Pixels EncodedImage::decode(const ImageWindow& window) {
 
 // Walking through all bits to make a map takes a third of a decode and saves the bits beside the window. Where it
 // is kept that pays in later passes: then it is made first of all, and says how large the image is.
-bool EncodedImage::keeps_map() const noexcept {
-  return known_.map == nullptr && !known_.has_none && maps_ != nullptr && !maps_->is_full();
+bool EncodedImage::keeps_index() const noexcept {
+  return known_.index == nullptr && !known_.has_none && jpegs_ != nullptr && !jpegs_->is_full();
 }
 
 // Where it is not kept it pays for small windows.
@@ -116,13 +116,13 @@ bool EncodedImage::wants_map_once(const ImageWindow& window) const noexcept {
 
 void EncodedImage::decode_stored(const ImageWindow& window, std::span<std::uint8_t> rgb) {
   if (wants_map_once(window)) {
-    known_ = maps_ != nullptr ? maps_->make(record_, encoded_, scratch_.decoder)
+    known_ = jpegs_ != nullptr ? jpegs_->make(record_, encoded_, scratch_.decoder)
                               : KnownJpeg::of(encoded_, scratch_.decoder);
   }
-  if (known_.map != nullptr) return scratch_.decoder.decode_window(encoded_, *known_.map, window, rgb);
+  if (known_.index != nullptr) return scratch_.decoder.decode_window(encoded_, *known_.index, window, rgb);
   if (known_.good) return scratch_.decoder.decode_good_window(encoded_, window, rgb);
   scratch_.decoder.decode_window(encoded_, window, rgb);
-  if (maps_ != nullptr && scratch_.decoder.warning().empty()) maps_->keep_good(record_, encoded_);
+  if (jpegs_ != nullptr && scratch_.decoder.warning().empty()) jpegs_->keep_good(record_, encoded_);
 }
 
 }  // namespace headrace

@@ -9,7 +9,7 @@
 
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/decoders/exif_orientation.h"
-#include "headrace/pipeline/operations/jpeg_maps.h"
+#include "headrace/pipeline/operations/jpeg_indexes.h"
 #include "headrace/pipeline/operations/step.h"
 
 namespace headrace {
@@ -17,7 +17,7 @@ namespace headrace {
 // Images that a step decodes itself, in part.
 struct EncodedImages {
   DecodeOptions options = {};
-  std::shared_ptr<JpegMaps> maps = nullptr;  // of those that come again
+  std::shared_ptr<JpegIndexes> jpegs = nullptr;  // of those that come again
 };
 
 // Of u8, in rows `stride` bytes apart.
@@ -56,13 +56,13 @@ class EncodedImage {
   Pixels decode(const ImageWindow& window);
 
  private:
-  bool keeps_map() const noexcept;
+  bool keeps_index() const noexcept;
   bool wants_map_once(const ImageWindow& window) const noexcept;
   void decode_stored(const ImageWindow& window, std::span<std::uint8_t> rgb);
 
   std::span<const std::byte> encoded_;
   std::uint64_t record_;
-  JpegMaps* maps_;  // null: none are kept
+  JpegIndexes* jpegs_;  // null: none are kept
   Scratch& scratch_;
   KnownJpeg known_;
   Orientation orientation_ = Orientation::kTopLeft;  // that is applied

@@ -14,7 +14,7 @@ namespace headrace {
 
 struct RecodeOptions {
   std::int64_t max_side = 0;  // longer sides are reduced to this, aspect kept; 0: none is
-  int quality = 0;            // 1 to 100: every image is encoded anew; 0: only those that change, at kQuality
+  int quality = 0;            // 1 to 100: every image is encoded again; 0: only those that change, at kQuality
   bool apply_orientation =
       false;  // images are turned the way up that their EXIF data say, which are then left out
 

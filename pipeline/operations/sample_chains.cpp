@@ -62,11 +62,11 @@ bool SampleChains::does_nothing() const noexcept {
   return joints_.empty() && std::ranges::all_of(chains_, &Chain::does_nothing);
 }
 
-void SampleChains::keep_maps(std::uint64_t records, MemoryBudget& budget) {
+void SampleChains::keep_jpeg_indexes(std::uint64_t records, MemoryBudget& budget) {
   for (Joint& joint : joints_) {
-    for (Chain& chain : joint.before) chain.keep_maps(records, budget);
+    for (Chain& chain : joint.before) chain.keep_jpeg_indexes(records, budget);
   }
-  for (Chain& chain : chains_) chain.keep_maps(records, budget);
+  for (Chain& chain : chains_) chain.keep_jpeg_indexes(records, budget);
 }
 
 void SampleChains::add_stages(std::vector<StageName>& stages) {

@@ -38,7 +38,7 @@ class SampleChains {
   bool are_single() const noexcept { return joints_.empty(); }
 
   // As of Chain.
-  void keep_maps(std::uint64_t records, MemoryBudget& budget);
+  void keep_jpeg_indexes(std::uint64_t records, MemoryBudget& budget);
   void add_stages(std::vector<StageName>& stages);
   void name_spans(Trace& trace);
 

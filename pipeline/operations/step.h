@@ -76,23 +76,23 @@ class Probe {
   virtual ~Probe() = default;
   // The calling thread starts this step on this record. `step` lives as long as the probe.
   virtual void begin(const std::string& step, std::uint64_t record) noexcept = 0;
-  // Around a call into a function that is not ours and may never return. leave_foreign() may throw to end
+  // Around a call into a function that is not ours and may never return. leave_user_code() may throw to end
   // the thread: nobody waits for it any more.
-  virtual void enter_foreign() noexcept = 0;
-  virtual void leave_foreign() = 0;
+  virtual void enter_user_code() noexcept = 0;
+  virtual void leave_user_code() = 0;
 };
 
 // Makes that call.
 template <typename Call>
-void call_foreign(Probe& probe, const Call& call) {
-  probe.enter_foreign();
+void call_user_code(Probe& probe, const Call& call) {
+  probe.enter_user_code();
   try {
     call();
   } catch (...) {
-    probe.leave_foreign();
+    probe.leave_user_code();
     throw;
   }
-  probe.leave_foreign();
+  probe.leave_user_code();
 }
 
 struct StepContext {

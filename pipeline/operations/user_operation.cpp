@@ -85,7 +85,7 @@ class UserOperationDefinition final : public OperationDefinition {
     }
     return fmt::format("user_operation('{}', version={}, {} -> {}{})", operation_.name, operation_.version,
                        fmt::join(operation_.inputs, ", "), made,
-                       operation_.each_pass_anew ? ", each pass anew" : "");
+                       operation_.each_pass_anew ? ", each pass again" : "");
   }
 
   const std::string& field() const noexcept override {

@@ -76,7 +76,7 @@ bool is_shuffled(const std::vector<Stage>& stages) {
   return false;
 }
 
-// position -> record of a part that has index stages; it finds each anew, for it is called by many threads.
+// position -> record of a part that has index stages; it finds each again, for it is called by many threads.
 ZippedPart zipped(const Dataset& dataset) {
   StreamPlan plan = plan_of_part("zip()", dataset);
   ZippedPart part{.source = plan.source, .size = 0, .record_at = {}, .fingerprint = 0};
@@ -88,9 +88,9 @@ ZippedPart zipped(const Dataset& dataset) {
   const auto map = std::make_shared<const IndexMap>(plan.index_map(0));
   part.size = map->size();
   for (const Stage& stage : plan.index_stages) part.fingerprint = xxh3(describe(stage), part.fingerprint + 1);
-  if (UnjudgedRecords unjudged = UnjudgedRecords::of(plan.index_stages); !unjudged.empty()) {
-    part.fingerprint = unjudged.mixed_into(part.fingerprint);
-    part.source = std::make_shared<const JudgedSource>(plan.source, std::move(unjudged));
+  if (FilterFailures filter_failures = FilterFailures::of(plan.index_stages); !filter_failures.empty()) {
+    part.fingerprint = filter_failures.mixed_into(part.fingerprint);
+    part.source = std::make_shared<const JudgedSource>(plan.source, std::move(filter_failures));
   }
   if (!plan.index_stages.empty()) {
     part.record_at = [map](std::uint64_t position) { return IndexCursor(*map).locate(0, position).record; };

@@ -51,7 +51,7 @@ SampleProgram::SampleProgram(const StreamPlan& plan)
   cache_->bind(mix_seed(plan.cache_fingerprint(), content), records_);
 }
 
-void SampleProgram::keep_maps(MemoryBudget& budget) { after_.keep_maps(records_, budget); }
+void SampleProgram::keep_jpeg_indexes(MemoryBudget& budget) { after_.keep_jpeg_indexes(records_, budget); }
 
 void SampleProgram::name_spans(Trace& trace) {
   if (before_) before_->name_spans(trace);

@@ -26,9 +26,9 @@ class SampleProgram {
   // Binds the plan's cache, if it has one.
   explicit SampleProgram(const StreamPlan& plan);
 
-  // Keeps maps of images of which windows are decoded, for records that come again and again. They are charged to
+  // Keeps indexes of JPEGs of which windows are decoded, for records that come again and again. They are charged to
   // the budget, which must outlive this. Before the first record.
-  void keep_maps(MemoryBudget& budget);
+  void keep_jpeg_indexes(MemoryBudget& budget);
 
   // Keeps the steps' names in the trace. Before the first record, where one is traced.
   void name_spans(Trace& trace);

@@ -27,7 +27,7 @@ class ByteInput {
   virtual void skip(std::uint64_t count);
 
   // An upper bound on the bytes still to come: what no honest length field exceeds.
-  virtual std::uint64_t most_left() const noexcept = 0;
+  virtual std::uint64_t max_left() const noexcept = 0;
 
   // Offset of the next byte, in the unpacked data.
   std::uint64_t position() const noexcept { return position_; }

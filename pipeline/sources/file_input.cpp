@@ -16,13 +16,13 @@ FileInput::FileInput(const std::filesystem::path& path)
     : ByteInput(path.string()), file_(File::open(path)), buffer_(kBufferBytes) {}
 
 void FileInput::skip(std::uint64_t count) {
-  if (count > most_left()) {
+  if (count > max_left()) {
     throw DataError(ErrorCode::kDataCorrupt, "the file ends early", {.source = name(), .offset = file_.size()});
   }
   position_ += count;
 }
 
-std::uint64_t FileInput::most_left() const noexcept {
+std::uint64_t FileInput::max_left() const noexcept {
   return file_.size() > position_ ? file_.size() - position_ : 0;
 }
 

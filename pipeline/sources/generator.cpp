@@ -29,7 +29,7 @@ class Generator final : public Source {
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override {
     if (index >= info_.records) throw no_such_record(info_, index);
     RecordWriter writer(info_.fields, scratch);
-    return with_foreign_errors("generator", {.source = info_.name, .record = index}, [&] {
+    return with_user_code_errors("generator", {.source = info_.name, .record = index}, [&] {
       function_(index, writer);
       return writer.view();
     });

@@ -37,15 +37,15 @@ GzipInput::GzipInput(const std::filesystem::path& path, Wrapper wrapper)
 
 GzipInput::~GzipInput() = default;
 
-std::uint64_t GzipInput::most_left() const noexcept {
+std::uint64_t GzipInput::max_left() const noexcept {
   // What the decoder holds back (at most its 32 KiB window and one match) comes on top.
-  return (file_.most_left() + inflater_->stream.avail_in + 1024) * kMaxDeflateGain;
+  return (file_.max_left() + inflater_->stream.avail_in + 1024) * kMaxDeflateGain;
 }
 
 void GzipInput::fail(const std::string& what) const {
   throw DataError(ErrorCode::kDataCorrupt, std::string("damaged ") + wrapper_name(wrapper_) + " data: " + what,
                   {.source = name(), .offset = file_.position() - inflater_->stream.avail_in},
-                  "download or copy the file anew");
+                  "download or copy the file again");
 }
 
 void GzipInput::refill() {

@@ -17,7 +17,7 @@ class GzipInput final : public ByteInput {
   explicit GzipInput(const std::filesystem::path& path, Wrapper wrapper = Wrapper::kGzip);
   ~GzipInput() override;
 
-  std::uint64_t most_left() const noexcept override;
+  std::uint64_t max_left() const noexcept override;
 
  private:
   struct Inflater;

@@ -82,7 +82,7 @@ IdxFile read_idx(const std::filesystem::path& path) {
     file.extents.push_back(extent);
     // What is left bounds each partial product too, so that it cannot wrap around; without a record nothing is
     // left.
-    const bool fits = extent == 0 || bytes <= input->most_left() / extent;
+    const bool fits = extent == 0 || bytes <= input->max_left() / extent;
     if (axis > 0 && extent != 0) one = one > kMaxRecord / extent ? kMaxRecord + 1 : one * extent;
     if (!fits || one > kMaxRecord)
       throw_bad_idx(*input, "the header promises more elements than the file can hold", offset);

@@ -26,8 +26,8 @@ struct Foreign {
 constexpr std::array kPackedOtherwise = {
     Foreign{"\xFD"
             "7zXZ\0"sv,
-            "packed with xz", "pack it anew: xz -dc FILE.tar.xz | zstd -o FILE.tar.zst"},
-    Foreign{"1AY&SY"sv, "packed with bzip2", "pack it anew: bzip2 -dc FILE.tar.bz2 | zstd -o FILE.tar.zst", 4},
+            "packed with xz", "pack it again: xz -dc FILE.tar.xz | zstd -o FILE.tar.zst"},
+    Foreign{"1AY&SY"sv, "packed with bzip2", "pack it again: bzip2 -dc FILE.tar.bz2 | zstd -o FILE.tar.zst", 4},
     Foreign{"7z\xBC\xAF\x27\x1C"sv, "a 7-Zip archive", "unpack it into a folder: 7z x FILE.7z"},
     Foreign{"Rar!\x1A\x07"sv, "a RAR archive", "unpack it into a folder: unrar x FILE.rar"},
     Foreign{"\x04\x22\x4D\x18"sv, "packed with lz4", "unpack it first: lz4 -d FILE.lz4"},

@@ -22,7 +22,7 @@ inline void check_made_by_function(const std::string& kind, const std::string& n
 
 // What `call` gives; whatever it throws becomes a DataError that says where.
 template <typename Call>
-auto with_foreign_errors(const std::string& kind, const DataLocation& at, const Call& call) {
+auto with_user_code_errors(const std::string& kind, const DataLocation& at, const Call& call) {
   try {
     return call();
   } catch (const Error& error) {

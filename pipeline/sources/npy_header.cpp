@@ -55,7 +55,7 @@ class Dictionary {
  private:
   [[noreturn]] void fail() const {
     throw DataError(ErrorCode::kDataCorrupt, "its header is not that of a NumPy array", {.source = source_},
-                    "copy the file anew");
+                    "copy the file again");
   }
   [[noreturn]] void refuse(const std::string& what, const char* hint) const {
     throw DataError(ErrorCode::kUnsupported, what, {.source = source_}, hint);
@@ -189,7 +189,7 @@ NpyHeader parse_npy_header(const std::string& source, std::span<const std::byte>
   if (!elements || *elements * header.element.bytes > there) {
     fail(ErrorCode::kDataCorrupt,
          fmt::format("its header promises more elements than its {} bytes hold: it was cut off", there),
-         "copy the file anew");
+         "copy the file again");
   }
   if (*elements * header.element.bytes < there) {
     fail(ErrorCode::kDataCorrupt,

@@ -56,7 +56,7 @@ RecordView RecordFile::read(std::uint64_t index, std::vector<std::byte>& scratch
   }
   if (xxh3(std::span<const std::byte>(bytes)) != entry.checksum) {
     throw DataError(ErrorCode::kDataCorrupt, describe(index) + " does not agree with its checksum", place,
-                    "the file was changed or damaged: convert the data anew");
+                    "the file was changed or damaged: convert the data again");
   }
   RecordView view;
   std::size_t at = 0;

@@ -131,7 +131,7 @@ RecordFileHeader RecordFileHeader::read(const File& file, std::uint64_t& bytes) 
     throw DataError(ErrorCode::kUnsupported,
                     "is a record file of version " + std::to_string(version) + ", understood is version " +
                         std::to_string(kVersion),
-                    {.source = file.path().string(), .offset = kMagic.size()}, "convert the data anew");
+                    {.source = file.path().string(), .offset = kMagic.size()}, "convert the data again");
   }
   if (description > file.size() - kFixedBytes || file.size() - kFixedBytes - description < kChecksumBytes) {
     fail_header(file, "is cut short within its header", file.size());
@@ -142,7 +142,7 @@ RecordFileHeader RecordFileHeader::read(const File& file, std::uint64_t& bytes) 
   const std::span<const std::byte> front = std::span(whole).first(checked);
   if (ByteReader(std::span(whole).subspan(checked), file.path().string(), checked).u64() != xxh3(front)) {
     fail_header(file, "the header does not agree with its checksum", 0,
-                "the file was changed or damaged: convert the data anew");
+                "the file was changed or damaged: convert the data again");
   }
   bytes = whole.size();
   return parse_description(ByteReader(front.subspan(kFixedBytes), file.path().string(), kFixedBytes));

@@ -22,7 +22,7 @@ constexpr std::size_t entry_bytes(std::size_t fields) { return (3 + fields) * si
 
 [[noreturn]] void fail_index(const File& file, const std::string& what, std::uint64_t offset) {
   throw DataError(ErrorCode::kDataCorrupt, what, {.source = file.path().string(), .offset = offset},
-                  "the file was cut short, changed or damaged: convert the data anew");
+                  "the file was cut short, changed or damaged: convert the data again");
 }
 
 Footer read_footer(const File& file, std::uint64_t first) {
@@ -105,13 +105,13 @@ RecordFileIndex RecordFileIndex::read(const File& file, const RecordFileHeader& 
   index.entries_.reserve(static_cast<std::size_t>(footer.records));
   ByteReader in(bytes, file.path().string(), footer.index_offset);
   std::uint64_t at = first, names = 0;
-  const std::uint64_t most_names = footer.index_bytes - footer.records * entry_bytes(fields);
+  const std::uint64_t max_names = footer.index_bytes - footer.records * entry_bytes(fields);
   for (std::uint64_t record = 0; record < footer.records; ++record) {
     Entry entry{.offset = in.u64(), .checksum = in.u64()};
     const std::uint64_t name = in.u64();
     if (entry.offset != at)
       in.fail("record " + std::to_string(record) + " does not begin where the one before ends");
-    if (name > most_names - names) in.fail("the name of record " + std::to_string(record) + " is too long");
+    if (name > max_names - names) in.fail("the name of record " + std::to_string(record) + " is too long");
     names += name;
     entry.name_end = names;
     for (std::size_t field = 0; field < fields; ++field) {

@@ -76,7 +76,7 @@ class ZipData {
  private:
   [[noreturn]] void fail(const std::string& what) const {
     throw DataError(ErrorCode::kDataCorrupt, what, {.source = archive_, .offset = file_.offset},
-                    "download or copy the archive anew");
+                    "download or copy the archive again");
   }
 
   // The local header's own sizes may be missing (a data descriptor follows the data): the directory has them.

@@ -124,7 +124,7 @@ bool TarReader::read_header(Header& header) {
 }
 
 void TarReader::enter_data(std::uint64_t size) {
-  if (size > input_->most_left()) {
+  if (size > input_->max_left()) {
     fail("the header says " + std::to_string(size) + " bytes, more than the archive has left");
   }
   data_left_ = size;

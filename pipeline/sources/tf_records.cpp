@@ -96,7 +96,7 @@ std::uint64_t TfRecords::length_in(std::span<const std::byte> header, std::size_
                                    std::uint64_t left) const {
   if (!header_holds(header)) {
     if (offset == 0) fail_at(file, offset, "is no TFRecord file", accepted_formats());
-    fail_at(file, offset, "the checksum of a record's length does not hold", "copy the file anew");
+    fail_at(file, offset, "the checksum of a record's length does not hold", "copy the file again");
   }
   const std::uint64_t size = little_endian(header, 0, 8);
   if (left < kFooter || size > left - kFooter) {
@@ -129,7 +129,7 @@ void TfRecords::index_packed_file(std::size_t file, Packing packing) {
     const std::size_t count = input->read(header);
     if (count == 0) return;
     if (count < kRecordHeader) fail_at(file, offset, "the file ends within a record's header: it was cut off");
-    const std::uint64_t size = length_in(header, file, offset, input->most_left());
+    const std::uint64_t size = length_in(header, file, offset, input->max_left());
     if (size + kFooter > options_.memory_limit - in_memory_) {
       throw DataError(ErrorCode::kOutOfMemory,
                       fmt::format("its records do not fit into {} MiB of memory", options_.memory_limit >> 20),
@@ -187,7 +187,7 @@ RecordView TfRecords::read(std::uint64_t index, std::vector<std::byte>& scratch)
   }
   const std::span<const std::byte> payload = record.first(record.size() - kFooter);
   if (little_endian(record, payload.size(), kFooter) != mask_crc32c(crc32c(payload))) {
-    return fail(ErrorCode::kDataCorrupt, "the checksum of its bytes does not hold", "copy the file anew");
+    return fail(ErrorCode::kDataCorrupt, "the checksum of its bytes does not hold", "copy the file again");
   }
   try {
     const TfExample example = parse_tf_example(payload, options_);

@@ -49,7 +49,7 @@ class Directory {
  private:
   [[noreturn]] void fail(const std::string& what, std::uint64_t offset) const {
     throw DataError(ErrorCode::kDataCorrupt, what, {.source = archive_, .offset = offset},
-                    "download or copy the archive anew");
+                    "download or copy the archive again");
   }
 
   // Sets the directory's place. The end record stands before a comment of at most 64 KiB.

@@ -42,16 +42,16 @@ ZstdInput::ZstdInput(const std::filesystem::path& path, std::uint64_t window_lim
 
 ZstdInput::~ZstdInput() = default;
 
-std::uint64_t ZstdInput::most_left() const noexcept {
+std::uint64_t ZstdInput::max_left() const noexcept {
   // What the decoder holds back (at most a few blocks) comes on top.
-  const std::uint64_t packed = file_.most_left() + (decoder_->packed.size - decoder_->packed.pos) + 64;
+  const std::uint64_t packed = file_.max_left() + (decoder_->packed.size - decoder_->packed.pos) + 64;
   return packed * kMaxZstdGain;
 }
 
 void ZstdInput::fail(const std::string& what) const {
   throw DataError(ErrorCode::kDataCorrupt, "damaged zstd data: " + what,
                   {.source = name(), .offset = file_.position() - (decoder_->packed.size - decoder_->packed.pos)},
-                  "download or copy the file anew");
+                  "download or copy the file again");
 }
 
 void ZstdInput::fail_with(std::size_t status) const {

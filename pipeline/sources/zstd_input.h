@@ -15,7 +15,7 @@ class ZstdInput final : public ByteInput {
   ZstdInput(const std::filesystem::path& path, std::uint64_t window_limit);
   ~ZstdInput() override;
 
-  std::uint64_t most_left() const noexcept override;
+  std::uint64_t max_left() const noexcept override;
 
  private:
   struct Decoder;

@@ -114,7 +114,7 @@ TYPED_TEST_P(KernelsElementwiseSuite, ScaleByANumberAndByOneInDeviceMemory) {
   }
 }
 
-// A captured call reads a stored factor anew each time.
+// A captured call reads a stored factor again each time.
 TYPED_TEST_P(KernelsElementwiseSuite, StoredFactorsMayChangeBetweenLaunches) {
   const TensorView x = this->random({33, 65}, 1), y = this->result({33, 65});
   const TensorView factor = this->tensor({1}, std::vector<float>{2});

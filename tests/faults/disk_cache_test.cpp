@@ -62,7 +62,7 @@ const Bytes& sample(std::uint64_t record) {
   return all[record];
 }
 
-// Each record is right or absent, and can be computed anew.
+// Each record is right or absent, and can be computed again.
 void serve(const std::filesystem::path& folder, std::string* trouble = nullptr) {
   DiskCache cache(folder, {.segment_bytes = 2 << 20});
   cache.bind(7, kCachedRecords);

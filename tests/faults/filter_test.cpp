@@ -124,7 +124,7 @@ TEST(FilterFaults, AreNotMoreThanWasSaid) {
                        return true;
                      }};
   const auto size = [&](std::uint64_t most) {
-    picky.most_unjudged = most;
+    picky.max_failures = most;
     return Dataset::from(test::numbers(kRecords)).filter(picky).size();
   };
   EXPECT_EQ(size(kRecords / 2), kRecords);
@@ -134,7 +134,7 @@ TEST(FilterFaults, AreNotMoreThanWasSaid) {
   } catch (const DataError& error) {
     EXPECT_THAT(error.what(), HasSubstr("more than 29 records could not be read or judged; one of them is"));
     EXPECT_THAT(error.what(), HasSubstr("even"));
-    EXPECT_THAT(error.what(), HasSubstr("most_unjudged"));
+    EXPECT_THAT(error.what(), HasSubstr("max_failures"));
     EXPECT_EQ(error.location().record % 2, 0U);
   }
 }

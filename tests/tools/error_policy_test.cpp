@@ -176,9 +176,9 @@ TEST_F(ErrorPolicyOfCommands, ConvertFailsAtABadImageAndLeavesNothing) {
 
 TEST_F(ErrorPolicyOfCommands, ConvertLeavesOutWhatItSkips) {
   const std::string data = images({3, 14}), to = path("packed"), list = path("bad.jsonl");
-  for (const std::vector<std::string>& anew : {std::vector<std::string>{}, {"--quality", "80"}}) {
+  for (const std::vector<std::string>& again : {std::vector<std::string>{}, {"--quality", "80"}}) {
     std::vector<std::string> command{"convert", "--data", data, "--to", to, "--quarantine", list, "--json", "-"};
-    command.insert(command.end(), anew.begin(), anew.end());
+    command.insert(command.end(), again.begin(), again.end());
     const CommandResult result = headrace(command, kSkip);
     ASSERT_EQ(result.status, 0) << result.errors;
     EXPECT_THAT(result.errors, HasSubstr("headrace: 2 of 20 records were bad and were skipped; first: " + data));

@@ -10,13 +10,13 @@ namespace headrace {
 
 namespace {
 
-constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 24;
+constexpr std::uint64_t kMaxSteps = std::uint64_t{1} << 24;
 
 }  // namespace
 
 NormSchedule::NormSchedule(const NormInterval& interval)
     : longest_(static_cast<std::uint64_t>(interval.first + interval.growth)) {
-  if (interval.first < 1 || interval.growth < 0 || interval.over_steps < 1 || interval.over_steps > kMostSteps) {
+  if (interval.first < 1 || interval.growth < 0 || interval.over_steps < 1 || interval.over_steps > kMaxSteps) {
     throw ConfigError(fmt::format("Muon cannot scale norms every {} updates, growing by {} over {}",
                                   interval.first, interval.growth, interval.over_steps),
                       "the interval is at least 1 and grows by 0 or more, over 1 to 2^24 updates");

@@ -35,9 +35,9 @@ struct Stage {
   std::size_t offset = 0;
 };
 
-Stage stage(const TensorView& tensor, DType dtype, std::uint32_t least_alignment, ScratchLayout& layout) {
+Stage stage(const TensorView& tensor, DType dtype, std::uint32_t min_alignment, ScratchLayout& layout) {
   Stage result{.view = tensor};
-  result.staged = tensor.defined() && (tensor.dtype != dtype || alignment(tensor) < least_alignment);
+  result.staged = tensor.defined() && (tensor.dtype != dtype || alignment(tensor) < min_alignment);
   if (!result.staged) return result;
   result.view.dtype = dtype;
   result.offset = layout.add(result.view.bytes());

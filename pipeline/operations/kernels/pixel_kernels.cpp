@@ -157,7 +157,7 @@ ChannelScale::ChannelScale(std::vector<float> scales, std::vector<float> shifts)
   }
 }
 
-bool takes_border(const PixelWork& work) noexcept { return makes_rgb_floats(work) && work.width <= kMostBordered; }
+bool takes_border(const PixelWork& work) noexcept { return makes_rgb_floats(work) && work.width <= kMaxBordered; }
 
 void convert_pixels(const PixelWork& work) {
   if (makes_rgb_floats(work) && convert_rgb_floats(work)) return;

@@ -35,11 +35,11 @@ class Rows {
   }
 
  private:
-  static constexpr std::uint8_t kZeros[3 * kMostBordered] = {};
+  static constexpr std::uint8_t kZeros[3 * kMaxBordered] = {};
 
   const RgbImage& image_;
   bool bordered_;
-  std::uint8_t line_[3 * kMostBordered];
+  std::uint8_t line_[3 * kMaxBordered];
 };
 
 // Columns [begin, end) of one row, counted as stored: the part that fills no vector.
@@ -163,7 +163,7 @@ HEADRACE_AVX2 [[gnu::always_inline]] inline void store_avx2(__m128i values, cons
   const __m256 high = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(values, 8)));
   const __m256 first = _mm256_add_ps(_mm256_mul_ps(low, scale[0]), shift[0]);
   const __m256 second = _mm256_add_ps(_mm256_mul_ps(high, scale[1]), shift[1]);
-  if constexpr (kStores == Stores::kStreamed) {
+  if constexpr (kStores == Stores::kNonTemporal) {
     _mm256_stream_ps(to, first);
     _mm256_stream_ps(to + 8, second);
   } else {
@@ -177,7 +177,7 @@ HEADRACE_AVX512 [[gnu::always_inline]] inline void store_avx512(__m128i values, 
                                                                 float* to) {
   const __m512 floats = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(values));
   const __m512 result = _mm512_add_ps(_mm512_mul_ps(floats, scale), shift);
-  if constexpr (kStores == Stores::kStreamed) {
+  if constexpr (kStores == Stores::kNonTemporal) {
     _mm512_stream_ps(to, result);
   } else {
     _mm512_storeu_ps(to, result);
@@ -272,7 +272,7 @@ HEADRACE_AVX512 void bordered_planes_avx512(const RgbImage& image, const float* 
                                             FetchAhead ahead, float* to) {
   const PlaneStores planes(image, scale, shift);
   const RgbBorder& border = image.border;
-  Mask48 masks[kMostBordered / kLanes];
+  Mask48 masks[kMaxBordered / kLanes];
   for (std::int64_t x = 0; x < image.width; x += kLanes) masks[x / kLanes] = Mask48::of(image, x);
   const std::uint8_t* corner = image.first - 3 * border.left;
   for (std::int64_t y = 0; y < image.height; ++y) {
@@ -345,7 +345,7 @@ struct Forms {
 #define HEADRACE_FORMS(kernel)                                                                           \
   {                                                                                                      \
     kernel<Direction::kAsStored, Stores::kCached>, kernel<Direction::kMirrored, Stores::kCached>,        \
-        kernel<Direction::kAsStored, Stores::kStreamed>, kernel<Direction::kMirrored, Stores::kStreamed> \
+        kernel<Direction::kAsStored, Stores::kNonTemporal>, kernel<Direction::kMirrored, Stores::kNonTemporal> \
   }
 
 void to_planes_avx2(const RgbImage& image, const float* scale, const float* shift, const Traffic& traffic,

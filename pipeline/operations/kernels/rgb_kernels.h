@@ -24,9 +24,9 @@ struct RgbImage {
   std::int64_t stride = 0;  // bytes from row to row
   std::int64_t height = 0, width = 0;
   Direction direction = Direction::kAsStored;
-  RgbBorder border = {};  // of a rectangle at most kMostBordered wide
+  RgbBorder border = {};  // of a rectangle at most kMaxBordered wide
 };
-inline constexpr std::int64_t kMostBordered = 512;
+inline constexpr std::int64_t kMaxBordered = 512;
 
 // Whoever asks for streamed stores calls finish() before others may read.
 struct RgbKernels {

@@ -12,7 +12,7 @@ namespace headrace {
 
 enum class Stores {
   kCached,    // like everything else
-  kStreamed,  // past the caches: the lines need not be read before they are written. For results that are larger
+  kNonTemporal,  // past the caches: the lines need not be read before they are written. For results that are larger
               // than the caches, and a matter of speed alone
 };
 
@@ -25,7 +25,7 @@ struct Traffic {
 // Before another thread is told of results: what was streamed is in no order with other stores.
 inline void finish(Stores stores) noexcept {
 #if defined(__x86_64__)
-  if (stores == Stores::kStreamed) _mm_sfence();
+  if (stores == Stores::kNonTemporal) _mm_sfence();
 #else
   (void)stores;
 #endif

@@ -28,7 +28,7 @@ class CombinationIndex final : public IndexStage {
   struct Part {
     IndexMap map;
     std::uint64_t first_record = 0;
-    std::uint64_t rounds = 1;  // times it starts anew within an epoch
+    std::uint64_t rounds = 1;  // times it starts again within an epoch
   };
   struct Memory final : IndexMemory {
     std::vector<IndexCursor> cursors;  // one a part

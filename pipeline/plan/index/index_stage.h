@@ -6,7 +6,7 @@
 
 namespace headrace {
 
-// Which record, and the how manyth time over the whole run that its stage of the plan starts anew: the pass
+// Which record, and the how manyth time over the whole run that its stage of the plan starts again: the pass
 // keys shuffles and random operations, so that a repeated record gets new random numbers. Between two stages
 // `record` is a position.
 struct Located {

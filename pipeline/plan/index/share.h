@@ -7,7 +7,7 @@ namespace headrace {
 
 struct Share {
   std::size_t part = 0;
-  std::uint64_t position = 0;  // in the part's epoch; beyond its end: the part has started anew
+  std::uint64_t position = 0;  // in the part's epoch; beyond its end: the part has started again
 };
 
 }  // namespace headrace

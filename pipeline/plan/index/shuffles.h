@@ -1,4 +1,4 @@
-// Index stages that change the order, anew in each pass or not.
+// Index stages that change the order, again in each pass or not.
 #pragma once
 
 #include <algorithm>

@@ -12,8 +12,8 @@ void ThreadState::begin(const std::string& step, std::uint64_t record) noexcept 
   step_.store(&step, std::memory_order_release);
 }
 
-void ThreadState::leave_foreign() {
-  Mode expected = Mode::kForeign;
+void ThreadState::leave_user_code() {
+  Mode expected = Mode::kUserCode;
   if (!mode_.compare_exchange_strong(expected, Mode::kOurs)) throw Abandoned{};
 }
 
@@ -36,7 +36,7 @@ bool ThreadState::end(std::chrono::milliseconds grace) {
                          [this] { return mode_.load() == Mode::kDone; })) {
       return true;
     }
-    Mode expected = Mode::kForeign;
+    Mode expected = Mode::kUserCode;
     if (mode_.compare_exchange_strong(expected, Mode::kAbandoned)) return false;
   }
   return true;

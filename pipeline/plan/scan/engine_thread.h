@@ -18,7 +18,7 @@
 
 namespace headrace {
 
-// Thrown in a thread that came back from a foreign function after it had been given up. It must end without
+// Thrown in a thread that came back from user code after it had been given up. It must end without
 // touching anything but what it owns.
 struct Abandoned {};
 
@@ -29,8 +29,8 @@ class alignas(64) ThreadState final : public Probe {
   explicit ThreadState(std::size_t stage_count = 0) : stages(stage_count) {}
 
   void begin(const std::string& step, std::uint64_t record) noexcept override;
-  void enter_foreign() noexcept override { mode_.store(Mode::kForeign); }
-  void leave_foreign() override;
+  void enter_user_code() noexcept override { mode_.store(Mode::kUserCode); }
+  void leave_user_code() override;
   // At work from now on, until finish(): end() waits for it.
   void start() noexcept { mode_.store(Mode::kOurs); }
   void finish();
@@ -52,7 +52,7 @@ class alignas(64) ThreadState final : public Probe {
   TraceRing* trace = nullptr;             // null: nothing is traced; set before the thread starts
 
  private:
-  enum class Mode { kOurs, kForeign, kAbandoned, kDone };
+  enum class Mode { kOurs, kUserCode, kAbandoned, kDone };
 
   std::atomic<Mode> mode_{Mode::kDone};
   std::atomic<const std::string*> step_{nullptr};
@@ -70,7 +70,7 @@ inline std::chrono::milliseconds time_until(std::chrono::steady_clock::time_poin
 
 class EngineThread {
  public:
-  // `body` owns whatever it uses, for it may outlive this object inside a foreign function.
+  // `body` owns whatever it uses, for it may outlive this object inside user code.
   explicit EngineThread(std::function<void(ThreadState&)> body,
                         std::shared_ptr<ThreadState> state = std::make_shared<ThreadState>());
   EngineThread(EngineThread&&) = default;
@@ -79,7 +79,7 @@ class EngineThread {
   ~EngineThread() = default;
 
   // The body has been told to stop: waits for it, for ever while it runs our own code, `grace` at most while
-  // it is inside a foreign function.
+  // it is inside user code.
   void end(std::chrono::milliseconds grace);
 
   const ThreadState& state() const noexcept { return *state_; }

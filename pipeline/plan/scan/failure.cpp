@@ -3,7 +3,7 @@
 #include <new>
 
 #include "headrace/pipeline/operations/step_error.h"
-#include "headrace/pipeline/plan/scan/unjudged_error.h"
+#include "headrace/pipeline/plan/scan/filter_error.h"
 
 namespace headrace {
 namespace {
@@ -48,10 +48,10 @@ Failure Failure::of_record(const Source& source, std::uint64_t record, std::int6
   failure.what.row = row;
   failure.what.source = source.info().name;
   failure.what.record = record;
-  if (const auto* unjudged = dynamic_cast<const UnjudgedError*>(&cause)) {
-    failure.what.operation = unjudged->operation();
-    failure.what.cause = unjudged->cause();
-    failure.what.offset = unjudged->location().offset;
+  if (const auto* filter = dynamic_cast<const FilterError*>(&cause)) {
+    failure.what.operation = filter->operation();
+    failure.what.cause = filter->cause();
+    failure.what.offset = filter->location().offset;
   } else if (const auto* data = dynamic_cast<const DataError*>(&cause)) {
     failure.what.operation = "source read";
     failure.what.cause = bare_message(*data);

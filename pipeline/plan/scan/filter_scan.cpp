@@ -19,27 +19,27 @@ namespace {
 // What could not be judged, found by threads in any order.
 class Findings {
  public:
-  explicit Findings(std::uint64_t most) : most_(most) {}
+  explicit Findings(std::uint64_t max) : max_(max) {}
 
   // Throws DataError where it is one too many.
   void note(std::uint64_t position, std::uint64_t record, Failure failure) {
     const std::lock_guard lock(mutex_);
-    if (found_.size() == most_) {
+    if (found_.size() == max_) {
       throw DataError(failure.what.code,
-                      fmt::format("more than {} records could not be read or judged; one of them is {}", most_,
+                      fmt::format("more than {} records could not be read or judged; one of them is {}", max_,
                                   describe(failure.what)),
                       {.source = failure.what.source, .record = record},
-                      "see what is wrong with the data, or raise RecordFilter::most_unjudged");
+                      "see what is wrong with the data, or raise RecordFilter::max_failures");
     }
     found_.push_back({.position = position, .record = record, .failure = std::move(failure)});
   }
 
   // Of a record at several positions the smallest one's.
-  UnjudgedRecords take() {
+  FilterFailures take() {
     std::ranges::sort(found_, {}, &Finding::position);
-    UnjudgedRecords unjudged;
-    for (const Finding& finding : found_) unjudged.add(finding.record, finding.failure);
-    return unjudged;
+    FilterFailures filter_failures;
+    for (const Finding& finding : found_) filter_failures.add(finding.record, finding.failure);
+    return filter_failures;
   }
 
  private:
@@ -48,7 +48,7 @@ class Findings {
     Failure failure;
   };
 
-  std::uint64_t most_;
+  std::uint64_t max_;
   std::mutex mutex_;
   std::vector<Finding> found_;  // by mutex_
 };
@@ -63,11 +63,11 @@ class FilterPass final : public RecordScan {
         chains_(source->info().fields, sample_stages, ChainPlace::kBeforeCache),
         step_(describe(filter)),
         map_(std::move(map)),
-        earlier_(UnjudgedRecords::of(index_stages)),
+        earlier_(FilterFailures::of(index_stages)),
         words_(static_cast<std::size_t>((map_.size() + kBlock - 1) / kBlock)),
-        findings_(filter.most_unjudged) {}
+        findings_(filter.max_failures) {}
 
-  FilterScan take() { return {.kept = BitSelect(std::move(words_)), .unjudged = findings_.take()}; }
+  FilterScan take() { return {.kept = BitSelect(std::move(words_)), .filter_failures = findings_.take()}; }
 
  private:
   static_assert(kBlock == 64);
@@ -79,7 +79,7 @@ class FilterPass final : public RecordScan {
   SampleChains chains_;  // what is done to a record before it is judged
   std::string step_;
   IndexMap map_;
-  UnjudgedRecords earlier_;  // of filters before this one
+  FilterFailures earlier_;  // of filters before this one
   std::vector<std::uint64_t> words_;
   Findings findings_;
 };
@@ -134,7 +134,7 @@ class FilterPass::Judge final : public Visitor {
     bool keeps = false;
     state_.begin(pass_.step_, record);
     try {
-      call_foreign(state_, [&] { keeps = pass_.filter_.keeps(seen); });
+      call_user_code(state_, [&] { keeps = pass_.filter_.keeps(seen); });
     } catch (const ConfigError& error) {
       throw ConfigError(pass_.step_ + ": " + error.message(), error.hint());
     } catch (const std::exception& error) {

@@ -3,13 +3,13 @@
 
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/plan/index/bit_select.h"
-#include "headrace/pipeline/plan/scan/unjudged_records.h"
+#include "headrace/pipeline/plan/scan/filter_failures.h"
 
 namespace headrace {
 
 struct FilterScan {
-  BitSelect kept;  // positions among those before the filter; those of `unjudged` are
-  UnjudgedRecords unjudged;
+  BitSelect kept;  // positions among those before the filter; those of `filter_failures` are
+  FilterFailures filter_failures;
 };
 
 // Reads and judges every record at a position of `index_stages`, as RecordScan does; where `sample_stages` is not

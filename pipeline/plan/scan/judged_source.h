@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "headrace/pipeline/plan/scan/unjudged_records.h"
+#include "headrace/pipeline/plan/scan/filter_failures.h"
 #include "headrace/pipeline/source.h"
 
 namespace headrace {
@@ -11,12 +11,12 @@ namespace headrace {
 // For what reads the source without an engine; it has no columns.
 class JudgedSource final : public Source {
  public:
-  JudgedSource(SourcePtr source, UnjudgedRecords unjudged)
-      : source_(std::move(source)), unjudged_(std::move(unjudged)) {}
+  JudgedSource(SourcePtr source, FilterFailures filter_failures)
+      : source_(std::move(source)), filter_failures_(std::move(filter_failures)) {}
 
   const SourceInfo& info() const noexcept override { return source_->info(); }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override {
-    unjudged_.check(index);
+    filter_failures_.check(index);
     return source_->read(index, scratch);
   }
   std::optional<std::int64_t> label(std::uint64_t index) const noexcept override { return source_->label(index); }
@@ -25,7 +25,7 @@ class JudgedSource final : public Source {
 
  private:
   SourcePtr source_;
-  UnjudgedRecords unjudged_;
+  FilterFailures filter_failures_;
 };
 
 }  // namespace headrace

@@ -12,7 +12,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/plan/scan/patient_read.h"
+#include "headrace/pipeline/plan/scan/retry.h"
 
 namespace headrace {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // Records that the system goes on refusing before none is waited for any more: then it is no matter of a moment.
-constexpr int kMostInVain = 16;
+constexpr int kMaxInVain = 16;
 // What threads in somebody else's function are given to come back, all of them together.
 constexpr milliseconds kScanGrace{300};
 
@@ -137,8 +137,8 @@ void RecordScan::visit_block(Visitor& visitor, std::uint64_t first, ThreadState&
 
 RecordView RecordScan::read(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) {
   try {
-    return read_patiently([&] { return read_once(record, scratch, state); },
-                          [&] { return in_vain_.load(std::memory_order_relaxed) < kMostInVain; });
+    return read_with_retries([&] { return read_once(record, scratch, state); },
+                          [&] { return in_vain_.load(std::memory_order_relaxed) < kMaxInVain; });
   } catch (const DataError& error) {
     if (is_refusal(error)) in_vain_.fetch_add(1, std::memory_order_relaxed);
     throw;
@@ -149,7 +149,7 @@ RecordView RecordScan::read_once(std::uint64_t record, std::vector<std::byte>& s
   if (source_->info().resident) return source_->read(record, scratch);
   RecordView view;
   state.begin(kReading, record);
-  call_foreign(state, [&] { view = source_->read(record, scratch); });
+  call_user_code(state, [&] { view = source_->read(record, scratch); });
   return view;
 }
 

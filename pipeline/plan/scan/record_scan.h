@@ -45,7 +45,7 @@ class RecordScan {
   virtual std::unique_ptr<Visitor> create_visitor(ThreadState& state) = 0;
 
   const Source& source() const noexcept { return *source_; }
-  // For a visitor: the record, or what read_patiently() throws.
+  // For a visitor: the record, or what read_with_retries() throws.
   RecordView read(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state);
 
  private:

@@ -21,7 +21,7 @@ TEST_F(DamagedCacheTest, ReadsASegmentWithoutItsIndexThrough) {
     cache.bind(kFingerprint, kStoredRecords);
     EXPECT_EQ(cache.counters().records, kStoredRecords);
   }
-  EXPECT_EQ(files(".index").size(), 1U) << "indexed anew";
+  EXPECT_EQ(files(".index").size(), 1U) << "indexed again";
 }
 
 TEST_F(DamagedCacheTest, WithoutItsIndexOneDamagedHeaderCostsOneEntry) {

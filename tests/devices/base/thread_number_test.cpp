@@ -34,7 +34,7 @@ TEST(ThreadNumber, IsOneThreadsWhileItLives) {
   const std::set<std::size_t> first = numbers_of(20);
   EXPECT_EQ(first.size(), 20U);
   EXPECT_FALSE(first.contains(mine));
-  EXPECT_EQ(numbers_of(20), first) << "numbers of threads that ended are given anew";
+  EXPECT_EQ(numbers_of(20), first) << "numbers of threads that ended are given again";
 }
 
 }  // namespace

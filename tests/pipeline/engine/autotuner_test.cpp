@@ -49,8 +49,8 @@ int windows_until_settled(Autotuner& tuner, const Machine& machine) {
 
 double best_rate(const Machine& machine, const TuningLimits& limits) {
   double best = 0;
-  for (int threads = limits.least_threads; threads <= limits.threads; ++threads) {
-    for (int readers = limits.least_readers; readers <= std::max(1, limits.most_readers); ++readers) {
+  for (int threads = limits.min_threads; threads <= limits.threads; ++threads) {
+    for (int readers = limits.min_readers; readers <= std::max(1, limits.max_readers); ++readers) {
       best = std::max(best, machine.rate(threads, limits.readers == 0 ? 0 : readers));
     }
   }
@@ -58,7 +58,7 @@ double best_rate(const Machine& machine, const TuningLimits& limits) {
 }
 
 constexpr TuningLimits kResident{.threads = 16};
-constexpr TuningLimits kWithReaders{.threads = 16, .readers = 4, .most_readers = 32};
+constexpr TuningLimits kWithReaders{.threads = 16, .readers = 4, .max_readers = 32};
 
 class AutotunerTest : public testing::TestWithParam<double> {};
 
@@ -101,7 +101,7 @@ TEST(Autotuner, LeavesThreadsIdleWhereConsumersDoNotWaitHoweverTheRateVaries) {
 }
 
 TEST(Autotuner, TriesNothingWhereTheNumberWasAskedFor) {
-  Autotuner tuner({.threads = 4, .least_threads = 4, .readers = 3, .least_readers = 3, .most_readers = 3});
+  Autotuner tuner({.threads = 4, .min_threads = 4, .readers = 3, .min_readers = 3, .max_readers = 3});
   EXPECT_TRUE(tuner.settled());
   EXPECT_EQ(tuner.threads(), 4);
   EXPECT_EQ(tuner.readers(), 3);
@@ -123,11 +123,11 @@ TEST(Autotuner, TakesAllThreadsAgainWhereAConsumerBecomesFaster) {
 TEST(Autotuner, NeverGoesBeyondItsLimits) {
   Philox random({.seed = 9});
   for (int threads = 1; threads <= 9; ++threads) {
-    for (int most_readers = 1; most_readers <= 9; ++most_readers) {
-      Autotuner tuner({.threads = threads, .readers = 1, .most_readers = most_readers});
+    for (int max_readers = 1; max_readers <= 9; ++max_readers) {
+      Autotuner tuner({.threads = threads, .readers = 1, .max_readers = max_readers});
       for (int i = 0; i < 100; ++i) {
         ASSERT_TRUE(tuner.threads() >= 1 && tuner.threads() <= threads) << tuner.threads();
-        ASSERT_TRUE(tuner.readers() >= 1 && tuner.readers() <= most_readers) << tuner.readers();
+        ASSERT_TRUE(tuner.readers() >= 1 && tuner.readers() <= max_readers) << tuner.readers();
         tuner.observe({.examples_per_second = random.uniform(),
                        .stalled = random.uniform(),
                        .compute_waits = random.uniform(),

@@ -38,7 +38,7 @@ TEST(ClaimCounter, HoldsTheLargestOffer) {
 }
 
 // Offers follow one another as soon as one is used up, while late threads still look at the one before: as slots
-// do that are filled anew.
+// do that are filled again.
 TEST(ClaimCounter, GivesEveryNumberOfEveryOfferToOneThread) {
   constexpr int kThreads = 4, kOffers = 2000;
   constexpr std::int64_t kCount = 37;

@@ -163,11 +163,11 @@ TEST(Lanes, AreLeftToUserCodeThatDoesNotComeBack) {
   class Stuck final : public LaneBody {
    public:
     bool run_next(Lane& lane) override {
-      lane.state.enter_foreign();
+      lane.state.enter_user_code();
       entered.count_down();
       open.wait();
       left.count_down();
-      lane.state.leave_foreign();  // throws
+      lane.state.leave_user_code();  // throws
       went_on = true;
       return false;
     }

@@ -15,8 +15,8 @@ namespace headrace::test {
 class QuietProbe final : public Probe {
  public:
   void begin(const std::string&, std::uint64_t) noexcept override {}
-  void enter_foreign() noexcept override {}
-  void leave_foreign() override {}
+  void enter_user_code() noexcept override {}
+  void leave_user_code() override {}
 };
 
 // Values of any element type as floats, (height, width, channels) or as laid out.

@@ -103,8 +103,8 @@ TEST(ImageRecoder, KeepsTheBytesOfWhatFits) {
   const Bytes png = encode_png(make_picture(9, 14, 3, 1));
   EXPECT_EQ(ImageRecoder({.max_side = 14}).recode(png).data(), png.data());
   EXPECT_EQ(ImageRecoder(RecodeOptions{}).recode(png).data(), png.data());
-  ImageRecoder anew({.max_side = 14, .quality = 90});
-  EXPECT_NE(anew.recode(png).data(), png.data());
+  ImageRecoder again({.max_side = 14, .quality = 90});
+  EXPECT_NE(again.recode(png).data(), png.data());
 }
 
 }  // namespace

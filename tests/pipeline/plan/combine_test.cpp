@@ -113,7 +113,7 @@ TEST(Mix, StartsSmallOnesAnewUntilAllWereSeen) {
   for (const auto& [value, count] : times) EXPECT_EQ(count, value >= 1000 ? 10 : 1) << value;
   const std::vector<std::int64_t> first(small.begin(), small.begin() + 10),
       second(small.begin() + 10, small.begin() + 20);
-  EXPECT_NE(first, second) << "shuffled anew";
+  EXPECT_NE(first, second) << "shuffled again";
   EXPECT_EQ(sorted(first), sorted(second));
 }
 

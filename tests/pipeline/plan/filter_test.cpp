@@ -54,7 +54,7 @@ TEST(Filter, ComesBeforeTheShufflesItStandsBehind) {
   const auto before = values_of(base.filter(multiples_of(7)).shuffle().batch({.global = 4}), 2);
   const auto after = values_of(base.shuffle().filter(multiples_of(7)).batch({.global = 4}), 2);
   EXPECT_EQ(after, before);
-  EXPECT_NE(before[0], before[1]) << "shuffled anew";
+  EXPECT_NE(before[0], before[1]) << "shuffled again";
   EXPECT_EQ(in_order(before[0]), in_order(before[1]));
   EXPECT_EQ(before[0].size(), 15U);
 }

@@ -50,7 +50,7 @@ TEST_P(ByteInputTest, SkipsAndBoundsWhatIsLeft) {
   std::byte byte{};
   for (const std::size_t count : {0, 1, 70'000, 5, 120'000}) {
     input->skip(count);
-    EXPECT_GE(input->most_left(), plain.size() - input->position());
+    EXPECT_GE(input->max_left(), plain.size() - input->position());
     const std::size_t at = input->position();
     input->read_exact(std::span(&byte, 1), "the data");
     EXPECT_EQ(byte, plain[at]);
@@ -165,8 +165,8 @@ TEST(OpenInputTest, NamesWhatIsPackedInAnotherWay) {
       {std::string("\xFD"
                    "7zXZ\0\0",
                    7),
-       "is packed with xz, which is not read (pack it anew: xz -dc"},
-      {"BZh91AY&SYxxxx", "is packed with bzip2, which is not read (pack it anew: bzip2 -dc"},
+       "is packed with xz, which is not read (pack it again: xz -dc"},
+      {"BZh91AY&SYxxxx", "is packed with bzip2, which is not read (pack it again: bzip2 -dc"},
       {"7z\xBC\xAF\x27\x1C__", "is a 7-Zip archive, which is not read (unpack it into a folder: 7z x"},
       {"Rar!\x1A\x07\x01_", "is a RAR archive, which is not read (unpack it into a folder: unrar x"},
       {"\x04\x22\x4D\x18__", "is packed with lz4, which is not read (unpack it first: lz4 -d"}};

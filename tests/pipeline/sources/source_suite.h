@@ -68,7 +68,7 @@ TYPED_TEST_P(SourceSuite, GivesTheSameRecordTwice) {
   const SourcePtr source = this->maker_.open();
   const auto first = read_all(*source);
   EXPECT_EQ(first, read_all(*source));
-  EXPECT_EQ(first, read_all(*this->maker_.open())) << "opened anew";
+  EXPECT_EQ(first, read_all(*this->maker_.open())) << "opened again";
   for (const auto& record : first) {
     EXPECT_FALSE(record[0].empty());
     EXPECT_EQ(record[1].size(), sizeof(std::int64_t));

@@ -43,10 +43,10 @@ TEST(EngineThread, IsGivenUpInsideAForeignFunctionAndEndsAfterIt) {
   {
     EngineThread thread([shared](ThreadState& state) {
       const Farewell farewell{shared};
-      state.enter_foreign();
+      state.enter_user_code();
       shared->entered.count_down();
       shared->leave.wait();
-      state.leave_foreign();
+      state.leave_user_code();
       shared->went_on = true;
     });
     shared->entered.wait();

@@ -1,16 +1,16 @@
-#include "headrace/pipeline/plan/scan/unjudged_records.h"
+#include "headrace/pipeline/plan/scan/filter_failures.h"
 
 #include "headrace/devices/base/rng.h"
 #include "headrace/pipeline/plan/index/selection.h"
-#include "headrace/pipeline/plan/scan/unjudged_error.h"
+#include "headrace/pipeline/plan/scan/filter_error.h"
 
 namespace headrace {
 
-UnjudgedRecords UnjudgedRecords::of(const std::vector<Stage>& index_stages) {
-  UnjudgedRecords all;
+FilterFailures FilterFailures::of(const std::vector<Stage>& index_stages) {
+  FilterFailures all;
   for (const Stage& stage : index_stages) {
     if (const auto* filter = std::get_if<FilterStage>(&stage)) {
-      for (const auto& [record, failure] : filter->selection->unjudged().failures_) all.add(record, failure);
+      for (const auto& [record, failure] : filter->selection->filter_failures().failures_) all.add(record, failure);
     } else if (const auto* combine = std::get_if<CombineStage>(&stage)) {
       const auto* unbatch = std::get_if<UnbatchRows>(&combine->combination->how);
       const std::uint64_t rows = unbatch != nullptr ? unbatch->rows : 1;
@@ -21,18 +21,18 @@ UnjudgedRecords UnjudgedRecords::of(const std::vector<Stage>& index_stages) {
 }
 
 // Each record of the part has become `rows` of the combination's.
-void UnjudgedRecords::add_part(const CombinedPart& part, std::uint64_t rows) {
+void FilterFailures::add_part(const CombinedPart& part, std::uint64_t rows) {
   for (const auto& [record, failure] : of(part.stages).failures_) {
     for (std::uint64_t row = 0; row < rows; ++row) add(part.first_record + record * rows + row, failure);
   }
 }
 
-void UnjudgedRecords::look_up(std::uint64_t record) const {
+void FilterFailures::look_up(std::uint64_t record) const {
   const auto found = failures_.find(record);
-  if (found != failures_.end()) throw UnjudgedError(found->second);
+  if (found != failures_.end()) throw FilterError(found->second);
 }
 
-std::uint64_t UnjudgedRecords::mixed_into(std::uint64_t identity) const noexcept {
+std::uint64_t FilterFailures::mixed_into(std::uint64_t identity) const noexcept {
   for (const auto& [record, failure] : failures_) identity = mix_seed(identity, record);
   return identity;
 }

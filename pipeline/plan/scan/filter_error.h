@@ -8,9 +8,9 @@
 namespace headrace {
 
 // Of the operation and the cause that were found then.
-class UnjudgedError final : public DataError {
+class FilterError final : public DataError {
  public:
-  explicit UnjudgedError(const Failure& failure)
+  explicit FilterError(const Failure& failure)
       : DataError(failure.what.code, describe(failure.what),
                   {.source = failure.what.source, .record = failure.what.record, .offset = failure.what.offset},
                   failure.hint),

@@ -1,10 +1,10 @@
 // Which records of a plan's source its filters could not judge.
-#include "headrace/pipeline/plan/scan/unjudged_records.h"
+#include "headrace/pipeline/plan/scan/filter_failures.h"
 
 #include <gtest/gtest.h>
 
 #include "headrace/pipeline/plan/planner.h"
-#include "headrace/pipeline/plan/scan/unjudged_error.h"
+#include "headrace/pipeline/plan/scan/filter_error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 
 namespace headrace {
@@ -20,19 +20,19 @@ Failure failure(const std::string& cause) {
           .hint = "mend it"};
 }
 
-TEST(UnjudgedRecords, AreRefusedWithWhatWasFoundFirst) {
-  UnjudgedRecords unjudged;
-  EXPECT_TRUE(unjudged.empty());
-  EXPECT_NO_THROW(unjudged.check(3));
-  unjudged.add(3, failure("first"));
-  unjudged.add(3, failure("second"));
-  EXPECT_TRUE(unjudged.contains(3));
-  EXPECT_FALSE(unjudged.contains(4));
-  EXPECT_NO_THROW(unjudged.check(4));
+TEST(FilterFailures, AreRefusedWithWhatWasFoundFirst) {
+  FilterFailures filter_failures;
+  EXPECT_TRUE(filter_failures.empty());
+  EXPECT_NO_THROW(filter_failures.check(3));
+  filter_failures.add(3, failure("first"));
+  filter_failures.add(3, failure("second"));
+  EXPECT_TRUE(filter_failures.contains(3));
+  EXPECT_FALSE(filter_failures.contains(4));
+  EXPECT_NO_THROW(filter_failures.check(4));
   try {
-    unjudged.check(3);
+    filter_failures.check(3);
     FAIL() << "no error";
-  } catch (const UnjudgedError& error) {
+  } catch (const FilterError& error) {
     EXPECT_EQ(error.operation(), "filter(f)");
     EXPECT_EQ(error.cause(), "first");
     EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
@@ -43,19 +43,19 @@ TEST(UnjudgedRecords, AreRefusedWithWhatWasFoundFirst) {
   }
 }
 
-TEST(UnjudgedRecords, ChangeAnIdentityOnlyWhereThereAreAny) {
-  UnjudgedRecords one, other;
+TEST(FilterFailures, ChangeAnIdentityOnlyWhereThereAreAny) {
+  FilterFailures one, other;
   EXPECT_EQ(one.mixed_into(5), 5U);
   one.add(3, failure("x"));
   other.add(4, failure("x"));
   EXPECT_NE(one.mixed_into(5), 5U);
   EXPECT_NE(one.mixed_into(5), other.mixed_into(5));
-  UnjudgedRecords again;
+  FilterFailures again;
   again.add(3, failure("another cause"));
   EXPECT_EQ(one.mixed_into(5), again.mixed_into(5)) << "how a system words its errors is no matter";
 }
 
-TEST(UnjudgedRecords, AreNumberedAsInThePlansSource) {
+TEST(FilterFailures, AreNumberedAsInThePlansSource) {
   const auto part = [](std::uint64_t throwing) {
     return Dataset::from(std::make_shared<test::FakeSource>(10))
         .filter({.name = "f", .keeps = [throwing](const RawRecord& record) {
@@ -64,12 +64,12 @@ TEST(UnjudgedRecords, AreNumberedAsInThePlansSource) {
                  }});
   };
   const auto of = [](const Dataset& dataset) {
-    return UnjudgedRecords::of(make_stream_plan(dataset.plan()).index_stages);
+    return FilterFailures::of(make_stream_plan(dataset.plan()).index_stages);
   };
   EXPECT_TRUE(of(part(100)).empty());
   EXPECT_TRUE(of(part(4)).contains(4));
   EXPECT_TRUE(of(part(4).shuffle().take(2)).contains(4));
-  const UnjudgedRecords combined = of(concatenate({part(1), interleave({part(2), part(3)})}));
+  const FilterFailures combined = of(concatenate({part(1), interleave({part(2), part(3)})}));
   for (std::uint64_t record = 0; record < 30; ++record) {
     EXPECT_EQ(combined.contains(record), record == 1 || record == 12 || record == 23) << record;
   }

@@ -12,18 +12,18 @@ namespace headrace {
 
 // Thread-safe once it is filled. The records stay in the stream as bad ones: they are neither read again nor
 // looked for in a cache, so that what became of them does not depend on a second attempt.
-class UnjudgedRecords {
+class FilterFailures {
  public:
   // Of all filters among the index stages of a plan, combined parts included, by their number in the plan's
   // source. Runs the filters that have not run yet; throws what Selection::kept() does.
-  static UnjudgedRecords of(const std::vector<Stage>& index_stages);
+  static FilterFailures of(const std::vector<Stage>& index_stages);
 
   // The first failure of a record is the one that stays.
   void add(std::uint64_t record, const Failure& failure) { failures_.emplace(record, failure); }
 
   bool empty() const noexcept { return failures_.empty(); }
   bool contains(std::uint64_t record) const noexcept { return !empty() && failures_.contains(record); }
-  // Throws UnjudgedError where the record is one of them.
+  // Throws FilterError where the record is one of them.
   void check(std::uint64_t record) const {
     if (!empty()) look_up(record);
   }

@@ -1,5 +1,5 @@
 // What is asked for again, how often, and what is thrown in the end.
-#include "headrace/pipeline/plan/scan/patient_read.h"
+#include "headrace/pipeline/plan/scan/retry.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ struct Patience {
 Patience read(const std::function<void(int)>& attempt, int may_ask = 100) {
   Patience patience;
   try {
-    read_patiently(
+    read_with_retries(
         [&] {
           attempt(patience.reads++);
           return 0;
@@ -33,7 +33,7 @@ Patience read(const std::function<void(int)>& attempt, int may_ask = 100) {
   return patience;
 }
 
-TEST(PatientRead, AsksAgainForWhatTheSystemRefused) {
+TEST(Retry, AsksAgainForWhatTheSystemRefused) {
   for (const ErrorCode code : {ErrorCode::kIo, ErrorCode::kNotFound}) {
     const std::uint64_t begin = now_ns();
     const Patience patience = read([&](int attempt) {
@@ -46,26 +46,26 @@ TEST(PatientRead, AsksAgainForWhatTheSystemRefused) {
   }
 }
 
-TEST(PatientRead, GivesUp) {
+TEST(Retry, GivesUp) {
   const Patience patience = read([](int) { throw data_error(ErrorCode::kIo); });
   EXPECT_FALSE(patience.succeeded);
   EXPECT_EQ(patience.reads, 4);
 }
 
-TEST(PatientRead, DoesNotWaitWhereItMayNot) {
+TEST(Retry, DoesNotWaitWhereItMayNot) {
   EXPECT_EQ(read([](int) { throw data_error(ErrorCode::kIo); }, 0).reads, 1);
   EXPECT_EQ(read([](int) { throw data_error(ErrorCode::kIo); }, 1).reads, 2);
 }
 
-TEST(PatientRead, AsksOnceForWhatIsNoRefusal) {
+TEST(Retry, AsksOnceForWhatIsNoRefusal) {
   const Patience corrupt = read([](int) { throw data_error(ErrorCode::kDataCorrupt); });
   EXPECT_EQ(corrupt.reads, 1);
   EXPECT_EQ(corrupt.asked, 0);
   const Failure failure{.what = {.code = ErrorCode::kIo, .source = "somewhere", .record = 3, .cause = "no"}};
-  EXPECT_EQ(read([&](int) { throw UnjudgedError(failure); }).reads, 1);
+  EXPECT_EQ(read([&](int) { throw FilterError(failure); }).reads, 1);
 }
 
-TEST(PatientRead, NamesWhatDoesNotNameItself) {
+TEST(Retry, NamesWhatDoesNotNameItself) {
   try {
     read([](int) { throw std::runtime_error("lost"); });
     FAIL() << "no error";

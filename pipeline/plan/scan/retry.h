@@ -7,7 +7,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/chain.h"
-#include "headrace/pipeline/plan/scan/unjudged_error.h"
+#include "headrace/pipeline/plan/scan/filter_error.h"
 
 namespace headrace {
 
@@ -15,7 +15,7 @@ inline const std::string kReading = "source read";
 
 // Whether the system refused the read: it may do it a little later.
 inline bool is_refusal(const DataError& error) {
-  if (dynamic_cast<const UnjudgedError*>(&error) != nullptr) return false;
+  if (dynamic_cast<const FilterError*>(&error) != nullptr) return false;
   return error.code() == ErrorCode::kIo || error.code() == ErrorCode::kNotFound;
 }
 
@@ -23,7 +23,7 @@ inline bool is_refusal(const DataError& error) {
 // may_ask_again() says so, which is asked before each wait. Throws read()'s last DataError, and as StepError of
 // kReading what is none.
 template <typename Read, typename MayAskAgain>
-auto read_patiently(const Read& read, const MayAskAgain& may_ask_again) {
+auto read_with_retries(const Read& read, const MayAskAgain& may_ask_again) {
   constexpr std::chrono::milliseconds kFirstPause{5}, kLongestPause{80};
   constexpr int kLongerPause = 4;
   for (std::chrono::milliseconds pause = kFirstPause;; pause *= kLongerPause) {
