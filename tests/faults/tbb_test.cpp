@@ -188,7 +188,7 @@ TEST(OneTbb, AThousandLoadersLeaveNothing) {
   };
   open_and_drop(100);  // allocators and oneTBB's workers are warm
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  const std::ptrdiff_t threads = open_entries_of("/proc/self/task"), files = entries_of("/proc/self/fd");
+  const std::ptrdiff_t threads = open_entries_of("/proc/self/task"), files = open_entries_of("/proc/self/fd");
   const std::int64_t pages = resident_pages();
   open_and_drop(1000);
   std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -24,19 +24,20 @@ IndexStagePtr IndexMap::create_stage(const Stage& stage, std::uint64_t seed) con
   // The place in the chain keeps two shuffles with one seed apart.
   const auto key = [&](std::uint64_t own) { return mix_seed(mix_seed(seed, own), stages_.size()); };
   if (const auto* shuffle = std::get_if<ShuffleStage>(&stage)) {
-    return std::make_shared<Shuffle>(size_, shuffle->options, key(shuffle->options.seed));
+    return std::make_shared<ShuffleIndex>(size_, shuffle->options, key(shuffle->options.seed));
   }
   if (const auto* window = std::get_if<ShuffleWindowStage>(&stage)) {
-    return std::make_shared<ShuffleWindow>(size_, window->options, key(window->options.seed));
+    return std::make_shared<ShuffleWindowIndex>(size_, window->options, key(window->options.seed));
   }
-  if (const auto* repeat = std::get_if<RepeatStage>(&stage)) return std::make_shared<Repeat>(size_, repeat->times);
-  if (const auto* skip = std::get_if<SkipStage>(&stage)) return std::make_shared<Skip>(size_, skip->count);
-  if (const auto* shard = std::get_if<ShardStage>(&stage)) return std::make_shared<Shard>(size_, *shard);
+  if (const auto* repeat = std::get_if<RepeatStage>(&stage))
+    return std::make_shared<RepeatIndex>(size_, repeat->times);
+  if (const auto* skip = std::get_if<SkipStage>(&stage)) return std::make_shared<SkipIndex>(size_, skip->count);
+  if (const auto* shard = std::get_if<ShardStage>(&stage)) return std::make_shared<ShardIndex>(size_, *shard);
   if (const auto* others = std::get_if<WithoutShardStage>(&stage)) {
-    return std::make_shared<WithoutShard>(size_, *others);
+    return std::make_shared<WithoutShardIndex>(size_, *others);
   }
-  if (const auto* files = std::get_if<ShardFilesStage>(&stage)) return std::make_shared<ShardFiles>(*files);
-  if (const auto* filter = std::get_if<FilterStage>(&stage)) return std::make_shared<Filter>(*filter);
+  if (const auto* files = std::get_if<ShardFilesStage>(&stage)) return std::make_shared<ShardFilesIndex>(*files);
+  if (const auto* filter = std::get_if<FilterStage>(&stage)) return std::make_shared<FilterIndex>(*filter);
   const auto* combine = std::get_if<CombineStage>(&stage);
   HEADRACE_CHECK(combine != nullptr, "not an index stage: " + describe(stage));
   HEADRACE_CHECK(stages_.empty(), "datasets are combined before anything else");

@@ -8,17 +8,17 @@
 
 namespace headrace {
 
-Repeat::Repeat(std::uint64_t before, std::uint64_t times) : before_(before), times_(times) {
+RepeatIndex::RepeatIndex(std::uint64_t before, std::uint64_t times) : before_(before), times_(times) {
   if (checked_product({before, times})) return;
   throw ConfigError(fmt::format("repeat({}) of {} records is more than can be counted", times, before),
                     "repeat fewer times, or ask the loader for more epochs");
 }
 
-Filter::Filter(const FilterStage& filter) : selection_(filter.selection), kept_(&selection_->kept()) {}
+FilterIndex::FilterIndex(const FilterStage& filter) : selection_(filter.selection), kept_(&selection_->kept()) {}
 
-std::uint64_t Filter::size() const noexcept { return kept_->count(); }
+std::uint64_t FilterIndex::size() const noexcept { return kept_->count(); }
 
-Located Filter::locate(const Located& at, IndexMemory* /*memory*/) const {
+Located FilterIndex::locate(const Located& at, IndexMemory* /*memory*/) const {
   return {.record = kept_->select(at.record), .pass = at.pass};
 }
 

@@ -13,9 +13,10 @@ namespace headrace {
 
 class BitSelect;
 
-class Skip final : public IndexStage {
+class SkipIndex final : public IndexStage {
  public:
-  Skip(std::uint64_t before, std::uint64_t count) : skipped_(std::min(before, count)), size_(before - skipped_) {}
+  SkipIndex(std::uint64_t before, std::uint64_t count)
+      : skipped_(std::min(before, count)), size_(before - skipped_) {}
 
   std::uint64_t size() const noexcept override { return size_; }
   Located locate(const Located& at, IndexMemory* /*memory*/) const override {
@@ -31,9 +32,9 @@ constexpr std::uint64_t in_shard(std::uint64_t positions, std::uint64_t count, s
   return positions > index ? (positions - index - 1) / count + 1 : 0;
 }
 
-class Shard final : public IndexStage {
+class ShardIndex final : public IndexStage {
  public:
-  Shard(std::uint64_t before, const ShardStage& shard)
+  ShardIndex(std::uint64_t before, const ShardStage& shard)
       : count_(shard.count), index_(shard.index), size_(in_shard(before, count_, index_)) {}
 
   std::uint64_t size() const noexcept override { return size_; }
@@ -45,9 +46,9 @@ class Shard final : public IndexStage {
   std::uint64_t count_, index_, size_;
 };
 
-class WithoutShard final : public IndexStage {
+class WithoutShardIndex final : public IndexStage {
  public:
-  WithoutShard(std::uint64_t before, const WithoutShardStage& shard)
+  WithoutShardIndex(std::uint64_t before, const WithoutShardStage& shard)
       : count_(shard.count), index_(shard.index), size_(before - in_shard(before, count_, index_)) {}
 
   std::uint64_t size() const noexcept override { return size_; }
@@ -62,9 +63,9 @@ class WithoutShard final : public IndexStage {
 };
 
 // The records of some of the source's files.
-class ShardFiles final : public IndexStage {
+class ShardFilesIndex final : public IndexStage {
  public:
-  explicit ShardFiles(const ShardFilesStage& files) {
+  explicit ShardFilesIndex(const ShardFilesStage& files) {
     for (const auto& [first, end] : files.ranges) {
       if (first == end) continue;
       ranges_.emplace_back(size_, first);
@@ -85,10 +86,10 @@ class ShardFiles final : public IndexStage {
   std::uint64_t size_ = 0;
 };
 
-class Repeat final : public IndexStage {
+class RepeatIndex final : public IndexStage {
  public:
   // ConfigError where there would be more positions than can be counted.
-  Repeat(std::uint64_t before, std::uint64_t times);
+  RepeatIndex(std::uint64_t before, std::uint64_t times);
 
   std::uint64_t size() const noexcept override { return before_ * times_; }
   Located locate(const Located& at, IndexMemory* /*memory*/) const override {
@@ -100,10 +101,10 @@ class Repeat final : public IndexStage {
 };
 
 // What a filter keeps. It is found now, if it was not before: that reads the source.
-class Filter final : public IndexStage {
+class FilterIndex final : public IndexStage {
  public:
   // Throws what Selection::kept() does.
-  explicit Filter(const FilterStage& filter);
+  explicit FilterIndex(const FilterStage& filter);
 
   std::uint64_t size() const noexcept override;
   Located locate(const Located& at, IndexMemory* /*memory*/) const override;

@@ -11,10 +11,10 @@
 namespace headrace {
 
 // All positions among themselves.
-class Shuffle final : public IndexStage {
+class ShuffleIndex final : public IndexStage {
  public:
   // `key` keys the order, with the pass.
-  Shuffle(std::uint64_t size, const ShuffleOptions& options, std::uint64_t key)
+  ShuffleIndex(std::uint64_t size, const ShuffleOptions& options, std::uint64_t key)
       : size_(size), key_(key), each_pass_anew_(options.each_epoch_anew) {}
 
   std::uint64_t size() const noexcept override { return size_; }
@@ -40,9 +40,9 @@ class Shuffle final : public IndexStage {
 };
 
 // The positions of each window among themselves.
-class ShuffleWindow final : public IndexStage {
+class ShuffleWindowIndex final : public IndexStage {
  public:
-  ShuffleWindow(std::uint64_t size, const ShuffleWindowOptions& options, std::uint64_t key)
+  ShuffleWindowIndex(std::uint64_t size, const ShuffleWindowOptions& options, std::uint64_t key)
       : size_(size), window_(options.size), key_(key), each_pass_anew_(options.each_epoch_anew) {}
 
   std::uint64_t size() const noexcept override { return size_; }
