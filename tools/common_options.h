@@ -9,8 +9,8 @@
 
 #include "headrace/cache/sample_cache.h"
 #include "headrace/devices/registry.h"
-#include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/dataset.h"
+#include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tools/error_options.h"
 

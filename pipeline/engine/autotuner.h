@@ -15,9 +15,9 @@ struct TuningWindow {
 };
 
 struct TuningLimits {
-  int threads = 1;        // to start with, and at most
+  int threads = 1;      // to start with, and at most
   int min_threads = 1;  // the same: nothing is tried
-  int readers = 0;        // to start with; 0: there are none
+  int readers = 0;      // to start with; 0: there are none
   int min_readers = 1;
   int max_readers = 0;  // the same as min_readers: nothing is tried
 };

@@ -30,8 +30,8 @@ class Chain {
 
   bool does_nothing() const noexcept { return steps_.empty(); }
 
-  // Keeps indexes of the JPEGs of which windows are decoded: of so many records, each again and again the same. The
-  // budget must outlive the chain.
+  // Keeps indexes of the JPEGs of which windows are decoded: of so many records, each again and again the same.
+  // The budget must outlive the chain.
   void keep_jpeg_indexes(std::uint64_t records, MemoryBudget& budget);
 
   // Into `row`, which has exactly the result's size.

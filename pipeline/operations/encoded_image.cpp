@@ -117,7 +117,7 @@ bool EncodedImage::wants_map_once(const ImageWindow& window) const noexcept {
 void EncodedImage::decode_stored(const ImageWindow& window, std::span<std::uint8_t> rgb) {
   if (wants_map_once(window)) {
     known_ = jpegs_ != nullptr ? jpegs_->make(record_, encoded_, scratch_.decoder)
-                              : KnownJpeg::of(encoded_, scratch_.decoder);
+                               : KnownJpeg::of(encoded_, scratch_.decoder);
   }
   if (known_.index != nullptr) return scratch_.decoder.decode_window(encoded_, *known_.index, window, rgb);
   if (known_.good) return scratch_.decoder.decode_good_window(encoded_, window, rgb);

@@ -41,7 +41,9 @@ const JpegIndex* JpegIndexes::index_of(Kept kept) noexcept {
 }
 
 // Of a good image without a index, by its bytes.
-JpegIndexes::Kept JpegIndexes::good_mark(std::uint64_t content) noexcept { return std::max(content | kNoIndex, Kept{3}); }
+JpegIndexes::Kept JpegIndexes::good_mark(std::uint64_t content) noexcept {
+  return std::max(content | kNoIndex, Kept{3});
+}
 
 KnownJpeg JpegIndexes::find(std::uint64_t record, std::span<const std::byte> encoded) const noexcept {
   const Kept kept = record < kept_.size() ? kept_[record].load(std::memory_order_acquire) : 0;

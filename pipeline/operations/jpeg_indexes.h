@@ -1,5 +1,5 @@
-// What is known of a source's JPEGs: which are good, and the indexes of those. Each is found when its image is first
-// used, and kept while there is room.
+// What is known of a source's JPEGs: which are good, and the indexes of those. Each is found when its image is
+// first used, and kept while there is room.
 #pragma once
 
 #include <atomic>

@@ -26,8 +26,8 @@ class SampleProgram {
   // Binds the plan's cache, if it has one.
   explicit SampleProgram(const StreamPlan& plan);
 
-  // Keeps indexes of JPEGs of which windows are decoded, for records that come again and again. They are charged to
-  // the budget, which must outlive this. Before the first record.
+  // Keeps indexes of JPEGs of which windows are decoded, for records that come again and again. They are charged
+  // to the budget, which must outlive this. Before the first record.
   void keep_jpeg_indexes(MemoryBudget& budget);
 
   // Keeps the steps' names in the trace. Before the first record, where one is traced.

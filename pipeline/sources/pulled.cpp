@@ -51,12 +51,12 @@ class Pulled final : public Source {
  private:
   bool pull(const std::function<bool(RecordWriter&)>& function, RecordWriter& writer) const {
     return with_user_code_errors("pulled", {.source = info_.name, .record = info_.records},
-                               [&] { return function(writer); });
+                                 [&] { return function(writer); });
   }
 
   void keep(const RecordWriter& writer, std::uint64_t memory_limit, Fingerprint& fingerprint) {
     const RecordView view = with_user_code_errors("pulled", {.source = info_.name, .record = info_.records},
-                                                [&] { return writer.view(); });
+                                                  [&] { return writer.view(); });
     for (std::size_t i = 0; i < info_.fields.size(); ++i) {
       const std::span<const std::byte> bytes = view.fields[i];
       kept_ += bytes.size() + sizeof bytes;

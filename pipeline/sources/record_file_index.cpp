@@ -26,7 +26,8 @@ constexpr std::size_t entry_bytes(std::size_t fields) { return (3 + fields) * si
 }
 
 Footer read_footer(const File& file, std::uint64_t first) {
-  if (file.size() < first || file.size() - first < kFooterBytes) fail_index(file, "ends before its footer", file.size());
+  if (file.size() < first || file.size() - first < kFooterBytes)
+    fail_index(file, "ends before its footer", file.size());
   const std::uint64_t at = file.size() - kFooterBytes;
   std::array<std::byte, kFooterBytes> bytes{};
   file.read_exact(at, bytes);

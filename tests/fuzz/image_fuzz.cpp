@@ -27,7 +27,7 @@ std::uint32_t crc32(std::span<const std::byte> bytes) {
 
 // With its index an image gives what it gives without: `expected`, or an error where that is empty.
 void check_index(ImageDecoder& decoder, std::span<const std::byte> input, const ImageWindow& window,
-               const std::vector<std::uint8_t>& expected) {
+                 const std::vector<std::uint8_t>& expected) {
   const auto index = decoder.index(input);
   if (index == nullptr) return;
   std::vector<std::uint8_t> part(static_cast<std::size_t>(window.height * window.width * 3));

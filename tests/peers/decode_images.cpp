@@ -2,8 +2,8 @@
 // named on standard input.
 //   {"file": F, "error": words}, or
 //   {"file": F, "height": H, "width": W, "pixels": SHA-256 of the RGB bytes as stored, "oriented": the same of the
-//    image as its EXIF data want it shown, "orientation": 1 to 8, "warning": words or "", "indexed": whether it has
-//    a JPEG index}
+//    image as its EXIF data want it shown, "orientation": 1 to 8, "warning": words or "", "indexed": whether it
+//    has a JPEG index}
 // and "windows": whether four windows, with the index and without, are good where the whole is, and equal it.
 #include <algorithm>
 #include <iostream>

@@ -342,9 +342,9 @@ struct Forms {
   }
 };
 
-#define HEADRACE_FORMS(kernel)                                                                           \
-  {                                                                                                      \
-    kernel<Direction::kAsStored, Stores::kCached>, kernel<Direction::kMirrored, Stores::kCached>,        \
+#define HEADRACE_FORMS(kernel)                                                                                 \
+  {                                                                                                            \
+    kernel<Direction::kAsStored, Stores::kCached>, kernel<Direction::kMirrored, Stores::kCached>,              \
         kernel<Direction::kAsStored, Stores::kNonTemporal>, kernel<Direction::kMirrored, Stores::kNonTemporal> \
   }
 

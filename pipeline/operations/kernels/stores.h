@@ -11,9 +11,9 @@
 namespace headrace {
 
 enum class Stores {
-  kCached,    // like everything else
-  kNonTemporal,  // past the caches: the lines need not be read before they are written. For results that are larger
-              // than the caches, and a matter of speed alone
+  kCached,       // like everything else
+  kNonTemporal,  // past the caches: the lines need not be read before they are written. For results that are
+                 // larger than the caches, and a matter of speed alone
 };
 
 // Beside its arithmetic; a matter of speed alone.

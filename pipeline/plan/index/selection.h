@@ -21,9 +21,9 @@ class Selection {
   // "filter(name, version 1)", and of a filter of processed fields what they are processed by.
   std::string describe() const;
   // The positions, among those of the index stages that stay before the filter, whose record is kept; what could
-  // not be read or judged is. The first call, of this or of filter_failures(), reads every record of them. It throws the
-  // ConfigError of the function, what no record is to blame for, as running out of memory, and Error(kTimeout) as
-  // RecordScan does; a later call then tries again.
+  // not be read or judged is. The first call, of this or of filter_failures(), reads every record of them. It
+  // throws the ConfigError of the function, what no record is to blame for, as running out of memory, and
+  // Error(kTimeout) as RecordScan does; a later call then tries again.
   const BitSelect& kept() const { return result().kept; }
   // The records that could not be read or judged, by their number in the source of `before`. They are never tried
   // again.

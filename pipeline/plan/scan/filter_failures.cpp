@@ -10,7 +10,8 @@ FilterFailures FilterFailures::of(const std::vector<Stage>& index_stages) {
   FilterFailures all;
   for (const Stage& stage : index_stages) {
     if (const auto* filter = std::get_if<FilterStage>(&stage)) {
-      for (const auto& [record, failure] : filter->selection->filter_failures().failures_) all.add(record, failure);
+      for (const auto& [record, failure] : filter->selection->filter_failures().failures_)
+        all.add(record, failure);
     } else if (const auto* combine = std::get_if<CombineStage>(&stage)) {
       const auto* unbatch = std::get_if<UnbatchRows>(&combine->combination->how);
       const std::uint64_t rows = unbatch != nullptr ? unbatch->rows : 1;

@@ -138,7 +138,7 @@ void RecordScan::visit_block(Visitor& visitor, std::uint64_t first, ThreadState&
 RecordView RecordScan::read(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) {
   try {
     return read_with_retries([&] { return read_once(record, scratch, state); },
-                          [&] { return in_vain_.load(std::memory_order_relaxed) < kMaxInVain; });
+                             [&] { return in_vain_.load(std::memory_order_relaxed) < kMaxInVain; });
   } catch (const DataError& error) {
     if (is_refusal(error)) in_vain_.fetch_add(1, std::memory_order_relaxed);
     throw;

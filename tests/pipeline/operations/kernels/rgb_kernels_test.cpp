@@ -53,7 +53,8 @@ TEST_P(RgbKernelsTest, StreamedOnesAreTheSameAtAnyPlace) {
       for (const std::size_t offset : {0, 1, 8}) {  // from a multiple of 64 bytes
         const std::size_t into_line = reinterpret_cast<std::uintptr_t>(room.data()) / sizeof(float) % 16;
         float* to = room.data() + (16 - into_line) % 16 + offset;
-        (rgb_kernels().*kernel)(image(direction), scale_.data(), shift_.data(), {.stores = Stores::kNonTemporal}, to);
+        (rgb_kernels().*kernel)(image(direction), scale_.data(), shift_.data(), {.stores = Stores::kNonTemporal},
+                                to);
         EXPECT_EQ(std::vector<float>(to, to + size), plain) << offset;
       }
     }
