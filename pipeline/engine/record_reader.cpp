@@ -26,7 +26,7 @@ RecordView RecordReader::read_once(std::uint64_t record, std::vector<std::byte>&
   const std::uint64_t begin = now_ns();
   state.begin(kReading, record);
   RecordView view;
-  call_user_code(state, [&] { view = source.read(record, scratch); });
+  run_user_code(state, [&] { view = source.read(record, scratch); });
   state.idle();
   state.reading.add(1, now_ns() - begin);
   return view;

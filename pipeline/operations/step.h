@@ -84,7 +84,7 @@ class Probe {
 
 // Makes that call.
 template <typename Call>
-void call_user_code(Probe& probe, const Call& call) {
+void run_user_code(Probe& probe, const Call& call) {
   probe.enter_user_code();
   try {
     call();

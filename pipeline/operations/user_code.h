@@ -12,7 +12,7 @@ namespace headrace {
 // std::exception.
 template <typename Call>
 void call_user_code(Probe& probe, const Call& call) {
-  call_user_code(probe, [&] {
+  run_user_code(probe, [&] {
     try {
       call();
     } catch (const std::exception&) {

@@ -1,14 +1,18 @@
 // A consumer killed at any moment and resumed with other replicas: every record once, every batch as it would have
 // been.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
+#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/pipeline/ledger.h"
 #include "headrace/tests/pipeline/streams.h"
@@ -79,20 +83,48 @@ void consume(const std::filesystem::path& path, int replicas, int threads, std::
   }
 }
 
+// The consumer is this program, started again: oneTBB's workers do not survive fork().
+constexpr const char* kConsumerPath = "HEADRACE_KILLED_CONSUMER_PATH";
+constexpr const char* kConsumerAttempt = "HEADRACE_KILLED_CONSUMER_ATTEMPT";
+
+TEST(KilledConsumer, DISABLED_Consumes) {
+  const char* const path = std::getenv(kConsumerPath);
+  if (path == nullptr) GTEST_SKIP() << "run by the other test of this suite";
+  const int attempt = std::stoi(std::getenv(kConsumerAttempt));
+  const std::vector<Line> lines = read_lines(path);
+  const std::optional<LoaderState> start = lines.empty() ? std::nullopt : std::optional(lines.back().next);
+  append_to_file(std::string(path) + ".begun", "x");
+  consume(path, 1 << attempt % 4, 1 + attempt % 3, start);
+}
+
+pid_t start_consumer(const std::filesystem::path& path, int attempt) {
+  const std::string number = std::to_string(attempt);
+  const pid_t child = fork();
+  if (child != 0) return child;
+  setenv(kConsumerPath, path.c_str(), 1);
+  setenv(kConsumerAttempt, number.c_str(), 1);
+  for (const char* variable : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"}) unsetenv(variable);
+  const int null = open("/dev/null", O_WRONLY);
+  dup2(null, STDOUT_FILENO);
+  execl("/proc/self/exe", "consumer", "--gtest_also_run_disabled_tests",
+        "--gtest_filter=KilledConsumer.DISABLED_Consumes", nullptr);
+  _exit(127);
+}
+
 // True where the consumer came to the end.
 bool run_and_kill(const std::filesystem::path& path, int attempt, Philox& random) {
   drop_torn_line(path);
-  const std::vector<Line> lines = read_lines(path);
-  const std::optional<LoaderState> start = lines.empty() ? std::nullopt : std::optional(lines.back().next);
-  const pid_t child = fork();
-  if (child == 0) {
-    consume(path, 1 << attempt % 4, 1 + attempt % 3, start);
-    _exit(0);
+  const std::filesystem::path begun = path.string() + ".begun";
+  std::filesystem::remove(begun);
+  const pid_t child = start_consumer(path, attempt);
+  for (const Stopwatch watch; !std::filesystem::exists(begun) && watch.seconds() < 30;) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   std::this_thread::sleep_for(std::chrono::microseconds(random.below(20'000)));
   kill(child, SIGKILL);
   int status = 0;
   waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) != 0) ADD_FAILURE() << "it failed: " << WEXITSTATUS(status);
   return WIFEXITED(status);
 }
 
@@ -103,7 +135,10 @@ TEST(KilledConsumer, ResumesToTheSameStreamEachRecordOnce) {
   int kills = 0;
   for (int run = 0; kills < kKills; ++run) {
     const auto path = folder / std::to_string(run);
-    for (int attempt = 0; !run_and_kill(path, run + attempt, random); ++attempt) ++kills;
+    for (int attempt = 0; !run_and_kill(path, run + attempt, random); ++attempt) {
+      ASSERT_FALSE(HasFailure());
+      ++kills;
+    }
     const std::vector<Line> lines = read_lines(path);
     ASSERT_EQ(lines.size(), expected.size());
     Ledger ledger;

@@ -134,7 +134,7 @@ class FilterPass::Judge final : public Visitor {
     bool keeps = false;
     state_.begin(pass_.step_, record);
     try {
-      call_user_code(state_, [&] { keeps = pass_.filter_.keeps(seen); });
+      run_user_code(state_, [&] { keeps = pass_.filter_.keeps(seen); });
     } catch (const ConfigError& error) {
       throw ConfigError(pass_.step_ + ": " + error.message(), error.hint());
     } catch (const std::exception& error) {

@@ -149,7 +149,7 @@ RecordView RecordScan::read_once(std::uint64_t record, std::vector<std::byte>& s
   if (source_->info().resident) return source_->read(record, scratch);
   RecordView view;
   state.begin(kReading, record);
-  call_user_code(state, [&] { view = source_->read(record, scratch); });
+  run_user_code(state, [&] { view = source_->read(record, scratch); });
   return view;
 }
 
