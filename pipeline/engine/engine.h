@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "headrace/pipeline/engine/assembler.h"
+#include "headrace/pipeline/engine/engine_thread.h"
 #include "headrace/pipeline/engine/slot_memory.h"
 #include "headrace/pipeline/engine/telemetry.h"
 #include "headrace/pipeline/engine/tuning.h"
-#include "headrace/pipeline/engine/worker_allowance.h"
+#include "headrace/pipeline/plan/scan/worker_allowance.h"
 
 namespace headrace {
 

@@ -12,7 +12,7 @@
 #include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/compute_arena.h"
 #include "headrace/pipeline/engine/charged_bytes.h"
-#include "headrace/pipeline/plan/scan/engine_thread.h"
+#include "headrace/pipeline/plan/scan/thread_state.h"
 
 namespace headrace {
 

@@ -6,6 +6,7 @@
 
 #include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/engine/compute.h"
+#include "headrace/pipeline/engine/engine_thread.h"
 
 namespace headrace {
 

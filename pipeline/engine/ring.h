@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "headrace/pipeline/engine/slot.h"
-#include "headrace/pipeline/plan/scan/engine_thread.h"
+#include "headrace/pipeline/plan/scan/thread_state.h"
 
 namespace headrace {
 

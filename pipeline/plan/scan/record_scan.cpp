@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <tbb/info.h>
+#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/plan/scan/retry.h"
+#include "headrace/pipeline/plan/scan/worker_allowance.h"
 
 namespace headrace {
 namespace {
@@ -21,82 +23,81 @@ using std::chrono::milliseconds;
 
 // Records that the system goes on refusing before none is waited for any more: then it is no matter of a moment.
 constexpr int kMaxInVain = 16;
-// What threads in somebody else's function are given to come back, all of them together.
+// What tasks in user code are given to come back, all of them together.
 constexpr milliseconds kScanGrace{300};
-
-// What a thread has been at for longer than `seconds`; empty where none has.
-std::string what_takes_longer_than(double seconds, const std::vector<EngineThread>& threads) {
-  for (const EngineThread& thread : threads) {
-    std::string doing = thread.state().doing();
-    const std::uint64_t since = thread.state().since_ns(), now = now_ns();
-    if (!doing.empty() && now > since && static_cast<double>(now - since) > seconds * 1e9) return doing;
-  }
-  return {};
-}
 
 }  // namespace
 
-// How many threads have not ended.
-class RecordScan::Running {
+// Shared by the tasks of a scan and whoever waits for them: what a task left behind may still touch.
+class RecordScan::Tasks : public std::enable_shared_from_this<Tasks> {
  public:
-  void enter() {
-    const std::lock_guard lock(mutex_);
-    ++threads_;
+  explicit Tasks(int count) : allowance_(count), arena_(count, 0) {
+    for (int i = 0; i < count; ++i) states_.push_back(std::make_unique<ThreadState>());
   }
-  void leave() {
-    const std::lock_guard lock(mutex_);
-    --threads_;
-    left_.notify_all();
+
+  void start(const std::shared_ptr<RecordScan>& scan) {
+    for (const auto& state : states_) {
+      {
+        const std::lock_guard lock(mutex_);
+        ++running_;
+      }
+      arena_.enqueue([tasks = shared_from_this(), scan, &own = *state] { tasks->run(*scan, own); });
+    }
   }
   // Whether none is left, `pause` from now at the latest.
   bool ended_within(milliseconds pause) {
     std::unique_lock lock(mutex_);
-    return left_.wait_for(lock, pause, [this] { return threads_ == 0; });
+    return left_.wait_for(lock, pause, [this] { return running_ == 0; });
+  }
+  // What a task has been at for longer than `seconds`; empty where none has.
+  std::string what_takes_longer_than(double seconds) const {
+    for (const auto& state : states_) {
+      std::string doing = state->doing();
+      const std::uint64_t since = state->since_ns(), now = now_ns();
+      if (!doing.empty() && now > since && static_cast<double>(now - since) > seconds * 1e9) return doing;
+    }
+    return {};
+  }
+  // After the scan was told to stop. Tasks in user code are left there after a while.
+  void end() {
+    const auto deadline = std::chrono::steady_clock::now() + kScanGrace;
+    for (const auto& state : states_) state->end(time_until(deadline));
   }
 
  private:
+  void run(RecordScan& scan, ThreadState& state) {
+    state.start();
+    try {
+      scan.work(state);
+    } catch (const Abandoned&) {
+      return;  // nobody counts it any more
+    }
+    state.finish();
+    const std::lock_guard lock(mutex_);
+    --running_;
+    left_.notify_all();
+  }
+
+  WorkerAllowance allowance_;
+  tbb::task_arena arena_;  // as long as there are tasks in it
+  std::vector<std::unique_ptr<ThreadState>> states_;
   std::mutex mutex_;
   std::condition_variable left_;
-  std::size_t threads_ = 0;  // by mutex_
+  std::size_t running_ = 0;  // by mutex_: enqueued or running
 };
-
-// As many as the system allows, up to `most`; throws why where it allows none.
-std::vector<EngineThread> RecordScan::start(const std::shared_ptr<RecordScan>& scan, std::size_t most,
-                                            const std::shared_ptr<Running>& running) {
-  std::vector<EngineThread> threads;
-  threads.reserve(most);
-  for (std::size_t i = 0; i < most; ++i) {
-    running->enter();
-    try {
-      threads.emplace_back([scan, running](ThreadState& state) {
-        scan->work(state);
-        running->leave();
-      });
-    } catch (const std::exception&) {
-      running->leave();
-      if (threads.empty()) throw;
-      break;
-    }
-  }
-  return threads;
-}
 
 void RecordScan::run(const std::shared_ptr<RecordScan>& scan) {
   const std::uint64_t blocks = (scan->positions_ + kBlock - 1) / kBlock;
-  const auto most = static_cast<std::uint64_t>(tbb::info::default_concurrency());
-  const auto count = static_cast<std::size_t>(std::min(blocks, most));
-  const auto running = std::make_shared<Running>();
-  std::vector<EngineThread> threads = start(scan, count, running);
+  if (blocks == 0) return;
+  const auto processors = static_cast<std::uint64_t>(tbb::info::default_concurrency());
+  const auto tasks = std::make_shared<Tasks>(static_cast<int>(std::min(blocks, processors)));
+  tasks->start(scan);
   std::string stalled;
-  while (stalled.empty() && !running->ended_within(milliseconds(50))) {
-    if (scan->stall_timeout_seconds_ > 0) stalled = what_takes_longer_than(scan->stall_timeout_seconds_, threads);
+  while (stalled.empty() && !tasks->ended_within(milliseconds(50))) {
+    if (scan->stall_timeout_seconds_ > 0) stalled = tasks->what_takes_longer_than(scan->stall_timeout_seconds_);
   }
   scan->stop();
-  const auto deadline = std::chrono::steady_clock::now() + kScanGrace;
-  for (EngineThread& thread : threads) {
-    const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
-    thread.end(std::max(left, milliseconds(0)));
-  }
+  tasks->end();
   if (!stalled.empty()) {
     throw Error(
         ErrorCode::kTimeout,

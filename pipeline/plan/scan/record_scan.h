@@ -7,19 +7,19 @@
 #include <vector>
 
 #include "headrace/devices/base/first_error.h"
-#include "headrace/pipeline/plan/scan/engine_thread.h"
+#include "headrace/pipeline/plan/scan/thread_state.h"
 #include "headrace/pipeline/source.h"
 
 namespace headrace {
 
 inline constexpr double kScanStallSeconds = 120;  // as a loader's
 
-// Goes to every position once, on threads of its own: the caller's arena may be at work, and reads may block. It
-// reads with the engine's patience and under a watchdog. The threads own the scan with the caller: one of them may
-// be left behind in a function that does not come back.
+// Goes to every position once, in oneTBB tasks of an arena of its own: the caller's may be at work. Reads are
+// tried again as the engine tries them, and watched. The tasks own the scan with the caller: one of them may be
+// left behind in user code that does not come back.
 class RecordScan {
  public:
-  // So many positions are visited in ascending order by one thread.
+  // So many positions are visited in ascending order by one task.
   static constexpr std::uint64_t kBlock = 64;
 
   // A call or read that takes longer than `stall_timeout_seconds` ends the scan; 0: none does.
@@ -34,7 +34,7 @@ class RecordScan {
   static void run(const std::shared_ptr<RecordScan>& scan);
 
  protected:
-  // One thread's part of the scan.
+  // One task's part of the scan.
   class Visitor {
    public:
     virtual ~Visitor() = default;
@@ -49,10 +49,8 @@ class RecordScan {
   RecordView read(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state);
 
  private:
-  class Running;
+  class Tasks;
 
-  static std::vector<EngineThread> start(const std::shared_ptr<RecordScan>& scan, std::size_t most,
-                                         const std::shared_ptr<Running>& running);
   void work(ThreadState& state);
   void visit_block(Visitor& visitor, std::uint64_t first, ThreadState& state);
   RecordView read_once(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) const;

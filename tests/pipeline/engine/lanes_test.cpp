@@ -8,7 +8,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/engine/own_arena.h"
-#include "headrace/pipeline/engine/worker_allowance.h"
+#include "headrace/pipeline/plan/scan/worker_allowance.h"
 
 namespace headrace {
 namespace {

@@ -1,15 +1,13 @@
-// A thread of the engine that can always be ended: even while it is inside somebody else's function.
+// What a thread or task is at, so that it can be watched, and given up inside user code.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "headrace/devices/base/trace_ring.h"
@@ -67,26 +65,5 @@ inline std::chrono::milliseconds time_until(std::chrono::steady_clock::time_poin
   using std::chrono::milliseconds;
   return std::max(std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now()), milliseconds(0));
 }
-
-class EngineThread {
- public:
-  // `body` owns whatever it uses, for it may outlive this object inside user code.
-  explicit EngineThread(std::function<void(ThreadState&)> body,
-                        std::shared_ptr<ThreadState> state = std::make_shared<ThreadState>());
-  EngineThread(EngineThread&&) = default;
-  EngineThread& operator=(EngineThread&&) = delete;
-  // end() must have been called.
-  ~EngineThread() = default;
-
-  // The body has been told to stop: waits for it, for ever while it runs our own code, `grace` at most while
-  // it is inside user code.
-  void end(std::chrono::milliseconds grace);
-
-  const ThreadState& state() const noexcept { return *state_; }
-
- private:
-  std::shared_ptr<ThreadState> state_;
-  std::thread thread_;
-};
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/plan/scan/engine_thread.h"
+#include "headrace/pipeline/plan/scan/thread_state.h"
 
 #include <fmt/format.h>
 
@@ -40,27 +40,6 @@ bool ThreadState::end(std::chrono::milliseconds grace) {
     if (mode_.compare_exchange_strong(expected, Mode::kAbandoned)) return false;
   }
   return true;
-}
-
-EngineThread::EngineThread(std::function<void(ThreadState&)> body, std::shared_ptr<ThreadState> state)
-    : state_(std::move(state)) {
-  state_->start();
-  thread_ = std::thread([state = state_, body = std::move(body)] {
-    try {
-      body(*state);
-    } catch (const Abandoned&) {
-    }
-    state->finish();
-  });
-}
-
-void EngineThread::end(std::chrono::milliseconds grace) {
-  if (!thread_.joinable()) return;
-  if (state_->end(grace)) {
-    thread_.join();
-  } else {
-    thread_.detach();
-  }
 }
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/engine/worker_allowance.h"
+#include "headrace/pipeline/plan/scan/worker_allowance.h"
 
 #include <tbb/global_control.h>
 #include <tbb/info.h>

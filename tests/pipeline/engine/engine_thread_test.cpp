@@ -1,4 +1,4 @@
-#include "headrace/pipeline/plan/scan/engine_thread.h"
+#include "headrace/pipeline/engine/engine_thread.h"
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ TEST(EngineThread, IsWaitedForWhileItRunsOurCode) {
   EXPECT_TRUE(done.load());
 }
 
-TEST(EngineThread, IsGivenUpInsideAForeignFunctionAndEndsAfterIt) {
+TEST(EngineThread, IsGivenUpInsideUserCodeAndEndsAfterIt) {
   struct Shared {
     std::latch entered{1}, leave{1}, gone{1};
     std::atomic<bool> went_on{false};

@@ -1,0 +1,26 @@
+#include "headrace/pipeline/engine/engine_thread.h"
+
+namespace headrace {
+
+EngineThread::EngineThread(std::function<void(ThreadState&)> body, std::shared_ptr<ThreadState> state)
+    : state_(std::move(state)) {
+  state_->start();
+  thread_ = std::thread([state = state_, body = std::move(body)] {
+    try {
+      body(*state);
+    } catch (const Abandoned&) {
+    }
+    state->finish();
+  });
+}
+
+void EngineThread::end(std::chrono::milliseconds grace) {
+  if (!thread_.joinable()) return;
+  if (state_->end(grace)) {
+    thread_.join();
+  } else {
+    thread_.detach();
+  }
+}
+
+}  // namespace headrace
