@@ -12,8 +12,8 @@
 #include "headrace/pipeline/plan/plan.h"
 #include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/plan/scan/judged_source.h"
+#include "headrace/pipeline/sources/joined_source.h"
 #include "headrace/pipeline/sources/union_source.h"
-#include "headrace/pipeline/sources/zip_source.h"
 
 namespace headrace {
 namespace {
@@ -77,9 +77,9 @@ bool is_shuffled(const std::vector<Stage>& stages) {
 }
 
 // position -> record of a part that has index stages; it finds each again, for it is called by many threads.
-ZippedPart zipped(const Dataset& dataset) {
+JoinedPart joined_part(const Dataset& dataset) {
   StreamPlan plan = plan_of_part("zip()", dataset);
-  ZippedPart part{.source = plan.source, .size = 0, .record_at = {}, .fingerprint = 0};
+  JoinedPart part{.source = plan.source, .size = 0, .record_at = {}, .fingerprint = 0};
   if (is_shuffled(plan.index_stages)) {
     throw ConfigError(fmt::format("zip(): the dataset of {} is shuffled: its order changes from epoch to epoch",
                                   plan.source->info().name),
@@ -123,9 +123,9 @@ Dataset mix(const std::vector<Dataset>& parts, MixOptions options) {
 
 Dataset zip(const std::vector<Dataset>& parts, ZipOptions options) {
   want_parts("zip()", parts);
-  std::vector<ZippedPart> sources;
-  for (const Dataset& part : parts) sources.push_back(zipped(part));
-  return Dataset::from(std::make_shared<ZipSource>(std::move(sources), options));
+  std::vector<JoinedPart> sources;
+  for (const Dataset& part : parts) sources.push_back(joined_part(part));
+  return Dataset::from(std::make_shared<JoinedSource>(std::move(sources), options));
 }
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/sources/zip_source.h"
+#include "headrace/pipeline/sources/joined_source.h"
 
 #include <fmt/format.h>
 
@@ -62,11 +62,11 @@ class Gatherer {
 
 }  // namespace
 
-ZipSource::ZipSource(std::vector<ZippedPart> parts, const ZipOptions& options) : parts_(std::move(parts)) {
+JoinedSource::JoinedSource(std::vector<JoinedPart> parts, const ZipOptions& options) : parts_(std::move(parts)) {
   Fingerprint fingerprint("zip 1"), revision("");
   info_.resident = true;
   info_.records = parts_.front().size;
-  for (const ZippedPart& part : parts_) {
+  for (const JoinedPart& part : parts_) {
     const SourceInfo& info = part.source->info();
     info_.records = std::min(info_.records, part.size);
     info_.resident = info_.resident && info.resident;
@@ -81,13 +81,13 @@ ZipSource::ZipSource(std::vector<ZippedPart> parts, const ZipOptions& options) :
   info_.revision = revision.value();
 }
 
-void ZipSource::name_fields(const ZipOptions& options) {
+void JoinedSource::name_fields(const ZipOptions& options) {
   if (!options.suffixes.empty() && options.suffixes.size() != parts_.size()) {
     throw ConfigError(fmt::format("zip(): {} suffixes for {} datasets", options.suffixes.size(), parts_.size()),
                       "give one suffix a dataset, an empty one where names shall stay");
   }
   std::map<std::string, int> uses;
-  for (const ZippedPart& part : parts_) {
+  for (const JoinedPart& part : parts_) {
     for (const Field& field : part.source->info().fields) ++uses[field.name];
   }
   for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -107,10 +107,10 @@ void ZipSource::name_fields(const ZipOptions& options) {
   }
 }
 
-RecordView ZipSource::read(std::uint64_t index, std::vector<std::byte>& scratch) const {
+RecordView JoinedSource::read(std::uint64_t index, std::vector<std::byte>& scratch) const {
   if (index >= info_.records) throw no_such_record(info_, index);
   Gatherer gathered(scratch);
-  for (const ZippedPart& part : parts_) {
+  for (const JoinedPart& part : parts_) {
     BorrowedBytes own;
     const RecordView view = part.source->read(record_of(part, index), *own);
     for (std::size_t i = 0; i < part.source->info().fields.size(); ++i) gathered.add(view.fields[i], *own);
@@ -118,9 +118,9 @@ RecordView ZipSource::read(std::uint64_t index, std::vector<std::byte>& scratch)
   return gathered.view();
 }
 
-std::string ZipSource::describe(std::uint64_t index) const {
+std::string JoinedSource::describe(std::uint64_t index) const {
   std::string text;
-  for (const ZippedPart& part : parts_) {
+  for (const JoinedPart& part : parts_) {
     text += (text.empty() ? "" : " + ") + part.source->describe(record_of(part, index));
   }
   return text;

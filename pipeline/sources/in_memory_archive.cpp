@@ -1,4 +1,4 @@
-#include "headrace/pipeline/sources/packed_images.h"
+#include "headrace/pipeline/sources/in_memory_archive.h"
 
 #include <memory>
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace headrace {
 
-struct PackedImages::Unpacked {
+struct InMemoryArchive::Unpacked {
   std::vector<ByteSlabs> slabs;
   std::vector<std::span<const std::byte>> images;
   std::vector<std::uint64_t> offsets;
@@ -67,8 +67,8 @@ Members read_members(const std::string& archive, ArchiveFiles& files, const Arch
 
 }  // namespace
 
-PackedImages::Unpacked PackedImages::unpack(const std::string& archive, ArchiveFiles& files,
-                                            const ArchiveOptions& options) {
+InMemoryArchive::Unpacked InMemoryArchive::unpack(const std::string& archive, ArchiveFiles& files,
+                                                  const ArchiveOptions& options) {
   Members members = read_members(archive, files, options);
   refuse_cifar_pickles(members.paths, archive);
   const ImageListing layout = lay_out_images(members.paths, options.split, archive, options.layout);
@@ -85,11 +85,11 @@ PackedImages::Unpacked PackedImages::unpack(const std::string& archive, ArchiveF
   return unpacked;
 }
 
-PackedImages::PackedImages(const std::filesystem::path& archive, ArchiveFiles& files,
-                           const ArchiveOptions& options)
-    : PackedImages(archive, unpack(archive.string(), files, options)) {}
+InMemoryArchive::InMemoryArchive(const std::filesystem::path& archive, ArchiveFiles& files,
+                                 const ArchiveOptions& options)
+    : InMemoryArchive(archive, unpack(archive.string(), files, options)) {}
 
-PackedImages::PackedImages(const std::filesystem::path& archive, Unpacked unpacked)
+InMemoryArchive::InMemoryArchive(const std::filesystem::path& archive, Unpacked unpacked)
     : slabs_(std::move(unpacked.slabs)),
       images_(std::move(unpacked.images)),
       offsets_(std::move(unpacked.offsets)),
@@ -101,11 +101,11 @@ PackedImages::PackedImages(const std::filesystem::path& archive, Unpacked unpack
   info_.resident = true;
 }
 
-RecordView PackedImages::read(std::uint64_t index, std::vector<std::byte>& /*scratch*/) const {
+RecordView InMemoryArchive::read(std::uint64_t index, std::vector<std::byte>& /*scratch*/) const {
   if (index >= info_.records) throw no_such_record(info_, index);
   return {.fields = {images_[index], table_.label(index)}};
 }
 
-std::string PackedImages::describe(std::uint64_t index) const { return std::string(table_.name(index)); }
+std::string InMemoryArchive::describe(std::uint64_t index) const { return std::string(table_.name(index)); }
 
 }  // namespace headrace

@@ -10,18 +10,18 @@
 
 namespace headrace {
 
-// One of the sources that are zipped.
-struct ZippedPart {
+// One of the sources that are joined (zipped).
+struct JoinedPart {
   SourcePtr source;
   std::uint64_t size = 0;                                 // records of it that take part
   std::function<std::uint64_t(std::uint64_t)> record_at;  // thread-safe; null: the record of that number
   std::uint64_t fingerprint = 0;                          // of record_at
 };
 
-class ZipSource final : public Source {
+class JoinedSource final : public Source {
  public:
   // ConfigError where field names clash, or are too many.
-  ZipSource(std::vector<ZippedPart> parts, const ZipOptions& options);
+  JoinedSource(std::vector<JoinedPart> parts, const ZipOptions& options);
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
@@ -29,11 +29,11 @@ class ZipSource final : public Source {
 
  private:
   void name_fields(const ZipOptions& options);
-  static std::uint64_t record_of(const ZippedPart& part, std::uint64_t index) {
+  static std::uint64_t record_of(const JoinedPart& part, std::uint64_t index) {
     return part.record_at ? part.record_at(index) : index;
   }
 
-  std::vector<ZippedPart> parts_;
+  std::vector<JoinedPart> parts_;
   SourceInfo info_;
 };
 

@@ -14,9 +14,9 @@
 
 namespace headrace {
 
-class PackedImages final : public Source {
+class InMemoryArchive final : public Source {
  public:
-  PackedImages(const std::filesystem::path& archive, ArchiveFiles& files, const ArchiveOptions& options);
+  InMemoryArchive(const std::filesystem::path& archive, ArchiveFiles& files, const ArchiveOptions& options);
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
@@ -29,7 +29,7 @@ class PackedImages final : public Source {
  private:
   struct Unpacked;
   static Unpacked unpack(const std::string& archive, ArchiveFiles& files, const ArchiveOptions& options);
-  PackedImages(const std::filesystem::path& archive, Unpacked unpacked);
+  InMemoryArchive(const std::filesystem::path& archive, Unpacked unpacked);
 
   std::vector<ByteSlabs> slabs_;
   std::vector<std::span<const std::byte>> images_;  // into slabs_
