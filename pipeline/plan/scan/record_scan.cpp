@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Records that the system goes on refusing before none is waited for any more: then it is no matter of a moment.
+// After so many records that the system refused for good none is tried again: the fault does not pass.
 constexpr int kMaxInVain = 16;
 // What tasks in user code are given to come back, all of them together.
 constexpr milliseconds kScanGrace{300};
