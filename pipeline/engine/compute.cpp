@@ -89,7 +89,11 @@ void Compute::offer(std::uint64_t sequence, bool by_readers) {
   block_rows_.store(block, std::memory_order_relaxed);
   slot.rows_left.offer(rows);
   offered_.store(sequence + 1);
-  lanes_.wake((rows + block - 1) / block);
+  try {
+    lanes_.wake((rows + block - 1) / block);
+  } catch (const std::exception& error) {  // the batch is given out already: it cannot be taken back
+    ring_.break_off(Failure::of_batch(error));
+  }
 }
 
 bool Compute::has_work() const noexcept {
