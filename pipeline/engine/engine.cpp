@@ -73,7 +73,6 @@ void Engine::note_placement(const DeviceGroup& devices) {
 void Engine::start() {
   const auto self = shared_from_this();
   try {
-    compute_.lanes().set_owner(self);
     readers_.start(run_.readers, self, trace_.get());
     assembler_thread_.emplace(
         [self](ThreadState& state) { end_stream_on_error(*self->ring_, state, [&] { self->assembler_.run(); }); },
@@ -105,7 +104,7 @@ void Engine::shut_down() noexcept {
   const auto deadline = std::chrono::steady_clock::now() + kStopGrace;
   if (assembler_thread_) assembler_thread_->end(time_until(deadline));
   readers_.end(deadline);
-  compute_.lanes().end(deadline);
+  compute_.lanes().end(deadline, shared_from_this());
   transfer_.free_streams();
   ring_->free_memory();
   transfer_.free_memory();

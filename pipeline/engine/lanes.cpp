@@ -8,6 +8,32 @@
 
 namespace headrace {
 
+bool LaneGate::enter() {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return false;
+  ++inside_;
+  return true;
+}
+
+void LaneGate::leave() {
+  std::shared_ptr<void> kept;  // goes without the lock: it may be the last to hold the whole engine
+  const std::lock_guard lock(mutex_);
+  --inside_;
+  if (inside_ == 0) kept.swap(kept_);
+  left_.notify_all();
+}
+
+void LaneGate::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+}
+
+void LaneGate::wait_and_keep(int max_inside, std::shared_ptr<void> owner) {
+  std::unique_lock lock(mutex_);
+  left_.wait(lock, [&] { return inside_ <= max_inside; });
+  if (inside_ > 0) kept_ = std::move(owner);
+}
+
 Lanes::Lanes(std::shared_ptr<ComputeArena> arena, int max_lanes, std::size_t stages, LaneBody& body,
              MemoryBudget& budget)
     : arena_(std::move(arena)), body_(body) {
@@ -27,10 +53,12 @@ void Lanes::wake(std::int64_t wanted) {
   int running = running_.load();
   while (wanted > 0 && running < allowed_.load() && !stopped_.load()) {
     if (!running_.compare_exchange_weak(running, running + 1)) continue;
-    const std::shared_ptr<void> owner = owner_.lock();
-    if (owner == nullptr) return;
     try {
-      arena_->enqueue([this, owner] { run(); });
+      arena_->enqueue([this, gate = gate_] {
+        if (!gate->enter()) return;
+        run();
+        gate->leave();
+      });
     } catch (...) {
       running_.fetch_sub(1);
       throw;
@@ -103,12 +131,17 @@ void Lanes::run_in(Lane& lane) {
 }
 
 void Lanes::stop() noexcept {
-  const std::lock_guard lock(mutex_);
-  stopped_.store(true);
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_.store(true);
+  }
+  gate_->close();
 }
 
-void Lanes::end(std::chrono::steady_clock::time_point deadline) {
-  for (const auto& lane : lanes_) lane->state.end(time_until(deadline));
+void Lanes::end(std::chrono::steady_clock::time_point deadline, std::shared_ptr<void> owner) {
+  int abandoned = 0;
+  for (const auto& lane : lanes_) abandoned += lane->state.end(time_until(deadline)) ? 0 : 1;
+  gate_->wait_and_keep(abandoned, std::move(owner));
 }
 
 std::uint64_t Lanes::waited_ns(std::uint64_t now) const noexcept {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,6 +37,27 @@ class LaneBody {
   virtual bool has_work() const noexcept = 0;
 };
 
+// The tasks of lanes, counted. Outlives the lanes: a task looks here first whether they are still there.
+class LaneGate {
+ public:
+  // False once it is closed: then nothing but the gate may be touched.
+  bool enter();
+  void leave();
+
+  void close();
+  // After close(): waits until `max_inside` tasks are inside at most; those that are then keep `owner` alive until
+  // they leave.
+  void wait_and_keep(int max_inside, std::shared_ptr<void> owner);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable left_;
+  // By mutex_.
+  bool closed_ = false;
+  int inside_ = 0;
+  std::shared_ptr<void> kept_;
+};
+
 // Thread-safe. `body` is asked until it has nothing left; whoever gives it work calls wake() afterwards.
 class Lanes {
  public:
@@ -43,8 +65,6 @@ class Lanes {
   Lanes(std::shared_ptr<ComputeArena> arena, int max_lanes, std::size_t stages, LaneBody& body,
         MemoryBudget& budget);
 
-  // Lanes that run keep `owner`, which holds this and the body, alive. Before the first wake().
-  void set_owner(const std::weak_ptr<void>& owner) { owner_ = owner; }
   // A ring a lane, named by their numbers. Before the first wake().
   void set_trace(Trace& trace);
 
@@ -56,15 +76,16 @@ class Lanes {
 
   // No lane starts any more.
   void stop() noexcept;
-  // After stop(): waits until none is at work, till `deadline` for those in user code.
-  void end(std::chrono::steady_clock::time_point deadline);
+  // After stop(): returns when no task touches this or the body any more. Those in user code at the `deadline` are
+  // left there and keep `owner`, which holds both, alive until they come back.
+  void end(std::chrono::steady_clock::time_point deadline, std::shared_ptr<void> owner);
 
   const std::vector<std::unique_ptr<Lane>>& lanes() const noexcept { return lanes_; }
   // What allowed lanes had nothing to do until `now`, together.
   std::uint64_t waited_ns(std::uint64_t now) const noexcept;
 
  private:
-  // A task's top function.
+  // A task, between enter() and leave().
   void run();
   void run_in(Lane& lane);
   Lane* take_seat();
@@ -72,7 +93,7 @@ class Lanes {
 
   std::shared_ptr<ComputeArena> arena_;
   LaneBody& body_;
-  std::weak_ptr<void> owner_;
+  std::shared_ptr<LaneGate> gate_ = std::make_shared<LaneGate>();
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::atomic<int> running_{0};  // enqueued or running
   std::atomic<int> allowed_{0};

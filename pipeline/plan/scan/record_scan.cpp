@@ -31,17 +31,18 @@ constexpr milliseconds kScanGrace{300};
 // Shared by the tasks of a scan and whoever waits for them: what a task left behind may still touch.
 class RecordScan::Tasks : public std::enable_shared_from_this<Tasks> {
  public:
-  explicit Tasks(int count) : allowance_(count), arena_(count, 0) {
+  Tasks(std::shared_ptr<RecordScan> scan, int count)
+      : scan_(std::move(scan)), allowance_(count), arena_(count, 0) {
     for (int i = 0; i < count; ++i) states_.push_back(std::make_unique<ThreadState>());
   }
 
-  void start(const std::shared_ptr<RecordScan>& scan) {
+  void start() {
     for (const auto& state : states_) {
       {
         const std::lock_guard lock(mutex_);
         ++running_;
       }
-      arena_.enqueue([tasks = shared_from_this(), scan, &own = *state] { tasks->run(*scan, own); });
+      arena_.enqueue([tasks = shared_from_this(), &own = *state] { tasks->run(own); });
     }
   }
   // Whether none is left, `pause` from now at the latest.
@@ -58,17 +59,19 @@ class RecordScan::Tasks : public std::enable_shared_from_this<Tasks> {
     }
     return {};
   }
-  // After the scan was told to stop. Tasks in user code are left there after a while.
+  // After the scan was told to stop. Tasks in user code are left there after a while, and keep the scan; where all
+  // have come to their end nothing does.
   void end() {
     const auto deadline = std::chrono::steady_clock::now() + kScanGrace;
     for (const auto& state : states_) state->end(time_until(deadline));
+    if (ended_within(milliseconds(0))) scan_.reset();
   }
 
  private:
-  void run(RecordScan& scan, ThreadState& state) {
+  void run(ThreadState& state) {
     state.start();
     try {
-      scan.work(state);
+      scan_->work(state);
     } catch (const Abandoned&) {
       return;  // nobody counts it any more
     }
@@ -78,6 +81,7 @@ class RecordScan::Tasks : public std::enable_shared_from_this<Tasks> {
     left_.notify_all();
   }
 
+  std::shared_ptr<RecordScan> scan_;
   WorkerAllowance allowance_;
   tbb::task_arena arena_;  // as long as there are tasks in it
   std::vector<std::unique_ptr<ThreadState>> states_;
@@ -90,8 +94,8 @@ void RecordScan::run(const std::shared_ptr<RecordScan>& scan) {
   const std::uint64_t blocks = (scan->positions_ + kBlock - 1) / kBlock;
   if (blocks == 0) return;
   const auto processors = static_cast<std::uint64_t>(tbb::info::default_concurrency());
-  const auto tasks = std::make_shared<Tasks>(static_cast<int>(std::min(blocks, processors)));
-  tasks->start(scan);
+  const auto tasks = std::make_shared<Tasks>(scan, static_cast<int>(std::min(blocks, processors)));
+  tasks->start();
   std::string stalled;
   while (stalled.empty() && !tasks->ended_within(milliseconds(50))) {
     if (scan->stall_timeout_seconds_ > 0) stalled = tasks->what_takes_longer_than(scan->stall_timeout_seconds_);

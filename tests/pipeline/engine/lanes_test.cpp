@@ -46,13 +46,9 @@ class CountedWork : public LaneBody {
   std::atomic<int> left, done{0};
 };
 
-// Lanes over a body, kept alive as the engine keeps them.
 struct LaneRun {
   LaneRun(std::shared_ptr<ComputeArena> arena, int max_lanes, LaneBody& body)
-      : lanes(std::move(arena), max_lanes, 1, body, budget) {
-    lanes.set_owner(owner);
-  }
-  std::shared_ptr<int> owner = std::make_shared<int>();
+      : lanes(std::move(arena), max_lanes, 1, body, budget) {}
   MemoryBudget budget{"none", 0};
   Lanes lanes;
 };
@@ -131,7 +127,8 @@ TEST(Lanes, DoNotStartOnceStopped) {
   LaneRun run(arena, 2, work);
   run.lanes.allow(2);
   run.lanes.stop();
-  run.lanes.end(std::chrono::steady_clock::now());  // what was enqueued but does not sit is not waited for
+  run.lanes.end(std::chrono::steady_clock::now(),
+                nullptr);  // what was enqueued but has not begun is not waited for
   while (!arena->tasks.empty()) arena->run_one();
   EXPECT_EQ(work.done.load(), 0);
 }
@@ -149,14 +146,12 @@ TEST(Lanes, RunOnOneTbbWorkersSideBySide) {
   };
   const WorkerAllowance allowance(2);
   Meeting work;
-  const auto run = std::make_shared<LaneRun>(make_own_arena(2, {}), 2, work);
-  run->lanes.set_owner(std::shared_ptr<void>(run));
-  run->lanes.allow(2);
+  LaneRun run(make_own_arena(2, {}), 2, work);
+  run.lanes.allow(2);
   work.both.wait();
-  run->lanes.stop();
-  run->lanes.end(std::chrono::steady_clock::now() + milliseconds(10'000));
+  run.lanes.stop();
+  run.lanes.end(std::chrono::steady_clock::now() + milliseconds(10'000), nullptr);
   EXPECT_EQ(work.done.load(), 2);
-  while (run.use_count() > 1) std::this_thread::yield();  // lanes that have done their work look for more
 }
 
 TEST(Lanes, AreLeftToUserCodeThatDoesNotComeBack) {
@@ -178,12 +173,12 @@ TEST(Lanes, AreLeftToUserCodeThatDoesNotComeBack) {
   const WorkerAllowance allowance(2);
   const auto work = std::make_shared<Stuck>();
   const auto run = std::make_shared<LaneRun>(make_own_arena(2, {}), 1, *work);
-  run->lanes.set_owner(std::shared_ptr<void>(run));  // the lane keeps it
   run->lanes.allow(1);
   work->entered.wait();
   const Stopwatch watch;
   run->lanes.stop();
-  run->lanes.end(std::chrono::steady_clock::now() + milliseconds(30));
+  run->lanes.end(std::chrono::steady_clock::now() + milliseconds(30), run);
+  EXPECT_EQ(run.use_count(), 2) << "the lane keeps what it may still touch";
   EXPECT_LT(watch.seconds(), 1.0);
   work->open.count_down();
   work->left.wait();
