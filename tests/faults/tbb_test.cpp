@@ -95,6 +95,9 @@ TEST(OneTbb, AnArenaOfTheProgramRunsTheCompute) {
 }
 
 TEST(OneTbb, ConstraintsThatTheMachineDoesNotHaveAreRefused) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer ends programs that load a library as oneTBB loads tbbbind";
+#endif
   DeviceGroup devices = cpu_replicas(1);
   const Dataset dataset = Dataset::from(numbers(10)).batch({.global = 5});
   EXPECT_THROW(Loader(dataset, devices, {.constraints = {.numa_node = 4711}}), ConfigError);
