@@ -14,7 +14,8 @@
 
 namespace headrace {
 
-// Thread-safe. Batch n goes through slot n % size(). Shared by streams that report that they passed a batch.
+// Thread-safe. Batch n goes through slot n % size(). Shared by streams that report that they passed a batch: one
+// of them may be the last to let go of it, after free_memory().
 class Ring : public std::enable_shared_from_this<Ring> {
  public:
   // The batches [first, end) go through it; `copied`: they are sent to devices.

@@ -59,6 +59,12 @@ void Slot::begin_failed(const BatchPosition& at, Failure why) {
   fail(std::move(why));
 }
 
+void Slot::free_memory() noexcept {
+  shares.clear();
+  pageable = {};
+  pinned = {};
+}
+
 bool Slot::is_copied() const noexcept {
   return std::ranges::any_of(shares, [](const SlotShare& share) { return static_cast<bool>(share.device); });
 }

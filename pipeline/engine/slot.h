@@ -54,8 +54,9 @@ class Slot {
   // True where it is sent to some device.
   bool is_copied() const noexcept;
 
-  // Frees what lies on devices, and the rows.
-  void free_memory() noexcept { shares.clear(); }
+  // Frees what lies on devices, and the rows, and gives their bytes back to the budgets: nothing outside is needed
+  // afterwards.
+  void free_memory() noexcept;
 
   // Takes the next batch in: `records` and `passes` are filled in afterwards. Rows without an example
   // become zero. Like begin_failed() and replay() in state Writing.
