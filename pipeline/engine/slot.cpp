@@ -65,10 +65,6 @@ void Slot::free_memory() noexcept {
   pinned = {};
 }
 
-bool Slot::is_copied() const noexcept {
-  return std::ranges::any_of(shares, [](const SlotShare& share) { return static_cast<bool>(share.device); });
-}
-
 // In place: the consumers' streams have passed the batch. Copied: pinned memory is free once its copy is done, and
 // the copy stream waits for the consumer's.
 bool Slot::is_passed() const {

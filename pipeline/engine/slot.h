@@ -51,8 +51,6 @@ class Slot {
   // Whether its memory may be written again: nobody holds it, the devices are done with it. Throws what their
   // events do. By the assembler.
   bool is_passed() const;
-  // True where it is sent to some device.
-  bool is_copied() const noexcept;
 
   // Frees what lies on devices, and the rows, and gives their bytes back to the budgets: nothing outside is needed
   // afterwards.
