@@ -108,7 +108,7 @@ class Loader {
   std::int64_t local_rows() const noexcept;
   std::uint64_t steps_per_epoch() const noexcept;
   const Fields& fields() const noexcept;
-  // Compute threads that are at work now, not parked.
+  // Tasks that may compute at once now, as the options or the tuning say.
   int threads() const noexcept;
   // Nothing is being tried any more: every choice has been made.
   bool tuned() const noexcept;

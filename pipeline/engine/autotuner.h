@@ -1,5 +1,5 @@
-// How many threads: tried while the stream runs, on what consumers really take. Threads that are not wanted are
-// parked, so that a trial costs nothing; the stream of batches does not depend on them.
+// How many threads: tried while the stream runs, on what consumers really take. A number is how
+// many may run, so a trial costs nothing; the stream of batches does not depend on it.
 #pragma once
 
 #include <string>

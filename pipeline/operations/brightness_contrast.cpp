@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "headrace/devices/base/simd.h"
 #include "headrace/pipeline/operations/field_checks.h"
-#include "headrace/pipeline/operations/kernels/simd.h"
 #include "headrace/pipeline/operations/pixel_pass.h"
 #include "headrace/pipeline/operations/step_list.h"
 

@@ -11,6 +11,7 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
+#include "headrace/tests/pipeline/on_each.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/blocker.h"
 #include "headrace/tests/support/temp_folder.h"
@@ -21,21 +22,9 @@ namespace {
 using test::Blocker;
 using test::FakeSource;
 using test::numbers;
+using test::on_each;
 using test::test_devices;
 using ::testing::HasSubstr;
-
-// A map on `value` that does something for each record and passes it on.
-Operations on_each(std::function<void(std::int64_t)> action, const std::string& name = "probe") {
-  UserMap map{.name = name, .field = "value", .output = {.dtype = DType::kI64, .shape = {}}};
-  map.function = [action = std::move(action)](std::span<const std::byte> in, const Shape&,
-                                              std::span<std::byte> out, Philox&) {
-    std::int64_t value = 0;
-    std::memcpy(&value, in.data(), sizeof value);
-    action(value);
-    std::memcpy(out.data(), in.data(), out.size());
-  };
-  return user_map(std::move(map));
-}
 
 std::function<void(std::int64_t)> throw_at(std::set<std::int64_t> records) {
   return [records = std::move(records)](std::int64_t record) {

@@ -15,6 +15,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/tbb_arena.h"
+#include "headrace/tests/pipeline/on_each.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/blocker.h"
 
@@ -27,19 +28,7 @@ using test::cpu_replicas;
 using test::digests_of;
 using test::noise_images;
 using test::numbers;
-
-// A map on the numbers that does something for each.
-Operations on_number(std::function<void(std::int64_t)> action) {
-  UserMap map{.name = "probe", .field = "value", .output = {.dtype = DType::kI64, .shape = {}}};
-  map.function = [action = std::move(action)](std::span<const std::byte> in, const Shape&,
-                                              std::span<std::byte> out, Philox&) {
-    std::int64_t value = 0;
-    std::memcpy(&value, in.data(), sizeof value);
-    action(value);
-    std::memcpy(out.data(), in.data(), out.size());
-  };
-  return user_map(std::move(map));
-}
+using test::on_each;
 
 // The most calls that were at work at the same time; each takes a while.
 struct Concurrency {
@@ -65,7 +54,7 @@ void run_through(const Dataset& dataset, const LoaderOptions& options) {
 
 TEST(OneTbb, AsManyLanesAsAskedForRunAtOnce) {
   Concurrency lanes;
-  run_through(Dataset::from(numbers(400)).map(on_number(lanes.probe())).batch({.global = 10}),
+  run_through(Dataset::from(numbers(400)).map(on_each(lanes.probe())).batch({.global = 10}),
               {.threads = 4, .prefetch = 8});
   EXPECT_EQ(lanes.max.load(), 4);
 }
@@ -75,7 +64,7 @@ TEST(OneTbb, AGlobalControlOfTheProgramIsObeyed) {
     const tbb::global_control control(tbb::global_control::max_allowed_parallelism,
                                       static_cast<std::size_t>(allowed));
     Concurrency lanes;
-    run_through(Dataset::from(numbers(200)).map(on_number(lanes.probe())).batch({.global = 10}),
+    run_through(Dataset::from(numbers(200)).map(on_each(lanes.probe())).batch({.global = 10}),
                 {.threads = 4, .prefetch = 8});
     EXPECT_EQ(lanes.max.load(), 1) << allowed;
   }
@@ -88,7 +77,7 @@ TEST(OneTbb, AnArenaOfTheProgramRunsTheCompute) {
     // The program's arena has another concurrency than any other here.
     (tbb::this_task_arena::max_concurrency() == 3 ? inside : elsewhere)++;
   };
-  const Dataset dataset = Dataset::from(numbers(100)).map(on_number(look)).batch({.global = 10});
+  const Dataset dataset = Dataset::from(numbers(100)).map(on_each(look)).batch({.global = 10});
   run_through(dataset, {.threads = 2, .arena = use_arena(arena)});
   EXPECT_EQ(inside.load(), 100);
   EXPECT_EQ(elsewhere.load(), 0);
@@ -140,9 +129,8 @@ TEST(OneTbb, LoopsInsideUserCodeHaveTheSameBits) {
 TEST(OneTbb, ALoaderRunsBesideOneThatIsStuck) {
   const Blocker blocker;
   DeviceGroup devices = cpu_replicas(1);
-  auto stuck =
-      std::make_unique<Loader>(Dataset::from(numbers(8)).map(on_number(blocker.at(0))).batch({.global = 4}),
-                               devices, LoaderOptions{.threads = 4, .stall_timeout_seconds = 0.1});
+  auto stuck = std::make_unique<Loader>(Dataset::from(numbers(8)).map(on_each(blocker.at(0))).batch({.global = 4}),
+                                        devices, LoaderOptions{.threads = 4, .stall_timeout_seconds = 0.1});
   EXPECT_THROW(stuck->next(), Error);
   run_through(Dataset::from(numbers(100)).batch({.global = 10}), {.threads = 4, .stall_timeout_seconds = 20});
   stuck.reset();  // the lane is left behind

@@ -1,6 +1,6 @@
 #include "headrace/pipeline/operations/kernels/blend.h"
 
-#include "headrace/pipeline/operations/kernels/simd.h"
+#include "headrace/devices/base/simd.h"
 
 namespace headrace {
 

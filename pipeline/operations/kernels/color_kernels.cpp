@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "headrace/pipeline/operations/kernels/simd.h"
+#include "headrace/devices/base/simd.h"
 
 namespace headrace {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "headrace/devices/base/prefetch.h"
-#include "headrace/pipeline/operations/kernels/simd.h"
+#include "headrace/devices/base/simd.h"
 
 namespace headrace {
 namespace {

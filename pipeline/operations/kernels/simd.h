@@ -1,3 +1,0 @@
-#pragma once
-
-#include "headrace/devices/base/simd.h"
