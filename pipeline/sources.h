@@ -191,6 +191,23 @@ struct PullOptions {
 };
 SourcePtr pulled(PullOptions options);
 
+// Records that a function gives one after another, perhaps without end, and that are not kept: a queue, a
+// simulation, a connection. They are served in their order or shuffled within windows (Dataset::shuffle_window),
+// in one pass; what needs their numbers or their count is refused. A loader's state is a position: a restored
+// loader opens the stream at the first record it needs.
+struct StreamOptions {
+  std::string name = "stream";
+  Fields fields = {};
+  std::vector<std::string> classes = {};
+  std::uint64_t label_count = 0;  // as in SourceInfo
+  std::uint64_t fingerprint = 0;  // identity of what it gives: change it with the function or its data
+  // Gives what gives the records from number `first` on, one a call, until it returns false. Called once by each
+  // loader, as is each of its results, by one thread of the engine, where both may block. Of exceptions, a
+  // DataError is its record's; another one ends the stream.
+  std::function<std::function<bool(RecordWriter& record)>(std::uint64_t first)> open = {};
+};
+SourcePtr record_stream(StreamOptions options);
+
 // One split of a record file, as convert_dataset() writes it (pipeline/FORMAT.md): read by position, each record
 // checked against its checksum at every read. Fields and classes are the origin's.
 SourcePtr record_file(const std::filesystem::path& path, Split split);

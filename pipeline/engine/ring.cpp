@@ -14,10 +14,10 @@ constexpr std::chrono::microseconds kPoll{500};
 }  // namespace
 
 Ring::Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::uint64_t end, bool copied)
-    : slots_(std::move(slots)), first_(first), end_(end), copied_(copied), start_ns_(now_ns()) {}
+    : slots_(std::move(slots)), first_(first), end_(end), copied_(copied), start_ns_(now_ns()), limit_(end) {}
 
 bool Ring::may_begin(std::uint64_t sequence) const {
-  if (sequence >= end_) return false;
+  if (sequence >= end() || sequence >= limit_) return false;
   const Slot& slot = slot_of(sequence);
   const SlotState state = slot.mark.load().state;
   return state == SlotState::kFree || (state == SlotState::kHeld && slot.holders == 0 && slot.is_passed());
@@ -29,12 +29,13 @@ Ring::Turn Ring::next_turn(std::uint64_t next, std::uint64_t next_copy) {
     if (stopped_.load()) return Turn::kStop;
     if (copied_ && slot_of(next_copy).mark.is(next_copy, SlotState::kWritten)) return Turn::kCopy;
     if (may_begin(next)) return Turn::kBegin;
+    if (next >= end() && (!copied_ || next_copy >= end())) return Turn::kStop;
   }
 }
 
 // A slot still held is given back by a call; one given back waits only for its device.
 void Ring::wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t sequence) {
-  if (sequence >= end_) return assembler_.wait(lock);
+  if (sequence >= end() || sequence >= limit_) return assembler_.wait(lock);
   const Slot& slot = slot_of(sequence);
   const bool given_back = slot.mark.load().state == SlotState::kHeld && slot.holders == 0;
   if (!given_back) return assembler_.wait(lock);
@@ -49,6 +50,35 @@ Slot& Ring::begin(std::uint64_t sequence) {
   slot.holders = static_cast<int>(slot.shares.size());
   for (SlotShare& share : slot.shares) share.released = false;
   return slot;
+}
+
+void Ring::allow(std::uint64_t limit) {
+  {
+    const std::lock_guard lock(mutex_);
+    limit_ = limit;
+  }
+  assembler_.notify_one();
+}
+
+void Ring::end_at(std::uint64_t end, std::optional<Failure> failure) {
+  {
+    const std::lock_guard lock(mutex_);
+    end_.store(end);
+    limit_ = end;
+    end_failure_ = std::move(failure);
+  }
+  out_.notify_all();
+  assembler_.notify_one();
+}
+
+std::optional<Failure> Ring::end_failure() const {
+  const std::lock_guard lock(mutex_);
+  return end_failure_;
+}
+
+bool Ring::is_held_back(std::uint64_t sequence) const {
+  const std::lock_guard lock(mutex_);
+  return sequence >= limit_;
 }
 
 void Ring::complete(Slot& slot) {
@@ -71,7 +101,9 @@ void Ring::make_ready(Slot& slot) {
 
 bool Ring::wait_until_out(std::uint64_t sequence, double seconds) {
   const Slot& slot = slot_of(sequence);
-  const auto done = [&] { return slot.mark.is_out(sequence) || broken_off_ || stopped_.load(); };
+  const auto done = [&] {
+    return slot.mark.is_out(sequence) || sequence >= end() || broken_off_ || stopped_.load();
+  };
   std::unique_lock lock(mutex_);
   if (seconds > 0) return out_.wait_for(lock, std::chrono::duration<double>(seconds), done);
   out_.wait(lock, done);
