@@ -205,11 +205,12 @@ std::uint64_t StreamPlan::fingerprint() const {
 }
 
 void refuse_stream(const Source& source, const std::string& what) {
-  if (!source.info().streamed) return;
+  const SourceInfo& info = source.info();
+  if (!info.streamed) return;
   throw ConfigError(
-      fmt::format("{} of {}: a stream gives its records once, nobody knows how many", what, source.info().name),
-      "a stream can have shuffle_window(), take(), skip() and shard(), and what gives its records can "
-      "filter them; or store it first: convert_dataset()");
+      fmt::format("{} of {}: a stream gives its records once, nobody knows how many", what, info.name),
+      "use shuffle_window(), take(), skip() and shard(), and filter where records are made; or read "
+      "from a file, or keep all records in memory: pulled()");
 }
 
 StreamPlan make_stream_plan(const PlanPtr& plan) { return Planner().plan(stages_of(plan)); }

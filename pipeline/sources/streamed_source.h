@@ -20,7 +20,8 @@ class StreamedSource : public Source {
   const SourceInfo& info() const noexcept final { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& /*scratch*/) const final {
     throw DataError(ErrorCode::kUnsupported, "is a stream, whose records cannot be read by number",
-                    {.source = info_.name, .record = index}, "run it by a Loader, or store it: convert_dataset()");
+                    {.source = info_.name, .record = index},
+                    "run it by a Loader, which asks for one after another");
   }
   std::string describe(std::uint64_t index) const override {
     return info_.name + "[" + std::to_string(index) + "]";

@@ -13,6 +13,7 @@ constexpr std::uint64_t kReportEveryNs = 100'000'000;
 
 // Passes over the data that hold all steps of the fit.
 std::uint64_t passes(const Dataset& data, const FitOptions& options) {
+  if (data.streamed()) return 1;
   const std::uint64_t pass = steps_of_pass(data, options);
   return (steps_of_fit(data, options) + pass - 1) / pass;
 }
@@ -37,6 +38,7 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
       control_(model),
       progress_(options, model.state().require_compiled("fit()").metrics),
       steps_(steps_of_epoch(train, options)),
+      streamed_(train.streamed()),
       loader_(train, model.strategy().devices(), training_input(model.state(), options, passes(train, options))),
       trainer_(model.strategy(), model, loader_,
                {.seed = options.input.seed,
@@ -83,7 +85,11 @@ std::uint64_t FitLoop::train_epoch(int epoch) {
   next_report_ns_ = now_ns() + kReportEveryNs;
   for (std::uint64_t step = 0; step < steps_; ++step) {
     if (stopped()) return step;
-    HEADRACE_CHECK(trainer_.step(), "the training data ended before the last step of the fit");
+    if (!trainer_.step()) {
+      HEADRACE_CHECK(streamed_, "the training data ended before the last step of the fit");
+      ended_ = true;
+      return step;
+    }
     if (now_ns() >= next_report_ns_) report_step(epoch, step + 1);
   }
   return steps_;
@@ -160,6 +166,7 @@ void FitLoop::remember(const EpochReport& report) {
 }
 
 bool FitLoop::stopped() const {
+  if (ended_) return true;
   if (options_.stop_after_steps > 0 && model_.global_step() >= options_.stop_after_steps) return true;
   return control_.stop_requested() || (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed));
 }
