@@ -16,7 +16,7 @@ namespace {
 using test::Training;
 using testing::ElementsAre;
 
-constexpr std::int64_t kExamples = 53;
+constexpr std::int64_t kCounted = 53;
 constexpr std::size_t kClasses = 4;
 
 // A user's metric: the mean of the squared distance between probabilities and labels.
@@ -50,15 +50,15 @@ Expected expected_of(Model& model, const Dataset& data, const std::vector<std::i
     for (std::size_t k = 0; k < kClasses; ++k) {
       const double error = static_cast<double>(p[k]) - (k == label ? 1.0 : 0.0);
       before += p[k] > p[label];
-      expected.brier += error * error / static_cast<double>(kExamples);
-      expected.mean_absolute_error += std::abs(error) / static_cast<double>(kExamples * kClasses);
+      expected.brier += error * error / static_cast<double>(kCounted);
+      expected.mean_absolute_error += std::abs(error) / static_cast<double>(kCounted * kClasses);
     }
     expected.accuracy += before < 1;
     expected.top_2 += before < 2;
     ++expected.confusions[label * kClasses + static_cast<std::size_t>(std::max_element(p, p + kClasses) - p)];
   }
-  expected.accuracy /= static_cast<double>(kExamples);
-  expected.top_2 /= static_cast<double>(kExamples);
+  expected.accuracy /= static_cast<double>(kCounted);
+  expected.top_2 /= static_cast<double>(kCounted);
   return expected;
 }
 
@@ -68,7 +68,7 @@ struct Labelled {
 
   Labelled() {
     Philox random({.seed = 6});
-    for (std::int64_t i = 0; i < kExamples; ++i) {
+    for (std::int64_t i = 0; i < kCounted; ++i) {
       numbers.push_back(random.below(kClasses));
       for (int k = 0; k < 8; ++k) images.push_back(random.uniform() + (k == numbers.back() ? 0.4F : 0.0F));
     }
@@ -129,7 +129,7 @@ TEST(Metrics, AreInTheHistoryTheReportsAndTheLine) {
     EXPECT_EQ(find_metric(report.val_metrics, "accuracy")->number(), *report.val_accuracy);
     double counted = 0;
     for (const double count : find_metric(report.metrics, "confusion_matrix")->values) counted += count;
-    EXPECT_EQ(counted, kExamples);
+    EXPECT_EQ(counted, kCounted);
   }};
   testing::internal::CaptureStdout();
   const History history = model.fit(data, {.validation = data, .callbacks = {callback}, .verbose = 2});
