@@ -22,7 +22,7 @@ struct StepReport {
   double examples_per_second = 0;
   double input_stall_fraction = 0, exposed_copy_fraction = 0, device_idle_fraction = 0;  // as in EpochReport
   double remaining_seconds = 0;
-  std::vector<MetricValue> metrics = {};  // those of compile(), of the same batches as the loss
+  std::vector<MetricValue> metrics = {};  // those of compile() that are numbers, of the same batches
 };
 
 struct EpochReport {

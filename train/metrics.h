@@ -55,7 +55,7 @@ class MetricFunction {
   virtual void check_labels(const ResultInfo& result, const Field& labels) const = 0;
   virtual ResultForm form() const { return ResultForm::kWhole; }
   virtual ScratchSpec scratch(const TensorView& result, const TensorView& labels) const;
-  // Counts beside the sums, which every step brings to the host.
+  // The extents of counts beside the sums. They stay on the device until an epoch or an evaluation ends.
   virtual std::optional<Shape> table(const ResultInfo&) const { return std::nullopt; }
   // The same as a loss counts where that counts_correct(): nothing is submitted then.
   virtual bool is_accuracy() const { return false; }

@@ -107,7 +107,7 @@ class Trainer::Impl {
   std::vector<MetricValue> metrics() const { return runner_.metrics(); }
 
   MetricSums finish() {
-    runner_.drain();
+    runner_.read_tables();
     strategy_.synchronize();
     return runner_.sums();
   }

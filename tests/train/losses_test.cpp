@@ -240,6 +240,21 @@ TEST_F(LossesTest, ASumEqualsItsTermsInAnyOtherForm) {
   EXPECT_NE(weights(loss), weights(2 * loss));
 }
 
+// The softmax stays, its result and gradient are f32 among activations in bf16.
+TEST_F(LossesTest, ProbabilitiesLearnInBf16) {
+  const Net net = [](Graph& g) { return g.softmax(test::small_cnn(g)); };
+  const Dataset data = test::blobs(64, {6, 6, 2}).map(one_hot(4)).batch({.global = 16});
+  std::vector<double> last;
+  for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
+    Model model = training_.strategy.build(net, {.seed = 3});
+    model.compile({.optimizer = adam(1e-2F), .loss = mean_squared_error(), .precision = precision});
+    const History history = model.fit(data, {.epochs = 6, .verbose = 0});
+    EXPECT_LT(history["loss"].back(), 0.8 * history["loss"].front());
+    last.push_back(history["loss"].back());
+  }
+  EXPECT_NEAR(last[0], last[1], 0.02) << "one net, two precisions";
+}
+
 TEST_F(LossesTest, ARegressionOfOneNumberTakesScalarLabelsAndOtherFields) {
   const auto data = test::float_data(200, 4, 0);
   const Net net = [](Graph& g) { return g.dense(g.input("image", {4}), 1, {.name = "angle"}); };

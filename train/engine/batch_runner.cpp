@@ -14,8 +14,9 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kLine = 64;  // every part of a block begins on a cache line
-// The host's memory and the device's have the same parts: scalars, group scale, totals, labels. The first two go
-// to the device in one copy, the last two come back in one, of the labels class numbers alone.
+// The host's memory and the device's have the same parts: scalars, group scale, totals, labels; behind them the
+// device has the metrics' tables. The first two go to the device in one copy, the other two come back in one, of
+// the labels class numbers alone.
 constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = kLine, kTotalsAt = 2 * kLine;
 static_assert(sizeof(StepScalars) <= kLine);
 
@@ -74,11 +75,14 @@ std::size_t BatchRunner::labels_at() const noexcept {
   return kTotalsAt + (totals_bytes() + kLine - 1) / kLine * kLine;
 }
 
+std::size_t BatchRunner::tables_at() const noexcept {
+  return labels_at() + (objective_ ? objective_->labels_bytes() : 0);
+}
+
 void BatchRunner::allocate() {
-  const std::size_t labels = objective_ ? objective_->labels_bytes() : 0;
   for (int replica = 0; replica < model_.strategy->replicas(); ++replica) {
     Memory memory{.workspace = stream(replica).allocate(program_.workspace_bytes()),
-                  .block = stream(replica).allocate(labels_at() + labels),
+                  .block = stream(replica).allocate(tables_at() + tables_bytes()),
                   .scratch = {},
                   .pinned_scratch = {}};
     const std::size_t scratch = objective_ ? objective_->device_scratch_bytes() : 0;
@@ -152,6 +156,7 @@ void BatchRunner::submit_objective(int replica, const TensorView& result, const 
                       .gradient = gradient,
                       .totals = block(replica) + kTotalsAt,
                       .labels = block(replica) + labels_at(),
+                      .tables = block(replica) + tables_at(),
                       .device_scratch = memory.scratch.data(),
                       .pinned_scratch = memory.pinned_scratch.data()});
 }
@@ -278,9 +283,24 @@ void BatchRunner::drain() {
   }
 }
 
+void BatchRunner::read_tables() {
+  drain();
+  if (tables_bytes() == 0) return;
+  seen_.tables.clear();
+  for (int r = 0; r < model_.strategy->replicas(); ++r) {
+    std::vector<std::byte> tables(tables_bytes());
+    stream(r).copy(tables.data(), block(r) + tables_at(), tables.size());
+    stream(r).synchronize();
+    objective_->add_tables(tables.data(), seen_);
+  }
+}
+
 void BatchRunner::reset_sums() {
   drain();
-  for (int r = 0; r < model_.strategy->replicas(); ++r) stream(r).fill(block(r) + kTotalsAt, 0, totals_bytes());
+  for (int r = 0; r < model_.strategy->replicas(); ++r) {
+    stream(r).fill(block(r) + kTotalsAt, 0, totals_bytes());
+    if (tables_bytes() > 0) stream(r).fill(block(r) + tables_at(), 0, tables_bytes());
+  }
   if (objective_) seen_ = objective_->no_totals();
   examples_ = 0;
   clock_.restart();
@@ -310,7 +330,7 @@ void BatchRunner::collect(std::size_t index) {
 
 void BatchRunner::count(const StepSlot& slot) {
   std::ranges::fill(seen_.sums, MetricSums{});
-  std::ranges::fill(seen_.tables, 0);
+  seen_.tables.clear();
   for (const ReplicaSlot& replica : slot.replicas) {
     objective_->add(replica.totals, seen_);
     examples_ += replica.examples;

@@ -63,10 +63,13 @@ class BatchRunner {
   void extend(int replica);
   void drain();
   // Over all replicas since the last reset, as of the last batch known to be done.
+  // Metrics of tables are among them after read_tables(), until the next batch is done.
   MetricSums sums() const { return objective_ ? objective_->sums(seen_) : MetricSums{}; }
   std::vector<MetricValue> metrics() const {
     return objective_ ? objective_->values(seen_) : std::vector<MetricValue>{};
   }
+  // Waits for what was submitted.
+  void read_tables();
   void reset_sums();  // drains, and restarts the times
   // Since the last reset.
   const StepTimes& times() const noexcept { return clock_.times; }
@@ -77,7 +80,7 @@ class BatchRunner {
   // One replica's device memory, in the order of its stream.
   struct Memory {
     Buffer workspace;
-    Buffer block;                    // StepScalars, group scale, totals, labels
+    Buffer block;                    // StepScalars, group scale, totals, labels, tables
     Buffer scratch, pinned_scratch;  // the objective's
   };
 
@@ -101,6 +104,8 @@ class BatchRunner {
   // Within a block.
   std::size_t totals_bytes() const noexcept;
   std::size_t labels_at() const noexcept;
+  std::size_t tables_at() const noexcept;
+  std::size_t tables_bytes() const noexcept { return objective_ ? objective_->tables_bytes() : 0; }
   // Throws where a loss is no number or did not count its examples.
   void count(const StepSlot& slot);
 

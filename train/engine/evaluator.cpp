@@ -45,7 +45,7 @@ std::optional<MetricSums> Evaluator::run(const EvaluationPass& pass) {
     runner_.submit(std::move(*batch), {.step = model_.step}, [this](int r) { launch(r); });
     if (pass.progress) pass.progress(done + 1, batches);
   }
-  runner_.drain();
+  runner_.read_tables();
   return runner_.sums();
 }
 

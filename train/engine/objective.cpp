@@ -156,10 +156,6 @@ void Objective::add_metrics(const std::vector<Metric>& metrics, bool logits, con
   }
 }
 
-std::size_t Objective::totals_bytes() const noexcept {
-  return sums_ * sizeof(MetricSums) + table_elements_ * sizeof(std::int64_t);
-}
-
 TensorView Objective::labels_view(const ObjectiveBinding& binding, std::size_t index) const {
   const Labels& labels = labels_[index];
   return {binding.labels + labels.offset, labels.batch.shape, labels.batch.dtype};
@@ -207,29 +203,29 @@ void Objective::submit_term(const ObjectiveBinding& binding, std::size_t index) 
 }
 
 void Objective::submit_metric(const ObjectiveBinding& binding, const Judge& judge) const {
-  auto* sums = reinterpret_cast<MetricSums*>(binding.totals);
-  auto* tables = reinterpret_cast<std::int64_t*>(sums + sums_);
   judge.metric.function->submit(
       {.stream = binding.stream,
        .kernels = binding.kernels,
        .scalars = binding.scalars,
        .result = judge.normalised ? scratch_view(binding, probabilities_at_) : binding.result,
        .labels = labels_view(binding, judge.labels),
-       .sums = sums + judge.sums,
-       .table = {tables + judge.table_at, judge.table, DType::kI64},
+       .sums = reinterpret_cast<MetricSums*>(binding.totals) + judge.sums,
+       .table = {reinterpret_cast<std::int64_t*>(binding.tables) + judge.table_at, judge.table, DType::kI64},
        .device_scratch = placed(judge.device, binding.device_scratch),
        .pinned_scratch = placed(judge.pinned, binding.pinned_scratch)});
 }
 
-ObjectiveTotals Objective::no_totals() const {
-  return {.sums = std::vector<MetricSums>(sums_), .tables = std::vector<std::int64_t>(table_elements_)};
-}
+ObjectiveTotals Objective::no_totals() const { return {.sums = std::vector<MetricSums>(sums_)}; }
 
 void Objective::add(const std::byte* totals, ObjectiveTotals& into) const {
   const auto* sums = reinterpret_cast<const MetricSums*>(totals);
-  const auto* tables = reinterpret_cast<const std::int64_t*>(sums + sums_);
   for (std::size_t i = 0; i < sums_; ++i) into.sums[i] += sums[i];
-  for (std::size_t i = 0; i < table_elements_; ++i) into.tables[i] += tables[i];
+}
+
+void Objective::add_tables(const std::byte* tables, ObjectiveTotals& into) const {
+  const auto* counts = reinterpret_cast<const std::int64_t*>(tables);
+  into.tables.resize(table_elements_);
+  for (std::size_t i = 0; i < table_elements_; ++i) into.tables[i] += counts[i];
 }
 
 MetricSums Objective::sums(const ObjectiveTotals& totals) const {
@@ -248,10 +244,12 @@ MetricSums Objective::sums(const ObjectiveTotals& totals) const {
 std::vector<MetricValue> Objective::values(const ObjectiveTotals& totals) const {
   std::vector<MetricValue> values;
   for (const Judge& judge : metrics_) {
+    const auto elements = static_cast<std::size_t>(judge.table.elements());
+    if (elements > 0 && totals.tables.empty()) continue;
     const std::span all(totals.tables);
     MetricValue value = judge.metric.function->value(
         {.sums = totals.sums[judge.sums],
-         .table = all.subspan(judge.table_at, static_cast<std::size_t>(judge.table.elements()))});
+         .table = elements > 0 ? all.subspan(judge.table_at, elements) : std::span<const std::int64_t>()});
     value.name = judge.metric.function->name();
     values.push_back(std::move(value));
   }

@@ -33,13 +33,14 @@ struct ObjectiveBinding {
   TensorView gradient = {};     // undefined: an evaluation
   std::byte* totals = nullptr;  // totals_bytes(), 0 at first
   std::byte* labels = nullptr;  // labels_bytes()
+  std::byte* tables = nullptr;  // tables_bytes(), 0 at first
   std::byte *device_scratch = nullptr, *pinned_scratch = nullptr;
 };
 
 // What was counted, of one replica or of all.
 struct ObjectiveTotals {
-  std::vector<MetricSums> sums;  // the terms', then those of metrics that count for themselves
-  std::vector<std::int64_t> tables;
+  std::vector<MetricSums> sums;           // the terms', then those of metrics that count for themselves
+  std::vector<std::int64_t> tables = {};  // empty where they were not read
 };
 
 // Immutable.
@@ -63,7 +64,8 @@ class Objective {
   std::size_t labels_bytes() const noexcept { return labels_bytes_; }
   // Of the leading ones, at which the host looks when a loss is no number.
   std::size_t class_labels_bytes() const noexcept { return class_labels_bytes_; }
-  std::size_t totals_bytes() const noexcept;
+  std::size_t totals_bytes() const noexcept { return sums_ * sizeof(MetricSums); }
+  std::size_t tables_bytes() const noexcept { return table_elements_ * sizeof(std::int64_t); }
   std::size_t device_scratch_bytes() const noexcept { return device_scratch_bytes_; }
   std::size_t pinned_scratch_bytes() const noexcept { return pinned_scratch_bytes_; }
 
@@ -71,10 +73,12 @@ class Objective {
   void submit(const ObjectiveBinding& binding) const;
 
   ObjectiveTotals no_totals() const;
-  // Adds what a replica's totals hold, in host memory.
+  // Adds what a replica's totals hold, and its tables, in host memory.
   void add(const std::byte* totals, ObjectiveTotals& into) const;
+  void add_tables(const std::byte* tables, ObjectiveTotals& into) const;
   // Over all terms: weighted loss, examples, and the correct ones where an accuracy is counted.
   MetricSums sums(const ObjectiveTotals& totals) const;
+  // Without those of tables where these were not read.
   std::vector<MetricValue> values(const ObjectiveTotals& totals) const;
   // Of a replica's totals, in host memory.
   bool finite_losses(const std::byte* totals) const;
