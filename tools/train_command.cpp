@@ -196,7 +196,8 @@ nlohmann::ordered_json final_line(const RecipeRun::Result& result, const Model& 
 void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& strategy, Results& results) {
   const Precision precision = precision_of(options, strategy.devices());
   Model model = strategy.build(recipe.net, {.seed = options.common.seed, .fields = recipe.train.fields()});
-  model.compile({.optimizer = recipe.optimizer, .loss = recipe.loss, .precision = precision});
+  model.compile(
+      {.optimizer = recipe.optimizer, .loss = recipe.loss, .metrics = recipe.metrics, .precision = precision});
   describe_run(results.folder(), recipe, model);
 
   const FitOptions fit = fit_options(options, recipe, results);
@@ -207,9 +208,13 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   const RecipeRun::Result result = run.run();
   line.clear();
   if (options.verbose > 0) {
-    std::fprintf(results.people(), "test: %s - loss: %.4f - accuracy: %.4f\n",
+    std::string numbers;
+    for (const MetricValue& metric : result.test.metrics) {
+      if (metric.is_number()) numbers += fmt::format(" - {}: {:.4f}", metric.name, metric.number());
+    }
+    std::fprintf(results.people(), "test: %s - loss: %.4f%s\n",
                  count_of(static_cast<std::uint64_t>(result.test.examples), "example").c_str(), result.test.loss,
-                 result.test.accuracy);
+                 numbers.c_str());
   }
   options.common.warn_of_caches();
   nlohmann::ordered_json last = final_line(result, model);
