@@ -7,7 +7,9 @@
 
 #include "headrace/tests/pipeline/sources/idx_fixture.h"
 #include "headrace/tests/pipeline/sources/image_fixture.h"
+#include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/command.h"
+#include "headrace/tests/support/images.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
@@ -42,6 +44,23 @@ TEST(DataCommands, CountAloudWhatTheyLeaveOut) {
   const CommandResult convert = headrace({"convert", "--data", data, "--to", (out / "r").string()});
   EXPECT_EQ(convert.status, 0);
   EXPECT_EQ(convert.errors, std::string("headrace: ") + kLeftOut);
+}
+
+TEST(DataCommands, TakeATarThroughAPipe) {
+  TarBuilder tar;
+  for (std::size_t i = 0; i < 8; ++i) {
+    const std::string key = std::to_string(i);
+    tar.add(key + ".jpg", encode_jpeg(make_picture(40, 50, 3, i))).add(key + ".cls", to_bytes("1"));
+  }
+  const TempFolder folder;
+  folder.write("it is.tar", tar.finish());
+  const std::string run = std::string(HEADRACE_BINARY) +
+                          " digest --pipeline jpeg-eval --split train --global-batch 3 --json - --data ";
+  const CommandResult file = run_command({"sh", "-c", run + "'" + (folder / "it is.tar").string() + "'"});
+  const CommandResult pipe =
+      run_command({"sh", "-c", "cat '" + (folder / "it is.tar").string() + "' | " + run + "/dev/stdin"});
+  EXPECT_EQ(pipe.status, 0) << pipe.errors;
+  EXPECT_EQ(pipe.output, file.output);
 }
 
 TEST(DataCommands, TakeTheLayoutFromTheUser) {
