@@ -13,10 +13,11 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kLine = 64;  // every part of a block begins on a cache line
+constexpr std::size_t lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 // The host's memory and the device's have the same parts. The first two go to the device in one copy, the last two
 // come back in one.
-constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = kLine, kSumsAt = 2 * kLine, kLabelsAt = 3 * kLine;
-static_assert(sizeof(StepScalars) <= kLine && sizeof(MetricSums) <= kLine);
+constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = lines(sizeof(StepScalars)), kSumsAt = kGroupScaleAt + kLine,
+                      kLabelsAt = kSumsAt + lines(sizeof(MetricSums));
 
 ProgramOptions with_activations(ProgramOptions options, const Strategy& strategy) {
   options.activations = storage_types(strategy, options.precision).activations;
@@ -31,6 +32,7 @@ BatchRunner::BatchRunner(ModelState& model, const Fields& fields, const BatchRun
       program_(*model.graph, model.layout, with_activations(options.program, *model.strategy)),
       feed_(model, fields, options.loss),
       clock_(*model.strategy, options.trace) {
+  if (options.averaged_weights) require_average(model);
   allocate();
   for (int i = 0; i < options.in_flight + 1; ++i) slots_.push_back(make_slot());
   reset_sums();
@@ -100,6 +102,11 @@ ProgramBinding BatchRunner::binding(int replica) const {
   if (options_.program.precision == Precision::kBF16) {
     bound.rounded_parameters = model_.variables.rounded_parameters(replica).as<BFloat16>();
     bound.rounded_state = model_.variables.rounded_state(replica).as<BFloat16>();
+  }
+  if (options_.averaged_weights) {
+    const OptimizerMemory& memory = model_.optimizer[index];
+    bound.parameters = reinterpret_cast<float*>(memory.average.data());
+    bound.rounded_parameters = reinterpret_cast<BFloat16*>(memory.rounded_average.data());
   }
   if (options_.program.mode == Mode::kTrain) {
     bound.gradients = reinterpret_cast<float*>(model_.optimizer[index].gradients.data());

@@ -29,7 +29,8 @@ FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOpti
                 {.program = {.mode = Mode::kEvaluate,
                              .rows = loader.local_rows(),
                              .precision = model.state().compiled->precision},
-                 .loss = model.state().compiled->loss}) {}
+                 .loss = model.state().compiled->loss,
+                 .averaged_weights = options.validate_averaged}) {}
 
 FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
     : model_(model),
