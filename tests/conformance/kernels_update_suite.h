@@ -23,7 +23,7 @@ class KernelsUpdateSuite : public KernelsFixture<Target> {
   float factor(double squares, float max_norm) {
     GradientNorm* norm = this->constant(GradientNorm{.squares = squares, .factor = 7});
     this->run([&](Stream& stream) { this->kernels().clip_factor(stream, max_norm, norm); }, {as_view(norm)});
-    EXPECT_EQ(norm_of(norm).squares, squares);
+    if (!std::isnan(squares)) EXPECT_EQ(norm_of(norm).squares, squares);
     return norm_of(norm).factor;
   }
 };

@@ -41,10 +41,11 @@ Calls a_round(const Calls& made, std::uint64_t rounds) {
 class StepCalls : public test::FakeCuda {
  protected:
   // Of the thread that trains, after the first steps. `busy`: the device is at work whenever it is looked at.
-  static Calls of_a_step(int replicas, bool busy, const TrainerOptions& options = {}) {
+  static Calls of_a_step(int replicas, bool busy, const TrainerOptions& options = {},
+                         const Optimizer& optimizer = adam(1e-2F)) {
     DeviceGroup devices = open(replicas);
     Strategy strategy(devices, {.announce = false});
-    Model model = test::compiled(strategy, test::norm_cnn);
+    Model model = test::compiled(strategy, test::norm_cnn, optimizer);
     Loader loader(test::blobs(kRecords, {6, 6, 2}).batch({.global = kBatch * replicas}), devices,
                   {.epochs = 1000, .threads = 1});
     Trainer trainer(strategy, model, loader, options);
@@ -104,6 +105,10 @@ TEST_F(StepCalls, OfTwoReplicasIsTwiceThat) {
   Calls twice;
   for (const auto& [name, count] : kBusyStep) twice[name] = 2 * count;
   EXPECT_EQ(of_a_step(2, true), twice) << "sums are within the graphs";
+}
+
+TEST_F(StepCalls, OfLimitsLookaheadAndAveragesAreNoMore) {
+  EXPECT_EQ(of_a_step(1, true, {}, test::with_all_around(adam(1e-2F))), kBusyStep) << "they are within the graph";
 }
 
 // A batch more is one more of all but the launch of the update.

@@ -127,9 +127,7 @@ Model trained(Strategy& strategy, const Optimizer& optimizer) {
 }
 
 TEST(HalfWeights, ChangeNoBitOfTheResult) {
-  Optimizer followed = adam(1e-2F);
-  followed.lookahead = {.every = 2};
-  followed.average = {.decay = 0.5F};
+  const Optimizer followed = test::with_all_around(adam(1e-2F));
   for (const Optimizer& optimizer : {adam(1e-2F), sgd(1e-2F, {.momentum = 0.9F}), test::grouped(), followed}) {
     for (const int replicas : {1, 2}) {
       Counting converting(DType::kF32, replicas), keeping(DType::kBF16, replicas);

@@ -136,13 +136,6 @@ struct OptimizerCase {
   double tolerance = 1e-5;
 };
 
-Optimizer with_everything(Optimizer optimizer) {
-  optimizer.clip = {.max_norm = 0.25F};
-  optimizer.lookahead = {.every = 5, .share = 0.4F};
-  optimizer.average = {.decay = 0.8F, .warmup = 2};
-  return optimizer;
-}
-
 std::vector<OptimizerCase> optimizer_cases() {
   const Schedule cycle = Schedule::one_cycle({.peak = 0.05F, .total_steps = kOptimizerSteps});
   Optimizer with_bias_group = muon(0.02F);
@@ -155,9 +148,9 @@ std::vector<OptimizerCase> optimizer_cases() {
           {"sgd", sgd(cycle, {.momentum = 0.9F, .weight_decay = 1e-2F, .nesterov = true})},
           {"muon", with_bias_group, 1e-4},
           {"values", values},
-          {"adam_with_all", with_everything(adam(5e-3F))},
-          {"sgd_with_all", with_everything(sgd(0.1F, {.momentum = 0.9F}))},
-          {"muon_with_all", with_everything(with_bias_group), 1e-4}};
+          {"adam_with_all", test::with_all_around(adam(5e-3F))},
+          {"sgd_with_all", test::with_all_around(sgd(0.1F, {.momentum = 0.9F}))},
+          {"muon_with_all", test::with_all_around(with_bias_group), 1e-4}};
 }
 
 class OptimizerStepsTest : public testing::TestWithParam<int> {};
@@ -377,7 +370,7 @@ TEST(WeightAverages, AMeanOfAllWeights) {
 // Two runs of one model differ in nothing that is written down: so a checkpoint of variables and the optimizer's
 // variables is whole.
 TEST(OptimizerVariables, HoldAllThatTrainingDependsOn) {
-  const Optimizer optimizer = with_everything(test::grouped());
+  const Optimizer optimizer = test::with_all_around(test::grouped());
   const Dataset data = test::blobs(64, {6, 6, 2}).batch({.global = 8});
   test::Training training(2), other_training(1);
   Model model = test::compiled(training.strategy, test::small_cnn, optimizer);

@@ -80,10 +80,7 @@ TEST_P(ReplicasTest, TrainAsOneDoesWithParameterGroups) {
 }
 
 TEST_P(ReplicasTest, TrainAsOneDoesWithLimitsLookaheadAndAverages) {
-  Optimizer optimizer = adam(Schedule::one_cycle({.peak = 1e-2F, .total_steps = 30}));
-  optimizer.clip = {.max_norm = 0.1F};
-  optimizer.lookahead = {.every = 4};
-  optimizer.average = {.decay = 0.9F, .warmup = 2};
+  const Optimizer optimizer = test::with_all_around(adam(Schedule::one_cycle({.peak = 1e-2F, .total_steps = 30})));
   for (const int accumulate : {1, 3}) {
     expect_equal(train({.accumulate = accumulate, .optimizer = optimizer}),
                  train({.replicas = GetParam(), .accumulate = accumulate, .optimizer = optimizer}));

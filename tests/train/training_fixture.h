@@ -76,6 +76,14 @@ inline Optimizer grouped() {
   return optimizer;
 }
 
+// The same with all that can be done around an update.
+inline Optimizer with_all_around(Optimizer optimizer) {
+  optimizer.clip = {.max_norm = 0.25F, .max_value = 0.2F};
+  optimizer.lookahead = {.every = 5, .share = 0.4F};
+  optimizer.average = {.decay = 0.8F, .warmup = 2};
+  return optimizer;
+}
+
 inline Node norm_cnn(Graph& g) {
   Node x = g.conv(g.input("image", {6, 6, 2}), 4, {.bias = false});
   x = g.relu(g.batch_norm(x, {.momentum = 0.5F}));

@@ -36,7 +36,7 @@ TEST(UpdatePlan, RefusesWhatCannotBe) {
   optimizer.groups = {group(kVectors, SgdOptions{})};
   EXPECT_EQ(refusal_of_optimizer(optimizer), "");
   optimizer.groups = {group(kVectors, SgdOptions{}), group(kVectors, SgdOptions{})};
-  EXPECT_THAT(refusal_of_optimizer(optimizer), HasSubstr("parameter group 2 takes no variable"));
+  EXPECT_THAT(refusal_of_optimizer(optimizer), HasSubstr("parameter group 2 (rank 1) takes no variable"));
   optimizer = adam();
   optimizer.groups.assign(64, group(kAnything, SgdOptions{}));
   EXPECT_THAT(refusal_of_optimizer(optimizer), HasSubstr("63 groups"));
