@@ -78,7 +78,7 @@ void write_everywhere(const ModelState& model, Kept what, const Variable& variab
   });
 }
 
-void clear(Stream& stream, const Buffer& buffer) {
+void zero(Stream& stream, const Buffer& buffer) {
   if (buffer) stream.fill(buffer.data(), 0, buffer.size());
 }
 
@@ -107,7 +107,7 @@ void create_optimizer_memory(ModelState& model, const Optimizer& optimizer) {
       const OptimizerMemory& memory = model.optimizer[static_cast<std::size_t>(r)];
       Stream& stream = model.strategy->stream(r);
       for (const Buffer* zeros : {&memory.gradients, &memory.moments[0], &memory.moments[1]})
-        clear(stream, *zeros);
+        zero(stream, *zeros);
       const TensorView parameters = model.variables.parameters(r);
       for (const Buffer* weights : {&memory.slow, &memory.average}) {
         if (*weights) stream.copy(weights->data(), parameters.data, parameters.bytes());

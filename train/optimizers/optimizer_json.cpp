@@ -120,7 +120,13 @@ std::string to_json(const Optimizer& optimizer) {
 }
 
 Optimizer optimizer_from_json(std::string_view json) {
-  const auto parsed = optimizer_json::Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  using optimizer_json::Json;
+  static constexpr int kMaxDepth = 100;  // reading goes as deep as the text
+  const auto shallow = [](int depth, Json::parse_event_t, Json&) {
+    if (depth <= kMaxDepth) return true;
+    throw ConfigError(fmt::format("an optimizer's JSON is nested more than {} deep", kMaxDepth));
+  };
+  const Json parsed = Json::parse(json, shallow, /*allow_exceptions=*/false);
   if (parsed.is_discarded()) throw ConfigError("an optimizer's JSON does not parse");
   return optimizer_json::optimizer_from(parsed);
 }

@@ -85,6 +85,8 @@ TEST(OptimizerJson, EveryFloatKeepsItsBits) {
 
 TEST(OptimizerJson, ErrorsSayWhere) {
   EXPECT_THAT(refusal_of_json("{"), HasSubstr("does not parse"));
+  std::string deep(100'000, '[');
+  EXPECT_THAT(refusal_of_json(deep), HasSubstr("nested more than 100 deep"));
   EXPECT_THAT(refusal_of_json("[]"), HasSubstr("at its top: expected an object"));
   EXPECT_THAT(refusal_of_json(R"({"rate": 1})"),
               HasSubstr("at rate: there is no such key, there are rule, learn"));
