@@ -106,8 +106,7 @@ void create_optimizer_memory(ModelState& model, const Optimizer& optimizer) {
     for (int r = 0; r < model.strategy->replicas(); ++r) {
       const OptimizerMemory& memory = model.optimizer[static_cast<std::size_t>(r)];
       Stream& stream = model.strategy->stream(r);
-      for (const Buffer* zeros : {&memory.gradients, &memory.moments[0], &memory.moments[1]})
-        zero(stream, *zeros);
+      for (const Buffer* zeros : {&memory.gradients, &memory.moments[0], &memory.moments[1]}) zero(stream, *zeros);
       const TensorView parameters = model.variables.parameters(r);
       for (const Buffer* weights : {&memory.slow, &memory.average}) {
         if (*weights) stream.copy(weights->data(), parameters.data, parameters.bytes());
