@@ -43,7 +43,7 @@ struct PoolOptions {
   int stride = 2;
 };
 
-constexpr int kMaxParameterGroups = 4;  // parameter groups with a learning rate of their own
+constexpr int kMaxParameterGroups = 64;  // parameter groups with a learning rate of their own
 
 // What changes from step to step, in device memory, written before each launch of a captured step.
 struct StepScalars {
@@ -57,7 +57,10 @@ struct StepScalars {
   std::uint64_t step = 0;                          // global step, keys dropout
   std::uint64_t first_row = 0;   // this replica's first row within the global batch, keys dropout
   std::uint64_t kept_norms = 0;  // bit g: in this step Muon leaves the norms of group g's weights as they are
+  float average_decay = 0;       // of average(), in this step
+  float slow_share = 0;          // of look_ahead(), in this step
 };
+static_assert(kMaxParameterGroups <= 64, "kept_norms has a bit a group");
 
 // Exact sums over examples, in device memory. Losses are summed in double, in an order that never changes.
 struct MetricSums {
@@ -76,6 +79,8 @@ struct AdamOptions {
   float beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-7F;
   float weight_decay = 0;  // decoupled (AdamW); 0 is plain Adam
   int group = 0;           // whose learning rate
+
+  bool operator==(const AdamOptions&) const = default;
 };
 
 // v = momentum v + g, w -= lr v; with Nesterov w -= lr (g + momentum v). Without momentum there is no v.
@@ -84,6 +89,8 @@ struct SgdOptions {
   float weight_decay = 0;  // added to the gradient, as Keras and PyTorch do
   bool nesterov = false;
   int group = 0;  // whose learning rate
+
+  bool operator==(const SgdOptions&) const = default;
 };
 
 // Elements [begin, end) of an optimizer's arenas, and the rule that they follow.
@@ -113,6 +120,8 @@ struct MuonMatrix {
 struct NormInterval {
   int first = 1, growth = 0;
   std::uint64_t over_steps = 1;
+
+  bool operator==(const NormInterval&) const = default;
 };
 
 // v = momentum v + g; u = g + momentum v (Nesterov); X = u / (|u| + epsilon) as (O, K);
@@ -127,6 +136,14 @@ struct MuonOptions {
   float weight_decay = 0;  // decoupled
   NormInterval norm_interval = {};
   int group = 0;  // whose learning rate
+
+  bool operator==(const MuonOptions&) const = default;
+};
+
+// What a clipping of gradients by their norm keeps in device memory, within a step.
+struct GradientNorm {
+  double squares = 0;  // their sum so far
+  float factor = 1;    // what the gradients are multiplied by
 };
 
 // Where a view of an image lies on the image: moved by so many pixels, then mirrored left-right or not.
@@ -297,6 +314,24 @@ class Kernels {
                    std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars) = 0;
   virtual void muon(Stream&, std::span<const MuonMatrix> matrices, const MuonOptions&,
                     const StepScalars* scalars) = 0;
+
+  // --- around an update ---
+  // Adds the squares of x to norm->squares: f32 sums of some, f64 sums of those, in an order that depends on the
+  // number of elements alone.
+  virtual void add_squares(Stream&, const TensorView& x, GradientNorm* norm) = 0;
+  // norm->factor: 1, or where the norm (the root of the squares) is above max_norm what it has to be multiplied
+  // by; NaN where it is not finite.
+  virtual void clip_factor(Stream&, float max_norm, GradientNorm* norm) = 0;
+  // Moves elements of x that are beyond -limit or limit there; a NaN stays one.
+  virtual void clamp(Stream&, const TensorView& x, float limit) = 0;
+  // average = weights + scalars->average_decay (average - weights); where the decay is 0 it is exactly the
+  // weights.
+  virtual void average(Stream&, const TensorView& weights, const StepScalars* scalars,
+                       const TensorView& average) = 0;
+  // slow += share (parameters - slow), and the parameters become that; nothing where the share,
+  // scalars->slow_share, is 0.
+  virtual void look_ahead(Stream&, const Parameters& parameters, const StepScalars* scalars,
+                          const TensorView& slow) = 0;
 };
 
 }  // namespace headrace

@@ -45,6 +45,8 @@ struct FitOptions {
   // Set by another thread or a signal handler: the fit ends after the present step, or batch of the validation.
   const std::atomic<bool>* stop = nullptr;
   NanPolicy nan = NanPolicy::kStop;
+  // Validate with the average of the weights, as EvaluateOptions::averaged_weights.
+  bool validate_averaged = false;
   // Debugging: every this many steps compare the hashes of all replicas' variables; 0: never.
   std::uint64_t mirror_check_every = 0;
 };
@@ -63,6 +65,9 @@ struct EvaluateOptions {
   // What evaluate() makes of each image, all fields of shape (height, width, channels) alike: the logits are the
   // weighted sum over the views. Empty: the image as it is.
   std::vector<View> views = {};
+  // With the average that the optimizer keeps (WeightAverage) in the place of the weights, which stay as they are.
+  // A ConfigError where it keeps none. Running statistics are those of training.
+  bool averaged_weights = false;
   // Called with the batches submitted so far and their number, after each; on the thread that evaluates.
   std::function<void(std::uint64_t done, std::uint64_t of)> progress = {};
   // Set by another thread or a signal handler: ends with Error(kCancelled) after the present batch.

@@ -5,8 +5,8 @@
 #include "headrace/train/engine/input_options.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/engine/objective.h"
+#include "headrace/train/engine/parameter_grouping.h"
 #include "headrace/train/engine/predictor.h"
-#include "headrace/train/engine/step_failure.h"
 #include "headrace/train/engine/storage_types.h"
 #include "headrace/train/engine/update_plan.h"
 #include "headrace/train/prepared_evaluation.h"
@@ -22,31 +22,15 @@ Model& Model::operator=(Model&&) noexcept = default;
 
 void Model::compile(const CompileOptions& options) {
   check_objective(*state_->graph, options.loss, options.metrics);
-  const TensorView parameters = state_->variables.parameters(0);
-  if (!parameters.defined()) throw ConfigError("the net has no parameters: there is nothing to train");
+  if (!state_->variables.parameters(0).defined())
+    throw ConfigError("the net has no parameters: there is nothing to train");
   const UpdatePlan checked(*state_->graph, state_->layout, options.optimizer);
   const StorageTypes types = storage_types(strategy(), options.precision);
   state_->variables.keep_rounded(types.product_weights == DType::kBF16);
   state_->compiled = options;
   ++state_->compilations;
   state_->step = 0;
-  state_->optimizer.clear();
-  for (int r = 0; r < strategy().replicas(); ++r) {
-    OptimizerMemory memory{.gradients = strategy().device(r).allocate(parameters.bytes()), .moments = {}};
-    for (int i = 0; i < options.optimizer.moments(); ++i) {
-      memory.moments[static_cast<std::size_t>(i)] = strategy().device(r).allocate(parameters.bytes());
-    }
-    state_->optimizer.push_back(std::move(memory));
-  }
-  submit_and_wait(strategy(), [&] {
-    for (int r = 0; r < strategy().replicas(); ++r) {
-      const OptimizerMemory& memory = state_->optimizer[static_cast<std::size_t>(r)];
-      strategy().stream(r).fill(memory.gradients.data(), 0, memory.gradients.size());
-      for (const Buffer& moment : memory.moments) {
-        if (moment) strategy().stream(r).fill(moment.data(), 0, moment.size());
-      }
-    }
-  });
+  create_optimizer_memory(*state_, options.optimizer);
 }
 
 History Model::fit(const Dataset& train, const FitOptions& options) {
@@ -66,7 +50,8 @@ Predictions Model::predict(const Dataset& data, const EvaluateOptions& options) 
   }
   Loader loader(data, strategy().devices(), evaluation_input(*state_, Mode::kPredict, options));
   return headrace::predict(*state_, loader,
-                           {.steps = options.steps, .progress = options.progress, .stop = options.stop});
+                           {.steps = options.steps, .progress = options.progress, .stop = options.stop},
+                           options.averaged_weights);
 }
 
 const Graph& Model::graph() const noexcept { return *state_->graph; }
@@ -83,12 +68,19 @@ std::vector<std::string> Model::variable_names() const {
 
 Shape Model::variable_shape(const std::string& name) const { return state_->layout.find(name).spec.shape; }
 
+std::vector<std::string> Model::optimizer_variable_names() const {
+  return headrace::optimizer_variable_names(*state_);
+}
+
 std::vector<float> Model::read_variable(const std::string& name, int replica) const {
+  if (auto values = read_optimizer_variable(*state_, name, replica)) return *std::move(values);
   return state_->variables.read(state_->layout.find(name), replica);
 }
 
 void Model::write_variable(const std::string& name, std::span<const float> values) {
+  if (write_optimizer_variable(*state_, name, values)) return;
   state_->variables.write(state_->layout.find(name), values);
+  write_second_weights(*state_, name, values);
 }
 
 TensorView Model::variable(const std::string& name, int replica) const {
@@ -96,6 +88,14 @@ TensorView Model::variable(const std::string& name, int replica) const {
 }
 
 std::string Model::weights_sha256() const { return state_->variables.sha256(); }
-void Model::check_mirrored() const { state_->variables.check(); }
+
+void Model::check_mirrored() const {
+  state_->variables.check();
+  check_second_weights(*state_);
+}
+
+std::vector<GroupMembers> Model::parameter_groups() const {
+  return group_members(*state_->graph, state_->layout, state_->require_compiled("parameter_groups()").optimizer);
+}
 
 }  // namespace headrace

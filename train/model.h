@@ -49,15 +49,20 @@ class Model {
   Strategy& strategy() const noexcept;
   std::int64_t parameter_count() const noexcept;  // trained
   std::uint64_t global_step() const noexcept;     // optimizer steps since compile()
+  // Which group of the compiled optimizer has which variables: its own rule first, its groups in their order.
+  std::vector<GroupMembers> parameter_groups() const;
   // A table of layers, shapes and parameters.
   std::string summary() const;
 
   // "conv/weights", "batch_norm/running_mean" ..., in layer order.
   std::vector<std::string> variable_names() const;
   Shape variable_shape(const std::string& name) const;
-  // One replica's copy; ConfigError for an unknown name.
+  // What the optimizer remembers of each trained variable from step to step, since compile():
+  // "conv/weights:first_moment" (or :second_moment; :slow and :average, Lookahead's and WeightAverage's weights).
+  std::vector<std::string> optimizer_variable_names() const;
+  // One replica's copy of a variable, or of the optimizer's; ConfigError for an unknown name.
   std::vector<float> read_variable(const std::string& name, int replica = 0) const;
-  // Sets every replica's copy.
+  // Sets every replica's copy; of a trained variable the :slow and :average weights, too.
   void write_variable(const std::string& name, std::span<const float> values);
   // The variable's place in a replica's device memory, valid as long as the model. To be read: a device may
   // compute with a bf16 copy, which only write_variable() changes too.
@@ -65,8 +70,8 @@ class Model {
 
   // Of all variables (parameters and state) in layer order; of replica 0.
   std::string weights_sha256() const;
-  // Compares all replicas' copies, and with them the bf16 copies that their products read; DeviceError naming the
-  // first variable that differs, and the replica.
+  // Compares all replicas' copies, :slow and :average among them, and the bf16 copies that their products read;
+  // DeviceError naming the first variable that differs, and the replica.
   void check_mirrored() const;
 
   // For the trainer.

@@ -12,11 +12,12 @@
 namespace headrace {
 namespace {
 
-BatchRunnerOptions runner_options(const ModelState& model, const Loader& loader) {
+BatchRunnerOptions runner_options(const ModelState& model, const Loader& loader, bool averaged_weights) {
   return {
       .program = {.mode = Mode::kEvaluate, .rows = loader.local_rows(), .precision = model.compiled->precision},
       .loss = model.compiled->loss,
-      .metrics = model.compiled->metrics};
+      .metrics = model.compiled->metrics,
+      .averaged_weights = averaged_weights};
 }
 
 }  // namespace
@@ -27,7 +28,8 @@ class PreparedEvaluation::Impl {
       : pass_{.steps = options.steps, .progress = options.progress, .stop = options.stop},
         once_(model, "evaluation"),
         loader_(data, model.strategy().devices(), evaluation_input(model.state(), Mode::kEvaluate, options)),
-        evaluator_(model.state(), loader_, runner_options(model.state(), loader_), options.views) {}
+        evaluator_(model.state(), loader_, runner_options(model.state(), loader_, options.averaged_weights),
+                   options.views) {}
 
   void warm_up() {
     once_.check_model();

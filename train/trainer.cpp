@@ -96,7 +96,9 @@ class Trainer::Impl {
 
   void apply_gradients() {
     submit_to_all(strategy_, state_.step, [&](int r) {
+      if (plan_.clips()) submit_clip(r, variants_[variant_].phase);
       submit_update(r, 0, arenas_[index(r)].gradients.elements());
+      submit_followers(r);
       submit_state(r, strategy_.stream(r));
       runner_.extend(r);
     });
@@ -158,15 +160,18 @@ class Trainer::Impl {
       if (streams.apart()) submit_state_beside(r, streams);
       submit_backward(r, phase, [&](std::int64_t filled) {
         const std::int64_t summed = reducer_.filled(r, gradients, filled, streams);
-        if (updates_early(r)) update(summed);
+        if (updates_early(r) && !plan_.clips()) update(summed);
       });
     } else {
       arenas_[index(r)].begin_group_update(streams.compute, *kernels(r), runner_.group_scale(r));
       if (streams.apart()) submit_state_beside(r, streams);
     }
-    update(reducer_.finish(r, gradients, streams));
+    const std::int64_t summed = reducer_.finish(r, gradients, streams);
+    if (!plan_.clips()) update(summed);
     reducer_.join(r, streams);
+    if (plan_.clips()) submit_clip(r, phase);
     update(gradients.elements());
+    submit_followers(r);
     if (!streams.apart()) submit_state(r, streams.compute);
   }
 
@@ -194,6 +199,16 @@ class Trainer::Impl {
   // The optimizer on the arenas' elements [begin, end).
   void submit_update(int r, std::int64_t begin, std::int64_t end) {
     plan_.submit(strategy_.stream(r), *kernels(r), arenas_[index(r)], begin, end, runner_.binding(r).scalars);
+  }
+
+  // The sums of all replicas' gradients, which are the same on each, are limited; needs all of them.
+  void submit_clip(int r, const LearningPhase& phase) {
+    arenas_[index(r)].clip_gradients(strategy_.stream(r), *kernels(r), phase.learning);
+  }
+
+  // What follows the weights: lookahead, and their average.
+  void submit_followers(int r) {
+    arenas_[index(r)].follow_update(strategy_.stream(r), *kernels(r), runner_.binding(r).scalars);
   }
 
   // What is not trained becomes its mean over replicas.

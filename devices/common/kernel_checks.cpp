@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 
 #include "headrace/devices/base/error.h"
@@ -289,6 +290,15 @@ void muon(std::span<const MuonMatrix> matrices, const MuonOptions& options) {
     if (matrix.parameters.shape.rank() >= 2) continue;
     refuse("muon", fmt::format("a parameter of shape {} is no matrix", matrix.parameters.shape.to_string()));
   }
+}
+
+void look_ahead(const Parameters& parameters, const TensorView& slow) {
+  updated("look_ahead", parameters);
+  same("look_ahead", slow, parameters.values);
+}
+
+void limit(const char* kernel, float limit) {
+  if (!(limit > 0 && std::isfinite(limit))) refuse(kernel, fmt::format("the limit is {}", limit));
 }
 
 void dropout(const char* kernel, float rate, int layer) {

@@ -74,6 +74,10 @@ void sgd(const Parameters& parameters, const TensorView& gradients, const Tensor
 // Every matrix has its three tensors, alike, of two axes at least, and perhaps a bf16 copy; the options make
 // sense.
 void muon(std::span<const MuonMatrix> matrices, const MuonOptions& options);
+// Lookahead's slow weights are like the parameters, which may have a bf16 copy.
+void look_ahead(const Parameters& parameters, const TensorView& slow);
+// What a norm or an element is limited to: a finite number above 0.
+void limit(const char* kernel, float limit);
 // A dropout rate in [0, 1), a layer number below 2^16.
 void dropout(const char* kernel, float rate, int layer);
 

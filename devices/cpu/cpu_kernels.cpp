@@ -24,6 +24,8 @@
 #include "headrace/devices/cpu/optimizers.h"
 #include "headrace/devices/cpu/pooling.h"
 #include "headrace/devices/cpu/shift_images.h"
+#include "headrace/devices/cpu/vector_norm.h"
+#include "headrace/devices/cpu/weight_average.h"
 
 namespace headrace {
 namespace {
@@ -409,6 +411,38 @@ class CpuKernels final : public Kernels {
             const StepScalars* scalars) override {
     check::muon(matrices, options);
     for (const MuonMatrix& matrix : matrices) submit(stream, muon_update(onednn_, matrix, options, scalars));
+  }
+
+  void add_squares(Stream& stream, const TensorView& x, GradientNorm* norm) override {
+    check::tensor("add_squares", "x", x);
+    submit(stream, [=] { norm->squares += cpu::sum_of_squares(f32(x), x.elements()); });
+  }
+
+  void clip_factor(Stream& stream, float max_norm, GradientNorm* norm) override {
+    check::limit("clip_factor", max_norm);
+    submit(stream, [=] { cpu::clip_factor(max_norm, *norm); });
+  }
+
+  void clamp(Stream& stream, const TensorView& x, float limit) override {
+    check::tensor("clamp", "x", x);
+    check::limit("clamp", limit);
+    submit(stream, [=] { cpu::clamp(f32(x), limit, x.elements()); });
+  }
+
+  void average(Stream& stream, const TensorView& weights, const StepScalars* scalars,
+               const TensorView& average) override {
+    for (const TensorView& view : {weights, average}) check::same("average", view, weights);
+    submit(stream, [=] { cpu::average(f32(weights), scalars->average_decay, f32(average), weights.elements()); });
+  }
+
+  void look_ahead(Stream& stream, const Parameters& parameters, const StepScalars* scalars,
+                  const TensorView& slow) override {
+    check::look_ahead(parameters, slow);
+    submit(stream, [=] {
+      if (scalars->slow_share == 0) return;
+      cpu::look_ahead(f32(parameters.values), parameters.rounded.as<BFloat16>(), scalars->slow_share, f32(slow),
+                      slow.elements());
+    });
   }
 
  private:

@@ -102,6 +102,13 @@ HEADRACE_SCALE(BFloat16, float)
 HEADRACE_SCALE(BFloat16, BFloat16)
 #undef HEADRACE_SCALE
 
+HEADRACE_SIMD_MATH void clamp_range(float* x, float limit, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float low = x[i] < -limit ? -limit : x[i];
+    x[i] = low > limit ? limit : low;
+  }
+}
+
 }  // namespace
 
 template <typename In, typename Out>
@@ -146,6 +153,11 @@ template void scale(const float*, float, float*, std::int64_t);
 template void scale(const float*, float, BFloat16*, std::int64_t);
 template void scale(const BFloat16*, float, float*, std::int64_t);
 template void scale(const BFloat16*, float, BFloat16*, std::int64_t);
+
+void clamp(float* x, float limit, std::int64_t count) {
+  parallel_ranges(count, kElementGrain,
+                  [=](std::int64_t begin, std::int64_t end) { clamp_range(x + begin, limit, end - begin); });
+}
 
 void to_bf16(const float* x, BFloat16* y, std::int64_t count) { activate(Activation::kNone, x, y, count); }
 

@@ -23,6 +23,9 @@ void add(const T* a, const T* b, T* sum, std::int64_t count);
 template <typename In, typename Out>
 void scale(const In* x, float factor, Out* y, std::int64_t count);
 
+// What is beyond -limit or limit moves there; a NaN stays one.
+void clamp(float* x, float limit, std::int64_t count);
+
 // bf16 values nearest to x: packed, and widened to f32 again. And packed ones widened.
 void to_bf16(const float* x, BFloat16* y, std::int64_t count);
 void round_to_bf16(const float* x, float* y, std::int64_t count);

@@ -6,28 +6,12 @@
 #include "headrace/devices/base/simd.h"
 #include "headrace/devices/cpu/elementwise.h"
 #include "headrace/devices/cpu/parallel.h"
+#include "headrace/devices/cpu/vector_norm.h"
 
 namespace headrace::cpu {
 namespace {
 
 constexpr std::int64_t kMuonGrain = row_grain(1);
-constexpr std::int64_t kNormLanes = 16, kNormBlock = 1024;
-
-// In f32 within a block, in f64 from block to block: the limits are the same for any number of threads.
-HEADRACE_SIMD_MATH double sum_of_squares(const float* x, std::int64_t count) {
-  double total = 0;
-  for (std::int64_t begin = 0; begin < count; begin += kNormBlock) {
-    const std::int64_t end = count - begin < kNormBlock ? count : begin + kNormBlock;
-    float lanes[kNormLanes] = {};
-    std::int64_t i = begin;
-    for (; i + kNormLanes <= end; i += kNormLanes) {
-      for (std::int64_t lane = 0; lane < kNormLanes; ++lane) lanes[lane] += x[i + lane] * x[i + lane];
-    }
-    for (; i < end; ++i) lanes[0] += x[i] * x[i];
-    for (std::int64_t lane = 0; lane < kNormLanes; ++lane) total += static_cast<double>(lanes[lane]);
-  }
-  return total;
-}
 
 HEADRACE_SIMD_MATH void muon_momentum_range(const float* __restrict gradients, float* __restrict velocity,
                                             float* __restrict update, float momentum, std::int64_t count) {

@@ -30,6 +30,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsLossesSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsMuonSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsPoolingSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsTrainingSuite, CudaKernelsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsUpdateSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsViewsSuite, CudaKernelsTarget);
 
 }  // namespace headrace::test

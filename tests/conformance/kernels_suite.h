@@ -13,4 +13,5 @@
 #include "headrace/tests/conformance/kernels_muon_suite.h"
 #include "headrace/tests/conformance/kernels_pooling_suite.h"
 #include "headrace/tests/conformance/kernels_training_suite.h"
+#include "headrace/tests/conformance/kernels_update_suite.h"
 #include "headrace/tests/conformance/kernels_views_suite.h"

@@ -294,7 +294,7 @@ TYPED_TEST_P(KernelsTrainingSuite, WrongArgumentsAreRefusedAtOnce) {
   const auto adam = [&](const AdamOptions& options, const TensorView& second) {
     this->kernels().adam(this->stream(), logits, logits, logits, second, this->whole(logits, options), scalars);
   };
-  EXPECT_THROW(adam({.group = 4}, logits), ConfigError);
+  EXPECT_THROW(adam({.group = kMaxParameterGroups}, logits), ConfigError);
   EXPECT_THROW(adam({}, this->random({3, 2}, 1)), ConfigError);
   for (const TensorView& copy : {this->random({2, 3}, 1), this->result({3, 2}, DType::kBF16)}) {
     EXPECT_THROW(this->kernels().sgd(this->stream(), {logits, copy}, logits, {}, this->whole(logits, SgdOptions{}),

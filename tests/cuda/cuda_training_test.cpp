@@ -21,11 +21,14 @@ class CudaTraining : public test::FakeCuda {};
 
 Dataset data() { return test::blobs(60, {6, 6, 2}).batch({.global = 8}); }
 
-std::vector<std::vector<float>> trained(DeviceGroup devices, int accumulate) {
+std::vector<std::vector<float>> trained(DeviceGroup devices, int accumulate,
+                                        const Optimizer& optimizer = adam(1e-2F)) {
   Strategy strategy(devices, {.announce = false});
-  Model model = test::compiled(strategy, test::norm_cnn);
+  Model model = test::compiled(strategy, test::norm_cnn, optimizer);
   model.fit(data(), {.epochs = 3, .validation = data(), .verbose = 0, .accumulate = accumulate});
-  return test::variables_of(model);
+  std::vector<std::vector<float>> values = test::variables_of(model);
+  for (const std::string& name : model.optimizer_variable_names()) values.push_back(model.read_variable(name));
+  return values;
 }
 
 // With one thread, as the fake's products.
@@ -38,6 +41,8 @@ DeviceGroup one_twin() {
 TEST_F(CudaTraining, GivesTheWeightsOfItsTwin) {
   for (const int accumulate : {1, 2}) {
     EXPECT_EQ(trained(open(), accumulate), trained(one_twin(), accumulate));
+    const Optimizer optimizer = test::with_all_around(sgd(0.1F, {.momentum = 0.9F}));
+    EXPECT_EQ(trained(open(), accumulate, optimizer), trained(one_twin(), accumulate, optimizer));
   }
 }
 

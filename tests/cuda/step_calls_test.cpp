@@ -117,6 +117,12 @@ TEST_F(StepCalls, OfTwoReplicasIsTwiceThat) {
   EXPECT_EQ(of_a_step(2, true), twice) << "sums are within the graphs";
 }
 
+TEST_F(StepCalls, OfLimitsLookaheadAndAveragesAreNoMore) {
+  const CompileOptions compiled{.optimizer = test::with_all_around(adam(1e-2F))};
+  EXPECT_EQ(of_a_step(1, true, {}, compiled, test::blobs(kRecords, {6, 6, 2})), kBusyStep)
+      << "they are within the graph";
+}
+
 // A batch more is one more of all but the launch of the update.
 TEST_F(StepCalls, OfAStepOfTwoBatches) {
   Calls budget;

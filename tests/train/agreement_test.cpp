@@ -32,10 +32,10 @@ Dataset noise() {
 }
 
 Optimizer grouped(Optimizer optimizer) {
-  optimizer.groups = {{.takes = [](const TrainedVariable& variable) { return variable.shape.rank() == 1; },
+  optimizer.groups = {{.takes = VariableRule::of_rank(1),
                        .rule = SgdOptions{.momentum = 0.9F, .weight_decay = 1e-3F, .nesterov = true},
                        .learning_rate = 0.02F},
-                      {.takes = [](const TrainedVariable& variable) { return variable.kind == "dense"; },
+                      {.takes = VariableRule::of_kind("dense"),
                        .rule = AdamOptions{.weight_decay = 1e-2F},
                        .learning_rate = Schedule::linear_decay({.peak = 3e-3F, .total_steps = 2 * kSteps})}};
   return optimizer;

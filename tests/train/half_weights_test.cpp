@@ -127,13 +127,18 @@ Model trained(Strategy& strategy, const Optimizer& optimizer) {
 }
 
 TEST(HalfWeights, ChangeNoBitOfTheResult) {
-  for (const Optimizer& optimizer : {adam(1e-2F), sgd(1e-2F, {.momentum = 0.9F}), test::grouped()}) {
+  const Optimizer followed = test::with_all_around(adam(1e-2F));
+  for (const Optimizer& optimizer : {adam(1e-2F), sgd(1e-2F, {.momentum = 0.9F}), test::grouped(), followed}) {
     for (const int replicas : {1, 2}) {
       Counting converting(DType::kF32, replicas), keeping(DType::kBF16, replicas);
       Model expected = trained(converting.strategy, optimizer), model = trained(keeping.strategy, optimizer);
       EXPECT_EQ(model.weights_sha256(), expected.weights_sha256()) << optimizer.name() << ", " << replicas;
       EXPECT_EQ(model.evaluate(images()).loss, expected.evaluate(images()).loss);
       EXPECT_EQ(model.predict(images()).values, expected.predict(images()).values);
+      if (optimizer.average) {
+        const EvaluateOptions averaged{.averaged_weights = true};
+        EXPECT_EQ(model.evaluate(images(), averaged).loss, expected.evaluate(images(), averaged).loss);
+      }
       EXPECT_EQ(keeping.kernels().counts.weights, 0);
     }
   }

@@ -37,6 +37,9 @@ ReplicasOutcome train(const Run& run) {
   outcome.history = model.fit(data, {.epochs = 3, .validation = data, .verbose = 0, .accumulate = run.accumulate});
   model.check_mirrored();
   outcome.variables = test::variables_of(model);
+  for (const std::string& name : model.optimizer_variable_names()) {
+    if (!name.ends_with("moment")) outcome.variables.push_back(model.read_variable(name));
+  }
   outcome.evaluated = model.evaluate(data).loss;
   return outcome;
 }
@@ -74,6 +77,14 @@ TEST_P(ReplicasTest, TrainAsOneDoesWithParameterGroups) {
   // A GPU's Muon rounds its products to bf16, the other way where sums differ in their last bit.
   expect_equal(train({.optimizer = test::grouped()}),
                train({.replicas = GetParam(), .optimizer = test::grouped()}), test::on_gpu() ? 0.02 : 1e-5);
+}
+
+TEST_P(ReplicasTest, TrainAsOneDoesWithLimitsLookaheadAndAverages) {
+  const Optimizer optimizer = test::with_all_around(adam(Schedule::one_cycle({.peak = 1e-2F, .total_steps = 30})));
+  for (const int accumulate : {1, 3}) {
+    expect_equal(train({.accumulate = accumulate, .optimizer = optimizer}),
+                 train({.replicas = GetParam(), .accumulate = accumulate, .optimizer = optimizer}));
+  }
 }
 
 TEST_P(ReplicasTest, AccumulatedSumsEqualThoseOfALargerBatch) {

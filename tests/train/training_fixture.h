@@ -67,12 +67,20 @@ inline Node small_cnn(Graph& g) {
 // Muon for weights, Adam for the head's, SGD for biases.
 inline Optimizer grouped() {
   Optimizer optimizer = muon(Schedule::linear_decay({.peak = 0.1F, .total_steps = 40}));
-  optimizer.groups = {{.takes = [](const TrainedVariable& variable) { return variable.shape.rank() == 1; },
+  optimizer.groups = {{.takes = VariableRule::of_rank(1),
                        .rule = SgdOptions{.momentum = 0.9F, .weight_decay = 1e-3F, .nesterov = true},
                        .learning_rate = 0.05F},
-                      {.takes = [](const TrainedVariable& variable) { return variable.kind == "dense"; },
+                      {.takes = VariableRule::of_kind("dense"),
                        .rule = AdamOptions{.weight_decay = 1e-2F},
                        .learning_rate = 1e-2F}};
+  return optimizer;
+}
+
+// The same with all that can be done around an update.
+inline Optimizer with_all_around(Optimizer optimizer) {
+  optimizer.clip = {.max_norm = 0.25F, .max_value = 0.2F};
+  optimizer.lookahead = {.every = 5, .share = 0.4F};
+  optimizer.average = {.decay = 0.8F, .warmup = 2};
   return optimizer;
 }
 

@@ -1,7 +1,7 @@
 #include "headrace/tools/recipes/speed_optimizer.h"
 
 #include <algorithm>
-#include <string>
+#include <utility>
 
 namespace headrace::tools {
 namespace {
@@ -21,14 +21,11 @@ MuonOptions muon_of(const SpeedOptimizerOptions& options) {
   return muon;
 }
 
-// All of a kind of layer that is no convolution's weights. The rule multiplies its decay by the rate.
-ParameterGroup nesterov(const std::string& kind, float rate, const SpeedOptimizerOptions& options,
+// The rule multiplies its decay by the rate.
+ParameterGroup nesterov(VariableRule takes, float rate, const SpeedOptimizerOptions& options,
                         std::uint64_t steps) {
   return {
-      .takes =
-          [kind](const TrainedVariable& variable) {
-            return variable.kind == kind && (kind != "conv" || variable.shape.rank() == 1);
-          },
+      .takes = std::move(takes),
       .rule = SgdOptions{.momentum = options.momentum, .weight_decay = decay_of(options) / rate, .nesterov = true},
       .learning_rate = falling(rate, steps)};
 }
@@ -37,9 +34,10 @@ ParameterGroup nesterov(const std::string& kind, float rate, const SpeedOptimize
 
 Optimizer speed_optimizer(const SpeedOptimizerOptions& options) {
   Optimizer optimizer = muon(falling(options.conv_rate, options.steps), muon_of(options));
-  optimizer.groups = {nesterov("conv", options.bias_rate, options, options.whitening_steps),
-                      nesterov("batch_norm", options.bias_rate, options, options.steps),
-                      nesterov("dense", options.head_rate, options, options.steps)};
+  const VariableRule bias = VariableRule::of_kind("conv") && VariableRule::of_rank(1);
+  optimizer.groups = {nesterov(bias, options.bias_rate, options, options.whitening_steps),
+                      nesterov(VariableRule::of_kind("batch_norm"), options.bias_rate, options, options.steps),
+                      nesterov(VariableRule::of_kind("dense"), options.head_rate, options, options.steps)};
   return optimizer;
 }
 

@@ -14,11 +14,11 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kLine = 64;  // every part of a block begins on a cache line
+constexpr std::size_t lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 // The host's memory and the device's have the same parts: scalars, group scale, totals, labels; behind them the
 // device has the metrics' tables. The first two go to the device in one copy, the other two come back in one, of
 // the labels class numbers alone.
-constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = kLine, kTotalsAt = 2 * kLine;
-static_assert(sizeof(StepScalars) <= kLine);
+constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = lines(sizeof(StepScalars)), kTotalsAt = kGroupScaleAt + kLine;
 
 std::optional<Objective> objective_of(const ModelState& model, const Fields& fields,
                                       const BatchRunnerOptions& options) {
@@ -42,6 +42,7 @@ BatchRunner::BatchRunner(ModelState& model, const Fields& fields, const BatchRun
       program_(*model.graph, model.layout, program_options(model, options)),
       feed_(model, fields),
       clock_(*model.strategy, options.trace) {
+  if (options.averaged_weights) require_average(model);
   allocate();
   for (int i = 0; i < options.in_flight + 1; ++i) slots_.push_back(make_slot());
   reset_sums();
@@ -72,7 +73,7 @@ std::size_t BatchRunner::totals_bytes() const noexcept {
 }
 
 std::size_t BatchRunner::labels_at() const noexcept {
-  return kTotalsAt + (totals_bytes() + kLine - 1) / kLine * kLine;
+  return kTotalsAt + lines(totals_bytes());
 }
 
 std::size_t BatchRunner::tables_at() const noexcept {
@@ -130,6 +131,11 @@ ProgramBinding BatchRunner::binding(int replica) const {
   if (options_.program.precision == Precision::kBF16) {
     bound.rounded_parameters = model_.variables.rounded_parameters(replica).as<BFloat16>();
     bound.rounded_state = model_.variables.rounded_state(replica).as<BFloat16>();
+  }
+  if (options_.averaged_weights) {
+    const OptimizerMemory& memory = model_.optimizer[index];
+    bound.parameters = reinterpret_cast<float*>(memory.average.data());
+    bound.rounded_parameters = reinterpret_cast<BFloat16*>(memory.rounded_average.data());
   }
   if (options_.program.mode == Mode::kTrain) {
     bound.gradients = reinterpret_cast<float*>(model_.optimizer[index].gradients.data());

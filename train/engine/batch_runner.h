@@ -28,12 +28,14 @@ struct BatchRunnerOptions {
   int in_flight = 3;
   NanPolicy nan = NanPolicy::kStop;
   std::shared_ptr<Trace> trace = {};
+  bool averaged_weights = false;  // the optimizer's average in the place of the parameters
 };
 
 // One thread. After an error nothing more can be submitted.
 class BatchRunner {
  public:
-  // ConfigError where the data's fields do not fit the net, the loss or the metrics.
+  // ConfigError where the data's fields do not fit the net, the loss or the metrics, and for averaged weights where
+  // there are none.
   BatchRunner(ModelState& model, const Fields& fields, const BatchRunnerOptions& options);
   ~BatchRunner();  // waits for what was submitted
   BatchRunner(const BatchRunner&) = delete;

@@ -3,13 +3,17 @@
 #include <algorithm>
 
 #include "headrace/train/engine/capture.h"
+#include "headrace/train/engine/step_failure.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
 
 Evaluator::Evaluator(ModelState& model, Loader& loader, const BatchRunnerOptions& options,
                      const std::vector<View>& views)
-    : model_(model), loader_(loader), runner_(model, loader.fields(), options) {
+    : model_(model),
+      loader_(loader),
+      averaged_weights_(options.averaged_weights),
+      runner_(model, loader.fields(), options) {
   for (int r = 0; r < model.strategy->replicas(); ++r) capture(r, options, views);
 }
 
@@ -30,11 +34,18 @@ void Evaluator::launch(int replica) {
   model_.strategy->stream(replica).launch(*works_[static_cast<std::size_t>(replica)]);
 }
 
+void Evaluator::bring_up_to_date() {
+  if (!averaged_weights_) return;
+  submit_to_all(*model_.strategy, model_.step, [this](int r) { round_average(model_, r); });
+}
+
 void Evaluator::warm_up() {
+  bring_up_to_date();
   runner_.warm_up([this](int r) { launch(r); });
 }
 
 std::optional<MetricSums> Evaluator::run(const EvaluationPass& pass) {
+  bring_up_to_date();
   runner_.reset_sums();
   const std::uint64_t all = loader_.steps_per_epoch();
   const std::uint64_t batches = pass.steps == 0 ? all : std::min(pass.steps, all);

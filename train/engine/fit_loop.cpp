@@ -31,7 +31,8 @@ FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOpti
                              .rows = loader.local_rows(),
                              .precision = model.state().compiled->precision},
                  .loss = model.state().compiled->loss,
-                 .metrics = model.state().compiled->metrics}) {}
+                 .metrics = model.state().compiled->metrics,
+                 .averaged_weights = options.validate_averaged}) {}
 
 FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
     : model_(model),

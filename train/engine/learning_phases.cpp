@@ -6,9 +6,8 @@
 namespace headrace {
 namespace {
 
-std::vector<LearningPhase::Slice> silent_slices(const VariableLayout& layout, int layers,
-                                                const Program::Needed& needed) {
-  std::vector<LearningPhase::Slice> silent;
+std::vector<ArenaSlice> silent_slices(const VariableLayout& layout, int layers, const Program::Needed& needed) {
+  std::vector<ArenaSlice> silent;
   for (int id = 0; id < layers; ++id) {
     if (needed[static_cast<std::size_t>(id)]) continue;
     const auto [first, end] = layout.of_layer(id);
@@ -25,13 +24,18 @@ std::vector<LearningPhase::Slice> silent_slices(const VariableLayout& layout, in
 
 std::vector<LearningPhase> learning_phases(const Program& program, const VariableLayout& layout, int layers,
                                            const UpdatePlan& plan) {
-  std::vector<LearningPhase> phases{{.begin = 0, .needed = program.needed([](const Variable&) { return true; })}};
+  std::vector<LearningPhase> phases{
+      {.begin = 0, .needed = program.needed([](const Variable&) { return true; }), .learning = plan.learning(0)}};
   for (const std::uint64_t begin : plan.ends()) {
     auto needed = program.needed([&](const Variable& variable) { return plan.learns(variable, begin); });
-    if (needed == phases.back().needed || std::ranges::count(needed, true) == 0) continue;
+    const bool same = needed == phases.back().needed && !plan.limits_norm();
+    if (same || std::ranges::count(needed, true) == 0) continue;
     auto silent = silent_slices(layout, layers, needed);
     if (begin == 0) phases.clear();
-    phases.push_back({.begin = begin, .needed = std::move(needed), .silent = std::move(silent)});
+    phases.push_back({.begin = begin,
+                      .needed = std::move(needed),
+                      .silent = std::move(silent),
+                      .learning = plan.learning(begin)});
   }
   return phases;
 }

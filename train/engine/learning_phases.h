@@ -12,21 +12,18 @@ namespace headrace {
 
 // The steps from `begin` on, up to the next phase's.
 struct LearningPhase {
-  // Elements [begin, end) of the gradient arena.
-  struct Slice {
-    std::int64_t begin = 0, end = 0;
-  };
-
   std::uint64_t begin = 0;
   Program::Needed needed = {};
   // Gradients that are no longer computed: they must be 0, as they are summed over replicas and go through the
   // update, which moves nothing.
-  std::vector<Slice> silent = {};
+  std::vector<ArenaSlice> silent = {};
+  // Where clipping counts gradients into their norm: those of variables that learn, all of which are computed.
+  std::vector<ArenaSlice> learning = {};
 };
 
 // At least one, in ascending order, the first from step 0 on. A variable whose rate stays 0 needs no gradient,
 // unless it is a layer's that has others or lies behind one which learns. Where no variable learns, all gradients
-// are computed: somebody may look at them.
+// are computed: somebody may look at them. Where the norm of gradients is limited, each end begins a phase.
 std::vector<LearningPhase> learning_phases(const Program& program, const VariableLayout& layout, int layers,
                                            const UpdatePlan& plan);
 

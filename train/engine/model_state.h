@@ -1,23 +1,17 @@
 // What a model consists of. One thread at a time.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "headrace/train/engine/mirrored_variables.h"
+#include "headrace/train/engine/optimizer_memory.h"
 #include "headrace/train/engine/variable_layout.h"
 #include "headrace/train/model.h"
 
 namespace headrace {
-
-// One replica's arenas beside the parameters, each laid out as these.
-struct OptimizerMemory {
-  Buffer gradients;
-  std::array<Buffer, 2> moments;
-};
 
 struct ModelState {
   ModelState(Strategy& strategy, std::unique_ptr<const Graph> graph, std::uint64_t seed);

@@ -4,11 +4,12 @@
 
 namespace headrace {
 
-Predictions predict(ModelState& model, Loader& loader, const EvaluationPass& pass) {
+Predictions predict(ModelState& model, Loader& loader, const EvaluationPass& pass, bool averaged_weights) {
   const Precision precision = model.compiled ? model.compiled->precision : Precision::kF32;
   Evaluator evaluator(model, loader,
                       {.program = {.mode = Mode::kPredict, .rows = loader.local_rows(), .precision = precision},
-                       .nan = NanPolicy::kIgnore});
+                       .nan = NanPolicy::kIgnore,
+                       .averaged_weights = averaged_weights});
   const Shape& shape = model.graph->layer(model.graph->output()).shape();
   Predictions predictions;
   // Replicas in order hold the rows of a global batch in order.

@@ -8,6 +8,6 @@
 namespace headrace {
 
 // Error(kCancelled) where the pass was stopped.
-Predictions predict(ModelState& model, Loader& loader, const EvaluationPass& pass);
+Predictions predict(ModelState& model, Loader& loader, const EvaluationPass& pass, bool averaged_weights);
 
 }  // namespace headrace

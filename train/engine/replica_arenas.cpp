@@ -19,7 +19,8 @@ TensorView part(const TensorView& arena, std::int64_t begin, std::int64_t end) {
 ReplicaArenas::ReplicaArenas(ModelState& model, int replica, bool accumulates)
     : parameters(model.variables.parameters(replica)),
       rounded(model.variables.rounded_parameters(replica)),
-      state_(model.variables.state(replica)) {
+      state_(model.variables.state(replica)),
+      clip_(model.require_compiled("training").optimizer.clip) {
   if (const std::int64_t averaged = model.layout.averaged_elements(); averaged > 0) {
     averaged_ = part(state_, 0, averaged);
   }
@@ -30,6 +31,9 @@ ReplicaArenas::ReplicaArenas(ModelState& model, int replica, bool accumulates)
   for (std::size_t i = 0; i < moments.size(); ++i) {
     if (memory.moments[i]) moments[i] = memory.moments[i].view(parameters.shape, DType::kF32);
   }
+  if (memory.slow) slow_ = memory.slow.view(parameters.shape, DType::kF32);
+  if (memory.average) average_ = memory.average.view(parameters.shape, DType::kF32);
+  if (clip_.max_norm != 0) norm_ = device.allocate(sizeof(GradientNorm));
   if (accumulates) accumulated_ = device.allocate(parameters.bytes());
   if (averaged_.defined()) summed_state_ = device.allocate(averaged_.bytes());
   if (!accumulated_) return;
@@ -52,6 +56,21 @@ void ReplicaArenas::begin_group_update(Stream& stream, Kernels& kernels, const f
   stream.fill(accumulated_.data(), 0, accumulated_.size());
 }
 
+void ReplicaArenas::clip_gradients(Stream& stream, Kernels& kernels, std::span<const ArenaSlice> counted) const {
+  if (clip_.max_value != 0) kernels.clamp(stream, gradients, clip_.max_value);
+  if (clip_.max_norm == 0) return;
+  auto* norm = reinterpret_cast<GradientNorm*>(norm_.data());
+  stream.fill(norm, 0, sizeof(GradientNorm));
+  for (const auto& [begin, end] : counted) kernels.add_squares(stream, part(gradients, begin, end), norm);
+  kernels.clip_factor(stream, clip_.max_norm, norm);
+  kernels.scale(stream, gradients, &norm->factor, gradients);
+}
+
+void ReplicaArenas::follow_update(Stream& stream, Kernels& kernels, const StepScalars* scalars) const {
+  if (slow_.defined()) kernels.look_ahead(stream, {parameters, rounded}, scalars, slow_);
+  if (average_.defined()) kernels.average(stream, parameters, scalars, average_);
+}
+
 void ReplicaArenas::average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels) const {
   if (!averaged_.defined() || collective.size() == 1) return;
   const TensorView summed = summed_state_.view(averaged_.shape, DType::kF32);
@@ -62,7 +81,8 @@ void ReplicaArenas::average_state(Collective& collective, int replica, Stream& s
 
 std::vector<TensorView> ReplicaArenas::changing() const {
   std::vector<TensorView> views;
-  for (const TensorView& view : {parameters, rounded, gradients, moments[0], moments[1], state_}) {
+  for (const TensorView& view :
+       {parameters, rounded, gradients, moments[0], moments[1], slow_, average_, state_}) {
     if (view.defined() && view.bytes() > 0) views.push_back(view);
   }
   return views;

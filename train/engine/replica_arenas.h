@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "headrace/devices/collective.h"
@@ -17,6 +19,11 @@ struct OptimizerViews {
   TensorView rounded;  // the parameters in bf16; undefined where no copy is kept
 };
 
+// Elements [begin, end) of an arena.
+struct ArenaSlice {
+  std::int64_t begin = 0, end = 0;
+};
+
 // Functions submit to one of the replica's streams, and may be captured.
 class ReplicaArenas {
  public:
@@ -28,6 +35,10 @@ class ReplicaArenas {
   void accumulate(Stream& stream, Kernels& kernels) const;
   // The step's gradients are the accumulated ones times `group_scale`; accumulation starts over.
   void begin_group_update(Stream& stream, Kernels& kernels, const float* group_scale) const;
+  // The step's gradients, of which `counted` make up the norm, become what the optimizer's clip leaves of them.
+  void clip_gradients(Stream& stream, Kernels& kernels, std::span<const ArenaSlice> counted) const;
+  // After the update: lookahead, and the average of the weights.
+  void follow_update(Stream& stream, Kernels& kernels, const StepScalars* scalars) const;
   // The state (running statistics, nothing frozen) becomes its mean over replicas.
   void average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels) const;
 
@@ -43,6 +54,9 @@ class ReplicaArenas {
   std::vector<TensorView> changing() const;
 
   TensorView state_, averaged_;  // all of it, and what becomes its mean
+  TensorView slow_, average_;    // undefined where the optimizer has none
+  GradientClip clip_;
+  Buffer norm_;  // a GradientNorm, where the norm is limited
   Buffer accumulated_;
   Buffer summed_state_;
 };

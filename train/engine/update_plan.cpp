@@ -8,37 +8,28 @@
 #include <set>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/train/engine/parameter_grouping.h"
 
 namespace headrace {
 namespace {
 
-// A trained variable with its layer's kind.
-struct Placed {
-  const Variable* variable;
-  std::string kind;
-};
-
-std::vector<Placed> in_arena_order(const Graph& graph, const VariableLayout& layout) {
-  std::vector<Placed> placed;
-  for (int id = 0; id < graph.size(); ++id) {
-    const auto [first, end] = layout.of_layer(id);
-    for (std::size_t i = first; i < end; ++i) {
-      const Variable& variable = layout.variables()[i];
-      if (variable.spec.role == VariableRole::kTrained) placed.push_back({&variable, graph.layer(id).kind()});
-    }
+void check_options(const Optimizer& optimizer) {
+  const auto& [max_norm, max_value] = optimizer.clip;
+  for (const float limit : {max_norm, max_value}) {
+    if (std::isfinite(limit) && limit >= 0) continue;
+    throw ConfigError(fmt::format("gradients cannot be limited to {}", limit),
+                      "max_norm and max_value are above 0, or 0 for no limit");
   }
-  std::ranges::sort(placed, {}, [](const Placed& each) { return each.variable->offset; });
-  return placed;
-}
-
-// 0 where no group takes it.
-int group_of(const Optimizer& optimizer, const Placed& placed) {
-  const TrainedVariable asked{
-      .name = placed.variable->name, .kind = placed.kind, .shape = placed.variable->spec.shape};
-  for (std::size_t i = 0; i < optimizer.groups.size(); ++i) {
-    if (optimizer.groups[i].takes(asked)) return static_cast<int>(i) + 1;
+  const auto& lookahead = optimizer.lookahead;
+  if (lookahead && !(lookahead->every >= 1 && lookahead->share > 0 && lookahead->share <= 1)) {
+    throw ConfigError(
+        fmt::format("lookahead cannot go a share of {} every {} steps", lookahead->share, lookahead->every),
+        "the share lies above 0 and at 1 or below, every 1 step or more");
   }
-  return 0;
+  if (optimizer.average && !(optimizer.average->decay >= 0 && optimizer.average->decay <= 1)) {
+    throw ConfigError(fmt::format("an average of weights cannot decay by {}", optimizer.average->decay),
+                      "the decay lies from 0 to 1");
+  }
 }
 
 TensorView as_shape(const TensorView& flat, const Shape& shape) { return {flat.data, shape, flat.dtype}; }
@@ -46,7 +37,11 @@ TensorView as_shape(const TensorView& flat, const Shape& shape) { return {flat.d
 }  // namespace
 
 UpdatePlan::UpdatePlan(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer)
-    : elements_(layout.trained_elements()) {
+    : clip_(optimizer.clip),
+      lookahead_(optimizer.lookahead),
+      average_(optimizer.average),
+      elements_(layout.trained_elements()) {
+  check_options(optimizer);
   add_groups(optimizer);
   add_parts(graph, layout, optimizer);
 }
@@ -55,13 +50,13 @@ void UpdatePlan::add_groups(const Optimizer& optimizer) {
   const auto add = [this](const UpdateRule& rule, const Schedule& learning_rate) {
     const auto* muon = std::get_if<MuonOptions>(&rule);
     const NormInterval interval = muon != nullptr ? muon->norm_interval : NormInterval{};
-    groups_.push_back({.rule = rule, .learning_rate = learning_rate, .norms = NormSchedule(interval)});
+    groups_.push_back({.rule = rule,
+                       .learning_rate = learning_rate,
+                       .ends = learning_rate.zero_from(),
+                       .norms = NormSchedule(interval)});
   };
   add(optimizer.rule, optimizer.learning_rate);
-  for (const ParameterGroup& group : optimizer.groups) {
-    if (!group.takes) throw ConfigError("a parameter group does not say which variables it takes");
-    add(group.rule, group.learning_rate);
-  }
+  for (const ParameterGroup& group : optimizer.groups) add(group.rule, group.learning_rate);
   if (groups_.size() > kMaxParameterGroups) {
     throw ConfigError(fmt::format("an optimizer can have {} groups beside its own rule, got {}",
                                   kMaxParameterGroups - 1, optimizer.groups.size()));
@@ -79,17 +74,7 @@ void UpdatePlan::add_groups(const Optimizer& optimizer) {
 }
 
 void UpdatePlan::add_parts(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer) {
-  std::vector<int> taken(groups_.size(), 0);
-  for (const Placed& placed : in_arena_order(graph, layout)) {
-    const int group = group_of(optimizer, placed);
-    ++taken[static_cast<std::size_t>(group)];
-    add_part(*placed.variable, group);
-  }
-  for (std::size_t i = 1; i < taken.size(); ++i) {
-    if (taken[i] > 0) continue;
-    throw ConfigError(fmt::format("parameter group {} takes no variable", i),
-                      "look at variable_names(); groups are asked in order, the first that takes it has it");
-  }
+  for (const auto& [variable, group] : grouped_variables(graph, layout, optimizer)) add_part(*variable, group);
 }
 
 // Neighbours of one group are one slice, the gap between them included.
@@ -124,19 +109,37 @@ void UpdatePlan::set_rates(std::uint64_t step, StepScalars& scalars) const {
     scalars.beta1_correction = static_cast<float>(1.0 / (1.0 - std::pow(adam->beta1, t)));
     scalars.beta2_correction = static_cast<float>(1.0 / (1.0 - std::pow(adam->beta2, t)));
   }
+  if (lookahead_) scalars.slow_share = lookahead_->share_at(step);
+  if (average_) scalars.average_decay = average_->decay_at(step);
 }
 
 bool UpdatePlan::learns(const Variable& variable, std::uint64_t step) const {
   const auto part = std::ranges::find_if(parts_, [&](const Part& each) { return variable.offset < each.end; });
-  const std::optional<std::uint64_t> end =
-      groups_[static_cast<std::size_t>(part->group)].learning_rate.zero_from();
+  return learns(part->group, step);
+}
+
+bool UpdatePlan::learns(int group, std::uint64_t step) const {
+  const std::optional<std::uint64_t> end = groups_[static_cast<std::size_t>(group)].ends;
   return !end || step < *end;
+}
+
+// The gap between neighbours is 0 and counts for nothing.
+std::vector<ArenaSlice> UpdatePlan::learning(std::uint64_t step) const {
+  std::vector<ArenaSlice> slices;
+  bool neighbour = false;
+  for (const Part& part : parts_) {
+    const bool learns_still = learns(part.group, step);
+    if (learns_still && neighbour) slices.back().end = part.end;
+    if (learns_still && !neighbour) slices.push_back({part.begin, part.end});
+    neighbour = learns_still;
+  }
+  return slices;
 }
 
 std::vector<std::uint64_t> UpdatePlan::ends() const {
   std::set<std::uint64_t> ends;
   for (const Group& group : groups_) {
-    if (const auto end = group.learning_rate.zero_from()) ends.insert(*end);
+    if (group.ends) ends.insert(*group.ends);
   }
   return {ends.begin(), ends.end()};
 }

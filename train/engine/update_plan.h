@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "headrace/devices/kernels.h"
@@ -16,8 +17,8 @@ namespace headrace {
 // Immutable. Group 0 is the optimizer's own rule, its groups follow.
 class UpdatePlan {
  public:
-  // ConfigError for a group that takes nothing, too many groups, Muon on what is no matrix, and Adams of different
-  // decay rates.
+  // ConfigError for a group that takes nothing, too many groups, Muon on what is no matrix, Adams of different
+  // decay rates, and limits, averages and lookahead that cannot be.
   UpdatePlan(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer);
 
   // The rates and corrections of the update after `step` others.
@@ -25,6 +26,11 @@ class UpdatePlan {
 
   // Whether the update after `step` others, or a later one, moves the variable, a trained one.
   bool learns(const Variable& variable, std::uint64_t step) const;
+  // The gradients of the variables that do.
+  std::vector<ArenaSlice> learning(std::uint64_t step) const;
+  // Whether gradients are limited, so that updates wait for all of them; and whether in their norm.
+  bool clips() const noexcept { return clip_.on(); }
+  bool limits_norm() const noexcept { return clip_.max_norm != 0; }
   // The steps, in ascending order, from which on some variable does not learn any more.
   std::vector<std::uint64_t> ends() const;
 
@@ -38,7 +44,8 @@ class UpdatePlan {
   struct Group {
     UpdateRule rule;
     Schedule learning_rate;
-    NormSchedule norms;  // Muon's
+    std::optional<std::uint64_t> ends;  // the schedule's zero_from()
+    NormSchedule norms;                 // Muon's
   };
   // Elements [begin, end) of the arenas: neighbours of one group, or a matrix.
   struct Part {
@@ -51,12 +58,16 @@ class UpdatePlan {
   void add_parts(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer);
   void add_part(const Variable& variable, int group);
   bool is_muon(int group) const;
+  bool learns(int group, std::uint64_t step) const;
   // Of the arenas' elements [begin, end) those under rules of this kind.
   template <typename Options>
   std::vector<UpdateRange<Options>> ranges(std::int64_t begin, std::int64_t end) const;
   void submit_matrices(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, int group,
                        const StepScalars* scalars) const;
 
+  GradientClip clip_;
+  std::optional<Lookahead> lookahead_;
+  std::optional<WeightAverage> average_;
   std::vector<Group> groups_;
   std::vector<Part> parts_;  // in the arenas' order
   std::int64_t elements_ = 0;

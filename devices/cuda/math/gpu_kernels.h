@@ -93,6 +93,13 @@ class GpuKernels : public Kernels {
             std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) override;
   void sgd(Stream& stream, const Parameters& parameters, const TensorView& gradients, const TensorView& velocity,
            std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars) override;
+  void add_squares(Stream& stream, const TensorView& x, GradientNorm* norm) override;
+  void clip_factor(Stream& stream, float max_norm, GradientNorm* norm) override;
+  void clamp(Stream& stream, const TensorView& x, float limit) override;
+  void average(Stream& stream, const TensorView& weights, const StepScalars* scalars,
+               const TensorView& average) override;
+  void look_ahead(Stream& stream, const Parameters& parameters, const StepScalars* scalars,
+                  const TensorView& slow) override;
 
  protected:
   static constexpr auto kHalf = check::Half::kAccepted;

@@ -32,10 +32,10 @@ Node whitened(Graph& g) {
 Optimizer ending(const UpdateRule& rule, float floor = 0) {
   Optimizer optimizer = muon(0.1F);
   optimizer.groups = {
-      {.takes = [](const TrainedVariable& variable) { return variable.name == "whiten/bias"; },
+      {.takes = VariableRule::named("whiten/bias"),
        .rule = rule,
        .learning_rate = Schedule::linear_decay({.peak = 0.05F, .floor = floor, .total_steps = kEnd})},
-      {.takes = [](const TrainedVariable& variable) { return variable.kind != "conv"; },
+      {.takes = !VariableRule::of_kind("conv"),
        .rule = SgdOptions{.momentum = 0.9F, .nesterov = true},
        .learning_rate = 0.05F}};
   return optimizer;
@@ -68,13 +68,35 @@ TEST(LearningPhases, AreOneWhereNothingCanBeLeftOut) {
   EXPECT_EQ(phases_of(whitened, ending(kSgd, kNextToNothing)).size(), 1U);
   // The bias of a layer that has weights, and a layer behind one that learns.
   Optimizer optimizer = adam(1e-2F);
-  optimizer.groups = {{.takes = [](const TrainedVariable& v) { return v.shape.rank() == 1 || v.kind == "dense"; },
+  optimizer.groups = {{.takes = VariableRule::of_rank(1) || VariableRule::of_kind("dense"),
                        .rule = kSgd,
                        .learning_rate = Schedule::cosine_decay({.peak = 0.1F, .total_steps = kEnd})}};
   EXPECT_EQ(phases_of(test::small_cnn, optimizer).size(), 1U);
   // Nothing learns any more.
   EXPECT_EQ(phases_of(test::small_cnn, sgd(Schedule::linear_decay({.total_steps = kEnd}))).size(), 1U);
   EXPECT_EQ(phases_of(test::small_cnn, sgd(0.0F)).size(), 1U);
+}
+
+TEST(LearningPhases, EachEndBeginsOneWhereTheNormIsLimited) {
+  // A dense layer's bias ends, which spares no work; then the weights do, too.
+  Optimizer optimizer = adam(1e-2F);
+  optimizer.groups = {{.takes = VariableRule::named("dense/bias"),
+                       .rule = kSgd,
+                       .learning_rate = Schedule::linear_decay({.peak = 0.1F, .total_steps = kEnd})}};
+  EXPECT_EQ(phases_of(test::small_mlp, optimizer).size(), 1U);
+  optimizer.clip.max_norm = 1;
+  const auto phases = phases_of(test::small_mlp, optimizer);
+  ASSERT_EQ(phases.size(), 2U);
+  EXPECT_EQ(phases[1].begin, kEnd);
+  EXPECT_EQ(phases[0].needed, phases[1].needed);
+  EXPECT_TRUE(phases[1].silent.empty());
+  const auto elements = [](const LearningPhase& phase) {
+    std::int64_t count = 0;
+    for (const auto& [begin, end] : phase.learning) count += end - begin;
+    return count;
+  };
+  EXPECT_EQ(phases[0].learning.size(), 1U);
+  EXPECT_EQ(elements(phases[0]) - elements(phases[1]), 16);  // dense/bias
 }
 
 TEST(LearningPhases, ARateThatIsAlwaysZeroHasEndedAtTheStart) {

@@ -1,6 +1,7 @@
 #include "headrace/train/optimizers.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace headrace {
 namespace {
@@ -8,6 +9,12 @@ namespace {
 int moments_of(const UpdateRule& rule) noexcept { return std::holds_alternative<AdamOptions>(rule) ? 2 : 1; }
 
 }  // namespace
+
+float WeightAverage::decay_at(std::uint64_t step) const noexcept {
+  if (step == 0) return 0;
+  const auto before = static_cast<double>(step);
+  return static_cast<float>(std::min<double>(decay, before / (before + static_cast<double>(warmup))));
+}
 
 std::string Optimizer::name() const {
   if (std::holds_alternative<AdamOptions>(rule)) return "adam";
@@ -21,15 +28,17 @@ int Optimizer::moments() const noexcept {
 }
 
 Optimizer adam(Schedule learning_rate, AdamOptions options) {
-  return {.rule = options, .learning_rate = learning_rate};
+  return {.rule = options, .learning_rate = std::move(learning_rate)};
 }
 
+Optimizer adamw(Schedule learning_rate, AdamOptions options) { return adam(std::move(learning_rate), options); }
+
 Optimizer sgd(Schedule learning_rate, SgdOptions options) {
-  return {.rule = options, .learning_rate = learning_rate};
+  return {.rule = options, .learning_rate = std::move(learning_rate)};
 }
 
 Optimizer muon(Schedule learning_rate, MuonOptions options) {
-  return {.rule = options, .learning_rate = learning_rate};
+  return {.rule = options, .learning_rate = std::move(learning_rate)};
 }
 
 }  // namespace headrace

@@ -1,0 +1,166 @@
+// What the kernels around an update must compute: norms and limits of gradients, averages of weights, lookahead.
+#pragma once
+
+#include "headrace/tests/conformance/kernels_fixture.h"
+
+namespace headrace::test {
+
+template <typename Target>
+class KernelsUpdateSuite : public KernelsFixture<Target> {
+ protected:
+  // Some with a tail that no pack and no block holds.
+  static inline const std::vector<std::int64_t> kCounts{1, 3, 16, 1000, 1024, 4099, 300'001};
+
+  static TensorView as_view(GradientNorm* norm) {
+    return {norm, {static_cast<std::int64_t>(sizeof(GradientNorm))}, DType::kU8};
+  }
+  GradientNorm norm_of(const GradientNorm* on_device) {
+    GradientNorm value;
+    this->stream().copy(&value, on_device, sizeof value);
+    this->stream().synchronize();
+    return value;
+  }
+  float factor(double squares, float max_norm) {
+    GradientNorm* norm = this->constant(GradientNorm{.squares = squares, .factor = 7});
+    this->run([&](Stream& stream) { this->kernels().clip_factor(stream, max_norm, norm); }, {as_view(norm)});
+    const double left = norm_of(norm).squares;
+    EXPECT_TRUE(left == squares || std::isnan(squares)) << left;
+    return norm_of(norm).factor;
+  }
+};
+TYPED_TEST_SUITE_P(KernelsUpdateSuite);
+
+TYPED_TEST_P(KernelsUpdateSuite, SquaresAreAdded) {
+  for (const std::int64_t count : this->kCounts) {
+    const TensorView x = this->random({count}, 1), other = this->random({7}, 2);
+    GradientNorm* norm = this->constant(GradientNorm{.squares = 0.5});
+    this->run(
+        [&](Stream& stream) {
+          this->kernels().add_squares(stream, x, norm);
+          this->kernels().add_squares(stream, other, norm);
+        },
+        {this->as_view(norm)});
+    double expected = 0.5;
+    for (const TensorView& view : {x, other}) {
+      for (const double value : this->read_reals(view)) expected += value * value;
+    }
+    EXPECT_NEAR(this->norm_of(norm).squares, expected, 1e-6 * expected) << count;
+  }
+}
+
+TYPED_TEST_P(KernelsUpdateSuite, TheFactorBringsANormToItsLimit) {
+  EXPECT_EQ(this->factor(4, 2), 1);
+  EXPECT_EQ(this->factor(0, 2), 1);
+  EXPECT_EQ(this->factor(3.99, 2), 1);
+  EXPECT_FLOAT_EQ(this->factor(16, 2), 0.5F);
+  EXPECT_FLOAT_EQ(this->factor(1e30, 3), 3e-15F);
+  for (const double wrong : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_TRUE(std::isnan(this->factor(wrong, 2)));
+  }
+}
+
+// As an update clips: the factor is read where it was written.
+TYPED_TEST_P(KernelsUpdateSuite, GradientsAreScaledByTheFactor) {
+  const TensorView x = this->random({1003}, 4);
+  GradientNorm* norm = this->constant(GradientNorm{});
+  const Reals before = this->read_reals(x);
+  double squares = 0;
+  for (const double value : before) squares += value * value;
+  this->run(
+      [&](Stream& stream) {
+        stream.fill(norm, 0, sizeof(GradientNorm));
+        this->kernels().add_squares(stream, x, norm);
+        this->kernels().clip_factor(stream, 0.25F, norm);
+        this->kernels().scale(stream, x, &norm->factor, x);
+      },
+      {x});
+  Reals expected;
+  for (const double value : before) expected.push_back(value * 0.25 / std::sqrt(squares));
+  this->expect_close(x, expected, 1e-6);
+}
+
+TYPED_TEST_P(KernelsUpdateSuite, ClampKeepsWhatIsWithin) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  std::vector<float> values{0, 0.5F, -0.5F, 0.75F, -0.75F, 2, -2, infinity, -infinity, nan, 0.1F};
+  const TensorView x = this->tensor({11}, values);
+  this->run([&](Stream& stream) { this->kernels().clamp(stream, x, 0.75F); }, {x});
+  const std::vector<float> after = this->template read<float>(x);
+  const std::vector<float> expected{0, 0.5F, -0.5F, 0.75F, -0.75F, 0.75F, -0.75F, 0.75F, -0.75F, nan, 0.1F};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (std::isnan(expected[i])) {
+      EXPECT_TRUE(std::isnan(after[i]));
+    } else {
+      EXPECT_EQ(after[i], expected[i]) << i;
+    }
+  }
+}
+
+TYPED_TEST_P(KernelsUpdateSuite, AnAverageFollowsTheWeights) {
+  for (const std::int64_t count : this->kCounts) {
+    for (const float decay : {0.0F, 0.9F, 0.9999F, 1.0F}) {
+      const TensorView weights = this->random({count}, 1), average = this->random({count}, 2);
+      const Reals w = this->read_reals(weights), before = this->read_reals(average);
+      const StepScalars* scalars = this->scalars({.average_decay = decay});
+      this->run([&](Stream& stream) { this->kernels().average(stream, weights, scalars, average); }, {average});
+      Reals expected;
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        expected.push_back(static_cast<double>(decay) * before[i] + (1 - static_cast<double>(decay)) * w[i]);
+      }
+      this->expect_close(average, expected, 1e-6, std::to_string(decay));
+      if (decay == 0) {
+        EXPECT_EQ(this->template read<float>(average), this->template read<float>(weights));
+      }
+    }
+  }
+}
+
+TYPED_TEST_P(KernelsUpdateSuite, LookaheadMovesBothSets) {
+  for (const std::int64_t count : this->kCounts) {
+    for (const bool copy : {false, true}) {
+      const TensorView parameters = this->random({count}, 1), slow = this->random({count}, 2);
+      const TensorView rounded = copy ? this->result({count}, DType::kBF16) : TensorView{};
+      const Reals w = this->read_reals(parameters), before = this->read_reals(slow);
+      std::vector<TensorView> outputs{parameters, slow};
+      if (copy) outputs.push_back(rounded);
+      const auto look_ahead = [&](float share) {
+        const StepScalars* scalars = this->scalars({.slow_share = share});
+        this->run(
+            [&](Stream& stream) {
+              this->kernels().look_ahead(stream, {parameters, rounded}, scalars, slow);
+            },
+            outputs);
+      };
+      look_ahead(0);
+      EXPECT_EQ(this->read_reals(parameters), w);
+      EXPECT_EQ(this->read_reals(slow), before);
+      look_ahead(0.3F);
+      Reals expected;
+      for (std::size_t i = 0; i < w.size(); ++i) expected.push_back(before[i] + 0.3 * (w[i] - before[i]));
+      this->expect_close(slow, expected, 1e-6);
+      const std::vector<float> moved = this->template read<float>(slow);
+      EXPECT_EQ(this->template read<float>(parameters), moved);
+      if (!copy) continue;
+      std::vector<std::uint16_t> nearest;
+      for (const float value : moved) nearest.push_back(nearest_bf16(value).bits);
+      EXPECT_EQ(this->bits(rounded), nearest);
+    }
+  }
+}
+
+TYPED_TEST_P(KernelsUpdateSuite, RefusesWrongArgumentsAtOnce) {
+  const TensorView x = this->random({4}, 1), other = this->random({5}, 1);
+  const StepScalars* scalars = this->scalars({});
+  GradientNorm* norm = this->constant(GradientNorm{});
+  EXPECT_THROW(this->kernels().clip_factor(this->stream(), 0, norm), ConfigError);
+  EXPECT_THROW(this->kernels().clamp(this->stream(), x, -1), ConfigError);
+  EXPECT_THROW(this->kernels().add_squares(this->stream(), this->result({4}, DType::kBF16), norm), ConfigError);
+  EXPECT_THROW(this->kernels().average(this->stream(), x, scalars, other), ConfigError);
+  EXPECT_THROW(this->kernels().look_ahead(this->stream(), x, scalars, other), ConfigError);
+  EXPECT_THROW(this->kernels().look_ahead(this->stream(), {x, other}, scalars, x), ConfigError);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(KernelsUpdateSuite, SquaresAreAdded, TheFactorBringsANormToItsLimit,
+                            GradientsAreScaledByTheFactor, ClampKeepsWhatIsWithin, AnAverageFollowsTheWeights,
+                            LookaheadMovesBothSets, RefusesWrongArgumentsAtOnce);
+
+}  // namespace headrace::test

@@ -1,0 +1,136 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <limits>
+
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/rng.h"
+#include "headrace/train/optimizers.h"
+
+namespace headrace {
+namespace {
+
+using testing::HasSubstr;
+
+// One of everything that an optimizer can be made of.
+Optimizer of_everything() {
+  Optimizer optimizer =
+      muon(Schedule::one_cycle({.peak = 0.3F, .total_steps = 40, .warmup_share = 0.2F, .linear = true}),
+           {.momentum = 0.7F, .iterations = 4, .norm_interval = {.first = 2, .growth = 15, .over_steps = 200}});
+  const Schedule chain = Schedule::chained(
+      {Schedule::warm_up(7, Schedule::cosine_decay({.peak = 0.1F, .floor = 1e-5F, .total_steps = 1'000'000})),
+       Schedule::exponential_decay({.initial = 0.1F, .factor = 0.7F, .every_steps = 3, .staircase = true}),
+       Schedule::piecewise({.rates = {0.1F, 1e-7F, 0}, .boundaries = {5, 9}}),
+       Schedule::linear_decay({.peak = 0.2F, .warmup_steps = 2, .total_steps = 20}), 0.25F},
+      {10, 20, 30, std::uint64_t{1} << 63});
+  optimizer.groups = {
+      {.takes = VariableRule::named("dense_*/weights") || !VariableRule::of_kind("c*"),
+       .rule = AdamOptions{.beta1 = 0.8F, .epsilon = 1e-8F, .weight_decay = 0.01F},
+       .learning_rate = chain},
+      {.takes = VariableRule::all_of(
+           {VariableRule::of_rank(1), VariableRule::named("\"quoted\"\n"), VariableRule::any_of({})}),
+       .rule = SgdOptions{.momentum = 0.9F, .weight_decay = 5e-4F, .nesterov = true}}};
+  optimizer.clip = {.max_norm = 1, .max_value = 0.5F};
+  optimizer.lookahead = {.every = 6, .share = 0.8F};
+  optimizer.average = {.decay = 0.9999F, .warmup = 9};
+  return optimizer;
+}
+
+std::string refusal_of_json(const std::string& json) {
+  try {
+    optimizer_from_json(json);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(OptimizerJson, ComesBackEqual) {
+  for (const Optimizer& optimizer :
+       {of_everything(), adam(), adamw(3e-4F), sgd(0.1F, {.momentum = 0.9F}), muon()}) {
+    const std::string json = to_json(optimizer);
+    const Optimizer read = optimizer_from_json(json);
+    EXPECT_TRUE(read == optimizer) << json;
+    EXPECT_EQ(to_json(read), json);
+  }
+  EXPECT_FALSE(of_everything() == muon());
+}
+
+TEST(OptimizerJson, IsEasyToReadAndWrite) {
+  EXPECT_THAT(to_json(adam(1e-3F)), HasSubstr(R"("learning_rate": 0.001)"));
+  const Optimizer read = optimizer_from_json(R"({
+    "rule": {"sgd": {"momentum": 0.9}},
+    "learning_rate": {"cosine_decay": {"peak": 0.1, "total_steps": 100}},
+    "groups": [{"takes": {"all": [{"kind": "conv"}, {"not": {"rank": 1}}]}, "rule": {"adam": {}}}],
+    "average": {}})");
+  Optimizer expected = sgd(Schedule::cosine_decay({.peak = 0.1F, .total_steps = 100}), {.momentum = 0.9F});
+  expected.groups = {{.takes = VariableRule::of_kind("conv") && !VariableRule::of_rank(1), .rule = AdamOptions{}}};
+  expected.average = WeightAverage{};
+  EXPECT_TRUE(read == expected);
+  EXPECT_TRUE(optimizer_from_json("{}") == adam());
+}
+
+TEST(OptimizerJson, EveryFloatKeepsItsBits) {
+  Philox random({.seed = 3});
+  for (int i = 0; i < 20'000; ++i) {
+    const float rate = std::bit_cast<float>(random.below(0x7F800000U));
+    EXPECT_EQ(optimizer_from_json(to_json(adam(rate))).learning_rate.at(0), rate);
+  }
+  EXPECT_THROW(to_json(adam(std::numeric_limits<float>::infinity())), ConfigError);
+}
+
+TEST(OptimizerJson, ErrorsSayWhere) {
+  EXPECT_THAT(refusal_of_json("{"), HasSubstr("does not parse"));
+  std::string deep(100'000, '[');
+  EXPECT_THAT(refusal_of_json(deep), HasSubstr("nested more than 100 deep"));
+  EXPECT_THAT(refusal_of_json("[]"), HasSubstr("at its top: expected an object"));
+  EXPECT_THAT(refusal_of_json(R"({"rate": 1})"),
+              HasSubstr("at rate: there is no such key, there are rule, learn"));
+  EXPECT_THAT(refusal_of_json(R"({"rule": {"lion": {}}})"), HasSubstr("no rule is called 'lion'"));
+  EXPECT_THAT(refusal_of_json(R"({"rule": {"sgd": {"momentun": 1}}})"), HasSubstr("at rule.sgd.momentun"));
+  EXPECT_THAT(refusal_of_json(R"({"rule": {"sgd": {"nesterov": 1}}})"),
+              HasSubstr("expected true or false, got 1"));
+  EXPECT_THAT(refusal_of_json(R"({"rule": {"muon": {"iterations": 1e3}}})"), HasSubstr("expected a whole number"));
+  EXPECT_THAT(refusal_of_json(R"({"rule": {"muon": {"iterations": 4294967296}}})"), HasSubstr("in range"));
+  EXPECT_THAT(refusal_of_json(R"({"learning_rate": {"step": {}}})"), HasSubstr("no schedule is called 'step'"));
+  EXPECT_THAT(refusal_of_json(R"({"learning_rate": {"piecewise": {"rates": [1, "a"]}}})"),
+              HasSubstr("at learning_rate.piecewise.rates[1]: expected a number"));
+  EXPECT_THAT(refusal_of_json(R"({"learning_rate": {"warm_up": {"steps": -1, "then": 1}}})"),
+              HasSubstr("at learning_rate.warm_up.steps"));
+  EXPECT_THAT(refusal_of_json(R"({"learning_rate": {"warm_up": {"steps": 1}}})"), HasSubstr("'then' is missing"));
+  EXPECT_THAT(refusal_of_json(R"({"groups": [{"takes": {"rank": 1}}]})"), HasSubstr("at groups[0]: 'rule' is"));
+  EXPECT_THAT(refusal_of_json(R"({"groups": [{"takes": {"like": "a"}, "rule": {"adam": {}}}]})"),
+              HasSubstr("at groups[0].takes: no rule of variables is called 'like'"));
+  EXPECT_THAT(refusal_of_json(R"({"groups": [{"takes": {"not": [], "any": []}, "rule": {"adam": {}}}]})"),
+              HasSubstr("expected an object with one key"));
+  // What a factory refuses.
+  EXPECT_THAT(refusal_of_json(R"({"learning_rate": {"chained": {"schedules": [1], "boundaries": [5]}}})"),
+              HasSubstr("1 boundaries part 2 schedules, got 1"));
+}
+
+// Whatever is cut out of it or put into it: an optimizer or a ConfigError.
+TEST(OptimizerJson, WrongTextIsRefused) {
+  const std::string whole = to_json(of_everything());
+  Philox random({.seed = 5});
+  int refused = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = whole;
+    for (std::uint32_t edits = 1 + random.below(3); edits > 0; --edits) {
+      const std::size_t at = random.below(static_cast<std::uint32_t>(text.size()));
+      if (random.below(2) == 0) {
+        text.erase(at, 1 + random.below(8));
+      } else {
+        text[at] = "{}[]\",:-019etn"[random.below(14)];
+      }
+    }
+    refused += refusal_of_json(text).empty() ? 0 : 1;
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,134 @@
+#include "headrace/train/optimizers/optimizer_json.h"
+
+#include <algorithm>
+
+#include "headrace/train/optimizers.h"
+
+namespace headrace {
+namespace optimizer_json {
+namespace {
+
+Json written_update(const UpdateRule& rule) {
+  const char* const names[]{"adam", "sgd", "muon"};
+  return std::visit([&](const auto& options) { return Json{{names[rule.index()], write_fields(options)}}; }, rule);
+}
+
+UpdateRule update_rule_from(const Json& json, const std::string& place) {
+  const auto [name, options] = choice(json, place);
+  const std::string inside = within(place, name);
+  if (name == "adam") return read_fields<AdamOptions>(options, inside);
+  if (name == "sgd") return read_fields<SgdOptions>(options, inside);
+  if (name == "muon") return read_fields<MuonOptions>(options, inside);
+  refuse(place, "no rule is called '" + name + "', there are adam, sgd and muon");
+}
+
+Json written_group(const ParameterGroup& group) {
+  return {{"takes", written(group.takes)},
+          {"rule", written_update(group.rule)},
+          {"learning_rate", written(group.learning_rate)}};
+}
+
+ParameterGroup group_from(const Json& json, const std::string& place) {
+  FieldReader reader(json, place);
+  for (const char* name : {"takes", "rule", "learning_rate"}) reader.know(name);
+  reader.refuse_unknown();
+  for (const char* name : {"takes", "rule"}) {
+    if (!json.contains(name)) refuse(place, std::string("'") + name + "' is missing");
+  }
+  ParameterGroup group{.takes = variable_rule_from(json.at("takes"), within(place, "takes")),
+                       .rule = update_rule_from(json.at("rule"), within(place, "rule"))};
+  if (json.contains("learning_rate")) {
+    group.learning_rate = schedule_from(json.at("learning_rate"), within(place, "learning_rate"));
+  }
+  return group;
+}
+
+Optimizer optimizer_from(const Json& json) {
+  FieldReader reader(json, "");
+  for (const char* name : {"rule", "learning_rate", "groups", "clip", "lookahead", "average"}) reader.know(name);
+  reader.refuse_unknown();
+  Optimizer optimizer;
+  if (json.contains("rule")) optimizer.rule = update_rule_from(json["rule"], "rule");
+  if (json.contains("learning_rate")) {
+    optimizer.learning_rate = schedule_from(json["learning_rate"], "learning_rate");
+  }
+  if (json.contains("groups")) {
+    const Json& groups = json["groups"];
+    if (!groups.is_array()) refuse("groups", "expected a list, got " + groups.dump());
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      optimizer.groups.push_back(group_from(groups[i], fmt::format("groups[{}]", i)));
+    }
+  }
+  if (json.contains("clip")) optimizer.clip = read_fields<GradientClip>(json["clip"], "clip");
+  if (json.contains("lookahead")) optimizer.lookahead = read_fields<Lookahead>(json["lookahead"], "lookahead");
+  if (json.contains("average")) optimizer.average = read_fields<WeightAverage>(json["average"], "average");
+  return optimizer;
+}
+
+std::vector<VariableRule> variable_rules_from(const Json& json, const std::string& place) {
+  if (!json.is_array()) refuse(place, "expected a list of rules, got " + json.dump());
+  std::vector<VariableRule> rules;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    rules.push_back(variable_rule_from(json[i], fmt::format("{}[{}]", place, i)));
+  }
+  return rules;
+}
+
+}  // namespace
+
+Json written(const VariableRule& rule) {
+  using Test = VariableRule::Test;
+  if (rule.test() == Test::kName) return {{"name", rule.pattern()}};
+  if (rule.test() == Test::kKind) return {{"kind", rule.pattern()}};
+  if (rule.test() == Test::kRank) return {{"rank", rule.rank()}};
+  if (rule.test() == Test::kNot) return {{"not", written(rule.rules().front())}};
+  Json rules = Json::array();
+  for (const VariableRule& each : rule.rules()) rules.push_back(written(each));
+  return {{rule.test() == Test::kAll ? "all" : "any", rules}};
+}
+
+VariableRule variable_rule_from(const Json& json, const std::string& place) {
+  const auto [test, of] = choice(json, place);
+  const std::string inside = within(place, test);
+  std::string pattern;
+  int rank = 0;
+  if (test == "rank") {
+    read_value(of, inside, rank);
+    return VariableRule::of_rank(rank);
+  }
+  if (test == "all") return VariableRule::all_of(variable_rules_from(of, inside));
+  if (test == "any") return VariableRule::any_of(variable_rules_from(of, inside));
+  if (test == "not") return !variable_rule_from(of, inside);
+  if (test != "name" && test != "kind") {
+    refuse(place, "no rule of variables is called '" + test + "', there are name, kind, rank, all, any and not");
+  }
+  read_value(of, inside, pattern);
+  return test == "name" ? VariableRule::named(pattern) : VariableRule::of_kind(pattern);
+}
+
+}  // namespace optimizer_json
+
+std::string to_json(const Optimizer& optimizer) {
+  using namespace optimizer_json;
+  Json json{{"rule", written_update(optimizer.rule)}, {"learning_rate", written(optimizer.learning_rate)}};
+  if (!optimizer.groups.empty()) json["groups"] = Json::array();
+  for (const ParameterGroup& group : optimizer.groups) json["groups"].push_back(written_group(group));
+  if (optimizer.clip.on()) json["clip"] = write_fields(optimizer.clip);
+  if (optimizer.lookahead) json["lookahead"] = write_fields(*optimizer.lookahead);
+  if (optimizer.average) json["average"] = write_fields(*optimizer.average);
+  return json.dump(2);
+}
+
+Optimizer optimizer_from_json(std::string_view json) {
+  using optimizer_json::Json;
+  static constexpr int kMaxDepth = 100;  // reading goes as deep as the text
+  const auto shallow = [](int depth, Json::parse_event_t, Json&) {
+    if (depth <= kMaxDepth) return true;
+    throw ConfigError(fmt::format("an optimizer's JSON is nested more than {} deep", kMaxDepth));
+  };
+  const Json parsed = Json::parse(json, shallow, /*allow_exceptions=*/false);
+  if (parsed.is_discarded()) throw ConfigError("an optimizer's JSON does not parse");
+  return optimizer_json::optimizer_from(parsed);
+}
+
+}  // namespace headrace
