@@ -4,8 +4,14 @@
 
 #include "headrace/devices/base/check.h"
 #include "headrace/pipeline/plan/index/combination_index.h"
-#include "headrace/pipeline/plan/index/parts.h"
-#include "headrace/pipeline/plan/index/shuffles.h"
+#include "headrace/pipeline/plan/index/filter_index.h"
+#include "headrace/pipeline/plan/index/repeat_index.h"
+#include "headrace/pipeline/plan/index/shard_files_index.h"
+#include "headrace/pipeline/plan/index/shard_index.h"
+#include "headrace/pipeline/plan/index/shuffle_index.h"
+#include "headrace/pipeline/plan/index/shuffle_window_index.h"
+#include "headrace/pipeline/plan/index/skip_index.h"
+#include "headrace/pipeline/plan/index/without_shard_index.h"
 
 namespace headrace {
 

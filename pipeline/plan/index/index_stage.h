@@ -1,6 +1,7 @@
 // One stage of a plan's index: which position of the stage before it stands at a position of its own.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -13,6 +14,12 @@ struct Located {
   std::uint64_t record = 0;
   std::uint64_t pass = 0;
   bool operator==(const Located&) const = default;
+};
+
+// Where a position of a combined stream comes from.
+struct Share {
+  std::size_t part = 0;
+  std::uint64_t position = 0;  // in the part's epoch; beyond its end: the part has started again
 };
 
 // What a stage remembers for whoever walks through it, such as the permutation of the pass it was in.

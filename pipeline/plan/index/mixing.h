@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "headrace/pipeline/plan/index/share.h"
+#include "headrace/pipeline/plan/index/index_stage.h"
 
 namespace headrace {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "headrace/pipeline/plan/index/share.h"
+#include "headrace/pipeline/plan/index/index_stage.h"
 
 namespace headrace {
 

@@ -1,10 +1,9 @@
-#include "headrace/pipeline/plan/index/parts.h"
+#include "headrace/pipeline/plan/index/repeat_index.h"
 
 #include <fmt/format.h>
 
 #include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/plan/index/selection.h"
 
 namespace headrace {
 
@@ -14,12 +13,10 @@ RepeatIndex::RepeatIndex(std::uint64_t before, std::uint64_t times) : before_(be
                     "repeat fewer times, or ask the loader for more epochs");
 }
 
-FilterIndex::FilterIndex(const FilterStage& filter) : selection_(filter.selection), kept_(&selection_->kept()) {}
+std::uint64_t RepeatIndex::size() const noexcept { return before_ * times_; }
 
-std::uint64_t FilterIndex::size() const noexcept { return kept_->count(); }
-
-Located FilterIndex::locate(const Located& at, IndexMemory* /*memory*/) const {
-  return {.record = kept_->select(at.record), .pass = at.pass};
+Located RepeatIndex::locate(const Located& at, IndexMemory* /*memory*/) const {
+  return {.record = at.record % before_, .pass = at.pass * times_ + at.record / before_};
 }
 
 }  // namespace headrace
