@@ -56,6 +56,7 @@ struct TimedEngine {
 };
 
 TEST(Tuning, LeavesThreadsIdleForASlowConsumerAndSaysWhy) {
+  const WorkerAllowance allowance(4);  // before the arena: oneTBB warns of one that is larger
   TimedEngine run(augmented_noise(16), {.epochs = kEndless, .arena = make_own_arena(4, {})});
   EXPECT_EQ(run.engine->tuning().lanes(), 3) << "one less is tried first";
   run.tune(milliseconds(15));
@@ -71,6 +72,7 @@ TEST(Tuning, LeavesThreadsIdleForASlowConsumerAndSaysWhy) {
 
 // A window is 150 ms long and has four batches.
 TEST(Tuning, MeasuresFewSlowBatchesAsLongAsManyQuickOnes) {
+  const WorkerAllowance allowance(2);
   const auto batches = [](milliseconds pause) {
     return TimedEngine(augmented_noise(16), {.epochs = kEndless, .arena = make_own_arena(2, {})}).tune(pause);
   };
