@@ -59,12 +59,16 @@ struct StepScalars {
   std::uint64_t kept_norms = 0;  // bit g: in this step Muon leaves the norms of group g's weights as they are
 };
 
-// Exact sums over examples, in device memory. Losses are summed in double.
+// Exact sums over examples, in device memory. Losses are summed in double, in an order that never changes.
 struct MetricSums {
   double loss = 0;
   std::int64_t correct = 0;
   std::int64_t examples = 0;
 };
+
+// What an element x adds to the loss of its example, given its target t: (x - t)^2; |x - t|, whose slope at 0 is
+// 0; -t log p - (1 - t) log(1 - p) with p = 1 / (1 + e^-x) or, from probabilities, p = x within [1e-7, 1 - 1e-7].
+enum class ElementLoss { kSquaredError, kAbsoluteError, kBinaryFromLogits, kBinaryFromProbabilities };
 
 // With g the gradient: m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2,
 // w -= lr weight_decay w + lr (m beta1_correction) / (sqrt(v beta2_correction) + epsilon).
@@ -258,6 +262,30 @@ class Kernels {
                                      float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
                                      MetricSums* sums) = 0;
   virtual void softmax(Stream&, const TensorView& logits, const TensorView& probabilities) = 0;
+  // dx = p (dy - the row's sum of p dy), p being softmax's result; dx may be dy.
+  virtual void softmax_backward(Stream&, const TensorView& p, const TensorView& dy, const TensorView& dx) = 0;
+
+  // --- other losses: as softmax_cross_entropy they count real rows alone, give the gradient of their sum times
+  // inverse_global_rows, 0 for padding, where it is wanted, and add the rows' losses and examples to *sums ---
+  // targets (M, K) f32, any numbers; target = (1 - label_smoothing) t + label_smoothing / K. A row's loss is the
+  // sum of -target log(softmax).
+  virtual void soft_cross_entropy(Stream&, const TensorView& logits, const TensorView& targets,
+                                  float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
+                                  MetricSums* sums) = 0;
+  // targets: as many as elements of x, f32 or i64. A row's loss is the mean over its elements.
+  virtual void element_loss(Stream&, ElementLoss, const TensorView& x, const TensorView& targets,
+                            const StepScalars* scalars, const TensorView& dx, MetricSums* sums) = 0;
+  // Adds losses (M) that were computed elsewhere. No gradient.
+  virtual void add_losses(Stream&, const TensorView& losses, const StepScalars* scalars, MetricSums* sums) = 0;
+
+  // --- counts over the real rows of x (M, K); labels i64 (M), or f32 (M, K): a row's label is then the first of
+  // its largest. A label out of range counts nowhere --- Adds to *sums, as correct, the rows whose label is among
+  // the k largest of x, the first of equal ones before the others, and the examples. NaN is never among them.
+  virtual void count_top(Stream&, const TensorView& x, const TensorView& labels, int k, const StepScalars* scalars,
+                         MetricSums* sums) = 0;
+  // counts (K, K) i64: adds 1 for each row at its label and the first of its largest.
+  virtual void count_confusions(Stream&, const TensorView& x, const TensorView& labels, const StepScalars* scalars,
+                                const TensorView& counts) = 0;
 
   // --- optimizers ---
   // Over ranges of arenas of one size, in ascending order, without overlap; other elements stay as they are.

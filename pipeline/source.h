@@ -1,4 +1,5 @@
-// Where records come from: a numbered collection that any thread may read in any order.
+// Where records come from: a numbered collection that any thread may read in any order, or a stream that gives one
+// after another.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ struct LeftOut {
 std::string describe(const std::vector<LeftOut>& left_out);
 
 struct SourceInfo {
-  std::string name;  // for people: a path, or what the caller called it
-  std::uint64_t records = 0;
+  std::string name;                  // for people: a path, or what the caller called it
+  std::uint64_t records = 0;         // of a stream kUnknownRecords
   Fields fields;                     // the same for every record
   std::vector<std::string> classes;  // class names by label, where the format has them
   // The field "label" is below this, or else the record is bad; 0: as many as there are classes, if there are any.
@@ -39,7 +40,22 @@ struct SourceInfo {
   std::uint64_t revision = 0;
   // True when all bytes are in memory: read() never blocks and never uses its scratch.
   bool resident = false;
+  // True where records come one after another and cannot be asked for by number: open_stream() gives them, read()
+  // does not.
+  bool streamed = false;
   std::vector<LeftOut> left_out = {};
+};
+
+// How many records a stream counts as having before its end is seen.
+inline constexpr std::uint64_t kUnknownRecords = std::uint64_t{1} << 48;
+
+// Records one after another, of which nobody knows how many there are. One thread at a time.
+class RecordStream {
+ public:
+  virtual ~RecordStream() = default;
+  // The next record: its bytes are put into `buffer`, which a view points into. Nothing at the end. May block.
+  // A DataError is this record's, which is a bad one, and the stream goes on behind it; anything else ends it.
+  virtual std::optional<RecordView> next(std::vector<std::byte>& buffer) = 0;
 };
 
 // Immutable after construction and thread-safe.
@@ -52,6 +68,10 @@ class Source {
   // Record `index` < info().records. May block on a file where the source is not resident; then the bytes
   // are in `scratch`, which is reused from call to call. Throws DataError with record and offset.
   virtual RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const = 0;
+
+  // Of a stream: its records from number `first` on. May block while it passes over those before, and throws where
+  // the stream cannot be opened once more. Null where records have numbers.
+  virtual std::unique_ptr<RecordStream> open_stream(std::uint64_t /*first*/) const { return nullptr; }
 
   // The record's largest field, where it lies in memory: for those who fetch ahead.
   virtual std::span<const std::byte> peek(std::uint64_t /*index*/) const noexcept { return {}; }

@@ -191,6 +191,35 @@ struct PullOptions {
 };
 SourcePtr pulled(PullOptions options);
 
+// Records that a function gives one after another, perhaps without end, and that are not kept: a queue, a
+// simulation, a connection. They are served in their order or shuffled within windows (Dataset::shuffle_window),
+// in one pass; what needs their numbers or their count is refused. A loader's state is a position: a restored
+// loader opens the stream at the first record it needs.
+struct StreamOptions {
+  std::string name = "stream";
+  Fields fields = {};
+  std::vector<std::string> classes = {};
+  std::uint64_t label_count = 0;  // as in SourceInfo
+  std::uint64_t fingerprint = 0;  // identity of what it gives: change it with the function or its data
+  // Gives what gives the records from number `first` on, one a call, until it returns false. Called once by each
+  // loader, as is each of its results, by one thread of the engine, where both may block. Of exceptions, a
+  // DataError is its record's; another one ends the stream.
+  std::function<std::function<bool(RecordWriter& record)>(std::uint64_t first)> open = {};
+};
+SourcePtr record_stream(StreamOptions options);
+
+// A tar in WebDataset's naming that comes through a pipe (a named one, or "/dev/stdin"), as another program writes
+// it: `zstd -dc train.tar.zst | ...`. A stream as record_stream() makes them, for one loader. The members of a
+// sample stand side by side. A loader that goes on from a state passes over what comes before: the writer begins
+// again at the beginning. Fields: image (encoded), label i64.
+struct WebStreamOptions {
+  std::vector<std::string> classes = {};  // their names, which the format does not have
+  std::uint64_t label_count = 0;          // as in SourceInfo
+  std::uint64_t fingerprint = 0;          // identity of the data, which nobody can look at beforehand
+  std::uint64_t max_image_bytes = std::uint64_t{1} << 30;  // a larger image is a bad record
+};
+SourcePtr web_stream(const std::filesystem::path& pipe, WebStreamOptions options = {});
+
 // One split of a record file, as convert_dataset() writes it (pipeline/FORMAT.md): read by position, each record
 // checked against its checksum at every read. Fields and classes are the origin's.
 SourcePtr record_file(const std::filesystem::path& path, Split split);

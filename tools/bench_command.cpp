@@ -37,18 +37,19 @@ struct BenchOptions : PipelineCommandOptions {
   bool baseline = false;
 
   TimePlan plan() const { return {.seconds = seconds, .warm_up = warm_up}; }
-  bool endless() const { return common.epochs == 0; }
+  // Whether the data are gone through until the time is over; a stream is gone through once.
+  bool repeats(const Dataset& dataset) const { return common.epochs == 0 && !dataset.streamed(); }
 };
 
 // The engine at work on one pipeline, measured in turns.
 class Bench {
  public:
   Bench(const BenchOptions& options, const Dataset& dataset, DeviceGroup& devices)
-      : replicas_(devices.size()), loader_(dataset, devices, settings(options)) {
+      : replicas_(devices.size()), loader_(dataset, devices, settings(options, dataset)) {
     take_first_batch(loader_, replicas_);
     first_batch_ms_ = clock_.seconds() * 1e3;
     warm_up_ = warm_up(loader_, replicas_,
-                       {.warm_passes = options.endless() ? 1 : 0,
+                       {.warm_passes = options.repeats(dataset) ? 1 : 0,
                         .max_warm_up_seconds = options.plan().max_warm_up_seconds(clock_.seconds())},
                        line_);
   }
@@ -84,9 +85,9 @@ class Bench {
   ProgressLine& line() { return line_; }
 
  private:
-  static LoaderOptions settings(const BenchOptions& options) {
+  static LoaderOptions settings(const BenchOptions& options, const Dataset& dataset) {
     LoaderOptions settings = options.loader();
-    if (options.endless()) settings.epochs = kEndlessEpochs;
+    if (options.repeats(dataset)) settings.epochs = kEndlessEpochs;
     return settings;
   }
 

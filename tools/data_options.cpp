@@ -7,7 +7,7 @@ namespace headrace::tools {
 
 CLI::Option* add_data_options(CLI::App& command, std::filesystem::path& data, LayoutOptions& layout) {
   CLI::Option* option =
-      command.add_option("--data", data, "a folder, archive or file; its format is recognised by content")
+      command.add_option("--data", data, "a folder, archive, file or pipe; its format is recognised by content")
           ->type_name("PATH");
   command
       .add_option("--classes-at", layout.classes_at,

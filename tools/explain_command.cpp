@@ -131,14 +131,15 @@ void explain(ExplainOptions options) {
   }
   if (options.seconds == 0) options.seconds = kTraceSeconds;
 
-  if (options.common.epochs == 0) settings.epochs = kEndlessEpochs;
+  const bool repeats = options.common.epochs == 0 && !dataset.streamed();  // a stream is gone through once
+  if (repeats) settings.epochs = kEndlessEpochs;
   if (!options.trace.empty()) settings.trace_spans = kSpansPerThread;
   const TimePlan time{.seconds = options.seconds, .warm_up = options.warm_up};
   const Stopwatch clock;
   ProgressLine line;
   Loader loader(dataset, devices, settings);
   MeasuredRunOptions measured{.consumer = std::chrono::microseconds(options.consumer_us),
-                              .warm_passes = options.common.epochs == 0 ? 1 : 0};
+                              .warm_passes = repeats ? 1 : 0};
   take_first_batch(loader, devices.size(), measured.consumer);
   measured.max_warm_up_seconds = time.max_warm_up_seconds(clock.seconds());
   const WarmUp warm = warm_up(loader, devices.size(), measured, line);

@@ -17,7 +17,9 @@ std::string LocalBatch::describe() const {
 }
 
 LocalBatch local_batch(const Dataset& dataset, std::int64_t global, int replicas) {
-  const auto whole = static_cast<std::int64_t>(std::min(static_cast<std::uint64_t>(global), dataset.size()));
+  const std::int64_t whole =
+      dataset.streamed() ? global
+                         : static_cast<std::int64_t>(std::min(static_cast<std::uint64_t>(global), dataset.size()));
   return {.global = whole,
           .replicas = replicas,
           .min = whole / replicas,

@@ -55,6 +55,18 @@ std::atomic<bool> interrupted{false};
 // The first Ctrl-C ends the run after the present step or test batch, the second at once.
 void on_interrupt() { interrupted = true; }
 
+// A table is a list of numbers, row by row.
+void add_metrics(nlohmann::ordered_json& line, const std::string& prefix,
+                 const std::vector<MetricValue>& metrics) {
+  for (const MetricValue& metric : metrics) {
+    if (metric.is_number()) {
+      line[prefix + metric.name] = metric.number();
+    } else {
+      line[prefix + metric.name] = metric.values;
+    }
+  }
+}
+
 nlohmann::ordered_json epoch_line(const EpochReport& report) {
   nlohmann::ordered_json line = {{"epoch", report.epoch + 1},
                                  {"steps", report.steps},
@@ -65,10 +77,10 @@ nlohmann::ordered_json epoch_line(const EpochReport& report) {
                                  {"exposed_copy_fraction", report.exposed_copy_fraction},
                                  {"device_idle_fraction", report.device_idle_fraction},
                                  {"host_us_per_step", report.host_us_per_step},
-                                 {"loss", report.loss},
-                                 {"accuracy", report.accuracy}};
+                                 {"loss", report.loss}};
+  add_metrics(line, "", report.metrics);
   if (report.val_loss) line["val_loss"] = *report.val_loss;
-  if (report.val_accuracy) line["val_accuracy"] = *report.val_accuracy;
+  add_metrics(line, "val_", report.val_metrics);
   if (report.bad_records > 0) line["bad_records"] = report.bad_records;
   return line;
 }
@@ -170,21 +182,22 @@ void describe_run(const std::filesystem::path& folder, const Recipe& recipe, con
 
 nlohmann::ordered_json final_line(const RecipeRun::Result& result, const Model& model) {
   const Strategy& strategy = model.strategy();
-  return {{"final", true},
-          {"test_loss", result.test.loss},
-          {"test_accuracy", result.test.accuracy},
-          {"weights_sha256", model.weights_sha256()},
-          {"replicas", strategy.replicas()},
-          {"devices", strategy.devices().to_string()},
-          {"steps", model.global_step()},
-          {"train_seconds", result.seconds}};
+  nlohmann::ordered_json line = {{"final", true}, {"test_loss", result.test.loss}};
+  add_metrics(line, "test_", result.test.metrics);
+  line["weights_sha256"] = model.weights_sha256();
+  line["replicas"] = strategy.replicas();
+  line["devices"] = strategy.devices().to_string();
+  line["steps"] = model.global_step();
+  line["train_seconds"] = result.seconds;
+  return line;
 }
 
 // From the net's first values to its test accuracy; everything random follows from the options' seed.
 void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& strategy, Results& results) {
   const Precision precision = precision_of(options, strategy.devices());
   Model model = strategy.build(recipe.net, {.seed = options.common.seed, .fields = recipe.train.fields()});
-  model.compile({.optimizer = recipe.optimizer, .loss = recipe.loss, .precision = precision});
+  model.compile(
+      {.optimizer = recipe.optimizer, .loss = recipe.loss, .metrics = recipe.metrics, .precision = precision});
   describe_run(results.folder(), recipe, model);
 
   const FitOptions fit = fit_options(options, recipe, results);
@@ -195,9 +208,13 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   const RecipeRun::Result result = run.run();
   line.clear();
   if (options.verbose > 0) {
-    std::fprintf(results.people(), "test: %s - loss: %.4f - accuracy: %.4f\n",
+    std::string numbers;
+    for (const MetricValue& metric : result.test.metrics) {
+      if (metric.is_number()) numbers += fmt::format(" - {}: {:.4f}", metric.name, metric.number());
+    }
+    std::fprintf(results.people(), "test: %s - loss: %.4f%s\n",
                  count_of(static_cast<std::uint64_t>(result.test.examples), "example").c_str(), result.test.loss,
-                 result.test.accuracy);
+                 numbers.c_str());
   }
   options.common.warn_of_caches();
   nlohmann::ordered_json last = final_line(result, model);

@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
+
+#include "headrace/train/metrics.h"
 
 namespace headrace {
 
@@ -19,6 +22,7 @@ struct StepReport {
   double examples_per_second = 0;
   double input_stall_fraction = 0, exposed_copy_fraction = 0, device_idle_fraction = 0;  // as in EpochReport
   double remaining_seconds = 0;
+  std::vector<MetricValue> metrics = {};  // those of compile() that are numbers, of the same batches
 };
 
 struct EpochReport {
@@ -27,8 +31,8 @@ struct EpochReport {
   std::uint64_t steps = 0;          // optimizer steps made
   std::uint64_t planned_steps = 0;  // more than `steps` where the fit was stopped within the epoch
   std::uint64_t global_step = 0;
-  double seconds = 0;  // with validation
-  double loss = 0, accuracy = 0;
+  double seconds = 0;             // with validation
+  double loss = 0, accuracy = 0;  // accuracy is 0 where nothing counts it
   // Not of an epoch that was stopped.
   std::optional<double> val_loss = std::nullopt, val_accuracy = std::nullopt;
   double examples_per_second = 0;  // training alone
@@ -37,6 +41,7 @@ struct EpochReport {
   double input_stall_fraction = 0, exposed_copy_fraction = 0, device_idle_fraction = 0;
   double host_us_per_step = 0;    // of the thread that submits, without its waits
   std::uint64_t bad_records = 0;  // skipped or substituted, see ErrorPolicy; validation's included
+  std::vector<MetricValue> metrics = {}, val_metrics = {};  // those of compile(), in their order
 };
 
 // What a callback may do to the fit that called it.

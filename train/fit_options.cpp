@@ -11,6 +11,10 @@ std::uint64_t steps_of_pass(const Dataset& train, const FitOptions& options) {
   if (options.accumulate < 1) {
     throw ConfigError("accumulate must be at least 1, got " + std::to_string(options.accumulate));
   }
+  if (train.streamed()) {
+    throw ConfigError("the training data are a stream, of which nobody knows how many batches it has",
+                      "set FitOptions::steps_per_epoch, or give --steps-per-epoch");
+  }
   const std::uint64_t batches = train.steps_per_epoch();
   if (batches == 0)
     throw ConfigError("the training data gives no batch", "keep the remainder, or use smaller batches");

@@ -11,6 +11,7 @@
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/train/callbacks.h"
+#include "headrace/train/metrics.h"
 #include "headrace/train/views.h"
 
 namespace headrace {
@@ -70,9 +71,10 @@ struct EvaluateOptions {
 
 struct Evaluation {
   double loss = 0;
-  double accuracy = 0;
+  double accuracy = 0;  // 0 where nothing counts it
   std::int64_t examples = 0;
   double seconds = 0;
+  std::vector<MetricValue> metrics = {};  // those of compile(), in their order
 };
 
 // Results in the order in which the data set gives its records.

@@ -7,9 +7,9 @@
 
 namespace headrace {
 
-// Names: "loss", "accuracy", "val_loss", "val_accuracy" (those that were asked for), "steps", "seconds" (the
-// whole epoch), "examples_per_second" (training alone), "input_stall_fraction", "exposed_copy_fraction",
-// "device_idle_fraction".
+// Names: "loss", each metric that is a number ("accuracy"), "val_loss", "val_accuracy" and so on, "steps",
+// "seconds" (the whole epoch), "examples_per_second" (training alone), "input_stall_fraction",
+// "exposed_copy_fraction", "device_idle_fraction".
 class History {
  public:
   // ConfigError listing the names there are.

@@ -4,6 +4,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/train/engine/input_options.h"
 #include "headrace/train/engine/model_state.h"
+#include "headrace/train/engine/objective.h"
 #include "headrace/train/engine/predictor.h"
 #include "headrace/train/engine/step_failure.h"
 #include "headrace/train/engine/storage_types.h"
@@ -14,35 +15,13 @@
 #include "headrace/train/summary.h"
 
 namespace headrace {
-namespace {
-
-void check_loss_fits(const Graph& graph, const Loss& loss) {
-  const Layer& last = graph.layer(graph.output());
-  const std::string who = label(last.name(), last.kind());
-  if (last.shape().rank() != 1) {
-    throw ConfigError("the loss wants one value a class, but " + who + " gives " + last.shape().to_string(),
-                      "end the net with flatten() or global_average_pool(), and dense()");
-  }
-  const bool softmax = last.traits(Mode::kEvaluate).only_last;
-  if (loss.options.from_logits && softmax) {
-    throw ConfigError("the loss is from logits, but " + who + " gives probabilities",
-                      "leave the softmax out, or use {.from_logits = false}");
-  }
-  if (!loss.options.from_logits && !softmax) {
-    throw ConfigError("the loss is from probabilities, but " + who + " is no softmax",
-                      "add graph.softmax(), or use {.from_logits = true}");
-  }
-}
-
-}  // namespace
-
 Model::Model(std::unique_ptr<ModelState> state) : state_(std::move(state)) {}
 Model::~Model() = default;
 Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
 
 void Model::compile(const CompileOptions& options) {
-  check_loss_fits(*state_->graph, options.loss);
+  check_objective(*state_->graph, options.loss, options.metrics);
   const TensorView parameters = state_->variables.parameters(0);
   if (!parameters.defined()) throw ConfigError("the net has no parameters: there is nothing to train");
   const UpdatePlan checked(*state_->graph, state_->layout, options.optimizer);

@@ -15,7 +15,8 @@ namespace {
 BatchRunnerOptions runner_options(const ModelState& model, const Loader& loader) {
   return {
       .program = {.mode = Mode::kEvaluate, .rows = loader.local_rows(), .precision = model.compiled->precision},
-      .loss = model.compiled->loss};
+      .loss = model.compiled->loss,
+      .metrics = model.compiled->metrics};
 }
 
 }  // namespace
@@ -42,7 +43,8 @@ class PreparedEvaluation::Impl {
     return {.loss = mean_loss(*sums),
             .accuracy = mean_accuracy(*sums),
             .examples = sums->examples,
-            .seconds = time.seconds()};
+            .seconds = time.seconds(),
+            .metrics = evaluator_.runner().metrics()};
   }
 
  private:

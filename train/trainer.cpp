@@ -31,6 +31,7 @@ class Trainer::Impl {
                              .precision = state_.compiled->precision,
                              .seed = options.seed},
                  .loss = state_.compiled->loss,
+                 .metrics = state_.compiled->metrics,
                  .in_flight = options.in_flight,
                  .nan = options.nan,
                  .trace = options.trace}),
@@ -102,10 +103,11 @@ class Trainer::Impl {
     advance();
   }
 
-  MetricSums progress() const noexcept { return runner_.sums(); }
+  MetricSums progress() const { return runner_.sums(); }
+  std::vector<MetricValue> metrics() const { return runner_.metrics(); }
 
   MetricSums finish() {
-    runner_.drain();
+    runner_.read_tables();
     strategy_.synchronize();
     return runner_.sums();
   }
@@ -181,9 +183,7 @@ class Trainer::Impl {
     const Program& program = runner_.program();
     const ProgramBinding bound = runner_.binding(r);
     program.forward(bound);
-    bound.kernels.softmax_cross_entropy(bound.stream, program.result(bound), runner_.labels(r),
-                                        state_.compiled->loss.options.label_smoothing, bound.scalars,
-                                        program.result_gradient(bound), runner_.sums(r));
+    runner_.submit_objective(r, program.result(bound), program.result_gradient(bound));
   }
 
   // `filled(n)`: the gradient arena's elements [0, n) are final.
@@ -242,7 +242,7 @@ class Trainer::Impl {
     return common;
   }
 
-  bool sums_losses() const { return state_.compiled->loss.options.reduction == Reduction::kSum; }
+  bool sums_losses() const { return state_.compiled->loss.reduction == Reduction::kSum; }
 
   void advance() {
     ++state_.step;
@@ -296,7 +296,8 @@ std::optional<GlobalBatch> Trainer::take() { return impl_->take(); }
 void Trainer::gradients(GlobalBatch batches) { impl_->gradients(std::move(batches)); }
 void Trainer::all_reduce() { impl_->all_reduce(); }
 void Trainer::apply_gradients() { impl_->apply_gradients(); }
-MetricSums Trainer::progress() const noexcept { return impl_->progress(); }
+MetricSums Trainer::progress() const { return impl_->progress(); }
+std::vector<MetricValue> Trainer::metrics() const { return impl_->metrics(); }
 MetricSums Trainer::finish() { return impl_->finish(); }
 void Trainer::reset_metrics() { impl_->reset_metrics(); }
 StepTimes Trainer::times() const noexcept { return impl_->times(); }

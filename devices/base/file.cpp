@@ -119,6 +119,7 @@ PathKind path_kind(const std::filesystem::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return PathKind::kMissing;
   if (S_ISREG(status.st_mode)) return PathKind::kFile;
+  if (S_ISFIFO(status.st_mode)) return PathKind::kPipe;
   return S_ISDIR(status.st_mode) ? PathKind::kDirectory : PathKind::kOther;
 }
 

@@ -66,7 +66,7 @@ void remove_file(const std::filesystem::path& path);
 bool is_being_written(const std::filesystem::path& path);
 
 // What lies at a path, links followed. Anything that cannot be looked at is kMissing.
-enum class PathKind { kMissing, kFile, kDirectory, kOther };
+enum class PathKind { kMissing, kFile, kDirectory, kPipe, kOther };
 PathKind path_kind(const std::filesystem::path& path);
 
 // What tells two files or folders apart, whatever their paths.

@@ -183,6 +183,46 @@ void loss(const char* kernel, const TensorView& logits, const TensorView& labels
        labels, logits);
 }
 
+void classes(const char* kernel, const TensorView& x, const TensorView& labels) {
+  if (labels.dtype != DType::kF32) return loss(kernel, x, labels);
+  ranked(kernel, "x", x, 2);
+  same(kernel, labels, x);
+}
+
+void soft_loss(const char* kernel, const TensorView& logits, const TensorView& targets,
+               const TensorView& gradient) {
+  ranked(kernel, "logits", logits, 2);
+  same(kernel, targets, logits);
+  if (gradient.defined()) same(kernel, gradient, logits);
+}
+
+void element_loss(const char* kernel, const TensorView& x, const TensorView& targets, const TensorView& gradient) {
+  tensor(kernel, "x", x);
+  if (!targets.defined() || (targets.dtype != DType::kF32 && targets.dtype != DType::kI64)) {
+    refuse(kernel, "targets must be float32 or int64");
+  }
+  need(targets.shape.rank() > 0 && targets.shape[0] == x.shape[0] && targets.elements() == x.elements(), kernel,
+       "there must be a target for each element", targets, x);
+  if (gradient.defined()) same(kernel, gradient, x);
+}
+
+void example_losses(const char* kernel, const TensorView& losses) {
+  if (losses.defined() && losses.shape.rank() != 1) {
+    refuse(kernel, fmt::format("losses of shape {}; one number an example is needed", losses.shape.to_string()));
+  }
+  tensor(kernel, "losses", losses);
+}
+
+void top(const char* kernel, int k) {
+  if (k < 1) refuse(kernel, fmt::format("the {} largest are asked for, it must be at least 1", k));
+}
+
+void confusions(const char* kernel, const TensorView& x, const TensorView& counts) {
+  if (!counts.defined() || counts.dtype != DType::kI64) refuse(kernel, "counts must be int64");
+  const std::int64_t classes = x.shape.back();
+  need(counts.shape == Shape{classes, classes}, kernel, "counts must be a square of x's classes", counts, x);
+}
+
 void shift(const char* kernel, const TensorView& x, const ImageShift& shift, const TensorView& y, Half half) {
   images(kernel, x, y, half);
   same(kernel, y, x, half);

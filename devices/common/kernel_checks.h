@@ -44,6 +44,19 @@ void max_pool_batch_norm(const char* kernel, const TensorView& x, const Kernels:
 void norm_gradients(const char* kernel, const TensorView& dgamma, const TensorView& dbeta, const TensorView& x);
 // logits (M, K), labels i64 (M).
 void loss(const char* kernel, const TensorView& logits, const TensorView& labels);
+// x (M, K); labels i64 (M) or f32 (M, K).
+void classes(const char* kernel, const TensorView& x, const TensorView& labels);
+// logits (M, K), targets and, where it is wanted, the gradient alike.
+void soft_loss(const char* kernel, const TensorView& logits, const TensorView& targets,
+               const TensorView& gradient);
+// As many targets as elements of x, f32 or i64; a gradient of x's shape, where it is wanted.
+void element_loss(const char* kernel, const TensorView& x, const TensorView& targets, const TensorView& gradient);
+// losses (M), f32: a scalar is the sum or the mean of a batch that may not be the whole one.
+void example_losses(const char* kernel, const TensorView& losses);
+// At least one of the largest.
+void top(const char* kernel, int k);
+// counts (K, K) i64 for x (M, K).
+void confusions(const char* kernel, const TensorView& x, const TensorView& counts);
 // f32 or, where accepted, bf16; at least one axis, no empty extent.
 void tensor(const char* kernel, const char* name, const TensorView& tensor, Half half = Half::kRefused);
 // x and y are images of one shape; the shift is smaller than they are.

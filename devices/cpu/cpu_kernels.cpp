@@ -6,12 +6,14 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/batch_norm.h"
+#include "headrace/devices/cpu/class_counts.h"
 #include "headrace/devices/cpu/column_sums.h"
 #include "headrace/devices/cpu/cpu_device.h"
 #include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/devices/cpu/cpu_stream.h"
 #include "headrace/devices/cpu/dropout.h"
 #include "headrace/devices/cpu/element.h"
+#include "headrace/devices/cpu/element_loss.h"
 #include "headrace/devices/cpu/elementwise.h"
 #include "headrace/devices/cpu/flush_denormals.h"
 #include "headrace/devices/cpu/loss.h"
@@ -98,6 +100,10 @@ cpu::NormRows norm_rows(const TensorView& x, std::int64_t examples) {
   const std::int64_t channels = x.shape.back();
   const std::int64_t rows = x.elements() / channels;
   return {.real = examples * (rows / x.shape[0]), .rows = rows, .channels = channels};
+}
+
+cpu::ClassRows class_rows(const TensorView& x, const TensorView& labels, const StepScalars& scalars) {
+  return {.rows = scalars.rows, .classes = x.shape[1], .x = f32(x), .labels = labels};
 }
 
 class CpuKernels final : public Kernels {
@@ -321,6 +327,59 @@ class CpuKernels final : public Kernels {
       const std::int64_t classes = logits.shape.back();
       cpu::softmax({.rows = logits.elements() / classes, .classes = classes}, f32(logits), f32(probabilities));
     });
+  }
+
+  void softmax_backward(Stream& stream, const TensorView& p, const TensorView& dy, const TensorView& dx) override {
+    for (const TensorView& view : {p, dy, dx}) check::same("softmax_backward", view, p);
+    submit(stream, [=] {
+      const std::int64_t classes = p.shape.back();
+      cpu::softmax_backward({.rows = p.elements() / classes, .classes = classes}, f32(p), f32(dy), f32(dx));
+    });
+  }
+
+  void soft_cross_entropy(Stream& stream, const TensorView& logits, const TensorView& targets,
+                          float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
+                          MetricSums* sums) override {
+    check::soft_loss("soft_cross_entropy", logits, targets, dlogits);
+    submit(stream, [=] {
+      cpu::soft_cross_entropy({.rows = logits.shape[0], .classes = logits.shape[1]}, f32(logits), f32(targets),
+                              label_smoothing, *scalars, f32(dlogits), *sums);
+    });
+  }
+
+  void element_loss(Stream& stream, ElementLoss loss, const TensorView& x, const TensorView& targets,
+                    const StepScalars* scalars, const TensorView& dx, MetricSums* sums) override {
+    check::element_loss("element_loss", x, targets, dx);
+    submit(stream, [=] {
+      const auto run = [&]<typename Target>(Target*) {
+        const cpu::ElementRows<Target> of{.rows = x.shape[0],
+                                          .elements = x.elements() / x.shape[0],
+                                          .x = f32(x),
+                                          .targets = targets.as<Target>()};
+        cpu::element_loss(loss, of, *scalars, f32(dx), *sums);
+      };
+      targets.dtype == DType::kF32 ? run(f32(targets)) : run(targets.as<std::int64_t>());
+    });
+  }
+
+  void add_losses(Stream& stream, const TensorView& losses, const StepScalars* scalars,
+                  MetricSums* sums) override {
+    check::example_losses("add_losses", losses);
+    submit(stream, [=] { cpu::add_losses(f32(losses), *scalars, *sums); });
+  }
+
+  void count_top(Stream& stream, const TensorView& x, const TensorView& labels, int k, const StepScalars* scalars,
+                 MetricSums* sums) override {
+    check::top("count_top", k);
+    check::classes("count_top", x, labels);
+    submit(stream, [=] { cpu::count_top(class_rows(x, labels, *scalars), k, *sums); });
+  }
+
+  void count_confusions(Stream& stream, const TensorView& x, const TensorView& labels, const StepScalars* scalars,
+                        const TensorView& counts) override {
+    check::classes("count_confusions", x, labels);
+    check::confusions("count_confusions", x, counts);
+    submit(stream, [=] { cpu::count_confusions(class_rows(x, labels, *scalars), counts.as<std::int64_t>()); });
   }
 
   void adam(Stream& stream, const Parameters& parameters, const TensorView& gradients,

@@ -81,6 +81,41 @@ HEADRACE_SIMD_MATH void loss_row(const float* logits, float* gradient, std::int6
   for (std::int64_t k = 0; k < classes; ++k) gradient[k] = (gradient[k] * inverse - smooth) * factor;
 }
 
+// The loss of a row against (1 - smoothing) t + smooth of each target t, and its gradient.
+HEADRACE_SIMD_MATH double soft_loss_row(const float* logits, const float* targets, float* gradient,
+                                        std::int64_t classes, float smoothing, float factor) {
+  const RowMaximum maximum = row_maximum(logits, classes);
+  float unused;
+  const float exp_sum = exponentials(logits, maximum.value, gradient, classes, unused);
+  const float smooth = smoothing / static_cast<float>(classes), kept = 1.0F - smoothing;
+  double total = 0, weighted = 0;
+  for (std::int64_t k = 0; k < classes; ++k) {
+    const double target = kept * targets[k] + smooth;
+    total += target;
+    weighted += target * static_cast<double>(logits[k] - maximum.value);
+  }
+  const auto share = static_cast<float>(total) / exp_sum;
+  for (std::int64_t k = 0; k < classes; ++k) {
+    gradient[k] = (gradient[k] * share - (kept * targets[k] + smooth)) * factor;
+  }
+  return total * std::log(static_cast<double>(exp_sum)) - weighted;
+}
+
+HEADRACE_SIMD_MATH void softmax_gradient_rows(const float* p, const float* dy, float* dx, std::int64_t rows,
+                                              std::int64_t classes) {
+  for (std::int64_t row = 0; row < rows; ++row, p += classes, dy += classes, dx += classes) {
+    float mean = 0;
+    for (std::int64_t k = 0; k < classes; ++k) mean += p[k] * dy[k];
+    for (std::int64_t k = 0; k < classes; ++k) dx[k] = p[k] * (dy[k] - mean);
+  }
+}
+
+void clear_padding(const LossShape& shape, std::int64_t real, float* gradient) {
+  if (gradient == nullptr || shape.rows <= real) return;
+  const auto padding = static_cast<std::size_t>((shape.rows - real) * shape.classes);
+  std::memset(gradient + real * shape.classes, 0, padding * sizeof(float));
+}
+
 }  // namespace
 
 void softmax_cross_entropy(const LossShape& shape, const float* logits, const std::int64_t* labels,
@@ -109,12 +144,34 @@ void softmax_cross_entropy(const LossShape& shape, const float* logits, const st
     loss += std::log(static_cast<double>(of.exp_sum)) - target -
             static_cast<double>(smooth) * static_cast<double>(of.total);
   }
-  if (dlogits != nullptr && shape.rows > scalars.rows) {
-    std::memset(dlogits + scalars.rows * classes, 0, static_cast<std::size_t>(shape.rows - scalars.rows) * bytes);
-  }
+  clear_padding(shape, scalars.rows, dlogits);
   sums.loss += loss;
   sums.correct += correct;
   sums.examples += scalars.rows;
+}
+
+void soft_cross_entropy(const LossShape& shape, const float* logits, const float* targets, float label_smoothing,
+                        const StepScalars& scalars, float* dlogits, MetricSums& sums) {
+  const std::int64_t classes = shape.classes;
+  const auto bytes = static_cast<std::size_t>(classes) * sizeof(float);
+  auto* unwanted = reinterpret_cast<float*>(Workspace::of_this_thread().reserve(bytes));
+  double loss = 0;
+  for (std::int64_t row = 0; row < scalars.rows; ++row) {
+    float* gradient = dlogits != nullptr ? dlogits + row * classes : unwanted;
+    loss += soft_loss_row(logits + row * classes, targets + row * classes, gradient, classes, label_smoothing,
+                          scalars.inverse_global_rows);
+  }
+  clear_padding(shape, scalars.rows, dlogits);
+  sums.loss += loss;
+  sums.examples += scalars.rows;
+}
+
+void softmax_backward(const LossShape& shape, const float* p, const float* dy, float* dx) {
+  const std::int64_t classes = shape.classes;
+  parallel_ranges(shape.rows, row_grain(classes), [=](std::int64_t begin, std::int64_t end) {
+    const std::int64_t at = begin * classes;
+    softmax_gradient_rows(p + at, dy + at, dx + at, end - begin, classes);
+  });
 }
 
 void softmax(const LossShape& shape, const float* logits, float* probabilities) {

@@ -36,6 +36,7 @@ void Assembler::run() {
 
 void Assembler::begin_counted(std::uint64_t sequence) {
   const std::uint64_t began = now_ns();
+  if (feed_ != nullptr && !end_is_known_) note_end();
   begin(sequence);
   const std::uint64_t end = now_ns();
   const auto examples = static_cast<std::uint64_t>(run_.schedule.position(sequence).global_examples);
@@ -46,6 +47,14 @@ void Assembler::begin_counted(std::uint64_t sequence) {
         {.name = "assemble", .begin_ns = began, .end_ns = end, .batch = sequence, .items = examples});
   }
   idle_since_ = end;
+}
+
+// Of a stream: from here on its last batch is known.
+void Assembler::note_end() {
+  const std::optional<std::uint64_t> records = feed_->records();
+  if (!records) return;
+  run_.schedule.end_at(*records);
+  end_is_known_ = true;
 }
 
 void Assembler::begin(std::uint64_t sequence) {
@@ -60,6 +69,7 @@ void Assembler::begin(std::uint64_t sequence) {
   slot.begin(position);
   run_.schedule.locate(slot.position, slot.records, slot.passes);
   if (run_.is_part() && !run_.mixers.empty()) add_guests(slot);
+  if (feed_ != nullptr) feed_->take(slot, run_.schedule.first_record(sequence + 1));
   if (transfer_.holds(slot)) {
     transfer_.restore(slot);
     slot.draw_windows(run_.options.seed);

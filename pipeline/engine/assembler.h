@@ -4,21 +4,30 @@
 #include <cstdint>
 
 #include "headrace/pipeline/engine/compute.h"
+#include "headrace/pipeline/engine/stream_feed.h"
 #include "headrace/pipeline/engine/transfer.h"
 
 namespace headrace {
 
 class Assembler {
  public:
-  // `readers`: there are any. Everything must outlive this.
-  Assembler(RunPlan& run, Ring& ring, Compute& compute, Transfer& transfer, ThreadState& state, bool readers)
-      : run_(run), ring_(ring), compute_(compute), transfer_(transfer), state_(state), readers_(readers) {}
+  // `feed`: where the source is a stream; else null. `readers`: there are any. Everything must outlive this.
+  Assembler(RunPlan& run, Ring& ring, Compute& compute, Transfer& transfer, ThreadState& state, StreamFeed* feed,
+            bool readers)
+      : run_(run),
+        ring_(ring),
+        compute_(compute),
+        transfer_(transfer),
+        state_(state),
+        feed_(feed),
+        readers_(readers) {}
 
   // The thread's function: returns when all batches were begun and sent, or the ring stopped.
   void run();
 
  private:
   void begin_counted(std::uint64_t sequence);
+  void note_end();
   void begin(std::uint64_t sequence);
   void add_guests(Slot& slot);
   void give_up(std::uint64_t sequence, Failure failure);
@@ -31,7 +40,9 @@ class Assembler {
   Compute& compute_;
   Transfer& transfer_;
   ThreadState& state_;
+  StreamFeed* feed_;
   bool readers_;
+  bool end_is_known_ = false;  // of a stream
   std::uint64_t idle_since_ = 0;
 };
 

@@ -25,12 +25,13 @@ void BadRecordAccount::list(const Slot& slot) const {
 }
 
 void BadRecordAccount::limit(const Slot& slot) {
-  if (epoch_ != slot.position.epoch) epoch_bad_ = 0;
-  epoch_ = slot.position.epoch;
-  const std::uint64_t before = epoch_bad_, max_bad = run_.bad_limit.max_bad();
-  epoch_bad_ += slot.bad.size();
-  if (epoch_bad_ > max_bad) run_.bad_limit.refuse(slot.bad[max_bad - before]);
-  if (run_.skips() && epoch_bad_ == run_.schedule.examples_per_epoch()) run_.bad_limit.refuse_all(slot.bad.back());
+  const std::uint64_t whole = run_.whole_of(slot.position);
+  if (whole_ != whole) bad_of_whole_ = 0;
+  whole_ = whole;
+  const std::uint64_t before = bad_of_whole_, max_bad = run_.bad_limit.max_bad();
+  bad_of_whole_ += slot.bad.size();
+  if (bad_of_whole_ > max_bad) run_.bad_limit.refuse(slot.bad[max_bad - before]);
+  if (run_.skips() && bad_of_whole_ == run_.bad_records_of) run_.bad_limit.refuse_all(slot.bad.back());
 }
 
 }  // namespace headrace

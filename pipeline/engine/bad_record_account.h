@@ -19,7 +19,8 @@ class BadRecordAccount {
   BadRecordAccount(const RunPlan& run, Quarantine* quarantine, bool lists)
       : run_(run), quarantine_(quarantine), lists_(lists) {}
 
-  // Of a batch that is out. DataError where the epoch has more bad records than it may have.
+  // Of a batch that is out. DataError where the epoch, or so many examples of a stream, have more bad records than
+  // they may have.
   void add(const Slot& slot);
 
   std::uint64_t bad() const noexcept { return bad_.load(std::memory_order_relaxed); }
@@ -33,7 +34,7 @@ class BadRecordAccount {
   const RunPlan& run_;
   Quarantine* quarantine_;
   bool lists_;
-  std::uint64_t epoch_ = 0, epoch_bad_ = 0;  // of the epoch it is in
+  std::uint64_t whole_ = 0, bad_of_whole_ = 0;  // of what the limit is a share of
   std::atomic<std::uint64_t> bad_{0}, warned_{0}, oriented_{0};
 };
 

@@ -225,8 +225,15 @@ void Compute::run_row(Slot& slot, std::int64_t example, const SampleProgram::Row
   errors_.guard(slot, example, [&] {
     context.record = slot.records[static_cast<std::size_t>(example)];
     context.pass = slot.passes[static_cast<std::size_t>(example)];
-    const std::span<const std::byte> cached = reader_.find_cached(context.record, scratch.read);
-    const RecordView view = cached.empty() ? reader_.read(context.record, scratch.read, state) : RecordView{};
+    const bool streamed = !slot.streamed.empty();
+    const std::span<const std::byte> cached =
+        streamed ? std::span<const std::byte>() : reader_.find_cached(context.record, scratch.read);
+    RecordView view;
+    if (streamed) {
+      view = slot.streamed[static_cast<std::size_t>(example)].get();
+    } else if (cached.empty()) {
+      view = reader_.read(context.record, scratch.read, state);
+    }
     if (context.samples != nullptr) scratch.stamp_ns = now_ns();  // finding and reading are no steps
     if (!scratch.notes.empty()) scratch.notes = {};               // of a row that failed
     if (cached.empty()) {

@@ -17,6 +17,7 @@
 #include "headrace/pipeline/engine/bad_record_limit.h"
 #include "headrace/pipeline/engine/quarantine.h"
 #include "headrace/pipeline/engine/record_packing.h"
+#include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/sources/record_file_writer.h"
 
 namespace headrace {
@@ -185,7 +186,10 @@ ConvertResult convert_dataset(const std::filesystem::path& data, const std::file
   ConvertResult result;
   std::vector<ConvertedPart> parts = open_parts(data, options, result);
   result.left_out = parts.front().source->info().left_out;
-  for (const ConvertedPart& part : parts) check_recoding(*part.source, options);
+  for (const ConvertedPart& part : parts) {
+    refuse_stream(*part.source, "convert_dataset()");
+    check_recoding(*part.source, options);
+  }
   if (options.errors.on_error == OnError::kSkip) {
     const auto done = progress_of(parts, options);
     for (ConvertedPart& part : parts) find_bad(part, options, done);

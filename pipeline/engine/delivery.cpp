@@ -64,10 +64,11 @@ std::optional<Batch> Delivery::next(int replica) {
     throw Error(ErrorCode::kCancelled, "the stream ended with an error: " + consumer.failed);
   }
   const std::uint64_t sequence = consumer.taken.load(std::memory_order_relaxed);
-  if (sequence >= ring_.end()) return std::nullopt;
+  if (sequence >= ring_.end()) return end_stream(consumer);
   arrive(consumer, sequence, arrived);
   count_ready(consumer, sequence);
   wait_until_out(consumer, sequence, replica);
+  if (sequence >= ring_.end()) return end_stream(consumer);
   Slot& slot = ring_.slot_of(sequence);
   try {
     consumer.bad.add(slot);
@@ -82,6 +83,15 @@ std::optional<Batch> Delivery::next(int replica) {
   Batch batch = hand_out(consumer, slot, replica);
   leave(consumer, sequence, arrived, static_cast<std::uint64_t>(batch.examples()));
   return batch;
+}
+
+// Nothing, or what broke the stream behind its last batch.
+std::optional<Batch> Delivery::end_stream(Consumer& consumer) const {
+  if (const std::optional<Failure> failure = ring_.end_failure()) {
+    consumer.failed = describe(failure->what);
+    failure->raise();
+  }
+  return std::nullopt;
 }
 
 Batch Delivery::hand_out(Consumer& consumer, Slot& slot, int replica) const {
@@ -140,6 +150,8 @@ void Delivery::leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t a
 // Where the batch was not begun, a replica is behind or holds what it was given.
 std::string Delivery::why_not_out(std::uint64_t sequence, int replica) const {
   const Slot& slot = ring_.slot_of(sequence);
+  if (ring_.is_held_back(sequence))
+    return stalls_.why_not_out({.sequence = sequence, .state = SlotState::kWriting});
   const std::lock_guard lock(ring_.mutex());
   const SlotMark::Value mark = slot.mark.load();
   if (mark.sequence == sequence && mark.state != SlotState::kFree) return stalls_.why_not_out(mark);
@@ -174,7 +186,7 @@ void Delivery::wait_until_out(Consumer& consumer, std::uint64_t sequence, int re
                                                  why_not_out(sequence, replica)));
   }
   refuse_stopped();
-  if (mark.is_out(sequence)) return;
+  if (mark.is_out(sequence) || sequence >= ring_.end()) return;
   const std::optional<Failure> failure =
       ring_.broken_off();  // a thread ended: the batches it would have made do not come
   consumer.failed = describe(failure->what);

@@ -57,6 +57,7 @@ class Delivery {
   void wait_until_out(Consumer& consumer, std::uint64_t sequence, int replica);
   static void arrive(Consumer& consumer, std::uint64_t sequence, std::uint64_t now);
   void leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows) const;
+  std::optional<Batch> end_stream(Consumer& consumer) const;
   Batch hand_out(Consumer& consumer, Slot& slot, int replica) const;
 
   const RunPlan& run_;

@@ -25,6 +25,10 @@ bool any_copied(const DeviceGroup& devices) {
 // Of buffers for records that are read ahead: enough for every lane to take the next one while it works on one.
 std::size_t buffers_of(const RunPlan& run) { return static_cast<std::size_t>(2 * run.lanes + run.readers); }
 
+std::unique_ptr<StreamFeed> make_feed(const RunPlan& run, Ring& ring, MemoryBudget& budget) {
+  return run.source().info().streamed ? std::make_unique<StreamFeed>(run, ring, budget) : nullptr;
+}
+
 }  // namespace
 
 Engine::Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options, const Clock& clock)
@@ -42,7 +46,8 @@ Engine::Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions
       read_ahead_(*ring_, buffers_of(run_), budgets_.memory),
       compute_(run_, *ring_, reader_, errors_, read_ahead_, memory_.stores, budgets_),
       readers_(*ring_, reader_, errors_, read_ahead_, compute_),
-      assembler_(run_, *ring_, compute_, transfer_, *assembling_, run_.readers > 0),
+      feed_(make_feed(run_, *ring_, budgets_.memory)),
+      assembler_(run_, *ring_, compute_, transfer_, *assembling_, feed_.get(), run_.readers > 0),
       telemetry_({.run = run_,
                   .budgets = budgets_,
                   .ring = *ring_,
@@ -74,6 +79,7 @@ void Engine::start() {
   const auto self = shared_from_this();
   try {
     readers_.start(run_.readers, self, trace_.get());
+    if (feed_ != nullptr) readers_.start_pulling(*feed_, self, trace_.get());
     assembler_thread_.emplace(
         [self](ThreadState& state) { end_stream_on_error(*self->ring_, state, [&] { self->assembler_.run(); }); },
         assembling_);
@@ -96,6 +102,7 @@ std::optional<Batch> Engine::next(int replica) {
 void Engine::stop() noexcept {
   ring_->stop();
   read_ahead_.stop();
+  if (feed_ != nullptr) feed_->stop();
   compute_.lanes().stop();
 }
 

@@ -55,6 +55,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   ReadAhead read_ahead_;
   Compute compute_;
   Readers readers_;
+  std::unique_ptr<StreamFeed> feed_;  // where the source is a stream; else null
   std::shared_ptr<ThreadState> assembling_ = std::make_shared<ThreadState>(1);
   Assembler assembler_;
   Telemetry telemetry_;

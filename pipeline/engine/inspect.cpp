@@ -9,6 +9,7 @@
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/operations/label_check.h"
 #include "headrace/pipeline/operations/step_error.h"
+#include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/plan/scan/failure.h"
 #include "headrace/pipeline/plan/scan/record_scan.h"
 
@@ -154,6 +155,7 @@ void Inspection::Range::add(std::int64_t value, bool first) noexcept {
 }
 
 Inspection inspect_source(const SourcePtr& source, const InspectOptions& options) {
+  refuse_stream(*source, "inspect_source()");
   Inspection inspection;
   inspection.records = source->info().records;
   inspection.examined = examined_of(inspection.records, options);

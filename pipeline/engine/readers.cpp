@@ -29,6 +29,14 @@ void Readers::start(int count, const std::shared_ptr<void>& owner, Trace* trace)
   }
 }
 
+void Readers::start_pulling(StreamFeed& feed, const std::shared_ptr<void>& owner, Trace* trace) {
+  auto state = std::make_shared<ThreadState>();
+  if (trace != nullptr) state->trace = &trace->ring("stream");
+  threads_.emplace_back(
+      [this, &feed, owner](ThreadState& own) { end_stream_on_error(ring_, own, [&] { feed.run(own); }); },
+      std::move(state));
+}
+
 void Readers::end(std::uint64_t deadline) {
   for (EngineThread& thread : threads_) thread.end(ring_.clock(), deadline);
 }

@@ -6,6 +6,7 @@
 #include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/engine/compute.h"
 #include "headrace/pipeline/engine/engine_thread.h"
+#include "headrace/pipeline/engine/stream_feed.h"
 
 namespace headrace {
 
@@ -16,6 +17,8 @@ class Readers {
 
   // Starts so many, which keep `owner` and with it all references alive. `trace` null: nothing is traced.
   void start(int count, const std::shared_ptr<void>& owner, Trace* trace);
+  // The one of a stream.
+  void start_pulling(StreamFeed& feed, const std::shared_ptr<void>& owner, Trace* trace);
   // After ReadAhead::stop(): waits until none is at work, till `deadline` for those in user code.
   void end(std::uint64_t deadline);
 

@@ -12,10 +12,16 @@ constexpr std::uint64_t kPollNs = 500'000;
 
 Ring::Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::uint64_t end, bool copied,
            const Clock& clock)
-    : slots_(std::move(slots)), first_(first), end_(end), copied_(copied), clock_(clock), start_ns_(clock.now()) {}
+    : slots_(std::move(slots)),
+      first_(first),
+      end_(end),
+      copied_(copied),
+      clock_(clock),
+      start_ns_(clock.now()),
+      limit_(end) {}
 
 bool Ring::may_begin(std::uint64_t sequence) const {
-  if (sequence >= end_) return false;
+  if (sequence >= end() || sequence >= limit_) return false;
   const Slot& slot = slot_of(sequence);
   const SlotState state = slot.mark.load().state;
   return state == SlotState::kFree || (state == SlotState::kHeld && slot.holders == 0 && slot.is_passed());
@@ -27,13 +33,15 @@ Ring::Turn Ring::next_turn(std::uint64_t next, std::uint64_t next_copy) {
     if (stopped_.load()) return Turn::kStop;
     if (copied_ && slot_of(next_copy).mark.is(next_copy, SlotState::kWritten)) return Turn::kCopy;
     if (may_begin(next)) return Turn::kBegin;
+    if (next >= end() && (!copied_ || next_copy >= end())) return Turn::kStop;
   }
 }
 
 // A slot still held is given back by a call; one given back waits only for its device.
 void Ring::wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t sequence) {
   const Slot& slot = slot_of(sequence);
-  const bool given_back = sequence < end_ && slot.mark.load().state == SlotState::kHeld && slot.holders == 0;
+  const bool given_back =
+      sequence < end() && sequence < limit_ && slot.mark.load().state == SlotState::kHeld && slot.holders == 0;
   clock_.wait(assembler_, lock, given_back ? clock_.now() + kPollNs : Clock::kNever);
 }
 
@@ -45,6 +53,35 @@ Slot& Ring::begin(std::uint64_t sequence) {
   slot.holders = static_cast<int>(slot.shares.size());
   for (SlotShare& share : slot.shares) share.released = false;
   return slot;
+}
+
+void Ring::allow(std::uint64_t limit) {
+  {
+    const std::lock_guard lock(mutex_);
+    limit_ = limit;
+  }
+  assembler_.notify_one();
+}
+
+void Ring::end_at(std::uint64_t end, std::optional<Failure> failure) {
+  {
+    const std::lock_guard lock(mutex_);
+    end_.store(end);
+    limit_ = end;
+    end_failure_ = std::move(failure);
+  }
+  out_.notify_all();
+  assembler_.notify_one();
+}
+
+std::optional<Failure> Ring::end_failure() const {
+  const std::lock_guard lock(mutex_);
+  return end_failure_;
+}
+
+bool Ring::is_held_back(std::uint64_t sequence) const {
+  const std::lock_guard lock(mutex_);
+  return sequence >= limit_;
 }
 
 void Ring::complete(Slot& slot) {
@@ -67,7 +104,9 @@ void Ring::make_ready(Slot& slot) {
 
 bool Ring::wait_until_out(std::uint64_t sequence, double seconds) {
   const Slot& slot = slot_of(sequence);
-  const auto done = [&] { return slot.mark.is_out(sequence) || broken_off_ || stopped_.load(); };
+  const auto done = [&] {
+    return slot.mark.is_out(sequence) || sequence >= end() || broken_off_ || stopped_.load();
+  };
   std::unique_lock lock(mutex_);
   return clock_.wait_until(out_, lock, seconds > 0 ? clock_.after(seconds) : Clock::kNever, done);
 }

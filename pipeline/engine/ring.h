@@ -28,7 +28,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
   const std::vector<std::unique_ptr<Slot>>& slots() const noexcept { return slots_; }
   std::uint64_t size() const noexcept { return slots_.size(); }
   std::uint64_t first() const noexcept { return first_; }
-  std::uint64_t end() const noexcept { return end_; }
+  std::uint64_t end() const noexcept { return end_.load(); }
   bool copied() const noexcept { return copied_; }
   const Clock& clock() const noexcept { return clock_; }
 
@@ -38,13 +38,20 @@ class Ring : public std::enable_shared_from_this<Ring> {
   // Held -> Free -> Writing: `sequence` is in its slot from now on, held for all replicas.
   Slot& begin(std::uint64_t sequence);
 
+  // Of a stream, whose records decide. Only batches below `limit` may begin.
+  void allow(std::uint64_t limit);
+  // No batch from `end` on, which did not begin; with a failure where the stream broke there.
+  void end_at(std::uint64_t end, std::optional<Failure> failure);
+  std::optional<Failure> end_failure() const;
+  bool is_held_back(std::uint64_t sequence) const;
+
   // Whoever wrote the last of the batch: Writing or Mixing -> Written, and Ready where nothing is copied.
   void complete(Slot& slot);
   // The assembler, after the copies were submitted.
   void make_ready(Slot& slot);
 
-  // Consumers. Waits until the batch is out, the stream has stopped or broken off; false after `seconds`, 0:
-  // never.
+  // Consumers. Waits until the batch is out, the stream has ended before it, stopped or broken off; false after
+  // `seconds`, 0: never.
   bool wait_until_out(std::uint64_t sequence, double seconds);
   // The replica needs the batch no longer once `consumer` has come this far; null: at once.
   void release(Slot& slot, int replica, Stream* consumer) noexcept;
@@ -70,15 +77,19 @@ class Ring : public std::enable_shared_from_this<Ring> {
   static void wake_assembler(const std::weak_ptr<Ring>& ring);
 
   std::vector<std::unique_ptr<Slot>> slots_;
-  std::uint64_t first_, end_;
+  std::uint64_t first_;
+  std::atomic<std::uint64_t> end_;  // set by mutex_
   bool copied_;
   const Clock& clock_;
   std::uint64_t start_ns_;
   mutable std::mutex mutex_;
   std::condition_variable out_;        // for consumers
   std::condition_variable assembler_;  // a slot came back, or was written
-  std::optional<Failure> broken_off_;  // by mutex_
-  std::atomic<bool> stopped_{false};   // set by mutex_
+  // By mutex_.
+  std::uint64_t limit_;  // of batches that may begin
+  std::optional<Failure> end_failure_;
+  std::optional<Failure> broken_off_;
+  std::atomic<bool> stopped_{false};  // set by mutex_
   std::atomic<std::uint64_t> first_batch_ns_{0};
 };
 

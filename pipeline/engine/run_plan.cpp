@@ -37,6 +37,18 @@ void check_world(const World& world, const DeviceGroup& devices) {
                     "LoaderOptions::world is the number of all replicas and the first one of this loader");
 }
 
+// What takes records by their numbers, or knows how many there are.
+void check_streamed(const LoaderOptions& options, const std::string& name) {
+  if (options.epochs > 1) {
+    throw ConfigError(fmt::format("epochs = {}: {} is a stream, which is gone through once", options.epochs, name),
+                      "give epochs = 1; FitOptions::steps_per_epoch divides a stream into epochs");
+  }
+  if (options.errors.on_error == OnError::kSubstitute) {
+    throw ConfigError(fmt::format("bad records of {}, a stream, cannot be substituted by others", name),
+                      "skip them: OnError::kSkip, or --on-error skip");
+  }
+}
+
 LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, const DeviceGroup& devices) {
   if (devices.size() < 1) throw ConfigError("a loader needs at least one device");
   check_range("threads", options.threads, 0, kMaxWorkers);
@@ -54,6 +66,7 @@ LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, con
   }
   if (options.prefetch < 0) options.prefetch = plan.prefetch;
   check_range("prefetch", options.prefetch, 0, kMaxPrefetch);
+  if (plan.source->info().streamed) check_streamed(options, plan.source->info().name);
   check_world(options.world, devices);
   return options;
 }
@@ -66,7 +79,7 @@ int max_lanes(const LoaderOptions& options) {
 }
 
 int max_readers(const LoaderOptions& options, const StreamPlan& plan) {
-  if (plan.source->info().resident) return 0;
+  if (plan.source->info().resident || plan.source->info().streamed) return 0;
   return options.reader_threads > 0 ? options.reader_threads : options.reader_limit;
 }
 
@@ -76,6 +89,19 @@ bool uses_records_often(const StreamPlan& plan, const BatchSchedule& schedule, s
   const double examples = static_cast<double>(schedule.batches()) * static_cast<double>(schedule.largest_batch());
   return epochs >= kPasses ||
          examples >= static_cast<double>(kPasses) * static_cast<double>(plan.source->info().records);
+}
+
+// The examples that bad records are a share of: an epoch, or some batches of a stream.
+std::uint64_t counted_examples(const StreamPlan& plan, const BatchSchedule& schedule) {
+  constexpr std::uint64_t kOfAStream = 10'000;
+  if (!plan.source->info().streamed) return schedule.examples_per_epoch();
+  const auto batch = static_cast<std::uint64_t>(plan.batch->global);
+  return std::max<std::uint64_t>(1, kOfAStream / batch) * batch;
+}
+
+std::string name_of_counted(const StreamPlan& plan, std::uint64_t examples) {
+  const bool streamed = plan.source->info().streamed;
+  return fmt::format("{} {}", count_of(examples, "example"), streamed ? "in a row" : "of an epoch");
 }
 
 // Of images that the devices keep: they are not sent with every batch.
@@ -106,8 +132,8 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
                                   .host_budget_bytes = options.memory_budget_bytes})),
       host(host_part(plan, split.passes)),
       schedule(plan, options.seed, options.epochs),
-      bad_limit(options.errors, schedule.examples_per_epoch(),
-                fmt::format("{} of an epoch", count_of(schedule.examples_per_epoch(), "example"))),
+      bad_records_of(counted_examples(plan, schedule)),
+      bad_limit(options.errors, bad_records_of, name_of_counted(plan, bad_records_of)),
       filter_failures(FilterFailures::of(plan.index_stages)),
       fingerprint(filter_failures.mixed_into(mix_seed(plan.fingerprint(), options.seed))),
       layout(host.fields, schedule.largest_batch(), range_of(options.world, devices.size()),

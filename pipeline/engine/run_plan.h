@@ -39,6 +39,12 @@ struct RunPlan {
   // Whether examples are taken from the stream where their records are bad.
   bool skips() const noexcept { return options.errors.on_error == OnError::kSkip; }
 
+  // Which of the wholes that bad records are a share of a batch is in.
+  std::uint64_t whole_of(const BatchPosition& position) const noexcept {
+    if (!source().info().streamed) return position.epoch;
+    return position.sequence * static_cast<std::uint64_t>(plan.batch->global) / bad_records_of;
+  }
+
   // Whether other loaders serve some of the replicas.
   bool is_part() const noexcept { return layout.replicas < layout.world_replicas; }
 
@@ -50,6 +56,7 @@ struct RunPlan {
   ResidentChoice residency;
   StreamPlan host;  // of `plan`, without what the devices do
   BatchSchedule schedule;
+  std::uint64_t bad_records_of;  // the examples that bad records are a share of
   BadRecordLimit bad_limit;
   FilterFailures filter_failures;
   std::uint64_t fingerprint;

@@ -61,6 +61,7 @@ void Slot::begin_failed(const BatchPosition& at, Failure why) {
 
 void Slot::free_memory() noexcept {
   shares.clear();
+  streamed.clear();
   pageable = {};
   pinned = {};
 }

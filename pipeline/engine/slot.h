@@ -16,6 +16,7 @@
 #include "headrace/pipeline/engine/device_conversion.h"
 #include "headrace/pipeline/engine/mixing_part.h"
 #include "headrace/pipeline/engine/slot_state.h"
+#include "headrace/pipeline/engine/streamed_record.h"
 #include "headrace/pipeline/plan/sample_program.h"
 #include "headrace/pipeline/plan/scan/failure.h"
 
@@ -93,7 +94,8 @@ class Slot {
   BatchPosition position;              // `first_row`: of this loader's part
   std::vector<std::uint64_t> records;  // of each example, in the order of the global batch
   std::vector<std::uint64_t> passes;
-  std::vector<SlotShare> shares;  // one a replica
+  std::vector<StreamedRecord> streamed;  // of each example, where the source is a stream; else empty
+  std::vector<SlotShare> shares;         // one a replica
 
   MixingPart mixing_part;  // where the loader serves a part of the replicas; else empty
 

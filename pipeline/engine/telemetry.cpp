@@ -49,7 +49,9 @@ void add_stage_times(LoaderStats& stats) {
 Telemetry::Telemetry(const Parts& parts) : at_(parts), start_ns_(parts.ring.clock().now()) {}
 
 StageStats Telemetry::read_stats(const Tuning& tuning) const {
-  StageStats stage{.name = "read", .kind = StageKind::kRead, .threads = tuning.readers()};
+  const bool pulled = at_.run.source().info().streamed;
+  StageStats stage{
+      .name = pulled ? "pull" : "read", .kind = StageKind::kRead, .threads = pulled ? 1 : tuning.readers()};
   for (const EngineThread& thread : at_.readers.threads()) {
     add_work(stage, thread.state().reading);
     add_waits(stage, thread.state().waits);

@@ -21,6 +21,7 @@ namespace {
 // The plan of a dataset that has nothing but a source and index stages.
 StreamPlan plan_of_part(const std::string& what, const Dataset& part) {
   StreamPlan plan = make_stream_plan(part.plan());
+  refuse_stream(*plan.source, what);
   const auto refuse = [&](const std::string& stage) {
     throw ConfigError(fmt::format("{}: the dataset of {} already has {}", what, plan.source->info().name, stage),
                       fmt::format("call {} first and decode, map, cache and batch its result", what));

@@ -31,6 +31,13 @@ PlanPtr with_source(const PlanPtr& plan, const SourcePtr& source) {
   return grow(with_source(plan->before, source), plan->stage);
 }
 
+// The plan, of records that have numbers.
+StreamPlan plan_of_numbered(const PlanPtr& plan, const char* call) {
+  StreamPlan result = make_stream_plan(plan);
+  refuse_stream(*result.source, call);
+  return result;
+}
+
 // [first, end) of the files count, index + count, ...; ConfigError where the source is not made of files.
 ShardFilesStage files_of_worker(const PlanPtr& plan, const WorkerShard& shard) {
   const SourceInfo& info = source_of(plan)->info();
@@ -132,7 +139,7 @@ Dataset Dataset::shard_for_worker(WorkerShard shard) const {
 }
 
 Dataset Dataset::unbatch() const {
-  const StreamPlan plan = make_stream_plan(plan_);
+  const StreamPlan plan = plan_of_numbered(plan_, "unbatch()");
   if (!plan.sample_stages.empty() || plan.cache != nullptr || plan.batch) {
     throw ConfigError("unbatch() after decode(), map(), cache() or batch()", "put .unbatch() before them");
   }
@@ -144,7 +151,7 @@ Dataset Dataset::unbatch() const {
 }
 
 Dataset Dataset::padded_batch(PaddedBatchOptions options) const {
-  make_stream_plan(plan_);  // refuses what makes no sense before any record is read
+  plan_of_numbered(plan_, "padded_batch()");  // refuses what makes no sense before any record is read
   const SourcePtr source = source_of(plan_);
   const auto padded =
       std::make_shared<PaddedSource>(source, with_lengths(source, plan_padding(source->info(), options.pad)));
@@ -179,10 +186,12 @@ std::string Dataset::explain(const DeviceGroup& devices, ConvertAt at, Residency
   return text + explain_residency(choose_residency(plan, split, devices, {.residency = resident}));
 }
 
-std::uint64_t Dataset::size() const { return make_stream_plan(plan_).index_map(0).size(); }
+bool Dataset::streamed() const { return source_of(plan_)->info().streamed; }
+
+std::uint64_t Dataset::size() const { return plan_of_numbered(plan_, "size()").index_map(0).size(); }
 
 std::uint64_t Dataset::steps_per_epoch() const {
-  const StreamPlan plan = make_stream_plan(plan_);
+  const StreamPlan plan = plan_of_numbered(plan_, "steps_per_epoch()");
   if (!plan.batch) throw ConfigError("the plan has no batches yet", "call .batch() before steps_per_epoch()");
   return plan.steps_per_epoch(plan.index_map(0).size());
 }

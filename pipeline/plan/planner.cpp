@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
@@ -70,12 +71,14 @@ class Planner {
 
   void operator()(const CacheStage& stage) {
     if (plan_.cache != nullptr) throw ConfigError("a plan has at most one cache()");
+    want_numbers("cache()");
     want_nothing_random("cache()");
     plan_.cache = stage.cache;
     plan_.cached_stages = plan_.sample_stages.size();
   }
 
   void operator()(const FilterStage& stage) {
+    want_numbers(describe(Stage{stage}));
     if (stage.selection->filter().processed) want_nothing_random("filter()");
     const std::size_t place = stages_before_filter(plan_.index_stages);
     plan_.index_stages.insert(plan_.index_stages.begin() + static_cast<std::ptrdiff_t>(place), Stage{stage});
@@ -86,10 +89,20 @@ class Planner {
 
   template <typename IndexStage>
   void operator()(const IndexStage& stage) {
+    if (!keeps_streaming<IndexStage>) want_numbers(describe(Stage{stage}));
     plan_.index_stages.emplace_back(stage);
   }
 
  private:
+  // Whether positions are shuffled near to where they were, if at all.
+  template <typename IndexStage>
+  static constexpr bool keeps_streaming =
+      std::is_same_v<IndexStage, TakeStage> || std::is_same_v<IndexStage, SkipStage> ||
+      std::is_same_v<IndexStage, ShardStage> || std::is_same_v<IndexStage, WithoutShardStage> ||
+      std::is_same_v<IndexStage, ShuffleWindowStage>;
+
+  void want_numbers(const std::string& stage) const { refuse_stream(*plan_.source, stage); }
+
   // Of the operations so far, for what is made once.
   void want_nothing_random(const std::string& stage) const {
     for (const SampleStage& earlier : plan_.sample_stages) {
@@ -189,6 +202,15 @@ std::uint64_t StreamPlan::fingerprint() const {
   for (const Stage& stage : index_stages) hash = xxh3(describe(stage), hash);
   for (const PlannedOperation& planned : batch_operations) hash = xxh3(describe(planned.operation), hash);
   return batch ? xxh3(describe(Stage{BatchStage{*batch}}), hash) : hash;
+}
+
+void refuse_stream(const Source& source, const std::string& what) {
+  const SourceInfo& info = source.info();
+  if (!info.streamed) return;
+  throw ConfigError(
+      fmt::format("{} of {}: a stream gives its records once, nobody knows how many", what, info.name),
+      "use shuffle_window(), take(), skip() and shard(), and filter where records are made; or read "
+      "from a file, or keep all records in memory: pulled()");
 }
 
 StreamPlan make_stream_plan(const PlanPtr& plan) { return Planner().plan(stages_of(plan)); }

@@ -32,6 +32,9 @@ struct StreamPlan {
   std::uint64_t fingerprint() const;
 };
 
+// ConfigError where the source is a stream: `what` takes records by their numbers, or their count.
+void refuse_stream(const Source& source, const std::string& what);
+
 // Throws ConfigError where the plan makes no sense, saying which stage and why.
 StreamPlan make_stream_plan(const PlanPtr& plan);
 

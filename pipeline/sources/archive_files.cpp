@@ -19,10 +19,8 @@ namespace {
 
 class TarFiles final : public ArchiveFiles {
  public:
-  TarFiles(const std::filesystem::path& path, std::uint64_t window_limit)
-      : has_positions_(packing_of(path) == Packing::kPlain),
-        input_(open_input(path, window_limit)),
-        reader_(*input_) {}
+  TarFiles(std::unique_ptr<ByteInput> input, bool has_positions)
+      : has_positions_(has_positions), input_(std::move(input)), reader_(*input_) {}
 
   std::optional<ArchiveFile> next() override {
     while (std::optional<TarMember> member = reader_.next()) {
@@ -87,7 +85,11 @@ bool is_archive(const std::filesystem::path& path) {
 
 std::unique_ptr<ArchiveFiles> open_archive(const std::filesystem::path& path, std::uint64_t window_limit) {
   if (starts_like_zip(first_bytes(path))) return std::make_unique<ZipFiles>(path);
-  return std::make_unique<TarFiles>(path, window_limit);
+  return std::make_unique<TarFiles>(open_input(path, window_limit), packing_of(path) == Packing::kPlain);
+}
+
+std::unique_ptr<ArchiveFiles> open_tar(std::unique_ptr<ByteInput> input) {
+  return std::make_unique<TarFiles>(std::move(input), false);
 }
 
 }  // namespace headrace

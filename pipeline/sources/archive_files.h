@@ -39,6 +39,9 @@ class ArchiveFiles {
 // open_input().
 bool is_archive(const std::filesystem::path& path);
 
+// Of a tar whose bytes come once, in order.
+std::unique_ptr<ArchiveFiles> open_tar(std::unique_ptr<ByteInput> input);
+
 // `window_limit` as in open_input().
 std::unique_ptr<ArchiveFiles> open_archive(const std::filesystem::path& path,
                                            std::uint64_t window_limit = kWindowLimit);

@@ -145,6 +145,9 @@ OpenedSource recognise_source(const std::filesystem::path& path, Split split, co
     case PathKind::kMissing:
       throw DataError(ErrorCode::kNotFound, "there is no such file or folder", {.source = path.string()},
                       accepted_formats());
+    case PathKind::kPipe:
+      return open_whole(path, split, options, "a WebDataset archive through a pipe",
+                        [&] { return web_stream(path, {.label_count = options.label_count}); });
     case PathKind::kOther: break;
   }
   throw DataError(ErrorCode::kUnsupported, "is neither a file nor a folder", {.source = path.string()},

@@ -65,8 +65,7 @@ std::optional<std::int64_t> parse_json_label(std::string_view text) {
 // Puts the samples together while the members pass by.
 class Collector {
  public:
-  Collector(ArchiveFiles& files, const std::string& archive, const KeepImage& keep)
-      : files_(files), archive_(archive), keep_(keep) {}
+  Collector(ArchiveFiles& files, const KeepImage& keep) : files_(files), keep_(keep) {}
 
   void add(const ArchiveFile& member) {
     const MemberName name = split_member_name(member.path);
@@ -100,8 +99,6 @@ class Collector {
       }
       result.push_back(std::move(sample.image));
     }
-    if (result.empty())
-      throw DataError(ErrorCode::kDataCorrupt, "no sample in it: no key.jpg beside key.cls", {.source = archive_});
     return result;
   }
 
@@ -158,7 +155,6 @@ class Collector {
   }
 
   ArchiveFiles& files_;
-  const std::string& archive_;
   const KeepImage& keep_;
   std::vector<Pending> samples_;
   std::unordered_map<std::string, std::size_t> index_;  // into samples_, by key
@@ -167,9 +163,28 @@ class Collector {
 }  // namespace
 
 std::vector<WebSample> read_web_samples(const std::string& archive, ArchiveFiles& files, const KeepImage& keep) {
-  Collector collector(files, archive, keep);
+  Collector collector(files, keep);
   while (const std::optional<ArchiveFile> member = files.next()) collector.add(*member);
-  return collector.finish();
+  std::vector<WebSample> samples = collector.finish();
+  if (!samples.empty()) return samples;
+  throw DataError(ErrorCode::kDataCorrupt, "no sample in it: no key.jpg beside key.cls", {.source = archive});
+}
+
+std::optional<WebSample> read_next_sample(ArchiveFiles& files, const KeepImage& keep,
+                                          std::optional<ArchiveFile>& member) {
+  while (member) {
+    Collector collector(files, keep);
+    for (std::string key; member; member = files.next()) {
+      const MemberName next = split_member_name(member->path);
+      if (next.role == Role::kOther) continue;
+      if (!key.empty() && next.key != key) break;
+      key = next.key;
+      collector.add(*member);
+    }
+    std::vector<WebSample> samples = collector.finish();
+    if (!samples.empty()) return std::move(samples.front());
+  }
+  return std::nullopt;
 }
 
 bool is_web_dataset(const std::filesystem::path& archive) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,11 @@ struct WebSample {
 
 // What keeps an image's bytes, called when its member is reached; it may read them or leave them.
 using KeepImage = std::function<std::span<const std::byte>(ArchiveFiles& files, const ArchiveFile& file)>;
+
+// The next sample of members that come sample by sample, as WebDataset's own writers leave them; nothing at the
+// end. `member` is the next one, from files.next() at first, and is moved on.
+std::optional<WebSample> read_next_sample(ArchiveFiles& files, const KeepImage& keep,
+                                          std::optional<ArchiveFile>& member);
 
 // In the order in which the first member of each appears. Members of other kinds are passed over. A sample with
 // a half that is missing, comes twice or makes no sense is there with its fault. DataError where there is no

@@ -1,5 +1,5 @@
 // Everything the Kernels of a device must do. A backend instantiates it for its Target (kernels_fixture.h)
-// in nine lines, one a suite: see cpu_kernels_test.cpp. One that keeps activations in bf16 adds two.
+// in ten lines, one a suite: see cpu_kernels_test.cpp. One that keeps activations in bf16 adds two.
 #pragma once
 
 #include "headrace/tests/conformance/kernels_batch_norm_suite.h"
@@ -9,6 +9,7 @@
 #include "headrace/tests/conformance/kernels_fused_norm_suite.h"
 #include "headrace/tests/conformance/kernels_half_products_suite.h"
 #include "headrace/tests/conformance/kernels_half_suite.h"
+#include "headrace/tests/conformance/kernels_losses_suite.h"
 #include "headrace/tests/conformance/kernels_muon_suite.h"
 #include "headrace/tests/conformance/kernels_pooling_suite.h"
 #include "headrace/tests/conformance/kernels_training_suite.h"

@@ -42,11 +42,15 @@ class StepCalls : public test::FakeCuda {
  protected:
   // Of the thread that trains, after the first steps. `busy`: the device is at work whenever it is looked at.
   static Calls of_a_step(int replicas, bool busy, const TrainerOptions& options = {}) {
+    return of_a_step(replicas, busy, options, {}, test::blobs(kRecords, {6, 6, 2}));
+  }
+  static Calls of_a_step(int replicas, bool busy, const TrainerOptions& options, const CompileOptions& compiled,
+                         const Dataset& data) {
     DeviceGroup devices = open(replicas);
     Strategy strategy(devices, {.announce = false});
-    Model model = test::compiled(strategy, test::norm_cnn);
-    Loader loader(test::blobs(kRecords, {6, 6, 2}).batch({.global = kBatch * replicas}), devices,
-                  {.epochs = 1000, .threads = 1});
+    Model model = strategy.build(test::norm_cnn, {.seed = 3});
+    model.compile(compiled);
+    Loader loader(data.batch({.global = kBatch * replicas}), devices, {.epochs = 1000, .threads = 1});
     Trainer trainer(strategy, model, loader, options);
     if (busy) test::fake_cuda::fall_behind();
     for (int i = 0; i < kWarmSteps; ++i) EXPECT_TRUE(trainer.step());
@@ -98,6 +102,13 @@ TEST_F(StepCalls, OfAnIdleDevice) {
   budget["cudaEventRecordWithFlags"] += 1;  // the step begins
   budget["cudaEventElapsedTime"] += 1;      // how long the device had nothing to do
   EXPECT_EQ(of_a_step(1, false), budget);
+}
+
+// Losses and metrics are within the graph, their sums come back in the same copy.
+TEST_F(StepCalls, OfOtherLossesAndMetrics) {
+  const CompileOptions compiled{.loss = 0.7F * categorical_crossentropy() + 0.3F * mean_squared_error(),
+                                .metrics = {accuracy(), top_k(2), confusion_matrix(), mean_absolute_error()}};
+  EXPECT_EQ(of_a_step(1, true, {}, compiled, test::blobs(kRecords, {6, 6, 2}).map(one_hot(4))), kBusyStep);
 }
 
 TEST_F(StepCalls, OfTwoReplicasIsTwiceThat) {

@@ -1,9 +1,10 @@
-// Oracle of softmax and its cross-entropy for one row.
+// Oracles of softmax and of losses for one row.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 
+#include "headrace/devices/kernels.h"
 #include "headrace/tests/support/reference.h"
 
 namespace headrace::test {
@@ -17,17 +18,40 @@ inline Reals softmax(const Reals& logits) {
   return p;
 }
 
-// Against (1 - smoothing) of the label and smoothing spread over all classes.
-inline double cross_entropy(const Reals& logits, std::size_t label, double smoothing) {
+// Against (1 - smoothing) of each target and smoothing spread over all classes.
+inline double soft_cross_entropy(const Reals& logits, const Reals& targets, double smoothing) {
   const double maximum = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (const double value : logits) sum += std::exp(value - maximum);
   double loss = 0;
   for (std::size_t k = 0; k < logits.size(); ++k) {
-    const double target = (k == label ? 1 - smoothing : 0) + smoothing / static_cast<double>(logits.size());
+    const double target = (1 - smoothing) * targets[k] + smoothing / static_cast<double>(logits.size());
     loss -= target * (logits[k] - maximum - std::log(sum));
   }
   return loss;
+}
+
+inline double cross_entropy(const Reals& logits, std::size_t label, double smoothing) {
+  Reals targets(logits.size());
+  targets[label] = 1;
+  return soft_cross_entropy(logits, targets, smoothing);
+}
+
+inline double element_loss(ElementLoss loss, double x, double t) {
+  switch (loss) {
+    case ElementLoss::kSquaredError: return (x - t) * (x - t);
+    case ElementLoss::kAbsoluteError: return std::abs(x - t);
+    case ElementLoss::kBinaryFromLogits: x = 1 / (1 + std::exp(-x)); break;
+    case ElementLoss::kBinaryFromProbabilities: break;
+  }
+  return -t * std::log(x) - (1 - t) * std::log(1 - x);
+}
+
+// The mean over a row's elements.
+inline double element_loss(ElementLoss loss, const Reals& x, const Reals& targets) {
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) sum += element_loss(loss, x[i], targets[i]);
+  return sum / static_cast<double>(x.size());
 }
 
 }  // namespace headrace::test

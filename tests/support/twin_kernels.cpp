@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "headrace/devices/cuda/math/bias_calls.h"
+#include "headrace/devices/cuda/math/count_calls.h"
 #include "headrace/devices/cuda/math/elementwise_calls.h"
 #include "headrace/devices/cuda/math/loss_calls.h"
 #include "headrace/devices/cuda/math/norm_calls.h"

@@ -14,6 +14,7 @@ namespace headrace::tools {
 namespace {
 
 constexpr std::uint64_t kIntegers = std::uint64_t{1} << 20;
+constexpr std::uint64_t kWindow = 2048;  // that streams are shuffled in
 
 // What a pipeline can make of the images of its data.
 struct Takes {
@@ -146,7 +147,8 @@ Dataset make_pipeline(const std::string& name, const PipelineOptions& options) {
   if (options.records) data = data.take(*options.records);
   data = decoded(data, options);
   if (options.cache != nullptr) data = data.cache(options.cache);
-  if (pipeline.shuffled) data = data.shuffle({.seed = options.seed});
+  if (pipeline.shuffled && data.streamed()) data = data.shuffle_window({.size = kWindow, .seed = options.seed});
+  if (pipeline.shuffled && !data.streamed()) data = data.shuffle({.seed = options.seed});
   if (pipeline.operations != nullptr) data = data.map(pipeline.operations());
   return data.batch({.global = options.global_batch}).prefetch(options.prefetch);
 }

@@ -12,6 +12,7 @@
 #include "headrace/pipeline/sources.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/losses.h"
+#include "headrace/train/metrics.h"
 #include "headrace/train/model.h"
 #include "headrace/train/optimizers.h"
 #include "headrace/train/views.h"
@@ -43,6 +44,7 @@ struct Recipe {
   Net net;
   Optimizer optimizer;
   Loss loss = sparse_categorical_crossentropy();
+  std::vector<Metric> metrics = {accuracy()};
   std::vector<View> views = {};                       // of the test images
   std::function<void()> load = {};                    // fills caches, before the clock of train_seconds starts
   std::function<void(Model& model)> initialise = {};  // what depends on data; on the clock

@@ -21,21 +21,9 @@ void check_input(const Field& field, const Shape& wanted) {
   }
 }
 
-void check_label(const Field& field) {
-  if (field.dtype == DType::kI64 && field.shape.elements() == 1) return;
-  throw ConfigError(fmt::format("field '{}' is {} of shape {}; the loss wants one int64 class number an example",
-                                field.name, to_string(field.dtype), field.shape.to_string()));
-}
-
 }  // namespace
 
-BatchFeed::BatchFeed(const ModelState& model, const Fields& fields, const std::optional<Loss>& loss) {
-  find_inputs(*model.graph, fields);
-  if (loss) {
-    label_field_ = loss->label_field;
-    check_label(fields[find_field(fields, label_field_)]);
-  }
-}
+BatchFeed::BatchFeed(const ModelState& model, const Fields& fields) { find_inputs(*model.graph, fields); }
 
 void BatchFeed::find_inputs(const Graph& graph, const Fields& fields) {
   for (int id = 0; id < graph.size(); ++id) {
@@ -47,12 +35,8 @@ void BatchFeed::find_inputs(const Graph& graph, const Fields& fields) {
   }
 }
 
-void BatchFeed::load(const Batch& batch, const Program& program, const ProgramBinding& binding,
-                     const TensorView& labels) const {
+void BatchFeed::load(const Batch& batch, const Program& program, const ProgramBinding& binding) const {
   for (const Input& input : inputs_) load_input(input, batch.tensor(input.field), program, binding);
-  if (label_field_.empty()) return;
-  const TensorView& from = batch.tensor(label_field_);
-  binding.stream.copy(labels.data, from.data, from.bytes());
 }
 
 void BatchFeed::warm_up(const Program& program, const ProgramBinding& binding) const {

@@ -1,7 +1,6 @@
 // Brings a batch's fields to where a program reads them.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,14 +13,13 @@ namespace headrace {
 // Floats are copied, u8 becomes x / 255; f32 and that are rounded where the program stores its inputs in bf16.
 class BatchFeed {
  public:
-  // ConfigError where the data's fields do not fit the net or, if there is one, the loss.
-  BatchFeed(const ModelState& model, const Fields& fields, const std::optional<Loss>& loss);
+  // ConfigError where the data's fields do not fit the net.
+  BatchFeed(const ModelState& model, const Fields& fields);
 
-  // Submits it to the binding's stream, where the batch has arrived. `labels` where there is a loss.
-  void load(const Batch& batch, const Program& program, const ProgramBinding& binding,
-            const TensorView& labels) const;
+  // Submits it to the binding's stream, where the batch has arrived.
+  void load(const Batch& batch, const Program& program, const ProgramBinding& binding) const;
 
-  // Does the same with a batch of zeros, without labels.
+  // Does the same with a batch of zeros.
   void warm_up(const Program& program, const ProgramBinding& binding) const;
 
  private:
@@ -36,7 +34,6 @@ class BatchFeed {
                   const ProgramBinding& binding) const;
 
   std::vector<Input> inputs_;
-  std::string label_field_;
 };
 
 }  // namespace headrace

@@ -1,6 +1,7 @@
 #include "headrace/train/engine/batch_runner.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "headrace/devices/base/clock.h"
@@ -13,14 +14,23 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kLine = 64;  // every part of a block begins on a cache line
-// The host's memory and the device's have the same parts. The first two go to the device in one copy, the last two
-// come back in one.
-constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = kLine, kSumsAt = 2 * kLine, kLabelsAt = 3 * kLine;
-static_assert(sizeof(StepScalars) <= kLine && sizeof(MetricSums) <= kLine);
+// The host's memory and the device's have the same parts: scalars, group scale, totals, labels; behind them the
+// device has the metrics' tables. The first two go to the device in one copy, the other two come back in one, of
+// the labels class numbers alone.
+constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = kLine, kTotalsAt = 2 * kLine;
+static_assert(sizeof(StepScalars) <= kLine);
 
-ProgramOptions with_activations(ProgramOptions options, const Strategy& strategy) {
-  options.activations = storage_types(strategy, options.precision).activations;
-  return options;
+std::optional<Objective> objective_of(const ModelState& model, const Fields& fields,
+                                      const BatchRunnerOptions& options) {
+  if (!options.loss) return std::nullopt;
+  return Objective(*model.graph, *options.loss, options.metrics, fields, options.program.rows);
+}
+
+ProgramOptions program_options(const ModelState& model, const BatchRunnerOptions& options) {
+  ProgramOptions program = options.program;
+  program.activations = storage_types(*model.strategy, program.precision).activations;
+  program.leaves_out_softmax = options.loss && leaves_out_softmax(*model.graph, *options.loss);
+  return program;
 }
 
 }  // namespace
@@ -28,8 +38,9 @@ ProgramOptions with_activations(ProgramOptions options, const Strategy& strategy
 BatchRunner::BatchRunner(ModelState& model, const Fields& fields, const BatchRunnerOptions& options)
     : model_(model),
       options_(options),
-      program_(*model.graph, model.layout, with_activations(options.program, *model.strategy)),
-      feed_(model, fields, options.loss),
+      objective_(objective_of(model, fields, options)),
+      program_(*model.graph, model.layout, program_options(model, options)),
+      feed_(model, fields),
       clock_(*model.strategy, options.trace) {
   allocate();
   for (int i = 0; i < options.in_flight + 1; ++i) slots_.push_back(make_slot());
@@ -56,11 +67,29 @@ void BatchRunner::wait_for(int replica) const noexcept {
   }
 }
 
+std::size_t BatchRunner::totals_bytes() const noexcept {
+  return objective_ ? objective_->totals_bytes() : sizeof(MetricSums);
+}
+
+std::size_t BatchRunner::labels_at() const noexcept {
+  return kTotalsAt + (totals_bytes() + kLine - 1) / kLine * kLine;
+}
+
+std::size_t BatchRunner::tables_at() const noexcept {
+  return labels_at() + (objective_ ? objective_->labels_bytes() : 0);
+}
+
 void BatchRunner::allocate() {
-  const std::size_t labels = static_cast<std::size_t>(options_.program.rows) * sizeof(std::int64_t);
   for (int replica = 0; replica < model_.strategy->replicas(); ++replica) {
-    memory_.push_back({.workspace = stream(replica).allocate(program_.workspace_bytes()),
-                       .block = stream(replica).allocate(kLabelsAt + labels)});
+    Memory memory{.workspace = stream(replica).allocate(program_.workspace_bytes()),
+                  .block = stream(replica).allocate(tables_at() + tables_bytes()),
+                  .scratch = {},
+                  .pinned_scratch = {}};
+    const std::size_t scratch = objective_ ? objective_->device_scratch_bytes() : 0;
+    const std::size_t pinned = objective_ ? objective_->pinned_scratch_bytes() : 0;
+    if (scratch > 0) memory.scratch = stream(replica).allocate(scratch);
+    if (pinned > 0) memory.pinned_scratch = model_.strategy->device(replica).allocate_pinned(pinned);
+    memory_.push_back(std::move(memory));
     // Rows that no batch has filled yet are read as padding: they must be finite.
     stream(replica).fill(memory_.back().workspace.data(), 0, memory_.back().workspace.size());
     blank(replica);
@@ -70,19 +99,20 @@ void BatchRunner::allocate() {
 StepSlot BatchRunner::make_slot() const {
   StepSlot made;
   const std::size_t rows = static_cast<std::size_t>(options_.program.rows);
-  const std::size_t tail = options_.loss ? rows * sizeof(std::int64_t) : program_.result(binding(0)).bytes();
+  const std::size_t tail = objective_ ? objective_->class_labels_bytes() : program_.result(binding(0)).bytes();
   for (int replica = 0; replica < model_.strategy->replicas(); ++replica) {
     Device& device = model_.strategy->device(replica);
-    ReplicaSlot slot{.pinned = device.allocate_pinned(kLabelsAt + tail),
+    ReplicaSlot slot{.pinned = device.allocate_pinned(labels_at() + tail),
                      .begin = device.create_timed_event(),
                      .arrived = device.create_timed_event(),
                      .done = device.create_timed_event()};
     std::byte* base = slot.pinned.data();
     slot.scalars = new (base + kScalarsAt) StepScalars;
-    slot.sums = new (base + kSumsAt) MetricSums;
+    slot.totals = base + kTotalsAt;
+    std::memset(slot.totals, 0, totals_bytes());
     slot.group_scale = new (base + kGroupScaleAt) float;
-    if (options_.loss) slot.labels = reinterpret_cast<std::int64_t*>(base + kLabelsAt);
-    if (!options_.loss) slot.result = reinterpret_cast<float*>(base + kLabelsAt);
+    if (objective_) slot.labels = base + labels_at();
+    if (!objective_) slot.result = reinterpret_cast<float*>(base + labels_at());
     slot.records.reserve(rows);
     made.replicas.push_back(std::move(slot));
   }
@@ -104,21 +134,31 @@ ProgramBinding BatchRunner::binding(int replica) const {
   if (options_.program.mode == Mode::kTrain) {
     bound.gradients = reinterpret_cast<float*>(model_.optimizer[index].gradients.data());
   }
-  bound.scalars = reinterpret_cast<const StepScalars*>(memory_[index].block.data() + kScalarsAt);
+  bound.scalars = reinterpret_cast<const StepScalars*>(block(replica) + kScalarsAt);
   return bound;
 }
 
-TensorView BatchRunner::labels(int replica) const {
-  const Buffer& block = memory_[static_cast<std::size_t>(replica)].block;
-  return block.view(Shape{options_.program.rows}, DType::kI64, kLabelsAt);
-}
-
-MetricSums* BatchRunner::sums(int replica) const {
-  return reinterpret_cast<MetricSums*>(memory_[static_cast<std::size_t>(replica)].block.data() + kSumsAt);
+std::byte* BatchRunner::block(int replica) const {
+  return memory_[static_cast<std::size_t>(replica)].block.data();
 }
 
 const float* BatchRunner::group_scale(int replica) const {
-  return reinterpret_cast<const float*>(memory_[static_cast<std::size_t>(replica)].block.data() + kGroupScaleAt);
+  return reinterpret_cast<const float*>(block(replica) + kGroupScaleAt);
+}
+
+void BatchRunner::submit_objective(int replica, const TensorView& result, const TensorView& gradient) const {
+  const ProgramBinding bound = binding(replica);
+  const Memory& memory = memory_[static_cast<std::size_t>(replica)];
+  objective_->submit({.stream = bound.stream,
+                      .kernels = bound.kernels,
+                      .scalars = bound.scalars,
+                      .result = result,
+                      .gradient = gradient,
+                      .totals = block(replica) + kTotalsAt,
+                      .labels = block(replica) + labels_at(),
+                      .tables = block(replica) + tables_at(),
+                      .device_scratch = memory.scratch.data(),
+                      .pinned_scratch = memory.pinned_scratch.data()});
 }
 
 std::optional<GlobalBatch> BatchRunner::take(Loader& loader) {
@@ -176,14 +216,21 @@ void BatchRunner::bring_in(int replica, const Batch& batch, ReplicaSlot& slot) {
     bound.stream.wait(batch.ready());
     bound.stream.record(*slot.arrived);
   }
-  Buffer& block = memory_[static_cast<std::size_t>(replica)].block;
-  bound.stream.copy(block.data() + kScalarsAt, slot.pinned.data() + kScalarsAt, kSumsAt - kScalarsAt);
-  feed_.load(batch, program_, bound, labels(replica));
+  bound.stream.copy(block(replica) + kScalarsAt, slot.pinned.data() + kScalarsAt, kTotalsAt - kScalarsAt);
+  feed_.load(batch, program_, bound);
+  if (objective_) bring_in_labels(replica, batch);
+}
+
+void BatchRunner::bring_in_labels(int replica, const Batch& batch) {
+  std::byte* base = block(replica) + labels_at();
+  for (const Objective::Labels& labels : objective_->labels()) {
+    const TensorView& from = batch.tensor(labels.field.name);
+    stream(replica).copy(base + labels.offset, from.data, from.bytes());
+  }
 }
 
 void BatchRunner::blank(int replica) {
-  const Buffer& block = memory_[static_cast<std::size_t>(replica)].block;
-  stream(replica).fill(block.data(), 0, block.size());
+  stream(replica).fill(block(replica), 0, memory_[static_cast<std::size_t>(replica)].block.size());
 }
 
 void BatchRunner::warm_up(const Body& body) {
@@ -205,7 +252,7 @@ void BatchRunner::extend(int replica) {
 
 // What the gradients of a step are multiplied by that have accumulated up to this batch.
 float BatchRunner::group_scale_of(const Batch& batch, const StepScalars& common) const {
-  if (options_.loss && options_.loss->options.reduction == Reduction::kSum) return 1;
+  if (objective_ && objective_->reduction() == Reduction::kSum) return 1;
   const auto so_far = static_cast<std::int64_t>(common.first_row) + batch.position().global_examples;
   return 1.0F / static_cast<float>(std::max<std::int64_t>(1, so_far));
 }
@@ -217,7 +264,7 @@ void BatchRunner::describe(const Batch& batch, const StepScalars& common, Replic
   slot.scalars->rows = batch.examples();
   slot.scalars->first_row = common.first_row + static_cast<std::uint64_t>(batch.position().first_row);
   *slot.group_scale = group_scale_of(batch, common);
-  slot.sums->examples = ReplicaSlot::kNotRun;
+  slot.first_sums().examples = ReplicaSlot::kNotRun;
 }
 
 void BatchRunner::bring_back(int replica, const ReplicaSlot& slot) {
@@ -226,8 +273,8 @@ void BatchRunner::bring_back(int replica, const ReplicaSlot& slot) {
     const TensorView result = program_.result(bound);
     bound.stream.copy(slot.result, result.data, result.bytes());
   }
-  const std::size_t labels_too = slot.labels != nullptr ? labels(replica).bytes() : 0;
-  bound.stream.copy(slot.sums, sums(replica), kLabelsAt - kSumsAt + labels_too);
+  const std::size_t labels_too = objective_ ? objective_->class_labels_bytes() : 0;
+  bound.stream.copy(slot.totals, block(replica) + kTotalsAt, labels_at() - kTotalsAt + labels_too);
 }
 
 void BatchRunner::drain() {
@@ -236,10 +283,26 @@ void BatchRunner::drain() {
   }
 }
 
+void BatchRunner::read_tables() {
+  drain();
+  if (tables_bytes() == 0) return;
+  seen_.tables.clear();
+  for (int r = 0; r < model_.strategy->replicas(); ++r) {
+    std::vector<std::byte> tables(tables_bytes());
+    stream(r).copy(tables.data(), block(r) + tables_at(), tables.size());
+    stream(r).synchronize();
+    objective_->add_tables(tables.data(), seen_);
+  }
+}
+
 void BatchRunner::reset_sums() {
   drain();
-  for (int r = 0; r < model_.strategy->replicas(); ++r) stream(r).fill(sums(r), 0, sizeof(MetricSums));
-  seen_ = {};
+  for (int r = 0; r < model_.strategy->replicas(); ++r) {
+    stream(r).fill(block(r) + kTotalsAt, 0, totals_bytes());
+    if (tables_bytes() > 0) stream(r).fill(block(r) + tables_at(), 0, tables_bytes());
+  }
+  if (objective_) seen_ = objective_->no_totals();
+  examples_ = 0;
   clock_.restart();
   restarted_ = true;
 }
@@ -256,17 +319,29 @@ void BatchRunner::collect(std::size_t index) {
     throw_failed(*model_.strategy, slot.step, error);
   }
   slot.pending = false;
-  MetricSums total;
-  for (std::size_t r = 0; r < slot.replicas.size(); ++r) {
-    if (slot.replicas[r].sums->examples == ReplicaSlot::kNotRun) {
-      failed_ = true;
-      throw_failed(*model_.strategy, slot.step);
-    }
-    if (options_.nan == NanPolicy::kStop) check_numbers(model_, slot, static_cast<int>(r));
-    total += *slot.replicas[r].sums;
+  for (const ReplicaSlot& replica : slot.replicas) {
+    if (replica.first_sums().examples != ReplicaSlot::kNotRun) continue;
+    failed_ = true;
+    throw_failed(*model_.strategy, slot.step);
   }
-  seen_ = total;
+  if (objective_) count(slot);
   if (on_done) on_done(slot);
+}
+
+void BatchRunner::count(const StepSlot& slot) {
+  std::ranges::fill(seen_.sums, MetricSums{});
+  seen_.tables.clear();
+  for (const ReplicaSlot& replica : slot.replicas) {
+    objective_->add(replica.totals, seen_);
+    examples_ += replica.examples;
+  }
+  for (std::size_t r = 0; r < slot.replicas.size() && options_.nan == NanPolicy::kStop; ++r) {
+    check_numbers(*objective_, slot, static_cast<int>(r));
+  }
+  if (const LossFunction* wrong = objective_->miscounted(seen_, examples_)) {
+    failed_ = true;
+    throw_miscounted(*wrong, slot.step);
+  }
 }
 
 }  // namespace headrace

@@ -11,6 +11,7 @@
 #include "headrace/pipeline/batch.h"
 #include "headrace/train/engine/batch_feed.h"
 #include "headrace/train/engine/model_state.h"
+#include "headrace/train/engine/objective.h"
 #include "headrace/train/engine/program.h"
 #include "headrace/train/engine/step_clock.h"
 #include "headrace/train/engine/step_slot.h"
@@ -20,8 +21,10 @@
 namespace headrace {
 
 struct BatchRunnerOptions {
-  ProgramOptions program;                   // but for `activations`, which the devices decide
+  // But for `activations`, which the devices decide, and `leaves_out_softmax`, which follows from the loss.
+  ProgramOptions program;
   std::optional<Loss> loss = std::nullopt;  // nothing: predicting
+  std::vector<Metric> metrics = {};         // with a loss
   int in_flight = 3;
   NanPolicy nan = NanPolicy::kStop;
   std::shared_ptr<Trace> trace = {};
@@ -30,7 +33,7 @@ struct BatchRunnerOptions {
 // One thread. After an error nothing more can be submitted.
 class BatchRunner {
  public:
-  // ConfigError where the data's fields do not fit the net.
+  // ConfigError where the data's fields do not fit the net, the loss or the metrics.
   BatchRunner(ModelState& model, const Fields& fields, const BatchRunnerOptions& options);
   ~BatchRunner();  // waits for what was submitted
   BatchRunner(const BatchRunner&) = delete;
@@ -38,9 +41,9 @@ class BatchRunner {
 
   const Program& program() const noexcept { return program_; }
   ProgramBinding binding(int replica) const;
-  TensorView labels(int replica) const;
-  MetricSums* sums(int replica) const;
   const float* group_scale(int replica) const;  // in device memory
+  // Submits loss, metrics and, where it is defined, the result's gradient of the batch in place; may be captured.
+  void submit_objective(int replica, const TensorView& result, const TensorView& gradient) const;
 
   // Every replica's share of the next global batch; nothing at the end of the data. Waits for it.
   std::optional<GlobalBatch> take(Loader& loader);
@@ -60,7 +63,13 @@ class BatchRunner {
   void extend(int replica);
   void drain();
   // Over all replicas since the last reset, as of the last batch known to be done.
-  const MetricSums& sums() const noexcept { return seen_; }
+  // Metrics of tables are among them after read_tables(), until the next batch is done.
+  MetricSums sums() const { return objective_ ? objective_->sums(seen_) : MetricSums{}; }
+  std::vector<MetricValue> metrics() const {
+    return objective_ ? objective_->values(seen_) : std::vector<MetricValue>{};
+  }
+  // Waits for what was submitted.
+  void read_tables();
   void reset_sums();  // drains, and restarts the times
   // Since the last reset.
   const StepTimes& times() const noexcept { return clock_.times; }
@@ -71,7 +80,8 @@ class BatchRunner {
   // One replica's device memory, in the order of its stream.
   struct Memory {
     Buffer workspace;
-    Buffer block;  // StepScalars, group scale, MetricSums, labels
+    Buffer block;                    // StepScalars, group scale, totals, labels, tables
+    Buffer scratch, pinned_scratch;  // the objective's
   };
 
   void wait_for(int replica) const noexcept;
@@ -81,6 +91,7 @@ class BatchRunner {
   StepSlot make_slot() const;
   float group_scale_of(const Batch& batch, const StepScalars& common) const;
   void describe(const Batch& batch, const StepScalars& common, ReplicaSlot& slot);
+  void bring_in_labels(int replica, const Batch& batch);
   void bring_in(int replica, const Batch& batch, ReplicaSlot& slot);
   void bring_back(int replica, const ReplicaSlot& slot);
   void collect(std::size_t index);
@@ -89,9 +100,18 @@ class BatchRunner {
     return (index + steps) % slots_.size();
   }
   Stream& stream(int replica) const;
+  std::byte* block(int replica) const;
+  // Within a block.
+  std::size_t totals_bytes() const noexcept;
+  std::size_t labels_at() const noexcept;
+  std::size_t tables_at() const noexcept;
+  std::size_t tables_bytes() const noexcept { return objective_ ? objective_->tables_bytes() : 0; }
+  // Throws where a loss is no number or did not count its examples.
+  void count(const StepSlot& slot);
 
   ModelState& model_;
   BatchRunnerOptions options_;
+  std::optional<Objective> objective_;  // none: predicting
   Program program_;
   BatchFeed feed_;
   std::vector<Memory> memory_;
@@ -101,7 +121,8 @@ class BatchRunner {
   bool restarted_ = true;                      // since the last batch was submitted
   std::uint64_t asked_ns_ = 0, taken_ns_ = 0;  // of the last take(), on the host
   std::uint64_t waited_ns_ = 0;
-  MetricSums seen_;
+  ObjectiveTotals seen_;
+  std::int64_t examples_ = 0;  // of the batches in seen_
   bool failed_ = false;
 };
 

@@ -22,10 +22,7 @@ void Evaluator::capture(int replica, const BatchRunnerOptions& options, const st
   works_.push_back(headrace::capture(bound.stream, [&] {
     if (views.empty()) program.forward(bound);
     const TensorView result = views.empty() ? program.result(bound) : ensembles_.back().forward(bound);
-    if (!options.loss) return;
-    bound.kernels.softmax_cross_entropy(bound.stream, result, runner_.labels(replica),
-                                        options.loss->options.label_smoothing, bound.scalars, {},
-                                        runner_.sums(replica));
+    if (options.loss) runner_.submit_objective(replica, result, {});
   }));
 }
 
@@ -48,7 +45,7 @@ std::optional<MetricSums> Evaluator::run(const EvaluationPass& pass) {
     runner_.submit(std::move(*batch), {.step = model_.step}, [this](int r) { launch(r); });
     if (pass.progress) pass.progress(done + 1, batches);
   }
-  runner_.drain();
+  runner_.read_tables();
   return runner_.sums();
 }
 

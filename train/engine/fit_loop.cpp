@@ -13,6 +13,7 @@ constexpr std::uint64_t kReportEveryNs = 100'000'000;
 
 // Passes over the data that hold all steps of the fit.
 std::uint64_t passes(const Dataset& data, const FitOptions& options) {
+  if (data.streamed()) return 1;
   const std::uint64_t pass = steps_of_pass(data, options);
   return (steps_of_fit(data, options) + pass - 1) / pass;
 }
@@ -29,14 +30,16 @@ FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOpti
                 {.program = {.mode = Mode::kEvaluate,
                              .rows = loader.local_rows(),
                              .precision = model.state().compiled->precision},
-                 .loss = model.state().compiled->loss}) {}
+                 .loss = model.state().compiled->loss,
+                 .metrics = model.state().compiled->metrics}) {}
 
 FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
     : model_(model),
       options_(options),
       control_(model),
-      progress_(options, model.state().require_compiled("fit()").metrics),
+      progress_(options),
       steps_(steps_of_epoch(train, options)),
+      streamed_(train.streamed()),
       loader_(train, model.strategy().devices(), training_input(model.state(), options, passes(train, options))),
       trainer_(model.strategy(), model, loader_,
                {.seed = options.input.seed,
@@ -83,7 +86,11 @@ std::uint64_t FitLoop::train_epoch(int epoch) {
   next_report_ns_ = now_ns() + kReportEveryNs;
   for (std::uint64_t step = 0; step < steps_; ++step) {
     if (stopped()) return step;
-    HEADRACE_CHECK(trainer_.step(), "the training data ended before the last step of the fit");
+    if (!trainer_.step()) {
+      HEADRACE_CHECK(streamed_, "the training data ended before the last step of the fit");
+      ended_ = true;
+      return step;
+    }
     if (now_ns() >= next_report_ns_) report_step(epoch, step + 1);
   }
   return steps_;
@@ -105,7 +112,8 @@ EpochReport FitLoop::finish_epoch(int epoch, std::uint64_t steps) {
                      .input_stall_fraction = times.input_stall_fraction(),
                      .exposed_copy_fraction = times.exposed_copy_fraction(),
                      .device_idle_fraction = times.device_idle_fraction(),
-                     .host_us_per_step = 1e-3 * static_cast<double>(times.host_ns) / static_cast<double>(steps)};
+                     .host_us_per_step = 1e-3 * static_cast<double>(times.host_ns) / static_cast<double>(steps),
+                     .metrics = trainer_.metrics()};
   if (steps == steps_) validate(report);
   report.bad_records = bad_records() - bad_before_;
   report.seconds = epoch_time_.seconds();
@@ -118,6 +126,7 @@ void FitLoop::validate(EpochReport& report) {
   if (!validated) return;
   report.val_loss = mean_loss(*validated);
   report.val_accuracy = mean_accuracy(*validated);
+  report.val_metrics = validation_->evaluator.runner().metrics();
 }
 
 void FitLoop::report_step(int epoch, std::uint64_t step) {
@@ -136,7 +145,8 @@ void FitLoop::report_step(int epoch, std::uint64_t step) {
       .input_stall_fraction = times.input_stall_fraction(),
       .exposed_copy_fraction = times.exposed_copy_fraction(),
       .device_idle_fraction = times.device_idle_fraction(),
-      .remaining_seconds = seconds / static_cast<double>(step) * static_cast<double>(steps_ - step)};
+      .remaining_seconds = seconds / static_cast<double>(step) * static_cast<double>(steps_ - step),
+      .metrics = trainer_.metrics()};
   progress_.step(report);
   for (const Callback& callback : options_.callbacks) {
     if (callback.on_step) callback.on_step(report, control_);
@@ -145,12 +155,15 @@ void FitLoop::report_step(int epoch, std::uint64_t step) {
 }
 
 void FitLoop::remember(const EpochReport& report) {
-  const auto& metrics = model_.state().compiled->metrics;
-  const bool accuracy = std::ranges::count(metrics, Metric::kAccuracy) > 0;
+  const auto append = [&](const std::string& prefix, const std::vector<MetricValue>& metrics) {
+    for (const MetricValue& metric : metrics) {
+      if (metric.is_number()) history_.append(prefix + metric.name, metric.number());
+    }
+  };
   history_.append("loss", report.loss);
-  if (accuracy) history_.append("accuracy", report.accuracy);
+  append("", report.metrics);
   if (report.val_loss) history_.append("val_loss", *report.val_loss);
-  if (accuracy && report.val_accuracy) history_.append("val_accuracy", *report.val_accuracy);
+  append("val_", report.val_metrics);
   history_.append("steps", static_cast<double>(report.steps));
   history_.append("seconds", report.seconds);
   history_.append("examples_per_second", report.examples_per_second);
@@ -160,6 +173,7 @@ void FitLoop::remember(const EpochReport& report) {
 }
 
 bool FitLoop::stopped() const {
+  if (ended_) return true;
   if (options_.stop_after_steps > 0 && model_.global_step() >= options_.stop_after_steps) return true;
   return control_.stop_requested() || (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed));
 }

@@ -43,6 +43,8 @@ class FitLoop {
   FitControl control_;
   Progress progress_;
   std::uint64_t steps_;  // an epoch
+  bool streamed_;        // the data are a stream, which may end at any step
+  bool ended_ = false;   // it did
   Loader loader_;
   Trainer trainer_;
   std::optional<Validation> validation_;

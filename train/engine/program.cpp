@@ -8,7 +8,7 @@ namespace headrace {
 
 // The clock of the plan: layer i runs forward at time i and backward at time 2n - i; the loss is at time n.
 Program::Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options)
-    : graph_(&graph), layout_(&layout), options_(options), result_(result_of(graph, options.mode)) {
+    : graph_(&graph), layout_(&layout), options_(options), result_(result_of(graph, options.leaves_out_softmax)) {
   const auto layers = static_cast<std::size_t>(graph.size());
   epilogue_of_.assign(layers, -1);
   producer_of_.assign(layers, -1);

@@ -17,7 +17,8 @@ namespace headrace {
 
 struct ProgramOptions {
   Mode mode = Mode::kTrain;
-  std::int64_t rows = 1;  // of the batch, padding included
+  bool leaves_out_softmax = false;  // at the end: a loss follows that takes the logits
+  std::int64_t rows = 1;            // of the batch, padding included
   Precision precision = Precision::kF32;
   DType activations = DType::kF32;  // how results of layers and their gradients are stored: f32 or bf16
   std::uint64_t seed = 0;           // of dropout
@@ -38,8 +39,8 @@ struct ProgramBinding {
 
 // Immutable. A ReLU right behind a convolution or dense layer that nothing else reads is applied by it; outside
 // training so is every other activation. Batch normalisation applies the activation behind it and goes back
-// through it; in training it also does the max pooling right before it. A softmax at the end is left out where a
-// loss follows. The result is f32 whatever the activations are.
+// through it; in training it also does the max pooling right before it. A softmax at the end may be left
+// out. The result is f32 whatever the activations are.
 class Program {
  public:
   Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options);
@@ -49,7 +50,7 @@ class Program {
 
   // Where the batch's fields go, before forward().
   TensorView value(const ProgramBinding& binding, int id) const;
-  // The logits; when predicting, the net's result.
+  // The net's, or the logits where the softmax is left out.
   TensorView result(const ProgramBinding& binding) const { return value(binding, result_); }
   // Where the loss writes its gradient before backward().
   TensorView result_gradient(const ProgramBinding& binding) const;

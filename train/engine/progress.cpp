@@ -38,25 +38,34 @@ std::string bar(double share, int width) {
 }
 
 // The parts of a step's line in their order on it.
-enum Part { kSteps, kBar, kRate, kEta, kStall, kCopy, kIdle, kLoss, kAccuracy, kParts };
+enum Part { kSteps, kBar, kRate, kEta, kStall, kCopy, kIdle, kLoss, kMetrics, kParts };
 
 // The first stay longest where a line is short; the bar is made shorter before it goes.
-constexpr std::array kImportance = {kSteps, kLoss, kEta, kRate, kAccuracy, kBar, kStall, kCopy, kIdle};
+constexpr std::array kImportance = {kSteps, kLoss, kEta, kRate, kMetrics, kBar, kStall, kCopy, kIdle};
 constexpr int kLongBar = 20, kShortBar = 8;
+
+// " - accuracy: 0.9230 - top_5: 0.9961", without those that are tables.
+std::string numbers(const char* prefix, const std::vector<MetricValue>& metrics) {
+  std::string text;
+  for (const MetricValue& metric : metrics) {
+    if (metric.is_number()) text += fmt::format(" - {}{}: {:.4f}", prefix, metric.name, metric.number());
+  }
+  return text;
+}
 
 }  // namespace
 
-std::string epoch_line(const EpochReport& report, bool accuracy) {
+std::string epoch_line(const EpochReport& report) {
   std::string line = fmt::format("{}/{} - {} - {} - loss: {:.4f}", report.steps, report.planned_steps,
                                  duration(report.seconds), per_step(report.seconds, report.steps), report.loss);
-  if (accuracy) line += fmt::format(" - accuracy: {:.4f}", report.accuracy);
+  line += numbers("", report.metrics);
   if (report.val_loss) line += fmt::format(" - val_loss: {:.4f}", *report.val_loss);
-  if (accuracy && report.val_accuracy) line += fmt::format(" - val_accuracy: {:.4f}", *report.val_accuracy);
+  line += numbers("val_", report.val_metrics);
   if (report.bad_records > 0) line += fmt::format(" - bad records: {}", report.bad_records);
   return line;
 }
 
-std::string step_line(const StepReport& report, bool accuracy, int columns) {
+std::string step_line(const StepReport& report, int columns) {
   const double share =
       static_cast<double>(report.step) / static_cast<double>(std::max<std::uint64_t>(1, report.steps));
   std::array<std::string, kParts> parts;
@@ -68,7 +77,7 @@ std::string step_line(const StepReport& report, bool accuracy, int columns) {
   parts[kCopy] = fmt::format(" copy {:.1f}%", report.exposed_copy_fraction * 100);
   parts[kIdle] = fmt::format(" idle {:.1f}%", report.device_idle_fraction * 100);
   parts[kLoss] = fmt::format(" - loss: {:.4f}", report.loss);
-  if (accuracy) parts[kAccuracy] = fmt::format(" - accuracy: {:.4f}", report.accuracy);
+  parts[kMetrics] = numbers("", report.metrics);
 
   std::size_t left = static_cast<std::size_t>(std::max(0, columns - kSpareColumns));
   for (const Part part : kImportance) {
@@ -80,10 +89,7 @@ std::string step_line(const StepReport& report, bool accuracy, int columns) {
   return fmt::format("{}", fmt::join(parts, ""));
 }
 
-Progress::Progress(const FitOptions& options, const std::vector<Metric>& metrics)
-    : output_(options.output),
-      epochs_(options.epochs),
-      accuracy_(std::ranges::count(metrics, Metric::kAccuracy) > 0) {
+Progress::Progress(const FitOptions& options) : output_(options.output), epochs_(options.epochs) {
   const bool terminal = isatty(fileno(output_)) != 0;
   style_ = options.verbose <= 0 ? Style::kNothing : options.verbose == 1 && terminal ? Style::kBar : Style::kLines;
 }
@@ -96,14 +102,14 @@ void Progress::begin_epoch(int epoch) const {
 
 void Progress::step(const StepReport& report) {
   if (style_ != Style::kBar) return;
-  fmt::print(output_, "{}{}", kClearLine, step_line(report, accuracy_, terminal_columns(output_)));
+  fmt::print(output_, "{}{}", kClearLine, step_line(report, terminal_columns(output_)));
   std::fflush(output_);
   open_ = true;
 }
 
 void Progress::end_epoch(const EpochReport& report) {
   if (style_ == Style::kNothing) return;
-  fmt::print(output_, "{}{}\n", style_ == Style::kBar ? kClearLine : "", epoch_line(report, accuracy_));
+  fmt::print(output_, "{}{}\n", style_ == Style::kBar ? kClearLine : "", epoch_line(report));
   std::fflush(output_);
   open_ = false;
 }

@@ -4,18 +4,16 @@
 #include <cstdio>
 #include <limits>
 #include <string>
-#include <vector>
 
 #include "headrace/train/callbacks.h"
 #include "headrace/train/fit_options.h"
-#include "headrace/train/metrics.h"
 
 namespace headrace {
 
 class Progress {
  public:
   // Where the output is no terminal, verbose 1 prints what 2 does.
-  Progress(const FitOptions& options, const std::vector<Metric>& metrics);
+  explicit Progress(const FitOptions& options);
   ~Progress() { leave_line(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -32,17 +30,16 @@ class Progress {
 
   std::FILE* output_;
   int epochs_;
-  bool accuracy_;
   Style style_;
   bool open_ = false;  // the bar stands there, the cursor behind it
 };
 
 // "1563/1563 - 7s - 4ms/step - loss: 0.2614 - accuracy: 0.9230 - val_loss: ..."; "300/1563 - ..." of an epoch that
 // was stopped.
-std::string epoch_line(const EpochReport& report, bool accuracy);
+std::string epoch_line(const EpochReport& report);
 // "  781/1563 [=======>......] 23k/s - ETA 3s - input stall 0.1% copy 0.0% idle 0.4% - loss: ...". On a terminal
 // of fewer `columns` than that takes, with a short bar or without the less important parts; the last three columns
 // stay free.
-std::string step_line(const StepReport& report, bool accuracy, int columns = std::numeric_limits<int>::max());
+std::string step_line(const StepReport& report, int columns = std::numeric_limits<int>::max());
 
 }  // namespace headrace

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <string>
 
 namespace headrace {
@@ -49,22 +48,38 @@ void throw_failed(Strategy& strategy, std::uint64_t step, const std::optional<De
       device, failure.error.hint());
 }
 
-void check_numbers(const ModelState& model, const StepSlot& step, int replica) {
-  const ReplicaSlot& mine = step.replicas[static_cast<std::size_t>(replica)];
-  if (std::isfinite(mine.sums->loss)) return;
-  const std::string where = fmt::format("step {} (batch {} of pass {}, replica {})", step.step, step.position.step,
-                                        step.position.epoch, replica);
-  const std::int64_t classes = model.graph->layer(model.graph->output()).shape().back();
-  for (std::size_t row = 0; mine.labels != nullptr && row < mine.records.size(); ++row) {
-    if (mine.labels[row] >= 0 && mine.labels[row] < classes) continue;
+namespace {
+
+void check_class_numbers(const Objective::Labels& labels, const ReplicaSlot& slot, const std::string& where) {
+  const auto* numbers = reinterpret_cast<const std::int64_t*>(slot.labels + labels.offset);
+  for (std::size_t row = 0; row < slot.records.size(); ++row) {
+    if (numbers[row] >= 0 && numbers[row] < labels.classes) continue;
     throw DataError(ErrorCode::kDataCorrupt,
-                    fmt::format("label {} in {} is not one of the net's {} classes, 0 to {}", mine.labels[row],
-                                where, classes, classes - 1),
-                    {.source = "field '" + model.compiled->loss.label_field + "'", .record = mine.records[row]},
+                    fmt::format("label {} in {} is not one of the net's {} classes, 0 to {}", numbers[row], where,
+                                labels.classes, labels.classes - 1),
+                    {.source = "field '" + labels.field.name + "'", .record = slot.records[row]},
                     "give the net's last layer one unit a class, or correct the data");
   }
+}
+
+}  // namespace
+
+void check_numbers(const Objective& objective, const StepSlot& step, int replica) {
+  const ReplicaSlot& mine = step.replicas[static_cast<std::size_t>(replica)];
+  if (objective.finite_losses(mine.totals)) return;
+  const std::string where = fmt::format("step {} (batch {} of pass {}, replica {})", step.step, step.position.step,
+                                        step.position.epoch, replica);
+  for (const Objective::Labels& labels : objective.labels()) {
+    if (labels.classes > 0) check_class_numbers(labels, mine, where);
+  }
   throw Error(ErrorCode::kInvalidArgument, fmt::format("the loss is not a finite number in {}", where),
-              "lower the learning rate, or look for inputs that are not finite");
+              "lower the learning rate, or look for inputs and labels that are not finite");
+}
+
+void throw_miscounted(const LossFunction& loss, std::uint64_t step) {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("the loss '{}' did not count the examples of step {}", loss.name(), step),
+              "its submit() must add one loss for each real row to the sums, as Kernels::add_losses() does");
 }
 
 }  // namespace headrace

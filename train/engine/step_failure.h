@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/train/engine/model_state.h"
+#include "headrace/train/engine/objective.h"
 #include "headrace/train/engine/step_slot.h"
 #include "headrace/train/strategy.h"
 
@@ -48,8 +48,11 @@ void submit_and_wait(Strategy& strategy, const Submit& submit) {
   }
 }
 
-// Throws where a replica's sum of losses is not a finite number: a DataError naming the record where a label is
-// out of range, else an Error naming the step.
-void check_numbers(const ModelState& model, const StepSlot& step, int replica);
+// Throws where a replica's sum of losses is not a finite number: a DataError naming the record where a class
+// number is out of range, else an Error naming the step.
+void check_numbers(const Objective& objective, const StepSlot& step, int replica);
+
+// A loss did not add its examples to its sums.
+[[noreturn]] void throw_miscounted(const LossFunction& loss, std::uint64_t step);
 
 }  // namespace headrace

@@ -14,14 +14,18 @@ namespace headrace {
 
 // Pointers go into `pinned`. Written by the host before the batch is submitted, by the stream until `done`.
 struct ReplicaSlot {
-  static constexpr std::int64_t kNotRun = -1;  // in sums->examples: the stream skipped the work
+  static constexpr std::int64_t kNotRun = -1;  // in the first of the totals' examples: the stream skipped the work
+
+  MetricSums& first_sums() const noexcept { return *reinterpret_cast<MetricSums*>(totals); }
 
   Buffer pinned = {};
   StepScalars* scalars = nullptr;
-  float* group_scale = nullptr;    // right behind the scalars
-  MetricSums* sums = nullptr;      // of all batches since the last reset, this one included
-  std::int64_t* labels = nullptr;  // null without a loss
-  float* result = nullptr;         // null unless predicting
+  float* group_scale = nullptr;  // right behind the scalars
+  // An objective's totals of all batches since the last reset, this one included, and class numbers; null when
+  // predicting.
+  std::byte* totals = nullptr;
+  std::byte* labels = nullptr;
+  float* result = nullptr;  // null unless predicting
   // Timed: where the stream's part of this batch begins, where the batch has arrived, and where all is done.
   std::unique_ptr<Event> begin = nullptr, arrived = nullptr, done = nullptr;
   bool idle = true;     // before it, perhaps: `begin` was recorded. Else it begins where the last one ends

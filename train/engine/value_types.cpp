@@ -2,9 +2,9 @@
 
 namespace headrace {
 
-int result_of(const Graph& graph, Mode mode) {
+int result_of(const Graph& graph, bool leaves_out_softmax) {
   const int output = graph.output();
-  const bool left_out = mode != Mode::kPredict && graph.layer(output).traits(mode).only_last;
+  const bool left_out = leaves_out_softmax && graph.layer(output).traits(Mode::kEvaluate).only_last;
   return left_out ? graph.inputs(output).front() : output;
 }
 

@@ -9,9 +9,9 @@
 
 namespace headrace {
 
-// The layer whose result is the program's: where a loss follows that is the logits', a softmax behind them is left
-// out.
-int result_of(const Graph& graph, Mode mode);
+// The layer whose result is the program's: the last one, or the logits' where a loss follows that takes these, and
+// a softmax behind them is left out.
+int result_of(const Graph& graph, bool leaves_out_softmax);
 
 // By layer, up to `result`; its gradient is of the same type. Everything is stored as `activations`, but what is
 // connected with the result without a layer between that may change the type (LayerTraits::casts: a dense one) is

@@ -48,7 +48,7 @@ struct LayerTraits {
   bool undoes_epilogue = false;  // and backward starts from the gradient of what that left
   bool takes_pooling = false;    // can max-pool its input first, forward and backward
   bool casts = false;            // the result may be stored in another type than the input
-  bool only_last = false;        // has no backward: must be the model's result, behind the logits
+  bool only_last = false;        // must be the model's result: a loss may take the logits before it instead
 };
 
 // Max pooling that a layer does before its own work, in place of the layer before it: from x to the layer's input.

@@ -8,6 +8,7 @@
 #include "headrace/devices/cuda/math/flat_split.h"
 #include "headrace/devices/cuda/math/loss_work.h"
 #include "headrace/devices/cuda/math/resident_blocks.h"
+#include "headrace/devices/cuda/math/soft_loss_work.h"
 
 namespace headrace::cuda {
 
@@ -79,12 +80,30 @@ __device__ inline RowMaximum from_lane_below(const RowMaximum& of, int distance)
 __device__ inline RowSums from_lane_below(const RowSums& of, int distance) {
   return {__shfl_down_sync(0xFFFFFFFFU, of.exp_sum, distance), __shfl_down_sync(0xFFFFFFFFU, of.total, distance)};
 }
+__device__ inline SoftSums from_lane_below(const SoftSums& of, int distance) {
+  return {__shfl_down_sync(0xFFFFFFFFU, of.exp_sum, distance), __shfl_down_sync(0xFFFFFFFFU, of.targets, distance),
+          __shfl_down_sync(0xFFFFFFFFU, of.weighted, distance)};
+}
+__device__ inline RowLoss from_lane_below(const RowLoss& of, int distance) {
+  return {__shfl_down_sync(0xFFFFFFFFU, of.loss, distance),
+          static_cast<std::int64_t>(
+              __shfl_down_sync(0xFFFFFFFFU, static_cast<unsigned long long>(of.correct), distance))};
+}
 __device__ inline RowMaximum of_first_lane(const RowMaximum& of) {
   return {__shfl_sync(0xFFFFFFFFU, of.value, 0),
           static_cast<std::int64_t>(__shfl_sync(0xFFFFFFFFU, static_cast<unsigned long long>(of.index), 0))};
 }
 __device__ inline RowSums of_first_lane(const RowSums& of) {
   return {__shfl_sync(0xFFFFFFFFU, of.exp_sum, 0), __shfl_sync(0xFFFFFFFFU, of.total, 0)};
+}
+
+__device__ inline SoftSums of_first_lane(const SoftSums& of) {
+  return {__shfl_sync(0xFFFFFFFFU, of.exp_sum, 0), __shfl_sync(0xFFFFFFFFU, of.targets, 0),
+          __shfl_sync(0xFFFFFFFFU, of.weighted, 0)};
+}
+__device__ inline RowLoss of_first_lane(const RowLoss& of) {
+  return {__shfl_sync(0xFFFFFFFFU, of.loss, 0),
+          static_cast<std::int64_t>(__shfl_sync(0xFFFFFFFFU, static_cast<unsigned long long>(of.correct), 0))};
 }
 
 // Merges over the 32 lanes of a warp, in one order; all lanes get the result. Every lane must come here.
@@ -106,7 +125,7 @@ __global__ void __launch_bounds__(kRowsPerBlock* kRowLanes) row_kernel(Work work
       static_cast<std::int64_t>(blockIdx.x) * kRowsPerBlock + static_cast<int>(threadIdx.x) / kRowLanes;
   if (row >= rows) return;
   const RowMaximum maximum = warp_total(work.in.maximum(row, lane));
-  const RowSums sums = warp_total(work.in.sums(row, lane, maximum));
+  const auto sums = warp_total(work.in.sums(row, lane, maximum));
   work.write(row, lane, maximum, sums);
 }
 

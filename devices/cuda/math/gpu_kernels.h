@@ -77,6 +77,17 @@ class GpuKernels : public Kernels {
                              float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
                              MetricSums* sums) override;
   void softmax(Stream& stream, const TensorView& logits, const TensorView& probabilities) override;
+  void softmax_backward(Stream& stream, const TensorView& p, const TensorView& dy, const TensorView& dx) override;
+  void soft_cross_entropy(Stream& stream, const TensorView& logits, const TensorView& targets,
+                          float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
+                          MetricSums* sums) override;
+  void element_loss(Stream& stream, ElementLoss loss, const TensorView& x, const TensorView& targets,
+                    const StepScalars* scalars, const TensorView& dx, MetricSums* sums) override;
+  void add_losses(Stream& stream, const TensorView& losses, const StepScalars* scalars, MetricSums* sums) override;
+  void count_top(Stream& stream, const TensorView& x, const TensorView& labels, int k, const StepScalars* scalars,
+                 MetricSums* sums) override;
+  void count_confusions(Stream& stream, const TensorView& x, const TensorView& labels, const StepScalars* scalars,
+                        const TensorView& counts) override;
   void adam(Stream& stream, const Parameters& parameters, const TensorView& gradients,
             const TensorView& first_moment, const TensorView& second_moment,
             std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) override;

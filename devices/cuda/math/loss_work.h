@@ -55,6 +55,32 @@ struct LogitRows {
   }
 };
 
+// The gradient of what softmax was applied to.
+struct SoftmaxGradientRows {
+  struct Rows {
+    const float* p;
+    const float* dy;
+    std::int64_t classes;
+
+    HEADRACE_HOST_DEVICE RowMaximum maximum(std::int64_t, int) const { return {}; }
+    HEADRACE_HOST_DEVICE RowSums sums(std::int64_t row, int lane, const RowMaximum&) const {
+      RowSums sums{};
+      for (std::int64_t k = row * classes + lane; k < (row + 1) * classes; k += kRowLanes) {
+        sums.total += p[k] * dy[k];
+      }
+      return sums;
+    }
+  };
+  Rows in;
+  float* dx;
+
+  HEADRACE_HOST_DEVICE void write(std::int64_t row, int lane, const RowMaximum&, const RowSums& sums) const {
+    for (std::int64_t k = row * in.classes + lane; k < (row + 1) * in.classes; k += kRowLanes) {
+      dx[k] = in.p[k] * (in.dy[k] - sums.total);
+    }
+  }
+};
+
 struct SoftmaxRows {
   LogitRows in;
   float* probabilities;
@@ -148,6 +174,13 @@ template <typename Launcher>
 void submit_softmax(Launcher& launch, const TensorView& logits, const TensorView& probabilities) {
   const std::int64_t classes = logits.shape.back();
   launch.rows(SoftmaxRows{{logits.as<float>(), classes}, probabilities.as<float>()}, logits.elements() / classes);
+}
+
+template <typename Launcher>
+void submit_softmax_backward(Launcher& launch, const TensorView& p, const TensorView& dy, const TensorView& dx) {
+  const std::int64_t classes = p.shape.back();
+  launch.rows(SoftmaxGradientRows{{p.as<float>(), dy.as<float>(), classes}, dx.as<float>()},
+              p.elements() / classes);
 }
 
 template <typename Launcher>

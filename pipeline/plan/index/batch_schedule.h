@@ -11,10 +11,11 @@
 
 namespace headrace {
 
-// One thread at a time.
+// One thread at a time; what is the run's as a whole may be asked by any. A stream counts as one of
+// kUnknownRecords until end_at() is called.
 class BatchSchedule {
  public:
-  // ConfigError where the batches could not be numbered.
+  // ConfigError where the batches could not be numbered. `plan` must outlive this.
   BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::uint64_t epochs);
   BatchSchedule(const BatchSchedule&) = delete;
   BatchSchedule& operator=(const BatchSchedule&) = delete;
@@ -22,11 +23,21 @@ class BatchSchedule {
   std::uint64_t steps_per_epoch() const noexcept { return steps_; }
   // Examples of the largest batch: no more than an epoch has, and 1 where it has none.
   std::int64_t largest_batch() const noexcept {
-    return static_cast<std::int64_t>(std::clamp<std::uint64_t>(map_.size(), 1, global_));
+    return static_cast<std::int64_t>(std::clamp<std::uint64_t>(size_, 1, global_));
   }
-  std::uint64_t examples_per_epoch() const noexcept { return std::min(steps_ * global_, map_.size()); }
+  std::uint64_t examples_per_epoch() const noexcept { return std::min(steps_ * global_, size_); }
   // Batches of the whole run.
   std::uint64_t batches() const noexcept { return steps_ * epochs_; }
+
+  // Of a stream that turned out to have so many records.
+  void end_at(std::uint64_t records);
+  // Of the records that a stream has given: whether all that batch `sequence` may need are there, and one behind
+  // it, so that it is not the last.
+  bool holds(std::uint64_t records, std::uint64_t sequence) const;
+  // The first record that this batch or a later one may need.
+  std::uint64_t first_record(std::uint64_t sequence) const { return map_.first_record(sequence * global_); }
+  // Batches of a stream of so many records.
+  std::uint64_t batches_of(std::uint64_t records) const;
 
   // `sequence` < batches().
   BatchPosition position(std::uint64_t sequence) const noexcept;
@@ -38,11 +49,14 @@ class BatchSchedule {
   Located draw(std::uint64_t epoch, Philox& random) const;
 
  private:
+  const StreamPlan& plan_;
+  std::uint64_t seed_;
   IndexMap map_;
   IndexCursor cursor_;
   std::uint64_t global_;
-  std::uint64_t steps_;
+  std::uint64_t size_, steps_;  // of an epoch
   std::uint64_t epochs_;
+  std::uint64_t last_step_;  // of an epoch
 };
 
 }  // namespace headrace

@@ -26,6 +26,12 @@ IndexMap::IndexMap(std::uint64_t records, const std::vector<Stage>& stages, std:
   }
 }
 
+std::uint64_t IndexMap::walk(std::uint64_t (IndexStage::*before)(std::uint64_t) const,
+                             std::uint64_t position) const {
+  for (std::size_t i = stages_.size(); i-- > 0;) position = ((*stages_[i]).*before)(position);
+  return position;
+}
+
 IndexStagePtr IndexMap::create_stage(const Stage& stage, std::uint64_t seed) const {
   // The place in the chain keeps two shuffles with one seed apart.
   const auto key = [&](std::uint64_t own) { return mix_seed(mix_seed(seed, own), stages_.size()); };

@@ -20,9 +20,16 @@ class IndexMap {
   // Positions in an epoch.
   std::uint64_t size() const noexcept { return size_; }
 
+  // Of a stream: the last record that positions up to `position` may have, the first that those from it on may,
+  // and the record that must be there for `position` to be.
+  std::uint64_t last_record(std::uint64_t position) const { return walk(&IndexStage::last_before, position); }
+  std::uint64_t first_record(std::uint64_t position) const { return walk(&IndexStage::first_before, position); }
+  std::uint64_t needed_record(std::uint64_t position) const { return walk(&IndexStage::needed_before, position); }
+
  private:
   friend class IndexCursor;
 
+  std::uint64_t walk(std::uint64_t (IndexStage::*before)(std::uint64_t) const, std::uint64_t position) const;
   // Null: positions stay as they are.
   IndexStagePtr create_stage(const Stage& stage, std::uint64_t seed) const;
 

@@ -28,6 +28,9 @@ class ShuffleWindowIndex final : public IndexStage {
     }
     return {.record = first + order.permutation(at.record - first), .pass = at.pass};
   }
+  std::uint64_t last_before(std::uint64_t position) const override { return first_before(position) + window_ - 1; }
+  std::uint64_t first_before(std::uint64_t position) const override { return position / window_ * window_; }
+  std::uint64_t needed_before(std::uint64_t position) const override { return position; }
   std::unique_ptr<IndexMemory> create_memory() const override { return std::make_unique<Order>(); }
 
  private:

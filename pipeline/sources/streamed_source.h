@@ -1,0 +1,34 @@
+// What all streams have in common: they are read by open_stream(), and by nothing else.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/source.h"
+
+namespace headrace {
+
+// Constructors fill `info_` in: name, fields, fingerprint.
+class StreamedSource : public Source {
+ public:
+  StreamedSource() {
+    info_.records = kUnknownRecords;
+    info_.streamed = true;
+  }
+
+  const SourceInfo& info() const noexcept final { return info_; }
+  RecordView read(std::uint64_t index, std::vector<std::byte>& /*scratch*/) const final {
+    throw DataError(ErrorCode::kUnsupported, "is a stream, whose records cannot be read by number",
+                    {.source = info_.name, .record = index},
+                    "run it by a Loader, which asks for one after another");
+  }
+  std::string describe(std::uint64_t index) const override {
+    return info_.name + "[" + std::to_string(index) + "]";
+  }
+
+ protected:
+  SourceInfo info_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,133 @@
+// What a model is trained for and judged by, as a step needs it: the terms of the loss, the metrics, the labels of
+// both, and a place for each in a replica's memory. The same for all replicas.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headrace/train/graph.h"
+#include "headrace/train/losses.h"
+#include "headrace/train/metrics.h"
+
+namespace headrace {
+
+// What a loss or metric of this graph is computed from.
+ResultInfo result_info(const Graph& graph);
+
+// Whether training and evaluating leave out the model's last softmax, as the loss takes its logits. ConfigError
+// where its terms differ in that.
+bool leaves_out_softmax(const Graph& graph, const Loss& loss);
+
+// ConfigError where loss and metrics do not fit the graph or each other; the data are not known yet.
+void check_objective(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics);
+
+// One replica's memory and where to submit. Labels are in place.
+struct ObjectiveBinding {
+  Stream& stream;
+  Kernels& kernels;
+  const StepScalars* scalars = nullptr;
+  TensorView result = {};
+  TensorView gradient = {};     // undefined: an evaluation
+  std::byte* totals = nullptr;  // totals_bytes(), 0 at first
+  std::byte* labels = nullptr;  // labels_bytes()
+  std::byte* tables = nullptr;  // tables_bytes(), 0 at first
+  std::byte *device_scratch = nullptr, *pinned_scratch = nullptr;
+};
+
+// What was counted, of one replica or of all.
+struct ObjectiveTotals {
+  std::vector<MetricSums> sums;           // the terms', then those of metrics that count for themselves
+  std::vector<std::int64_t> tables = {};  // empty where they were not read
+};
+
+// Immutable.
+class Objective {
+ public:
+  // A field of labels: where it stands among the labels of a batch.
+  struct Labels {
+    Field field;
+    TensorView batch;  // without a place; class numbers as (rows)
+    std::size_t offset = 0;
+    std::int64_t classes = 0;  // class numbers are below; 0: they are no class numbers
+  };
+
+  // For batches of `rows`. ConfigError where loss, metrics, net and the data's fields do not fit.
+  Objective(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics, const Fields& fields,
+            std::int64_t rows);
+
+  Reduction reduction() const noexcept { return reduction_; }
+  // Each field once, class numbers first.
+  const std::vector<Labels>& labels() const noexcept { return labels_; }
+  std::size_t labels_bytes() const noexcept { return labels_bytes_; }
+  // Of the leading ones, at which the host looks when a loss is no number.
+  std::size_t class_labels_bytes() const noexcept { return class_labels_bytes_; }
+  std::size_t totals_bytes() const noexcept { return sums_ * sizeof(MetricSums); }
+  std::size_t tables_bytes() const noexcept { return table_elements_ * sizeof(std::int64_t); }
+  std::size_t device_scratch_bytes() const noexcept { return device_scratch_bytes_; }
+  std::size_t pinned_scratch_bytes() const noexcept { return pinned_scratch_bytes_; }
+
+  // Submits losses, gradient and metrics; may be captured.
+  void submit(const ObjectiveBinding& binding) const;
+
+  ObjectiveTotals no_totals() const;
+  // Adds what a replica's totals hold, and its tables, in host memory.
+  void add(const std::byte* totals, ObjectiveTotals& into) const;
+  void add_tables(const std::byte* tables, ObjectiveTotals& into) const;
+  // Over all terms: weighted loss, examples, and the correct ones where an accuracy is counted.
+  MetricSums sums(const ObjectiveTotals& totals) const;
+  // Without those of tables where these were not read.
+  std::vector<MetricValue> values(const ObjectiveTotals& totals) const;
+  // Of a replica's totals, in host memory.
+  bool finite_losses(const std::byte* totals) const;
+  // The first term that counted other than `examples`; null where all did.
+  const LossFunction* miscounted(const ObjectiveTotals& totals, std::int64_t examples) const;
+
+ private:
+  struct Scratch {
+    std::vector<TensorView> views;  // without a place
+    std::vector<std::size_t> offsets;
+  };
+  struct Term {
+    LossTerm loss;
+    std::size_t labels = 0;  // index
+    Scratch device = {}, pinned = {};
+  };
+  struct Judge {
+    Metric metric;
+    std::size_t labels = 0;
+    std::size_t sums = 0;     // index: its own, or the term's that counts the same
+    bool counted = false;     // by that term
+    bool normalised = false;  // is given what the softmax makes of the result
+    Shape table = Shape{0};
+    std::size_t table_at = 0;  // elements before it
+    Scratch device = {}, pinned = {};
+  };
+
+  void add_terms(const Loss& loss, const Fields& fields);
+  void add_metrics(const std::vector<Metric>& metrics, bool logits, const Fields& fields);
+  std::size_t labels_of(const std::string& field, const Fields& fields, bool class_numbers);
+  void place_labels();
+  TensorView labels_view(const ObjectiveBinding& binding, std::size_t index) const;
+  Scratch reserve(const std::vector<TensorView>& views, std::size_t& bytes) const;
+  static std::vector<TensorView> placed(const Scratch& scratch, std::byte* base);
+  void submit_term(const ObjectiveBinding& binding, std::size_t index) const;
+  void submit_metric(const ObjectiveBinding& binding, const Judge& judge) const;
+  TensorView scratch_view(const ObjectiveBinding& binding, std::size_t offset) const;
+
+  ResultInfo info_;
+  TensorView result_;  // without a place
+  Reduction reduction_;
+  std::vector<Term> terms_;
+  std::vector<Judge> metrics_;
+  std::vector<Labels> labels_;
+  std::size_t sums_ = 0;  // their number
+  std::size_t table_elements_ = 0;
+  std::size_t labels_bytes_ = 0, class_labels_bytes_ = 0;
+  std::size_t term_gradient_at_ = 0, probabilities_at_ = 0;
+  std::size_t device_scratch_bytes_ = 0, pinned_scratch_bytes_ = 0;
+};
+
+}  // namespace headrace
