@@ -1,8 +1,10 @@
 // What is in the folder of a disk cache.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,7 +18,9 @@ struct CacheReport {
   std::uint64_t bytes = 0;    // of all files
   std::uint64_t segments = 0;
   std::uint64_t bad = 0;              // damaged entries, indexes and segments
-  std::vector<std::string> findings;  // what is bad, one sentence each; 20 at the maximum
+  std::vector<std::string> findings;  // what is bad, one sentence each, in the files' order; 20 at the maximum
+
+  friend bool operator==(const CacheReport&, const CacheReport&) = default;
 };
 
 enum class Thoroughness {
@@ -24,7 +28,13 @@ enum class Thoroughness {
   kEveryByte,  // each entry is read and checked
 };
 
-// One report per stream, ordered by fingerprint. Changes nothing. DataError if the folder cannot be read.
-std::vector<CacheReport> inspect_cache(const std::filesystem::path& folder, Thoroughness thoroughness);
+// Calls task(0) ... task(count - 1), each once, in any order, perhaps at the same time; returns when all have
+// ended.
+using TaskRunner = std::function<void(std::size_t count, const std::function<void(std::size_t)>& task)>;
+
+// One report per stream, ordered by fingerprint, the same whoever runs the tasks; empty: the calling thread does.
+// Changes nothing. DataError if the folder cannot be read.
+std::vector<CacheReport> inspect_cache(const std::filesystem::path& folder, Thoroughness thoroughness,
+                                       const TaskRunner& run = {});
 
 }  // namespace headrace

@@ -2,6 +2,7 @@
 // workers go back to the process whenever there is nothing to do.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 
 namespace headrace {
@@ -16,6 +17,11 @@ class ComputeArena {
   // Tasks that run at the same time at most.
   virtual int max_concurrency() const = 0;
 };
+
+// Calls task(0) ... task(count - 1), each once and in any order, as oneTBB tasks in an arena of its own. On
+// `threads` threads at the maximum, of which the calling one is the first; 0: one per processor. Returns when all
+// have ended. Throws what one of them threw; others may then not have been called.
+void run_tasks(int threads, std::size_t count, const std::function<void(std::size_t)>& task);
 
 // What the arena of a loader's own is bound to, as oneTBB numbers them (tbb::info); -1: to nothing.
 struct ArenaConstraints {

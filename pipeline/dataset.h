@@ -35,12 +35,12 @@ enum class Residency {
   kAlways,  // kept, where all that is free holds them; ConfigError where they cannot be
 };
 
-// A record as a filter sees it: valid during the call only.
-class RawRecord {
+// The fields of one example, as a filter sees them: valid during the call only.
+class ExampleView {
  public:
-  RawRecord(const Fields& fields, const RecordView& view) : fields_(&fields), view_(&view) {}
+  ExampleView(const Fields& fields, const RecordView& view) : fields_(&fields), view_(&view) {}
   // `shapes` are the fields' in this record.
-  RawRecord(const Fields& fields, const RecordView& view, std::span<const Shape> shapes)
+  ExampleView(const Fields& fields, const RecordView& view, std::span<const Shape> shapes)
       : fields_(&fields), view_(&view), shapes_(shapes) {}
 
   // The field's bytes, as the source holds them (an image is still encoded) unless RecordFilter::processed.
@@ -65,7 +65,7 @@ class RawRecord {
 struct RecordFilter {
   std::string name = {};
   std::uint32_t version = 1;  // part of every fingerprint: change it with the function
-  std::function<bool(const RawRecord&)> keeps = {};
+  std::function<bool(const ExampleView&)> keeps = {};
   // It sees the fields as decode() and map() before it leave them, of which none may be random; else as the source
   // holds them. The pass over the records then decodes them once more, and what fails there is a record that could
   // not be judged.

@@ -8,6 +8,7 @@
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/compute_arena.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/options.h"
@@ -19,13 +20,16 @@ namespace {
 struct CacheOptions {
   std::filesystem::path folder;
   std::string json = {};
+  int threads = 0;
 };
 
 void report_on_cache(const CacheOptions& options, Thoroughness thoroughness) {
   check_outputs({{.option = "--json", .path = options.json}},
                 {{.option = "the cache that is read", .path = options.folder}});
   JsonLines json(options.json);
-  const std::vector<CacheReport> streams = inspect_cache(options.folder, thoroughness);
+  const std::vector<CacheReport> streams =
+      inspect_cache(options.folder, thoroughness,
+                    [&](std::size_t count, const auto& task) { run_tasks(options.threads, count, task); });
   std::uint64_t bad = 0;
   for (const CacheReport& stream : streams) {
     bad += stream.bad;
@@ -54,6 +58,10 @@ void add_subcommand(CLI::App& cache, const char* name, const char* what, Thoroug
   auto* command = cache.add_subcommand(name, what);
   auto options = std::make_shared<CacheOptions>();
   command->add_option("folder", options->folder, "the cache's folder")->type_name("FOLDER")->required();
+  if (thoroughness == Thoroughness::kEveryByte) {
+    add_number(*command, "--threads", options->threads, "threads that read and check; 0: one per processor",
+               {.min = 0, .max = kMaxThreads});
+  }
   add_json_option(*command, options->json);
   command->callback([options, thoroughness] { report_on_cache(*options, thoroughness); });
 }

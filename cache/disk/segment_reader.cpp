@@ -122,10 +122,9 @@ std::span<const std::byte> SegmentReader::read(const SegmentEntry& entry,
   }
 }
 
-bool SegmentReader::holds(const SegmentEntry& entry) const {
+bool SegmentReader::holds(const SegmentEntry& entry, std::vector<std::byte>& scratch) const {
   std::array<std::byte, kEntryHeaderBytes> header;
   if (entry.offset < kEntryHeaderBytes || !read_header(entry.offset - kEntryHeaderBytes, header)) return false;
-  std::vector<std::byte> scratch;
   return decode_entry_header(header, entry.offset - kEntryHeaderBytes) == entry && !read(entry, scratch).empty();
 }
 

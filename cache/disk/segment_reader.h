@@ -41,8 +41,8 @@ class SegmentReader {
   // The sample, in `scratch`. Empty if its bytes are not what was stored.
   std::span<const std::byte> read(const SegmentEntry& entry, std::vector<std::byte>& scratch) const noexcept;
 
-  // Whether the entry's header and bytes are both as they were stored.
-  bool holds(const SegmentEntry& entry) const;
+  // Whether the entry's header and bytes are both as they were stored. `scratch` is for its bytes.
+  bool holds(const SegmentEntry& entry, std::vector<std::byte>& scratch) const;
 
  private:
   // What claims to be an entry at `at` of a file of `size` bytes. Its stored bytes are not checked.

@@ -72,7 +72,8 @@ Compute::Compute(const RunPlan& run, Ring& ring, const RecordReader& reader, con
       block_pairs_(pairs_of_a_block(run.layout)),
       offered_(ring.first()),
       oldest_(ring.first()),
-      lanes_(arena_of(run), run.lanes, run.program.stages().size() + run.mixers.size(), *this, budgets.memory) {
+      lanes_(arena_of(run), run.lanes, run.program.stages().size() + run.mixers.size(), *this, budgets.memory,
+             ring.clock()) {
   for (const auto& lane : lanes_.lanes()) lane->scratch.samples.resize(run.program.stages().size());
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
@@ -59,7 +58,7 @@ std::optional<Batch> Delivery::next(int replica) {
   if (replica < 0 || replica >= run_.layout.replicas) {
     throw ConfigError(fmt::format("next({}): there are {} replicas", replica, run_.layout.replicas));
   }
-  const std::uint64_t arrived = now_ns();
+  const std::uint64_t arrived = ring_.clock().now();
   Consumer& consumer = *consumers_[static_cast<std::size_t>(replica)];
   if (!consumer.failed.empty()) {
     throw Error(ErrorCode::kCancelled, "the stream ended with an error: " + consumer.failed);
@@ -136,8 +135,8 @@ void Delivery::arrive(Consumer& consumer, std::uint64_t sequence, std::uint64_t 
   }
 }
 
-void Delivery::leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows) {
-  const std::uint64_t now = now_ns();
+void Delivery::leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows) const {
+  const std::uint64_t now = ring_.clock().now();
   waited_here_ns += now - arrived;
   consumer.waits.add(now - arrived);
   consumer.left_ns = now;
@@ -179,9 +178,9 @@ void Delivery::wait_until_out(Consumer& consumer, std::uint64_t sequence, int re
     __builtin_ia32_pause();
   }
   const double limit = run_.options.stall_timeout_seconds;
-  const Stopwatch watch;
+  const std::uint64_t began = ring_.clock().now();
   const bool in_time = ring_.wait_until_out(sequence, limit);
-  consumer.stall_ns.fetch_add(watch.nanoseconds(), std::memory_order_relaxed);
+  consumer.stall_ns.fetch_add(ring_.clock().now() - began, std::memory_order_relaxed);
   if (!in_time) {
     throw Error(ErrorCode::kTimeout, fmt::format("batch {} was not there after {} s: {}", sequence, limit,
                                                  why_not_out(sequence, replica)));

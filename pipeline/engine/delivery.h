@@ -56,7 +56,7 @@ class Delivery {
   std::string why_not_out(std::uint64_t sequence, int replica) const;
   void wait_until_out(Consumer& consumer, std::uint64_t sequence, int replica);
   static void arrive(Consumer& consumer, std::uint64_t sequence, std::uint64_t now);
-  static void leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows);
+  void leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows) const;
   std::optional<Batch> end_stream(Consumer& consumer) const;
   Batch hand_out(Consumer& consumer, Slot& slot, int replica) const;
 

@@ -15,8 +15,8 @@ constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + kConvertedAlignment - 1) / kConvertedAlignment * kConvertedAlignment;
 }
 
-PixelBorder border_for_padding(const PadCrop& options) {
-  return options.padding == Padding::kReflect ? PixelBorder::kReflect : PixelBorder::kZero;
+PixelBorder kernel_border(Padding padding) {
+  return padding == Padding::kReflect ? PixelBorder::kReflect : PixelBorder::kZero;
 }
 
 }  // namespace
@@ -90,8 +90,7 @@ void DeviceConversion::draw_windows(const DevicePass& pass, const Rows& rows, st
   std::ranges::fill(windows, PixelWindow{});
   for (std::size_t row = 0; row < rows.records.size(); ++row) {
     const StepContext context{.seed = rows.seed, .pass = rows.passes[row], .record = rows.records[row]};
-    CropWindow window = pass.window.crop(pass.input.shape[0], pass.input.shape[1], context);
-    pass.window.turn(window, context);
+    const CropWindow window = pass.window.choose(pass.input.shape[0], pass.input.shape[1], context);
     windows[row] = {.top = static_cast<std::int32_t>(window.top),
                     .left = static_cast<std::int32_t>(window.left),
                     .mirrored = window.mirrored ? 1 : 0};
@@ -145,9 +144,9 @@ void DeviceConversion::submit(int replica, Stream& stream, const Buffer& arrived
     if (resident != nullptr) conversion.picks = view({bus_.local_rows}, DType::kI32, picks_);
     if (!pass.window.empty()) conversion.windows = view({bus_.local_rows, 3}, DType::kI32, place.windows);
     if (pass.tone) conversion.tones = view({bus_.local_rows, 2}, DType::kF32, place.tones);
-    if (const PadCrop* options = pass.window.padding()) {
-      conversion.pad = options->pad;
-      conversion.border = border_for_padding(*options);
+    if (const ImageBorder* border = pass.window.border()) {
+      conversion.pad = border->pixels;
+      conversion.border = kernel_border(border->padding);
     }
     kernels_[index]->convert_pixels(stream, conversion);
   }

@@ -8,7 +8,7 @@ namespace headrace {
 namespace {
 
 // How long a stopped loader waits for user code before it leaves its threads to it.
-constexpr std::chrono::milliseconds kStopGrace{400};
+constexpr double kStopGraceSeconds = 0.4;
 
 std::shared_ptr<Trace> trace_of(const LoaderOptions& options) {
   if (options.trace != nullptr || options.trace_spans == 0) return options.trace;
@@ -31,7 +31,7 @@ std::unique_ptr<StreamFeed> make_feed(const RunPlan& run, Ring& ring, MemoryBudg
 
 }  // namespace
 
-Engine::Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options)
+Engine::Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options, const Clock& clock)
     : process_(getpid()),
       budgets_(options),
       run_(dataset, devices, options, budgets_),
@@ -40,8 +40,8 @@ Engine::Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions
       transfer_(run_, devices, budgets_.memory),
       memory_(allocate_slots(run_, devices, transfer_.conversion(), budgets_, choices_)),
       ring_(std::make_shared<Ring>(std::move(memory_.slots), run_.first, run_.schedule.batches(),
-                                   any_copied(devices))),
-      reader_(run_, ring_->stopped()),
+                                   any_copied(devices), clock)),
+      reader_(run_, ring_->stopped(), clock),
       errors_(run_, reader_),
       read_ahead_(*ring_, buffers_of(run_), budgets_.memory),
       compute_(run_, *ring_, reader_, errors_, read_ahead_, memory_.stores, budgets_),
@@ -108,8 +108,8 @@ void Engine::stop() noexcept {
 
 void Engine::shut_down() noexcept {
   stop();
-  const auto deadline = std::chrono::steady_clock::now() + kStopGrace;
-  if (assembler_thread_) assembler_thread_->end(time_until(deadline));
+  const std::uint64_t deadline = ring_->clock().after(kStopGraceSeconds);
+  if (assembler_thread_) assembler_thread_->end(ring_->clock(), deadline);
   readers_.end(deadline);
   compute_.lanes().end(deadline, shared_from_this());
   transfer_.free_streams();

@@ -18,7 +18,9 @@ namespace headrace {
 // Shared by its threads and lanes: one that hangs in user code keeps it alive, without the devices' memory.
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options);
+  // Waits, time-outs and the autotuner's windows go by `clock`, which must outlive it.
+  Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options,
+         const Clock& clock = system_clock());
 
   // Starts the threads; once, after construction.
   void start();

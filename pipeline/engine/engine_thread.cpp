@@ -14,9 +14,9 @@ EngineThread::EngineThread(std::function<void(ThreadState&)> body, std::shared_p
   });
 }
 
-void EngineThread::end(std::chrono::milliseconds grace) {
+void EngineThread::end(const Clock& clock, std::uint64_t deadline) {
   if (!thread_.joinable()) return;
-  if (state_->end(grace)) {
+  if (state_->end(clock, deadline)) {
     thread_.join();
   } else {
     thread_.detach();

@@ -1,7 +1,6 @@
 // A thread of the engine that can always be ended: even while it is inside user code.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -20,9 +19,9 @@ class EngineThread {
   // end() must have been called.
   ~EngineThread() = default;
 
-  // The body has been told to stop: waits for it, for ever while it runs our own code, `grace` at most while
-  // it is inside user code.
-  void end(std::chrono::milliseconds grace);
+  // The body has been told to stop: waits for it, for ever while it runs our own code, until `deadline` at the
+  // maximum while it is inside user code.
+  void end(const Clock& clock, std::uint64_t deadline);
 
   const ThreadState& state() const noexcept { return *state_; }
 

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "headrace/devices/base/clock.h"
-
 namespace headrace {
 
 bool LaneGate::enter() {
@@ -35,8 +33,8 @@ void LaneGate::wait_and_keep(int max_inside, std::shared_ptr<void> owner) {
 }
 
 Lanes::Lanes(std::shared_ptr<ComputeArena> arena, int max_lanes, std::size_t stages, LaneBody& body,
-             MemoryBudget& budget)
-    : arena_(std::move(arena)), body_(body) {
+             MemoryBudget& budget, const Clock& clock)
+    : arena_(std::move(arena)), body_(body), clock_(clock) {
   for (int i = 0; i < max_lanes; ++i) lanes_.push_back(std::make_unique<Lane>(stages, budget));
   for (const auto& lane : lanes_) seats_.push_back(lane.get());
   std::ranges::reverse(seats_);
@@ -71,7 +69,7 @@ void Lanes::wake(std::int64_t wanted) {
 void Lanes::allow(int lanes) {
   {
     const std::lock_guard lock(mutex_);
-    const std::uint64_t now = now_ns();
+    const std::uint64_t now = clock_.now();
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
       const bool is_free = std::ranges::find(seats_, lanes_[i].get()) != seats_.end();
       if (!is_free) continue;
@@ -90,7 +88,7 @@ Lane* Lanes::take_seat() {
   Lane* const lane = seats_.back();
   seats_.pop_back();
   const std::uint64_t since = lane->idle_since.exchange(0);
-  if (since != 0) lane->state.waits.add(now_ns() - since);
+  if (since != 0) lane->state.waits.add(clock_.now() - since);
   lane->state.start();
   return lane;
 }
@@ -106,7 +104,7 @@ void Lanes::leave_seat(Lane& lane) {
   };
   const auto before = std::ranges::find_if(seats_, [&](const Lane* each) { return number(each) < number(&lane); });
   seats_.insert(before, &lane);
-  if (number(&lane) < allowed_.load()) lane.idle_since.store(now_ns());
+  if (number(&lane) < allowed_.load()) lane.idle_since.store(clock_.now());
 }
 
 void Lanes::run() {
@@ -138,9 +136,9 @@ void Lanes::stop() noexcept {
   gate_->close();
 }
 
-void Lanes::end(std::chrono::steady_clock::time_point deadline, std::shared_ptr<void> owner) {
+void Lanes::end(std::uint64_t deadline, std::shared_ptr<void> owner) {
   int abandoned = 0;
-  for (const auto& lane : lanes_) abandoned += lane->state.end(time_until(deadline)) ? 0 : 1;
+  for (const auto& lane : lanes_) abandoned += lane->state.end(clock_, deadline) ? 0 : 1;
   gate_->wait_and_keep(abandoned, std::move(owner));
 }
 

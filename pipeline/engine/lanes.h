@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -58,12 +57,13 @@ class LaneGate {
   std::shared_ptr<void> kept_;
 };
 
-// Thread-safe. `body` is asked until it has nothing left; whoever gives it work calls wake() afterwards.
+// Thread-safe. `body` is asked until it has nothing left; whoever gives it work calls wake() afterwards. Waits and
+// deadlines go by `clock`.
 class Lanes {
  public:
   // `stages` that each lane counts.
   Lanes(std::shared_ptr<ComputeArena> arena, int max_lanes, std::size_t stages, LaneBody& body,
-        MemoryBudget& budget);
+        MemoryBudget& budget, const Clock& clock);
 
   // A ring a lane, named by their numbers. Before the first wake().
   void set_trace(Trace& trace);
@@ -78,7 +78,7 @@ class Lanes {
   void stop() noexcept;
   // After stop(): returns when no task touches this or the body any more. Those in user code at the `deadline` are
   // left there and keep `owner`, which holds both, alive until they come back.
-  void end(std::chrono::steady_clock::time_point deadline, std::shared_ptr<void> owner);
+  void end(std::uint64_t deadline, std::shared_ptr<void> owner);
 
   const std::vector<std::unique_ptr<Lane>>& lanes() const noexcept { return lanes_; }
   // What allowed lanes had nothing to do until `now`, together.
@@ -93,6 +93,7 @@ class Lanes {
 
   std::shared_ptr<ComputeArena> arena_;
   LaneBody& body_;
+  const Clock& clock_;
   std::shared_ptr<LaneGate> gate_ = std::make_shared<LaneGate>();
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::atomic<int> running_{0};  // enqueued or running

@@ -37,8 +37,8 @@ void Readers::start_pulling(StreamFeed& feed, const std::shared_ptr<void>& owner
       std::move(state));
 }
 
-void Readers::end(std::chrono::steady_clock::time_point deadline) {
-  for (EngineThread& thread : threads_) thread.end(time_until(deadline));
+void Readers::end(std::uint64_t deadline) {
+  for (EngineThread& thread : threads_) thread.end(ring_.clock(), deadline);
 }
 
 void Readers::run(ThreadState& state, int number) {

@@ -1,7 +1,6 @@
 // The threads that may wait for files: they fetch records for compute.
 #pragma once
 
-#include <chrono>
 #include <vector>
 
 #include "headrace/devices/base/trace.h"
@@ -21,7 +20,7 @@ class Readers {
   // The one of a stream.
   void start_pulling(StreamFeed& feed, const std::shared_ptr<void>& owner, Trace* trace);
   // After ReadAhead::stop(): waits until none is at work, till `deadline` for those in user code.
-  void end(std::chrono::steady_clock::time_point deadline);
+  void end(std::uint64_t deadline);
 
   const std::vector<EngineThread>& threads() const noexcept { return threads_; }
 

@@ -35,8 +35,8 @@ class RecordPacking::Packer {
   void pack(std::uint64_t record, Packed& to) {
     to.failure.reset();
     try {
-      const RecordView view =
-          read_with_retries([&] { return source_.read(record, scratch_); }, [] { return true; });
+      const RecordView view = read_with_retries(
+          system_clock(), [&] { return source_.read(record, scratch_); }, [] { return true; });
       labels_.check(view);
       const Fields& fields = source_.info().fields;
       for (std::size_t i = 0; i < fields.size(); ++i) {

@@ -16,7 +16,8 @@ RecordView RecordReader::read(std::uint64_t record, std::vector<std::byte>& scra
     state.retries.fetch_add(1, std::memory_order_relaxed);
     return true;
   };
-  return read_with_retries([&] { return read_once(record, scratch, state); }, may_ask_again);
+  return read_with_retries(
+      clock_, [&] { return read_once(record, scratch, state); }, may_ask_again);
 }
 
 RecordView RecordReader::read_once(std::uint64_t record, std::vector<std::byte>& scratch,

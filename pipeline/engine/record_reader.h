@@ -14,8 +14,9 @@ namespace headrace {
 // Thread-safe.
 class RecordReader {
  public:
-  // `stopped`: nothing is asked for again. Both must outlive this.
-  RecordReader(const RunPlan& run, const std::atomic<bool>& stopped) : run_(run), stopped_(stopped) {}
+  // `stopped`: nothing is asked for again. `clock`: retries wait by it. All must outlive this.
+  RecordReader(const RunPlan& run, const std::atomic<bool>& stopped, const Clock& clock)
+      : run_(run), stopped_(stopped), clock_(clock) {}
 
   // A record's cached sample, empty where there is none. What a filter could not judge is not looked for: throws
   // FilterError.
@@ -32,6 +33,7 @@ class RecordReader {
 
   const RunPlan& run_;
   const std::atomic<bool>& stopped_;
+  const Clock& clock_;
 };
 
 }  // namespace headrace

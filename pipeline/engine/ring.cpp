@@ -1,20 +1,24 @@
 #include "headrace/pipeline/engine/ring.h"
 
 #include <algorithm>
-#include <chrono>
-
-#include "headrace/devices/base/clock.h"
 
 namespace headrace {
 namespace {
 
 // How often a slot is looked at whose device does not say when it is done with it, or failed before it could.
-constexpr std::chrono::microseconds kPoll{500};
+constexpr std::uint64_t kPollNs = 500'000;
 
 }  // namespace
 
-Ring::Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::uint64_t end, bool copied)
-    : slots_(std::move(slots)), first_(first), end_(end), copied_(copied), start_ns_(now_ns()), limit_(end) {}
+Ring::Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::uint64_t end, bool copied,
+           const Clock& clock)
+    : slots_(std::move(slots)),
+      first_(first),
+      end_(end),
+      copied_(copied),
+      clock_(clock),
+      start_ns_(clock.now()),
+      limit_(end) {}
 
 bool Ring::may_begin(std::uint64_t sequence) const {
   if (sequence >= end() || sequence >= limit_) return false;
@@ -35,11 +39,10 @@ Ring::Turn Ring::next_turn(std::uint64_t next, std::uint64_t next_copy) {
 
 // A slot still held is given back by a call; one given back waits only for its device.
 void Ring::wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t sequence) {
-  if (sequence >= end() || sequence >= limit_) return assembler_.wait(lock);
   const Slot& slot = slot_of(sequence);
-  const bool given_back = slot.mark.load().state == SlotState::kHeld && slot.holders == 0;
-  if (!given_back) return assembler_.wait(lock);
-  assembler_.wait_for(lock, kPoll);
+  const bool given_back =
+      sequence < end() && sequence < limit_ && slot.mark.load().state == SlotState::kHeld && slot.holders == 0;
+  clock_.wait(assembler_, lock, given_back ? clock_.now() + kPollNs : Clock::kNever);
 }
 
 Slot& Ring::begin(std::uint64_t sequence) {
@@ -91,7 +94,7 @@ void Ring::complete(Slot& slot) {
 }
 
 void Ring::make_ready(Slot& slot) {
-  if (first_batch_ns_.load(std::memory_order_relaxed) == 0) first_batch_ns_.store(now_ns() - start_ns_);
+  if (first_batch_ns_.load(std::memory_order_relaxed) == 0) first_batch_ns_.store(clock_.now() - start_ns_);
   {
     const std::lock_guard lock(mutex_);
     slot.mark.move_to(SlotState::kReady);
@@ -105,9 +108,7 @@ bool Ring::wait_until_out(std::uint64_t sequence, double seconds) {
     return slot.mark.is_out(sequence) || sequence >= end() || broken_off_ || stopped_.load();
   };
   std::unique_lock lock(mutex_);
-  if (seconds > 0) return out_.wait_for(lock, std::chrono::duration<double>(seconds), done);
-  out_.wait(lock, done);
-  return true;
+  return clock_.wait_until(out_, lock, seconds > 0 ? clock_.after(seconds) : Clock::kNever, done);
 }
 
 void Ring::wake_assembler(const std::weak_ptr<Ring>& weak) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "headrace/devices/base/deadline.h"
 #include "headrace/pipeline/engine/slot.h"
 #include "headrace/pipeline/plan/scan/thread_state.h"
 
@@ -18,8 +19,10 @@ namespace headrace {
 // of them may be the last to let go of it, after free_memory().
 class Ring : public std::enable_shared_from_this<Ring> {
  public:
-  // The batches [first, end) go through it; `copied`: they are sent to devices.
-  Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::uint64_t end, bool copied);
+  // The batches [first, end) go through it; `copied`: they are sent to devices. All waits go by `clock`, which
+  // must outlive it.
+  Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::uint64_t end, bool copied,
+       const Clock& clock);
 
   Slot& slot_of(std::uint64_t sequence) const noexcept { return *slots_[sequence % slots_.size()]; }
   const std::vector<std::unique_ptr<Slot>>& slots() const noexcept { return slots_; }
@@ -27,6 +30,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
   std::uint64_t first() const noexcept { return first_; }
   std::uint64_t end() const noexcept { return end_.load(); }
   bool copied() const noexcept { return copied_; }
+  const Clock& clock() const noexcept { return clock_; }
 
   // The assembler. What to do next; waits for it. Copies come first: what they send is older than what begins.
   enum class Turn { kStop, kBegin, kCopy };
@@ -76,6 +80,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
   std::uint64_t first_;
   std::atomic<std::uint64_t> end_;  // set by mutex_
   bool copied_;
+  const Clock& clock_;
   std::uint64_t start_ns_;
   mutable std::mutex mutex_;
   std::condition_variable out_;        // for consumers

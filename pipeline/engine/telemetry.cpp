@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/engine/tuning.h"
 
 namespace headrace {
@@ -47,7 +46,7 @@ void add_stage_times(LoaderStats& stats) {
 
 }  // namespace
 
-Telemetry::Telemetry(const Parts& parts) : at_(parts), start_ns_(now_ns()) {}
+Telemetry::Telemetry(const Parts& parts) : at_(parts), start_ns_(parts.ring.clock().now()) {}
 
 StageStats Telemetry::read_stats(const Tuning& tuning) const {
   const bool pulled = at_.run.source().info().streamed;
@@ -127,7 +126,7 @@ LoaderStats Telemetry::stats(const Delivery& delivery, const Tuning& tuning) con
   stats.kept_records = at_.transfer.resident_records();
   stats.kept_bytes = at_.run.residency.resident ? at_.run.residency.bytes : 0;
   stats.stages = stage_stats(delivery, tuning);
-  stats.elapsed_ns = now_ns() - start_ns_;  // not before what was counted
+  stats.elapsed_ns = at_.ring.clock().now() - start_ns_;  // not before what was counted
   add_stage_times(stats);
   for (const auto& lane : at_.lanes.lanes()) stats.read_retries += lane->state.retries.load();
   for (const EngineThread& thread : at_.readers.threads()) stats.read_retries += thread.state().retries.load();

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "headrace/devices/base/clock.h"
-
 namespace headrace {
 namespace {
 
@@ -50,7 +48,7 @@ Tuning::Tuning(const RunPlan& run, const Ring& ring, const Delivery& delivery, c
 void Tuning::observe() {
   if (run_.options.threads > 0 && (run_.readers == 0 || run_.options.reader_threads > 0)) return;  // as asked for
   const std::uint64_t sequence = delivery_.consumers().front()->taken.load(std::memory_order_relaxed),
-                      now = now_ns();
+                      now = ring_.clock().now();
   if (!open_) {
     if (sequence >= from_sequence_) begin_window(sequence, now);
     return;

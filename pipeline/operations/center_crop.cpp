@@ -16,6 +16,18 @@ std::int64_t half_to_even(std::int64_t difference) {
   return difference % 2 == 1 && floor % 2 == 1 ? floor + 1 : floor;
 }
 
+class Center final : public WindowChange {
+ public:
+  explicit Center(const CenterCrop& options) : options_(options) {}
+
+  void change(CropWindow& window, const StepContext& /*context*/) const override {
+    window.cut(center_of({.height = window.height, .width = window.width}, options_));
+  }
+
+ private:
+  CenterCrop options_;
+};
+
 class CenterCropDefinition final : public OperationDefinition {
  public:
   explicit CenterCropDefinition(const CenterCrop& options) : options_(options) {}
@@ -37,7 +49,7 @@ class CenterCropDefinition final : public OperationDefinition {
   }
 
   bool join(PixelPass& pass, const OperationPlace& /*place*/) const override {
-    pass.window.add(options_);
+    pass.window.add(std::make_shared<Center>(options_));
     return true;
   }
 

@@ -2,30 +2,24 @@
 
 namespace headrace {
 
-bool WindowChooser::add(const PlannedPadCrop& crop) {
+void CropWindow::cut(const ImageWindow& part) noexcept {
+  top += part.top;
+  left += mirrored ? width - part.width - part.left : part.left;
+  height = part.height;
+  width = part.width;
+}
+
+bool WindowChooser::add(const ImageBorder& border) {
   if (!empty()) return false;
-  crop_ = crop;
+  border_ = border;
   return true;
 }
 
-CropWindow WindowChooser::crop(std::int64_t height, std::int64_t width, const StepContext& context) const {
-  if (!crop_) return {.height = height, .width = width};
-  return crop_->draw(height, width, context);
-}
-
-void WindowChooser::turn(CropWindow& window, const StepContext& context) const {
-  for (const auto& turn : turns_) {
-    if (const auto* flip = std::get_if<PlannedFlip>(&turn)) {
-      window.mirrored ^= flip->draw(context);
-      continue;
-    }
-    const ImageWindow center =
-        center_of({.height = window.height, .width = window.width}, std::get<CenterCrop>(turn));
-    window.top += center.top;
-    window.left += window.mirrored ? window.width - center.width - center.left : center.left;
-    window.height = center.height;
-    window.width = center.width;
-  }
+CropWindow WindowChooser::choose(std::int64_t height, std::int64_t width, const StepContext& context) const {
+  const std::int64_t around = border_ ? 2 * border_->pixels : 0;
+  CropWindow window{.height = height + around, .width = width + around};
+  for (const auto& change : changes_) change->change(window, context);
+  return window;
 }
 
 }  // namespace headrace

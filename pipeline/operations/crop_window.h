@@ -1,14 +1,14 @@
-// The part of an image that padded crop, centre crop and mirroring leave of it, without touching a pixel. Each of
-// the three draws what is its own in its own file.
+// The part of an image that is left by operations which move pixels and change none: crops, mirroring. It is found
+// without touching a pixel. Each such operation implements WindowChange in its own file.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <variant>
 #include <vector>
 
 #include "headrace/pipeline/decoders/image_size.h"
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations/kernels/canvas.h"
 #include "headrace/pipeline/operations/step.h"
 
 namespace headrace {
@@ -17,46 +17,38 @@ namespace headrace {
 struct CropWindow {
   std::int64_t top = 0, left = 0, height = 0, width = 0;
   bool mirrored = false;  // rows are read from right to left
+
+  // Leaves `part` of what is seen of it.
+  void cut(const ImageWindow& part) noexcept;
 };
 
-struct PlannedPadCrop {
-  PadCrop options;
-  std::uint16_t number = 0;
+// What one operation does to a record's window. Immutable and thread-safe.
+class WindowChange {
+ public:
+  virtual ~WindowChange() = default;
 
-  // Error(kDataCorrupt) where the image is too small.
-  CropWindow draw(std::int64_t height, std::int64_t width, const StepContext& context) const;
+  // `window` is what the operations before left. Needs the context's random draws alone. Error(kDataCorrupt) where
+  // it is too small.
+  virtual void change(CropWindow& window, const StepContext& context) const = 0;
 };
 
-struct PlannedFlip {
-  Flip options;
-  std::uint16_t number = 0;
-
-  bool draw(const StepContext& context) const;
-};
-
-// What a centre crop leaves of an image. Error(kDataCorrupt) where the image is smaller.
-ImageWindow center_of(const ImageSize& image, const CenterCrop& crop);
-
-// Collects the operations that move pixels, and does them to one record's window.
+// Collects what the operations of a pass do to windows, and does it to one record's.
 class WindowChooser {
  public:
-  // False where it is not the first.
-  bool add(const PlannedPadCrop& crop);
-  void add(const PlannedFlip& flip) { turns_.emplace_back(flip); }
-  void add(const CenterCrop& crop) { turns_.emplace_back(crop); }
+  // Puts a border around the image. False where anything else would be done before that.
+  bool add(const ImageBorder& border);
+  void add(std::shared_ptr<const WindowChange> change) { changes_.push_back(std::move(change)); }
 
-  bool empty() const noexcept { return !crop_ && turns_.empty(); }
-  // Null: there is no border.
-  const PadCrop* padding() const noexcept { return crop_ ? &crop_->options : nullptr; }
+  bool empty() const noexcept { return !border_ && changes_.empty(); }
+  // Null: there is none.
+  const ImageBorder* border() const noexcept { return border_ ? &*border_ : nullptr; }
 
-  // Of an image of height x width pixels: what the padded crop leaves, then what the rest does to that. Both need
-  // the context's random draws alone. Error(kDataCorrupt) where the image is too small.
-  CropWindow crop(std::int64_t height, std::int64_t width, const StepContext& context) const;
-  void turn(CropWindow& window, const StepContext& context) const;
+  // Of an image of height x width pixels without its border. Throws what the changes throw.
+  CropWindow choose(std::int64_t height, std::int64_t width, const StepContext& context) const;
 
  private:
-  std::optional<PlannedPadCrop> crop_;  // first of all
-  std::vector<std::variant<CenterCrop, PlannedFlip>> turns_;
+  std::optional<ImageBorder> border_;
+  std::vector<std::shared_ptr<const WindowChange>> changes_;
 };
 
 }  // namespace headrace

@@ -6,6 +6,23 @@
 namespace headrace {
 namespace {
 
+class RandomMirroring final : public WindowChange {
+ public:
+  RandomMirroring(const Flip& options, std::uint16_t number) : options_(options), number_(number) {}
+
+  void change(CropWindow& window, const StepContext& context) const override {
+    const bool alternating = options_.draw == FlipDraw::kAlternating;
+    StepContext keyed = context;
+    if (alternating) keyed.pass = 0;
+    const bool mirrored = keyed.random(number_).uniform() < options_.probability;
+    window.mirrored ^= mirrored ^ (alternating && context.pass % 2 == 1);
+  }
+
+ private:
+  Flip options_;
+  std::uint16_t number_;
+};
+
 class FlipDefinition final : public OperationDefinition {
  public:
   explicit FlipDefinition(const Flip& options) : options_(options) {}
@@ -26,7 +43,7 @@ class FlipDefinition final : public OperationDefinition {
   }
 
   bool join(PixelPass& pass, const OperationPlace& place) const override {
-    pass.window.add(PlannedFlip{.options = options_, .number = place.number});
+    pass.window.add(std::make_shared<RandomMirroring>(options_, place.number));
     return true;
   }
 
@@ -41,13 +58,5 @@ OperationPtr define(Flip options) { return std::make_shared<FlipDefinition>(opti
 Operations flip(float probability) { return Operation{Flip{.probability = probability}}; }
 
 Operations alternating_flip() { return Operation{Flip{.draw = FlipDraw::kAlternating}}; }
-
-bool PlannedFlip::draw(const StepContext& context) const {
-  const bool alternating = options.draw == FlipDraw::kAlternating;
-  StepContext keyed = context;
-  if (alternating) keyed.pass = 0;
-  const bool mirrored = keyed.random(number).uniform() < options.probability;
-  return mirrored ^ (alternating && context.pass % 2 == 1);
-}
 
 }  // namespace headrace

@@ -7,6 +7,32 @@
 namespace headrace {
 namespace {
 
+// A window at a random place of the image with its border.
+class RandomPlace final : public WindowChange {
+ public:
+  RandomPlace(const PadCrop& options, std::uint16_t number) : options_(options), number_(number) {}
+
+  void change(CropWindow& window, const StepContext& context) const override {
+    const std::int64_t down = window.height - options_.size, right = window.width - options_.size;
+    const std::int64_t height = window.height - 2 * options_.pad, width = window.width - 2 * options_.pad;
+    if (down < 0 || right < 0 ||
+        (options_.padding == Padding::kReflect && (options_.pad >= height || options_.pad >= width))) {
+      throw Error(
+          ErrorCode::kDataCorrupt,
+          fmt::format("an image of {} x {} is too small for {}", height, width, describe(Operation{options_})),
+          "resize() first");
+    }
+    Philox random = context.random(number_);
+    const std::int64_t top = random.below(static_cast<std::uint32_t>(down + 1));
+    const std::int64_t left = random.below(static_cast<std::uint32_t>(right + 1));
+    window.cut({.top = top, .left = left, .height = options_.size, .width = options_.size});
+  }
+
+ private:
+  PadCrop options_;
+  std::uint16_t number_;
+};
+
 class PadCropDefinition final : public OperationDefinition {
  public:
   explicit PadCropDefinition(const PadCrop& options) : options_(options) {}
@@ -39,7 +65,9 @@ class PadCropDefinition final : public OperationDefinition {
   // Zeros around numbers that were changed are other than zeros that are.
   bool join(PixelPass& pass, const OperationPlace& place) const override {
     if (pass.changes_values() || pass.flat || pass.to_layout != pass.from_layout) return false;
-    return pass.window.add(PlannedPadCrop{.options = options_, .number = place.number});
+    if (!pass.window.add(ImageBorder{.pixels = options_.pad, .padding = options_.padding})) return false;
+    pass.window.add(std::make_shared<RandomPlace>(options_, place.number));
+    return true;
   }
 
  private:
@@ -52,22 +80,6 @@ OperationPtr define(PadCrop options) { return std::make_shared<PadCropDefinition
 
 Operations pad_crop(int size, int pad, Padding padding) {
   return Operation{PadCrop{.size = size, .pad = pad, .padding = padding}};
-}
-
-CropWindow PlannedPadCrop::draw(std::int64_t height, std::int64_t width, const StepContext& context) const {
-  const std::int64_t down = height + 2 * options.pad - options.size;
-  const std::int64_t right = width + 2 * options.pad - options.size;
-  if (down < 0 || right < 0 ||
-      (options.padding == Padding::kReflect && (options.pad >= height || options.pad >= width))) {
-    throw Error(
-        ErrorCode::kDataCorrupt,
-        fmt::format("an image of {} x {} is too small for {}", height, width, describe(Operation{options})),
-        "resize() first");
-  }
-  Philox random = context.random(number);
-  const std::int64_t top = random.below(static_cast<std::uint32_t>(down + 1));
-  const std::int64_t left = random.below(static_cast<std::uint32_t>(right + 1));
-  return {.top = top, .left = left, .height = options.size, .width = options.size};
 }
 
 }  // namespace headrace

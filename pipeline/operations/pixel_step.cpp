@@ -21,20 +21,14 @@ RgbBorder border_of(const CropWindow& window, std::int64_t height, std::int64_t 
 
 }  // namespace
 
-bool PixelStep::add(const OperationDefinition& operation, const OperationPlace& place) {
-  const bool taken = pass_.add(operation, place);
-  crops_beyond_ = can_crop_beyond();
-  return taken;
-}
-
-PixelStep::Source PixelStep::padded(const FieldView& in, const PadCrop& options, const CropWindow& window,
-                                    const StepContext& context) const {
+PixelStep::Source PixelStep::bordered(const FieldView& in, const ImageBorder& border, const CropWindow& window,
+                                      const StepContext& context) const {
   const std::int64_t pixel = pass_.channels * static_cast<std::int64_t>(size_of(pass_.from_type));
   Canvas& canvas = context.scratch->canvas;
   const CanvasImage image{
       .data = in.bytes.data(), .height = in.shape[0], .width = in.shape[1], .pixel_bytes = pixel};
-  draw_on_canvas(canvas, image, options, window.top);
-  return {.data = canvas.bytes.data(), .stride = (image.width + 2 * options.pad) * pixel};
+  draw_on_canvas(canvas, image, border, window.top, window.height);
+  return {.data = canvas.bytes.data(), .stride = (image.width + 2 * border.pixels) * pixel};
 }
 
 void PixelStep::cut_holes(const CropWindow& window, const StepContext& context, std::byte* result) const {
@@ -50,10 +44,9 @@ void PixelStep::cut_holes(const CropWindow& window, const StepContext& context, 
   }
 }
 
-bool PixelStep::can_crop_beyond() const {
-  const PadCrop* padding = pass_.window.padding();
-  if (padding == nullptr || padding->padding != Padding::kZero) return false;
-  return takes_border({.width = padding->size,
+bool PixelStep::can_crop_beyond(std::int64_t width) const {
+  return pass_.window.border()->padding == Padding::kZero &&
+         takes_border({.width = width,
                        .channels = pass_.channels,
                        .from_type = pass_.from_type,
                        .to_type = pass_.to_type,
@@ -103,17 +96,18 @@ FieldView PixelStep::run(const FieldView& in, const StepContext& context, StepOu
   const std::int64_t width = pass_.image ? in.shape[planes ? 2 : 1] : in.shape.elements() / pass_.channels;
   Source source{.data = in.bytes.data(),
                 .stride = width * pass_.channels * static_cast<std::int64_t>(size_of(pass_.from_type))};
-  CropWindow window = pass_.window.crop(height, width, context);
-  const PadCrop* const padding = pass_.window.padding();
-  if (padding != nullptr && !crops_beyond_) source = padded(in, *padding, window, context);
-  pass_.window.turn(window, context);
-  if (crops_beyond_) {
-    window.top -= padding->pad;
-    window.left -= padding->pad;
+  CropWindow window = pass_.window.choose(height, width, context);
+  const ImageBorder* const border = pass_.window.border();
+  const bool crops_beyond = border != nullptr && can_crop_beyond(window.width);
+  if (crops_beyond) {
+    window.top -= border->pixels;
+    window.left -= border->pixels;
+  } else if (border != nullptr) {
+    source = bordered(in, *border, window, context);
   }
 
   PixelWork work = work_for(in, source, window);
-  if (crops_beyond_) work.border = border_of(window, height, width);
+  if (crops_beyond) work.border = border_of(window, height, width);
   const std::int64_t elements = window.height * window.width * pass_.channels;
   const std::span<std::byte> out = output.take(static_cast<std::size_t>(elements) * size_of(pass_.to_type));
   work.to = out.data();

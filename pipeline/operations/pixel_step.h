@@ -15,7 +15,9 @@ class PixelStep final : public Step {
   explicit PixelStep(const Field& input) : pass_(input, kHostPass) {}
 
   // Takes the operation in; false where it needs a pass of its own, after this one.
-  bool add(const OperationDefinition& operation, const OperationPlace& place);
+  bool add(const OperationDefinition& operation, const OperationPlace& place) {
+    return pass_.add(operation, place);
+  }
 
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const override;
 
@@ -27,15 +29,15 @@ class PixelStep final : public Step {
   };
 
   // The image with its border, of which the rows that `window` covers are drawn.
-  Source padded(const FieldView& in, const PadCrop& options, const CropWindow& window,
-                const StepContext& context) const;
-  bool can_crop_beyond() const;
+  Source bordered(const FieldView& in, const ImageBorder& border, const CropWindow& window,
+                  const StepContext& context) const;
+  // Windows so wide may reach beyond the image, whose border need not be drawn.
+  bool can_crop_beyond(std::int64_t width) const;
   void cut_holes(const CropWindow& window, const StepContext& context, std::byte* result) const;
   PixelWork work_for(const FieldView& in, const Source& source, const CropWindow& window) const;
   Shape result_shape(const FieldView& in, const CropWindow& window) const;
 
   PixelPass pass_;
-  bool crops_beyond_ = false;  // the window may reach beyond the image, whose border need not be drawn
 };
 
 }  // namespace headrace

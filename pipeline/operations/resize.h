@@ -8,6 +8,9 @@
 
 namespace headrace {
 
+// What a centre crop leaves of an image. Error(kDataCorrupt) where the image is smaller.
+ImageWindow center_of(const ImageSize& image, const CenterCrop& crop);
+
 class ResizeStep final : public Step {
  public:
   explicit ResizeStep(const Resize& options) : options_(options) {}

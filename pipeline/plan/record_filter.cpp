@@ -25,16 +25,16 @@ std::int64_t integer_of(std::span<const std::byte> bytes, const std::string& fie
 
 }  // namespace
 
-std::span<const std::byte> RawRecord::bytes(const std::string& field) const {
+std::span<const std::byte> ExampleView::bytes(const std::string& field) const {
   return view_->fields[find_field(*fields_, field)];
 }
 
-Shape RawRecord::shape(const std::string& field) const {
+Shape ExampleView::shape(const std::string& field) const {
   const std::size_t at = find_field(*fields_, field);
   return shapes_.empty() ? view_of((*fields_)[at], view_->fields[at]).shape : shapes_[at];
 }
 
-std::int64_t RawRecord::integer(const std::string& field) const {
+std::int64_t ExampleView::integer(const std::string& field) const {
   const std::size_t at = find_field(*fields_, field);
   const Field& of = (*fields_)[at];
   if (of.encoding == Encoding::kRaw && of.shape.rank() == 0) {
@@ -50,7 +50,7 @@ std::int64_t RawRecord::integer(const std::string& field) const {
 RecordFilter with_labels(std::vector<std::int64_t> labels) {
   std::ranges::sort(labels);
   RecordFilter filter{.name = fmt::format("labels {}", fmt::join(labels, ", "))};
-  filter.keeps = [labels = std::move(labels)](const RawRecord& record) {
+  filter.keeps = [labels = std::move(labels)](const ExampleView& record) {
     return std::ranges::binary_search(labels, record.label());
   };
   return filter;

@@ -50,7 +50,7 @@ TEST(FilterFaults, AllRowsOfABatchThatCannotBeJudgedAreBad) {
   const auto source = in_memory(
       "threes", 4,
       {Array{.field = {.name = "value", .dtype = DType::kI64, .shape = {3}}, .bytes = std::move(bytes)}});
-  const RecordFilter third{.name = "third", .keeps = [](const RawRecord& record) {
+  const RecordFilter third{.name = "third", .keeps = [](const ExampleView& record) {
                              if (record.bytes("value")[0] == std::byte{1}) throw std::runtime_error("no luck");
                              return true;
                            }};

@@ -81,7 +81,7 @@ TEST(FilterFaults, AConfigErrorWithinACombinationIsToo) {
 
 TEST(FilterFaults, RunningOutOfMemoryIsNobodysRecord) {
   DeviceGroup devices = test_devices(1);
-  const RecordFilter greedy{.name = "greedy", .keeps = [](const RawRecord& record) {
+  const RecordFilter greedy{.name = "greedy", .keeps = [](const ExampleView& record) {
                               if (record.integer("value") == 11) throw std::bad_alloc();
                               return true;
                             }};

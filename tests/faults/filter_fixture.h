@@ -45,7 +45,7 @@ inline bool is_wanted(std::uint64_t record) { return record % 3 != 1; }
 
 // Keeps two of three, and cannot judge one.
 inline RecordFilter two_of_three(std::uint64_t throwing = kThrowing, const std::string& field = "value") {
-  return {.name = "two of three", .keeps = [throwing, field](const RawRecord& record) {
+  return {.name = "two of three", .keeps = [throwing, field](const ExampleView& record) {
             const auto value = static_cast<std::uint64_t>(record.integer(field));
             if (value == throwing) throw std::runtime_error("no luck");
             return is_wanted(value);

@@ -119,7 +119,7 @@ TEST(FilterFaults, AreCounted) {
 }
 
 TEST(FilterFaults, AreNotMoreThanWasSaid) {
-  RecordFilter picky{.name = "picky", .keeps = [](const RawRecord& record) -> bool {
+  RecordFilter picky{.name = "picky", .keeps = [](const ExampleView& record) -> bool {
                        if (record.integer("value") % 2 == 0) throw std::runtime_error("even");
                        return true;
                      }};
@@ -155,7 +155,7 @@ TEST(FilterFaults, SubstitutesAreGoodOnes) {
 
 TEST(FilterFaults, WhereNothingCanBeJudgedSubstitutionGivesUp) {
   const RecordFilter none{.name = "none",
-                          .keeps = [](const RawRecord&) -> bool { throw std::runtime_error("no"); }};
+                          .keeps = [](const ExampleView&) -> bool { throw std::runtime_error("no"); }};
   EXPECT_THROW(stream_of(Dataset::from(test::numbers(30)).filter(none).batch({.global = 5}),
                          filter_options(OnError::kSubstitute)),
                DataError);
@@ -198,7 +198,7 @@ TEST(FilterFaults, RowsThatAreOnlyCopiedAreNoException) {
 
 TEST(FilterFaults, ALaterFilterDoesNotLeaveThemOut) {
   const RecordFilter even{.name = "even",
-                          .keeps = [](const RawRecord& record) { return record.integer("value") % 2 == 0; }};
+                          .keeps = [](const ExampleView& record) { return record.integer("value") % 2 == 0; }};
   const GivenStream stream = skipping(Dataset::from(rotten_at_first()).filter(two_of_three()).filter(even));
   EXPECT_THAT(stream.bad_records(), ElementsAre(7, 20, 33));
   for (const BadRecord& bad : stream.bad) EXPECT_EQ(bad.operation.find("even"), std::string::npos);

@@ -36,7 +36,7 @@ TEST(RecordScan, AFunctionThatDoesNotComeBackEndsThePass) {
   const test::Blocker blocker;
   {
     RecordFilter filter{.name = "slow", .stall_timeout_seconds = 0.2};
-    filter.keeps = [block = blocker.at(112)](const RawRecord& record) {
+    filter.keeps = [block = blocker.at(112)](const ExampleView& record) {
       block(record.integer("value"));
       return true;
     };
@@ -50,7 +50,7 @@ TEST(RecordScan, AReadThatDoesNotComeBackEndsThePass) {
   const test::Blocker blocker;
   {
     const RecordFilter all{
-        .name = "all", .keeps = [](const RawRecord&) { return true; }, .stall_timeout_seconds = 0.2};
+        .name = "all", .keeps = [](const ExampleView&) { return true; }, .stall_timeout_seconds = 0.2};
     const SourcePtr source = std::make_shared<test::FakeSource>(60, blocker.at(3));
     expect_scan_to_stall_at(Dataset::from(source).filter(all),
                             "source read on record 3 had not come back after 0.2 s");
@@ -60,7 +60,7 @@ TEST(RecordScan, AReadThatDoesNotComeBackEndsThePass) {
 
 TEST(RecordScan, AFunctionMayTakeItsTimeWhereNobodyMinds) {
   RecordFilter filter{.name = "patient", .stall_timeout_seconds = 0};
-  filter.keeps = [](const RawRecord& record) {
+  filter.keeps = [](const ExampleView& record) {
     if (record.integer("value") == 7) std::this_thread::sleep_for(std::chrono::milliseconds(120));
     return true;
   };

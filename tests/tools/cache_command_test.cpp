@@ -53,6 +53,9 @@ TEST_F(CacheCommand, TheStreamIsTheSameColdAndWarmAndDamaged) {
   result = headrace({"cache", "verify", cache_});
   EXPECT_EQ(result.status, 1);
   EXPECT_NE(result.output.find("is damaged"), std::string::npos) << result.output;
+  for (const std::string threads : {"1", "4"}) {
+    EXPECT_EQ(headrace({"cache", "verify", cache_, "--threads", threads}).output, result.output) << threads;
+  }
   EXPECT_EQ(digest(cache_), expected) << "damaged";
 }
 

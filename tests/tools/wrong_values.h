@@ -145,6 +145,7 @@ inline WrongInputs wrong_combinations() {
       {"cache inspect", 2, "folder"},
       {"cache remove @cache", 2, ""},
       {"cache verify @cache @cache", 2, ""},
+      {"cache verify @cache --threads -1", 2, "--threads"},
       {"convert", 2, "--"},
       {"convert --data @images", 2, "--to"},
       {"convert --to @new", 2, "--data"},

@@ -54,19 +54,20 @@ void draw_reflected(Canvas& canvas, const CanvasImage& image, std::int64_t pad, 
 
 }  // namespace
 
-void draw_on_canvas(Canvas& canvas, const CanvasImage& image, const PadCrop& options, std::int64_t top) {
-  const std::int64_t pad = options.pad;
-  if (options.padding == Padding::kReflect) {
+void draw_on_canvas(Canvas& canvas, const CanvasImage& image, const ImageBorder& border, std::int64_t top,
+                    std::int64_t rows) {
+  const std::int64_t pad = border.pixels;
+  if (border.padding == Padding::kReflect) {
     canvas.height = 0;  // a zero border is no longer there
     const std::int64_t bytes = (image.height + 2 * pad) * (image.width + 2 * pad) * image.pixel_bytes;
     canvas.bytes.resize(std::max(canvas.bytes.size(), static_cast<std::size_t>(bytes)));
-    draw_reflected(canvas, image, pad, top, options.size);
+    draw_reflected(canvas, image, pad, top, rows);
     return;
   }
   clear_for(canvas, image, pad);
   const std::int64_t row = image.width * image.pixel_bytes;
   const std::int64_t stride = row + 2 * pad * image.pixel_bytes;
-  const std::int64_t last = std::min(top + options.size, pad + image.height);
+  const std::int64_t last = std::min(top + rows, pad + image.height);
   for (std::int64_t y = std::max(top, pad); y < last; ++y) {
     copy_row(canvas.bytes.data() + y * stride + pad * image.pixel_bytes, image.data + (y - pad) * row, row);
   }

@@ -9,14 +9,21 @@
 
 namespace headrace {
 
+// Of so many pixels on each side.
+struct ImageBorder {
+  std::int64_t pixels = 0;
+  Padding padding = Padding::kZero;
+};
+
 // (height, width) pixels of `pixel_bytes`, without gaps.
 struct CanvasImage {
   const std::byte* data = nullptr;
   std::int64_t height = 0, width = 0, pixel_bytes = 0;
 };
 
-// Afterwards the rows [top, top + options.size) of the padded image are on the canvas, its row 0 being the
-// first row of padding. A zero border is kept from image to image of the same size.
-void draw_on_canvas(Canvas& canvas, const CanvasImage& image, const PadCrop& options, std::int64_t top);
+// Afterwards the rows [top, top + rows) of the image with its border are on the canvas, its row 0 being the first
+// row of the border. A zero border is kept from image to image of the same size.
+void draw_on_canvas(Canvas& canvas, const CanvasImage& image, const ImageBorder& border, std::int64_t top,
+                    std::int64_t rows);
 
 }  // namespace headrace

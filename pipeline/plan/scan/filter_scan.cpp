@@ -110,11 +110,11 @@ class FilterPass::Judge final : public Visitor {
 
   bool judge(std::uint64_t record, const RecordView& view) {
     const Fields& fields = pass_.chains_.output();
-    if (pass_.chains_.does_nothing()) return judge(record, RawRecord(fields, view));
+    if (pass_.chains_.does_nothing()) return judge(record, ExampleView(fields, view));
     RecordView processed;
     std::array<Shape, kMaxFields> shapes;
     process(record, view, processed, shapes);
-    return judge(record, RawRecord(fields, processed, std::span(shapes).first(fields.size())));
+    return judge(record, ExampleView(fields, processed, std::span(shapes).first(fields.size())));
   }
 
   void process(std::uint64_t record, const RecordView& view, RecordView& processed,
@@ -130,7 +130,7 @@ class FilterPass::Judge final : public Visitor {
     });
   }
 
-  bool judge(std::uint64_t record, const RawRecord& seen) {
+  bool judge(std::uint64_t record, const ExampleView& seen) {
     bool keeps = false;
     state_.begin(pass_.step_, record);
     try {

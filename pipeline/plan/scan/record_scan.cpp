@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 // After so many records that the system refused for good none is tried again: the fault does not pass.
 constexpr int kMaxInVain = 16;
 // What tasks in user code are given to come back, all of them together.
-constexpr milliseconds kScanGrace{300};
+constexpr double kScanGraceSeconds = 0.3;
 
 }  // namespace
 
@@ -62,8 +62,8 @@ class RecordScan::Tasks : public std::enable_shared_from_this<Tasks> {
   // After the scan was told to stop. Tasks in user code are left there after a while, and keep the scan; where all
   // have come to their end nothing does.
   void end() {
-    const auto deadline = std::chrono::steady_clock::now() + kScanGrace;
-    for (const auto& state : states_) state->end(time_until(deadline));
+    const std::uint64_t deadline = system_clock().after(kScanGraceSeconds);
+    for (const auto& state : states_) state->end(system_clock(), deadline);
     if (ended_within(milliseconds(0))) scan_.reset();
   }
 
@@ -142,8 +142,9 @@ void RecordScan::visit_block(Visitor& visitor, std::uint64_t first, ThreadState&
 
 RecordView RecordScan::read(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) {
   try {
-    return read_with_retries([&] { return read_once(record, scratch, state); },
-                             [&] { return in_vain_.load(std::memory_order_relaxed) < kMaxInVain; });
+    return read_with_retries(
+        system_clock(), [&] { return read_once(record, scratch, state); },
+        [&] { return in_vain_.load(std::memory_order_relaxed) < kMaxInVain; });
   } catch (const DataError& error) {
     if (is_refusal(error)) in_vain_.fetch_add(1, std::memory_order_relaxed);
     throw;

@@ -1,10 +1,10 @@
 // Reading a record of a source that may refuse for a moment.
 #pragma once
 
-#include <chrono>
+#include <cstdint>
 #include <string>
-#include <thread>
 
+#include "headrace/devices/base/deadline.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/chain.h"
 #include "headrace/pipeline/plan/scan/filter_error.h"
@@ -20,21 +20,21 @@ inline bool is_refusal(const DataError& error) {
 }
 
 // What read() returns. What the system refused is asked for again, a little later each time, as long as
-// may_ask_again() says so, which is asked before each wait. Throws read()'s last DataError, and as StepError of
-// kReading what is none.
+// may_ask_again() says so, which is asked before each wait by `clock`. Throws read()'s last DataError, and as
+// StepError of kReading what is none.
 template <typename Read, typename MayAskAgain>
-auto read_with_retries(const Read& read, const MayAskAgain& may_ask_again) {
-  constexpr std::chrono::milliseconds kFirstPause{5}, kLongestPause{80};
+auto read_with_retries(const Clock& clock, const Read& read, const MayAskAgain& may_ask_again) {
+  constexpr std::uint64_t kFirstPauseNs = 5'000'000, kMaxPauseNs = 80'000'000;
   constexpr int kLongerPause = 4;
-  for (std::chrono::milliseconds pause = kFirstPause;; pause *= kLongerPause) {
+  for (std::uint64_t pause = kFirstPauseNs;; pause *= kLongerPause) {
     try {
       return read();
     } catch (const DataError& error) {  // says where by itself
-      if (!is_refusal(error) || pause > kLongestPause || !may_ask_again()) throw;
+      if (!is_refusal(error) || pause > kMaxPauseNs || !may_ask_again()) throw;
     } catch (const std::exception& error) {
       throw name_step(kReading, error);
     }
-    std::this_thread::sleep_for(pause);
+    clock.sleep_until(clock.now() + pause);
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "headrace/devices/base/clock.h"
 
 namespace headrace {
@@ -28,14 +30,12 @@ void ThreadState::finish() {
   done_.notify_all();
 }
 
-bool ThreadState::end(std::chrono::milliseconds grace) {
+bool ThreadState::end(const Clock& clock, std::uint64_t deadline) {
+  constexpr std::uint64_t kPollNs = 1'000'000;  // whether it is in user code by now
+  const auto done = [this] { return mode_.load() == Mode::kDone; };
   std::unique_lock lock(mutex_);
-  const auto deadline = std::chrono::steady_clock::now() + grace;
-  while (mode_.load() != Mode::kDone) {
-    if (done_.wait_until(lock, std::max(deadline, std::chrono::steady_clock::now() + std::chrono::milliseconds(1)),
-                         [this] { return mode_.load() == Mode::kDone; })) {
-      return true;
-    }
+  while (!done()) {
+    if (clock.wait_until(done_, lock, std::max(deadline, clock.now() + kPollNs), done)) return true;
     Mode expected = Mode::kUserCode;
     if (mode_.compare_exchange_strong(expected, Mode::kAbandoned)) return false;
   }

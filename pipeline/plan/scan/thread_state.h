@@ -1,15 +1,14 @@
 // What a thread or task is at, so that it can be watched, and given up inside user code.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/deadline.h"
 #include "headrace/devices/base/trace_ring.h"
 #include "headrace/pipeline/operations/stage_clock.h"
 #include "headrace/pipeline/operations/step.h"
@@ -32,9 +31,9 @@ class alignas(64) ThreadState final : public Probe {
   // At work from now on, until finish(): end() waits for it.
   void start() noexcept { mode_.store(Mode::kOurs); }
   void finish();
-  // True when it is not at work any more; false when it was given up within user code after `grace`: what comes
-  // back from there throws Abandoned.
-  bool end(std::chrono::milliseconds grace);
+  // True when it is not at work any more; false when it was given up within user code at the `deadline`: what
+  // comes back from there throws Abandoned.
+  bool end(const Clock& clock, std::uint64_t deadline);
   // Nothing that could take long.
   void idle() noexcept { step_.store(nullptr, std::memory_order_release); }
 
@@ -59,11 +58,5 @@ class alignas(64) ThreadState final : public Probe {
   std::mutex mutex_;
   std::condition_variable done_;
 };
-
-// From now on, 0 once it has passed.
-inline std::chrono::milliseconds time_until(std::chrono::steady_clock::time_point deadline) {
-  using std::chrono::milliseconds;
-  return std::max(std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now()), milliseconds(0));
-}
 
 }  // namespace headrace

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/engine/parts.h"
 
@@ -26,14 +28,20 @@ struct Delivering {
   Delivering(int replicas, std::int64_t global, const LoaderOptions& options)
       : parts(cpu_replicas(replicas), 20, global, options), delivery(parts.run, *parts.ring, busy, nullptr) {}
 
+  // Of a thread that waits as long as it may.
   std::string complaint_of(int replica) {
-    try {
-      delivery.next(replica);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-      return error.what();
-    }
-    return "none";
+    auto complaint = std::async(std::launch::async, [&]() -> std::string {
+      try {
+        delivery.next(replica);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+        return error.what();
+      }
+      return "none";
+    });
+    parts.clock.await_waiting(1);
+    parts.clock.advance(std::chrono::seconds(30));
+    return complaint.get();
   }
 
   Parts parts;
@@ -68,9 +76,10 @@ TEST(Delivery, CountsABatchAsTakenWhenEveryReplicaHasIt) {
 }
 
 TEST(Delivery, SaysWhatItWaitsFor) {
-  Delivering run(2, 5, {.prefetch = 0, .stall_timeout_seconds = 0.001});
+  Delivering run(2, 5, {.prefetch = 0, .stall_timeout_seconds = 30});
   run.parts.write(0);
-  EXPECT_THAT(run.complaint_of(0), HasSubstr("waiting for batch 0"));
+  EXPECT_THAT(run.complaint_of(0), HasSubstr("batch 0 was not there after 30 s: waiting for batch 0"));
+  EXPECT_EQ(run.delivery.consumers()[0]->stall_ns.load(), 30'000'000'000U);
   run.parts.ring->complete(run.parts.ring->slot_of(0));
   auto first = run.delivery.next(0);
   EXPECT_THAT(run.complaint_of(0), HasSubstr("replica 1 has not taken batch 0"));

@@ -2,30 +2,47 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <latch>
+#include <thread>
 
-#include "headrace/devices/base/clock.h"
+#include "headrace/tests/support/fake_clock.h"
 
 namespace headrace {
 namespace {
 
-using std::chrono::milliseconds;
+using std::chrono::seconds;
+using test::FakeClock;
 
 TEST(EngineThread, IsJoinedWhenItsBodyEnds) {
+  const FakeClock clock;
   std::atomic<int> ran{0};
   EngineThread thread([&](ThreadState&) { ++ran; });
-  thread.end(milliseconds(0));
+  thread.end(clock, clock.now());
   EXPECT_EQ(ran.load(), 1);
-  thread.end(milliseconds(0));  // again: nothing to do
+  thread.end(clock, clock.now());  // again: nothing to do
 }
 
 TEST(EngineThread, IsWaitedForWhileItRunsOurCode) {
-  std::atomic<bool> done{false};
+  FakeClock clock;
+  std::latch leave{1};
+  std::atomic<bool> done{false}, ended{false};
   EngineThread thread([&](ThreadState&) {
-    std::this_thread::sleep_for(milliseconds(50));
+    leave.wait();
     done = true;
   });
-  thread.end(milliseconds(1));
+  std::thread stopper([&] {
+    thread.end(clock, clock.after(1));
+    ended = true;
+  });
+  for (int i = 0; i < 5; ++i) {
+    clock.await_waiting(1);
+    clock.advance(seconds(1));
+  }
+  clock.await_waiting(1);
+  EXPECT_FALSE(ended.load());
+  leave.count_down();
+  stopper.join();
   EXPECT_TRUE(done.load());
 }
 
@@ -40,6 +57,7 @@ TEST(EngineThread, IsGivenUpInsideUserCodeAndEndsAfterIt) {
     std::shared_ptr<Shared> shared;
     ~Farewell() { shared->gone.count_down(); }
   };
+  FakeClock clock;
   {
     EngineThread thread([shared](ThreadState& state) {
       const Farewell farewell{shared};
@@ -50,9 +68,10 @@ TEST(EngineThread, IsGivenUpInsideUserCodeAndEndsAfterIt) {
       shared->went_on = true;
     });
     shared->entered.wait();
-    const Stopwatch watch;
-    thread.end(milliseconds(30));
-    EXPECT_LT(watch.seconds(), 1.0);
+    std::thread stopper([&] { thread.end(clock, clock.after(30)); });
+    clock.await_waiting(1);
+    clock.advance(seconds(30));
+    stopper.join();
   }
   shared->leave.count_down();
   shared->gone.wait();

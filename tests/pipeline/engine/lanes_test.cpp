@@ -6,14 +6,14 @@
 #include <latch>
 #include <thread>
 
-#include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/engine/own_arena.h"
 #include "headrace/pipeline/plan/scan/worker_allowance.h"
+#include "headrace/tests/support/fake_clock.h"
 
 namespace headrace {
 namespace {
 
-using std::chrono::milliseconds;
+using std::chrono::seconds;
 
 // Runs tasks when it is told to, in the calling thread.
 class HandArena final : public ComputeArena {
@@ -48,7 +48,8 @@ class CountedWork : public LaneBody {
 
 struct LaneRun {
   LaneRun(std::shared_ptr<ComputeArena> arena, int max_lanes, LaneBody& body)
-      : lanes(std::move(arena), max_lanes, 1, body, budget) {}
+      : lanes(std::move(arena), max_lanes, 1, body, budget, clock) {}
+  test::FakeClock clock;
   MemoryBudget budget{"none", 0};
   Lanes lanes;
 };
@@ -71,6 +72,23 @@ TEST(Lanes, AreStartedAsFarAsThereIsWorkAndTheyAreAllowed) {
   EXPECT_EQ(arena->tasks.size(), 1U) << "one for one piece";
   arena->run_one();
   EXPECT_EQ(work.done.load(), 101);
+}
+
+TEST(Lanes, CountTheTimeThatAllowedOnesHadNothingToDo) {
+  const auto arena = std::make_shared<HandArena>();
+  CountedWork work(0);
+  LaneRun run(arena, 3, work);
+  run.clock.advance(seconds(5));
+  EXPECT_EQ(run.lanes.waited_ns(run.clock.now()), 0U) << "none is allowed yet";
+  run.lanes.allow(2);
+  run.clock.advance(seconds(3));
+  EXPECT_EQ(run.lanes.waited_ns(run.clock.now()), 6'000'000'000U);
+  work.left = 1;
+  run.lanes.wake(1);
+  arena->run_one();
+  run.lanes.allow(1);
+  run.clock.advance(seconds(1));
+  EXPECT_EQ(run.lanes.waited_ns(run.clock.now()), 4'000'000'000U) << "one that waited is allowed no longer";
 }
 
 // Work that comes after a lane has looked for the last time, before it has ended.
@@ -127,8 +145,7 @@ TEST(Lanes, DoNotStartOnceStopped) {
   LaneRun run(arena, 2, work);
   run.lanes.allow(2);
   run.lanes.stop();
-  run.lanes.end(std::chrono::steady_clock::now(),
-                nullptr);  // what was enqueued but has not begun is not waited for
+  run.lanes.end(Clock::kNever, nullptr);  // what was enqueued but has not begun is not waited for
   while (!arena->tasks.empty()) arena->run_one();
   EXPECT_EQ(work.done.load(), 0);
 }
@@ -150,7 +167,7 @@ TEST(Lanes, RunOnOneTbbWorkersSideBySide) {
   run.lanes.allow(2);
   work.both.wait();
   run.lanes.stop();
-  run.lanes.end(std::chrono::steady_clock::now() + milliseconds(10'000), nullptr);
+  run.lanes.end(Clock::kNever, nullptr);
   EXPECT_EQ(work.done.load(), 2);
 }
 
@@ -175,11 +192,19 @@ TEST(Lanes, AreLeftToUserCodeThatDoesNotComeBack) {
   const auto run = std::make_shared<LaneRun>(make_own_arena(2, {}), 1, *work);
   run->lanes.allow(1);
   work->entered.wait();
-  const Stopwatch watch;
   run->lanes.stop();
-  run->lanes.end(std::chrono::steady_clock::now() + milliseconds(30), run);
+  std::atomic<bool> given_up{false};
+  std::thread stopper([&] {
+    run->lanes.end(run->clock.after(30), run);
+    given_up = true;
+  });
+  run->clock.await_waiting(1);
+  run->clock.advance(seconds(29));
+  run->clock.await_waiting(1);
+  EXPECT_FALSE(given_up.load());
+  run->clock.advance(seconds(1));
+  stopper.join();
   EXPECT_EQ(run.use_count(), 2) << "the lane keeps what it may still touch";
-  EXPECT_LT(watch.seconds(), 1.0);
   work->open.count_down();
   work->left.wait();
   while (run.use_count() > 1) std::this_thread::yield();

@@ -1,4 +1,4 @@
-// The engine's parts without its threads: a test does by hand what they do.
+// The engine's parts without its threads: a test does by hand what they do, at the time that it sets.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include "headrace/pipeline/engine/slot_memory.h"
 #include "headrace/pipeline/engine/transfer.h"
 #include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/fake_clock.h"
 #include "headrace/tests/support/test_devices.h"
 
 namespace headrace::test {
@@ -21,7 +22,7 @@ struct Parts {
         run(Dataset::from(numbers(count)).batch({.global = global}), devices, options, budgets),
         transfer(run, devices, budgets.memory),
         ring(std::make_shared<Ring>(allocate_slots(run, devices, transfer.conversion(), budgets, choices).slots,
-                                    run.first, run.schedule.batches(), !devices[0].info().host_memory)) {
+                                    run.first, run.schedule.batches(), !devices[0].info().host_memory, clock)) {
     transfer.open_streams(devices, nullptr);
   }
   ~Parts() { transfer.free_streams(); }
@@ -50,6 +51,7 @@ struct Parts {
     ring->make_ready(slot);
   }
 
+  FakeClock clock;
   DeviceGroup devices;
   Budgets budgets;
   Choices choices;

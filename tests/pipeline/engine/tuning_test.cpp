@@ -3,22 +3,23 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <thread>
+#include <memory>
 
-#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/engine/engine.h"
+#include "headrace/pipeline/engine/own_arena.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/undisturbed.h"
+#include "headrace/tests/support/fake_clock.h"
 
 namespace headrace {
 namespace {
 
+using std::chrono::milliseconds;
 using test::cpu_digests_of;
 using test::cpu_replicas;
 using test::digests_of;
 using test::noise_images;
 using test::numbers;
-using test::undisturbed;
 using test::value_of;
 using ::testing::HasSubstr;
 
@@ -31,27 +32,52 @@ Dataset augmented_noise(std::int64_t global = 64) {
       .batch({.global = global});
 }
 
-TEST(Tuning, SettlesAndSaysWhy) {
-  undisturbed([](int /*slower*/) {
-    DeviceGroup devices = cpu_replicas(1);
-    Loader loader(augmented_noise(), devices, {.epochs = kEndless});
-    for (const Stopwatch watch; !loader.tuned() && watch.seconds() < 20;) loader.next();
-    EXPECT_TRUE(loader.tuned());
-    EXPECT_EQ(value_of(loader, "threads"), std::to_string(loader.threads()));
-    for (const Choice& choice : loader.choices()) EXPECT_FALSE(choice.reason.empty()) << choice.what;
-  });
+// An engine at the time that the test sets: batches take none to make.
+struct TimedEngine {
+  TimedEngine(const Dataset& dataset, const LoaderOptions& options)
+      : engine(std::make_shared<Engine>(dataset, devices, options, clock)) {
+    engine->start();
+  }
+  ~TimedEngine() { engine->shut_down(); }
+
+  // Takes a batch, and `pause` over it, until nothing is tried any more. Returns for how many.
+  int tune(std::chrono::milliseconds pause) {
+    int batches = 0;
+    for (; !engine->tuning().settled() && batches < 10'000; ++batches) {
+      engine->next(0);
+      clock.advance(pause);
+    }
+    return batches;
+  }
+
+  test::FakeClock clock;
+  DeviceGroup devices = cpu_replicas(1);
+  std::shared_ptr<Engine> engine;
+};
+
+TEST(Tuning, LeavesThreadsIdleForASlowConsumerAndSaysWhy) {
+  const WorkerAllowance allowance(4);  // before the arena: oneTBB warns of one that is larger
+  TimedEngine run(augmented_noise(16), {.epochs = kEndless, .arena = make_own_arena(4, {})});
+  EXPECT_EQ(run.engine->tuning().lanes(), 3) << "one less is tried first";
+  run.tune(milliseconds(15));
+  EXPECT_TRUE(run.engine->tuning().settled());
+  EXPECT_EQ(run.engine->tuning().lanes(), 1) << "one makes batches faster than they are taken";
+  for (const Choice& choice : run.engine->choices()) {
+    EXPECT_FALSE(choice.reason.empty()) << choice.what;
+    if (choice.what == "threads") {
+      EXPECT_EQ(choice.value, "1");
+    }
+  }
 }
 
-TEST(Tuning, LeavesThreadsIdleForASlowConsumer) {
-  undisturbed([](int slower) {
-    DeviceGroup devices = cpu_replicas(1);
-    Loader loader(augmented_noise(16), devices, {.epochs = kEndless, .cpu_budget = 4});
-    for (const Stopwatch watch; !loader.tuned() && watch.seconds() < 20;) {
-      const auto batch = loader.next();
-      std::this_thread::sleep_for(std::chrono::milliseconds(15 * slower));
-    }
-    EXPECT_EQ(loader.threads(), 1) << "one makes batches faster than they are taken";
-  });
+// A window is 150 ms long and has four batches.
+TEST(Tuning, MeasuresFewSlowBatchesAsLongAsManyQuickOnes) {
+  const WorkerAllowance allowance(2);
+  const auto batches = [](milliseconds pause) {
+    return TimedEngine(augmented_noise(16), {.epochs = kEndless, .arena = make_own_arena(2, {})}).tune(pause);
+  };
+  const int slow = batches(milliseconds(60)), quick = batches(milliseconds(5));
+  EXPECT_GT(quick, 4 * slow) << "30 batches a window and 4, and those that were ready before each";
 }
 
 TEST(Tuning, DoesNotTouchTheStream) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headrace/pipeline/operations/chain.h"
+#include "headrace/tests/support/bytes.h"
 
 namespace headrace::test {
 
@@ -147,6 +148,28 @@ inline void expect_near(const std::vector<float>& actual, const std::vector<floa
     ASSERT_LE(std::abs(actual[i] - expected[i]), tolerance)
         << "at " << i << ": " << actual[i] << ", " << expected[i];
   }
+}
+
+// A chain on the bytes of an encoded image, decode first.
+inline std::vector<float> run_encoded(const Operations& operations, const Bytes& encoded) {
+  std::vector<SampleStage> stages = planned(operations);
+  stages.insert(stages.begin(), DecodeStage{});
+  const Field field{.name = "image", .dtype = DType::kU8, .shape = {}, .encoding = Encoding::kImage};
+  const Chain chain(field, stages, ChainPlace::kAfterCache);
+  std::vector<std::byte> row(static_cast<std::size_t>(chain.output().shape.elements()));
+  Scratch scratch;
+  QuietProbe probe;
+  chain.run_into({.bytes = encoded, .shape = {static_cast<std::int64_t>(encoded.size())}},
+                 {.seed = 11, .scratch = &scratch, .probe = &probe}, row);
+  return from_elements(row, DType::kU8);
+}
+
+inline Image decoded(const Bytes& encoded) {
+  ImageDecoder decoder;
+  const ImageSize size = decoder.read_size(encoded);
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size.height * size.width * 3));
+  decoder.decode(encoded, pixels);
+  return {.height = size.height, .width = size.width, .channels = 3, .values = {pixels.begin(), pixels.end()}};
 }
 
 }  // namespace headrace::test

@@ -1,10 +1,13 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/operations/chain_fixture.h"
+#include "headrace/tests/pipeline/operations/operation_fields.h"
+#include "headrace/tests/pipeline/operations/operation_streams.h"
 
 namespace headrace {
 namespace {
 
 using namespace test;
+using ::testing::HasSubstr;
 
 std::vector<float> one_hot_of(const Operations& operations, std::int64_t label) {
   const Field field{.name = "label", .dtype = DType::kI64, .shape = {}};
@@ -40,6 +43,27 @@ TEST(OneHot, RefusesWhatIsNoClass) {
       EXPECT_NE(error.message().find("label " + std::to_string(label)), std::string::npos) << error.what();
     }
   }
+}
+
+TEST(OneHot, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
+  expect_one_stream(augmented_by(one_hot(10, 0.1F)));
+}
+
+TEST(OneHot, TellsTheFieldAfterIt) {
+  EXPECT_EQ(field_after(one_hot(7), label_field()), (Field{.name = "label", .dtype = DType::kF32, .shape = {7}}));
+}
+
+TEST(OneHot, RefusesWhatCannotBe) {
+  EXPECT_THAT(refusal_of_operations(one_hot(0), label_field()), HasSubstr("0 classes"));
+  EXPECT_THAT(refusal_of_operations(one_hot(5, -1), label_field()), HasSubstr("smoothing"));
+  EXPECT_THAT(refusal_of_operations(one_hot(5), rgb_field()), HasSubstr("class number"));
+  EXPECT_THAT(refusal_of_operations(one_hot(5) | one_hot(5), label_field()), HasSubstr("class number"));
+}
+
+TEST(OneHot, KnowsItsFieldAndIsNotRandom) {
+  EXPECT_EQ(field_of(one_hot(3).list()[0]), "label");
+  EXPECT_EQ(field_of(Operation{OneHot{.field = "fine"}}), "fine");
+  EXPECT_FALSE(is_random(one_hot(2).list()[0]));
 }
 
 }  // namespace

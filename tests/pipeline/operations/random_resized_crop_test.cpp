@@ -3,9 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include "headrace/tests/pipeline/operations/chain_fixture.h"
+#include "headrace/tests/pipeline/operations/operation_fields.h"
+#include "headrace/tests/pipeline/operations/operation_streams.h"
+#include "headrace/tests/support/images.h"
 
 namespace headrace {
 namespace {
+
+using namespace test;
+using ::testing::HasSubstr;
 
 TEST(RandomWindow, KeepsAreaAndRatioAndStaysInside) {
   const ImageSize image{.height = 375, .width = 500};
@@ -71,6 +78,54 @@ TEST(RandomWindow, IsTheSameOnEveryMachine) {
   }
   EXPECT_EQ(sum, 5264798135240766094U);
 }
+
+TEST(RandomResizedCrop, EqualsCropThenResize) {
+  const Image image = random_image(50, 70, 3, 2);
+  for (std::uint64_t record = 0; record < 20; ++record) {
+    Philox random = draws(0, record);
+    const ImageWindow window = draw_window({.size = 16}, {.height = 50, .width = 70}, random);
+    std::vector<std::uint8_t> cropped;
+    for (std::int64_t y = 0; y < window.height; ++y) {
+      for (std::int64_t x = 0; x < window.width * 3; ++x) {
+        cropped.push_back(static_cast<std::uint8_t>(
+            image.values[static_cast<std::size_t>(((window.top + y) * 70 + window.left) * 3 + x)]));
+      }
+    }
+    std::vector<std::uint8_t> expected(16 * 16 * 3);
+    Resampler().resize(cropped.data(), {window.height, window.width}, expected.data(), {16, 16}, 3);
+    const auto actual = run_chain(random_resized_crop({.size = 16}), image, DType::kU8, record).values;
+    expect_near(actual, {expected.begin(), expected.end()}, 0);
+  }
+}
+
+TEST(RandomResizedCrop, DecodingOnlyTheWindowChangesNothing) {
+  const Bytes encoded = encode_jpeg(make_picture(90, 120, 3, 1));
+  const Operations crop = random_resized_crop({.size = 32}) | flip();
+  const auto expected = run_chain(crop, decoded(encoded), DType::kU8).values;
+  EXPECT_EQ(run_encoded(crop, encoded), expected);
+}
+
+TEST(RandomResizedCrop, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
+  expect_one_stream(augmented_by(random_resized_crop({.size = 7}) | flip()));
+}
+
+TEST(RandomResizedCrop, TellsTheFieldAfterIt) {
+  EXPECT_EQ(field_after(random_resized_crop(), rgb_field()), image_field({224, 224, 3}));
+}
+
+TEST(RandomResizedCrop, RefusesWhatCannotBe) {
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.max_ratio = kInfinity}), rgb_field()),
+              HasSubstr("ratios"));
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.min_ratio = kNan}), rgb_field()), HasSubstr("ratios"));
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.min_area = kNan}), rgb_field()), HasSubstr("areas"));
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.size = 1 << 15}), rgb_field()),
+              HasSubstr("above 16384"));
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.min_area = 0.5F, .max_area = 0.1F}), rgb_field()),
+              HasSubstr("areas"));
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.min_ratio = 0}), rgb_field()), HasSubstr("ratios"));
+}
+
+TEST(RandomResizedCrop, IsRandom) { EXPECT_TRUE(is_random(random_resized_crop().list()[0])); }
 
 }  // namespace
 }  // namespace headrace

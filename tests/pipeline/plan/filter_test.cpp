@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 RecordFilter multiples_of(std::int64_t divisor) {
   return {.name = "multiples of " + std::to_string(divisor),
-          .keeps = [divisor](const RawRecord& record) { return record.integer("value") % divisor == 0; }};
+          .keeps = [divisor](const ExampleView& record) { return record.integer("value") % divisor == 0; }};
 }
 
 std::vector<std::int64_t> in_order(std::vector<std::int64_t> values) {
@@ -76,7 +76,7 @@ TEST(Filter, GivesEachKeptRecordOnce) {
 
 TEST(Filter, MayKeepNothing) {
   const Dataset dataset =
-      Dataset::from(numbers(70)).filter({.name = "none", .keeps = [](const RawRecord&) { return false; }});
+      Dataset::from(numbers(70)).filter({.name = "none", .keeps = [](const ExampleView&) { return false; }});
   EXPECT_EQ(dataset.size(), 0U);
   EXPECT_THAT(values_of(dataset.shuffle().batch({.global = 4}))[0], ElementsAre());
 }
@@ -94,7 +94,7 @@ TEST(Filter, ReadsEachRecordOnceHoweverOftenItIsAsked) {
 TEST(Filter, KnowsLabelsAndBytes) {
   const Dataset images = Dataset::from(test::noise_images(40, 2, 2));
   EXPECT_EQ(images.filter(with_labels({3, 9})).size(), 8U);
-  const RecordFilter dark{.name = "dark", .keeps = [](const RawRecord& record) {
+  const RecordFilter dark{.name = "dark", .keeps = [](const ExampleView& record) {
                             return std::to_integer<int>(record.bytes("image")[0]) < 128;
                           }};
   const std::uint64_t count = images.filter(dark).size();
@@ -107,7 +107,7 @@ TEST(Filter, KeepsWhatItCannotReadOrJudge) {
     if (record % 300 == 299) throw std::runtime_error("no such luck");
   });
   RecordFilter filter = multiples_of(2);
-  filter.keeps = [](const RawRecord& record) {
+  filter.keeps = [](const ExampleView& record) {
     if (record.integer("value") == 401) throw std::runtime_error("neither");
     return record.integer("value") % 2 == 0;
   };
@@ -117,7 +117,7 @@ TEST(Filter, KeepsWhatItCannotReadOrJudge) {
 }
 
 TEST(Filter, ThrowsTheConfigErrorOfTheFirstRecordThatHasOne) {
-  const RecordFilter picky{.name = "picky", .keeps = [](const RawRecord& record) {
+  const RecordFilter picky{.name = "picky", .keeps = [](const ExampleView& record) {
                              const std::int64_t value = record.integer("value");
                              if (value != 299 && value < 320) return true;
                              // Others have thrown by then, of positions behind it.
@@ -157,7 +157,7 @@ TEST(Filter, RefusesWhatItCannotCount) {
   EXPECT_THROW(concatenate({base, base.shuffle()}).filter(multiples_of(2)).size(), ConfigError);
   EXPECT_EQ(concatenate({base, base}).filter(multiples_of(2)).size(), 20U);
   EXPECT_THROW(base.filter({.name = "no function"}), ConfigError);
-  EXPECT_THROW(base.filter({.keeps = [](const RawRecord&) { return true; }}), ConfigError);
+  EXPECT_THROW(base.filter({.keeps = [](const ExampleView&) { return true; }}), ConfigError);
   EXPECT_THROW(base.filter(with_labels({1})).size(), ConfigError) << "there is no label";
 }
 

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 RecordFilter higher_than(std::int64_t rows) {
   return {.name = "higher than " + std::to_string(rows),
-          .keeps = [rows](const RawRecord& record) { return record.shape("image")[0] > rows; },
+          .keeps = [rows](const ExampleView& record) { return record.shape("image")[0] > rows; },
           .processed = true};
 }
 
@@ -36,7 +36,7 @@ TEST(ProcessedFilter, SeesValuesAndFieldsThatOperationsMade) {
                                   sample.put(0, {&most, 1});
                                 }};
   const RecordFilter bright{.name = "bright",
-                            .keeps = [](const RawRecord& record) { return record.integer("brightest") > 250; },
+                            .keeps = [](const ExampleView& record) { return record.integer("brightest") > 250; },
                             .processed = true};
   const auto source = test::noise_images(40, 5, 5);
   const Dataset made = Dataset::from(source).map(user_operation(brightest));

@@ -58,7 +58,7 @@ TEST(FilterFailures, ChangeAnIdentityOnlyWhereThereAreAny) {
 TEST(FilterFailures, AreNumberedAsInThePlansSource) {
   const auto part = [](std::uint64_t throwing) {
     return Dataset::from(std::make_shared<test::FakeSource>(10))
-        .filter({.name = "f", .keeps = [throwing](const RawRecord& record) {
+        .filter({.name = "f", .keeps = [throwing](const ExampleView& record) {
                    if (record.integer("value") != static_cast<std::int64_t>(throwing)) return true;
                    throw std::runtime_error("no luck");
                  }});

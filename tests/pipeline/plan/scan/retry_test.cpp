@@ -5,23 +5,27 @@
 
 #include <functional>
 
-#include "headrace/devices/base/clock.h"
+#include "headrace/tests/support/fake_clock.h"
 
 namespace headrace {
 namespace {
 
 DataError data_error(ErrorCode code) { return DataError(code, "no", {.source = "somewhere", .record = 3}); }
 
-// Calls of read() until it returned or threw for good.
+// Calls of read() until it returned or threw for good, and how long was waited between them.
 struct Patience {
   int reads = 0, asked = 0;
+  std::uint64_t waited_ns = 0;
   bool succeeded = false;
 };
 
 Patience read(const std::function<void(int)>& attempt, int may_ask = 100) {
   Patience patience;
+  const test::FakeClock clock;
+  const std::uint64_t begin = clock.now();
   try {
     read_with_retries(
+        clock,
         [&] {
           attempt(patience.reads++);
           return 0;
@@ -30,19 +34,19 @@ Patience read(const std::function<void(int)>& attempt, int may_ask = 100) {
     patience.succeeded = true;
   } catch (const DataError&) {
   }
+  patience.waited_ns = clock.now() - begin;
   return patience;
 }
 
 TEST(Retry, AsksAgainForWhatTheSystemRefused) {
   for (const ErrorCode code : {ErrorCode::kIo, ErrorCode::kNotFound}) {
-    const std::uint64_t begin = now_ns();
     const Patience patience = read([&](int attempt) {
       if (attempt < 3) throw data_error(code);
     });
     EXPECT_TRUE(patience.succeeded);
     EXPECT_EQ(patience.reads, 4);
     EXPECT_EQ(patience.asked, 3);
-    EXPECT_GE(now_ns() - begin, 105'000'000U) << "a little later each time";
+    EXPECT_EQ(patience.waited_ns, 105'000'000U) << "a little later each time: after 5, 20 and 80 ms";
   }
 }
 
@@ -53,7 +57,9 @@ TEST(Retry, GivesUp) {
 }
 
 TEST(Retry, DoesNotWaitWhereItMayNot) {
-  EXPECT_EQ(read([](int) { throw data_error(ErrorCode::kIo); }, 0).reads, 1);
+  const Patience none = read([](int) { throw data_error(ErrorCode::kIo); }, 0);
+  EXPECT_EQ(none.reads, 1);
+  EXPECT_EQ(none.waited_ns, 0U);
   EXPECT_EQ(read([](int) { throw data_error(ErrorCode::kIo); }, 1).reads, 2);
 }
 

@@ -94,7 +94,7 @@ TEST(Sizes, AHugeRepeatIsNoBug) {
   const Dataset data = Dataset::from(numbers(10));
   for (const std::int64_t times : {kLargest, kLargest / 10, kLargest / 20, std::int64_t{1} << 40}) {
     const Dataset huge = data.repeat(times);
-    const RecordFilter all{.name = "all", .keeps = [](const RawRecord&) { return true; }};
+    const RecordFilter all{.name = "all", .keeps = [](const ExampleView&) { return true; }};
     for (const Dataset& stages : {huge, huge.shuffle(), huge.shuffle().skip(3), huge.shuffle_window({.size = 100}),
                                   huge.shard(3, 1), huge.without_shard(3, 1), huge.take(20), huge.cache(memory()),
                                   huge.repeat(times), data.shuffle().repeat(times)}) {

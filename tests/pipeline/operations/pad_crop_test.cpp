@@ -1,0 +1,74 @@
+#include <set>
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/pipeline/operations/chain_fixture.h"
+#include "headrace/tests/pipeline/operations/crop_windows.h"
+#include "headrace/tests/pipeline/operations/operation_fields.h"
+#include "headrace/tests/pipeline/operations/operation_streams.h"
+
+namespace headrace {
+namespace {
+
+using namespace test;
+using ::testing::HasSubstr;
+
+TEST(PadCrop, EveryPlaceComesUpAndNoOther) {
+  const WindowChooser crop = chooser(pad_crop(6, 2));
+  std::set<std::pair<std::int64_t, std::int64_t>> places;
+  for (std::uint64_t record = 0; record < 500; ++record) {
+    const CropWindow window = window_of(crop, 4, 5, record);
+    places.emplace(window.top, window.left);
+    EXPECT_EQ(window.height, 6);
+    EXPECT_EQ(window.width, 6);
+  }
+  EXPECT_EQ(places.size(), 3U * 4U);
+  EXPECT_EQ(*places.begin(), std::pair(std::int64_t{0}, std::int64_t{0}));
+  EXPECT_EQ(*places.rbegin(), std::pair(std::int64_t{2}, std::int64_t{3}));
+}
+
+TEST(PadCrop, PadsBeforeNormalizingWhereItStandsBefore) {
+  const Image image = random_image(4, 4, 3, 1);
+  const auto before = run_chain(pad_crop(12, 4) | normalize(kColourMean, kColourStd), image, DType::kU8);
+  const auto after = run_chain(normalize(kColourMean, kColourStd) | pad_crop(12, 4), image, DType::kU8);
+  EXPECT_NEAR(before.values[0], -kColourMean[0] / kColourStd[0], 1e-6);
+  EXPECT_EQ(after.values[0], 0.0F);
+}
+
+TEST(PadCrop, DrawsAnewForEveryRecordAndPass) {
+  const Image image = random_image(32, 32, 3, 8);
+  const Operations crop = pad_crop(32, 4);
+  const auto first = run_chain(crop, image, DType::kU8, 0, 0).values;
+  int other_record = 0, other_pass = 0;
+  for (std::uint64_t i = 1; i <= 10; ++i) {
+    other_record += run_chain(crop, image, DType::kU8, i, 0).values != first ? 1 : 0;
+    other_pass += run_chain(crop, image, DType::kU8, 0, i).values != first ? 1 : 0;
+  }
+  EXPECT_GE(other_record, 8);
+  EXPECT_GE(other_pass, 8);
+}
+
+TEST(PadCrop, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
+  expect_one_stream(augmented_by(pad_crop(10, 3, Padding::kReflect) | flip() | to_planes()));
+}
+
+TEST(PadCrop, TellsTheFieldAfterIt) {
+  EXPECT_EQ(field_after(pad_crop(32, 4), rgb_field()), image_field({32, 32, 3}));
+}
+
+TEST(PadCrop, RefusesWhatCannotBe) {
+  EXPECT_THAT(refusal_of_operations(pad_crop(32, 2'000'000'000), rgb_field()), HasSubstr("padding is above"));
+  EXPECT_THAT(refusal_of_operations(pad_crop(64, 4), rgb_field()), HasSubstr("smaller than the crop"));
+  EXPECT_THAT(refusal_of_operations(pad_crop(8, 32, Padding::kReflect), rgb_field()), HasSubstr("reflection"));
+  EXPECT_THAT(refusal_of_operations(pad_crop(0, 4), rgb_field()), HasSubstr("not positive"));
+  EXPECT_THAT(refusal_of_operations(pad_crop(8, -1), rgb_field()), HasSubstr("negative"));
+}
+
+TEST(PadCrop, IsRandomAndDescribesItself) {
+  const Operation crop = pad_crop(32, 4, Padding::kReflect).list()[0];
+  EXPECT_TRUE(is_random(crop));
+  EXPECT_EQ(describe(crop), "pad_crop(32, pad=4, reflect)");
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,41 @@
+#include "headrace/tests/pipeline/operations/chain_fixture.h"
+#include "headrace/tests/pipeline/operations/operation_fields.h"
+
+namespace headrace {
+namespace {
+
+using namespace test;
+using ::testing::HasSubstr;
+
+TEST(Resize, ToTheShorterSide) {
+  const Image image = random_image(20, 45, 3, 2);
+  const auto result = run_chain(resize(10), image, DType::kU8);
+  EXPECT_EQ(result.field.shape, (Shape{10, 22, 3}));
+  EXPECT_EQ(run_chain(resize(10) | center_crop(8), image, DType::kU8).field.shape, (Shape{8, 8, 3}));
+}
+
+TEST(Resize, RefusesToMakeALineMorePixelsThanAnImageMayHave) {
+  const Field field{.name = "image", .dtype = DType::kU8, .shape = {Shape::kDynamic, Shape::kDynamic, 3}};
+  const auto stages = planned(resize(16384) | center_crop(8));
+  const Chain chain(field, stages, ChainPlace::kAfterCache);
+  Scratch scratch;
+  QuietProbe probe;
+  const std::vector<std::byte> line(3 * 20'000);
+  std::vector<std::byte> row(8 * 8 * 3);
+  EXPECT_THROW(
+      chain.run_into({.bytes = line, .shape = {1, 20'000, 3}}, {.scratch = &scratch, .probe = &probe}, row),
+      Error);
+}
+
+TEST(Resize, TellsTheFieldAfterIt) { EXPECT_EQ(field_after(resize(16), rgb_field()), image_field({16, 24, 3})); }
+
+TEST(Resize, RefusesWhatCannotBe) {
+  EXPECT_THAT(refusal_of_operations(resize(1 << 30), rgb_field()), HasSubstr("above 16384"));
+  EXPECT_THAT(refusal_of_operations(resize(0), rgb_field()), HasSubstr("not positive"));
+  EXPECT_THAT(refusal_of_operations(normalize({0}, {1}) | resize(8), rgb_field()), HasSubstr("uint8 is needed"));
+}
+
+TEST(Resize, IsNotRandom) { EXPECT_FALSE(is_random(resize(8).list()[0])); }
+
+}  // namespace
+}  // namespace headrace
