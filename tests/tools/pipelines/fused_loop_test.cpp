@@ -51,7 +51,7 @@ void expect_same_batches(const std::string& pipeline, const PipelineOptions& opt
   SCOPED_TRACE(pipeline);
   const Epoch epoch = epoch_of(pipeline, options);
   DecodedSamples samples = decoded_samples(*source_of(pipeline, options));
-  ASSERT_EQ(samples.count(), epoch.records.size());
+  ASSERT_EQ(samples.count, epoch.records.size());
   std::vector<std::uint32_t> order;
   if (is_shuffled(pipeline)) order = epoch.records;
   const FusedLoop loop(pipeline, std::move(samples), order);
