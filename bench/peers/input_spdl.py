@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Input workloads in SPDL: its pipeline of stages on N threads of one process.
 
-Its own decoder, spdl.io, is FFmpeg's: an image is demuxed, decoded and sent through FFmpeg's filters (crop, scale,
-hflip) in one call without Python's lock; a batch is then copied together by spdl.io. It needs FFmpeg's shared
-libraries on the machine. --decoder torchvision or pillow: the same stages call those instead.
+--decoder torchvision or pillow: the stages call those. --decoder spdl: its own, spdl.io, which is FFmpeg's and needs
+FFmpeg's shared libraries on the machine. An image is demuxed, decoded and sent through FFmpeg's filters (crop, scale,
+hflip) without Python's lock, and spdl.io copies a batch together.
 CIFAR batches are one task each.
 """
 import concurrent.futures
@@ -116,20 +116,7 @@ def cifar_jpeg(opt):
     return endless(opt, inputs.index_batches(len(images), opt.batch, opt.seed), make)
 
 
-def more(arg):
-    arg.add_argument("--decoder", choices=[OWN, "torchvision", "pillow"], default=OWN)
-
-
-def version():
-    """What decodes, beside SPDL: libavcodec's version, or what --decoder names instead."""
-    try:
-        codec = ".".join(map(str, spdl.io.utils.get_ffmpeg_versions()["libavcodec"]))
-    except (ImportError, RuntimeError) as error:
-        codec = f"missing: {error}"
-    return f"spdl {importlib.metadata.version('spdl')}, libavcodec {codec}, torchvision {torchvision.__version__}"
-
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    inputs.run("spdl", version(), __doc__, {
+    inputs.run("spdl", version, __doc__, {
         "jpeg-train": jpeg_train, "jpeg-eval": jpeg_eval, "cifar-train": cifar_train, "cifar-jpeg": cifar_jpeg}, more)

@@ -46,8 +46,10 @@ def options(description, makers, more=None):
 
 
 def run(peer, version, description, makers, more=None):
-    """Measures or checks; makers[workload](opt) gives an endless iterator of batches of images."""
+    """Measures or checks; makers[workload](opt) gives an endless iterator of batches of images. version: a text or,
+    where it depends on them, a function of the options."""
     opt = options(description, makers, more)
+    version = version(opt) if callable(version) else version
     batches = iter(makers[opt.workload](opt))
     line = check(peer, opt, batches) if opt.check else measure(opt, batches)
     print(json.dumps({"peer": peer, "workload": opt.workload, "threads": opt.threads, **line, "version": version}),
