@@ -82,8 +82,13 @@ def endless(opt, folder, steps, shuffled=True):
     loader = Loader(file, batch_size=opt.batch, num_workers=opt.threads, order=OrderOption.SEQUENTIAL, os_cache=True,
                     indices=indices.astype(np.uint64), pipelines={"image": steps}, drop_last=True, batches_ahead=2)
     while True:
-        for batch, in loader:
-            yield batch
+        epoch = iter(loader)
+        try:
+            for batch, in epoch:
+                yield batch
+        finally:
+            epoch.close()
+            epoch.join()
 
 
 def jpeg_train(opt):

@@ -65,7 +65,7 @@ def spdl_train(encoded):
 def spdl_evaluate(encoded):
     packets = spdl.io.demux_image(encoded)
     height, width = inputs.eval_size(packets.height, packets.width)
-    top, left = (height - inputs.CROP) // 2, (width - inputs.CROP) // 2
+    top, left = inputs.eval_corner(height, width)
     crop = f"crop={inputs.CROP}:{inputs.CROP}:{left}:{top}:exact=1"
     return spdl.io.decode_packets(packets, filter_desc=f"{scaled(height, width)},{crop}")
 
@@ -100,7 +100,8 @@ def cifar_train(opt):
 
 def spdl_small(encoded):
     """(B, 3, 32, 32) uint8 array."""
-    frames = [spdl.io.decode_packets(spdl.io.demux_image(image)) for image in encoded]
+    packets = [spdl.io.demux_image(image) for image in encoded]
+    frames = [spdl.io.decode_packets(image, filter_desc=scaled(image.height, image.width)) for image in packets]
     return spdl_batch(frames).transpose(0, 3, 1, 2)
 
 
@@ -114,6 +115,17 @@ def cifar_jpeg(opt):
         return small_images.augment(decoded, thread_rng())
 
     return endless(opt, inputs.index_batches(len(images), opt.batch, opt.seed), make)
+
+
+def version(opt):
+    own = f"spdl {importlib.metadata.version('spdl')}"
+    if opt.decoder == OWN:
+        return f"{own}, libavcodec {'.'.join(map(str, spdl.io.utils.get_ffmpeg_versions()['libavcodec']))}"
+    return f"{own}, torchvision {torchvision.__version__}"
+
+
+def more(arg):
+    arg.add_argument("--decoder", choices=["torchvision", "pillow", OWN], default="torchvision")
 
 
 if __name__ == "__main__":
