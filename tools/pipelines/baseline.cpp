@@ -135,7 +135,7 @@ std::string baseline_name(const std::string& pipeline) {
   if (pipeline == "skewed") return "the same in no order, a loader a thread";
   if (pipeline.starts_with("jpeg-")) return "bare libjpeg-turbo, whole images to RGB";
   if (pipeline == "trivial") return "one loop that copies";
-  return "one fused loop over decoded images";
+  return "one hand-vectorised loop over decoded images";
 }
 
 Baseline make_memory_bound(const std::string& pipeline) {
