@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,9 +16,10 @@
 #include "headrace/bench/device_bench.h"
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/rng.h"
+#include "headrace/devices/base/large_memory.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/loader.h"
+#include "headrace/tools/pipelines/fused_loop.h"
 #include "headrace/tools/pipelines/pipelines.h"
 
 namespace headrace {
@@ -25,8 +28,7 @@ namespace {
 constexpr std::int64_t kImages = 50'000;
 constexpr std::int64_t kBatch = 512;
 constexpr std::int64_t kSide = 32, kChannels = 3, kPad = 4;
-constexpr std::int64_t kPixels = kSide * kSide;
-constexpr std::int64_t kBytes = kPixels * kChannels;
+constexpr std::int64_t kBytes = kSide * kSide * kChannels;
 constexpr float kMean[] = {0.4914F, 0.4822F, 0.4465F};
 constexpr float kStd[] = {0.2470F, 0.2435F, 0.2616F};
 constexpr int kPairs = 7;
@@ -56,51 +58,47 @@ Dataset cifar_dataset(ImageLayout layout) {
       .batch({.global = kBatch});
 }
 
-// What one would write for this one purpose: gather, crop, flip and normalise an image in one loop, for the same
-// processors as the engine's kernels.
-#if defined(__x86_64__) && !defined(HEADRACE_SANITIZED)
-__attribute__((target_clones("arch=icelake-server", "arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#endif
-void fused_image(const std::uint8_t* from, std::int64_t top, std::int64_t left, std::int64_t direction,
-                 const float* scale, const float* shift, float* to) {
-  const std::int64_t begin = std::max<std::int64_t>(0, -left), end = std::min(kSide, kSide - left);
-  for (std::int64_t c = 0; c < kChannels; ++c) {
-    for (std::int64_t y = 0; y < kSide; ++y) {
-      float* row = to + c * kPixels + y * kSide;
-      std::fill(row, row + kSide, shift[c]);
-      if (top + y < 0 || top + y >= kSide) continue;
-      const std::uint8_t* source = from + ((top + y) * kSide + left) * kChannels + c;
-      if (direction > 0) {
-        for (std::int64_t x = begin; x < end; ++x) {
-          row[x] = static_cast<float>(source[x * kChannels]) * scale[c] + shift[c];
-        }
-      } else {
-        for (std::int64_t x = begin; x < end; ++x) {
-          row[kSide - 1 - x] = static_cast<float>(source[x * kChannels]) * scale[c] + shift[c];
-        }
-      }
-    }
+// The loop over the same images, in an order of its own, into a ring of three batches.
+class Loop {
+ public:
+  Loop() : loop_("cifar-train", samples(), shuffled_order()), ring_(allocate_large(3 * kBatchBytes)) {
+    if (ring_ == nullptr) throw std::bad_alloc();
   }
-}
 
-double fused_epoch(const std::vector<std::byte>& pixels, const std::vector<std::uint32_t>& order,
-                   std::vector<float>& batch, std::uint64_t epoch) {
-  float scale[3], shift[3];
-  for (int c = 0; c < 3; ++c) {
-    scale[c] = 1 / (255 * kStd[c]);
-    shift[c] = -kMean[c] / kStd[c];
+  double epoch_seconds() {
+    const Stopwatch watch;
+    std::size_t batch = 0;
+    for (std::size_t first = 0; first < loop_.samples(); first += kBatch, ++batch) {
+      const std::size_t count = std::min<std::size_t>(kBatch, loop_.samples() - first);
+      loop_.make(first, count, random_, ring_.get() + batch % 3 * kBatchBytes, nullptr);
+    }
+    return watch.seconds();
   }
-  const Stopwatch watch;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    Philox random({.seed = 1, .epoch = static_cast<std::uint32_t>(epoch), .record = order[i]});
-    const auto top = static_cast<std::int64_t>(random.below(2 * kPad + 1)) - kPad;
-    const auto left = static_cast<std::int64_t>(random.below(2 * kPad + 1)) - kPad;
-    const std::int64_t direction = random.uniform() < 0.5F ? -1 : 1;
-    fused_image(reinterpret_cast<const std::uint8_t*>(pixels.data()) + order[i] * kBytes, top, left, direction,
-                scale, shift, batch.data() + static_cast<std::int64_t>(i) % (3 * kBatch) * kBytes);
+
+ private:
+  static constexpr std::size_t kBatchBytes = kBatch * kBytes * sizeof(float);
+
+  static tools::DecodedSamples samples() {
+    const std::vector<std::byte> pixels = random_pixels();
+    tools::DecodedSamples samples;
+    samples.count = kImages;
+    samples.sample_bytes = kBytes;
+    samples.bytes = allocate_large(pixels.size());
+    if (samples.bytes == nullptr) throw std::bad_alloc();
+    std::ranges::copy(pixels, samples.bytes.get());
+    return samples;
   }
-  return watch.seconds();
-}
+  static std::vector<std::uint32_t> shuffled_order() {
+    std::vector<std::uint32_t> order(kImages);
+    std::iota(order.begin(), order.end(), 0U);
+    std::shuffle(order.begin(), order.end(), std::mt19937(3));
+    return order;
+  }
+
+  tools::FusedLoop loop_;
+  LargeMemory ring_;
+  std::minstd_rand random_{1};
+};
 
 // Seconds of one epoch after the first batch was there.
 double loader_epoch(Loader& loader, std::uint64_t steps) {
@@ -123,11 +121,7 @@ void report_ratios(benchmark::State& state, std::vector<double> ratios, double i
 
 // One compute thread of the engine against the loop on one thread.
 void cifar_train_against_fused_loop(benchmark::State& state) {
-  const std::vector<std::byte> pixels = random_pixels();
-  std::vector<std::uint32_t> order(kImages);
-  for (std::uint32_t i = 0; i < kImages; ++i) order[i] = i;
-  std::shuffle(order.begin(), order.end(), std::mt19937(3));
-  std::vector<float> batch(3 * kBatch * kBytes);
+  Loop fused;
   const Dataset dataset = cifar_dataset(ImageLayout::kChannelsFirst);
   for (auto _ : state) {
     DeviceGroup devices = target();
@@ -140,7 +134,7 @@ void cifar_train_against_fused_loop(benchmark::State& state) {
           static_cast<double>(loader.steps_per_epoch() - 3) / static_cast<double>(loader.steps_per_epoch());
       loader_epoch(loader, 3);
       const double engine = loader_epoch(loader, loader.steps_per_epoch() - 3) / engine_share;
-      const double loop = fused_epoch(pixels, order, batch, static_cast<std::uint64_t>(pair + 1));
+      const double loop = fused.epoch_seconds();
       if (pair < 0) continue;
       ratios.push_back(loop / engine);
       seconds += engine;

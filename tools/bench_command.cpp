@@ -126,46 +126,76 @@ void say_how_long(double expected, double asked) {
              std::ceil(expected), asked, kPairs);
 }
 
-struct Pairs {
-  std::vector<double> ours, theirs, ratios;
+double median(std::vector<double> values) { return quantile(values, 0.5); }
+
+// What the engine is compared with, in turn: its samples, and the engine's rate of each turn divided by its own.
+struct Compared {
+  std::string key, name;  // in JSON and for people
+  Baseline baseline;
+  std::vector<double> rates = {}, ratios = {};
+
+  void run(int threads, double seconds, double engine) {
+    rates.push_back(baseline(threads, seconds));
+    ratios.push_back(engine / rates.back());
+  }
 };
 
-// Engine and baseline in turn, A B A B ...
-Pairs take_turns(const BenchOptions& options, Bench& bench, const Baseline& baseline) {
+std::vector<Compared> compared_with(const BenchOptions& options) {
+  std::vector<Compared> all;
+  all.push_back({.key = "baseline",
+                 .name = baseline_name(options.pipeline),
+                 .baseline = make_baseline(options.pipeline, options.pipeline_options())});
+  if (Baseline bound = make_memory_bound(options.pipeline)) {
+    all.push_back({.key = "memory", .name = "memory alone", .baseline = std::move(bound)});
+  }
+  return all;
+}
+
+// The engine and what it is compared with in turn, A B A B ...; the engine's samples.
+std::vector<double> take_turns(const BenchOptions& options, Bench& bench, std::vector<Compared>& others) {
   // Also what a turn takes beside its time.
   const double trial = options.seconds / (4 * kPairs);
   bench.rest();
   const Stopwatch watch;
-  baseline(bench.threads(), trial);
-  const double beside = bench.seconds_to_rest() + std::max(0.0, watch.seconds() - trial);
+  const auto count = static_cast<double>(others.size());
+  for (Compared& other : others) other.baseline(bench.threads(), trial);
+  const double beside = bench.seconds_to_rest() + std::max(0.0, watch.seconds() - count * trial);
   const double left =
       std::max(options.plan().whole_seconds() - bench.seconds_since_start(), kMinMeasuredShare * options.seconds);
-  const double turn = std::max((left / kPairs - beside) / 2, trial);
-  say_how_long(bench.seconds_since_start() + kPairs * (std::max(turn, bench.warm().batch_seconds) + beside + turn),
-               options.plan().whole_seconds());
-  Pairs pairs;
+  const double turn = std::max((left / kPairs - beside) / (1 + count), trial);
+  say_how_long(
+      bench.seconds_since_start() + kPairs * (std::max(turn, bench.warm().batch_seconds) + beside + count * turn),
+      options.plan().whole_seconds());
+  std::vector<double> ours;
   for (int pair = 0; pair < kPairs; ++pair) {
     bench.take_what_is_ready();
     const std::optional<double> engine = bench.measure(turn);
     if (!engine) break;
     bench.rest();
-    pairs.ours.push_back(*engine);
-    pairs.theirs.push_back(baseline(bench.threads(), turn));
-    pairs.ratios.push_back(pairs.ours.back() / pairs.theirs.back());
+    ours.push_back(*engine);
+    for (Compared& other : others) other.run(bench.threads(), turn, *engine);
   }
-  if (pairs.ratios.empty()) throw ended_early();
-  return pairs;
+  if (ours.empty()) throw ended_early();
+  return ours;
 }
 
-// The ratio is the median of the pairs'.
-void add(nlohmann::ordered_json& line, Pairs pairs, const std::string& name) {
-  line["samples"] = {{"headrace", pairs.ours}, {"baseline", pairs.theirs}};
-  line["ratios"] = pairs.ratios;
-  line["baseline"] = name;
-  line["baseline_images_per_second"] = quantile(pairs.theirs, 0.5);
-  line["ratio"] = quantile(pairs.ratios, 0.5);
-  line["ratio_min"] = *std::ranges::min_element(pairs.ratios);
-  line["ratio_max"] = *std::ranges::max_element(pairs.ratios);
+// The ratio is the median of the pairs'; the baseline's keys stand alone, another's begin with its own.
+void add(nlohmann::ordered_json& line, const Compared& other) {
+  const std::string prefix = other.key == "baseline" ? "" : other.key + "_";
+  line["samples"][other.key] = other.rates;
+  line[prefix + "ratios"] = other.ratios;
+  line[other.key] = other.name;
+  line[other.key + "_images_per_second"] = median(other.rates);
+  line[prefix + "ratio"] = median(other.ratios);
+  line[prefix + "ratio_min"] = *std::ranges::min_element(other.ratios);
+  line[prefix + "ratio_max"] = *std::ranges::max_element(other.ratios);
+}
+
+void print_compared(const Compared& other, double engine, std::FILE* people) {
+  fmt::print(people, "{}: {:.0f} images/s; the engine's {:.0f} are {:.2f} of it ({:.2f} to {:.2f}, {})\n",
+             other.name, median(other.rates), engine, median(other.ratios),
+             *std::ranges::min_element(other.ratios), *std::ranges::max_element(other.ratios),
+             count_of(other.ratios.size(), "pair"));
 }
 
 void print_rates(const nlohmann::ordered_json& line, const LocalBatch& batch, std::FILE* people) {
@@ -182,11 +212,6 @@ void print_rates(const nlohmann::ordered_json& line, const LocalBatch& batch, st
                "measured before it had warmed up: more --seconds give the engine time to tune itself and to see "
                "all data once\n");
   }
-  if (!line.contains("baseline")) return;
-  fmt::print(people, "{}: {:.0f} images/s; the engine's {:.0f} are {:.2f} of it ({:.2f} to {:.2f}, {})\n",
-             line["baseline"].get<std::string>(), number("baseline_images_per_second"),
-             number("images_per_second"), number("ratio"), number("ratio_min"), number("ratio_max"),
-             count_of(line["ratios"].size(), "pair"));
 }
 
 void bench_input(const BenchOptions& options) {
@@ -196,13 +221,16 @@ void bench_input(const BenchOptions& options) {
   DeviceGroup devices = options.devices();
   Bench bench(options, dataset, devices);
   nlohmann::ordered_json line;
+  std::vector<Compared> others;
   if (options.baseline) {
     line = bench_line(options, bench, 0);  // its memory is the engine's alone
-    Pairs pairs = take_turns(options, bench, make_baseline(options.pipeline, options.pipeline_options()));
-    line["images_per_second"] = quantile(pairs.ours, 0.5);
+    others = compared_with(options);
+    std::vector<double> ours = take_turns(options, bench, others);
+    line["images_per_second"] = median(ours);
     line["p50_us"] = bench.wait_us(0.50);
     line["p99_us"] = bench.wait_us(0.99);
-    add(line, pairs, baseline_name(options.pipeline));
+    line["samples"]["headrace"] = std::move(ours);
+    for (const Compared& other : others) add(line, other);
   } else {
     const double left = options.plan().whole_seconds() - bench.seconds_since_start();
     const std::optional<double> rate = bench.measure(std::max(left, kMinMeasuredShare * options.seconds));
@@ -212,6 +240,8 @@ void bench_input(const BenchOptions& options) {
   bench.line().clear();
   const LocalBatch batch = local_batch(dataset, options.global_batch(), devices.size());
   print_rates(line, batch, json.people());
+  for (const Compared& other : others)
+    print_compared(other, line["images_per_second"].get<double>(), json.people());
   options.common.warn_of_caches();
   options.common.errors.report();
   line["global_batch"] = batch.global;

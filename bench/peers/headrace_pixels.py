@@ -54,7 +54,7 @@ def evaluated(encoded):
     """resize(256) | center_crop(224)."""
     image = np.asarray(Image.open(io.BytesIO(encoded)).convert("RGB"))
     height, width = inputs.eval_size(*image.shape[:2])
-    top, left = (height - inputs.CROP) // 2, (width - inputs.CROP) // 2
+    top, left = inputs.eval_corner(height, width)
     return resized(image, height, width)[top:top + inputs.CROP, left:left + inputs.CROP]
 
 

@@ -51,12 +51,14 @@ def jpeg_eval(opt):
     def pipeline():
         encoded = read(opt, shuffled=False)
         extents = fn.peek_image_shape(encoded)[:2]
-        # resize_shorter rounds the longer side and crop rounds half a pixel up: this rounds both down, as Headrace.
+        # resize_shorter rounds the longer side and crop rounds half a pixel up: this rounds the side down and half a
+        # pixel to even, as Headrace.
         size = inputs.RESIZE * extents // fn.reductions.min(extents)
         images = fn.decoders.image(encoded, device="cpu", output_type=types.RGB)
         images = fn.resize(images, size=fn.cast(size, dtype=types.FLOAT), interp_type=types.INTERP_LINEAR,
                            antialias=True)
-        start = fn.cast((size - inputs.CROP) // 2, dtype=types.INT32)
+        beside = size - inputs.CROP
+        start = fn.cast((beside + ((beside & 3) == 3)) // 2, dtype=types.INT32)
         return fn.slice(images, start=start, shape=[inputs.CROP, inputs.CROP], axis_names="HW")
 
     return endless(pipeline())

@@ -61,7 +61,7 @@ def jpeg_eval(opt):
         short = tf.minimum(height, width)
         height, width = inputs.RESIZE * height // short, inputs.RESIZE * width // short
         image = resize(image, (height, width), opt)
-        top, left = (height - inputs.CROP) // 2, (width - inputs.CROP) // 2
+        top, left = (tf.cast(tf.round((side - inputs.CROP) / 2), tf.int32) for side in (height, width))
         return tf.ensure_shape(image[top:top + inputs.CROP, left:left + inputs.CROP], (inputs.CROP, inputs.CROP, 3))
 
     data = tf.data.Dataset.range(len(images)).repeat().map(make, num_parallel_calls=opt.threads)

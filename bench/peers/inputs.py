@@ -46,10 +46,14 @@ def options(description, makers, more=None):
 
 
 def run(peer, version, description, makers, more=None):
-    """Measures or checks; makers[workload](opt) gives an endless iterator of batches of images."""
+    """Measures or checks; makers[workload](opt) gives an endless iterator of batches of images. version: a text or,
+    where it depends on them, a function of the options."""
     opt = options(description, makers, more)
+    version = version(opt) if callable(version) else version
     batches = iter(makers[opt.workload](opt))
     line = check(peer, opt, batches) if opt.check else measure(opt, batches)
+    if hasattr(batches, "close"):
+        batches.close()  # a generator ends its threads
     print(json.dumps({"peer": peer, "workload": opt.workload, "threads": opt.threads, **line, "version": version}),
           flush=True)
 
@@ -123,3 +127,8 @@ def random_window(height, width, rng):
 def eval_size(height, width):
     """Height and width after the shorter side became 256."""
     return (RESIZE, RESIZE * width // height) if height <= width else (RESIZE * height // width, RESIZE)
+
+
+def eval_corner(height, width):
+    """(top, left) of the centre crop: half a pixel is rounded to even, as torchvision and Headrace do."""
+    return round((height - CROP) / 2), round((width - CROP) / 2)

@@ -32,7 +32,7 @@ def _torch_train(encoded, rng):
 def _torch_eval(encoded):
     image = decode_jpeg(encoded_tensor(encoded), mode=ImageReadMode.RGB)
     height, width = inputs.eval_size(*image.shape[1:])
-    top, left = (height - inputs.CROP) // 2, (width - inputs.CROP) // 2
+    top, left = inputs.eval_corner(height, width)
     image = _torch_resize(image, height, width).permute(1, 2, 0)
     return image[top:top + inputs.CROP, left:left + inputs.CROP].contiguous().numpy()
 
@@ -47,7 +47,7 @@ def _pillow_train(encoded, rng):
 def _pillow_eval(encoded):
     image = Image.open(io.BytesIO(encoded)).convert("RGB")
     height, width = inputs.eval_size(image.height, image.width)
-    top, left = (height - inputs.CROP) // 2, (width - inputs.CROP) // 2
+    top, left = inputs.eval_corner(height, width)
     image = np.asarray(image.resize((width, height), Image.BILINEAR))
     return np.ascontiguousarray(image[top:top + inputs.CROP, left:left + inputs.CROP])
 

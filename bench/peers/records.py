@@ -25,7 +25,7 @@ def _folder(data):
     return pathlib.Path(tempfile.gettempdir()) / f"headrace-peers-{getpass.getuser()}" / key
 
 
-def _made_once(data, name, make):
+def made_once(data, name, make):
     """The folder `name` of the archive; make(folder) fills it the first time."""
     folder = _folder(data) / name
     if (folder / "done").exists():
@@ -67,7 +67,7 @@ class Records:
     """
 
     def __init__(self, data):
-        self.folder = _made_once(data, "records", lambda place: self._write(data, place))
+        self.folder = made_once(data, "records", lambda place: self._write(data, place))
         index = json.loads((self.folder / "index.json").read_text())
         self.paths, self.labels, self.ends = index["paths"], index["labels"], index["ends"]
         self._bytes = None
@@ -105,7 +105,7 @@ def files(data):
             (place / path).parent.mkdir(parents=True, exist_ok=True)
             (place / path).write_bytes(records[i])
 
-    folder = _made_once(data, "files", write)
+    folder = made_once(data, "files", write)
     return [str(folder / path) for path in records.paths], records.labels
 
 
@@ -122,7 +122,7 @@ def shards(data, count, shuffled):
                     member.size = len(records[i])
                     tar.addfile(member, io.BytesIO(records[i]))
 
-    folder = _made_once(data, f"shards-{count}" + ("-shuffled" if shuffled else ""), write)
+    folder = made_once(data, f"shards-{count}" + ("-shuffled" if shuffled else ""), write)
     return sorted(map(str, folder.glob("*.tar")))
 
 
@@ -135,4 +135,4 @@ def pixels(data):
         images = [np.asarray(Image.open(io.BytesIO(records[i])).convert("RGB")) for i in range(len(records))]
         np.save(place / "pixels.npy", np.ascontiguousarray(np.stack(images).transpose(0, 3, 1, 2)))
 
-    return np.load(_made_once(data, "pixels", write) / "pixels.npy")
+    return np.load(made_once(data, "pixels", write) / "pixels.npy")

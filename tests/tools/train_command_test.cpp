@@ -210,6 +210,12 @@ TEST(BenchBaseline, IsThereForEveryPipeline) {
     EXPECT_GT(line["baseline_images_per_second"], 0) << pipeline;
     EXPECT_GT(line["ratio"], 0) << pipeline;
     EXPECT_NE(line["baseline"], "") << pipeline;
+    EXPECT_EQ(line.contains("memory_ratio"), pipeline == "cifar-train") << pipeline;
+    if (line.contains("memory_ratio")) {
+      EXPECT_EQ(line["samples"]["memory"].size(), line["samples"]["headrace"].size());
+      EXPECT_GT(line["memory_images_per_second"], 0);
+      EXPECT_THAT(result.output + result.errors, testing::HasSubstr("memory alone: "));
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -16,6 +17,7 @@
 #include "headrace/pipeline/loader.h"
 #include "headrace/tools/pipelines/bare_jpeg.h"
 #include "headrace/tools/pipelines/fused_loop.h"
+#include "headrace/tools/pipelines/memory_traffic.h"
 
 namespace headrace::tools {
 namespace {
@@ -82,18 +84,39 @@ double unordered_rate(const std::string& pipeline, const PipelineOptions& option
   });
 }
 
+constexpr std::size_t kRingBatches = 3;  // one being made, one handed over, one in use
+
 double fused_rate(const FusedLoop& loop, int threads, double seconds, std::size_t batch) {
   return rate_of(threads, seconds, [&](int thread, const auto& keep_going) {
     std::minstd_rand random(static_cast<unsigned>(thread) + 1);
-    std::vector<std::byte> rows(batch * loop.row_bytes());
+    const std::size_t batch_bytes = batch * loop.row_bytes();
+    const LargeMemory ring = allocate_large(kRingBatches * batch_bytes);
+    if (ring == nullptr) throw std::bad_alloc();
     std::vector<std::int64_t> labels(batch);
     std::size_t at = static_cast<std::size_t>(thread) * loop.samples() / static_cast<std::size_t>(threads);
     std::uint64_t done = 0;
-    while (keep_going()) {
+    for (std::size_t slot = 0; keep_going(); slot = (slot + 1) % kRingBatches) {
       const std::size_t count = std::min(batch, loop.samples() - at);
-      loop.make(at, count, random, rows.data(), labels.data());
+      loop.make(at, count, random, ring.get() + slot * batch_bytes, labels.data());
       at = (at + count) % loop.samples();
       done += count;
+    }
+    return done;
+  });
+}
+
+double memory_rate(const CifarTraffic& traffic, int threads, double seconds) {
+  constexpr std::uint64_t kAtATime = 512;
+  std::vector<CifarTraffic::Lane> lanes;
+  for (int thread = 0; thread < threads; ++thread) {
+    lanes.emplace_back(traffic,
+                       traffic.images() * static_cast<std::size_t>(thread) / static_cast<std::size_t>(threads));
+  }
+  return rate_of(threads, seconds, [&](int thread, const auto& keep_going) {
+    CifarTraffic::Lane& lane = lanes[static_cast<std::size_t>(thread)];
+    std::uint64_t done = 0;
+    for (; keep_going(); done += kAtATime) {
+      for (std::uint64_t i = 0; i < kAtATime; ++i) lane.move_image();
     }
     return done;
   });
@@ -112,7 +135,13 @@ std::string baseline_name(const std::string& pipeline) {
   if (pipeline == "skewed") return "the same in no order, a loader a thread";
   if (pipeline.starts_with("jpeg-")) return "bare libjpeg-turbo, whole images to RGB";
   if (pipeline == "trivial") return "one loop that copies";
-  return "one fused loop over decoded images";
+  return "one hand-vectorised loop over decoded images";
+}
+
+Baseline make_memory_bound(const std::string& pipeline) {
+  if (pipeline != "cifar-train") return nullptr;
+  const auto traffic = std::make_shared<const CifarTraffic>();
+  return [=](int threads, double seconds) { return memory_rate(*traffic, threads, seconds); };
 }
 
 Baseline make_baseline(const std::string& pipeline, const PipelineOptions& options) {
@@ -125,9 +154,9 @@ Baseline make_baseline(const std::string& pipeline, const PipelineOptions& optio
   }
   DecodedSamples samples = decoded_samples(*source);
   const auto batch = static_cast<std::size_t>(
-      std::min<std::uint64_t>(static_cast<std::uint64_t>(options.global_batch), samples.count()));
+      std::min<std::uint64_t>(static_cast<std::uint64_t>(options.global_batch), samples.count));
   std::vector<std::uint32_t> order;
-  if (is_shuffled(pipeline)) order = shuffled_order(samples.count());
+  if (is_shuffled(pipeline)) order = shuffled_order(samples.count);
   const auto loop = std::make_shared<const FusedLoop>(pipeline, std::move(samples), std::move(order));
   return [=](int threads, double seconds) { return fused_rate(*loop, threads, seconds, batch); };
 }

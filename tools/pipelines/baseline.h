@@ -18,8 +18,12 @@ std::string baseline_name(const std::string& pipeline);
 //            its own handle over its own share of the records
 //   skewed   the pipeline where no thread ever waits for another's sample: a loader of one thread a thread, with
 //            different seeds
-//   others   FusedLoop, each thread into a batch of its own that is used again and again
+//   others   FusedLoop, each thread into a ring of batches of its own
 using Baseline = std::function<double(int threads, double seconds)>;
 Baseline make_baseline(const std::string& pipeline, const PipelineOptions& options);
+
+// Images a second that memory alone allows: the pipeline's traffic without its work (CifarTraffic). Null where
+// memory is not what bounds the pipeline, which is all but cifar-train.
+Baseline make_memory_bound(const std::string& pipeline);
 
 }  // namespace headrace::tools

@@ -6,60 +6,21 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/tools/pipelines/bare_jpeg.h"
-#include "headrace/tools/pipelines/channel_statistics.h"
 
 namespace headrace::tools {
 namespace {
 
-constexpr int kSide = 32;
-constexpr int kPlane = kSide * kSide;
-constexpr std::size_t kCifarPixels = std::size_t{kPlane} * 3;
-constexpr int kPad = 4;
-
-// value = pixel * scale + shift, a channel each.
-struct Normal {
-  float scale[3], shift[3];
-
-  Normal() {
-    for (std::size_t c = 0; c < 3; ++c) {
-      const double mean = kCifarMean[c], std = kCifarStd[c];
-      scale[c] = static_cast<float>(1 / (255 * std));
-      shift[c] = static_cast<float>(-mean / std);
-    }
-  }
-};
-
 // Channels first.
-void normalise_image(const std::uint8_t* image, const Normal& normal, float* out) {
+void normalise_image(const std::uint8_t* image, const CifarNormal& normal, float* out) {
   for (int channel = 0; channel < 3; ++channel) {
-    float* plane = out + channel * kPlane;
-    for (int i = 0; i < kPlane; ++i) {
+    float* plane = out + channel * kCifarPlane;
+    for (int i = 0; i < kCifarPlane; ++i) {
       plane[i] = static_cast<float>(image[i * 3 + channel]) * normal.scale[channel] + normal.shift[channel];
-    }
-  }
-}
-
-// Cropped at (top, left) of the zero-padded picture, mirrored or not, normalised, channels first.
-void augment_image(const std::uint8_t* image, int top, int left, bool mirrored, const Normal& normal, float* out) {
-  const int first = std::max(0, -left);
-  const int last = std::min(kSide, kSide - left);
-  for (int y = 0; y < kSide; ++y) {
-    const int from = y + top;
-    for (int channel = 0; channel < 3; ++channel) {
-      float* row = out + channel * kPlane + y * kSide;
-      const float scale = normal.scale[channel], shift = normal.shift[channel];
-      std::fill(row, row + kSide, shift);
-      if (from < 0 || from >= kSide) continue;
-      const std::uint8_t* pixels = image + (from * kSide + left) * 3 + channel;
-      if (mirrored) {
-        for (int x = first; x < last; ++x) row[kSide - 1 - x] = static_cast<float>(pixels[x * 3]) * scale + shift;
-      } else {
-        for (int x = first; x < last; ++x) row[x] = static_cast<float>(pixels[x * 3]) * scale + shift;
-      }
     }
   }
 }
@@ -84,9 +45,11 @@ DecodedSamples decoded_samples(const Source& source) {
   const std::uint64_t records = source.info().records;
   DecodedSamples samples;
   samples.sample_bytes =
-      encoded ? kCifarPixels
+      encoded ? kCifarBytes
               : static_cast<std::size_t>(fields.front().shape.elements()) * size_of(fields.front().dtype);
-  samples.bytes.resize(records * samples.sample_bytes);
+  samples.count = records;
+  samples.bytes = allocate_large(std::max<std::size_t>(records * samples.sample_bytes, 1));
+  if (samples.bytes == nullptr) throw std::bad_alloc();
   if (label != fields.end()) samples.labels.resize(records);
   std::vector<std::byte> scratch;
   BareJpeg jpeg;
@@ -100,7 +63,7 @@ DecodedSamples decoded_samples(const Source& source) {
       throw DataError(ErrorCode::kDataCorrupt, "is not a 32x32 RGB image", {.source = source.describe(record)},
                       "the baseline needs images of one size; leave out --baseline");
     }
-    std::memcpy(samples.bytes.data() + record * samples.sample_bytes, bytes.data(), bytes.size());
+    std::memcpy(samples.bytes.get() + record * samples.sample_bytes, bytes.data(), bytes.size());
     if (samples.labels.empty()) continue;
     const auto& value = view.fields[static_cast<std::size_t>(label - fields.begin())];
     std::memcpy(&samples.labels[record], value.data(), std::min(value.size(), sizeof(std::int64_t)));
@@ -124,7 +87,7 @@ bool FusedLoop::exists(const std::string& pipeline) {
 FusedLoop::FusedLoop(const std::string& pipeline, DecodedSamples samples, std::vector<std::uint32_t> order)
     : work_(work_of(pipeline)), samples_(std::move(samples)), order_(std::move(order)) {
   const bool colour = work_ == Work::kNormalize || work_ == Work::kAugment;
-  if (colour && samples_.sample_bytes != kCifarPixels) {
+  if (colour && samples_.sample_bytes != kCifarBytes) {
     throw ConfigError("the baseline of " + pipeline + " takes 32x32 RGB images", "leave out --baseline");
   }
 }
@@ -134,7 +97,7 @@ std::size_t FusedLoop::row_bytes() const {
 }
 
 const std::uint8_t* FusedLoop::sample(std::size_t position) const {
-  return reinterpret_cast<const std::uint8_t*>(samples_.bytes.data()) + at(position) * samples_.sample_bytes;
+  return reinterpret_cast<const std::uint8_t*>(samples_.bytes.get()) + at(position) * samples_.sample_bytes;
 }
 
 void FusedLoop::copy(std::size_t first, std::size_t count, std::byte* rows) const {
@@ -146,9 +109,21 @@ void FusedLoop::copy(std::size_t first, std::size_t count, std::byte* rows) cons
   for (std::size_t i = 0; i < count; ++i) std::memcpy(rows + i * bytes, sample(first + i), bytes);
 }
 
+void FusedLoop::augment(std::size_t first, std::size_t count, std::minstd_rand& random, float* rows) const {
+  constexpr int kOffsets = 2 * kCifarPad + 1;
+  const AugmentCifar augment_image = cifar_forms().front().augment;
+  for (std::size_t i = first; i < first + count; ++i, rows += kCifarBytes) {
+    const unsigned draw = static_cast<unsigned>(random()) >> 4;
+    const CifarWindow window{.top = static_cast<int>(draw % kOffsets) - kCifarPad,
+                             .left = static_cast<int>(draw / 16 % kOffsets) - kCifarPad,
+                             .mirrored = (draw >> 12 & 1) != 0};
+    augment_image(sample(i), window, normal_, sample((i + 1) % samples()), rows);
+  }
+  finish_cifar();
+}
+
 void FusedLoop::make(std::size_t first, std::size_t count, std::minstd_rand& random, std::byte* rows,
                      std::int64_t* labels) const {
-  static const Normal normal;
   auto* out = reinterpret_cast<float*>(rows);
   const std::size_t values = samples_.sample_bytes;  // of a sample that becomes floats
   switch (work_) {
@@ -161,16 +136,9 @@ void FusedLoop::make(std::size_t first, std::size_t count, std::minstd_rand& ran
       }
       break;
     case Work::kNormalize:
-      for (std::size_t i = 0; i < count; ++i) normalise_image(sample(first + i), normal, out + i * values);
+      for (std::size_t i = 0; i < count; ++i) normalise_image(sample(first + i), normal_, out + i * values);
       break;
-    case Work::kAugment:
-      for (std::size_t i = 0; i < count; ++i) {
-        const unsigned draw = static_cast<unsigned>(random()) >> 4;
-        augment_image(sample(first + i), static_cast<int>(draw % (2 * kPad + 1)) - kPad,
-                      static_cast<int>(draw / 16 % (2 * kPad + 1)) - kPad, (draw >> 12 & 1) != 0, normal,
-                      out + i * values);
-      }
-      break;
+    case Work::kAugment: augment(first, count, random, out); break;
   }
   if (samples_.labels.empty()) return;
   for (std::size_t i = 0; i < count; ++i) labels[i] = samples_.labels[at(first + i)];

@@ -8,17 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/large_memory.h"
 #include "headrace/pipeline/source.h"
+#include "headrace/tools/pipelines/cifar_image.h"
 
 namespace headrace::tools {
 
 // The first field of each record, decoded, and its label where the source has one.
 struct DecodedSamples {
-  std::vector<std::byte> bytes;
-  std::size_t sample_bytes = 0;
+  std::size_t count = 0, sample_bytes = 0;
+  LargeMemory bytes;
   std::vector<std::int64_t> labels;
-
-  std::size_t count() const { return bytes.size() / sample_bytes; }
 };
 // Encoded images have to be of 32 x 32 pixels: DataError. Where decoding takes a while a line on standard error
 // says how long.
@@ -32,7 +32,7 @@ class FusedLoop {
   FusedLoop(const std::string& pipeline, DecodedSamples samples, std::vector<std::uint32_t> order = {});
   static bool exists(const std::string& pipeline);
 
-  std::size_t samples() const { return samples_.count(); }
+  std::size_t samples() const { return samples_.count; }
   // Of one sample's tensor in a batch.
   std::size_t row_bytes() const;
 
@@ -48,10 +48,12 @@ class FusedLoop {
   std::size_t at(std::size_t position) const { return order_.empty() ? position : order_[position]; }
   const std::uint8_t* sample(std::size_t position) const;
   void copy(std::size_t first, std::size_t count, std::byte* rows) const;
+  void augment(std::size_t first, std::size_t count, std::minstd_rand& random, float* rows) const;
 
   Work work_;
   DecodedSamples samples_;
   std::vector<std::uint32_t> order_;
+  CifarNormal normal_;
 };
 
 }  // namespace headrace::tools

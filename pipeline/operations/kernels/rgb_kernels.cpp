@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "headrace/devices/base/prefetch.h"
+#include "headrace/pipeline/operations/kernels/rgb_planes_vbmi.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -362,6 +364,11 @@ void to_planes_avx512(const RgbImage& image, const float* scale, const float* sh
   (masked ? kBordered : kForms).run(image, scale, shift, traffic, to);
 }
 
+void to_planes_permuted(const RgbImage& image, const float* scale, const float* shift, const Traffic& traffic,
+                        float* to) {
+  (image.width % kPermutedPixels == 0 ? to_planes_vbmi : to_planes_avx512)(image, scale, shift, traffic, to);
+}
+
 void to_pixels_avx2(const RgbImage& image, const float* scale, const float* shift, const Traffic& traffic,
                     float* to) {
   static constexpr Forms kForms = HEADRACE_FORMS(pixels_avx2);
@@ -374,14 +381,17 @@ void to_pixels_avx2(const RgbImage& image, const float* scale, const float* shif
 
 #endif
 
-RgbKernels choose_rgb_kernels() noexcept {
+std::vector<RgbKernels> find_runnable() {
+  std::vector<RgbKernels> found;
 #if defined(__x86_64__)
   __builtin_cpu_init();
   const bool avx512 = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-  if (avx512) return {to_planes_avx512, to_pixels_avx2, mirror_avx2};
-  if (__builtin_cpu_supports("avx2")) return {to_planes_avx2, to_pixels_avx2, mirror_avx2};
+  if (avx512 && can_permute_bytes()) found.push_back({to_planes_permuted, to_pixels_avx2, mirror_avx2});
+  if (avx512) found.push_back({to_planes_avx512, to_pixels_avx2, mirror_avx2});
+  if (__builtin_cpu_supports("avx2")) found.push_back({to_planes_avx2, to_pixels_avx2, mirror_avx2});
 #endif
-  return portable_rgb_kernels();
+  found.push_back(portable_rgb_kernels());
+  return found;
 }
 
 }  // namespace
@@ -391,8 +401,13 @@ const RgbKernels& portable_rgb_kernels() noexcept {
   return kernels;
 }
 
+std::span<const RgbKernels> runnable_rgb_kernels() {
+  static const std::vector<RgbKernels> found = find_runnable();
+  return found;
+}
+
 const RgbKernels& rgb_kernels() noexcept {
-  static const RgbKernels best = choose_rgb_kernels();
+  static const RgbKernels best = runnable_rgb_kernels().front();
   return best;
 }
 

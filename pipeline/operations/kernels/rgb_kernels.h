@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "headrace/pipeline/operations/kernels/stores.h"
 
@@ -38,6 +39,8 @@ struct RgbKernels {
   void (*mirror)(const RgbImage&, std::uint8_t* to);
 };
 
+// Those that this processor can run, the best first, the portable ones last.
+std::span<const RgbKernels> runnable_rgb_kernels();
 // The best for this processor.
 const RgbKernels& rgb_kernels() noexcept;
 // What runs anywhere; the oracle of the others.

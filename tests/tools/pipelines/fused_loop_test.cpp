@@ -51,7 +51,7 @@ void expect_same_batches(const std::string& pipeline, const PipelineOptions& opt
   SCOPED_TRACE(pipeline);
   const Epoch epoch = epoch_of(pipeline, options);
   DecodedSamples samples = decoded_samples(*source_of(pipeline, options));
-  ASSERT_EQ(samples.count(), epoch.records.size());
+  ASSERT_EQ(samples.count, epoch.records.size());
   std::vector<std::uint32_t> order;
   if (is_shuffled(pipeline)) order = epoch.records;
   const FusedLoop loop(pipeline, std::move(samples), order);
@@ -91,28 +91,72 @@ TEST(FusedLoop, DecodesWhatIsEncoded) {
   EXPECT_THROW(decoded_samples(*source), DataError);
 }
 
+using Row = std::vector<std::byte>;
+
+// What cifar-train makes of record 0 in so many epochs that each of its 9 x 9 x 2 rows comes up, sorted.
+std::vector<Row> rows_of_record_0(const PipelineOptions& options) {
+  DeviceGroup devices = open_devices("cpu:1", DeviceNeed::kMemory);
+  Loader loader(make_pipeline("cifar-train", options), devices, {.seed = 4, .epochs = 3000});
+  std::vector<Row> made;
+  while (const std::optional<Batch> batch = loader.next()) {
+    batch->ready().wait();
+    const auto records = batch->records();
+    const auto row = static_cast<std::size_t>(std::ranges::find(records, 0U) - records.begin());
+    const TensorView& images = batch->tensor("image");
+    const std::size_t bytes = images.bytes() / static_cast<std::size_t>(images.shape[0]);
+    const auto* data = static_cast<const std::byte*>(images.data) + row * bytes;
+    made.emplace_back(data, data + bytes);
+  }
+  std::ranges::sort(made);
+  const auto repeated = std::ranges::unique(made);
+  made.erase(repeated.begin(), repeated.end());
+  return made;
+}
+
+// Every window of the image in one form, sorted; `offset` bytes behind a multiple of 64.
+std::vector<Row> all_windows(const CifarForm& form, const std::uint8_t* image, std::size_t offset) {
+  constexpr std::size_t kBytes = kCifarBytes * sizeof(float);
+  const LargeMemory memory = allocate_large(kBytes + offset);
+  std::byte* const to = memory.get() + offset;
+  const CifarNormal normal;
+  std::vector<Row> made;
+  for (int at = 0; at < 9 * 9 * 2; ++at) {
+    const CifarWindow window{.top = at % 9 - 4, .left = at / 9 % 9 - 4, .mirrored = at / 81 != 0};
+    std::fill(to, to + kBytes, std::byte{0x5a});
+    form.augment(image, window, normal, image, reinterpret_cast<float*>(to));
+    finish_cifar();
+    made.emplace_back(to, to + kBytes);
+  }
+  std::ranges::sort(made);
+  return made;
+}
+
+// In every form, to the bit: the rows that the pipeline makes of an image, all of them and no others.
+TEST(CifarImage, IsThePipelinesInEveryForm) {
+  const test::TempFolder folder;
+  test::write_cifar(folder, 2);
+  const PipelineOptions options{.data = folder.path(), .global_batch = 10};
+  const std::vector<Row> expected = rows_of_record_0(options);
+  ASSERT_EQ(expected.size(), 162U);
+  const DecodedSamples samples = decoded_samples(*source_of("cifar-train", options));
+  const auto* image = reinterpret_cast<const std::uint8_t*>(samples.bytes.get());
+  ASSERT_STREQ(cifar_forms().back().name, "portable");
+  for (const CifarForm& form : cifar_forms()) {
+    for (const std::size_t offset : {0U, 4U}) {
+      EXPECT_TRUE(all_windows(form, image, offset) == expected) << form.name << " at " << offset;
+    }
+  }
+}
+
 // What is drawn at random: each sample is one of those that the pipeline could make of its image.
 TEST(FusedLoop, AugmentsAsThePipelineCould) {
   const test::TempFolder folder;
   test::write_cifar(folder, 2);
   const PipelineOptions options{.data = folder.path(), .global_batch = 10};
   const FusedLoop loop("cifar-train", decoded_samples(*source_of("cifar-train", options)));
+  const std::vector<Row> made = rows_of_record_0(options);
   std::minstd_rand random(3);
-  DeviceGroup devices = open_devices("cpu:1", DeviceNeed::kMemory);
-  Loader loader(make_pipeline("cifar-train", options), devices, {.seed = 4, .epochs = 3000});
-  std::vector<std::vector<std::byte>> made;  // of record 0, by the engine: 9 x 9 x 2 are possible
-  while (const std::optional<Batch> batch = loader.next()) {
-    batch->ready().wait();
-    const auto records = batch->records();
-    const auto row = static_cast<std::size_t>(std::ranges::find(records, 0U) - records.begin());
-    const auto* data = static_cast<const std::byte*>(batch->tensor("image").data) + row * loop.row_bytes();
-    made.emplace_back(data, data + loop.row_bytes());
-  }
-  std::ranges::sort(made);
-  const auto repeated = std::ranges::unique(made);
-  made.erase(repeated.begin(), repeated.end());
-  EXPECT_EQ(made.size(), 162U);
-  std::vector<std::byte> row(loop.row_bytes());
+  Row row(loop.row_bytes());
   std::int64_t label = -1;
   for (int i = 0; i < 200; ++i) {
     loop.make(0, 1, random, row.data(), &label);
@@ -137,6 +181,11 @@ TEST(Baseline, RunsForEveryPipeline) {
     EXPECT_NE(baseline_name(pipeline), "");
     EXPECT_GT(make_baseline(pipeline, options)(2, 0.02), 0) << pipeline;
   }
+}
+
+TEST(Baseline, KnowsWhatMemoryAllowsForCifarTrain) {
+  EXPECT_GT(make_memory_bound("cifar-train")(2, 0.02), 0);
+  EXPECT_FALSE(make_memory_bound("cifar-eval"));
 }
 
 }  // namespace
