@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 constexpr std::uint64_t kUncounted = std::numeric_limits<std::uint64_t>::max();
 
 // The numbers 0, 1, ... `count` of them, as numbers() has them; `before` is called with each.
-StreamOptions counting(std::uint64_t count, std::function<void(std::uint64_t)> before = {}) {
+StreamOptions count_up(std::uint64_t count, std::function<void(std::uint64_t)> before = {}) {
   return {.name = "counting", .fields = numbers(1)->info().fields, .open = [count, before](std::uint64_t first) {
             return [next = first, count, before](RecordWriter& record) mutable {
               if (next >= count) return false;
@@ -34,7 +34,7 @@ StreamOptions counting(std::uint64_t count, std::function<void(std::uint64_t)> b
             };
           }};
 }
-SourcePtr stream_of(std::uint64_t count) { return record_stream(counting(count)); }
+SourcePtr stream_of(std::uint64_t count) { return record_stream(count_up(count)); }
 
 using Plan = std::function<Dataset(const Dataset&)>;
 
@@ -101,7 +101,7 @@ TEST(Streams, GoOnFromEveryPosition) {
 
 TEST(Streams, AreOpenedWhereTheFirstNeededRecordIs) {
   std::vector<std::uint64_t> opened;
-  StreamOptions options = counting(kUncounted);
+  StreamOptions options = count_up(kUncounted);
   options.open = [&opened, open = options.open](std::uint64_t first) {
     opened.push_back(first);
     return open(first);
@@ -117,7 +117,7 @@ TEST(Streams, AreOpenedWhereTheFirstNeededRecordIs) {
 
 TEST(Streams, WithoutEndAreServedInBoundedMemory) {
   std::atomic<std::uint64_t> pulled{0};
-  const auto source = record_stream(counting(kUncounted, [&](std::uint64_t number) { pulled = number + 1; }));
+  const auto source = record_stream(count_up(kUncounted, [&](std::uint64_t number) { pulled = number + 1; }));
   constexpr std::uint64_t kBatch = 8, kWindow = 64;
   DeviceGroup devices = test_devices(1);
   Loader loader(Dataset::from(source).shuffle_window({.size = kWindow}).batch({.global = kBatch}), devices,
@@ -169,7 +169,7 @@ std::vector<std::int64_t> values_until_error(Loader& loader, DeviceGroup& device
 }
 
 StreamOptions failing_at(std::uint64_t bad, const std::function<void()>& fail) {
-  return counting(60, [bad, fail](std::uint64_t number) {
+  return count_up(60, [bad, fail](std::uint64_t number) {
     if (number == bad) fail();
   });
 }
@@ -187,7 +187,7 @@ TEST(Streams, EndInOrderWhereTheyBreak) {
 }
 
 TEST(Streams, ThatCannotBeOpenedSaySo) {
-  StreamOptions options = counting(5);
+  StreamOptions options = count_up(5);
   options.open = [](std::uint64_t) -> std::function<bool(RecordWriter&)> {
     throw std::runtime_error("no such host");
   };
@@ -200,7 +200,7 @@ TEST(Streams, ThatCannotBeOpenedSaySo) {
 
 TEST(Streams, GoOnBehindABadRecord) {
   // The function gives it once more: what threw was nobody's record but its own.
-  StreamOptions options = counting(60);
+  StreamOptions options = count_up(60);
   options.open = [](std::uint64_t first) {
     return [next = first](RecordWriter& record) mutable {
       if (next >= 60) return false;
@@ -234,7 +234,7 @@ TEST(Streams, MayHaveAShareOfBadRecords) {
       return true;
     };
   };
-  StreamOptions options = counting(0);
+  StreamOptions options = count_up(0);
   options.open = every_third;
   DeviceGroup devices = test_devices(1);
   Loader loader(Dataset::from(record_stream(options)).batch({.global = 100}), devices,
@@ -263,7 +263,7 @@ TEST(Streams, ThatStallAreNamedAndStopped) {
 }
 
 TEST(Streams, KeepTheMemoryBudget) {
-  StreamOptions options = counting(0);
+  StreamOptions options = count_up(0);
   options.fields = {{.name = "value", .dtype = DType::kU8, .shape = {1 << 20}}};
   options.open = [](std::uint64_t) {
     return [](RecordWriter& record) {
