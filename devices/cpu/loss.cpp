@@ -81,9 +81,16 @@ HEADRACE_SIMD_MATH void loss_row(const float* logits, float* gradient, std::int6
   for (std::int64_t k = 0; k < classes; ++k) gradient[k] = (gradient[k] * inverse - smooth) * factor;
 }
 
-// The loss of a row against (1 - smoothing) t + smooth of each target t, and its gradient.
-HEADRACE_SIMD_MATH double soft_loss_row(const float* logits, const float* targets, float* gradient,
-                                        std::int64_t classes, float smoothing, float factor) {
+// What a row's loss against targets t is made of: log of the sum of e^(z - max), sum of t, sum of t (z - max).
+struct SoftRowSums {
+  float exp_sum;
+  double total;
+  double weighted;
+};
+
+// Writes the row's gradient for the targets (1 - smoothing) t + smooth.
+HEADRACE_SIMD_MATH void soft_loss_row(const float* logits, const float* targets, float* gradient,
+                                      std::int64_t classes, float smoothing, float factor, SoftRowSums& sums) {
   const RowMaximum maximum = row_maximum(logits, classes);
   float unused;
   const float exp_sum = exponentials(logits, maximum.value, gradient, classes, unused);
@@ -98,7 +105,7 @@ HEADRACE_SIMD_MATH double soft_loss_row(const float* logits, const float* target
   for (std::int64_t k = 0; k < classes; ++k) {
     gradient[k] = (gradient[k] * share - (kept * targets[k] + smooth)) * factor;
   }
-  return total * std::log(static_cast<double>(exp_sum)) - weighted;
+  sums = {.exp_sum = exp_sum, .total = total, .weighted = weighted};
 }
 
 HEADRACE_SIMD_MATH void softmax_gradient_rows(const float* p, const float* dy, float* dx, std::int64_t rows,
@@ -158,8 +165,10 @@ void soft_cross_entropy(const LossShape& shape, const float* logits, const float
   double loss = 0;
   for (std::int64_t row = 0; row < scalars.rows; ++row) {
     float* gradient = dlogits != nullptr ? dlogits + row * classes : unwanted;
-    loss += soft_loss_row(logits + row * classes, targets + row * classes, gradient, classes, label_smoothing,
-                          scalars.inverse_global_rows);
+    SoftRowSums of;
+    soft_loss_row(logits + row * classes, targets + row * classes, gradient, classes, label_smoothing,
+                  scalars.inverse_global_rows, of);
+    loss += of.total * std::log(static_cast<double>(of.exp_sum)) - of.weighted;
   }
   clear_padding(shape, scalars.rows, dlogits);
   sums.loss += loss;

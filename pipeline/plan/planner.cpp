@@ -209,8 +209,8 @@ void refuse_stream(const Source& source, const std::string& what) {
   if (!info.streamed) return;
   throw ConfigError(
       fmt::format("{} of {}: a stream gives its records once, nobody knows how many", what, info.name),
-      "use shuffle_window(), take(), skip() and shard(), and filter where records are made; or read "
-      "from a file, or keep all records in memory: pulled()");
+      "write it to a file first, or keep all records in memory: pulled(); a stream can have shuffle_window(), "
+      "take(), skip() and shard()");
 }
 
 StreamPlan make_stream_plan(const PlanPtr& plan) { return Planner().plan(stages_of(plan)); }

@@ -1,6 +1,11 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
+#include <atomic>
+#include <csignal>
 #include <fstream>
 #include <thread>
 
@@ -35,6 +40,7 @@ class Piped {
  public:
   explicit Piped(Bytes bytes) : bytes_(std::move(bytes)) {
     EXPECT_EQ(mkfifo(path().c_str(), 0600), 0);
+    std::signal(SIGPIPE, SIG_IGN);  // a reader may leave before the end
     writer_ = std::thread([this] {
       std::ofstream pipe(path(), std::ios::binary);
       constexpr std::size_t kPiece = 700;
@@ -43,9 +49,16 @@ class Piped {
                    static_cast<std::streamsize>(std::min(kPiece, bytes_.size() - at)));
         pipe.flush();
       }
+      written_ = true;
     });
   }
-  ~Piped() { writer_.join(); }
+  ~Piped() {
+    const int rest = ::open(path().c_str(), O_RDONLY | O_NONBLOCK);  // a writer may still wait for a reader
+    std::array<char, 4096> bytes{};
+    while (!written_) [[maybe_unused]] const ssize_t count = ::read(rest, bytes.data(), bytes.size());
+    ::close(rest);
+    writer_.join();
+  }
   Piped(const Piped&) = delete;
   Piped& operator=(const Piped&) = delete;
 
@@ -54,6 +67,7 @@ class Piped {
  private:
   TempFolder folder_;
   Bytes bytes_;
+  std::atomic<bool> written_{false};
   std::thread writer_;
 };
 
