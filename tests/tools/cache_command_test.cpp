@@ -6,16 +6,11 @@
 
 #include "headrace/devices/base/file.h"
 #include "headrace/tests/pipeline/sources/image_fixture.h"
-#include "headrace/tests/support/command.h"
 #include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
-
-CommandResult headrace(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), HEADRACE_BINARY);
-  return run_command(arguments);
-}
 
 class CacheCommand : public testing::Test {
  protected:

@@ -16,9 +16,9 @@
 
 #include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/tests/support/bytes.h"
-#include "headrace/tests/support/command.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
 
 namespace headrace::test {
@@ -28,23 +28,9 @@ using ::testing::MatchesRegex;
 
 using Lines = std::vector<nlohmann::json>;
 
-// Standard output of `headrace arguments... --json -`, every line of which must be JSON.
-Lines json_of(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), HEADRACE_BINARY);
-  arguments.insert(arguments.end(), {"--json", "-"});
-  const CommandResult result = run_command(arguments);
-  EXPECT_EQ(result.status, 0) << result.errors;
-  Lines lines;
-  std::istringstream text(result.output);
-  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
-  return lines;
-}
-
 void expect_keys(const nlohmann::json& line, const std::vector<std::string>& keys) {
   for (const std::string& key : keys) EXPECT_TRUE(line.contains(key)) << key << " is missing in " << line;
 }
-
-const std::filesystem::path kFashion = "/usr/share/datasets/fashion-mnist";
 
 TEST(DigestCommand, OneStreamForAllSettings) {
   const std::vector<std::string> base = {"digest", "--pipeline", "trivial", "--global-batch", "9999", "--epochs",

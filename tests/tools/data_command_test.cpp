@@ -8,19 +8,14 @@
 #include "headrace/tests/pipeline/sources/idx_fixture.h"
 #include "headrace/tests/pipeline/sources/image_fixture.h"
 #include "headrace/tests/support/archives.h"
-#include "headrace/tests/support/command.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
 
 using ::testing::HasSubstr;
-
-CommandResult headrace(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), HEADRACE_BINARY);
-  return run_command(arguments);
-}
 
 // The folder's images, and beside them some that are no JPEG or PNG.
 std::string write_images(const TempFolder& folder) {

@@ -10,11 +10,11 @@
 
 #include "headrace/pipeline/decoders/exif_orientation.h"
 #include "headrace/tests/pipeline/sources/idx_fixture.h"
-#include "headrace/tests/support/command.h"
 #include "headrace/tests/support/damage.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/support/oriented.h"
 #include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
@@ -23,12 +23,6 @@ using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-CommandResult headrace(std::vector<std::string> arguments, const std::vector<std::string>& more = {}) {
-  arguments.insert(arguments.begin(), HEADRACE_BINARY);
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return run_command(arguments);
-}
 
 nlohmann::json last_line(const std::string& text) {
   nlohmann::json last;

@@ -9,9 +9,9 @@
 
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/bytes.h"
-#include "headrace/tests/support/command.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
@@ -19,12 +19,7 @@ namespace {
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
-CommandResult headrace(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), HEADRACE_BINARY);
-  return run_command(arguments);
-}
-
-void write_images(const TempFolder& folder, int height, int width) {
+void write_images_of_size(const TempFolder& folder, int height, int width) {
   for (int i = 0; i < 4; ++i) {
     const Bytes jpeg = encode_jpeg(make_picture(height, width, 3, static_cast<std::uint64_t>(i)));
     folder.write(fmt::format("train/{}/{}.jpg", i % 2, i), jpeg);
@@ -34,7 +29,7 @@ void write_images(const TempFolder& folder, int height, int width) {
 
 TEST(Fitting, ARecipeForOtherDataNamesThoseThatFit) {
   const TempFolder folder;
-  write_images(folder, 32, 32);
+  write_images_of_size(folder, 32, 32);
   const CommandResult result = headrace({"train", "--recipe", "mnist-mlp", "--data", folder.path().string()});
   EXPECT_EQ(result.status, 2);
   EXPECT_EQ(result.errors,
@@ -46,7 +41,7 @@ TEST(Fitting, ARecipeForOtherDataNamesThoseThatFit) {
 
 TEST(Fitting, WhereNoRecipeFitsAllAreNamed) {
   const TempFolder folder;
-  write_images(folder, 40, 60);
+  write_images_of_size(folder, 40, 60);
   const CommandResult result = headrace({"train", "--recipe", "cifar10-cnn", "--data", folder.path().string()});
   EXPECT_EQ(result.status, 2);
   EXPECT_THAT(result.errors, HasSubstr(" has 40 x 60 x 3 in 2 classes, JPEG or PNG\n"));
@@ -59,7 +54,7 @@ TEST(Fitting, WhereNoRecipeFitsAllAreNamed) {
 
 TEST(Fitting, APipelineForOtherDataNamesThoseThatFit) {
   const TempFolder folder;
-  write_images(folder, 32, 32);
+  write_images_of_size(folder, 32, 32);
   const CommandResult jpeg = headrace({"digest", "--pipeline", "mnist-train", "--data", folder.path().string()});
   EXPECT_EQ(jpeg.status, 2);
   EXPECT_EQ(jpeg.errors,

@@ -5,18 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "headrace/tests/support/command.h"
 #include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
 
-CommandResult headrace(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), HEADRACE_BINARY);
-  return run_command(arguments);
-}
-
-std::string last_line(const std::string& text) {
+std::string last_text_line(const std::string& text) {
   const std::size_t end = text.find_last_not_of('\n') + 1, begin = text.rfind('\n', end - 1);
   return text.substr(begin + 1, end - begin - 1);
 }
@@ -70,7 +65,7 @@ TEST(Numbers, BeyondTheirLimitsAreRefusedInWords) {
 
 TEST(Numbers, AreReadAsTheyAreWritten) {
   const auto final_digest = [](const std::string& seed) {
-    return last_line(headrace({"digest", "--pipeline", "trivial", "--seed", seed}).output);
+    return last_text_line(headrace({"digest", "--pipeline", "trivial", "--seed", seed}).output);
   };
   const std::string eight = final_digest("8");
   EXPECT_NE(eight, "");
@@ -82,7 +77,7 @@ TEST(Numbers, ABatchBeyondTheDataIsTheWholeData) {
     const CommandResult result =
         headrace({"digest", "--pipeline", "trivial", "--global-batch", global, "--replicas", replicas});
     EXPECT_EQ(result.status, 0) << result.errors;
-    return last_line(result.output);
+    return last_text_line(result.output);
   };
   const std::string whole = final_digest("1048576", "1");
   for (const char* global : {"1048577", "1000000000000", "2305843009213693952", "9223372036854775807"}) {

@@ -13,17 +13,15 @@
 #include <vector>
 
 #include "headrace/tests/pipeline/sources/image_fixture.h"
-#include "headrace/tests/support/command.h"
 #include "headrace/tests/support/folder_contents.h"
 #include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
 
 namespace fs = std::filesystem;
 using Contents = FolderContents;
-
-const fs::path kFashion = "/usr/share/datasets/fashion-mnist";
 
 // A data set as a tar and as a folder, links to them, and files that are a user's own.
 class Outputs : public ::testing::Test {

@@ -8,23 +8,12 @@
 #include <vector>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/tests/support/command.h"
+#include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
 
 using ::testing::ContainsRegex;
-
-std::vector<nlohmann::json> json_of(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), HEADRACE_BINARY);
-  arguments.insert(arguments.end(), {"--json", "-"});
-  const CommandResult result = run_command(arguments);
-  EXPECT_EQ(result.status, 0) << result.errors;
-  std::vector<nlohmann::json> lines;
-  std::istringstream text(result.output);
-  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
-  return lines;
-}
 
 TEST(Seconds, ABenchTakesThoseItIsGiven) {
   const Stopwatch watch;

@@ -6,14 +6,13 @@
 #include <string>
 
 #include "headrace/tests/support/terminal.h"
+#include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-const std::filesystem::path kFashion = "/usr/share/datasets/fashion-mnist";
 
 std::vector<std::string> train(const std::string& steps) {
   return {HEADRACE_BINARY, "train",    "--recipe", "mnist-mlp",         "--data", kFashion.string(), "--devices",

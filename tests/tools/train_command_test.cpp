@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "headrace/tests/support/archives.h"
-#include "headrace/tests/support/command.h"
+#include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
 
 namespace headrace::test {
@@ -19,11 +19,6 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-CommandResult headrace(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), HEADRACE_BINARY);
-  return run_command(arguments);
-}
 
 std::vector<nlohmann::json> json_lines(const std::string& text) {
   std::vector<nlohmann::json> lines;

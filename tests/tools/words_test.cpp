@@ -6,18 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "headrace/tests/support/command.h"
+#include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-CommandResult headrace(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), HEADRACE_BINARY);
-  return run_command(arguments);
-}
 
 struct Wrong {
   std::vector<std::string> arguments;

@@ -1,0 +1,35 @@
+// The command as a user runs it, and what it says in JSON.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headrace/tests/support/command.h"
+
+namespace headrace::test {
+
+inline const std::filesystem::path kFashion = "/usr/share/datasets/fashion-mnist";
+
+inline CommandResult headrace(std::vector<std::string> arguments, const std::vector<std::string>& more = {}) {
+  arguments.insert(arguments.begin(), HEADRACE_BINARY);
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_command(arguments);
+}
+
+// The lines that it writes with --json; it must succeed.
+inline std::vector<nlohmann::json> json_of(std::vector<std::string> arguments) {
+  const CommandResult result = headrace(std::move(arguments), {"--json", "-"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  std::vector<nlohmann::json> lines;
+  std::istringstream text(result.output);
+  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+}  // namespace headrace::test
