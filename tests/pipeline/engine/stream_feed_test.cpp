@@ -108,8 +108,9 @@ TEST(Streams, AreOpenedWhereTheFirstNeededRecordIs) {
   };
   const Dataset plan = Dataset::from(record_stream(options)).shuffle_window({.size = 16}).batch({.global = 10});
   DeviceGroup devices = test_devices(1);
+  const LoaderState start{.fingerprint = Loader(plan, devices).state().fingerprint, .sequence = 5};
   {
-    Loader loader(plan, devices, {.start = LoaderState{Loader(plan, devices).state().fingerprint, 5}});
+    Loader loader(plan, devices, {.start = start});
     EXPECT_EQ(loader.next()->position().step, 5U);
   }
   EXPECT_EQ(opened.back(), 48U) << "of the window of position 50";
