@@ -75,7 +75,7 @@ struct ErrorPolicy {
   // of all that an epoch has, good and bad: 0 allows none, 1 any number, 0.05 of 60 examples 3. The size of an
   // epoch is known before its first batch, so the stream ends at the same record however it is run; only a loader
   // that starts within an epoch counts from there. At any share, an epoch that is skipped from its first to its
-  // last example is an error. Of a stream, whose size nobody knows, 10,000 examples in a row count as an epoch.
+  // last example is an error. Of a stream, whose length is unknown, 10,000 examples in a row count as an epoch.
   double max_bad_share = 0.01;
   // A line of JSON for each bad record, in the order of the stream: source, record, name, offset, operation,
   // cause, code, epoch, step (both but for convert_dataset()), action, substitute. Records that were used though

@@ -189,7 +189,7 @@ class Dataset {
   std::string explain(const DeviceGroup& devices, ConvertAt at = ConvertAt::kAuto,
                       Residency resident = Residency::kAuto) const;
 
-  // Whether its records are those of a stream: then it has one epoch, of a length that nobody knows.
+  // Whether its records are those of a stream: then it has one epoch, of unknown length.
   bool streamed() const;
   // Records in one epoch. Like steps_per_epoch() a ConfigError of a stream.
   std::uint64_t size() const;

@@ -49,7 +49,7 @@ struct SourceInfo {
 // How many records a stream counts as having before its end is seen.
 inline constexpr std::uint64_t kUnknownRecords = std::uint64_t{1} << 48;
 
-// Records one after another, of which nobody knows how many there are. One thread at a time.
+// Records one after another, of an unknown number. One thread at a time.
 class RecordStream {
  public:
   virtual ~RecordStream() = default;

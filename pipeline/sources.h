@@ -215,7 +215,7 @@ SourcePtr record_stream(StreamOptions options);
 struct WebStreamOptions {
   std::vector<std::string> classes = {};  // their names, which the format does not have
   std::uint64_t label_count = 0;          // as in SourceInfo
-  std::uint64_t fingerprint = 0;          // identity of the data, which nobody can look at beforehand
+  std::uint64_t fingerprint = 0;          // identity of the data, which cannot be looked at beforehand
   std::uint64_t max_image_bytes = std::uint64_t{1} << 30;  // a larger image is a bad record
 };
 SourcePtr web_stream(const std::filesystem::path& pipe, WebStreamOptions options = {});

@@ -37,7 +37,7 @@ struct BenchOptions : PipelineCommandOptions {
   bool baseline = false;
 
   TimePlan plan() const { return {.seconds = seconds, .warm_up = warm_up}; }
-  // Whether the data are gone through until the time is over; a stream is gone through once.
+  // Whether the data is read again and again until the time is over; a stream can be read only once.
   bool repeats(const Dataset& dataset) const { return common.epochs == 0 && !dataset.streamed(); }
 };
 

@@ -131,7 +131,7 @@ void explain(ExplainOptions options) {
   }
   if (options.seconds == 0) options.seconds = kTraceSeconds;
 
-  const bool repeats = options.common.epochs == 0 && !dataset.streamed();  // a stream is gone through once
+  const bool repeats = options.common.epochs == 0 && !dataset.streamed();  // a stream can be read only once
   if (repeats) settings.epochs = kEndlessEpochs;
   if (!options.trace.empty()) settings.trace_spans = kSpansPerThread;
   const TimePlan time{.seconds = options.seconds, .warm_up = options.warm_up};

@@ -12,7 +12,7 @@ std::uint64_t steps_of_pass(const Dataset& train, const FitOptions& options) {
     throw ConfigError("accumulate must be at least 1, got " + std::to_string(options.accumulate));
   }
   if (train.streamed()) {
-    throw ConfigError("the training data are a stream, of which nobody knows how many batches it has",
+    throw ConfigError("the training data is a stream of unknown length",
                       "set FitOptions::steps_per_epoch, or give --steps-per-epoch");
   }
   const std::uint64_t batches = train.steps_per_epoch();

@@ -40,8 +40,9 @@ void check_world(const World& world, const DeviceGroup& devices) {
 // What takes records by their numbers, or knows how many there are.
 void check_streamed(const LoaderOptions& options, const std::string& name) {
   if (options.epochs > 1) {
-    throw ConfigError(fmt::format("epochs = {}: {} is a stream, which is gone through once", options.epochs, name),
-                      "give epochs = 1; FitOptions::steps_per_epoch divides a stream into epochs");
+    throw ConfigError(
+        fmt::format("epochs = {}: {} is a stream, which can be read only once", options.epochs, name),
+        "give epochs = 1; FitOptions::steps_per_epoch divides a stream into epochs");
   }
   if (options.errors.on_error == OnError::kSubstitute) {
     throw ConfigError(fmt::format("bad records of {}, a stream, cannot be substituted by others", name),

@@ -1,7 +1,5 @@
 #include "headrace/pipeline/engine/stream_feed.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "headrace/devices/base/clock.h"
@@ -13,7 +11,8 @@ namespace {
 // Batches that may wait for a slot.
 constexpr std::uint64_t kAhead = 2;
 
-const std::string kOpening = "opening the stream", kPulling = "pulling from the stream";
+const std::string kOpening = "opening the stream", kPulling = "pulling from the stream",
+                  kPurpose = "a streamed record";
 
 }  // namespace
 
@@ -104,7 +103,7 @@ void StreamFeed::add(StreamedRecord record) {
 void StreamFeed::charge(StreamedRecord& record) {
   const std::size_t bytes = record.bytes.capacity();
   try {
-    charged_.hold(charged_.bytes() + bytes, fmt::format("a record of {}", run_.source().info().name));
+    charged_.hold(charged_.bytes() + bytes, kPurpose);
   } catch (const Error&) {
     record.error = std::current_exception();
     std::vector<std::byte>().swap(record.bytes);

@@ -208,7 +208,7 @@ void refuse_stream(const Source& source, const std::string& what) {
   const SourceInfo& info = source.info();
   if (!info.streamed) return;
   throw ConfigError(
-      fmt::format("{} of {}: a stream gives its records once, nobody knows how many", what, info.name),
+      fmt::format("{} of {}: a stream has no record numbers and no known length", what, info.name),
       "write it to a file first, or keep all records in memory: pulled(); a stream can have shuffle_window(), "
       "take(), skip() and shard()");
 }

@@ -14,7 +14,7 @@ class PipeInput final : public ByteInput {
   // Waits until a named pipe has a writer.
   explicit PipeInput(const std::filesystem::path& path);
 
-  // Nobody knows.
+  // Unknown: no bound.
   std::uint64_t max_left() const noexcept override { return std::numeric_limits<std::uint64_t>::max() >> 2; }
 
  private:

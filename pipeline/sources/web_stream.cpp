@@ -59,7 +59,7 @@ class WebStream final : public RecordStream {
     return sample;
   }
 
-  // What is wrong with the archive is nobody's record: nothing behind it can be found.
+  // A fault of the archive itself ends the stream: nothing behind it can be found.
   template <typename Read>
   void guard(const Read& read) const {
     try {
@@ -92,7 +92,7 @@ class WebStreamSource final : public StreamedSource {
 
   std::unique_ptr<RecordStream> open_stream(std::uint64_t first) const override {
     if (opened_.exchange(true)) {
-      throw ConfigError(info_.name + " was read already: what comes through a pipe comes once",
+      throw ConfigError(info_.name + " has already been read: a pipe can be read only once",
                         "open the source anew, with a writer that begins again");
     }
     return std::make_unique<WebStream>(pipe_, first, max_image_bytes_);

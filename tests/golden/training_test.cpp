@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "headrace/pipeline/loader.h"
+#include "headrace/tests/golden/recorded_run.h"
 #include "headrace/tests/support/source_file.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
@@ -71,26 +72,11 @@ TEST_P(TrainingGolden, FollowsPyTorch) {
   model.compile({.optimizer = GetParam().optimizer,
                  .loss = sparse_categorical_crossentropy({.label_smoothing = GetParam().label_smoothing})});
   ASSERT_EQ(model.variable_names().size(), run["initial"].size());
-  for (const std::string& name : model.variable_names()) {
-    model.write_variable(name, run["initial"].at(name).get<std::vector<float>>());
-  }
+  test::write_initial(run["initial"], model);
 
   Loader loader(data, training.devices);
   Trainer trainer(training.strategy, model, loader);
-  for (const json& loss : run["losses"]) {
-    trainer.reset_metrics();
-    ASSERT_TRUE(trainer.step());
-    EXPECT_NEAR(mean_loss(trainer.finish()), loss.get<double>(),
-                test::slack() * (2e-6 + 2e-5 * loss.get<double>()));
-  }
-  for (const std::string& name : model.variable_names()) {
-    const auto final = run["final"].at(name).get<std::vector<float>>();
-    const std::vector<float> mine = model.read_variable(name);
-    for (std::size_t i = 0; i < final.size(); ++i) {
-      EXPECT_NEAR(mine[i], final[i], test::slack() * (1e-5F + 1e-4F * std::abs(final[i])))
-          << name << "[" << i << "]";
-    }
-  }
+  test::expect_run(run, model, trainer);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, TrainingGolden, testing::ValuesIn(kCases),

@@ -1,4 +1,4 @@
-// Training on a stream, whose length nobody knows.
+// Training on a stream of unknown length.
 #include <gmock/gmock.h>
 
 #include "headrace/devices/base/error.h"

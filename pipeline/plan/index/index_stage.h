@@ -38,7 +38,7 @@ class IndexStage {
   // `at.record` < size() is a position of this stage; the result's is one of the stage before. `memory` is what
   // create_memory() gave.
   virtual Located locate(const Located& at, IndexMemory* memory) const = 0;
-  // Of a stream, whose length nobody knows: which positions of the stage before those up to `position`, and those
+  // Of a stream, whose length is unknown: which positions of the stage before those up to `position`, and those
   // from it on, may stand at; as they are where the order is kept.
   virtual std::uint64_t last_before(std::uint64_t position) const { return kept_position(position); }
   virtual std::uint64_t first_before(std::uint64_t position) const { return kept_position(position); }

@@ -310,7 +310,7 @@ TEST(Streams, RefuseWhatNeedsNumbers) {
   EXPECT_THAT(open(data, {.epochs = 2}), HasSubstr("steps_per_epoch"));
   EXPECT_THAT(open(data, {.errors = {.on_error = OnError::kSubstitute}}), HasSubstr("kSkip"));
   EXPECT_THAT(refusal([&] { data.size(); }), HasSubstr("pulled()"));
-  EXPECT_THAT(refusal([&] { data.batch({.global = 2}).steps_per_epoch(); }), HasSubstr("nobody knows how many"));
+  EXPECT_THAT(refusal([&] { data.batch({.global = 2}).steps_per_epoch(); }), HasSubstr("no known length"));
   EXPECT_THAT(refusal([&] { data.unbatch(); }), HasSubstr("unbatch()"));
   EXPECT_THAT(refusal([&] { data.padded_batch({.global = 2}); }), HasSubstr("padded_batch()"));
   EXPECT_THAT(refusal([&] { concatenate({data, data}); }), HasSubstr("concatenate()"));

@@ -129,7 +129,7 @@ TEST(WebStream, ComesOnce) {
   const Piped pipe(piped_samples().finish());
   const SourcePtr source = web_stream(pipe.path());
   EXPECT_EQ(error_of(source), "none");
-  EXPECT_THAT(error_of(source), HasSubstr("was read already"));
+  EXPECT_THAT(error_of(source), HasSubstr("already been read"));
 }
 
 TEST(WebStream, SkipsSamplesThatCannotBeUsed) {

@@ -1,5 +1,5 @@
-#include "headrace/train/losses/mean_over_elements.h"
-
+// Losses that are the mean over an example's elements.
+#include "headrace/train/losses.h"
 #include "headrace/train/losses/result_checks.h"
 
 namespace headrace {
@@ -27,12 +27,28 @@ class MeanOverElements final : public LossFunction {
   ElementLoss loss_;
 };
 
-}  // namespace
-
-Loss mean_over_elements(const std::string& who, ElementLoss loss, Reduction reduction) {
-  Loss made(std::make_shared<MeanOverElements>(who, loss));
+// `name` stands in messages.
+Loss mean_over_elements(const std::string& name, ElementLoss loss, Reduction reduction) {
+  Loss made(std::make_shared<MeanOverElements>(name, loss));
   made.reduction = reduction;
   return made;
+}
+
+}  // namespace
+
+Loss mean_squared_error(Reduction reduction) {
+  return mean_over_elements("mean_squared_error", ElementLoss::kSquaredError, reduction);
+}
+
+Loss mean_absolute_error(Reduction reduction) {
+  return mean_over_elements("mean_absolute_error", ElementLoss::kAbsoluteError, reduction);
+}
+
+Loss binary_crossentropy(const BinaryCrossEntropyOptions& options) {
+  return mean_over_elements(
+      "binary_crossentropy",
+      options.from_logits ? ElementLoss::kBinaryFromLogits : ElementLoss::kBinaryFromProbabilities,
+      options.reduction);
 }
 
 }  // namespace headrace
