@@ -17,6 +17,10 @@ class DeviceGroup {
   int size() const noexcept { return static_cast<int>(devices_.size()); }
   Device& operator[](int replica) const { return *devices_.at(static_cast<std::size_t>(replica)); }
 
+  // The devices from this one on leave the group for the one that is returned, where they count from 0: one part
+  // trains, the other evaluates. Before anything is made from the group; ConfigError where a part would be empty.
+  DeviceGroup split(int first);
+
   // "cpu:0, cpu:1"
   std::string to_string() const;
 

@@ -9,8 +9,10 @@
 #include "headrace/train/engine/batch_runner.h"
 #include "headrace/train/engine/capture.h"
 #include "headrace/train/engine/learning_phases.h"
+#include "headrace/train/engine/loop_checks.h"
 #include "headrace/train/engine/replica_arenas.h"
 #include "headrace/train/engine/step_failure.h"
+#include "headrace/train/engine/step_order.h"
 #include "headrace/train/engine/update_plan.h"
 #include "headrace/train/strategy.h"
 
@@ -35,7 +37,10 @@ class Trainer::Impl {
                  .in_flight = options.in_flight,
                  .nan = options.nan,
                  .trace = options.trace}),
-        reducer_(strategy.collective(), state_.layout.trained_elements(), options.buckets) {
+        reducer_(strategy.collective(), state_.layout.trained_elements(), options.buckets),
+        pass_(state_, runner_, loader.fields()),
+        order_(options.accumulate > 1) {
+    if (options.first_step) state_.step = *options.first_step;
     for (int r = 0; r < strategy.replicas(); ++r) {
       arenas_.emplace_back(state_, r, options.accumulate > 1);
     }
@@ -57,6 +62,7 @@ class Trainer::Impl {
   // One update. The host only submits: it waits for input, and where too many batches are in flight.
   bool step() {
     const Stopwatch whole;
+    order_.whole();
     choose_variant();
     const std::uint64_t waited = runner_.waited_ns();
     std::int64_t group_examples = 0;
@@ -78,31 +84,57 @@ class Trainer::Impl {
   // Every replica's share of the next global batch.
   std::optional<GlobalBatch> take() { return runner_.take(loader_); }
 
-  void gradients(GlobalBatch batches) {
-    choose_variant();
+  const ForwardPass& forward(GlobalBatch batches) {
     const BatchPosition position = batches.front().position();
-    runner_.submit(std::move(batches), scalars(position, position.global_examples),
-                   [&](int r) { submit_gradients(r, variants_[variant_].phase); });
+    const std::int64_t group_examples = order_.forward(position.global_examples);
+    choose_variant();
+    record(forwards_, [&](int r) { submit_forward(r); });
+    runner_.submit(std::move(batches), scalars(position, group_examples),
+                   [&](int r) { strategy_.stream(r).launch(*forwards_[index(r)]); });
+    return pass_;
+  }
+
+  void backward() {
+    order_.backward();
+    Variant& variant = variants_[variant_];
+    launch(variant.backwards, [&](int r) {
+      submit_backward(r, variant.phase, [](std::int64_t) {});
+      if (options_.accumulate > 1) arenas_[index(r)].accumulate(strategy_.stream(r), *kernels(r));
+    });
   }
 
   void all_reduce() {
-    submit_to_all(strategy_, state_.step, [&](int r) {
+    order_.all_reduce();
+    launch(all_reduces_, [&](int r) {
       // There is nothing to run beside it.
       const ReplicaStreams one{.compute = strategy_.stream(r), .communication = strategy_.stream(r)};
-      reducer_.finish(r, arenas_[index(r)].gradients, one);
+      const ReplicaArenas& arenas = arenas_[index(r)];
+      if (options_.accumulate > 1) arenas.begin_group_update(one.compute, *kernels(r), runner_.group_scale(r));
+      reducer_.finish(r, arenas.gradients, one);
       reducer_.join(r, one);
     });
   }
 
   void apply_gradients() {
-    submit_to_all(strategy_, state_.step, [&](int r) {
-      if (plan_.clips()) submit_clip(r, variants_[variant_].phase);
+    order_.apply_gradients();
+    Variant& variant = variants_[variant_];
+    launch(variant.applies, [&](int r) {
+      if (plan_.clips()) submit_clip(r, variant.phase);
       submit_update(r, 0, arenas_[index(r)].gradients.elements());
       submit_followers(r);
       submit_state(r, strategy_.stream(r));
-      runner_.extend(r);
     });
+    submit_to_all(strategy_, state_.step, [&](int r) { runner_.extend(r); });
     advance();
+  }
+
+  TensorView gradient(const std::string& name, int replica) const {
+    const Variable& variable = state_.layout.find(name);
+    if (variable.spec.role != VariableRole::kTrained) {
+      throw ConfigError("variable '" + name + "' is not trained: it has no gradient");
+    }
+    const TensorView& all = arenas_.at(index(replica)).gradients;
+    return {all.as<float>() + variable.offset, variable.spec.shape, DType::kF32};
   }
 
   MetricSums progress() const { return runner_.sums(); }
@@ -126,12 +158,14 @@ class Trainer::Impl {
   }
 
  private:
+  using Works = std::vector<std::unique_ptr<CapturedWork>>;  // one a replica
+
   // A phase's step, recorded for each replica.
   struct Variant {
     LearningPhase phase;
     // Whole steps; with accumulation what follows the last batch of a step, the batches themselves being `micros`.
-    std::vector<std::unique_ptr<CapturedWork>> updates = {};
-    std::vector<std::unique_ptr<CapturedWork>> micros = {};
+    Works updates = {}, micros = {};
+    Works backwards = {}, applies = {};  // pieces, from their first call on
   };
 
   static std::size_t index(int replica) { return static_cast<std::size_t>(replica); }
@@ -229,6 +263,20 @@ class Trainer::Impl {
     if (last) stream.launch(*variant.updates[index(r)]);
   }
 
+  // Of a piece of the step: for all replicas before one is launched, which may then wait for the others.
+  template <typename Submit>
+  void record(Works& works, const Submit& submit) {
+    for (int r = static_cast<int>(works.size()); r < strategy_.replicas(); ++r) {
+      works.push_back(headrace::capture(strategy_.stream(r), [&] { submit(r); }));
+    }
+  }
+
+  template <typename Submit>
+  void launch(Works& works, const Submit& submit) {
+    record(works, submit);
+    submit_to_all(strategy_, state_.step, [&](int r) { strategy_.stream(r).launch(*works[index(r)]); });
+  }
+
   // That of the step's phase.
   void choose_variant() {
     std::size_t due = variant_;
@@ -277,19 +325,17 @@ class Trainer::Impl {
   std::vector<ReplicaArenas> arenas_;
   std::deque<Variant> variants_;  // by the beginning of their phases
   std::size_t variant_ = 0;       // that of the last step
+  Works forwards_, all_reduces_;  // pieces
   BatchRunner runner_;            // after what its work uses: it waits when destroyed
   Reducer reducer_;
+  ForwardPass pass_;
+  StepOrder order_;
   std::uint64_t host_ns_ = 0;  // in step(), without waits
 };
 
 namespace {
 
-void check_trainer(const Strategy& strategy, const Model& model, const TrainerOptions& options) {
-  if (&strategy != &model.strategy()) {
-    throw ConfigError("the model belongs to another strategy (" + model.strategy().to_string() + ")",
-                      "build it with the strategy that trains it");
-  }
-  model.state().require_compiled("training");
+void check_batch_counts(const TrainerOptions& options) {
   if (options.accumulate < 1 || options.in_flight < 1) {
     throw ConfigError("accumulate and in_flight must be at least 1, got " + std::to_string(options.accumulate) +
                       " and " + std::to_string(options.in_flight));
@@ -299,7 +345,8 @@ void check_trainer(const Strategy& strategy, const Model& model, const TrainerOp
 }  // namespace
 
 Trainer::Trainer(Strategy& strategy, Model& model, Loader& loader, const TrainerOptions& options) {
-  check_trainer(strategy, model, options);
+  check_loop(strategy, model, loader, "training");
+  check_batch_counts(options);
   impl_ = std::make_unique<Impl>(strategy, model, loader, options);
 }
 
@@ -308,9 +355,17 @@ Trainer::~Trainer() = default;
 void Trainer::warm_up() { impl_->warm_up(); }
 bool Trainer::step() { return impl_->step(); }
 std::optional<GlobalBatch> Trainer::take() { return impl_->take(); }
-void Trainer::gradients(GlobalBatch batches) { impl_->gradients(std::move(batches)); }
+void Trainer::gradients(GlobalBatch batches) {
+  impl_->forward(std::move(batches));
+  impl_->backward();
+}
+const ForwardPass& Trainer::forward(GlobalBatch batches) { return impl_->forward(std::move(batches)); }
+void Trainer::backward() { impl_->backward(); }
 void Trainer::all_reduce() { impl_->all_reduce(); }
 void Trainer::apply_gradients() { impl_->apply_gradients(); }
+TensorView Trainer::gradient(const std::string& variable, int replica) const {
+  return impl_->gradient(variable, replica);
+}
 MetricSums Trainer::progress() const { return impl_->progress(); }
 std::vector<MetricValue> Trainer::metrics() const { return impl_->metrics(); }
 MetricSums Trainer::finish() { return impl_->finish(); }

@@ -18,7 +18,8 @@ constexpr std::size_t lines(std::size_t bytes) { return (bytes + kLine - 1) / kL
 // The host's memory and the device's have the same parts: scalars, group scale, totals, labels; behind them the
 // device has the metrics' tables. The first two go to the device in one copy, the other two come back in one, of
 // the labels class numbers alone.
-constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = lines(sizeof(StepScalars)), kTotalsAt = kGroupScaleAt + kLine;
+constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = lines(sizeof(StepScalars)),
+                      kTotalsAt = kGroupScaleAt + kLine;
 
 std::optional<Objective> objective_of(const ModelState& model, const Fields& fields,
                                       const BatchRunnerOptions& options) {
@@ -72,9 +73,7 @@ std::size_t BatchRunner::totals_bytes() const noexcept {
   return objective_ ? objective_->totals_bytes() : sizeof(MetricSums);
 }
 
-std::size_t BatchRunner::labels_at() const noexcept {
-  return kTotalsAt + lines(totals_bytes());
-}
+std::size_t BatchRunner::labels_at() const noexcept { return kTotalsAt + lines(totals_bytes()); }
 
 std::size_t BatchRunner::tables_at() const noexcept {
   return labels_at() + (objective_ ? objective_->labels_bytes() : 0);
@@ -206,6 +205,7 @@ void BatchRunner::submit(GlobalBatch batches, const StepScalars& common, const B
     bound.stream.record(*slot.done);
   });
   failed_ = false;
+  submitted_ = true;
   step.pending = true;
   next_ = oldest;
 }
@@ -251,9 +251,24 @@ void BatchRunner::warm_up(const Body& body) {
   reset_sums();
 }
 
+const StepSlot& BatchRunner::last() const {
+  if (!submitted_) throw ConfigError("there was no batch yet", "call forward() first");
+  return slots_[after(next_, slots_.size() - 1)];
+}
+
+TensorView BatchRunner::labels(int replica, const std::string& field) const {
+  std::string names;
+  for (const Objective::Labels& labels : objective_->labels()) {
+    if (labels.field.name == field) {
+      return {block(replica) + labels_at() + labels.offset, labels.batch.shape, labels.batch.dtype};
+    }
+    names += (names.empty() ? "" : ", ") + labels.field.name;
+  }
+  throw ConfigError("loss and metrics do not use a field '" + field + "'", "they use " + names);
+}
+
 void BatchRunner::extend(int replica) {
-  const StepSlot& last = slots_[after(next_, slots_.size() - 1)];
-  stream(replica).record(*last.replicas[static_cast<std::size_t>(replica)].done);
+  stream(replica).record(*last().replicas[static_cast<std::size_t>(replica)].done);
 }
 
 // What the gradients of a step are multiplied by that have accumulated up to this batch.

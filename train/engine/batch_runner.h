@@ -34,8 +34,8 @@ struct BatchRunnerOptions {
 // One thread. After an error nothing more can be submitted.
 class BatchRunner {
  public:
-  // ConfigError where the data's fields do not fit the net, the loss or the metrics, and for averaged weights where
-  // there are none.
+  // ConfigError where the data's fields do not fit the net, the loss or the metrics, and for averaged weights
+  // where there are none.
   BatchRunner(ModelState& model, const Fields& fields, const BatchRunnerOptions& options);
   ~BatchRunner();  // waits for what was submitted
   BatchRunner(const BatchRunner&) = delete;
@@ -60,6 +60,11 @@ class BatchRunner {
 
   // Called once for each batch, in order, when it is done on all replicas.
   std::function<void(const StepSlot&)> on_done;
+
+  // The batch that was submitted last, and its labels in the replica's device memory, (rows, ...): of a field that
+  // loss or metrics use. ConfigError for another field, and without a batch.
+  const StepSlot& last() const;
+  TensorView labels(int replica, const std::string& field) const;
 
   // What was submitted to the replica's stream since its body belongs to the last batch, too.
   void extend(int replica);
@@ -120,6 +125,7 @@ class BatchRunner {
   StepClock clock_;
   std::vector<StepSlot> slots_;  // one more than are in flight: the times need the one before the oldest
   std::size_t next_ = 0;
+  bool submitted_ = false;                     // a batch, ever
   bool restarted_ = true;                      // since the last batch was submitted
   std::uint64_t asked_ns_ = 0, taken_ns_ = 0;  // of the last take(), on the host
   std::uint64_t waited_ns_ = 0;
