@@ -29,7 +29,9 @@ Node cnn(Graph& g) {
 Dataset images(const char* data, Split split) {
   const SourcePtr source = open_source(data, split);
   const Dataset all = Dataset::from(source);
-  return source->info().fields[0].encoding == Encoding::kImage ? all.decode().cache(memory()) : all;
+  return source->info().fields[0].encoding == Encoding::kImage
+             ? all.decode({.height = 32, .width = 32}).cache(memory())
+             : all;
 }
 
 int main(int argc, char** argv) {
