@@ -22,6 +22,10 @@ class DeviceGroup {
   // parts than there are devices. This group, which owns them, must outlive it.
   DeviceGroup repeated(int times) const;
 
+  // The devices from this one on leave the group for the one that is returned, where they count from 0: one part
+  // trains, the other evaluates. Before anything is made from the group; ConfigError where a part would be empty.
+  DeviceGroup split(int first);
+
   // "cpu:0, cpu:1"
   std::string to_string() const;
 

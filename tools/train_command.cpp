@@ -48,6 +48,7 @@ struct TrainOptions {
   int verbose = 1;
   std::string run_dir;
   std::string trace;
+  std::string strategy = "mirrored";
   bool standalone = false;
 };
 
@@ -272,6 +273,7 @@ void require_profiled_epoch(const TrainOptions& options, const Recipe& recipe) {
 
 // The runs share the data and the devices, with all that these have loaded and chosen by then.
 void train(const TrainOptions& options) {
+  require_mirrored(options.strategy);
   check_outputs(options.common, {{.option = "--trace", .path = options.trace}});
   if (options.runs - 1 > ~std::uint64_t{0} - options.common.seed) {
     throw ConfigError("--runs " + std::to_string(options.runs) + " from --seed " +
@@ -346,6 +348,11 @@ void add_train_command(CLI::App& program) {
                    "folder for history.jsonl, model.txt and plan.txt; if it holds a run already, this one gets a "
                    "numbered folder inside it")
       ->type_name("FOLDER");
+  command
+      ->add_option("--strategy", options->strategy,
+                   "mirrored: a copy of every variable on each device, all in step; there is no other")
+      ->type_name("NAME")
+      ->capture_default_str();
   command->add_flag("--standalone", options->standalone,
                     "train alone, although a launcher started this process as one of several");
   command->callback([options] { train(*options); });

@@ -11,9 +11,11 @@
 #include "headrace/train/engine/batch_runner.h"
 #include "headrace/train/engine/capture.h"
 #include "headrace/train/engine/learning_phases.h"
+#include "headrace/train/engine/loop_checks.h"
 #include "headrace/train/engine/replica_arenas.h"
 #include "headrace/train/engine/shard_arenas.h"
 #include "headrace/train/engine/step_failure.h"
+#include "headrace/train/engine/step_order.h"
 #include "headrace/train/engine/update_plan.h"
 #include "headrace/train/strategy.h"
 
@@ -41,7 +43,10 @@ class Trainer::Impl {
                  .trace = options.trace,
                  .virtual_shards = options.virtual_shards,
                  .shard_arenas = &shard_arenas_}),
-        reducer_(strategy.collective(), state_.layout.trained_elements(), options.buckets) {
+        reducer_(strategy.collective(), state_.layout.trained_elements(), options.buckets),
+        pass_(state_, runner_, loader.fields()),
+        order_(options.accumulate > 1) {
+    if (options.first_step) state_.step = *options.first_step;
     for (int r = 0; r < strategy.replicas(); ++r) {
       arenas_.emplace_back(state_, r, options.accumulate > 1 && !shards().is_virtual());
     }
@@ -63,6 +68,7 @@ class Trainer::Impl {
   // One update. The host only submits: it waits for input, and where too many batches are in flight.
   bool step() {
     const Stopwatch whole;
+    order_.whole();
     choose_variant();
     const std::uint64_t waited = runner_.waited_ns();
     std::int64_t group_examples = 0;
@@ -85,18 +91,48 @@ class Trainer::Impl {
   // Every replica's share of the next global batch.
   std::optional<GlobalBatch> take() { return runner_.take(loader_); }
 
-  void gradients(GlobalBatch batches) {
-    choose_variant();
+  const ForwardPass& forward(GlobalBatch batches) {
     const BatchPosition position = batches.front().position();
-    begin_step();
-    runner_.submit(std::move(batches), scalars(position, position.global_examples),
-                   {.compute = [&](int shard) { submit_gradients(shard, variants_[variant_].phase); }});
+    if (shards().is_virtual()) {
+      throw ConfigError("forward() and backward() of virtual shards come together, for shards share memory",
+                        "call gradients(), or train without virtual shards");
+    }
+    const std::int64_t group_examples = order_.forward(position.global_examples);
+    choose_variant();
+    record(forwards_, [&](int r) { submit_forward(r); });
+    runner_.submit(std::move(batches), scalars(position, group_examples),
+                   {.compute = [&](int r) { strategy_.stream(r).launch(*forwards_[index(r)]); }});
+    return pass_;
+  }
+
+  void backward() {
+    order_.backward();
+    Variant& variant = variants_[variant_];
+    launch(variant.backwards, [&](int r) {
+      submit_backward(r, variant.phase, [](std::int64_t) {});
+      if (options_.accumulate > 1) accumulate(r, strategy_.stream(r));
+    });
+  }
+
+  void gradients(GlobalBatch batches) {
+    if (!shards().is_virtual()) {
+      forward(std::move(batches));
+      return backward();
+    }
+    const BatchPosition position = batches.front().position();
+    const std::int64_t group_examples = order_.forward(position.global_examples);
+    order_.backward();
+    choose_variant();
+    if (group_examples == position.global_examples) begin_step();
+    runner_.submit(std::move(batches), scalars(position, group_examples), whole_batch(variants_[variant_], false));
   }
 
   void all_reduce() {
-    submit_to_all(strategy_, state_.step, [&](int r) {
+    order_.all_reduce();
+    launch(all_reduces_, [&](int r) {
       // There is nothing to run beside it.
       const ReplicaStreams one{.compute = strategy_.stream(r), .communication = strategy_.stream(r)};
+      end_group(r, one.compute);
       merge_shards(r);
       reducer_.finish(r, arenas_[index(r)].gradients, one);
       reducer_.join(r, one);
@@ -104,14 +140,25 @@ class Trainer::Impl {
   }
 
   void apply_gradients() {
-    submit_to_all(strategy_, state_.step, [&](int r) {
-      if (plan_.clips()) submit_clip(r, variants_[variant_].phase);
+    order_.apply_gradients();
+    Variant& variant = variants_[variant_];
+    launch(variant.applies, [&](int r) {
+      if (plan_.clips()) submit_clip(r, variant.phase);
       submit_update(r, 0, arenas_[index(r)].gradients.elements());
       submit_followers(r);
       submit_state(r, strategy_.stream(r));
-      runner_.extend(r);
     });
+    submit_to_all(strategy_, state_.step, [&](int r) { runner_.extend(r); });
     advance();
+  }
+
+  TensorView gradient(const std::string& name, int replica) const {
+    const Variable& variable = state_.layout.find(name);
+    if (variable.spec.role != VariableRole::kTrained) {
+      throw ConfigError("variable '" + name + "' is not trained: it has no gradient");
+    }
+    const TensorView& all = arenas_.at(index(replica)).gradients;
+    return {all.as<float>() + variable.offset, variable.spec.shape, DType::kF32};
   }
 
   MetricSums progress() const { return runner_.sums(); }
@@ -135,13 +182,15 @@ class Trainer::Impl {
   }
 
  private:
+  using Works = std::vector<std::unique_ptr<CapturedWork>>;
+
   // A phase's step, recorded.
   struct Variant {
     LearningPhase phase;
     // Of each replica: whole steps; with accumulation or virtual shards what follows the last batch of a step, the
     // batches themselves being `micros`, one a shard.
-    std::vector<std::unique_ptr<CapturedWork>> updates = {};
-    std::vector<std::unique_ptr<CapturedWork>> micros = {};
+    Works updates = {}, micros = {};
+    Works backwards = {}, applies = {};  // pieces, one a replica, from their first call on
   };
 
   static std::size_t index(int replica) { return static_cast<std::size_t>(replica); }
@@ -257,9 +306,7 @@ class Trainer::Impl {
   }
 
   // What follows the weights: lookahead, and their average.
-  void submit_followers(int r) {
-    arenas_[index(r)].follow_update(strategy_.stream(r), kernels(r), scalars_of(r));
-  }
+  void submit_followers(int r) { arenas_[index(r)].follow_update(strategy_.stream(r), kernels(r), scalars_of(r)); }
 
   // What is not trained becomes its mean over replicas.
   void submit_state(int r, Stream& stream) {
@@ -289,6 +336,20 @@ class Trainer::Impl {
       shards().follow_replica(shard);
       shard_arenas_[index(r)].begin_step(shards().stream(shard), shard - shards().first_of(r));
     }
+  }
+
+  // Of a piece of the step: for all replicas before one is launched, which may then wait for the others.
+  template <typename Submit>
+  void record(Works& works, const Submit& submit) {
+    for (int r = static_cast<int>(works.size()); r < strategy_.replicas(); ++r) {
+      works.push_back(headrace::capture(strategy_.stream(r), [&] { submit(r); }));
+    }
+  }
+
+  template <typename Submit>
+  void launch(Works& works, const Submit& submit) {
+    record(works, submit);
+    submit_to_all(strategy_, state_.step, [&](int r) { strategy_.stream(r).launch(*works[index(r)]); });
   }
 
   // That of the step's phase.
@@ -344,24 +405,25 @@ class Trainer::Impl {
   std::vector<ShardArenas> shard_arenas_;
   std::deque<Variant> variants_;  // by the beginning of their phases
   std::size_t variant_ = 0;       // that of the last step
+  Works forwards_, all_reduces_;  // pieces
   BatchRunner runner_;            // after what its work uses: it waits when destroyed
   Reducer reducer_;
+  ForwardPass pass_;
+  StepOrder order_;
   std::uint64_t host_ns_ = 0;  // in step(), without waits
 };
 
 namespace {
 
-void check_trainer(Strategy& strategy, const Model& model, const Loader& loader, const TrainerOptions& options) {
-  if (&strategy != &model.strategy()) {
-    throw ConfigError("the model belongs to another strategy (" + model.strategy().to_string() + ")",
-                      "build it with the strategy that trains it");
-  }
-  model.state().require_compiled("training");
-  if (const int shards = Shards(strategy, options.virtual_shards).size(); loader.replicas() != shards) {
+void check_shards(Strategy& strategy, const Loader& loader, const TrainerOptions& options) {
+  if (const int shards = Shards(strategy, options.virtual_shards).size(); loader.devices().size() != shards) {
     throw ConfigError(fmt::format("the loader divides its batches among {} replicas, the training among {} shards",
-                                  loader.replicas(), shards),
+                                  loader.devices().size(), shards),
                       "open it on the strategy's devices, each repeated() once for each of its virtual shards");
   }
+}
+
+void check_batch_counts(const TrainerOptions& options) {
   if (options.accumulate < 1 || options.in_flight < 1) {
     throw ConfigError("accumulate and in_flight must be at least 1, got " + std::to_string(options.accumulate) +
                       " and " + std::to_string(options.in_flight));
@@ -371,7 +433,9 @@ void check_trainer(Strategy& strategy, const Model& model, const Loader& loader,
 }  // namespace
 
 Trainer::Trainer(Strategy& strategy, Model& model, Loader& loader, const TrainerOptions& options) {
-  check_trainer(strategy, model, loader, options);
+  check_loop(strategy, model, loader, "training");
+  check_shards(strategy, loader, options);
+  check_batch_counts(options);
   impl_ = std::make_unique<Impl>(strategy, model, loader, options);
 }
 
@@ -381,8 +445,13 @@ void Trainer::warm_up() { impl_->warm_up(); }
 bool Trainer::step() { return impl_->step(); }
 std::optional<GlobalBatch> Trainer::take() { return impl_->take(); }
 void Trainer::gradients(GlobalBatch batches) { impl_->gradients(std::move(batches)); }
+const ForwardPass& Trainer::forward(GlobalBatch batches) { return impl_->forward(std::move(batches)); }
+void Trainer::backward() { impl_->backward(); }
 void Trainer::all_reduce() { impl_->all_reduce(); }
 void Trainer::apply_gradients() { impl_->apply_gradients(); }
+TensorView Trainer::gradient(const std::string& variable, int replica) const {
+  return impl_->gradient(variable, replica);
+}
 MetricSums Trainer::progress() const { return impl_->progress(); }
 std::vector<MetricValue> Trainer::metrics() const { return impl_->metrics(); }
 MetricSums Trainer::finish() { return impl_->finish(); }

@@ -215,6 +215,7 @@ void BatchRunner::submit(GlobalBatch batches, const StepScalars& common, const W
     for_shards_of(r, [&](int shard) { bring_back(shard, step.shards[static_cast<std::size_t>(shard)]); });
   });
   failed_ = false;
+  submitted_ = true;
   step.pending = true;
   next_ = oldest;
 }
@@ -267,10 +268,25 @@ void BatchRunner::warm_up(const Work& work) {
   reset_sums();
 }
 
+const StepSlot& BatchRunner::last() const {
+  if (!submitted_) throw ConfigError("there was no batch yet", "call forward() first");
+  return slots_[after(next_, slots_.size() - 1)];
+}
+
+TensorView BatchRunner::labels(int shard, const std::string& field) const {
+  std::string names;
+  for (const Objective::Labels& labels : objective_->labels()) {
+    if (labels.field.name == field) {
+      return {block(shard) + labels_at() + labels.offset, labels.batch.shape, labels.batch.dtype};
+    }
+    names += (names.empty() ? "" : ", ") + labels.field.name;
+  }
+  throw ConfigError("loss and metrics do not use a field '" + field + "'", "they use " + names);
+}
+
 void BatchRunner::extend(int replica) {
-  const StepSlot& last = slots_[after(next_, slots_.size() - 1)];
   for_shards_of(replica, [&](int shard) {
-    model_.strategy->stream(replica).record(*last.shards[static_cast<std::size_t>(shard)].done);
+    model_.strategy->stream(replica).record(*last().shards[static_cast<std::size_t>(shard)].done);
   });
 }
 

@@ -71,6 +71,11 @@ class BatchRunner {
   // Called once for each batch, in order, when it is done on all replicas.
   std::function<void(const StepSlot&)> on_done;
 
+  // The batch that was submitted last, and its labels in a shard's device memory, (rows, ...): of a field that
+  // loss or metrics use. ConfigError for another field, and without a batch.
+  const StepSlot& last() const;
+  TensorView labels(int shard, const std::string& field) const;
+
   // What was submitted to the replica's stream since its last work belongs to that batch, too.
   void extend(int replica);
   void drain();
@@ -137,6 +142,7 @@ class BatchRunner {
   StepClock clock_;
   std::vector<StepSlot> slots_;  // one more than are in flight: the times need the one before the oldest
   std::size_t next_ = 0;
+  bool submitted_ = false;                     // a batch, ever
   bool restarted_ = true;                      // since the last batch was submitted
   std::uint64_t asked_ns_ = 0, taken_ns_ = 0;  // of the last take(), on the host
   std::uint64_t waited_ns_ = 0;

@@ -44,6 +44,10 @@ void Evaluator::warm_up() {
   runner_.warm_up({.compute = [this](int shard) { launch(shard); }});
 }
 
+void Evaluator::submit(GlobalBatch batches) {
+  runner_.submit(std::move(batches), {.step = model_.step}, {.compute = [this](int shard) { launch(shard); }});
+}
+
 std::optional<MetricSums> Evaluator::run(const EvaluationPass& pass) {
   bring_up_to_date();
   runner_.reset_sums();
@@ -53,7 +57,7 @@ std::optional<MetricSums> Evaluator::run(const EvaluationPass& pass) {
     if (pass.stop != nullptr && pass.stop->load(std::memory_order_relaxed)) return std::nullopt;
     std::optional<GlobalBatch> batch = runner_.take(loader_);
     if (!batch) break;
-    runner_.submit(std::move(*batch), {.step = model_.step}, {.compute = [this](int shard) { launch(shard); }});
+    submit(std::move(*batch));
     if (pass.progress) pass.progress(done + 1, batches);
   }
   runner_.read_tables();

@@ -32,6 +32,8 @@ class Evaluator {
 
   // One pass over the data, and waits for its end; nothing where it was stopped.
   std::optional<MetricSums> run(const EvaluationPass& pass);
+  // One batch of a pass of somebody else's, the one taken last from the runner.
+  void submit(GlobalBatch batches);
 
   BatchRunner& runner() noexcept { return runner_; }
 
