@@ -8,6 +8,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/train/engine/batch_runner.h"
 #include "headrace/train/engine/capture.h"
+#include "headrace/train/engine/gradient_measure.h"
 #include "headrace/train/engine/learning_phases.h"
 #include "headrace/train/engine/replica_arenas.h"
 #include "headrace/train/engine/step_failure.h"
@@ -39,6 +40,7 @@ class Trainer::Impl {
     for (int r = 0; r < strategy.replicas(); ++r) {
       arenas_.emplace_back(state_, r, options.accumulate > 1);
     }
+    if (options.gradient_norms) measure_.emplace(state_);
     for (LearningPhase& phase : learning_phases(runner_.program(), state_.layout, state_.graph->size(), plan_)) {
       variants_.push_back({.phase = std::move(phase)});
       for (int r = 0; r < strategy.replicas(); ++r) capture(r, variants_.back());
@@ -96,6 +98,7 @@ class Trainer::Impl {
 
   void apply_gradients() {
     submit_to_all(strategy_, state_.step, [&](int r) {
+      submit_measure(r, strategy_.stream(r));
       if (plan_.clips()) submit_clip(r, variants_[variant_].phase);
       submit_update(r, 0, arenas_[index(r)].gradients.elements());
       submit_followers(r);
@@ -117,6 +120,14 @@ class Trainer::Impl {
   void reset_metrics() {
     runner_.reset_sums();
     host_ns_ = 0;
+  }
+
+  std::vector<StepTimes> replica_times() const { return runner_.replica_times(); }
+
+  std::optional<GradientNorms> gradient_norms() const {
+    if (measure_) return measure_->read();
+    if (!plan_.limits_norm()) return std::nullopt;
+    return GradientNorms{.all = arenas_.front().read_norm(strategy_.stream(0))};
   }
 
   StepTimes times() const noexcept {
@@ -169,6 +180,7 @@ class Trainer::Impl {
     const std::int64_t summed = reducer_.finish(r, gradients, streams);
     if (!plan_.clips()) update(summed);
     reducer_.join(r, streams);
+    submit_measure(r, streams.compute);
     if (plan_.clips()) submit_clip(r, phase);
     update(gradients.elements());
     submit_followers(r);
@@ -204,6 +216,11 @@ class Trainer::Impl {
   // The sums of all replicas' gradients, which are the same on each, are limited; needs all of them.
   void submit_clip(int r, const LearningPhase& phase) {
     arenas_[index(r)].clip_gradients(strategy_.stream(r), *kernels(r), phase.learning);
+  }
+
+  // The sums' norms, where somebody wants to know them.
+  void submit_measure(int r, Stream& stream) {
+    if (measure_ && r == 0) measure_->submit(stream, *kernels(r), arenas_[index(r)].gradients);
   }
 
   // What follows the weights: lookahead, and their average.
@@ -275,9 +292,10 @@ class Trainer::Impl {
   TrainerOptions options_;
   UpdatePlan plan_;
   std::vector<ReplicaArenas> arenas_;
-  std::deque<Variant> variants_;  // by the beginning of their phases
-  std::size_t variant_ = 0;       // that of the last step
-  BatchRunner runner_;            // after what its work uses: it waits when destroyed
+  std::optional<GradientMeasure> measure_;  // with TrainerOptions::gradient_norms
+  std::deque<Variant> variants_;            // by the beginning of their phases
+  std::size_t variant_ = 0;                 // that of the last step
+  BatchRunner runner_;                      // after what its work uses: it waits when destroyed
   Reducer reducer_;
   std::uint64_t host_ns_ = 0;  // in step(), without waits
 };
@@ -316,5 +334,7 @@ std::vector<MetricValue> Trainer::metrics() const { return impl_->metrics(); }
 MetricSums Trainer::finish() { return impl_->finish(); }
 void Trainer::reset_metrics() { impl_->reset_metrics(); }
 StepTimes Trainer::times() const noexcept { return impl_->times(); }
+std::vector<StepTimes> Trainer::replica_times() const { return impl_->replica_times(); }
+std::optional<GradientNorms> Trainer::gradient_norms() const { return impl_->gradient_norms(); }
 
 }  // namespace headrace

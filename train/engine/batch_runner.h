@@ -75,6 +75,7 @@ class BatchRunner {
   void reset_sums();  // drains, and restarts the times
   // Since the last reset.
   const StepTimes& times() const noexcept { return clock_.times; }
+  const std::vector<StepTimes>& replica_times() const noexcept { return clock_.replica_times; }
   // Time the calling thread has waited in here, for input or for devices.
   std::uint64_t waited_ns() const noexcept { return waited_ns_; }
 
