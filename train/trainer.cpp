@@ -10,6 +10,7 @@
 #include "headrace/train/engine/capture.h"
 #include "headrace/train/engine/gradient_measure.h"
 #include "headrace/train/engine/learning_phases.h"
+#include "headrace/train/engine/nan_trace.h"
 #include "headrace/train/engine/replica_arenas.h"
 #include "headrace/train/engine/step_failure.h"
 #include "headrace/train/engine/update_plan.h"
@@ -37,6 +38,7 @@ class Trainer::Impl {
                  .nan = options.nan,
                  .trace = options.trace}),
         reducer_(strategy.collective(), state_.layout.trained_elements(), options.buckets) {
+    if (options.nan == NanPolicy::kTrace) trace_.emplace(state_, runner_);
     for (int r = 0; r < strategy.replicas(); ++r) {
       arenas_.emplace_back(state_, r, options.accumulate > 1);
     }
@@ -58,6 +60,7 @@ class Trainer::Impl {
 
   // One update. The host only submits: it waits for input, and where too many batches are in flight.
   bool step() {
+    if (trace_) return traced_step();
     const Stopwatch whole;
     choose_variant();
     const std::uint64_t waited = runner_.waited_ns();
@@ -77,20 +80,48 @@ class Trainer::Impl {
     return true;
   }
 
+  // The same, not recorded, with a look at the numbers of each batch and of the update.
+  bool traced_step() {
+    choose_variant();
+    std::int64_t group_examples = 0;
+    bool last = false;
+    for (int micro = 1; !last; ++micro) {
+      std::optional<GlobalBatch> batches = take();
+      if (!batches) return false;
+      const BatchPosition position = batches->front().position();
+      group_examples += position.global_examples;
+      last = micro == options_.accumulate || position.last_of_epoch;
+      submit_traceable(std::move(*batches), group_examples);
+      if (options_.accumulate == 1) continue;
+      submit_to_all(strategy_, state_.step,
+                    [&](int r) { arenas_[index(r)].accumulate(strategy_.stream(r), *kernels(r)); });
+    }
+    if (options_.accumulate == 1) {
+      all_reduce();
+      apply_gradients();
+    } else {
+      submit_to_all(strategy_, state_.step, [&](int r) {
+        submit_step(r, variants_[variant_].phase, one_stream(r));
+        runner_.extend(r);
+      });
+      advance();
+    }
+    trace_->check_update(state_.step - 1);
+    return true;
+  }
+
   // Every replica's share of the next global batch.
   std::optional<GlobalBatch> take() { return runner_.take(loader_); }
 
   void gradients(GlobalBatch batches) {
     choose_variant();
     const BatchPosition position = batches.front().position();
-    runner_.submit(std::move(batches), scalars(position, position.global_examples),
-                   [&](int r) { submit_gradients(r, variants_[variant_].phase); });
+    submit_traceable(std::move(batches), position.global_examples);
   }
 
   void all_reduce() {
     submit_to_all(strategy_, state_.step, [&](int r) {
-      // There is nothing to run beside it.
-      const ReplicaStreams one{.compute = strategy_.stream(r), .communication = strategy_.stream(r)};
+      const ReplicaStreams one = one_stream(r);
       reducer_.finish(r, arenas_[index(r)].gradients, one);
       reducer_.join(r, one);
     });
@@ -196,6 +227,22 @@ class Trainer::Impl {
     submit_backward(r, phase, [](std::int64_t) {});
   }
 
+  // Forward and backward of a batch that ends at `group_end` examples into its step, not recorded.
+  void submit_traceable(GlobalBatch batches, std::int64_t group_end) {
+    const BatchPosition position = batches.front().position();
+    const LearningPhase& phase = variants_[variant_].phase;
+    runner_.submit(std::move(batches), scalars(position, group_end), [&](int r) {
+      if (trace_) trace_->keep_inputs(r);
+      submit_gradients(r, phase);
+    });
+    if (trace_) trace_->check(phase.needed);
+  }
+
+  // For what has nothing to run beside it.
+  ReplicaStreams one_stream(int r) const {
+    return {.compute = strategy_.stream(r), .communication = strategy_.stream(r)};
+  }
+
   void submit_forward(int r) {
     const Program& program = runner_.program();
     const ProgramBinding bound = runner_.binding(r);
@@ -295,6 +342,7 @@ class Trainer::Impl {
   std::optional<GradientMeasure> measure_;  // with TrainerOptions::gradient_norms
   std::deque<Variant> variants_;            // by the beginning of their phases
   std::size_t variant_ = 0;                 // that of the last step
+  std::optional<NanTrace> trace_;           // with NanPolicy::kTrace
   BatchRunner runner_;                      // after what its work uses: it waits when destroyed
   Reducer reducer_;
   std::uint64_t host_ns_ = 0;  // in step(), without waits

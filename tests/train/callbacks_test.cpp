@@ -15,7 +15,7 @@ using test::Training;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Dataset toy() { return test::blobs(80).batch({.global = 8}); }  // 10 steps an epoch
+Dataset ten_steps() { return test::blobs(80).batch({.global = 8}); }  // 10 steps an epoch
 
 TEST(Callbacks, AnEpochsBeginIsHeardBeforeItsSteps) {
   Training training(2);
@@ -27,7 +27,7 @@ TEST(Callbacks, AnEpochsBeginIsHeardBeforeItsSteps) {
       .every_steps = 5,
       .on_epoch_end = [&](const EpochReport& report,
                           FitControl&) { heard.push_back("end " + std::to_string(report.epoch)); }};
-  model.fit(toy(), {.epochs = 2, .callbacks = {callback}, .verbose = 0});
+  model.fit(ten_steps(), {.epochs = 2, .callbacks = {callback}, .verbose = 0});
   EXPECT_THAT(heard, ElementsAre("begin 0", "5", "10", "end 0", "begin 1", "5", "10", "end 1"));
 }
 
@@ -38,8 +38,8 @@ TEST(Callbacks, EverySoManyStepsOfTheModelExactly) {
   const Callback callback{
       .on_step = [&](const StepReport& report, FitControl&) { steps.push_back(report.global_step); },
       .every_steps = 7};
-  model.fit(toy(), {.epochs = 2, .callbacks = {callback}, .verbose = 0});
-  model.fit(toy(), {.epochs = 1, .callbacks = {callback}, .verbose = 0});
+  model.fit(ten_steps(), {.epochs = 2, .callbacks = {callback}, .verbose = 0});
+  model.fit(ten_steps(), {.epochs = 1, .callbacks = {callback}, .verbose = 0});
   EXPECT_THAT(steps, ElementsAre(7, 14, 21, 28)) << "counted from compile() on, over epochs and fits";
 }
 
@@ -55,11 +55,11 @@ TEST(Callbacks, AnExactReportCountsAllStepsAndLeavesTheWeightsAlone) {
                                 weights.push_back(control.model().weights_sha256());
                               },
                           .every_steps = 1};
-  const History watched = model.fit(toy(), {.epochs = 1, .callbacks = {callback}, .verbose = 0});
+  const History watched = model.fit(ten_steps(), {.epochs = 1, .callbacks = {callback}, .verbose = 0});
   ASSERT_EQ(losses.size(), 10U);
   for (std::uint64_t steps : {1U, 4U, 10U}) {
     Model alone = test::compiled(training.strategy, test::small_mlp);
-    const History history = alone.fit(toy(), {.epochs = 1, .verbose = 0, .stop_after_steps = steps});
+    const History history = alone.fit(ten_steps(), {.epochs = 1, .verbose = 0, .stop_after_steps = steps});
     EXPECT_EQ(losses[steps - 1], history["loss"][0]) << steps;
     EXPECT_EQ(weights[steps - 1], alone.weights_sha256()) << steps;
   }
@@ -70,7 +70,7 @@ TEST(Callbacks, AStopTakesEffectAtTheStepThatAskedForIt) {
   Model model = test::compiled(training.strategy, test::small_mlp);
   const Callback callback{.on_step = [](const StepReport&, FitControl& control) { control.request_stop(); },
                           .every_steps = 13};
-  const History history = model.fit(toy(), {.epochs = 5, .callbacks = {callback}, .verbose = 0});
+  const History history = model.fit(ten_steps(), {.epochs = 5, .callbacks = {callback}, .verbose = 0});
   EXPECT_EQ(model.global_step(), 13U);
   EXPECT_THAT(history["steps"], ElementsAre(10, 3));
 }
@@ -83,7 +83,7 @@ TEST(Callbacks, TheScaleOfTheLearningRateHoldsFromTheNextStepOn) {
       control.set_learning_rate_scale(scale);
       EXPECT_EQ(control.learning_rate_scale(), scale);
     }};
-    model.fit(toy(), {.epochs = 1, .callbacks = {callback}, .verbose = 0});
+    model.fit(ten_steps(), {.epochs = 1, .callbacks = {callback}, .verbose = 0});
     return model.weights_sha256();
   };
   EXPECT_EQ(end(0.5F, 0.25), end(0.125F, 1));
@@ -97,7 +97,7 @@ TEST(Callbacks, TheScaleOfTheLearningRateHoldsFromTheNextStepOn) {
                                 if (frozen.empty()) frozen = control.model().weights_sha256();
                               },
                           .every_steps = 4};
-  model.fit(toy(), {.epochs = 1, .callbacks = {callback}, .verbose = 0});
+  model.fit(ten_steps(), {.epochs = 1, .callbacks = {callback}, .verbose = 0});
   EXPECT_EQ(model.weights_sha256(), frozen);
 }
 
@@ -156,7 +156,7 @@ TEST(CallbackStates, NeedANameAndBothDirections) {
   one_way.restore = {};
   for (const Callback& wrong : {remembers("", state), one_way}) {
     try {
-      model.fit(toy(), {.callbacks = {wrong}, .verbose = 0});
+      model.fit(ten_steps(), {.callbacks = {wrong}, .verbose = 0});
       FAIL();
     } catch (const ConfigError& error) {
       EXPECT_THAT(error.what(), HasSubstr("save() or restore()"));

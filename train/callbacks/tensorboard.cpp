@@ -47,6 +47,13 @@ void add_replicas(events::Summary& summary, const std::vector<StepTimes>& replic
   }
 }
 
+// Of a step's or an epoch's report after so many steps of its epoch.
+void add_groups(events::Summary& summary, const auto& report, std::uint64_t steps) {
+  add_learning_rates(summary, report.learning_rates);
+  add_gradient_norms(summary, report.gradient_norms);
+  add_replicas(summary, report.replicas, steps);
+}
+
 class TensorBoard {
  public:
   TensorBoard(std::filesystem::path folder, const TensorBoardOptions& options)
@@ -71,9 +78,7 @@ class TensorBoard {
     add_number(summary, "step/input_stall_fraction", report.input_stall_fraction);
     add_number(summary, "step/exposed_copy_fraction", report.exposed_copy_fraction);
     add_number(summary, "step/device_idle_fraction", report.device_idle_fraction);
-    add_learning_rates(summary, report.learning_rates);
-    add_gradient_norms(summary, report.gradient_norms);
-    add_replicas(summary, report.replicas, report.step);
+    add_groups(summary, report, report.step);
     file_->add(report.global_step, std::move(summary));
     since_ = {.step = report.step, .seconds = report.seconds};
   }
@@ -91,9 +96,7 @@ class TensorBoard {
     }
     add_number(summary, "host_us_per_step", report.host_us_per_step);
     add_number(summary, "epoch", report.epoch + 1);
-    add_learning_rates(summary, report.learning_rates);
-    add_gradient_norms(summary, report.gradient_norms);
-    add_replicas(summary, report.replicas, report.steps);
+    if (since_.step != report.steps) add_groups(summary, report, report.steps);  // else the step's report had them
     const int every = options_.histograms_every_epochs;
     if (every > 0 && (report.epoch + 1) % every == 0) add_histograms(summary, control.model());
     file_->add(report.global_step, std::move(summary));

@@ -42,6 +42,7 @@ class BatchRunner {
   BatchRunner& operator=(const BatchRunner&) = delete;
 
   const Program& program() const noexcept { return program_; }
+  const Objective* objective() const noexcept { return objective_ ? &*objective_ : nullptr; }
   ProgramBinding binding(int replica) const;
   const float* group_scale(int replica) const;  // in device memory
   // Submits loss, metrics and, where it is defined, the result's gradient of the batch in place; may be captured.

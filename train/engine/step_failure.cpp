@@ -50,6 +50,11 @@ void throw_failed(Strategy& strategy, std::uint64_t step, const std::optional<De
 
 namespace {
 
+std::string place_of(const StepSlot& step, int replica) {
+  return fmt::format("step {} (batch {} of pass {}, replica {})", step.step, step.position.step,
+                     step.position.epoch, replica);
+}
+
 void check_class_numbers(const Objective::Labels& labels, const ReplicaSlot& slot, const std::string& where) {
   const auto* numbers = reinterpret_cast<const std::int64_t*>(slot.labels + labels.offset);
   for (std::size_t row = 0; row < slot.records.size(); ++row) {
@@ -64,15 +69,18 @@ void check_class_numbers(const Objective::Labels& labels, const ReplicaSlot& slo
 
 }  // namespace
 
-void check_numbers(const Objective& objective, const StepSlot& step, int replica) {
-  const ReplicaSlot& mine = step.replicas[static_cast<std::size_t>(replica)];
-  if (objective.finite_losses(mine.totals)) return;
-  const std::string where = fmt::format("step {} (batch {} of pass {}, replica {})", step.step, step.position.step,
-                                        step.position.epoch, replica);
+void check_class_numbers(const Objective& objective, const StepSlot& step, int replica) {
   for (const Objective::Labels& labels : objective.labels()) {
-    if (labels.classes > 0) check_class_numbers(labels, mine, where);
+    if (labels.classes == 0) continue;
+    check_class_numbers(labels, step.replicas[static_cast<std::size_t>(replica)], place_of(step, replica));
   }
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("the loss is not a finite number in {}", where),
+}
+
+void check_numbers(const Objective& objective, const StepSlot& step, int replica) {
+  if (objective.finite_losses(step.replicas[static_cast<std::size_t>(replica)].totals)) return;
+  check_class_numbers(objective, step, replica);
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("the loss is not a finite number in {}", place_of(step, replica)),
               "lower the learning rate, or look for inputs and labels that are not finite");
 }
 

@@ -56,7 +56,9 @@ Numbers numbers_of(const std::vector<events::Event>& events) {
   Numbers numbers;
   for (const events::Event& event : events) {
     for (const events::Summary::Value& value : event.summary().value()) {
-      if (value.has_simple_value()) numbers[value.tag()][event.step()] = value.simple_value();
+      if (!value.has_simple_value()) continue;
+      const auto [at, fresh] = numbers[value.tag()].emplace(event.step(), value.simple_value());
+      EXPECT_TRUE(fresh) << value.tag() << " of step " << event.step() << " is there twice";
     }
   }
   return numbers;
