@@ -50,7 +50,7 @@ void throw_failed(Strategy& strategy, std::uint64_t step, const std::optional<De
 
 namespace {
 
-std::string place_of(const StepSlot& step, int replica) {
+std::string step_place(const StepSlot& step, int replica) {
   return fmt::format("step {} (batch {} of pass {}, replica {})", step.step, step.position.step,
                      step.position.epoch, replica);
 }
@@ -72,7 +72,7 @@ void check_class_numbers(const Objective::Labels& labels, const ReplicaSlot& slo
 void check_class_numbers(const Objective& objective, const StepSlot& step, int replica) {
   for (const Objective::Labels& labels : objective.labels()) {
     if (labels.classes == 0) continue;
-    check_class_numbers(labels, step.replicas[static_cast<std::size_t>(replica)], place_of(step, replica));
+    check_class_numbers(labels, step.replicas[static_cast<std::size_t>(replica)], step_place(step, replica));
   }
 }
 
@@ -80,7 +80,7 @@ void check_numbers(const Objective& objective, const StepSlot& step, int replica
   if (objective.finite_losses(step.replicas[static_cast<std::size_t>(replica)].totals)) return;
   check_class_numbers(objective, step, replica);
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("the loss is not a finite number in {}", place_of(step, replica)),
+              fmt::format("the loss is not a finite number in {}", step_place(step, replica)),
               "lower the learning rate, or look for inputs and labels that are not finite");
 }
 
