@@ -45,7 +45,20 @@ class Strategy {
   Device& device(int replica) const { return (*devices_)[replica]; }
   Stream& stream(int replica) const { return *streams_.at(static_cast<std::size_t>(replica)); }
   ReplicaStreams streams(int replica) const;
+  // For work in several parts, some of which run at a time: the lanes of the replica's device (Device::lanes()),
+  // opened when first asked for; the replica's own stream where it is one.
+  int lanes(int replica) const { return device(replica).lanes(); }
+  Stream& lane(int replica, int lane);
   Collective& collective() const noexcept { return *collectives_.back(); }
+
+  // function(replica, stream) for all of them, lanes included.
+  template <typename Function>
+  void for_each_stream(const Function& function) const {
+    for (int r = 0; r < replicas(); ++r) {
+      function(r, stream(r));
+      for (const auto& lane : lanes_.at(static_cast<std::size_t>(r))) function(r, *lane);
+    }
+  }
 
   // Blocks until all streams are idle; throws the first replica's error.
   void synchronize();
@@ -63,6 +76,8 @@ class Strategy {
   std::vector<std::unique_ptr<Collective>> collectives_;  // the last one is in use, earlier ones were aborted
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<std::unique_ptr<Stream>> communication_;  // null where it is the compute stream
+  std::vector<std::vector<std::unique_ptr<Stream>>>
+      lanes_;  // of each replica; none before the first was asked for
 };
 
 }  // namespace headrace

@@ -29,7 +29,11 @@ namespace headrace {
 struct TrainerOptions {
   std::uint64_t seed = 0;  // of dropout
   int accumulate = 1;      // batches a step()
-  int in_flight = 3;       // batches submitted ahead of the slowest replica
+  // 0: one shard a replica, so that sums are added in an order which depends on the number of replicas. Otherwise
+  // the result does not: as FitOptions::virtual_shards. The loader then has the strategy's devices repeated() for
+  // as many shards.
+  int virtual_shards = 0;
+  int in_flight = 3;  // batches submitted ahead of the slowest replica
   NanPolicy nan = NanPolicy::kStop;
   std::uint64_t mirror_check_every = 0;
   bool gradient_norms = false;  // computes them in each step, for gradient_norms()
@@ -37,7 +41,7 @@ struct TrainerOptions {
   std::shared_ptr<Trace> trace = {};  // is given a ring for each replica's device; null: nothing is traced
 };
 
-// One global batch: every replica's share, in replica order.
+// One global batch: every replica's share, in replica order; of virtual shards each one.
 using GlobalBatch = std::vector<Batch>;
 
 // One thread drives all replicas. A call submits and returns; it waits only while `in_flight` batches are

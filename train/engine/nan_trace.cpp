@@ -20,9 +20,9 @@ std::string layer_text(const Layer& layer, Activation epilogue) {
   return fmt::format("{}{}", label(layer.name(), layer.kind()), kBehind[static_cast<int>(epilogue)]);
 }
 
-std::string traced_place(const StepSlot& step, const Strategy& strategy, int replica) {
+std::string traced_place(const StepSlot& step, const Strategy& strategy, const ShardSlot& shard) {
   return fmt::format("step {} (batch {} of pass {}), replica {} ({})", step.step, step.position.step,
-                     step.position.epoch, replica, strategy.device(replica).info().name);
+                     step.position.epoch, shard.replica, strategy.device(shard.replica).info().name);
 }
 
 }  // namespace
@@ -32,9 +32,9 @@ NanTrace::NanTrace(ModelState& model, BatchRunner& runner) : model_(model), runn
   for (int id = 0; id < graph.size(); ++id) {
     if (graph.layer(id).kind() == "input") inputs_.push_back(id);
   }
-  for (int r = 0; r < model.strategy->replicas(); ++r) {
+  for (int shard = 0; shard < runner.shards().size(); ++shard) {
     kept_.emplace_back();
-    const ProgramBinding bound = runner.binding(r);
+    const ProgramBinding bound = runner.binding(shard);
     for (const int input : inputs_) {
       kept_.back().push_back(bound.stream.allocate(runner.program().value(bound, input).bytes()));
     }
@@ -42,9 +42,9 @@ NanTrace::NanTrace(ModelState& model, BatchRunner& runner) : model_(model), runn
   runner.on_done = [this](const StepSlot& step) { last_ = &step; };
 }
 
-void NanTrace::keep_inputs(int replica) const {
-  const ProgramBinding bound = runner_.binding(replica);
-  const std::vector<Buffer>& kept = kept_[static_cast<std::size_t>(replica)];
+void NanTrace::keep_inputs(int shard) const {
+  const ProgramBinding bound = runner_.binding(shard);
+  const std::vector<Buffer>& kept = kept_[static_cast<std::size_t>(shard)];
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const TensorView input = runner_.program().value(bound, inputs_[i]);
     bound.stream.copy(kept[i].data(), input.data, input.bytes());
@@ -53,76 +53,79 @@ void NanTrace::keep_inputs(int replica) const {
 
 void NanTrace::check(const Program::Needed& needed) {
   runner_.drain();
-  const int replicas = model_.strategy->replicas();
+  const Shards& shards = runner_.shards();
   bool all_finite = true;
-  for (int r = 0; r < replicas; ++r) all_finite = all_finite && finite(r);
+  for (int shard = 0; shard < shards.size(); ++shard) all_finite = all_finite && finite(shard);
   if (all_finite) return;
   std::vector<NumberProbe> probes;
-  for (int r = 0; r < replicas; ++r) probes.emplace_back(model_.strategy->stream(r));
+  for (int shard = 0; shard < shards.size(); ++shard) probes.emplace_back(shards.stream(shard));
   submit_and_wait(*model_.strategy, [&] {
-    submit_to_all(*model_.strategy, last_->step,
-                  [&](int r) { submit_again(r, needed, probes[static_cast<std::size_t>(r)]); });
+    submit_to_all(*model_.strategy, last_->step, [&](int r) {
+      for (int shard = shards.first_of(r); shard < shards.first_of(r + 1); ++shard) {
+        submit_again(shard, needed, probes[static_cast<std::size_t>(shard)]);
+      }
+      shards.join(r);
+    });
   });
   name_the_first(probes);
 }
 
-bool NanTrace::finite(int replica) const {
-  const ReplicaSlot& slot = last_->replicas[static_cast<std::size_t>(replica)];
+bool NanTrace::finite(int shard) const {
+  const ShardSlot& slot = last_->shards[static_cast<std::size_t>(shard)];
   if (!runner_.objective()->finite_losses(slot.totals)) return false;
   const auto count = static_cast<std::size_t>(model_.layout.trained_elements());
   std::vector<float> gradients(count);
-  Stream& stream = model_.strategy->stream(replica);
-  stream.copy(gradients.data(), runner_.binding(replica).gradients, count * sizeof(float));
+  Stream& stream = runner_.shards().stream(shard);
+  stream.copy(gradients.data(), runner_.binding(shard).gradients, count * sizeof(float));
   stream.synchronize();
   return !first_not_finite(gradients.data(), count);
 }
 
-std::int64_t NanTrace::real_elements(int replica, const TensorView& rows) const {
+std::int64_t NanTrace::real_elements(int shard, const TensorView& rows) const {
   if (!rows.defined()) return 0;
-  const std::int64_t examples = last_->replicas[static_cast<std::size_t>(replica)].examples;
+  const std::int64_t examples = last_->shards[static_cast<std::size_t>(shard)].examples;
   return rows.elements() / rows.shape[0] * examples;
 }
 
 // What was counted and what was drawn at random the first time comes out the same; sums count twice, which nobody
 // sees any more.
-void NanTrace::submit_again(int replica, const Program::Needed& needed, NumberProbe& probe) const {
+void NanTrace::submit_again(int shard, const Program::Needed& needed, NumberProbe& probe) const {
   const Program& program = runner_.program();
-  const ProgramBinding bound = runner_.binding(replica);
-  const std::vector<Buffer>& kept = kept_[static_cast<std::size_t>(replica)];
+  const ProgramBinding bound = runner_.binding(shard);
+  const std::vector<Buffer>& kept = kept_[static_cast<std::size_t>(shard)];
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const TensorView input = program.value(bound, inputs_[i]);
     bound.stream.copy(input.data, kept[i].data(), input.bytes());
     probe.look(fmt::format("field '{}' of the data", model_.graph->layer(inputs_[i]).name()), input,
-               real_elements(replica, input));
+               real_elements(shard, input));
   }
-  const ProgramWatch watched = watch(replica, probe);
+  const ProgramWatch watched = watch(shard, probe);
   program.forward(bound, watched);
   const TensorView gradient = program.result_gradient(bound);
-  runner_.submit_objective(replica, program.result(bound), gradient);
-  probe.look(fmt::format("the gradient of {}", loss_name({})), gradient, real_elements(replica, gradient));
+  runner_.submit_objective(shard, program.result(bound), gradient);
+  probe.look(fmt::format("the gradient of {}", loss_name({})), gradient, real_elements(shard, gradient));
   program.backward(
       bound, needed, [](std::int64_t) {}, watched);
 }
 
-ProgramWatch NanTrace::watch(int replica, NumberProbe& probe) const {
-  return [this, replica, &probe](ProgramMoment moment, const LayerContext& call) {
+ProgramWatch NanTrace::watch(int shard, NumberProbe& probe) const {
+  return [this, shard, &probe](ProgramMoment moment, const LayerContext& call) {
     const Graph& graph = *model_.graph;
     const std::string layer = layer_text(graph.layer(call.id), call.epilogue);
     switch (moment) {
       case ProgramMoment::kBeforeForward: return look_at_variables(call, false, probe);
       case ProgramMoment::kAfterForward:
-        return probe.look(fmt::format("the result of {}", layer), call.output,
-                          real_elements(replica, call.output));
+        return probe.look(fmt::format("the result of {}", layer), call.output, real_elements(shard, call.output));
       case ProgramMoment::kBeforeBackward:
         return probe.look(fmt::format("the gradient that {} is given, a sum over the layers behind it,", layer),
-                          call.output_gradient, real_elements(replica, call.output_gradient));
+                          call.output_gradient, real_elements(shard, call.output_gradient));
       case ProgramMoment::kAfterBackward:
         look_at_variables(call, true, probe);
         for (std::size_t i = 0; i < call.input_gradients.size(); ++i) {
           const Layer& input = graph.layer(graph.inputs(call.id)[i]);
           probe.look(
               fmt::format("the gradient that {} gives, in the backward pass, for '{}'", layer, input.name()),
-              call.input_gradients[i], real_elements(replica, call.input_gradients[i]));
+              call.input_gradients[i], real_elements(shard, call.input_gradients[i]));
         }
     }
   };
@@ -156,40 +159,39 @@ std::string NanTrace::loss_name(const std::vector<bool>& terms) const {
 // Results and gradients are finite: what it made of the results is not.
 void NanTrace::name_the_loss() const {
   const Objective& objective = *runner_.objective();
-  for (int r = 0; r < model_.strategy->replicas(); ++r) {
-    const std::byte* counted = last_->replicas[static_cast<std::size_t>(r)].totals;
-    if (objective.finite_losses(counted)) continue;
-    check_class_numbers(objective, *last_, r);
+  for (const ShardSlot& slot : last_->shards) {
+    if (objective.finite_losses(slot.totals)) continue;
+    check_class_numbers(objective, *last_, slot);
     ObjectiveTotals totals = objective.no_totals();
-    objective.add(counted, totals);
+    objective.add(slot.totals, totals);
     std::vector<bool> terms;
     for (std::size_t i = 0; i < model_.compiled->loss.terms.size(); ++i) {
       terms.push_back(!std::isfinite(totals.sums[i].loss));
     }
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{} makes numbers that are not finite of results that are, in {}", loss_name(terms),
-                            traced_place(*last_, *model_.strategy, r)),
+                            traced_place(*last_, *model_.strategy, slot)),
                 "look for a logarithm of 0 or a division by 0 in it");
   }
 }
 
 void NanTrace::name_the_first(const std::vector<NumberProbe>& probes) const {
-  int replica = -1;
-  for (std::size_t r = 0; r < probes.size(); ++r) {
-    const auto& found = probes[r].found();
+  int first = -1;
+  for (std::size_t shard = 0; shard < probes.size(); ++shard) {
+    const auto& found = probes[shard].found();
     if (!found) continue;
-    const bool earlier = replica < 0 || found->look < probes[static_cast<std::size_t>(replica)].found()->look;
-    if (earlier) replica = static_cast<int>(r);
+    const bool earlier = first < 0 || found->look < probes[static_cast<std::size_t>(first)].found()->look;
+    if (earlier) first = static_cast<int>(shard);
   }
-  if (replica < 0) {
+  if (first < 0) {
     name_the_loss();
     throw Error(ErrorCode::kDevice,
                 fmt::format("the numbers of step {} were not finite, but are when it is run again", last_->step),
                 "suspect the device or its memory: train on another one");
   }
-  const NumberProbe::Found& found = *probes[static_cast<std::size_t>(replica)].found();
-  const ReplicaSlot& slot = last_->replicas[static_cast<std::size_t>(replica)];
-  const std::string where = traced_place(*last_, *model_.strategy, replica);
+  const NumberProbe::Found& found = *probes[static_cast<std::size_t>(first)].found();
+  const ShardSlot& slot = last_->shards[static_cast<std::size_t>(first)];
+  const std::string where = traced_place(*last_, *model_.strategy, slot);
   const std::int64_t width = found.shape.rank() > 0 ? found.shape.elements() / found.shape[0] : 1;
   const auto row = static_cast<std::size_t>(found.element / width);
   const bool rows = found.shape.rank() > 0 && found.shape[0] == runner_.program().options().rows;

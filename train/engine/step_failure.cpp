@@ -23,15 +23,15 @@ int replica_of(const Strategy& strategy, const std::string& device) {
 Failure find_cause(Strategy& strategy, const std::optional<DeviceError>& known) {
   std::optional<Failure> found;
   if (known) found = Failure{replica_of(strategy, known->device()), *known};
-  for (int r = 0; r < strategy.replicas(); ++r) {
+  strategy.for_each_stream([&](int replica, Stream& stream) {
     try {
-      strategy.stream(r).synchronize();
+      stream.synchronize();
     } catch (const Error& error) {
-      if (!found || found->error.code() == ErrorCode::kCancelled) found = Failure{r, error};
+      if (!found || found->error.code() == ErrorCode::kCancelled) found = Failure{replica, error};
     } catch (const std::exception& error) {
-      if (!found) found = Failure{r, Error(ErrorCode::kDevice, error.what())};
+      if (!found) found = Failure{replica, Error(ErrorCode::kDevice, error.what())};
     }
-  }
+  });
   return found.value_or(Failure{0, Error(ErrorCode::kDevice, "its work was skipped")});
 }
 
@@ -50,12 +50,12 @@ void throw_failed(Strategy& strategy, std::uint64_t step, const std::optional<De
 
 namespace {
 
-std::string step_place(const StepSlot& step, int replica) {
+std::string step_place(const StepSlot& step, const ShardSlot& shard) {
   return fmt::format("step {} (batch {} of pass {}, replica {})", step.step, step.position.step,
-                     step.position.epoch, replica);
+                     step.position.epoch, shard.replica);
 }
 
-void check_class_numbers(const Objective::Labels& labels, const ReplicaSlot& slot, const std::string& where) {
+void check_class_numbers(const Objective::Labels& labels, const ShardSlot& slot, const std::string& where) {
   const auto* numbers = reinterpret_cast<const std::int64_t*>(slot.labels + labels.offset);
   for (std::size_t row = 0; row < slot.records.size(); ++row) {
     if (numbers[row] >= 0 && numbers[row] < labels.classes) continue;
@@ -69,18 +69,18 @@ void check_class_numbers(const Objective::Labels& labels, const ReplicaSlot& slo
 
 }  // namespace
 
-void check_class_numbers(const Objective& objective, const StepSlot& step, int replica) {
+void check_class_numbers(const Objective& objective, const StepSlot& step, const ShardSlot& shard) {
   for (const Objective::Labels& labels : objective.labels()) {
     if (labels.classes == 0) continue;
-    check_class_numbers(labels, step.replicas[static_cast<std::size_t>(replica)], step_place(step, replica));
+    check_class_numbers(labels, shard, step_place(step, shard));
   }
 }
 
-void check_numbers(const Objective& objective, const StepSlot& step, int replica) {
-  if (objective.finite_losses(step.replicas[static_cast<std::size_t>(replica)].totals)) return;
-  check_class_numbers(objective, step, replica);
+void check_numbers(const Objective& objective, const StepSlot& step, const ShardSlot& shard) {
+  if (objective.finite_losses(shard.totals)) return;
+  check_class_numbers(objective, step, shard);
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("the loss is not a finite number in {}", step_place(step, replica)),
+              fmt::format("the loss is not a finite number in {}", step_place(step, shard)),
               "lower the learning rate, or look for inputs and labels that are not finite");
 }
 
