@@ -110,6 +110,20 @@ TEST_P(GradientNormsTest, WhereTheNormIsLimitedItIsKnownAnyway) {
   }
 }
 
+TEST(GradientNorms, OfVirtualShardsAreThoseOfTheirSum) {
+  std::vector<double> norms;
+  for (const int replicas : {1, 2}) {
+    Training training(replicas);
+    Model model = test::compiled(training.strategy, test::small_cnn);
+    const History history = model.fit(test::blobs(48, {6, 6, 2}).batch({.global = 16}),
+                                      {.verbose = 0, .virtual_shards = 4, .gradient_norms = true});
+    norms.push_back(history["gradient_norm"][0]);
+    const std::vector<float> arena = test::gradients_of(model, training.strategy);
+    EXPECT_NEAR(norms.back(), norm_of(arena, 0, static_cast<std::int64_t>(arena.size())), 1e-5 * norms.back());
+  }
+  EXPECT_EQ(norms[0], norms[1]);
+}
+
 INSTANTIATE_TEST_SUITE_P(R, GradientNormsTest, testing::Values(1, 3));
 
 TEST(ReplicaTimes, AddUpToThoseOfAll) {

@@ -52,7 +52,7 @@ class NanTraceTest : public testing::TestWithParam<int> {
 
 TEST_P(NanTraceTest, ChangesNoWeights) {
   const Dataset data = test::blobs(50, {6, 6, 2}).shuffle().batch({.global = 8});
-  for (const int accumulate : {1, 3}) {
+  for (const auto& [accumulate, shards] : {std::pair(1, 0), std::pair(3, 0), std::pair(1, 4), std::pair(3, 4)}) {
     for (const Net& net : {Net(test::small_cnn), Net(test::norm_cnn)}) {
       std::vector<std::string> hashes;
       std::vector<double> losses;
@@ -63,7 +63,7 @@ TEST_P(NanTraceTest, ChangesNoWeights) {
         hashes.push_back(model.weights_sha256());
         losses.push_back(history["loss"].back());
       }
-      EXPECT_EQ(hashes[0], hashes[1]) << "accumulate " << accumulate;
+      EXPECT_EQ(hashes[0], hashes[1]) << accumulate << " batches a step, " << shards << " shards";
       EXPECT_EQ(losses[0], losses[1]);
     }
   }
@@ -177,6 +177,21 @@ TEST_P(NanTraceTest, AnOverflowOfBf16) {
   EXPECT_THAT(message_of<DataError>(
                   model, test::labelled({8}, images, std::vector<std::int64_t>(40, 1)).batch({.global = 8})),
               AllOf(HasSubstr("field 'image'"), HasSubstr("record 7")));
+}
+
+// Several of which a replica computes, in memory that they share.
+TEST_P(NanTraceTest, WithVirtualShards) {
+  std::vector<float> images(40 * 8, 0.5F);
+  images[21 * 8 + 3] = kNan;
+  const Dataset data = test::labelled({8}, images, std::vector<std::int64_t>(40, 1)).batch({.global = 8});
+  Model model = made(test::small_mlp);
+  try {
+    model.fit(data, {.verbose = 0, .virtual_shards = 8, .nan = NanPolicy::kTrace});
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("field 'image'"), HasSubstr("record 21"), HasSubstr("step 2"),
+                                    HasSubstr("replica " + std::to_string(GetParam() - 1))));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(R, NanTraceTest, testing::Values(1, 2));

@@ -23,8 +23,11 @@ class EarlyStopping {
     }
   }
 
-  void begin() {
-    if (std::exchange(restored_, false)) return;
+  void begin(FitControl& control) {
+    if (std::exchange(restored_, false)) {
+      if (waited_ >= std::max(1, options_.patience)) control.request_stop();  // as it had asked for
+      return;
+    }
     monitor_.best.reset();
     waited_ = 0;
     saved_ = {};
@@ -72,7 +75,7 @@ Callback early_stopping(const EarlyStoppingOptions& options) {
   const auto self = std::make_shared<EarlyStopping>(options);
   return {
       .name = "early_stopping",
-      .on_train_begin = [self](FitControl&) { self->begin(); },
+      .on_train_begin = [self](FitControl& control) { self->begin(control); },
       .on_epoch_end = [self](const EpochReport& report, FitControl& control) { self->end_epoch(report, control); },
       .on_train_end = [self](FitControl& control) { self->end(control); },
       .save = [self] { return self->save(); },

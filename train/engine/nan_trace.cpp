@@ -20,9 +20,9 @@ std::string layer_text(const Layer& layer, Activation epilogue) {
   return fmt::format("{}{}", label(layer.name(), layer.kind()), kBehind[static_cast<int>(epilogue)]);
 }
 
-std::string traced_place(const StepSlot& step, const Strategy& strategy, int replica) {
+std::string traced_place(const StepSlot& step, const Strategy& strategy, const ShardSlot& shard) {
   return fmt::format("step {} (batch {} of pass {}), replica {} ({})", step.step, step.position.step,
-                     step.position.epoch, replica, strategy.device(replica).info().name);
+                     step.position.epoch, shard.replica, strategy.device(shard.replica).info().name);
 }
 
 }  // namespace
@@ -53,15 +53,19 @@ void NanTrace::keep_inputs(int shard) const {
 
 void NanTrace::check(const Program::Needed& needed) {
   runner_.drain();
-  const int shards = runner_.shards().size();
+  const Shards& shards = runner_.shards();
   bool all_finite = true;
-  for (int shard = 0; shard < shards; ++shard) all_finite = all_finite && finite(shard);
+  for (int shard = 0; shard < shards.size(); ++shard) all_finite = all_finite && finite(shard);
   if (all_finite) return;
   std::vector<NumberProbe> probes;
-  for (int shard = 0; shard < shards; ++shard) probes.emplace_back(runner_.shards().stream(shard));
+  for (int shard = 0; shard < shards.size(); ++shard) probes.emplace_back(shards.stream(shard));
   submit_and_wait(*model_.strategy, [&] {
-    for (int shard = 0; shard < shards; ++shard)
-      submit_again(shard, needed, probes[static_cast<std::size_t>(shard)]);
+    submit_to_all(*model_.strategy, last_->step, [&](int r) {
+      for (int shard = shards.first_of(r); shard < shards.first_of(r + 1); ++shard) {
+        submit_again(shard, needed, probes[static_cast<std::size_t>(shard)]);
+      }
+      shards.join(r);
+    });
   });
   name_the_first(probes);
 }
@@ -155,40 +159,39 @@ std::string NanTrace::loss_name(const std::vector<bool>& terms) const {
 // Results and gradients are finite: what it made of the results is not.
 void NanTrace::name_the_loss() const {
   const Objective& objective = *runner_.objective();
-  for (const ShardSlot& shard : last_->shards) {
-    const std::byte* counted = shard.totals;
-    if (objective.finite_losses(counted)) continue;
-    check_class_numbers(objective, *last_, shard);
+  for (const ShardSlot& slot : last_->shards) {
+    if (objective.finite_losses(slot.totals)) continue;
+    check_class_numbers(objective, *last_, slot);
     ObjectiveTotals totals = objective.no_totals();
-    objective.add(counted, totals);
+    objective.add(slot.totals, totals);
     std::vector<bool> terms;
     for (std::size_t i = 0; i < model_.compiled->loss.terms.size(); ++i) {
       terms.push_back(!std::isfinite(totals.sums[i].loss));
     }
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{} makes numbers that are not finite of results that are, in {}", loss_name(terms),
-                            traced_place(*last_, *model_.strategy, shard.replica)),
+                            traced_place(*last_, *model_.strategy, slot)),
                 "look for a logarithm of 0 or a division by 0 in it");
   }
 }
 
 void NanTrace::name_the_first(const std::vector<NumberProbe>& probes) const {
-  int shard = -1;
-  for (std::size_t i = 0; i < probes.size(); ++i) {
-    const auto& found = probes[i].found();
+  int first = -1;
+  for (std::size_t shard = 0; shard < probes.size(); ++shard) {
+    const auto& found = probes[shard].found();
     if (!found) continue;
-    const bool earlier = shard < 0 || found->look < probes[static_cast<std::size_t>(shard)].found()->look;
-    if (earlier) shard = static_cast<int>(i);
+    const bool earlier = first < 0 || found->look < probes[static_cast<std::size_t>(first)].found()->look;
+    if (earlier) first = static_cast<int>(shard);
   }
-  if (shard < 0) {
+  if (first < 0) {
     name_the_loss();
     throw Error(ErrorCode::kDevice,
                 fmt::format("the numbers of step {} were not finite, but are when it is run again", last_->step),
                 "suspect the device or its memory: train on another one");
   }
-  const NumberProbe::Found& found = *probes[static_cast<std::size_t>(shard)].found();
-  const ShardSlot& slot = last_->shards[static_cast<std::size_t>(shard)];
-  const std::string where = traced_place(*last_, *model_.strategy, slot.replica);
+  const NumberProbe::Found& found = *probes[static_cast<std::size_t>(first)].found();
+  const ShardSlot& slot = last_->shards[static_cast<std::size_t>(first)];
+  const std::string where = traced_place(*last_, *model_.strategy, slot);
   const std::int64_t width = found.shape.rank() > 0 ? found.shape.elements() / found.shape[0] : 1;
   const auto row = static_cast<std::size_t>(found.element / width);
   const bool rows = found.shape.rank() > 0 && found.shape[0] == runner_.program().options().rows;

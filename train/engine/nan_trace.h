@@ -11,12 +11,12 @@ namespace headrace {
 class NumberProbe;
 
 // Watches the batches that a runner submits. A batch must be checked before the next is submitted, and before its
-// gradients are summed over replicas.
+// gradients are summed.
 class NanTrace {
  public:
   NanTrace(ModelState& model, BatchRunner& runner);
 
-  // Submits, at a batch's begin: what it needs to be run again.
+  // Submits, at a shard's begin: what it needs to be run again.
   void keep_inputs(int shard) const;
   // Waits for the batch. Where its loss or a gradient is not finite, runs it again with a look at every
   // operation's operands and results: a DataError where a record's input or label is to blame, else an Error.

@@ -15,6 +15,7 @@ StepClock::StepClock(const Strategy& strategy, const Shards& shards, std::shared
     if (trace_ != nullptr) rings_.push_back(&trace_->ring(strategy.device(r).info().name + " steps"));
   }
   reached_ns_.resize(start_.size());
+  replica_times.resize(start_.size());
 }
 
 // The streams are idle: they reach the events as they are recorded, which ties the devices' clocks to the host's.

@@ -141,6 +141,11 @@ TEST_F(EarlyStoppingTest, GoesOnFromWhatItSaved) {
   EXPECT_EQ(test::variables_of(model_), best) << "those of the first program, bit for bit";
   EXPECT_EQ(report_losses(second, model_, {2.5, 1, 2, 2, 2}), 5U) << "another fit";
 
+  const Callback ended = early_stopping(options);
+  report_losses(ended, model_, {1, 2, 2, 2});
+  second.restore(ended.save());
+  EXPECT_EQ(report_losses(second, model_, {0.5}), 0U) << "it had asked for the end";
+
   for (const char* damaged : {"", "{}", R"({"best": "x", "waited": 0, "variables": []})",
                               R"({"best": 1, "waited": 0, "variables": [["dense/bias", "###="]]})",
                               R"({"best": 1, "waited": 0, "variables": [["dense/bias", "AAA="]]})"}) {
