@@ -26,6 +26,7 @@
 #include "headrace/tools/recipe_run.h"
 #include "headrace/tools/recipes/recipes.h"
 #include "headrace/tools/run_folder.h"
+#include "headrace/tools/shard_options.h"
 #include "headrace/train/model.h"
 #include "headrace/train/strategy.h"
 
@@ -39,6 +40,7 @@ struct TrainOptions {
   std::uint64_t steps_per_epoch = 0;
   std::uint64_t stop_after_steps = 0;
   int accumulate = 1;
+  ShardOptions shards;
   std::uint64_t headspace = 0;
   std::uint64_t runs = 1;
   int profile_epoch = 0;  // from 1; 0: none
@@ -143,6 +145,7 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Result
   fit.verbose = options.verbose;
   fit.output = results.people();
   fit.stop_after_steps = options.stop_after_steps;
+  fit.virtual_shards = options.shards.count();
   fit.stop = &interrupted;
   fit.callbacks.push_back(
       {.on_epoch_end = [&results](const EpochReport& report, FitControl&) { results.write(epoch_line(report)); }});
@@ -158,7 +161,10 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Result
 }
 
 EvaluateOptions test_options(const TrainOptions& options, const Recipe& recipe, ProgressLine& line) {
-  EvaluateOptions test{.input = options.common.loader(), .views = recipe.views, .stop = &interrupted};
+  EvaluateOptions test{.input = options.common.loader(),
+                       .views = recipe.views,
+                       .virtual_shards = options.shards.count(),
+                       .stop = &interrupted};
   if (test.input.resident == Residency::kAlways) test.input.resident = Residency::kAuto;  // read once
   if (options.verbose != 1) return test;
   test.progress = [&line](std::uint64_t done, std::uint64_t of) {
@@ -309,6 +315,7 @@ void add_train_command(CLI::App& program) {
       "the epoch, from 1, that ncu --profile-from-start off or nsys --capture-range=cudaProfilerApi records",
       {.min = 1});
   add_number(*command, "--accumulate", options->accumulate, "batches summed into one optimizer step", {.min = 1});
+  options->shards.add_to(*command);
   add_number(*command, "--verbose", options->verbose, "0: nothing, 1: a live progress bar, 2: a line per epoch",
              {.min = 0, .max = 2})
       ->capture_default_str();

@@ -11,7 +11,7 @@ ForwardPass::ForwardPass(const ModelState& model, const BatchRunner& runner, con
 ForwardPass::~ForwardPass() = default;
 
 std::int64_t ForwardPass::examples(int replica) const {
-  return runner_.last().replicas.at(static_cast<std::size_t>(replica)).examples;
+  return runner_.last().shards.at(static_cast<std::size_t>(replica)).examples;
 }
 
 std::int64_t ForwardPass::global_examples() const { return runner_.last().position.global_examples; }
@@ -24,7 +24,7 @@ TensorView ForwardPass::prediction_gradients(int replica) const {
   return runner_.program().result_gradient(runner_.binding(replica));
 }
 
-float ForwardPass::gradient_scale() const { return runner_.last().replicas.front().scalars->inverse_global_rows; }
+float ForwardPass::gradient_scale() const { return runner_.last().shards.front().scalars->inverse_global_rows; }
 
 TensorView ForwardPass::labels(int replica, const std::string& field) const {
   return runner_.labels(replica, field);

@@ -40,6 +40,9 @@ enum class ReduceOp {
   kMax,
 };
 
+template <typename T>
+concept Number = std::is_arithmetic_v<T>;
+
 // For what names a strategy, as --strategy does: "mirrored" is what Strategy is. ConfigError for others: those of
 // TensorFlow that are not provided are answered with what to use in their place.
 void require_mirrored(const std::string& strategy);
@@ -62,7 +65,20 @@ class Strategy {
   Device& device(int replica) const { return (*devices_)[replica]; }
   Stream& stream(int replica) const { return *streams_.at(static_cast<std::size_t>(replica)); }
   ReplicaStreams streams(int replica) const;
+  // For work in several parts, some of which run at a time: the lanes of the replica's device (Device::lanes()),
+  // opened when first asked for; the replica's own stream where it is one.
+  int lanes(int replica) const { return device(replica).lanes(); }
+  Stream& lane(int replica, int lane);
   Collective& collective() const noexcept { return *collectives_.back(); }
+
+  // function(replica, stream) for all of them, lanes included.
+  template <typename Function>
+  void for_each_stream(const Function& function) const {
+    for (int r = 0; r < replicas(); ++r) {
+      function(r, stream(r));
+      for (const auto& lane : lanes_.at(static_cast<std::size_t>(r))) function(r, *lane);
+    }
+  }
 
   // A step of your own: calls function(const ReplicaContext&) for each replica, one after another on this thread.
   // What it submits runs side by side. Returns what it returned, in replica order. After an exception the strategy
@@ -100,15 +116,12 @@ class Strategy {
   // so that the sum of whole numbers is exact up to 2^53 and any other is rounded once. Of lists, element by
   // element. ConfigError unless there is one a replica, all of one length.
   double reduce(ReduceOp op, std::span<const double> values) const;
-  template <typename T>
-  requires std::is_arithmetic_v<T>
+  template <Number T>
   double reduce(ReduceOp op, const std::vector<T>& values) const {
     return reduce(op, std::span<const double>(std::vector<double>(values.begin(), values.end())));
   }
-  template <typename T>
-  requires std::is_arithmetic_v<T> std::vector<double> reduce(ReduceOp op,
-                                                              const std::vector<std::vector<T>>& lists)
-  const {
+  template <Number T>
+  std::vector<double> reduce(ReduceOp op, const std::vector<std::vector<T>>& lists) const {
     std::vector<std::vector<double>> wide;
     for (const std::vector<T>& list : lists) wide.emplace_back(list.begin(), list.end());
     return reduce_lists(op, wide);
@@ -156,6 +169,8 @@ class Strategy {
   std::vector<std::unique_ptr<Collective>> collectives_;  // the last one is in use, earlier ones were aborted
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<std::unique_ptr<Stream>> communication_;  // null where it is the compute stream
+  std::vector<std::vector<std::unique_ptr<Stream>>>
+      lanes_;  // of each replica; none before the first was asked for
 };
 
 }  // namespace headrace

@@ -1,5 +1,7 @@
 #include "headrace/train/trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "headrace/train/engine/learning_phases.h"
 #include "headrace/train/engine/loop_checks.h"
 #include "headrace/train/engine/replica_arenas.h"
+#include "headrace/train/engine/shard_arenas.h"
 #include "headrace/train/engine/step_failure.h"
 #include "headrace/train/engine/step_order.h"
 #include "headrace/train/engine/update_plan.h"
@@ -27,6 +30,7 @@ class Trainer::Impl {
         loader_(loader),
         options_(options),
         plan_(*state_.graph, state_.layout, state_.compiled->optimizer),
+        shard_arenas_(make_shard_arenas(state_, options)),
         runner_(state_, loader.fields(),
                 {.program = {.mode = Mode::kTrain,
                              .rows = loader.local_rows(),
@@ -36,17 +40,19 @@ class Trainer::Impl {
                  .metrics = state_.compiled->metrics,
                  .in_flight = options.in_flight,
                  .nan = options.nan,
-                 .trace = options.trace}),
+                 .trace = options.trace,
+                 .virtual_shards = options.virtual_shards,
+                 .shard_arenas = &shard_arenas_}),
         reducer_(strategy.collective(), state_.layout.trained_elements(), options.buckets),
         pass_(state_, runner_, loader.fields()),
         order_(options.accumulate > 1) {
     if (options.first_step) state_.step = *options.first_step;
     for (int r = 0; r < strategy.replicas(); ++r) {
-      arenas_.emplace_back(state_, r, options.accumulate > 1);
+      arenas_.emplace_back(state_, r, options.accumulate > 1 && !shards().is_virtual());
     }
     for (LearningPhase& phase : learning_phases(runner_.program(), state_.layout, state_.graph->size(), plan_)) {
       variants_.push_back({.phase = std::move(phase)});
-      for (int r = 0; r < strategy.replicas(); ++r) capture(r, variants_.back());
+      capture(variants_.back());
     }
   }
 
@@ -54,7 +60,7 @@ class Trainer::Impl {
     std::vector<std::vector<Buffer>> saved;
     for (int r = 0; r < strategy_.replicas(); ++r) saved.push_back(arenas_[index(r)].save(strategy_.stream(r)));
     for (const Variant& variant : variants_) {
-      runner_.warm_up([&](int r) { launch(r, variant, true); });
+      runner_.warm_up(whole_batch(variant, true));
     }
     for (int r = 0; r < strategy_.replicas(); ++r) arenas_[index(r)].restore(strategy_.stream(r), saved[index(r)]);
   }
@@ -72,8 +78,9 @@ class Trainer::Impl {
       const BatchPosition position = batches->front().position();
       group_examples += position.global_examples;
       const bool last = micro + 1 == options_.accumulate || position.last_of_epoch;
+      if (micro == 0) begin_step();
       runner_.submit(std::move(*batches), scalars(position, group_examples),
-                     [&](int r) { launch(r, variants_[variant_], last); });
+                     whole_batch(variants_[variant_], last));
       if (last) break;
     }
     advance();
@@ -84,13 +91,26 @@ class Trainer::Impl {
   // Every replica's share of the next global batch.
   std::optional<GlobalBatch> take() { return runner_.take(loader_); }
 
+  void gradients(GlobalBatch batches) {
+    const BatchPosition position = batches.front().position();
+    const bool first = order_.begins();
+    const std::int64_t group_examples = order_.forward(position.global_examples);
+    order_.backward();
+    choose_variant();
+    Variant& variant = variants_[variant_];
+    record_micros(variant);
+    if (first) begin_step();
+    runner_.submit(std::move(batches), scalars(position, group_examples), parts_of(variant));
+  }
+
   const ForwardPass& forward(GlobalBatch batches) {
     const BatchPosition position = batches.front().position();
+    require_results_kept();
     const std::int64_t group_examples = order_.forward(position.global_examples);
     choose_variant();
-    record(forwards_, [&](int r) { submit_forward(r); });
+    record_each(forwards_, [&](int r) { submit_forward(r); });
     runner_.submit(std::move(batches), scalars(position, group_examples),
-                   [&](int r) { strategy_.stream(r).launch(*forwards_[index(r)]); });
+                   {.compute = [&](int r) { strategy_.stream(r).launch(*forwards_[index(r)]); }});
     return pass_;
   }
 
@@ -99,7 +119,7 @@ class Trainer::Impl {
     Variant& variant = variants_[variant_];
     launch(variant.backwards, [&](int r) {
       submit_backward(r, variant.phase, [](std::int64_t) {});
-      if (options_.accumulate > 1) arenas_[index(r)].accumulate(strategy_.stream(r), *kernels(r));
+      if (options_.accumulate > 1) accumulate(r, strategy_.stream(r));
     });
   }
 
@@ -108,9 +128,9 @@ class Trainer::Impl {
     launch(all_reduces_, [&](int r) {
       // There is nothing to run beside it.
       const ReplicaStreams one{.compute = strategy_.stream(r), .communication = strategy_.stream(r)};
-      const ReplicaArenas& arenas = arenas_[index(r)];
-      if (options_.accumulate > 1) arenas.begin_group_update(one.compute, *kernels(r), runner_.group_scale(r));
-      reducer_.finish(r, arenas.gradients, one);
+      end_group(r, one.compute);
+      merge_shards(r);
+      reducer_.finish(r, arenas_[index(r)].gradients, one);
       reducer_.join(r, one);
     });
   }
@@ -158,47 +178,69 @@ class Trainer::Impl {
   }
 
  private:
-  using Works = std::vector<std::unique_ptr<CapturedWork>>;  // one a replica
+  using Works = std::vector<std::unique_ptr<CapturedWork>>;
 
-  // A phase's step, recorded for each replica.
+  // A phase's step, recorded.
   struct Variant {
     LearningPhase phase;
-    // Whole steps; with accumulation what follows the last batch of a step, the batches themselves being `micros`.
+    // Of each replica: whole steps; with accumulation or virtual shards what follows the last batch of a step, the
+    // batches themselves being `micros`, one a shard.
     Works updates = {}, micros = {};
-    Works backwards = {}, applies = {};  // pieces, from their first call on
+    Works backwards = {}, applies = {};  // pieces of a step, of each replica, from their first call on
   };
 
   static std::size_t index(int replica) { return static_cast<std::size_t>(replica); }
 
-  // --- what a step is: recorded once a replica and phase, launched every step ---
-
-  void capture(int r, Variant& variant) {
-    Stream& stream = strategy_.stream(r);
-    const auto submit = [&] { submit_step(r, variant.phase, strategy_.streams(r)); };
-    variant.updates.push_back(headrace::capture(stream, submit));
-    if (options_.accumulate == 1) return;
-    variant.micros.push_back(headrace::capture(stream, [&] {
-      submit_gradients(r, variant.phase);
-      arenas_[index(r)].accumulate(stream, *kernels(r));
-    }));
+  static std::vector<ShardArenas> make_shard_arenas(const ModelState& state, const TrainerOptions& options) {
+    const Shards shards(*state.strategy, options.virtual_shards);
+    std::vector<ShardArenas> arenas;
+    for (int r = 0; r < state.strategy->replicas(); ++r) {
+      arenas.emplace_back(state, shards, r, options.accumulate > 1);
+    }
+    return arenas;
   }
 
-  // A whole step or, while gradients accumulate, what follows its last batch.
+  // --- what a step is: recorded once a replica and phase, launched every step ---
+
+  // Whether a step is recorded in two parts: its batches, and what follows the last of them.
+  bool in_parts() const { return options_.accumulate > 1 || shards().is_virtual(); }
+
+  void capture(Variant& variant) {
+    for (int r = 0; r < strategy_.replicas(); ++r) {
+      variant.updates.push_back(
+          headrace::capture(strategy_.stream(r), [&] { submit_step(r, variant.phase, strategy_.streams(r)); }));
+    }
+    if (in_parts()) record_micros(variant);
+  }
+
+  // A batch's gradients, of each shard.
+  void record_micros(Variant& variant) {
+    for (int shard = static_cast<int>(variant.micros.size()); shard < shards().size(); ++shard) {
+      Stream& stream = shards().stream(shard);
+      variant.micros.push_back(headrace::capture(stream, [&] {
+        submit_gradients(shard, variant.phase);
+        if (options_.accumulate > 1) accumulate(shard, stream);
+      }));
+    }
+  }
+
+  // A whole step or, where it is recorded in parts, what follows its last batch.
   void submit_step(int r, const LearningPhase& phase, const ReplicaStreams& streams) {
     const TensorView& gradients = arenas_[index(r)].gradients;
     std::int64_t updated = 0;
     const auto update = [&](std::int64_t summed) { submit_update(r, std::exchange(updated, summed), summed); };
 
-    if (options_.accumulate == 1) {
+    if (in_parts()) {
+      end_group(r, streams.compute);
+      merge_shards(r);
+      if (streams.apart()) submit_state_beside(r, streams);
+    } else {
       submit_forward(r);
       if (streams.apart()) submit_state_beside(r, streams);
       submit_backward(r, phase, [&](std::int64_t filled) {
         const std::int64_t summed = reducer_.filled(r, gradients, filled, streams);
         if (updates_early(r) && !plan_.clips()) update(summed);
       });
-    } else {
-      arenas_[index(r)].begin_group_update(streams.compute, *kernels(r), runner_.group_scale(r));
-      if (streams.apart()) submit_state_beside(r, streams);
     }
     const std::int64_t summed = reducer_.finish(r, gradients, streams);
     if (!plan_.clips()) update(summed);
@@ -213,41 +255,62 @@ class Trainer::Impl {
   // there are at once, with few launches.
   bool updates_early(int r) const { return strategy_.device(r).info().host_memory; }
 
-  void submit_gradients(int r, const LearningPhase& phase) {
-    submit_forward(r);
-    submit_backward(r, phase, [](std::int64_t) {});
+  void submit_gradients(int shard, const LearningPhase& phase) {
+    submit_forward(shard);
+    submit_backward(shard, phase, [](std::int64_t) {});
   }
 
-  void submit_forward(int r) {
+  void submit_forward(int shard) {
     const Program& program = runner_.program();
-    const ProgramBinding bound = runner_.binding(r);
+    const ProgramBinding bound = runner_.binding(shard);
     program.forward(bound);
-    runner_.submit_objective(r, program.result(bound), program.result_gradient(bound));
+    runner_.submit_objective(shard, program.result(bound), program.result_gradient(bound));
   }
 
   // `filled(n)`: the gradient arena's elements [0, n) are final.
-  void submit_backward(int r, const LearningPhase& phase, const std::function<void(std::int64_t)>& filled) {
-    runner_.program().backward(runner_.binding(r), phase.needed, filled);
+  void submit_backward(int shard, const LearningPhase& phase, const std::function<void(std::int64_t)>& filled) {
+    runner_.program().backward(runner_.binding(shard), phase.needed, filled);
+  }
+
+  // Adds the batch's gradients to those of the step so far.
+  void accumulate(int shard, Stream& stream) {
+    const int r = shards().replica_of(shard);
+    if (!shards().is_virtual()) return arenas_[index(r)].accumulate(stream, kernels(r));
+    shard_arenas_[index(r)].accumulate(stream, kernels(r), shard - shards().first_of(r));
+  }
+
+  // The step's gradients, of each shard, are the accumulated ones over the examples in all of its batches.
+  void end_group(int r, Stream& stream) {
+    if (options_.accumulate == 1) return;
+    for (int shard = shards().first_of(r); shard < shards().first_of(r + 1); ++shard) {
+      const float* scale = runner_.group_scale(shard);
+      if (!shards().is_virtual()) return arenas_[index(r)].begin_group_update(stream, kernels(r), scale);
+      shard_arenas_[index(r)].end_group(stream, kernels(r), shard - shards().first_of(r), scale);
+    }
+  }
+
+  // The replica's gradients become the sum over its virtual shards: the leaves below it of one tree over all.
+  void merge_shards(int r) {
+    if (!shards().is_virtual()) return;
+    shard_arenas_[index(r)].sum_gradients(strategy_.stream(r), kernels(r), arenas_[index(r)].gradients);
   }
 
   // The optimizer on the arenas' elements [begin, end).
   void submit_update(int r, std::int64_t begin, std::int64_t end) {
-    plan_.submit(strategy_.stream(r), *kernels(r), arenas_[index(r)], begin, end, runner_.binding(r).scalars);
+    plan_.submit(strategy_.stream(r), kernels(r), arenas_[index(r)], begin, end, scalars_of(r));
   }
 
   // The sums of all replicas' gradients, which are the same on each, are limited; needs all of them.
   void submit_clip(int r, const LearningPhase& phase) {
-    arenas_[index(r)].clip_gradients(strategy_.stream(r), *kernels(r), phase.learning);
+    arenas_[index(r)].clip_gradients(strategy_.stream(r), kernels(r), phase.learning);
   }
 
   // What follows the weights: lookahead, and their average.
-  void submit_followers(int r) {
-    arenas_[index(r)].follow_update(strategy_.stream(r), *kernels(r), runner_.binding(r).scalars);
-  }
+  void submit_followers(int r) { arenas_[index(r)].follow_update(strategy_.stream(r), kernels(r), scalars_of(r)); }
 
   // What is not trained becomes its mean over replicas.
   void submit_state(int r, Stream& stream) {
-    arenas_[index(r)].average_state(strategy_.collective(), r, stream, *kernels(r));
+    arenas_[index(r)].average_state(strategy_.collective(), r, stream, kernels(r), shard_arenas_[index(r)]);
   }
 
   // It is final once the forward pass is done, and read by the next one.
@@ -256,16 +319,39 @@ class Trainer::Impl {
     submit_state(r, streams.communication);
   }
 
-  // A batch, which is the whole step or, while gradients accumulate, a part of it: the last one brings the update.
-  void launch(int r, const Variant& variant, bool last) {
-    Stream& stream = strategy_.stream(r);
-    if (options_.accumulate > 1) stream.launch(*variant.micros[index(r)]);
-    if (last) stream.launch(*variant.updates[index(r)]);
+  // A batch: the whole step, or a part of it, of which the last one brings the update.
+  BatchRunner::Work whole_batch(const Variant& variant, bool last) {
+    const auto update = [this, &variant](int r) { strategy_.stream(r).launch(*variant.updates[index(r)]); };
+    if (!in_parts()) return {.compute = update};
+    BatchRunner::Work work = parts_of(variant);
+    if (last) work.finish = update;
+    return work;
+  }
+
+  BatchRunner::Work parts_of(const Variant& variant) {
+    return {
+        .compute = [this, &variant](int shard) { shards().stream(shard).launch(*variant.micros[index(shard)]); }};
+  }
+
+  // Before its first batch.
+  void begin_step() {
+    for (int shard = 0; shards().is_virtual() && shard < shards().size(); ++shard) {
+      const int r = shards().replica_of(shard);
+      shards().follow_replica(shard);
+      shard_arenas_[index(r)].begin_step(shards().stream(shard), shard - shards().first_of(r));
+    }
+  }
+
+  // Shards of one lane share the memory of their results.
+  void require_results_kept() const {
+    if (!shards().is_virtual()) return;
+    throw ConfigError("the results of virtual shards are not kept from forward() to backward()",
+                      "call gradients(), or train without TrainerOptions::virtual_shards");
   }
 
   // Of a piece of the step: for all replicas before one is launched, which may then wait for the others.
   template <typename Submit>
-  void record(Works& works, const Submit& submit) {
+  void record_each(Works& works, const Submit& submit) {
     for (int r = static_cast<int>(works.size()); r < strategy_.replicas(); ++r) {
       works.push_back(headrace::capture(strategy_.stream(r), [&] { submit(r); }));
     }
@@ -273,7 +359,7 @@ class Trainer::Impl {
 
   template <typename Submit>
   void launch(Works& works, const Submit& submit) {
-    record(works, submit);
+    record_each(works, submit);
     submit_to_all(strategy_, state_.step, [&](int r) { strategy_.stream(r).launch(*works[index(r)]); });
   }
 
@@ -287,6 +373,7 @@ class Trainer::Impl {
       for (const auto& [begin, end] : variants_[due].phase.silent) {
         const TensorView silent = arenas_[index(r)].slice(begin, end).gradients;
         strategy_.stream(r).fill(silent.data, 0, silent.bytes());
+        shard_arenas_[index(r)].clear_gradients(strategy_.stream(r), begin, end);
       }
     }
   }
@@ -314,7 +401,10 @@ class Trainer::Impl {
     model_.check_mirrored();
   }
 
-  Kernels* kernels(int r) const { return strategy_.device(r).kernels(); }
+  const Shards& shards() const { return runner_.shards(); }
+  // In a replica's memory: what all of its shards' have in common.
+  const StepScalars* scalars_of(int r) const { return runner_.binding(shards().first_of(r)).scalars; }
+  Kernels& kernels(int r) const { return shards().kernels(r); }
 
   Strategy& strategy_;
   Model& model_;
@@ -323,6 +413,7 @@ class Trainer::Impl {
   TrainerOptions options_;
   UpdatePlan plan_;
   std::vector<ReplicaArenas> arenas_;
+  std::vector<ShardArenas> shard_arenas_;
   std::deque<Variant> variants_;  // by the beginning of their phases
   std::size_t variant_ = 0;       // that of the last step
   Works forwards_, all_reduces_;  // pieces
@@ -335,7 +426,12 @@ class Trainer::Impl {
 
 namespace {
 
-void check_batch_counts(const TrainerOptions& options) {
+void check_batches(Strategy& strategy, const Loader& loader, const TrainerOptions& options) {
+  if (const int shards = Shards(strategy, options.virtual_shards).size(); loader.replicas() != shards) {
+    throw ConfigError(fmt::format("the loader divides its batches among {} replicas, the training among {} shards",
+                                  loader.replicas(), shards),
+                      "open it on the strategy's devices, each repeated() once for each of its virtual shards");
+  }
   if (options.accumulate < 1 || options.in_flight < 1) {
     throw ConfigError("accumulate and in_flight must be at least 1, got " + std::to_string(options.accumulate) +
                       " and " + std::to_string(options.in_flight));
@@ -346,7 +442,7 @@ void check_batch_counts(const TrainerOptions& options) {
 
 Trainer::Trainer(Strategy& strategy, Model& model, Loader& loader, const TrainerOptions& options) {
   check_loop(strategy, model, loader, "training");
-  check_batch_counts(options);
+  check_batches(strategy, loader, options);
   impl_ = std::make_unique<Impl>(strategy, model, loader, options);
 }
 
@@ -355,10 +451,7 @@ Trainer::~Trainer() = default;
 void Trainer::warm_up() { impl_->warm_up(); }
 bool Trainer::step() { return impl_->step(); }
 std::optional<GlobalBatch> Trainer::take() { return impl_->take(); }
-void Trainer::gradients(GlobalBatch batches) {
-  impl_->forward(std::move(batches));
-  impl_->backward();
-}
+void Trainer::gradients(GlobalBatch batches) { impl_->gradients(std::move(batches)); }
 const ForwardPass& Trainer::forward(GlobalBatch batches) { return impl_->forward(std::move(batches)); }
 void Trainer::backward() { impl_->backward(); }
 void Trainer::all_reduce() { impl_->all_reduce(); }

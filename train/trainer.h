@@ -40,7 +40,11 @@ namespace headrace {
 struct TrainerOptions {
   std::uint64_t seed = 0;  // of dropout
   int accumulate = 1;      // batches a step(); more than 1: gradients() may be called several times a step
-  int in_flight = 3;       // batches submitted ahead of the slowest replica
+  // 0: one shard a replica, so that sums are added in an order which depends on the number of replicas. Otherwise
+  // the result does not: as FitOptions::virtual_shards. The loader then has the strategy's devices repeated() for
+  // as many shards.
+  int virtual_shards = 0;
+  int in_flight = 3;  // batches submitted ahead of the slowest replica
   // The optimizer step that the first one counts as, in schedules and for dropout; nothing: the model goes on from
   // its own. LoaderOptions::start is the same for the data.
   std::optional<std::uint64_t> first_step = std::nullopt;
@@ -80,8 +84,8 @@ class Trainer {
   void apply_gradients();
 
   // A trained variable's gradient in a replica's device memory: the replica's own part, of the last batch, after
-  // backward(), the step's after all_reduce(). What is written there before apply_gradients() must be the same on
-  // all replicas.
+  // backward() (not with virtual shards), the step's after all_reduce(). What is written there before
+  // apply_gradients() must be the same on all replicas.
   TensorView gradient(const std::string& variable, int replica) const;
 
   // Sums over the batches since the last reset, as far as they are known without waiting.

@@ -181,6 +181,44 @@ TEST(CustomLoop, AccumulatedPiecesGiveTheBitsOfAccumulatedSteps) {
   EXPECT_EQ(test::variables_of(model), train_in_steps(run).variables);
 }
 
+TEST(CustomLoop, PiecesOfVirtualShardsGiveTheStepsBits) {
+  std::vector<std::string> weights;
+  for (const int replicas : {1, 2, 4}) {
+    for (const bool pieces : {false, true}) {
+      Training training(replicas);
+      Model model = test::compiled(training.strategy, test::norm_cnn);
+      DeviceGroup repeated = training.devices.repeated(4 / replicas);
+      Loader loader(loop_data(10), repeated, {.epochs = 2});
+      Trainer trainer(training.strategy, model, loader, {.accumulate = 2, .virtual_shards = 4});
+      while (!pieces && trainer.step()) {
+      }
+      for (int pending = 0; pieces;) {
+        std::optional<GlobalBatch> batches = trainer.take();
+        if (!batches) break;
+        const bool last = batches->front().position().last_of_epoch;
+        trainer.gradients(std::move(*batches));
+        if (++pending < 2 && !last) continue;
+        trainer.all_reduce();
+        trainer.apply_gradients();
+        pending = 0;
+      }
+      trainer.finish();
+      weights.push_back(model.weights_sha256());
+      EXPECT_EQ(weights.back(), weights.front()) << replicas << (pieces ? ", in pieces" : ", in steps");
+    }
+  }
+}
+
+TEST(CustomLoop, VirtualShardsKeepNoResultsApart) {
+  Training training(1);
+  Model model = test::compiled(training.strategy, test::small_cnn);
+  DeviceGroup repeated = training.devices.repeated(4);
+  Loader loader(loop_data(), repeated);
+  Trainer trainer(training.strategy, model, loader, {.virtual_shards = 4});
+  EXPECT_THROW(trainer.forward(*trainer.take()), ConfigError);
+  EXPECT_TRUE(trainer.step());
+}
+
 TEST(CustomLoop, PredictionsAreThoseOfTheModel) {
   Training training(2);
   Model model = test::compiled(training.strategy, test::small_cnn);

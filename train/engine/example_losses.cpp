@@ -27,7 +27,7 @@ ExampleLosses::ExampleLosses(const ModelState& model, const BatchRunner& runner,
 
 std::vector<float> ExampleLosses::read(int replica) {
   const auto examples =
-      static_cast<std::size_t>(runner_.last().replicas.at(static_cast<std::size_t>(replica)).examples);
+      static_cast<std::size_t>(runner_.last().shards.at(static_cast<std::size_t>(replica)).examples);
   if (examples == 0) return {};
   Stream& stream = model_.strategy->stream(replica);
   stream.fill(totals_of(replica, 0), 0, examples * one_.totals_bytes());

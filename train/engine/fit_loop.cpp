@@ -4,6 +4,7 @@
 
 #include "headrace/devices/base/check.h"
 #include "headrace/train/engine/input_options.h"
+#include "headrace/train/engine/shards.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -25,14 +26,16 @@ double per_second(std::int64_t examples, double seconds) {
 }  // namespace
 
 FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOptions& options)
-    : loader(data, model.strategy().devices(), validation_input(model.state(), options)),
+    : shards(shard_devices(model.strategy(), options.virtual_shards)),
+      loader(data, shards, validation_input(model.state(), options)),
       evaluator(model.state(), loader,
                 {.program = {.mode = Mode::kEvaluate,
                              .rows = loader.local_rows(),
                              .precision = model.state().compiled->precision},
                  .loss = model.state().compiled->loss,
                  .metrics = model.state().compiled->metrics,
-                 .averaged_weights = options.validate_averaged}) {}
+                 .averaged_weights = options.validate_averaged,
+                 .virtual_shards = options.virtual_shards}) {}
 
 FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
     : model_(model),
@@ -41,10 +44,12 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
       progress_(options),
       steps_(steps_of_epoch(train, options)),
       streamed_(train.streamed()),
-      loader_(train, model.strategy().devices(), training_input(model.state(), options, passes(train, options))),
+      shards_(shard_devices(model.strategy(), options.virtual_shards)),
+      loader_(train, shards_, training_input(model.state(), options, passes(train, options))),
       trainer_(model.strategy(), model, loader_,
                {.seed = options.input.seed,
                 .accumulate = options.accumulate,
+                .virtual_shards = options.virtual_shards,
                 .nan = options.nan,
                 .mirror_check_every = options.mirror_check_every,
                 .trace = options.input.trace}) {

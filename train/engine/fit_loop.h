@@ -23,6 +23,7 @@ class FitLoop {
 
  private:
   struct Validation {
+    DeviceGroup shards;
     Loader loader;
     Evaluator evaluator;
 
@@ -45,6 +46,7 @@ class FitLoop {
   std::uint64_t steps_;  // an epoch
   bool streamed_;        // the data are a stream, which may end at any step
   bool ended_ = false;   // it did
+  DeviceGroup shards_;   // each device as often as it has shards
   Loader loader_;
   Trainer trainer_;
   std::optional<Validation> validation_;
