@@ -148,6 +148,11 @@ class Trainer::Impl {
     advance();
   }
 
+  void discard_gradients() {
+    order_.discard_gradients();
+    submit_to_all(strategy_, state_.step, [&](int r) { end_group(r, strategy_.stream(r)); });
+  }
+
   TensorView gradient(const std::string& name, int replica) const {
     const Variable& variable = state_.layout.find(name);
     if (variable.spec.role != VariableRole::kTrained) {
@@ -455,6 +460,7 @@ void Trainer::gradients(GlobalBatch batches) { impl_->gradients(std::move(batche
 const ForwardPass& Trainer::forward(GlobalBatch batches) { return impl_->forward(std::move(batches)); }
 void Trainer::backward() { impl_->backward(); }
 void Trainer::all_reduce() { impl_->all_reduce(); }
+void Trainer::discard_gradients() { impl_->discard_gradients(); }
 void Trainer::apply_gradients() { impl_->apply_gradients(); }
 TensorView Trainer::gradient(const std::string& variable, int replica) const {
   return impl_->gradient(variable, replica);

@@ -162,6 +162,25 @@ TEST(CustomLoop, GradientsOfSeveralBatchesAreThoseOfALargerOne) {
   }
 }
 
+TEST(CustomLoop, DiscardedGradientsLeaveNoTrace) {
+  std::vector<std::string> weights;
+  for (const bool discards : {false, true}) {
+    Training training(2);
+    Model model = test::compiled(training.strategy, test::small_cnn);
+    Loader loader(loop_data(10), training.devices);
+    Trainer trainer(training.strategy, model, loader, {.accumulate = 2});
+    GlobalBatch first = *trainer.take();
+    if (discards) {
+      trainer.gradients(std::move(first));
+      trainer.discard_gradients();
+    }
+    trainer.step();
+    trainer.finish();
+    weights.push_back(model.weights_sha256());
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
 TEST(CustomLoop, AccumulatedPiecesGiveTheBitsOfAccumulatedSteps) {
   const LoopRun run{.replicas = 2, .accumulate = 2, .batch = 10};
   Training training(2);
@@ -322,7 +341,7 @@ TEST(CustomLoop, GradientsAreEachReplicasUntilTheyAreSummed) {
 TEST(CustomLoop, AnOrderThatWouldLoseGradientsIsRefused) {
   Training training(2);
   Model model = test::compiled(training.strategy, test::small_cnn);
-  Loader loader(loop_data(8), training.devices);
+  Loader loader(loop_data(8), training.devices, {.epochs = 2});
   const auto refused = [](const auto& call) -> std::string {
     try {
       call();
@@ -342,6 +361,9 @@ TEST(CustomLoop, AnOrderThatWouldLoseGradientsIsRefused) {
   EXPECT_THAT(refused([&] { trainer.gradients(*trainer.take()); }), HasSubstr("TrainerOptions::accumulate"));
   EXPECT_THAT(refused([&] { trainer.step(); }), HasSubstr("not used yet"));
   EXPECT_THAT(refused([&] { trainer.apply_gradients(); }), HasSubstr("before all_reduce()"));
+  trainer.discard_gradients();
+  EXPECT_THAT(refused([&] { trainer.all_reduce(); }), HasSubstr("without gradients"));
+  trainer.gradients(*trainer.take());
   trainer.all_reduce();
   EXPECT_THAT(refused([&] { trainer.gradients(*trainer.take()); }), HasSubstr("call apply_gradients()"));
   trainer.apply_gradients();

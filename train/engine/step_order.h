@@ -17,6 +17,7 @@ class StepOrder {
   void backward();
   void all_reduce();
   void apply_gradients();
+  void discard_gradients() noexcept;
   // A whole step at once.
   void whole() const;
 
