@@ -75,7 +75,7 @@ class Batch {
   std::unique_ptr<BatchLease> lease_;
 };
 
-// One global batch: every replica's share, in replica order.
+// One global batch: the share of each replica of a loader, in replica order.
 using GlobalBatch = std::vector<Batch>;
 
 }  // namespace headrace

@@ -40,6 +40,9 @@ enum class ReduceOp {
   kMax,
 };
 
+template <typename T>
+concept Number = std::is_arithmetic_v<T>;
+
 // For what names a strategy, as --strategy does: "mirrored" is what Strategy is. ConfigError for others: those of
 // TensorFlow that are not provided are answered with what to use in their place.
 void require_mirrored(const std::string& strategy);
@@ -113,15 +116,12 @@ class Strategy {
   // so that the sum of whole numbers is exact up to 2^53 and any other is rounded once. Of lists, element by
   // element. ConfigError unless there is one a replica, all of one length.
   double reduce(ReduceOp op, std::span<const double> values) const;
-  template <typename T>
-  requires std::is_arithmetic_v<T>
+  template <Number T>
   double reduce(ReduceOp op, const std::vector<T>& values) const {
     return reduce(op, std::span<const double>(std::vector<double>(values.begin(), values.end())));
   }
-  template <typename T>
-  requires std::is_arithmetic_v<T> std::vector<double> reduce(ReduceOp op,
-                                                              const std::vector<std::vector<T>>& lists)
-  const {
+  template <Number T>
+  std::vector<double> reduce(ReduceOp op, const std::vector<std::vector<T>>& lists) const {
     std::vector<std::vector<double>> wide;
     for (const std::vector<T>& list : lists) wide.emplace_back(list.begin(), list.end());
     return reduce_lists(op, wide);

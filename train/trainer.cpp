@@ -98,10 +98,11 @@ class Trainer::Impl {
       return backward();
     }
     const BatchPosition position = batches.front().position();
+    const bool first = order_.begins();
     const std::int64_t examples = order_.forward(position.global_examples);
     order_.backward();
     choose_variant();
-    if (examples == position.global_examples) step_.begin();
+    if (first) step_.begin();
     submit_gradients(std::move(batches), examples);
   }
 
@@ -114,6 +115,11 @@ class Trainer::Impl {
     order_.apply_gradients();
     update();
     advance();
+  }
+
+  void discard_gradients() {
+    order_.discard_gradients();
+    submit_to_all(strategy_, state_.step, [this](int r) { step_.submit_discard(r); });
   }
 
   TensorView gradient(const std::string& name, int replica) const {
@@ -321,6 +327,7 @@ void Trainer::gradients(GlobalBatch batches) { impl_->gradients(std::move(batche
 const ForwardPass& Trainer::forward(GlobalBatch batches) { return impl_->forward(std::move(batches)); }
 void Trainer::backward() { impl_->backward(); }
 void Trainer::all_reduce() { impl_->all_reduce(); }
+void Trainer::discard_gradients() { impl_->discard_gradients(); }
 void Trainer::apply_gradients() { impl_->apply_gradients(); }
 TensorView Trainer::gradient(const std::string& variable, int replica) const {
   return impl_->gradient(variable, replica);

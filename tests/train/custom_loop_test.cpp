@@ -162,6 +162,25 @@ TEST(CustomLoop, GradientsOfSeveralBatchesAreThoseOfALargerOne) {
   }
 }
 
+TEST(CustomLoop, DiscardedGradientsLeaveNoTrace) {
+  std::vector<std::string> weights;
+  for (const bool discards : {false, true}) {
+    Training training(2);
+    Model model = test::compiled(training.strategy, test::small_cnn);
+    Loader loader(loop_data(10), training.devices);
+    Trainer trainer(training.strategy, model, loader, {.accumulate = 2});
+    GlobalBatch first = *trainer.take();
+    if (discards) {
+      trainer.gradients(std::move(first));
+      trainer.discard_gradients();
+    }
+    trainer.step();
+    trainer.finish();
+    weights.push_back(model.weights_sha256());
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
 TEST(CustomLoop, AccumulatedPiecesGiveTheBitsOfAccumulatedSteps) {
   const LoopRun run{.replicas = 2, .accumulate = 2, .batch = 10};
   Training training(2);
@@ -179,6 +198,44 @@ TEST(CustomLoop, AccumulatedPiecesGiveTheBitsOfAccumulatedSteps) {
   }
   trainer.finish();
   EXPECT_EQ(test::variables_of(model), train_in_steps(run).variables);
+}
+
+TEST(CustomLoop, PiecesOfVirtualShardsGiveTheStepsBits) {
+  std::vector<std::string> weights;
+  for (const int replicas : {1, 2, 4}) {
+    for (const bool pieces : {false, true}) {
+      Training training(replicas);
+      Model model = test::compiled(training.strategy, test::norm_cnn);
+      DeviceGroup repeated = training.devices.repeated(4 / replicas);
+      Loader loader(loop_data(10), repeated, {.epochs = 2});
+      Trainer trainer(training.strategy, model, loader, {.accumulate = 2, .virtual_shards = 4});
+      while (!pieces && trainer.step()) {
+      }
+      for (int pending = 0; pieces;) {
+        std::optional<GlobalBatch> batches = trainer.take();
+        if (!batches) break;
+        const bool last = batches->front().position().last_of_epoch;
+        trainer.gradients(std::move(*batches));
+        if (++pending < 2 && !last) continue;
+        trainer.all_reduce();
+        trainer.apply_gradients();
+        pending = 0;
+      }
+      trainer.finish();
+      weights.push_back(model.weights_sha256());
+      EXPECT_EQ(weights.back(), weights.front()) << replicas << (pieces ? ", in pieces" : ", in steps");
+    }
+  }
+}
+
+TEST(CustomLoop, VirtualShardsKeepNoResultsApart) {
+  Training training(1);
+  Model model = test::compiled(training.strategy, test::small_cnn);
+  DeviceGroup repeated = training.devices.repeated(4);
+  Loader loader(loop_data(), repeated);
+  Trainer trainer(training.strategy, model, loader, {.virtual_shards = 4});
+  EXPECT_THROW(trainer.forward(*trainer.take()), ConfigError);
+  EXPECT_TRUE(trainer.step());
 }
 
 TEST(CustomLoop, PredictionsAreThoseOfTheModel) {
@@ -284,7 +341,7 @@ TEST(CustomLoop, GradientsAreEachReplicasUntilTheyAreSummed) {
 TEST(CustomLoop, AnOrderThatWouldLoseGradientsIsRefused) {
   Training training(2);
   Model model = test::compiled(training.strategy, test::small_cnn);
-  Loader loader(loop_data(8), training.devices);
+  Loader loader(loop_data(8), training.devices, {.epochs = 2});
   const auto refused = [](const auto& call) -> std::string {
     try {
       call();
@@ -304,6 +361,9 @@ TEST(CustomLoop, AnOrderThatWouldLoseGradientsIsRefused) {
   EXPECT_THAT(refused([&] { trainer.gradients(*trainer.take()); }), HasSubstr("TrainerOptions::accumulate"));
   EXPECT_THAT(refused([&] { trainer.step(); }), HasSubstr("not used yet"));
   EXPECT_THAT(refused([&] { trainer.apply_gradients(); }), HasSubstr("before all_reduce()"));
+  trainer.discard_gradients();
+  EXPECT_THAT(refused([&] { trainer.all_reduce(); }), HasSubstr("without gradients"));
+  trainer.gradients(*trainer.take());
   trainer.all_reduce();
   EXPECT_THAT(refused([&] { trainer.gradients(*trainer.take()); }), HasSubstr("call apply_gradients()"));
   trainer.apply_gradients();

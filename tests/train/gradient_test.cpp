@@ -37,6 +37,7 @@ class GradientProbe {
 
   double loss() {
     trainer_.reset_metrics();
+    trainer_.discard_gradients();
     trainer_.gradients(std::move(*trainer_.take()));
     return mean_loss(trainer_.finish());
   }

@@ -114,6 +114,7 @@ TEST_P(LossTest, TheGradientIsTheDifferenceQuotient) {
   Trainer trainer(training.strategy, model, loader);
   const auto loss = [&] {
     trainer.reset_metrics();
+    trainer.discard_gradients();
     trainer.gradients(std::move(*trainer.take()));
     return mean_loss(trainer.finish());
   };

@@ -10,7 +10,8 @@ std::int64_t StepOrder::forward(std::int64_t examples) {
   }
   if (done_ == Done::kBackward && !accumulates_) {
     throw ConfigError("a second batch before all_reduce() would overwrite the gradients",
-                      "set TrainerOptions::accumulate to the batches of a step: they are then added");
+                      "set TrainerOptions::accumulate to the batches of a step: they are then added; or call "
+                      "discard_gradients()");
   }
   done_ = Done::kForward;
   with_last_ = examples_ + examples;
@@ -36,6 +37,10 @@ void StepOrder::apply_gradients() {
         "their weights would part",
         "call all_reduce() first, with one replica too");
   }
+  discard_gradients();
+}
+
+void StepOrder::discard_gradients() noexcept {
   done_ = Done::kNothing;
   examples_ = 0;
 }

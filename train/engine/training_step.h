@@ -48,6 +48,7 @@ class TrainingStep {
   void submit_backward(int shard, const LearningPhase& phase);
   void submit_all_reduce(int replica);
   void submit_update(int replica, const LearningPhase& phase);
+  void submit_discard(int replica) { end_accumulation(replica); }
 
  private:
   // `filled(n)`: the gradient arena's elements [0, n) are final.

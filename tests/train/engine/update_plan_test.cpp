@@ -98,6 +98,7 @@ TEST(UpdatePlan, UpdatesEveryVariableByItsOwnRule) {
   Loader loader(test::blobs(16, {6, 6, 2}).batch({.global = 8}), training.devices);
   Trainer trainer(training.strategy, model, loader);
   trainer.gradients(std::move(*trainer.take()));
+  trainer.all_reduce();
   trainer.finish();
   const ModelState& state = model.state();
   StepScalars scalars;
