@@ -255,7 +255,6 @@ void Graph::check_end(int id, const std::vector<int>& outputs) const {
   if (times == 1 && outputs.size() == 1 && !consumers(id).empty()) {
     throw ConfigError("the net's result, " + who + ", has layers behind it", "return the last layer");
   }
-  if (times == 0 && layer(id).traits(Mode::kTrain).only_last) throw ConfigError(who + " must be the last layer");
 }
 
 Node Graph::node(const std::string& name) const {

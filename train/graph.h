@@ -69,7 +69,7 @@ class Graph {
   Node relu(Node x, const LayerOptions& options = {});
   Node gelu(Node x, const LayerOptions& options = {});
   Node silu(Node x, const LayerOptions& options = {});
-  Node softmax(Node x, const LayerOptions& options = {});  // only as the last layer
+  Node softmax(Node x, const LayerOptions& options = {});
 
   Node max_pool(Node x, int window, const PoolLayerOptions& options = {});
   Node global_average_pool(Node x, const LayerOptions& options = {});

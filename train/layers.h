@@ -53,7 +53,8 @@ struct LayerTraits {
   bool undoes_epilogue = false;  // and backward starts from the gradient of what that left
   bool takes_pooling = false;    // can max-pool its input first, forward and backward
   bool casts = false;            // the result may be stored in another type than the input
-  bool only_last = false;        // must be the model's result: a loss may take the logits before it instead
+  bool softmax = false;          // of its only input: a loss on its result may take that, the logits, instead
+  bool f32 = false;              // takes and gives f32 whatever activations are stored as
 };
 
 // Max pooling that a layer does before its own work, in place of the layer before it: from x to the layer's input.

@@ -188,7 +188,7 @@ class Trainer::Impl {
     const Program& program = runner_.program();
     const ProgramBinding bound = runner_.binding(r);
     program.forward(bound);
-    runner_.submit_objective(r, program.result(bound), program.result_gradient(bound));
+    runner_.submit_objective(r, program.results(bound), program.result_gradients(bound));
   }
 
   // `filled(n)`: the gradient arena's elements [0, n) are final.

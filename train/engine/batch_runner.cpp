@@ -18,7 +18,8 @@ constexpr std::size_t lines(std::size_t bytes) { return (bytes + kLine - 1) / kL
 // The host's memory and the device's have the same parts: scalars, group scale, totals, labels; behind them the
 // device has the metrics' tables. The first two go to the device in one copy, the other two come back in one, of
 // the labels class numbers alone.
-constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = lines(sizeof(StepScalars)), kTotalsAt = kGroupScaleAt + kLine;
+constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = lines(sizeof(StepScalars)),
+                      kTotalsAt = kGroupScaleAt + kLine;
 
 std::optional<Objective> objective_of(const ModelState& model, const Fields& fields,
                                       const BatchRunnerOptions& options) {
@@ -29,7 +30,7 @@ std::optional<Objective> objective_of(const ModelState& model, const Fields& fie
 ProgramOptions program_options(const ModelState& model, const BatchRunnerOptions& options) {
   ProgramOptions program = options.program;
   program.activations = storage_types(*model.strategy, program.precision).activations;
-  program.leaves_out_softmax = options.loss && leaves_out_softmax(*model.graph, *options.loss);
+  if (options.loss) program.leaves_out_softmax = leaves_out_softmax(*model.graph, *options.loss);
   return program;
 }
 
@@ -72,9 +73,7 @@ std::size_t BatchRunner::totals_bytes() const noexcept {
   return objective_ ? objective_->totals_bytes() : sizeof(MetricSums);
 }
 
-std::size_t BatchRunner::labels_at() const noexcept {
-  return kTotalsAt + lines(totals_bytes());
-}
+std::size_t BatchRunner::labels_at() const noexcept { return kTotalsAt + lines(totals_bytes()); }
 
 std::size_t BatchRunner::tables_at() const noexcept {
   return labels_at() + (objective_ ? objective_->labels_bytes() : 0);
@@ -100,7 +99,7 @@ void BatchRunner::allocate() {
 StepSlot BatchRunner::make_slot() const {
   StepSlot made;
   const std::size_t rows = static_cast<std::size_t>(options_.program.rows);
-  const std::size_t tail = objective_ ? objective_->class_labels_bytes() : program_.result(binding(0)).bytes();
+  const std::size_t tail = objective_ ? objective_->class_labels_bytes() : result_bytes();
   for (int replica = 0; replica < model_.strategy->replicas(); ++replica) {
     Device& device = model_.strategy->device(replica);
     ReplicaSlot slot{.pinned = device.allocate_pinned(labels_at() + tail),
@@ -118,6 +117,12 @@ StepSlot BatchRunner::make_slot() const {
     made.replicas.push_back(std::move(slot));
   }
   return made;
+}
+
+std::size_t BatchRunner::result_bytes() const {
+  std::size_t bytes = 0;
+  for (const TensorView& result : program_.results(binding(0))) bytes += result.bytes();
+  return bytes;
 }
 
 Stream& BatchRunner::stream(int replica) const { return model_.strategy->stream(replica); }
@@ -152,14 +157,15 @@ const float* BatchRunner::group_scale(int replica) const {
   return reinterpret_cast<const float*>(block(replica) + kGroupScaleAt);
 }
 
-void BatchRunner::submit_objective(int replica, const TensorView& result, const TensorView& gradient) const {
+void BatchRunner::submit_objective(int replica, std::vector<TensorView> results,
+                                   std::vector<TensorView> gradients) const {
   const ProgramBinding bound = binding(replica);
   const Memory& memory = memory_[static_cast<std::size_t>(replica)];
   objective_->submit({.stream = bound.stream,
                       .kernels = bound.kernels,
                       .scalars = bound.scalars,
-                      .result = result,
-                      .gradient = gradient,
+                      .results = std::move(results),
+                      .gradients = std::move(gradients),
                       .totals = block(replica) + kTotalsAt,
                       .labels = block(replica) + labels_at(),
                       .tables = block(replica) + tables_at(),
@@ -276,8 +282,11 @@ void BatchRunner::describe(const Batch& batch, const StepScalars& common, Replic
 void BatchRunner::bring_back(int replica, const ReplicaSlot& slot) {
   const ProgramBinding bound = binding(replica);
   if (slot.result != nullptr) {
-    const TensorView result = program_.result(bound);
-    bound.stream.copy(slot.result, result.data, result.bytes());
+    float* to = slot.result;
+    for (const TensorView& result : program_.results(bound)) {
+      bound.stream.copy(to, result.data, result.bytes());
+      to += result.elements();
+    }
   }
   const std::size_t labels_too = objective_ ? objective_->class_labels_bytes() : 0;
   bound.stream.copy(slot.totals, block(replica) + kTotalsAt, labels_at() - kTotalsAt + labels_too);

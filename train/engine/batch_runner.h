@@ -34,8 +34,8 @@ struct BatchRunnerOptions {
 // One thread. After an error nothing more can be submitted.
 class BatchRunner {
  public:
-  // ConfigError where the data's fields do not fit the net, the loss or the metrics, and for averaged weights where
-  // there are none.
+  // ConfigError where the data's fields do not fit the net, the loss or the metrics, and for averaged weights
+  // where there are none.
   BatchRunner(ModelState& model, const Fields& fields, const BatchRunnerOptions& options);
   ~BatchRunner();  // waits for what was submitted
   BatchRunner(const BatchRunner&) = delete;
@@ -44,8 +44,9 @@ class BatchRunner {
   const Program& program() const noexcept { return program_; }
   ProgramBinding binding(int replica) const;
   const float* group_scale(int replica) const;  // in device memory
-  // Submits loss, metrics and, where it is defined, the result's gradient of the batch in place; may be captured.
-  void submit_objective(int replica, const TensorView& result, const TensorView& gradient) const;
+  // Submits loss, metrics and, unless there are none, the results' gradients of the batch in place; may be
+  // captured.
+  void submit_objective(int replica, std::vector<TensorView> results, std::vector<TensorView> gradients) const;
 
   // Every replica's share of the next global batch; nothing at the end of the data. Waits for it.
   std::optional<GlobalBatch> take(Loader& loader);
@@ -102,6 +103,7 @@ class BatchRunner {
     return (index + steps) % slots_.size();
   }
   Stream& stream(int replica) const;
+  std::size_t result_bytes() const;
   std::byte* block(int replica) const;
   // Within a block.
   std::size_t totals_bytes() const noexcept;
