@@ -125,57 +125,6 @@ Node Graph::add(const std::vector<Node>& several, const LayerOptions& options) {
   return append(std::move(layer), std::move(inputs));
 }
 
-Node Graph::call(std::shared_ptr<const Layer> layer, const std::vector<Node>& inputs,
-                 const LayerOptions& options) {
-  if (layer == nullptr || layer->kind() == "input") {
-    throw ConfigError("call() was given no layer that can be called", "name fields of the data with input()");
-  }
-  const auto same = [&](const Entry& entry) { return entry.layer == layer; };
-  if (const auto first = std::ranges::find_if(nodes_, same); first != nodes_.end()) {
-    return call_with({.graph = this, .id = first->owner}, std::move(layer), inputs, options);
-  }
-  Entry entry{.name = unique_name(options.name.empty() ? layer->name() : options.name, layer->kind()),
-              .layer = std::move(layer)};
-  entry.inputs = require(inputs, entry.name);
-  return append(std::move(entry));
-}
-
-Node Graph::call_with(Node owner, std::shared_ptr<const Layer> layer, const std::vector<Node>& inputs,
-                      const LayerOptions& options) {
-  const int first = this->owner(require(owner, layer->name()));
-  const bool own_name =
-      std::ranges::none_of(nodes_, [&](const Entry& each) { return each.name == layer->name(); });
-  const std::string wanted = options.name.empty() && own_name ? layer->name() : options.name;
-  Entry entry{.name = unique_name(wanted, name(first)), .layer = std::move(layer), .owner = first};
-  const auto alike = [](const VariableSpec& a, const VariableSpec& b) {
-    return a.name == b.name && a.shape == b.shape && a.role == b.role;
-  };
-  if (!std::ranges::equal(entry.layer->variables(), this->layer(first).variables(), alike)) {
-    throw ConfigError(label(entry.name, entry.layer->kind()) + " cannot have the variables of " +
-                          label(name(first), this->layer(first).kind()) + ": their shapes differ",
-                      "call it on inputs of the same shape");
-  }
-  entry.inputs = require(inputs, entry.name);
-  return append(std::move(entry));
-}
-
-Node Graph::again(Node first, const std::vector<Node>& inputs, const LayerOptions& options) {
-  const int id = require(first, "again()");
-  const Entry& entry = nodes_[static_cast<std::size_t>(id)];
-  const std::string kind = entry.layer->kind();
-  if (entry.behind) {
-    const Activation activated = *entry.layer->as_epilogue();
-    const Node x = again({.graph = this, .id = entry.inputs.front()}, inputs, options);
-    return activation(x, activated, name(x.id));
-  }
-  const auto maker = built_in_layers().find(kind);
-  if (maker == built_in_layers().end()) return call_with(first, entry.layer, inputs, options);
-  const std::string name = unique_name(options.name, this->name(id));
-  const std::vector<Shape> shapes = shapes_of(require(inputs, name));
-  return call_with(first, maker->second({.name = name, .inputs = shapes, .attributes = entry.layer->attributes()}),
-                   inputs);
-}
-
 // An option of the layer `name` gives the activation a name of its own behind it.
 Node Graph::activation(Node x, Activation kind, const std::string& name) {
   if (kind == Activation::kNone) return x;

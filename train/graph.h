@@ -36,6 +36,11 @@ struct Results {
   std::vector<Node> nodes;
 };
 
+struct NetCallOptions {
+  std::string name = {};                  // before its layers' names: "encoder" gives "encoder/conv"
+  std::vector<std::string> outputs = {};  // its layers whose results are wanted; empty: its own
+};
+
 // For summaries and tools.
 struct LayerInfo {
   std::string name;
@@ -90,6 +95,12 @@ class Graph {
   Node call_with(Node owner, std::shared_ptr<const Layer> layer, const std::vector<Node>& inputs,
                  const LayerOptions& options = {});
 
+  // All layers of another graph that lead to its results, or to those named, on these inputs: as many as it has,
+  // or none for the fields of the data that it names. Layers are called as they were there. Where this graph has
+  // them already, from another call, they share their variables.
+  std::vector<Node> call(const Graph& net, const std::vector<Node>& inputs = {},
+                         const NetCallOptions& options = {});
+
   // Names the results and closes the graph: a layer added later, or one that leads nowhere, is a ConfigError. Each
   // result is called as its layer.
   void finish(const Results& results);
@@ -108,6 +119,8 @@ class Graph {
   // The node whose variables this one has: itself, or an earlier one.
   int owner(int id) const { return nodes_.at(static_cast<std::size_t>(id)).owner; }
   const std::vector<int>& inputs(int id) const { return nodes_.at(static_cast<std::size_t>(id)).inputs; }
+  // By layer, whether it is one of these or they follow from it.
+  std::vector<bool> leading_to(const std::vector<int>& ids) const;
   const std::vector<int>& consumers(int id) const { return nodes_.at(static_cast<std::size_t>(id)).consumers; }
 
  private:
@@ -121,6 +134,8 @@ class Graph {
   };
 
   Node append(Entry entry);
+  // A call of what `entry`, of another graph, is: `owner` is the node whose variables it has, or -1.
+  Node repeat(const Entry& entry, int owner, std::vector<int> inputs, const std::string& prefix);
   Node append(std::shared_ptr<const Layer> layer, std::vector<int> inputs);
   Node activation(Node x, Activation kind, const std::string& name);
   int require(Node x, const std::string& layer) const;
@@ -136,5 +151,9 @@ class Graph {
 
 // A net as a function: adds layers, returns those whose results are the model's.
 using Net = std::function<Results(Graph&)>;
+
+// The part of a finished graph that leads to these layers, or all of it: a model of what another one computes
+// within. The graph must live until the net is built.
+Net net_of(const Graph& graph, std::vector<std::string> outputs = {});
 
 }  // namespace headrace

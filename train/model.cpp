@@ -1,5 +1,7 @@
 #include "headrace/train/model.h"
 
+#include <algorithm>
+
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/train/engine/input_options.h"
@@ -81,6 +83,28 @@ void Model::write_variable(const std::string& name, std::span<const float> value
   if (write_optimizer_variable(*state_, name, values)) return;
   state_->variables.write(state_->layout.find(name), values);
   write_second_weights(*state_, name, values);
+}
+
+std::vector<std::string> Model::copy_variables(const Model& from, const std::string& pattern) {
+  const VariableRule rule = VariableRule::named(pattern);
+  const std::vector<std::string> others = from.variable_names();
+  std::vector<std::string> copied;
+  for (const Variable& variable : state_->layout.variables()) {
+    const bool both = std::ranges::find(others, variable.name) != others.end();
+    if (both && rule.takes({.name = variable.name, .kind = {}, .shape = {}})) copied.push_back(variable.name);
+  }
+  if (copied.empty()) {
+    throw ConfigError("the models have no variable in common that is called '" + pattern + "'",
+                      "layers of both must have the same names");
+  }
+  for (const std::string& name : copied) {
+    if (variable_shape(name) == from.variable_shape(name)) continue;
+    throw ConfigError("variable '" + name + "' has shape " + variable_shape(name).to_string() + " here and " +
+                          from.variable_shape(name).to_string() + " in the model it is copied from",
+                      "give the new layer a name of its own, or a pattern that leaves it out");
+  }
+  for (const std::string& name : copied) write_variable(name, from.read_variable(name));
+  return copied;
 }
 
 TensorView Model::variable(const std::string& name, int replica) const {

@@ -5,8 +5,7 @@
 namespace headrace {
 
 ProgramResults results_of(const Graph& graph, const std::vector<bool>& leaves_out_softmax) {
-  ProgramResults results{
-      .layers = {}, .of_output = {}, .runs = std::vector<bool>(static_cast<std::size_t>(graph.size()), false)};
+  ProgramResults results;
   for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
     const int output = graph.outputs()[i];
     const bool left_out = i < leaves_out_softmax.size() && leaves_out_softmax[i] &&
@@ -16,11 +15,7 @@ ProgramResults results_of(const Graph& graph, const std::vector<bool>& leaves_ou
     results.of_output.push_back(static_cast<int>(known - results.layers.begin()));
     if (known == results.layers.end()) results.layers.push_back(result);
   }
-  for (const int result : results.layers) results.runs[static_cast<std::size_t>(result)] = true;
-  for (int id = graph.size() - 1; id >= 0; --id) {
-    if (!results.runs[static_cast<std::size_t>(id)]) continue;
-    for (const int input : graph.inputs(id)) results.runs[static_cast<std::size_t>(input)] = true;
-  }
+  results.runs = graph.leading_to(results.layers);
   return results;
 }
 
