@@ -5,8 +5,11 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/train/layers/activation_layer.h"
 #include "headrace/train/layers/add_layer.h"
+#include "headrace/train/layers/average_pool_layer.h"
 #include "headrace/train/layers/batch_norm_layer.h"
+#include "headrace/train/layers/concat_layer.h"
 #include "headrace/train/layers/conv_layer.h"
+#include "headrace/train/layers/curve_layer.h"
 #include "headrace/train/layers/dense_layer.h"
 #include "headrace/train/layers/dropout_layer.h"
 #include "headrace/train/layers/flatten_layer.h"
@@ -80,6 +83,18 @@ Node Graph::silu(Node x, const LayerOptions& options) {
   return activation(x, Activation::kSilu, unique_name(options.name, "silu"));
 }
 
+Node Graph::sigmoid(Node x, const LayerOptions& options) {
+  const std::string name = unique_name(options.name, "sigmoid");
+  const int from = require(x, name);
+  return append(std::make_shared<CurveLayer<Curve::kSigmoid>>(name, shape(x)), {from});
+}
+
+Node Graph::tanh(Node x, const LayerOptions& options) {
+  const std::string name = unique_name(options.name, "tanh");
+  const int from = require(x, name);
+  return append(std::make_shared<CurveLayer<Curve::kTanh>>(name, shape(x)), {from});
+}
+
 Node Graph::softmax(Node x, const LayerOptions& options) {
   const std::string name = unique_name(options.name, "softmax");
   const int from = require(x, name);
@@ -90,6 +105,12 @@ Node Graph::max_pool(Node x, int window, const PoolLayerOptions& options) {
   const std::string name = unique_name(options.name, "max_pool");
   const int from = require(x, name);
   return append(std::make_unique<MaxPoolLayer>(name, shape(x), window, options), {from});
+}
+
+Node Graph::average_pool(Node x, int window, const PoolLayerOptions& options) {
+  const std::string name = unique_name(options.name, "average_pool");
+  const int from = require(x, name);
+  return append(std::make_shared<AveragePoolLayer>(name, shape(x), window, options), {from});
 }
 
 Node Graph::global_average_pool(Node x, const LayerOptions& options) {
@@ -122,6 +143,13 @@ Node Graph::add(const std::vector<Node>& several, const LayerOptions& options) {
   const std::string name = unique_name(options.name, "add");
   std::vector<int> inputs = require(several, name);
   auto layer = std::make_shared<AddLayer>(name, shapes_of(inputs));
+  return append(std::move(layer), std::move(inputs));
+}
+
+Node Graph::concat(const std::vector<Node>& several, const LayerOptions& options) {
+  const std::string name = unique_name(options.name, "concat");
+  std::vector<int> inputs = require(several, name);
+  auto layer = std::make_shared<ConcatLayer>(name, shapes_of(inputs));
   return append(std::move(layer), std::move(inputs));
 }
 

@@ -74,15 +74,20 @@ class Graph {
   Node relu(Node x, const LayerOptions& options = {});
   Node gelu(Node x, const LayerOptions& options = {});
   Node silu(Node x, const LayerOptions& options = {});
-  Node softmax(Node x, const LayerOptions& options = {});
+  Node sigmoid(Node x, const LayerOptions& options = {});
+  Node tanh(Node x, const LayerOptions& options = {});
+  Node softmax(Node x, const LayerOptions& options = {});  // over the last axis
 
   Node max_pool(Node x, int window, const PoolLayerOptions& options = {});
+  Node average_pool(Node x, int window, const PoolLayerOptions& options = {});
   Node global_average_pool(Node x, const LayerOptions& options = {});
   Node flatten(Node x, const LayerOptions& options = {});
   Node dropout(Node x, float rate, const LayerOptions& options = {});
   Node scale(Node x, float factor, const LayerOptions& options = {});  // factor * x
   Node add(Node a, Node b, const LayerOptions& options = {});
   Node add(const std::vector<Node>& several, const LayerOptions& options = {});
+  // Side by side on the last axis.
+  Node concat(const std::vector<Node>& several, const LayerOptions& options = {});
 
   // A layer of your own, made for inputs of these shapes. Called again, the same object has the same variables,
   // and the sum of all calls' gradients.

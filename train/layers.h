@@ -38,6 +38,12 @@ struct VariableSpec {
   bool product_weights = false;  // read by products only: forward and backward may be given a bf16 copy
 };
 
+// What the size of a step's tensors depends on beside their layer.
+struct StepShape {
+  std::int64_t rows = 1;  // of the batch, padding included
+  int replicas = 1;
+};
+
 // Memory that a step keeps from forward to backward.
 struct SavedSpec {
   Shape shape;
@@ -64,6 +70,15 @@ struct PoolingPrologue {
   TensorView x_gradient = {};  // backward only; undefined: not wanted
 };
 
+// The replicas that train together.
+struct ReplicaGroup {
+  int size = 1;
+  int replica = 0;  // this one
+  // In stream order the tensor, f32, becomes the sum of all replicas' tensors: each makes the same calls in the
+  // same order.
+  std::function<void(const TensorView&)> sum;
+};
+
 // One call's world. Views have the batch's rows as first extent.
 struct LayerContext {
   Stream& stream;
@@ -73,6 +88,7 @@ struct LayerContext {
   std::uint64_t seed = 0;
   int id = 0;  // the layer's number in its graph
   const StepScalars* scalars = nullptr;
+  const ReplicaGroup* group = nullptr;  // null outside training, or where there is one replica
 
   std::vector<TensorView> inputs = {};
   TensorView output = {};
@@ -126,7 +142,7 @@ class Layer {
   virtual std::string kind() const = 0;
   virtual LayerAttributes attributes() const { return {}; }
   virtual std::vector<VariableSpec> variables() const { return {}; }
-  virtual std::vector<SavedSpec> saved(std::int64_t) const { return {}; }
+  virtual std::vector<SavedSpec> saved(const StepShape&) const { return {}; }
   virtual LayerTraits traits(Mode) const { return {}; }
   // Whether any of variables() is trained.
   bool has_trained_variables() const;

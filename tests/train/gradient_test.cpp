@@ -99,6 +99,28 @@ const GradientCase kCases[] = {
      0,
      1,
      {"inner", "inner"}},
+    {"sigmoid_and_tanh",
+     [](Graph& g) { return head(g, g.sigmoid(g.dense(g.tanh(g.dense(g.input("image", {5}), 4)), 5))); },
+     {5}},
+    {"average_pool",
+     [](Graph& g) { return head(g, g.flatten(g.average_pool(g.conv(g.input("image", kImage), 3), 2))); }, kImage},
+    {"average_pool_overlapping",
+     [](Graph& g) {
+       return head(g, g.flatten(g.average_pool(g.conv(g.input("image", kImage), 3), 3, {.stride = 1})));
+     },
+     kImage},
+    {"concat",
+     [](Graph& g) {
+       const Node x = g.conv(g.input("image", kImage), 3);
+       return head(g, g.flatten(g.concat({g.gelu(x), g.input("image", kImage), g.conv(x, 2), x})));
+     },
+     kImage},
+    {"synchronised_batch_norm",
+     [](Graph& g) {
+       const Node x = g.batch_norm(g.conv(g.input("image", kImage), 3), {.synchronised = true});
+       return head(g, g.flatten(g.batch_norm(g.gelu(x), {.scale = false, .synchronised = true})));
+     },
+     kImage, 0, 3},
     {"conv", [](Graph& g) { return head(g, g.flatten(g.conv(g.conv(g.input("image", kImage), 3), 2))); }, kImage},
     {"conv_strided_valid",
      [](Graph& g) {

@@ -68,6 +68,13 @@ const JsonCase kJsonCases[] = {
        return g.softmax(g.scale(sum, 0.1F));
      },
      {5}},
+    {"joined",
+     [](Graph& g) {
+       const Node x = g.conv(g.input("image", kSmallImage), 3);
+       const Node y = g.average_pool(g.concat({x, g.sigmoid(x), g.tanh(x)}), 3, {.stride = 2});
+       return g.dense(g.flatten(g.batch_norm(y, {.synchronised = true})), 3);
+     },
+     kSmallImage},
     {"shared",
      [](Graph& g) {
        const Node x = g.input("image", {4});

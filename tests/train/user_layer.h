@@ -25,8 +25,9 @@ class ResidualStep final : public Layer {
             {.name = "bias", .shape = Shape{width}}};
   }
   // Of each row: what is activated, and room for what comes of it.
-  std::vector<SavedSpec> saved(std::int64_t rows) const override {
-    return {{.shape = shape().with_front(rows)}, {.shape = shape().with_front(rows)}};
+  std::vector<SavedSpec> saved(const StepShape& step) const override {
+    const SavedSpec spec{.shape = shape().with_front(step.rows)};
+    return {spec, spec};
   }
   LayerTraits traits(Mode) const override { return {.backward_reads_input = true, .f32 = true}; }
 

@@ -29,6 +29,7 @@ std::optional<Objective> objective_of(const ModelState& model, const Fields& fie
 
 ProgramOptions program_options(const ModelState& model, const BatchRunnerOptions& options) {
   ProgramOptions program = options.program;
+  program.replicas = model.strategy->replicas();
   program.activations = storage_types(*model.strategy, program.precision).activations;
   if (options.loss) program.leaves_out_softmax = leaves_out_softmax(*model.graph, *options.loss);
   return program;
@@ -44,6 +45,7 @@ BatchRunner::BatchRunner(ModelState& model, const Fields& fields, const BatchRun
       feed_(model, fields),
       clock_(*model.strategy, options.trace) {
   if (options.averaged_weights) require_average(model);
+  make_groups();
   allocate();
   for (int i = 0; i < options.in_flight + 1; ++i) slots_.push_back(make_slot());
   reset_sums();
@@ -66,6 +68,20 @@ void BatchRunner::wait_for(int replica) const noexcept {
     stream(replica).synchronize();
   } catch (const std::exception&) {
     // The failure was reported before, or the result is no longer needed.
+  }
+}
+
+// Sums go over the communication stream, as those of gradients do: a replica's are then in one order.
+void BatchRunner::make_groups() {
+  const int replicas = model_.strategy->replicas();
+  if (options_.program.mode != Mode::kTrain || replicas == 1) return;
+  for (int r = 0; r < replicas; ++r) {
+    groups_.push_back({.size = replicas, .replica = r, .sum = [this, r](const TensorView& tensor) {
+                         const ReplicaStreams streams = model_.strategy->streams(r);
+                         if (streams.apart()) streams.communication.follow(streams.compute);
+                         model_.strategy->collective().all_reduce_sum(r, tensor, streams.communication);
+                         if (streams.apart()) streams.compute.follow(streams.communication);
+                       }});
   }
 }
 
@@ -145,6 +161,7 @@ ProgramBinding BatchRunner::binding(int replica) const {
   if (options_.program.mode == Mode::kTrain) {
     bound.gradients = reinterpret_cast<float*>(model_.optimizer[index].gradients.data());
   }
+  if (!groups_.empty()) bound.group = &groups_[index];
   bound.scalars = reinterpret_cast<const StepScalars*>(block(replica) + kScalarsAt);
   return bound;
 }

@@ -88,6 +88,7 @@ class BatchRunner {
   };
 
   void wait_for(int replica) const noexcept;
+  void make_groups();
   void allocate();
   // No examples, rates of 0, no sums.
   void blank(int replica);
@@ -118,6 +119,7 @@ class BatchRunner {
   std::optional<Objective> objective_;  // none: predicting
   Program program_;
   BatchFeed feed_;
+  std::vector<ReplicaGroup> groups_;  // by replica, in training with several
   std::vector<Memory> memory_;
   StepClock clock_;
   std::vector<StepSlot> slots_;  // one more than are in flight: the times need the one before the oldest

@@ -80,7 +80,7 @@ void Program::plan_forward() {
     for (const int input : graph_->inputs(id)) {
       memory_.keep(value_storage(input), keeps && traits.backward_reads_input ? time_of_backward(id) : runs);
     }
-    for (const SavedSpec& spec : layer.saved(options_.rows)) {
+    for (const SavedSpec& spec : layer.saved({.rows = options_.rows, .replicas = options_.replicas})) {
       const int storage = memory_.add(static_cast<std::size_t>(spec.shape.elements()) * size_of(spec.dtype), id);
       memory_.keep(storage, training ? time_of_backward(id) : id);
       saved_[static_cast<std::size_t>(id)].push_back(storage);
@@ -202,7 +202,8 @@ LayerContext Program::context(const ProgramBinding& binding, int id) const {
                        .precision = options_.precision,
                        .seed = options_.seed,
                        .id = id,
-                       .scalars = binding.scalars};
+                       .scalars = binding.scalars,
+                       .group = binding.group};
   for (const int input : graph_->inputs(id)) context.inputs.push_back(value(binding, input));
   context.output = value(binding, id);
   const auto [first, end] = layout_->of_layer(id);
@@ -210,7 +211,7 @@ LayerContext Program::context(const ProgramBinding& binding, int id) const {
     context.variables.push_back(variable_view(binding, layout_->variables()[i]));
   }
   std::size_t next = 0;
-  for (const SavedSpec& spec : graph_->layer(id).saved(options_.rows)) {
+  for (const SavedSpec& spec : graph_->layer(id).saved({.rows = options_.rows, .replicas = options_.replicas})) {
     const int storage = saved_[static_cast<std::size_t>(id)][next++];
     context.saved.push_back(place(binding, storage, {nullptr, spec.shape, spec.dtype}));
   }

@@ -20,6 +20,7 @@ struct ProgramOptions {
   Mode mode = Mode::kTrain;
   std::vector<bool> leaves_out_softmax = {};  // by output: a loss follows that takes the logits. Empty: none
   std::int64_t rows = 1;                      // of the batch, padding included
+  int replicas = 1;
   Precision precision = Precision::kF32;
   DType activations = DType::kF32;  // how results of layers and their gradients are stored: f32 or bf16
   std::uint64_t seed = 0;           // of dropout
@@ -36,6 +37,7 @@ struct ProgramBinding {
   BFloat16* rounded_state = nullptr;
   float* gradients = nullptr;  // training only
   const StepScalars* scalars = nullptr;
+  const ReplicaGroup* group = nullptr;  // training only, where there are several replicas
 };
 
 // Immutable. A ReLU right behind a convolution or dense layer that nothing else reads is applied by it; outside

@@ -1,8 +1,11 @@
 // The kinds of layers that the tree has.
 #include "headrace/train/layers/activation_layer.h"
 #include "headrace/train/layers/add_layer.h"
+#include "headrace/train/layers/average_pool_layer.h"
 #include "headrace/train/layers/batch_norm_layer.h"
+#include "headrace/train/layers/concat_layer.h"
 #include "headrace/train/layers/conv_layer.h"
+#include "headrace/train/layers/curve_layer.h"
 #include "headrace/train/layers/dense_layer.h"
 #include "headrace/train/layers/dropout_layer.h"
 #include "headrace/train/layers/flatten_layer.h"
@@ -16,7 +19,9 @@ namespace headrace {
 
 const LayerMakers& built_in_layers() {
   static const LayerMakers makers{{"add", AddLayer::from},
+                                  {"average_pool", AveragePoolLayer::from},
                                   {"batch_norm", BatchNormLayer::from},
+                                  {"concat", ConcatLayer::from},
                                   {"conv", ConvLayer::from},
                                   {"dense", DenseLayer::from},
                                   {"dropout", DropoutLayer::from},
@@ -26,8 +31,10 @@ const LayerMakers& built_in_layers() {
                                   {"max_pool", MaxPoolLayer::from},
                                   {"relu", ActivationLayer::from<Activation::kRelu>},
                                   {"scale", ScaleLayer::from},
+                                  {"sigmoid", remake<CurveLayer<Curve::kSigmoid>>},
                                   {"silu", ActivationLayer::from<Activation::kSilu>},
-                                  {"softmax", remake<SoftmaxLayer>}};
+                                  {"softmax", remake<SoftmaxLayer>},
+                                  {"tanh", remake<CurveLayer<Curve::kTanh>>}};
   return makers;
 }
 
