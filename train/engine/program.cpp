@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "headrace/devices/base/error.h"
+
 namespace headrace {
 
 // The clock of the plan: layer i runs forward at time i and backward at time 2n - i; the loss is at time n.
@@ -30,14 +32,18 @@ Program::Program(const Graph& graph, const VariableLayout& layout, const Program
 
 bool Program::is_result(int id) const { return std::ranges::find(results_.layers, id) != results_.layers.end(); }
 
+Mode Program::mode_of(int id) const {
+  return options_.mode == Mode::kTrain && layout_->has_frozen_state(id) ? Mode::kEvaluate : options_.mode;
+}
+
 void Program::find_epilogues() {
   for (int id = 0; id < graph_->size(); ++id) {
     if (!runs(id)) continue;
     const std::optional<Activation> activation = graph_->layer(id).as_epilogue();
     if (!activation) continue;
     const int before = graph_->inputs(id).front();
-    const LayerTraits producer = graph_->layer(before).traits(options_.mode);
-    const bool reads_input = graph_->layer(id).traits(options_.mode).backward_reads_input;
+    const LayerTraits producer = graph_->layer(before).traits(mode_of(before));
+    const bool reads_input = graph_->layer(id).traits(mode_of(id)).backward_reads_input;
     if (options_.mode == Mode::kTrain && reads_input && !producer.undoes_epilogue) continue;
     if (!producer.takes_epilogue || graph_->consumers(before).size() != 1 || is_result(before)) continue;
     epilogue_of_[static_cast<std::size_t>(before)] = id;
@@ -47,7 +53,7 @@ void Program::find_epilogues() {
 
 void Program::find_poolings() {
   for (int id = 0; id < graph_->size(); ++id) {
-    if (!runs(id) || !graph_->layer(id).traits(options_.mode).takes_pooling) continue;
+    if (!runs(id) || !graph_->layer(id).traits(mode_of(id)).takes_pooling) continue;
     const int before = graph_->inputs(id).front();
     if (!graph_->layer(before).as_pooling() || graph_->consumers(before).size() != 1 || is_result(before)) {
       continue;
@@ -60,7 +66,7 @@ void Program::find_poolings() {
 int Program::doer(int id) const {
   if (const int pooled_by = pooled_by_[static_cast<std::size_t>(id)]; pooled_by >= 0) return pooled_by;
   const int producer = producer_of_[static_cast<std::size_t>(id)];
-  return producer >= 0 && graph_->layer(producer).traits(options_.mode).undoes_epilogue ? producer : id;
+  return producer >= 0 && graph_->layer(producer).traits(mode_of(producer)).undoes_epilogue ? producer : id;
 }
 
 void Program::plan_forward() {
@@ -68,7 +74,7 @@ void Program::plan_forward() {
   for (int id = 0; id < graph_->size(); ++id) {
     if (!runs(id)) continue;
     const Layer& layer = graph_->layer(id);
-    const LayerTraits traits = layer.traits(options_.mode);
+    const LayerTraits traits = layer.traits(mode_of(id));
     const bool shares = traits.view || fused(id);
     // An activation that its producer does is never read backward; a pooling reads its input when its doer runs.
     const bool keeps = training && !(fused(id) && doer(id) != id);
@@ -98,7 +104,7 @@ Program::Needed Program::needed(const std::function<bool(const Variable&)>& lear
     bool wanted = false;
     for (std::size_t i = first; i < end; ++i) {
       const Variable& variable = layout_->variables()[i];
-      wanted = wanted || (variable.spec.role == VariableRole::kTrained && learns(variable));
+      wanted = wanted || (variable.learns() && learns(variable));
     }
     for (const int input : graph_->inputs(id)) wanted = wanted || needed[static_cast<std::size_t>(input)];
     needed[static_cast<std::size_t>(id)] = wanted;
@@ -113,6 +119,7 @@ void Program::plan_backward() {
   }
   for (int id = graph_->size() - 1; id >= 0; --id) {
     if (!wants_gradient_[static_cast<std::size_t>(id)]) continue;
+    if (mode_of(id) != Mode::kTrain) refuse_frozen_state(id);
     plan_backward_of(id);
     plan_shared_variables(id);
   }
@@ -121,11 +128,17 @@ void Program::plan_backward() {
 void Program::plan_backward_of(int id) {
   const int time = time_of_backward(id);
   memory_.keep(gradient_storage(id), time);
-  bool in_place = graph_->layer(id).traits(options_.mode).backward_in_place;
+  bool in_place = graph_->layer(id).traits(mode_of(id)).backward_in_place;
   for (const int input : graph_->inputs(id)) {
     targets_[static_cast<std::size_t>(id)].push_back(target(id, input, in_place, time));
     in_place = false;
   }
+}
+
+void Program::refuse_frozen_state(int id) const {
+  throw ConfigError(label(graph_->name(id), graph_->layer(id).kind()) +
+                        " has frozen statistics, but variables of it or of layers before it learn",
+                    "freeze these, too, or unfreeze the statistics");
 }
 
 void Program::plan_shared_variables(int id) {
@@ -198,7 +211,7 @@ TensorView Program::variable_view(const ProgramBinding& binding, const Variable&
 LayerContext Program::context(const ProgramBinding& binding, int id) const {
   LayerContext context{.stream = binding.stream,
                        .kernels = binding.kernels,
-                       .mode = options_.mode,
+                       .mode = mode_of(id),
                        .precision = options_.precision,
                        .seed = options_.seed,
                        .id = id,
@@ -237,7 +250,7 @@ PoolingPrologue Program::prologue(const ProgramBinding& binding, int pooling) co
 void Program::forward(const ProgramBinding& binding) const {
   for (int id = 0; id < graph_->size(); ++id) {
     const Layer& layer = graph_->layer(id);
-    if (!runs(id) || fused(id) || doer(id) != id || layer.traits(options_.mode).view) continue;
+    if (!runs(id) || fused(id) || doer(id) != id || layer.traits(mode_of(id)).view) continue;
     LayerContext call = context(binding, id);
     layer.forward(call);
   }

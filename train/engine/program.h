@@ -58,7 +58,8 @@ class Program {
   // Where the loss writes their gradients before backward().
   std::vector<TensorView> result_gradients(const ProgramBinding& binding) const;
 
-  // By layer: whether the backward pass runs it, where of the trained variables those learn that `learns` says.
+  // By layer: whether the backward pass runs it, where of the trained variables those learn that `learns` says and
+  // that are not frozen.
   using Needed = std::vector<bool>;
   Needed needed(const std::function<bool(const Variable&)>& learns) const;
 
@@ -82,6 +83,9 @@ class Program {
   void plan_backward_of(int id);
   void plan_shared_variables(int id);
   bool is_result(int id) const;
+  // kEvaluate for a layer of frozen state in training.
+  Mode mode_of(int id) const;
+  [[noreturn]] void refuse_frozen_state(int id) const;
   bool runs(int id) const { return results_.runs[static_cast<std::size_t>(id)]; }
   // Where the call's gradients of its variables go to be added to those of another call.
   void add_shared_gradients(const ProgramBinding& binding, int id, const LayerContext& context) const;

@@ -52,6 +52,18 @@ const Variable& VariableLayout::find(const std::string& name) const {
   throw ConfigError("the model has no variable '" + name + "'", "it has " + names);
 }
 
+void VariableLayout::freeze(const std::set<std::string>& names) {
+  for (Variable& variable : variables_) variable.frozen = names.contains(variable.name);
+}
+
+bool VariableLayout::has_frozen_state(int id) const {
+  const auto [first, end] = of_layer(id);
+  for (std::size_t i = first; i < end; ++i) {
+    if (variables_[i].frozen && variables_[i].spec.role == VariableRole::kState) return true;
+  }
+  return false;
+}
+
 std::int64_t VariableLayout::parameter_count() const noexcept {
   std::int64_t count = 0;
   for (const Variable& variable : variables_) {

@@ -90,7 +90,8 @@ Kernels::BatchNorm BatchNormLayer::bind(const LayerContext& context) const {
 }
 
 void BatchNormLayer::forward(LayerContext& context) const {
-  if (options_.synchronised && context.group != nullptr) return forward_over_replicas(context);
+  const bool training = context.mode == Mode::kTrain;
+  if (options_.synchronised && training && context.group != nullptr) return forward_over_replicas(context);
   const Kernels::BatchNorm bound = bind(context);
   const TensorView& input = context.inputs[0];
   if (context.prologue) {
