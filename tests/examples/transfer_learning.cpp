@@ -1,6 +1,6 @@
-// Transfer learning: a net that has learned five classes learns the other five from 75 images in all, and beats
-// the same net that begins from nothing. Ends with 1 where it does not. On Fashion-MNIST, or on what lies at the
-// path that is given, as MNIST. On all GPUs, else one CPU replica; HEADRACE_DEVICES=cpu:8 says otherwise.
+// Transfer learning: a net that has learned eight of ten classes learns all ten from 75 images in five passes, and
+// beats the same net that begins from nothing. Ends with 1 where it does not. On Fashion-MNIST, or on what lies at
+// the path that is given, as MNIST. On all GPUs, else one CPU replica; HEADRACE_DEVICES=cpu:8 says otherwise.
 //   example_transfer_learning [DATA]
 //
 // Prints: ^Number of devices: {R}$
@@ -46,9 +46,9 @@ int main(int argc, char** argv) {
   const char* data = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
   const Dataset train = Dataset::from(open_source(data, Split::kTrain));
   const Dataset test = Dataset::from(open_source(data, Split::kTest));
-  const Dataset known = train.filter(with_labels({0, 1, 2, 3, 4})).take(8000).shuffle({.seed = 1});
-  const Dataset few = train.filter(with_labels({5, 6, 7, 8, 9})).take(75).shuffle({.seed = 2});
-  const Dataset judged = test.filter(with_labels({5, 6, 7, 8, 9})).take(2000).batch({.global = 200});
+  const Dataset known = train.filter(with_labels({0, 1, 2, 3, 4, 5, 7, 8})).take(8000).shuffle({.seed = 1});
+  const Dataset few = train.take(75).shuffle({.seed = 2});
+  const Dataset judged = test.take(2000).batch({.global = 200});
 
   DeviceGroup devices = open_devices();
   Strategy mirrored(devices);
@@ -62,8 +62,8 @@ int main(int argc, char** argv) {
   for (const std::string& name : transferred.copy_variables(base)) std::printf("copied %s\n", name.c_str());
   transferred.freeze("conv*");  // the head learns, and what the features make of edges and textures
 
-  const double without = accuracy_of(scratch, few.batch({.global = 15}), judged, 20);
-  const double with = accuracy_of(transferred, few.batch({.global = 15}), judged, 20);
+  const double without = accuracy_of(scratch, few.batch({.global = 15}), judged, 5);
+  const double with = accuracy_of(transferred, few.batch({.global = 15}), judged, 5);
   std::printf("from nothing %.3f, with what the base learned %.3f\n", without, with);
-  return with > without + 0.02 ? 0 : 1;
+  return with > without + 0.05 ? 0 : 1;
 }
