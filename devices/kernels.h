@@ -28,6 +28,9 @@ namespace headrace {
 
 enum class Activation { kNone, kRelu, kGelu, kSilu };  // kGelu is the exact one, x * Phi(x)
 
+// 1 / (1 + e^-x), and the hyperbolic tangent.
+enum class Curve { kSigmoid, kTanh };
+
 // f32 everywhere, or products in bf16 with f32 sums (inputs rounded to the nearest, ties to even).
 // Bias gradients may be sums of the rounded or of the given values.
 enum class Precision { kF32, kBF16 };
@@ -201,6 +204,9 @@ class Kernels {
   // dx = dy * f'(x). For kRelu `x` may be the forward result. dx may be dy.
   virtual void activation_backward(Stream&, Activation, const TensorView& x, const TensorView& dy,
                                    const TensorView& dx) = 0;
+  virtual void curve_forward(Stream&, Curve, const TensorView& x, const TensorView& y) = 0;  // y may be x
+  // dx = dy * slope, from the forward result y. dx may be dy.
+  virtual void curve_backward(Stream&, Curve, const TensorView& y, const TensorView& dy, const TensorView& dx) = 0;
   virtual void add(Stream&, const TensorView& a, const TensorView& b, const TensorView& sum) = 0;  // sum may be a
   virtual void accumulate(Stream&, const TensorView& x, const TensorView& into) = 0;               // into += x
   // sum = the parts, 1 to kMaxSummed of f32, added as one pairwise tree ((0+1)+(2+3))+...; sum may be parts[0].
@@ -216,6 +222,10 @@ class Kernels {
   virtual void dropout(Stream&, const TensorView& x, float rate, std::uint64_t seed, int layer,
                        const StepScalars* scalars, const TensorView& y) = 0;
 
+  // Of matrices (M, K) and (M, N) of one type: `columns` of `to`, from `to_column` on, become those of `from`.
+  virtual void copy_columns(Stream&, const TensorView& from, std::int64_t from_column, const TensorView& to,
+                            std::int64_t to_column, std::int64_t columns) = 0;
+
   // --- views of images: x, y (N, H, W, C) of one type ---
   // y[n, i, j, c] = x[n, i + down, j' + right, c], j' being j or, mirrored, W - 1 - j. Beyond the border pixels
   // are reflected without repeating the edge: -1 is 1, H is H - 2. Shifts are smaller than the extents.
@@ -227,6 +237,8 @@ class Kernels {
                                 const PoolOptions&) = 0;
   virtual void max_pool_backward(Stream&, const TensorView& dy, const TensorView& argmax, const TensorView& dx,
                                  const PoolOptions&) = 0;
+  virtual void average_pool_forward(Stream&, const TensorView& x, const TensorView& y, const PoolOptions&) = 0;
+  virtual void average_pool_backward(Stream&, const TensorView& dy, const TensorView& dx, const PoolOptions&) = 0;
   // x (N, H, W, C) -> y (N, C)
   virtual void global_average_pool_forward(Stream&, const TensorView& x, const TensorView& y) = 0;
   virtual void global_average_pool_backward(Stream&, const TensorView& dy, const TensorView& dx) = 0;
@@ -251,6 +263,22 @@ class Kernels {
   virtual void batch_norm_backward(Stream&, const TensorView& x, const TensorView& dy, const BatchNorm&,
                                    const StepScalars* scalars, const TensorView& dgamma, const TensorView& dbeta,
                                    const TensorView& dx) = 0;
+
+  // --- the same with the statistics of R replicas: (R, 1 + 2 C) f32, in a replica's row how many numbers it has a
+  // channel, then the mean and the variance of each ---
+  // A replica's row from what batch_norm_train() saved of x with an epsilon of almost 0.
+  virtual void pack_statistics(Stream&, const TensorView& x, const BatchNorm&, const StepScalars* scalars,
+                               const TensorView& row) = 0;
+  // From the rows of all: saved_mean and saved_inv_std, the running statistics, `variance` (C), and in
+  // `inverse_counts` (2) the reciprocals of this replica's count and of all; 0 for a count of 0. Where all are 0
+  // the running statistics stay and stand in.
+  virtual void join_statistics(Stream&, const TensorView& statistics, int replica, const BatchNorm&,
+                               const TensorView& variance, const TensorView& inverse_counts) = 0;
+  // dx, as batch_norm_backward() made it of this replica's sums, becomes what all replicas' sums make of it. `own`
+  // and `joint` (2, C): dbeta and dgamma of this replica, and of all.
+  virtual void join_input_gradient(Stream&, const TensorView& x, const BatchNorm&, const TensorView& own,
+                                   const TensorView& joint, const TensorView& inverse_counts,
+                                   const StepScalars* scalars, const TensorView& dx) = 0;
 
   // --- max pooling and the batch normalisation of its result, in fewer passes where the device can ---
   struct MaxPool {

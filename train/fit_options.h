@@ -97,11 +97,19 @@ struct Evaluation {
   std::vector<MetricValue> metrics = {};  // those of compile(), in their order
 };
 
+// What one output of a model gives.
+struct OutputValues {
+  std::string layer;  // the output's name
+  Shape shape;        // (examples, ...)
+  std::vector<float> values;
+};
+
 // Results in the order in which the data set gives its records.
 struct Predictions {
   Shape shape;  // (examples, ...)
   std::vector<float> values;
-  std::vector<std::uint64_t> records;  // source record of each example
+  std::vector<std::uint64_t> records;     // source record of each example
+  std::vector<OutputValues> others = {};  // of a model of several outputs: those after the first
 };
 
 }  // namespace headrace

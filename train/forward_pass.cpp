@@ -1,5 +1,6 @@
 #include "headrace/train/forward_pass.h"
 
+#include "headrace/devices/base/error.h"
 #include "headrace/train/engine/batch_runner.h"
 #include "headrace/train/engine/example_losses.h"
 
@@ -16,12 +17,14 @@ std::int64_t ForwardPass::examples(int replica) const {
 
 std::int64_t ForwardPass::global_examples() const { return runner_.last().position.global_examples; }
 
-TensorView ForwardPass::predictions(int replica) const {
-  return runner_.program().result(runner_.binding(replica));
+TensorView ForwardPass::predictions(int replica, int output) const {
+  return runner_.program().results(runner_.binding(replica)).at(static_cast<std::size_t>(output));
 }
 
-TensorView ForwardPass::prediction_gradients(int replica) const {
-  return runner_.program().result_gradient(runner_.binding(replica));
+TensorView ForwardPass::prediction_gradients(int replica, int output) const {
+  const std::vector<TensorView> gradients = runner_.program().result_gradients(runner_.binding(replica));
+  if (gradients.empty()) throw ConfigError("a pass without training has no gradients", "take that of a Trainer");
+  return gradients.at(static_cast<std::size_t>(output));
 }
 
 float ForwardPass::gradient_scale() const { return runner_.last().shards.front().scalars->inverse_global_rows; }

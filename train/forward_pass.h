@@ -26,11 +26,12 @@ class ForwardPass {
   std::int64_t examples(int replica) const;
   std::int64_t global_examples() const;
 
-  // The model's result, f32, (rows, ...): the logits where the loss takes those of a softmax.
-  TensorView predictions(int replica) const;
+  // The model's result, or another of its outputs, f32, (rows, ...): the logits where the loss takes those of a
+  // softmax.
+  TensorView predictions(int replica, int output = 0) const;
   // The compiled loss's gradient by the predictions, from which backward() begins: write here that of a loss of
   // your own, 0 in the rows of padding. A Trainer's alone.
-  TensorView prediction_gradients(int replica) const;
+  TensorView prediction_gradients(int replica, int output = 0) const;
   // What an example's loss counts in it: 1 / global_examples() for a mean; 1 for a sum, and while gradients
   // accumulate, which are divided in the end.
   float gradient_scale() const;

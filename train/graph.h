@@ -15,16 +15,30 @@
 #include "headrace/devices/base/shape.h"
 #include "headrace/pipeline/record.h"
 #include "headrace/train/layer_options.h"
+#include "headrace/train/layers.h"
 
 namespace headrace {
 
 class Graph;
-class Layer;
 
 // The result of a layer: a number in its graph. Copyable; valid as long as the graph.
 struct Node {
   const Graph* graph = nullptr;
   int id = -1;
+};
+
+// The results of a net: one node, or several.
+struct Results {
+  Results(Node node) : nodes{node} {}
+  Results(std::initializer_list<Node> several) : nodes(several) {}
+  Results(std::vector<Node> several) : nodes(std::move(several)) {}
+
+  std::vector<Node> nodes;
+};
+
+struct NetCallOptions {
+  std::string name = {};                  // before its layers' names: "encoder" gives "encoder/conv"
+  std::vector<std::string> outputs = {};  // its layers whose results are wanted; empty: its own
 };
 
 // For summaries and tools.
@@ -60,46 +74,91 @@ class Graph {
   Node relu(Node x, const LayerOptions& options = {});
   Node gelu(Node x, const LayerOptions& options = {});
   Node silu(Node x, const LayerOptions& options = {});
-  Node softmax(Node x, const LayerOptions& options = {});  // only as the last layer
+  Node sigmoid(Node x, const LayerOptions& options = {});
+  Node tanh(Node x, const LayerOptions& options = {});
+  Node softmax(Node x, const LayerOptions& options = {});  // over the last axis
 
   Node max_pool(Node x, int window, const PoolLayerOptions& options = {});
+  Node average_pool(Node x, int window, const PoolLayerOptions& options = {});
   Node global_average_pool(Node x, const LayerOptions& options = {});
   Node flatten(Node x, const LayerOptions& options = {});
   Node dropout(Node x, float rate, const LayerOptions& options = {});
   Node scale(Node x, float factor, const LayerOptions& options = {});  // factor * x
   Node add(Node a, Node b, const LayerOptions& options = {});
+  Node add(const std::vector<Node>& several, const LayerOptions& options = {});
+  // Side by side on the last axis.
+  Node concat(const std::vector<Node>& several, const LayerOptions& options = {});
 
-  // Names the result and closes the graph: a layer added later, or one that leads nowhere, is a ConfigError.
-  void finish(Node output);
+  // A layer of your own, made for inputs of these shapes. Called again, the same object has the same variables,
+  // and the sum of all calls' gradients.
+  Node call(std::shared_ptr<const Layer> layer, const std::vector<Node>& inputs, const LayerOptions& options = {});
+
+  // The layer that gave `first` once more, on other inputs, with the same variables. An activation that was an
+  // option of it comes along.
+  Node again(Node first, const std::vector<Node>& inputs, const LayerOptions& options = {});
+  // The same with a layer of your own that is made for these inputs. Its variables must be like those of `owner`.
+  Node call_with(Node owner, std::shared_ptr<const Layer> layer, const std::vector<Node>& inputs,
+                 const LayerOptions& options = {});
+
+  // All layers of another graph that lead to its results, or to those named, on these inputs: as many as it has,
+  // or none for the fields of the data that it names. Layers are called as they were there. Where this graph has
+  // them already, from another call, they share their variables.
+  std::vector<Node> call(const Graph& net, const std::vector<Node>& inputs = {},
+                         const NetCallOptions& options = {});
+
+  // Names the results and closes the graph: a layer added later, or one that leads nowhere, is a ConfigError. Each
+  // result is called as its layer.
+  void finish(const Results& results);
 
   const Shape& shape(Node node) const;
+  // The layer's of this name; ConfigError where there is none.
+  Node node(const std::string& name) const;
   std::vector<LayerInfo> layers() const;
 
   // For the trainer.
   int size() const noexcept { return static_cast<int>(nodes_.size()); }
-  int output() const noexcept { return output_; }
+  int output() const noexcept { return outputs_.empty() ? -1 : outputs_.front(); }  // the first one
+  const std::vector<int>& outputs() const noexcept { return outputs_; }
+  const std::string& name(int id) const { return nodes_.at(static_cast<std::size_t>(id)).name; }
   const Layer& layer(int id) const { return *nodes_.at(static_cast<std::size_t>(id)).layer; }
+  // The node whose variables this one has: itself, or an earlier one.
+  int owner(int id) const { return nodes_.at(static_cast<std::size_t>(id)).owner; }
   const std::vector<int>& inputs(int id) const { return nodes_.at(static_cast<std::size_t>(id)).inputs; }
+  // By layer, whether it is one of these or they follow from it.
+  std::vector<bool> leading_to(const std::vector<int>& ids) const;
   const std::vector<int>& consumers(int id) const { return nodes_.at(static_cast<std::size_t>(id)).consumers; }
 
  private:
   struct Entry {
-    std::unique_ptr<const Layer> layer;
-    std::vector<int> inputs;
-    std::vector<int> consumers;
+    std::string name;
+    std::shared_ptr<const Layer> layer;
+    int owner = -1;
+    bool behind = false;  // an activation that was an option of the layer before it
+    std::vector<int> inputs = {};
+    std::vector<int> consumers = {};
   };
 
-  Node append(std::unique_ptr<const Layer> layer, std::vector<int> inputs);
+  Node append(Entry entry);
+  // A call of what `entry`, of another graph, is: `owner` is the node whose variables it has, or -1.
+  Node repeat(const Entry& entry, int owner, std::vector<int> inputs, const std::string& prefix);
+  Node append(std::shared_ptr<const Layer> layer, std::vector<int> inputs);
   Node activation(Node x, Activation kind, const std::string& name);
   int require(Node x, const std::string& layer) const;
+  std::vector<int> require(const std::vector<Node>& several, const std::string& layer) const;
+  std::vector<Shape> shapes_of(const std::vector<int>& ids) const;
+  void check_end(int id, const std::vector<int>& outputs) const;
   std::string unique_name(const std::string& wanted, const std::string& kind) const;
 
   Fields known_;
   std::vector<Entry> nodes_;
-  int output_ = -1;
+  std::vector<int> outputs_;  // empty till finish()
 };
 
-// A net as a function: adds layers, returns the one whose result is the model's.
-using Net = std::function<Node(Graph&)>;
+// A net as a function: adds layers, returns those whose results are the model's.
+using Net = std::function<Results(Graph&)>;
+
+// The part of a finished graph that leads to these layers, or all of it: a model of what another one computes
+// within. The graph must live until the net is built.
+Net net_of(const Graph& graph, std::vector<std::string> outputs = {});
 
 }  // namespace headrace

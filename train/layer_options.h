@@ -42,11 +42,13 @@ struct DenseLayerOptions {
   std::string name = {};
 };
 
-// Statistics are those of each replica's own rows; the running ones are averaged over replicas every step.
+// Statistics are those of each replica's own rows, and the running ones are averaged over replicas every step;
+// synchronised they are those of all replicas' rows, at the price of a sum over replicas each way.
 struct BatchNormLayerOptions {
   float momentum = 0.99F;  // running = momentum * running + (1 - momentum) * batch
   float epsilon = 1e-3F;
   bool scale = true;  // false: gamma fixed at 1
+  bool synchronised = false;
   std::string name = {};
 };
 

@@ -84,7 +84,7 @@ class LossFunction {
 struct LossTerm {
   std::shared_ptr<const LossFunction> function;
   std::string label_field = {};  // empty: "label"
-  std::string result = {};       // the layer that gives it; empty: the model's result
+  std::string result = {};       // the output it is of, called as its layer; empty: the first one
   float weight = 1;
 };
 

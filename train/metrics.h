@@ -74,8 +74,11 @@ struct Metric {
   Metric(const Loss& loss);
 
   std::shared_ptr<const MetricFunction> function;
-  std::string label_field = {};  // empty: that of the loss's first term
-  std::string result = {};       // the layer that gives it; empty: the model's result
+  // The same of a layer's result: with several outputs its name is then "<layer>/<name>".
+  Metric of(const std::string& layer) const;
+
+  std::string label_field = {};  // empty: that of the first term on the same result, or else of the first term
+  std::string result = {};       // the output it is of; empty: the first one
 };
 
 // The share of examples whose largest result is their label's. Labels are class numbers, or f32 for each class:

@@ -1,5 +1,7 @@
 #include "headrace/train/model.h"
 
+#include <algorithm>
+
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/train/engine/input_options.h"
@@ -7,6 +9,7 @@
 #include "headrace/train/engine/objective.h"
 #include "headrace/train/engine/parameter_grouping.h"
 #include "headrace/train/engine/predictor.h"
+#include "headrace/train/engine/program.h"
 #include "headrace/train/engine/storage_types.h"
 #include "headrace/train/engine/update_plan.h"
 #include "headrace/train/prepared_evaluation.h"
@@ -24,7 +27,11 @@ void Model::compile(const CompileOptions& options) {
   check_objective(*state_->graph, options.loss, options.metrics);
   if (!state_->variables.parameters(0).defined())
     throw ConfigError("the net has no parameters: there is nothing to train");
-  const UpdatePlan checked(*state_->graph, state_->layout, options.optimizer);
+  VariableLayout layout = state_->layout;
+  layout.freeze(state_->frozen);
+  const UpdatePlan checked(*state_->graph, layout, options.optimizer);
+  const Program possible(*state_->graph, layout, {});
+  state_->layout.freeze(state_->frozen);
   const StorageTypes types = storage_types(strategy(), options.precision);
   state_->variables.keep_rounded(types.product_weights == DType::kBF16);
   state_->compiled = options;
@@ -82,6 +89,61 @@ void Model::write_variable(const std::string& name, std::span<const float> value
   if (write_optimizer_variable(*state_, name, values)) return;
   state_->variables.write(state_->layout.find(name), values);
   write_second_weights(*state_, name, values);
+}
+
+namespace {
+
+// Of trained variables and running statistics.
+std::vector<std::string> fitting_names(const VariableLayout& layout, const std::string& pattern) {
+  const VariableRule rule = VariableRule::named(pattern);
+  std::vector<std::string> names;
+  for (const Variable& variable : layout.variables()) {
+    const bool changes = variable.spec.role != VariableRole::kFrozen;
+    if (changes && rule.takes({.name = variable.name, .kind = {}, .shape = {}})) names.push_back(variable.name);
+  }
+  if (names.empty()) {
+    throw ConfigError("no variable that training changes is called '" + pattern + "'",
+                      "names are those of variable_names(); * stands for any characters");
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> Model::freeze(const std::string& pattern) {
+  std::vector<std::string> names = fitting_names(state_->layout, pattern);
+  state_->frozen.insert(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> Model::unfreeze(const std::string& pattern) {
+  std::vector<std::string> names = fitting_names(state_->layout, pattern);
+  for (const std::string& name : names) state_->frozen.erase(name);
+  return names;
+}
+
+std::vector<std::string> Model::frozen_variables() const { return {state_->frozen.begin(), state_->frozen.end()}; }
+
+std::vector<std::string> Model::copy_variables(const Model& from, const std::string& pattern) {
+  const VariableRule rule = VariableRule::named(pattern);
+  const std::vector<std::string> others = from.variable_names();
+  std::vector<std::string> copied;
+  for (const Variable& variable : state_->layout.variables()) {
+    const bool both = std::ranges::find(others, variable.name) != others.end();
+    if (both && rule.takes({.name = variable.name, .kind = {}, .shape = {}})) copied.push_back(variable.name);
+  }
+  if (copied.empty()) {
+    throw ConfigError("the models have no variable in common that is called '" + pattern + "'",
+                      "layers of both must have the same names");
+  }
+  for (const std::string& name : copied) {
+    if (variable_shape(name) == from.variable_shape(name)) continue;
+    throw ConfigError("variable '" + name + "' has shape " + variable_shape(name).to_string() + " here and " +
+                          from.variable_shape(name).to_string() + " in the model it is copied from",
+                      "give the new layer a name of its own, or a pattern that leaves it out");
+  }
+  for (const std::string& name : copied) write_variable(name, from.read_variable(name));
+  return copied;
 }
 
 TensorView Model::variable(const std::string& name, int replica) const {

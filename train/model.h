@@ -64,6 +64,16 @@ class Model {
   std::vector<float> read_variable(const std::string& name, int replica = 0) const;
   // Sets every replica's copy; of a trained variable the :slow and :average weights, too.
   void write_variable(const std::string& name, std::span<const float> values);
+  // Of all variables that both models have and whose name fits the pattern (as of VariableRule::named()): the
+  // values of the other's. Gives their names. ConfigError where there is none, or where a shape differs.
+  std::vector<std::string> copy_variables(const Model& from, const std::string& pattern = "*");
+  // From the next compile() on, the variables whose name fits the pattern (as of VariableRule::named()) stay as
+  // they are, or learn again. Of layers before which none learns there is no backward pass. A layer whose running
+  // statistics are frozen uses them in training, too; nothing of it or before it may learn then. Gives the names.
+  // ConfigError where none fits.
+  std::vector<std::string> freeze(const std::string& pattern);
+  std::vector<std::string> unfreeze(const std::string& pattern);
+  std::vector<std::string> frozen_variables() const;
   // The variable's place in a replica's device memory, valid as long as the model. To be read: a device may
   // compute with a bf16 copy, which only write_variable() changes too.
   TensorView variable(const std::string& name, int replica) const;

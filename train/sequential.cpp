@@ -25,11 +25,20 @@ Sequential& Sequential::gelu() {
 Sequential& Sequential::silu() {
   return then([](Graph& g, Node x) { return g.silu(x); });
 }
+Sequential& Sequential::sigmoid() {
+  return then([](Graph& g, Node x) { return g.sigmoid(x); });
+}
+Sequential& Sequential::tanh() {
+  return then([](Graph& g, Node x) { return g.tanh(x); });
+}
 Sequential& Sequential::softmax() {
   return then([](Graph& g, Node x) { return g.softmax(x); });
 }
 Sequential& Sequential::max_pool(int window, PoolLayerOptions options) {
   return then([=](Graph& g, Node x) { return g.max_pool(x, window, options); });
+}
+Sequential& Sequential::average_pool(int window, PoolLayerOptions options) {
+  return then([=](Graph& g, Node x) { return g.average_pool(x, window, options); });
 }
 Sequential& Sequential::global_average_pool() {
   return then([](Graph& g, Node x) { return g.global_average_pool(x); });

@@ -19,8 +19,11 @@ class Sequential {
   Sequential& relu();
   Sequential& gelu();
   Sequential& silu();
+  Sequential& sigmoid();
+  Sequential& tanh();
   Sequential& softmax();
   Sequential& max_pool(int window, PoolLayerOptions options = {});
+  Sequential& average_pool(int window, PoolLayerOptions options = {});
   Sequential& global_average_pool();
   Sequential& flatten();
   Sequential& dropout(float rate);

@@ -302,6 +302,16 @@ void check_shards(Strategy& strategy, const Loader& loader, const TrainerOptions
   }
 }
 
+void check_layers(const Graph& graph, const TrainerOptions& options) {
+  for (int id = 0; id < graph.size() && options.virtual_shards > 0; ++id) {
+    const Layer& layer = graph.layer(id);
+    if (!layer.traits(Mode::kTrain).over_replicas) continue;
+    throw ConfigError(
+        label(layer.name(), layer.kind()) + " is synchronised: it needs all shards of a batch at once",
+        "train without virtual shards, or leave it to each shard");
+  }
+}
+
 void check_batch_counts(const TrainerOptions& options) {
   if (options.accumulate < 1 || options.in_flight < 1) {
     throw ConfigError("accumulate and in_flight must be at least 1, got " + std::to_string(options.accumulate) +
@@ -314,6 +324,7 @@ void check_batch_counts(const TrainerOptions& options) {
 Trainer::Trainer(Strategy& strategy, Model& model, Loader& loader, const TrainerOptions& options) {
   check_loop(strategy, model, loader, "training");
   check_shards(strategy, loader, options);
+  check_layers(model.graph(), options);
   check_batch_counts(options);
   impl_ = std::make_unique<Impl>(strategy, model, loader, options);
 }

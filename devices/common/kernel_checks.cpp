@@ -122,17 +122,53 @@ void channels(const char* kernel, const TensorView& vector, const TensorView& x)
 
 void max_pool(const char* kernel, const TensorView& x, const TensorView& y, const TensorView& argmax,
               const PoolOptions& options, Half half) {
+  average_pool(kernel, x, y, options, half);
+  need(argmax.defined() && argmax.shape == y.shape, kernel, "argmax must have y's shape", argmax, y);
+  if (argmax.dtype != DType::kU8) refuse(kernel, "argmax must be uint8");
+}
+
+void average_pool(const char* kernel, const TensorView& x, const TensorView& y, const PoolOptions& options,
+                  Half half) {
   images(kernel, x, y, half);
   alike(kernel, x, y);
   need(x.shape[3] == y.shape[3], kernel, "x and y must have equally many channels", x, y);
-  need(argmax.defined() && argmax.shape == y.shape, kernel, "argmax must have y's shape", argmax, y);
-  if (argmax.dtype != DType::kU8) refuse(kernel, "argmax must be uint8");
   if (options.window < 1 || options.window > 16 || options.stride < 1) {
     refuse(kernel, fmt::format("the window is {} and the stride {}; windows go from 1 to 16, strides from 1",
                                options.window, options.stride));
   }
   convolved(kernel, "height", x.shape[1], 0, options.window, options.stride, y.shape[1]);
   convolved(kernel, "width", x.shape[2], 0, options.window, options.stride, y.shape[2]);
+}
+
+void columns(const char* kernel, const TensorView& from, std::int64_t from_column, const TensorView& to,
+             std::int64_t to_column, std::int64_t columns, Half half) {
+  ranked(kernel, "from", from, 2, half);
+  ranked(kernel, "to", to, 2, half);
+  alike(kernel, from, to);
+  need(from.shape[0] == to.shape[0], kernel, "both must have equally many rows", from, to);
+  const auto has = [columns](const TensorView& view, std::int64_t first) {
+    return first >= 0 && columns >= 1 && first <= view.shape[1] - columns;
+  };
+  if (has(from, from_column) && has(to, to_column)) return;
+  refuse(kernel, fmt::format("{} columns from {} of {} to {} of {}", columns, from_column, from.shape.to_string(),
+                             to_column, to.shape.to_string()));
+}
+
+void numbers(const char* kernel, const char* name, const TensorView& view, std::int64_t elements) {
+  tensor(kernel, name, view);
+  if (view.elements() == elements) return;
+  refuse(kernel, fmt::format("{} has {} elements, it must have {}", name, view.elements(), elements));
+}
+
+void statistics(const char* kernel, const TensorView& statistics, int replica, const Kernels::BatchNorm& norm) {
+  ranked(kernel, "statistics", statistics, 2);
+  const std::int64_t channels = norm.saved_mean.elements();
+  for (const TensorView& view : {norm.saved_mean, norm.saved_inv_std, norm.running_mean, norm.running_var}) {
+    numbers(kernel, "a statistic", view, channels);
+  }
+  if (statistics.shape[1] == 1 + 2 * channels && replica >= 0 && replica < statistics.shape[0]) return;
+  refuse(kernel, fmt::format("statistics of shape {} for replica {} and {} channels", statistics.shape.to_string(),
+                             replica, channels));
 }
 
 void global_pool(const char* kernel, const TensorView& x, const TensorView& y, Half half) {

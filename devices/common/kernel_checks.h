@@ -30,6 +30,11 @@ void sum_tree(const char* kernel, std::span<const TensorView> parts, const Tenso
 void channels(const char* kernel, const TensorView& vector, const TensorView& x);
 void max_pool(const char* kernel, const TensorView& x, const TensorView& y, const TensorView& argmax,
               const PoolOptions& options, Half half = Half::kRefused);
+void average_pool(const char* kernel, const TensorView& x, const TensorView& y, const PoolOptions& options,
+                  Half half = Half::kRefused);
+// Matrices of one type, as many rows each, and columns that both have.
+void columns(const char* kernel, const TensorView& from, std::int64_t from_column, const TensorView& to,
+             std::int64_t to_column, std::int64_t columns, Half half = Half::kRefused);
 void global_pool(const char* kernel, const TensorView& x, const TensorView& y, Half half = Half::kRefused);
 // x u8 or an activation, y an activation of its shape.
 void scale(const char* kernel, const TensorView& x, const TensorView& y, Half half = Half::kRefused);
@@ -44,6 +49,10 @@ void batch_norm_training(const char* kernel, const TensorView& x, const Kernels:
 void max_pool_batch_norm(const char* kernel, const TensorView& x, const Kernels::MaxPool& pool,
                          const TensorView& pooled, const Kernels::BatchNorm& norm, const TensorView& y,
                          Half half = Half::kRefused);
+// f32, of this many elements.
+void numbers(const char* kernel, const char* name, const TensorView& view, std::int64_t elements);
+// (R, 1 + 2 C) of a norm of C channels, `replica` one of them.
+void statistics(const char* kernel, const TensorView& statistics, int replica, const Kernels::BatchNorm& norm);
 // Of gamma and beta, each where it is wanted: one number a channel of x.
 void norm_gradients(const char* kernel, const TensorView& dgamma, const TensorView& dbeta, const TensorView& x);
 // logits (M, K), labels i64 (M).

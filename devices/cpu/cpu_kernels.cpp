@@ -5,23 +5,27 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/common/kernel_checks.h"
+#include "headrace/devices/cpu/average_pooling.h"
 #include "headrace/devices/cpu/batch_norm.h"
 #include "headrace/devices/cpu/class_counts.h"
 #include "headrace/devices/cpu/column_sums.h"
 #include "headrace/devices/cpu/cpu_device.h"
 #include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/devices/cpu/cpu_stream.h"
+#include "headrace/devices/cpu/curves.h"
 #include "headrace/devices/cpu/dropout.h"
 #include "headrace/devices/cpu/element.h"
 #include "headrace/devices/cpu/element_loss.h"
 #include "headrace/devices/cpu/elementwise.h"
 #include "headrace/devices/cpu/flush_denormals.h"
+#include "headrace/devices/cpu/joint_norm.h"
 #include "headrace/devices/cpu/loss.h"
 #include "headrace/devices/cpu/onednn.h"
 #include "headrace/devices/cpu/onednn_conv.h"
 #include "headrace/devices/cpu/onednn_dense.h"
 #include "headrace/devices/cpu/onednn_muon.h"
 #include "headrace/devices/cpu/optimizers.h"
+#include "headrace/devices/cpu/parallel.h"
 #include "headrace/devices/cpu/pooling.h"
 #include "headrace/devices/cpu/shift_images.h"
 #include "headrace/devices/cpu/sum_tree.h"
@@ -197,6 +201,21 @@ class CpuKernels final : public Kernels {
     });
   }
 
+  void curve_forward(Stream& stream, Curve curve, const TensorView& x, const TensorView& y) override {
+    for (const TensorView& view : {x, y}) check::same("curve_forward", view, x, kHalf);
+    submit(stream,
+           [=] { with_type(x, [&]<typename T>(T) { cpu::curve(curve, x.as<T>(), y.as<T>(), x.elements()); }); });
+  }
+
+  void curve_backward(Stream& stream, Curve curve, const TensorView& y, const TensorView& dy,
+                      const TensorView& dx) override {
+    for (const TensorView& view : {y, dy, dx}) check::same("curve_backward", view, y, kHalf);
+    submit(stream, [=] {
+      with_type(
+          y, [&]<typename T>(T) { cpu::curve_backward(curve, y.as<T>(), dy.as<T>(), dx.as<T>(), y.elements()); });
+    });
+  }
+
   void add(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& sum) override {
     for (const TensorView& view : {a, b, sum}) check::same("add", view, a, kHalf);
     submit_add(stream, a, b, sum);
@@ -241,6 +260,22 @@ class CpuKernels final : public Kernels {
     });
   }
 
+  void copy_columns(Stream& stream, const TensorView& from, std::int64_t from_column, const TensorView& to,
+                    std::int64_t to_column, std::int64_t columns) override {
+    check::columns("copy_columns", from, from_column, to, to_column, columns, kHalf);
+    const std::size_t size = size_of(from.dtype), bytes = static_cast<std::size_t>(columns) * size;
+    const auto step = [size](const TensorView& view) { return static_cast<std::size_t>(view.shape[1]) * size; };
+    submit(stream, [=] {
+      const auto* source = from.as<const std::byte>() + static_cast<std::size_t>(from_column) * size;
+      auto* target = to.as<std::byte>() + static_cast<std::size_t>(to_column) * size;
+      parallel_ranges(from.shape[0], row_grain(columns), [&](std::int64_t begin, std::int64_t end) {
+        for (auto row = static_cast<std::size_t>(begin); row < static_cast<std::size_t>(end); ++row) {
+          std::memcpy(target + row * step(to), source + row * step(from), bytes);
+        }
+      });
+    });
+  }
+
   void shift_images(Stream& stream, const TensorView& x, const ImageShift& shift, const TensorView& y) override {
     check::shift("shift_images", x, shift, y, kHalf);
     submit(stream, [=] {
@@ -265,6 +300,25 @@ class CpuKernels final : public Kernels {
     submit(stream, [=] {
       with_type(dx, [&]<typename T>(T) {
         cpu::max_pool_backward(pool_geometry(dx, options), dy.as<T>(), argmax.as<std::uint8_t>(), dx.as<T>());
+      });
+    });
+  }
+
+  void average_pool_forward(Stream& stream, const TensorView& x, const TensorView& y,
+                            const PoolOptions& options) override {
+    check::average_pool("average_pool_forward", x, y, options, kHalf);
+    submit(stream, [=] {
+      with_type(
+          x, [&]<typename T>(T) { cpu::average_pool_forward(pool_geometry(x, options), x.as<T>(), y.as<T>()); });
+    });
+  }
+
+  void average_pool_backward(Stream& stream, const TensorView& dy, const TensorView& dx,
+                             const PoolOptions& options) override {
+    check::average_pool("average_pool_backward", dx, dy, options, kHalf);
+    submit(stream, [=] {
+      with_type(dx, [&]<typename T>(T) {
+        cpu::average_pool_backward(pool_geometry(dx, options), dy.as<T>(), dx.as<T>());
       });
     });
   }
@@ -317,6 +371,41 @@ class CpuKernels final : public Kernels {
       with_type(x, [&]<typename T>(T) {
         cpu::batch_norm_backward(norm_rows(x, scalars->rows), x.as<T>(), dy.as<T>(), norm, f32(dgamma), f32(dbeta),
                                  dx.as<T>());
+      });
+    });
+  }
+
+  void pack_statistics(Stream& stream, const TensorView& x, const BatchNorm& norm, const StepScalars* scalars,
+                       const TensorView& row) override {
+    check::batch_norm_training("pack_statistics", x, norm, kHalf);
+    check::numbers("pack_statistics", "row", row, 1 + 2 * x.shape.back());
+    submit(stream, [=] { cpu::pack_statistics(norm_rows(x, scalars->rows), norm, f32(row)); });
+  }
+
+  void join_statistics(Stream& stream, const TensorView& statistics, int replica, const BatchNorm& norm,
+                       const TensorView& variance, const TensorView& inverse_counts) override {
+    check::statistics("join_statistics", statistics, replica, norm);
+    check::numbers("join_statistics", "variance", variance, norm.saved_mean.elements());
+    check::numbers("join_statistics", "inverse_counts", inverse_counts, 2);
+    submit(stream, [=] {
+      cpu::join_statistics(f32(statistics), statistics.shape[0], replica, norm, f32(variance),
+                           f32(inverse_counts));
+    });
+  }
+
+  void join_input_gradient(Stream& stream, const TensorView& x, const BatchNorm& norm, const TensorView& own,
+                           const TensorView& joint, const TensorView& inverse_counts, const StepScalars* scalars,
+                           const TensorView& dx) override {
+    check::batch_norm_training("join_input_gradient", x, norm, kHalf);
+    check::same("join_input_gradient", dx, x, kHalf);
+    for (const TensorView& sums : {own, joint}) {
+      check::numbers("join_input_gradient", "sums", sums, 2 * x.shape.back());
+    }
+    check::numbers("join_input_gradient", "inverse_counts", inverse_counts, 2);
+    submit(stream, [=] {
+      with_type(x, [&]<typename T>(T) {
+        cpu::join_input_gradient(norm_rows(x, scalars->rows), x.as<T>(), norm, f32(own), f32(joint),
+                                 f32(inverse_counts), dx.as<T>());
       });
     });
   }

@@ -26,6 +26,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsElementwiseSuite, CudaKernelsTarget)
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsFusedNormSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsHalfProductsSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsHalfSuite, CudaKernelsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsJoiningSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsLossesSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsMuonSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsPoolingSuite, CudaKernelsTarget);

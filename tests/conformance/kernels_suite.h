@@ -9,6 +9,7 @@
 #include "headrace/tests/conformance/kernels_fused_norm_suite.h"
 #include "headrace/tests/conformance/kernels_half_products_suite.h"
 #include "headrace/tests/conformance/kernels_half_suite.h"
+#include "headrace/tests/conformance/kernels_joining_suite.h"
 #include "headrace/tests/conformance/kernels_losses_suite.h"
 #include "headrace/tests/conformance/kernels_muon_suite.h"
 #include "headrace/tests/conformance/kernels_pooling_suite.h"

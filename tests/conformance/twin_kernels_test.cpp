@@ -21,6 +21,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsElementwiseSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsFusedNormSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsHalfProductsSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsHalfSuite, TwinTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsJoiningSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsLossesSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsPoolingSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsTrainingSuite, TwinTarget);

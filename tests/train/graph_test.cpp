@@ -115,11 +115,22 @@ TEST(Graph, FinishFindsLooseEnds) {
   EXPECT_THAT(config_error([&] { g.relu(x); }), HasSubstr("finished"));
 }
 
-TEST(Graph, SoftmaxMustBeLast) {
+TEST(Graph, MayHaveSeveralResults) {
   Graph g;
-  const Node x = g.softmax(g.input("image", {4}));
-  const Node y = g.dense(x, 2);
-  EXPECT_THAT(config_error([&] { g.finish(y); }), HasSubstr("'softmax'"));
+  const Node x = g.dense(g.input("image", {4}), 2, {.name = "features"});
+  const Node y = g.dense(x, 3, {.name = "logits"});
+  EXPECT_THAT(config_error([&] { g.finish({y, x, y}); }), AllOf(HasSubstr("'logits'"), HasSubstr("twice")));
+  EXPECT_THAT(config_error([&] { g.finish(Results(std::vector<Node>())); }), HasSubstr("no result"));
+  g.finish({y, x});
+  EXPECT_THAT(g.outputs(), testing::ElementsAre(y.id, x.id));
+  EXPECT_EQ(g.node("features").id, x.id);
+  EXPECT_THAT(config_error([&] { g.node("feature"); }), AllOf(HasSubstr("'feature'"), HasSubstr("features")));
+}
+
+TEST(Graph, SoftmaxMayStandAnywhere) {
+  Graph g;
+  const Node y = g.dense(g.softmax(g.input("image", {4})), 2);
+  EXPECT_NO_THROW(g.finish(y));
 }
 
 }  // namespace

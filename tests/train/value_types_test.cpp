@@ -12,7 +12,7 @@ constexpr DType kHalf = DType::kBF16, kWide = DType::kF32;
 std::vector<DType> types_of(const Net& net, Mode mode = Mode::kTrain) {
   Graph graph;
   graph.finish(net(graph));
-  return value_types(graph, mode, graph.output(), kHalf);
+  return value_types(graph, mode, results_of(graph, {}), kHalf);
 }
 
 TEST(ValueTypes, FromTheLastDenseLayerOnAllIsF32) {
@@ -42,7 +42,7 @@ TEST(ValueTypes, WhatMeetsTheLogitsInASumIsF32) {
 TEST(ValueTypes, F32StaysF32) {
   Graph graph;
   graph.finish(test::small_mlp(graph));
-  EXPECT_EQ(value_types(graph, Mode::kTrain, graph.output(), kWide), std::vector<DType>(4, kWide));
+  EXPECT_EQ(value_types(graph, Mode::kTrain, results_of(graph, {}), kWide), std::vector<DType>(4, kWide));
 }
 
 }  // namespace

@@ -29,8 +29,9 @@ std::optional<Objective> objective_of(const ModelState& model, const Fields& fie
 
 ProgramOptions program_options(const ModelState& model, const BatchRunnerOptions& options) {
   ProgramOptions program = options.program;
+  program.replicas = model.strategy->replicas();
   program.activations = storage_types(*model.strategy, program.precision).activations;
-  program.leaves_out_softmax = options.loss && leaves_out_softmax(*model.graph, *options.loss);
+  if (options.loss) program.leaves_out_softmax = leaves_out_softmax(*model.graph, *options.loss);
   return program;
 }
 
@@ -45,6 +46,7 @@ BatchRunner::BatchRunner(ModelState& model, const Fields& fields, const BatchRun
       feed_(model, fields),
       clock_(*model.strategy, shards_, options.trace) {
   if (options.averaged_weights) require_average(model);
+  make_groups();
   allocate();
   for (int i = 0; i < options.in_flight + 1; ++i) slots_.push_back(make_slot());
   reset_sums();
@@ -67,6 +69,20 @@ void BatchRunner::wait_for(Stream& stream) noexcept {
     stream.synchronize();
   } catch (const std::exception&) {
     // The failure was reported before, or the result is no longer needed.
+  }
+}
+
+// Sums go over the communication stream, as those of gradients do: a replica's are then in one order.
+void BatchRunner::make_groups() {
+  const int replicas = model_.strategy->replicas();
+  if (options_.program.mode != Mode::kTrain || replicas == 1 || shards_.is_virtual()) return;
+  for (int r = 0; r < replicas; ++r) {
+    groups_.push_back({.size = replicas, .replica = r, .sum = [this, r](const TensorView& tensor) {
+                         const ReplicaStreams streams = model_.strategy->streams(r);
+                         if (streams.apart()) streams.communication.follow(streams.compute);
+                         model_.strategy->collective().all_reduce_sum(r, tensor, streams.communication);
+                         if (streams.apart()) streams.compute.follow(streams.communication);
+                       }});
   }
 }
 
@@ -102,7 +118,7 @@ void BatchRunner::allocate() {
 StepSlot BatchRunner::make_slot() const {
   StepSlot made;
   const std::size_t rows = static_cast<std::size_t>(options_.program.rows);
-  const std::size_t tail = objective_ ? objective_->class_labels_bytes() : program_.result(binding(0)).bytes();
+  const std::size_t tail = objective_ ? objective_->class_labels_bytes() : result_bytes();
   for (int shard = 0; shard < shards_.size(); ++shard) {
     Device& device = stream(shard).device();
     ShardSlot slot{.replica = shards_.replica_of(shard),
@@ -121,6 +137,12 @@ StepSlot BatchRunner::make_slot() const {
     made.shards.push_back(std::move(slot));
   }
   return made;
+}
+
+std::size_t BatchRunner::result_bytes() const {
+  std::size_t bytes = 0;
+  for (const TensorView& result : program_.results(binding(0))) bytes += result.bytes();
+  return bytes;
 }
 
 ProgramBinding BatchRunner::binding(int shard) const {
@@ -148,6 +170,7 @@ ProgramBinding BatchRunner::binding(int shard) const {
     bound.gradients = arenas.gradients(shard - shards_.first_of(replica));
     bound.state = arenas.state(shard - shards_.first_of(replica));
   }
+  if (!groups_.empty()) bound.group = &groups_[index];
   bound.scalars = reinterpret_cast<const StepScalars*>(block(shard) + kScalarsAt);
   return bound;
 }
@@ -158,14 +181,15 @@ const float* BatchRunner::group_scale(int shard) const {
   return reinterpret_cast<const float*>(block(shard) + kGroupScaleAt);
 }
 
-void BatchRunner::submit_objective(int shard, const TensorView& result, const TensorView& gradient) const {
+void BatchRunner::submit_objective(int shard, std::vector<TensorView> results,
+                                   std::vector<TensorView> gradients) const {
   const ProgramBinding bound = binding(shard);
   const Memory& memory = memory_[static_cast<std::size_t>(shard)];
   objective_->submit({.stream = bound.stream,
                       .kernels = bound.kernels,
                       .scalars = bound.scalars,
-                      .result = result,
-                      .gradient = gradient,
+                      .results = std::move(results),
+                      .gradients = std::move(gradients),
                       .totals = block(shard) + kTotalsAt,
                       .labels = block(shard) + labels_at(),
                       .tables = block(shard) + tables_at(),
@@ -310,8 +334,11 @@ void BatchRunner::describe(const Batch& batch, const StepScalars& common, ShardS
 void BatchRunner::bring_back(int shard, const ShardSlot& slot) {
   Stream& stream = model_.strategy->stream(slot.replica);
   if (slot.result != nullptr) {
-    const TensorView result = program_.result(binding(shard));
-    stream.copy(slot.result, result.data, result.bytes());
+    float* to = slot.result;
+    for (const TensorView& result : program_.results(binding(shard))) {
+      stream.copy(to, result.data, result.bytes());
+      to += result.elements();
+    }
   }
   const std::size_t labels_too = objective_ ? objective_->class_labels_bytes() : 0;
   stream.copy(slot.totals, block(shard) + kTotalsAt, labels_at() - kTotalsAt + labels_too);

@@ -51,8 +51,9 @@ class BatchRunner {
   const Objective* objective() const noexcept { return objective_ ? &*objective_ : nullptr; }
   ProgramBinding binding(int shard) const;
   const float* group_scale(int shard) const;  // in device memory
-  // Submits loss, metrics and, where it is defined, the result's gradient of the shard in place; may be captured.
-  void submit_objective(int shard, const TensorView& result, const TensorView& gradient) const;
+  // Submits loss, metrics and, unless there are none, the results' gradients of the shard in place; may be
+  // captured.
+  void submit_objective(int shard, std::vector<TensorView> results, std::vector<TensorView> gradients) const;
 
   // What is submitted of a batch once everything is in place: in each shard's stream, and, behind all shards of a
   // replica, in the replica's.
@@ -103,6 +104,7 @@ class BatchRunner {
   };
 
   static void wait_for(Stream& stream) noexcept;
+  void make_groups();
   void allocate();
   // No examples, rates of 0, no sums.
   void blank(int shard);
@@ -124,6 +126,7 @@ class BatchRunner {
     return (index + steps) % slots_.size();
   }
   Stream& stream(int shard) const { return shards_.stream(shard); }
+  std::size_t result_bytes() const;
   std::byte* block(int shard) const;
   // Within a block.
   std::size_t totals_bytes() const noexcept;
@@ -139,8 +142,9 @@ class BatchRunner {
   std::optional<Objective> objective_;  // none: predicting
   Program program_;
   BatchFeed feed_;
-  std::vector<Buffer> workspaces_;  // one a lane
-  std::vector<Memory> memory_;      // one a shard
+  std::vector<ReplicaGroup> groups_;  // by replica, in training with several
+  std::vector<Buffer> workspaces_;    // one a lane
+  std::vector<Memory> memory_;        // one a shard
   StepClock clock_;
   std::vector<StepSlot> slots_;  // one more than are in flight: the times need the one before the oldest
   std::size_t next_ = 0;

@@ -1,5 +1,7 @@
 #include "headrace/train/engine/example_losses.h"
 
+#include <utility>
+
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -58,14 +60,16 @@ void ExampleLosses::bring_in_labels(int replica, std::int64_t row) {
 void ExampleLosses::submit(int replica, std::int64_t row) {
   const Memory& memory = memory_[static_cast<std::size_t>(replica)];
   const ProgramBinding bound = runner_.binding(replica);
-  TensorView result = runner_.program().result(bound);
-  result.data = result.as<float>() + row * result.shape.without_front().elements();
-  result.shape = result.shape.without_front().with_front(1);
+  std::vector<TensorView> results = runner_.program().results(bound);
+  for (TensorView& result : results) {
+    result.data = result.as<float>() + row * result.shape.without_front().elements();
+    result.shape = result.shape.without_front().with_front(1);
+  }
   bring_in_labels(replica, row);
   one_.submit({.stream = bound.stream,
                .kernels = bound.kernels,
                .scalars = reinterpret_cast<const StepScalars*>(memory.scalars.data()),
-               .result = result,
+               .results = std::move(results),
                .totals = totals_of(replica, row),
                .labels = memory.labels.data(),
                .device_scratch = memory.scratch.data(),

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "headrace/train/engine/mirrored_variables.h"
@@ -25,6 +27,7 @@ struct ModelState {
   std::unique_ptr<const Graph> graph;
   VariableLayout layout;
   MirroredVariables variables;
+  std::set<std::string> frozen;  // names; the layout has those of the last compile()
   std::optional<CompileOptions> compiled;
   std::uint64_t compilations = 0;          // calls of compile(): each replaces the optimizer's memory
   std::vector<OptimizerMemory> optimizer;  // by replica, from compile()

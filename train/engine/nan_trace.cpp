@@ -101,9 +101,11 @@ void NanTrace::submit_again(int shard, const Program::Needed& needed, NumberProb
   }
   const ProgramWatch watched = watch(shard, probe);
   program.forward(bound, watched);
-  const TensorView gradient = program.result_gradient(bound);
-  runner_.submit_objective(shard, program.result(bound), gradient);
-  probe.look(fmt::format("the gradient of {}", loss_name({})), gradient, real_elements(shard, gradient));
+  const std::vector<TensorView> gradients = program.result_gradients(bound);
+  runner_.submit_objective(shard, program.results(bound), gradients);
+  for (const TensorView& gradient : gradients) {
+    probe.look(fmt::format("the gradient of {}", loss_name({})), gradient, real_elements(shard, gradient));
+  }
   program.backward(
       bound, needed, [](std::int64_t) {}, watched);
 }

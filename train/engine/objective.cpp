@@ -7,7 +7,8 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operation.h"
-#include "headrace/train/layers/layer.h"
+#include "headrace/train/engine/value_types.h"
+#include "headrace/train/layers.h"
 
 namespace headrace {
 namespace {
@@ -16,83 +17,132 @@ constexpr std::size_t kPlace = 64;  // what each part begins on a multiple of
 
 std::size_t on_place(std::size_t bytes) { return (bytes + kPlace - 1) / kPlace * kPlace; }
 
-void check_source(const Graph& graph, const std::string& who, const std::string& layer) {
-  if (layer.empty() || layer == graph.layer(graph.output()).name()) return;
-  throw ConfigError(fmt::format("{} is of the result of layer '{}', but the model gives that of '{}' alone", who,
-                                layer, graph.layer(graph.output()).name()));
+// The output that is called as this layer; the first one for an empty name.
+std::size_t output_of(const Graph& graph, const std::string& who, const std::string& layer) {
+  if (layer.empty()) return 0;
+  std::string names;
+  for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+    const std::string& name = graph.name(graph.outputs()[i]);
+    if (name == layer) return i;
+    names += (i == 0 ? "'" : ", '") + name + "'";
+  }
+  throw ConfigError(
+      fmt::format("{} is of the result of layer '{}', but the model gives that of {} alone", who, layer, names));
+}
+
+// By default that of the first term of the same output, or else of the first term.
+std::string label_field(const Graph& graph, const Loss& loss, const Metric& metric) {
+  if (!metric.label_field.empty()) return metric.label_field;
+  const std::size_t output = output_of(graph, metric.function->name(), metric.result);
+  for (const LossTerm& term : loss.terms) {
+    if (output_of(graph, term.function->name(), term.result) == output) return term.label_field;
+  }
+  return loss.terms.front().label_field;
+}
+
+std::string metric_name(const Graph& graph, const Metric& metric) {
+  const bool one = metric.result.empty() || graph.outputs().size() == 1;
+  return one ? metric.function->name() : metric.result + "/" + metric.function->name();
 }
 
 }  // namespace
 
-ResultInfo result_info(const Graph& graph) {
-  const Layer& last = graph.layer(graph.output());
+ResultInfo result_info(const Graph& graph, std::size_t output) {
+  const int id = graph.outputs().at(output);
+  const Layer& last = graph.layer(id);
   return {.shape = last.shape(),
-          .layer = label(last.name(), last.kind()),
-          .softmax = last.traits(Mode::kEvaluate).only_last};
+          .layer = label(graph.name(id), last.kind()),
+          .softmax = last.traits(Mode::kEvaluate).softmax};
 }
 
-bool leaves_out_softmax(const Graph& graph, const Loss& loss) {
-  if (!result_info(graph).softmax) return false;
-  const auto takes_logits = [](const LossTerm& term) { return term.function->form() == ResultForm::kLogits; };
-  const auto taking = static_cast<std::size_t>(std::ranges::count_if(loss.terms, takes_logits));
-  if (taking == 0 || taking == loss.terms.size()) return taking > 0;
-  throw ConfigError("one term of the loss takes the logits of the softmax, another its probabilities",
-                    "end the net with the logits, or use losses of one kind");
+std::vector<bool> leaves_out_softmax(const Graph& graph, const Loss& loss) {
+  std::vector<bool> left_out;
+  for (std::size_t output = 0; output < graph.outputs().size(); ++output) {
+    std::size_t terms = 0, taking = 0;
+    for (const LossTerm& term : loss.terms) {
+      if (output_of(graph, term.function->name(), term.result) != output) continue;
+      ++terms;
+      taking += term.function->form() == ResultForm::kLogits ? 1 : 0;
+    }
+    const bool softmax = result_info(graph, output).softmax;
+    if (softmax && taking > 0 && taking < terms) {
+      throw ConfigError("one term of the loss takes the logits of the softmax, another its probabilities",
+                        "end the net with the logits, or use losses of one kind");
+    }
+    left_out.push_back(softmax && taking > 0);
+  }
+  return left_out;
 }
 
 void check_objective(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics) {
-  const ResultInfo info = result_info(graph);
   if (loss.terms.empty()) throw ConfigError("the loss has no terms", "name one, such as mean_squared_error()");
   for (const LossTerm& term : loss.terms) {
     if (term.function == nullptr) throw ConfigError("a term of the loss has no function");
-    check_source(graph, term.function->name(), term.result);
-    term.function->check_result(info);
+    term.function->check_result(result_info(graph, output_of(graph, term.function->name(), term.result)));
   }
-  const bool logits = leaves_out_softmax(graph, loss);
+  const std::vector<bool> logits = leaves_out_softmax(graph, loss);
+  std::vector<std::string> names{"loss"};
   for (const Metric& metric : metrics) {
-    const std::string name = metric.function->name();
-    check_source(graph, name, metric.result);
-    metric.function->check_result(info);
-    if (metric.function->form() == ResultForm::kLogits && !logits) {
+    const std::string name = metric_name(graph, metric);
+    const std::size_t output = output_of(graph, name, metric.result);
+    metric.function->check_result(result_info(graph, output));
+    if (metric.function->form() == ResultForm::kLogits && !logits[output]) {
       throw ConfigError("metric '" + name + "' is of the logits, but the loss takes the probabilities");
     }
-    if (name == "loss" ||
-        std::ranges::count(metrics, name, [](const Metric& m) { return m.function->name(); }) > 1) {
+    if (std::ranges::count(names, name) > 0) {
       throw ConfigError("two metrics are called '" + name + "'", "name each once");
     }
+    names.push_back(name);
   }
 }
 
 Objective::Objective(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics,
                      const Fields& fields, std::int64_t rows)
-    : info_(result_info(graph)),
-      result_{nullptr, info_.shape.with_front(rows), DType::kF32},
-      reduction_(loss.reduction) {
+    : rows_(rows), reduction_(loss.reduction) {
   check_objective(graph, loss, metrics);
-  for (const LossTerm& term : loss.terms) {
-    labels_of(term.label_field, fields, term.function->takes_class_numbers());
-  }
-  for (const Metric& metric : metrics) {
-    labels_of(metric.label_field.empty() ? loss.terms.front().label_field : metric.label_field, fields, false);
-  }
-  place_labels();
-  add_terms(loss, fields);
-  add_metrics(metrics, leaves_out_softmax(graph, loss), fields);
+  add_outputs(graph, loss, rows);
+  add_labels(graph, loss, metrics, fields);
+  add_terms(graph, loss, fields);
+  add_metrics(graph, loss, metrics, fields);
 }
 
-std::size_t Objective::labels_of(const std::string& field, const Fields& fields, bool class_numbers) {
+void Objective::add_outputs(const Graph& graph, const Loss& loss, std::int64_t rows) {
+  const std::vector<bool> logits = leaves_out_softmax(graph, loss);
+  const ProgramResults results = results_of(graph, logits);
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const ResultInfo info = result_info(graph, i);
+    outputs_.push_back({.info = info,
+                        .result = {nullptr, info.shape.with_front(rows), DType::kF32},
+                        .index = static_cast<std::size_t>(results.of_output[i]),
+                        .logits = logits[i]});
+  }
+  learned_.assign(results.layers.size(), false);
+}
+
+std::size_t Objective::labels_of(const std::string& field, const Fields& fields, std::int64_t classes) {
   const Field& wanted = fields[find_field(fields, field.empty() ? kLabelField : field)];
   const auto same = [&](const Labels& labels) { return labels.field.name == wanted.name; };
   auto found = std::ranges::find_if(labels_, same);
   if (found == labels_.end()) {
     const bool number = wanted.dtype == DType::kI64 && wanted.shape.elements() == 1;
-    const std::int64_t rows = result_.shape[0];
-    labels_.push_back(
-        {.field = wanted, .batch = {nullptr, number ? Shape{rows} : wanted.shape.with_front(rows), wanted.dtype}});
+    labels_.push_back({.field = wanted,
+                       .batch = {nullptr, number ? Shape{rows_} : wanted.shape.with_front(rows_), wanted.dtype}});
     found = labels_.end() - 1;
   }
-  if (class_numbers && found->batch.dtype == DType::kI64) found->classes = info_.shape.back();
+  if (classes > 0 && found->batch.dtype == DType::kI64) {
+    found->classes = found->classes == 0 ? classes : std::min(found->classes, classes);
+  }
   return static_cast<std::size_t>(found - labels_.begin());
+}
+
+void Objective::add_labels(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics,
+                           const Fields& fields) {
+  for (const LossTerm& term : loss.terms) {
+    const ResultInfo& info = outputs_[output_of(graph, term.function->name(), term.result)].info;
+    labels_of(term.label_field, fields, term.function->takes_class_numbers() ? info.shape.back() : 0);
+  }
+  for (const Metric& metric : metrics) labels_of(label_field(graph, loss, metric), fields, 0);
+  place_labels();
 }
 
 void Objective::place_labels() {
@@ -113,44 +163,58 @@ Objective::Scratch Objective::reserve(const std::vector<TensorView>& views, std:
   return scratch;
 }
 
-void Objective::add_terms(const Loss& loss, const Fields& fields) {
+void Objective::add_terms(const Graph& graph, const Loss& loss, const Fields& fields) {
   for (const LossTerm& each : loss.terms) {
-    Term term{.loss = each, .labels = labels_of(each.label_field, fields, false)};
+    Term term{.loss = each,
+              .output = output_of(graph, each.function->name(), each.result),
+              .labels = labels_of(each.label_field, fields, 0)};
+    const Output& output = outputs_[term.output];
     const Labels& labels = labels_[term.labels];
-    each.function->check_labels(info_, labels.field);
-    const ScratchSpec scratch = each.function->scratch(result_, labels.batch);
+    each.function->check_labels(output.info, labels.field);
+    const ScratchSpec scratch = each.function->scratch(output.result, labels.batch);
     term.device = reserve(scratch.device, device_scratch_bytes_);
     term.pinned = reserve(scratch.pinned, pinned_scratch_bytes_);
     terms_.push_back(std::move(term));
   }
   sums_ = terms_.size();
-  if (terms_.size() == 1 && terms_.front().loss.weight == 1.0F) return;
+  std::size_t partial_bytes = 0;
+  for (Term& term : terms_) {
+    const Output& output = outputs_[term.output];
+    const auto same = [&](const Term& other) { return outputs_[other.output].index == output.index; };
+    term.first = &*std::ranges::find_if(terms_, same) == &term;
+    term.whole = std::ranges::count_if(terms_, same) == 1 && term.loss.weight == 1.0F;
+    learned_[output.index] = true;
+    if (!term.whole) partial_bytes = std::max(partial_bytes, on_place(output.result.bytes()));
+  }
   term_gradient_at_ = device_scratch_bytes_;
-  device_scratch_bytes_ += on_place(result_.bytes());
+  device_scratch_bytes_ += partial_bytes;
 }
 
-void Objective::add_metrics(const std::vector<Metric>& metrics, bool logits, const Fields& fields) {
-  probabilities_at_ = device_scratch_bytes_;
+void Objective::add_metrics(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics,
+                            const Fields& fields) {
   for (const Metric& each : metrics) {
-    Judge judge{.metric = each};
-    judge.labels =
-        labels_of(each.label_field.empty() ? terms_.front().loss.label_field : each.label_field, fields, false);
-    const Labels& labels = labels_[judge.labels];
-    each.function->check_labels(info_, labels.field);
+    Judge judge{.metric = each, .name = metric_name(graph, each)};
+    judge.output = output_of(graph, judge.name, each.result);
+    judge.labels = labels_of(label_field(graph, loss, each), fields, 0);
+    Output& output = outputs_[judge.output];
+    each.function->check_labels(output.info, labels_[judge.labels].field);
     judge.counted = each.function->is_accuracy() && terms_.front().loss.function->counts_correct() &&
-                    judge.labels == terms_.front().labels;
+                    judge.labels == terms_.front().labels && judge.output == terms_.front().output;
     judge.sums = judge.counted ? 0 : sums_++;
-    judge.normalised = logits && each.function->form() == ResultForm::kWhole;
-    if (judge.normalised && device_scratch_bytes_ == probabilities_at_) {
-      device_scratch_bytes_ += on_place(result_.bytes());
+    judge.normalised = output.logits && each.function->form() == ResultForm::kWhole;
+    if (judge.normalised && !output.normalised) {
+      output.normalised = true;
+      output.probabilities_at = device_scratch_bytes_;
+      device_scratch_bytes_ += on_place(output.result.bytes());
     }
-    if (const std::optional<Shape> table = each.function->table(info_)) judge.table = *table;
+    if (const std::optional<Shape> table = each.function->table(output.info)) judge.table = *table;
     judge.table_at = table_elements_;
     table_elements_ += static_cast<std::size_t>(judge.table.elements());
     metrics_.push_back(std::move(judge));
   }
   for (Judge& judge : metrics_) {
-    const ScratchSpec scratch = judge.metric.function->scratch(result_, labels_[judge.labels].batch);
+    const ScratchSpec scratch =
+        judge.metric.function->scratch(outputs_[judge.output].result, labels_[judge.labels].batch);
     judge.device = reserve(scratch.device, device_scratch_bytes_);
     judge.pinned = reserve(scratch.pinned, pinned_scratch_bytes_);
   }
@@ -161,8 +225,9 @@ TensorView Objective::labels_view(const ObjectiveBinding& binding, std::size_t i
   return {binding.labels + labels.offset, labels.batch.shape, labels.batch.dtype};
 }
 
-TensorView Objective::scratch_view(const ObjectiveBinding& binding, std::size_t offset) const {
-  return {binding.device_scratch + offset, binding.result.shape, DType::kF32};
+TensorView Objective::scratch_view(const ObjectiveBinding& binding, const Output& output,
+                                   std::size_t offset) const {
+  return {binding.device_scratch + offset, output.result.shape, DType::kF32};
 }
 
 std::vector<TensorView> Objective::placed(const Scratch& scratch, std::byte* base) {
@@ -171,43 +236,53 @@ std::vector<TensorView> Objective::placed(const Scratch& scratch, std::byte* bas
   return views;
 }
 
+// A result that no term is about has no influence on the loss.
 void Objective::submit(const ObjectiveBinding& binding) const {
   for (std::size_t i = 0; i < terms_.size(); ++i) submit_term(binding, i);
-  const auto normalised = [](const Judge& judge) { return judge.normalised; };
-  if (std::ranges::any_of(metrics_, normalised)) {
-    binding.kernels.softmax(binding.stream, binding.result, scratch_view(binding, probabilities_at_));
+  for (std::size_t i = 0; i < binding.gradients.size(); ++i) {
+    const TensorView& gradient = binding.gradients[i];
+    if (!learned_[i]) binding.stream.fill(gradient.data, 0, gradient.bytes());
+  }
+  for (const Output& output : outputs_) {
+    if (!output.normalised) continue;
+    binding.kernels.softmax(binding.stream, as_matrix(binding.results[output.index]),
+                            as_matrix(scratch_view(binding, output, output.probabilities_at)));
   }
   for (const Judge& judge : metrics_) {
     if (!judge.counted) submit_metric(binding, judge);
   }
 }
 
-// A term that is the whole loss writes the gradient itself; that of each other is weighted and added.
+// A term that is all of the loss on its result writes the gradient itself; that of each other is weighted and
+// added.
 void Objective::submit_term(const ObjectiveBinding& binding, std::size_t index) const {
   const Term& term = terms_[index];
-  const bool learns = binding.gradient.defined();
-  const bool whole = terms_.size() == 1 && term.loss.weight == 1.0F;
-  const TensorView mine = scratch_view(binding, term_gradient_at_);
+  const Output& output = outputs_[term.output];
+  const TensorView gradient = binding.gradients.empty() ? TensorView{} : binding.gradients[output.index];
+  const bool learns = gradient.defined();
+  const TensorView mine = scratch_view(binding, output, term_gradient_at_);
   term.loss.function->submit({.stream = binding.stream,
                               .kernels = binding.kernels,
                               .scalars = binding.scalars,
-                              .result = binding.result,
+                              .result = binding.results[output.index],
                               .labels = labels_view(binding, term.labels),
-                              .gradient = whole || !learns ? binding.gradient : mine,
+                              .gradient = term.whole || !learns ? gradient : mine,
                               .sums = reinterpret_cast<MetricSums*>(binding.totals) + index,
                               .device_scratch = placed(term.device, binding.device_scratch),
                               .pinned_scratch = placed(term.pinned, binding.pinned_scratch)});
-  if (whole || !learns) return;
-  binding.kernels.scale(binding.stream, mine, term.loss.weight, index == 0 ? binding.gradient : mine);
-  if (index > 0) binding.kernels.accumulate(binding.stream, mine, binding.gradient);
+  if (term.whole || !learns) return;
+  binding.kernels.scale(binding.stream, mine, term.loss.weight, term.first ? gradient : mine);
+  if (!term.first) binding.kernels.accumulate(binding.stream, mine, gradient);
 }
 
 void Objective::submit_metric(const ObjectiveBinding& binding, const Judge& judge) const {
+  const Output& output = outputs_[judge.output];
   judge.metric.function->submit(
       {.stream = binding.stream,
        .kernels = binding.kernels,
        .scalars = binding.scalars,
-       .result = judge.normalised ? scratch_view(binding, probabilities_at_) : binding.result,
+       .result = judge.normalised ? scratch_view(binding, output, output.probabilities_at)
+                                  : binding.results[output.index],
        .labels = labels_view(binding, judge.labels),
        .sums = reinterpret_cast<MetricSums*>(binding.totals) + judge.sums,
        .table = {reinterpret_cast<std::int64_t*>(binding.tables) + judge.table_at, judge.table, DType::kI64},
@@ -250,7 +325,7 @@ std::vector<MetricValue> Objective::values(const ObjectiveTotals& totals) const 
     MetricValue value = judge.metric.function->value(
         {.sums = totals.sums[judge.sums],
          .table = elements > 0 ? all.subspan(judge.table_at, elements) : std::span<const std::int64_t>()});
-    value.name = judge.metric.function->name();
+    value.name = judge.name;
     values.push_back(std::move(value));
   }
   return values;

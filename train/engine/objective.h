@@ -14,12 +14,12 @@
 
 namespace headrace {
 
-// What a loss or metric of this graph is computed from.
-ResultInfo result_info(const Graph& graph);
+// What a loss or metric of one of the graph's outputs is computed from.
+ResultInfo result_info(const Graph& graph, std::size_t output);
 
-// Whether training and evaluating leave out the model's last softmax, as the loss takes its logits. ConfigError
-// where its terms differ in that.
-bool leaves_out_softmax(const Graph& graph, const Loss& loss);
+// By output, whether training and evaluating leave out its softmax, as the loss takes its logits. ConfigError
+// where terms of one output differ in that.
+std::vector<bool> leaves_out_softmax(const Graph& graph, const Loss& loss);
 
 // ConfigError where loss and metrics do not fit the graph or each other; the data are not known yet.
 void check_objective(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics);
@@ -29,11 +29,11 @@ struct ObjectiveBinding {
   Stream& stream;
   Kernels& kernels;
   const StepScalars* scalars = nullptr;
-  TensorView result = {};
-  TensorView gradient = {};     // undefined: an evaluation
-  std::byte* totals = nullptr;  // totals_bytes(), 0 at first
-  std::byte* labels = nullptr;  // labels_bytes()
-  std::byte* tables = nullptr;  // tables_bytes(), 0 at first
+  std::vector<TensorView> results = {};    // those of the program
+  std::vector<TensorView> gradients = {};  // of them; empty: an evaluation
+  std::byte* totals = nullptr;             // totals_bytes(), 0 at first
+  std::byte* labels = nullptr;             // labels_bytes()
+  std::byte* tables = nullptr;             // tables_bytes(), 0 at first
   std::byte *device_scratch = nullptr, *pinned_scratch = nullptr;
 };
 
@@ -90,13 +90,26 @@ class Objective {
     std::vector<TensorView> views;  // without a place
     std::vector<std::size_t> offsets;
   };
+  struct Output {
+    ResultInfo info;
+    TensorView result;                 // without a place
+    std::size_t index = 0;             // among the program's results
+    bool logits = false;               // it is given those, without the softmax
+    std::size_t probabilities_at = 0;  // scratch, where a metric is given what the softmax makes of them
+    bool normalised = false;           // one is
+  };
   struct Term {
     LossTerm loss;
+    std::size_t output = 0;
     std::size_t labels = 0;  // index
+    bool first = true;       // of its result
+    bool whole = true;       // it is all of the loss on its result
     Scratch device = {}, pinned = {};
   };
   struct Judge {
     Metric metric;
+    std::string name;
+    std::size_t output = 0;
     std::size_t labels = 0;
     std::size_t sums = 0;     // index: its own, or the term's that counts the same
     bool counted = false;     // by that term
@@ -106,19 +119,23 @@ class Objective {
     Scratch device = {}, pinned = {};
   };
 
-  void add_terms(const Loss& loss, const Fields& fields);
-  void add_metrics(const std::vector<Metric>& metrics, bool logits, const Fields& fields);
-  std::size_t labels_of(const std::string& field, const Fields& fields, bool class_numbers);
+  void add_outputs(const Graph& graph, const Loss& loss, std::int64_t rows);
+  void add_terms(const Graph& graph, const Loss& loss, const Fields& fields);
+  void add_metrics(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics, const Fields& fields);
+  void add_labels(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics, const Fields& fields);
+  std::size_t labels_of(const std::string& field, const Fields& fields, std::int64_t classes);
   void place_labels();
   TensorView labels_view(const ObjectiveBinding& binding, std::size_t index) const;
   Scratch reserve(const std::vector<TensorView>& views, std::size_t& bytes) const;
   static std::vector<TensorView> placed(const Scratch& scratch, std::byte* base);
   void submit_term(const ObjectiveBinding& binding, std::size_t index) const;
   void submit_metric(const ObjectiveBinding& binding, const Judge& judge) const;
-  TensorView scratch_view(const ObjectiveBinding& binding, std::size_t offset) const;
+  // As large as the output's result.
+  TensorView scratch_view(const ObjectiveBinding& binding, const Output& output, std::size_t offset) const;
 
-  ResultInfo info_;
-  TensorView result_;  // without a place
+  std::vector<Output> outputs_;
+  std::vector<bool> learned_;  // by the program's result: a term gives its gradient
+  std::int64_t rows_ = 0;
   Reduction reduction_;
   std::vector<Term> terms_;
   std::vector<Judge> metrics_;
@@ -126,7 +143,7 @@ class Objective {
   std::size_t sums_ = 0;  // their number
   std::size_t table_elements_ = 0;
   std::size_t labels_bytes_ = 0, class_labels_bytes_ = 0;
-  std::size_t term_gradient_at_ = 0, probabilities_at_ = 0;
+  std::size_t term_gradient_at_ = 0;
   std::size_t device_scratch_bytes_ = 0, pinned_scratch_bytes_ = 0;
 };
 

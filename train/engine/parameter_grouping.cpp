@@ -20,7 +20,7 @@ std::vector<PlacedVariable> in_arena_order(const Graph& graph, const VariableLay
   std::vector<PlacedVariable> placed;
   for (int id = 0; id < graph.size(); ++id) {
     const auto [first, end] = layout.of_layer(id);
-    for (std::size_t i = first; i < end; ++i) {
+    for (std::size_t i = first; i < end && graph.owner(id) == id; ++i) {
       const Variable& variable = layout.variables()[i];
       if (variable.spec.role != VariableRole::kTrained) continue;
       placed.push_back({&variable, {variable.name, graph.layer(id).kind(), variable.spec.shape}});

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 
-#include "headrace/train/engine/value_types.h"
+#include "headrace/devices/base/error.h"
 
 namespace headrace {
 
 // The clock of the plan: layer i runs forward at time i and backward at time 2n - i; the loss is at time n.
 Program::Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options)
-    : graph_(&graph), layout_(&layout), options_(options), result_(result_of(graph, options.leaves_out_softmax)) {
+    : graph_(&graph),
+      layout_(&layout),
+      options_(options),
+      results_(results_of(graph, options.leaves_out_softmax)) {
   const auto layers = static_cast<std::size_t>(graph.size());
   epilogue_of_.assign(layers, -1);
   producer_of_.assign(layers, -1);
@@ -18,7 +21,8 @@ Program::Program(const Graph& graph, const VariableLayout& layout, const Program
   gradients_.assign(layers, -1);
   saved_.resize(layers);
   targets_.resize(layers);
-  types_ = value_types(graph, options.mode, result_, options.activations);
+  shared_.resize(layers);
+  types_ = value_types(graph, options.mode, results_, options.activations);
   find_epilogues();
   if (options.mode == Mode::kTrain) find_poolings();
   plan_forward();
@@ -26,25 +30,34 @@ Program::Program(const Graph& graph, const VariableLayout& layout, const Program
   memory_.place();
 }
 
+bool Program::is_result(int id) const { return std::ranges::find(results_.layers, id) != results_.layers.end(); }
+
+Mode Program::mode_of(int id) const {
+  return options_.mode == Mode::kTrain && layout_->has_frozen_state(id) ? Mode::kEvaluate : options_.mode;
+}
+
 void Program::find_epilogues() {
-  for (int id = 0; id <= result_; ++id) {
+  for (int id = 0; id < graph_->size(); ++id) {
+    if (!runs(id)) continue;
     const std::optional<Activation> activation = graph_->layer(id).as_epilogue();
     if (!activation) continue;
     const int before = graph_->inputs(id).front();
-    const LayerTraits producer = graph_->layer(before).traits(options_.mode);
-    const bool reads_input = graph_->layer(id).traits(options_.mode).backward_reads_input;
+    const LayerTraits producer = graph_->layer(before).traits(mode_of(before));
+    const bool reads_input = graph_->layer(id).traits(mode_of(id)).backward_reads_input;
     if (options_.mode == Mode::kTrain && reads_input && !producer.undoes_epilogue) continue;
-    if (!producer.takes_epilogue || graph_->consumers(before).size() != 1) continue;
+    if (!producer.takes_epilogue || graph_->consumers(before).size() != 1 || is_result(before)) continue;
     epilogue_of_[static_cast<std::size_t>(before)] = id;
     producer_of_[static_cast<std::size_t>(id)] = before;
   }
 }
 
 void Program::find_poolings() {
-  for (int id = 0; id <= result_; ++id) {
-    if (!graph_->layer(id).traits(options_.mode).takes_pooling) continue;
+  for (int id = 0; id < graph_->size(); ++id) {
+    if (!runs(id) || !graph_->layer(id).traits(mode_of(id)).takes_pooling) continue;
     const int before = graph_->inputs(id).front();
-    if (!graph_->layer(before).as_pooling() || graph_->consumers(before).size() != 1) continue;
+    if (!graph_->layer(before).as_pooling() || graph_->consumers(before).size() != 1 || is_result(before)) {
+      continue;
+    }
     pooling_of_[static_cast<std::size_t>(id)] = before;
     pooled_by_[static_cast<std::size_t>(before)] = id;
   }
@@ -53,14 +66,15 @@ void Program::find_poolings() {
 int Program::doer(int id) const {
   if (const int pooled_by = pooled_by_[static_cast<std::size_t>(id)]; pooled_by >= 0) return pooled_by;
   const int producer = producer_of_[static_cast<std::size_t>(id)];
-  return producer >= 0 && graph_->layer(producer).traits(options_.mode).undoes_epilogue ? producer : id;
+  return producer >= 0 && graph_->layer(producer).traits(mode_of(producer)).undoes_epilogue ? producer : id;
 }
 
 void Program::plan_forward() {
   const bool training = options_.mode == Mode::kTrain;
-  for (int id = 0; id <= result_; ++id) {
+  for (int id = 0; id < graph_->size(); ++id) {
+    if (!runs(id)) continue;
     const Layer& layer = graph_->layer(id);
-    const LayerTraits traits = layer.traits(options_.mode);
+    const LayerTraits traits = layer.traits(mode_of(id));
     const bool shares = traits.view || fused(id);
     // An activation that its producer does is never read backward; a pooling reads its input when its doer runs.
     const bool keeps = training && !(fused(id) && doer(id) != id);
@@ -72,23 +86,25 @@ void Program::plan_forward() {
     for (const int input : graph_->inputs(id)) {
       memory_.keep(value_storage(input), keeps && traits.backward_reads_input ? time_of_backward(id) : runs);
     }
-    for (const SavedSpec& spec : layer.saved(options_.rows)) {
+    for (const SavedSpec& spec : layer.saved({.rows = options_.rows, .replicas = options_.replicas})) {
       const int storage = memory_.add(static_cast<std::size_t>(spec.shape.elements()) * size_of(spec.dtype), id);
       memory_.keep(storage, training ? time_of_backward(id) : id);
       saved_[static_cast<std::size_t>(id)].push_back(storage);
     }
   }
-  memory_.keep(value_storage(result_), 2 * graph_->size() + 1);  // read by the loss, or copied out afterwards
+  // Read by the loss, or copied out afterwards.
+  for (const int result : results_.layers) memory_.keep(value_storage(result), 2 * graph_->size() + 1);
 }
 
 Program::Needed Program::needed(const std::function<bool(const Variable&)>& learns) const {
   Needed needed(static_cast<std::size_t>(graph_->size()), false);
-  for (int id = 0; id <= result_; ++id) {
+  for (int id = 0; id < graph_->size(); ++id) {
+    if (!runs(id)) continue;
     const auto [first, end] = layout_->of_layer(id);
     bool wanted = false;
     for (std::size_t i = first; i < end; ++i) {
       const Variable& variable = layout_->variables()[i];
-      wanted = wanted || (variable.spec.role == VariableRole::kTrained && learns(variable));
+      wanted = wanted || (variable.learns() && learns(variable));
     }
     for (const int input : graph_->inputs(id)) wanted = wanted || needed[static_cast<std::size_t>(input)];
     needed[static_cast<std::size_t>(id)] = wanted;
@@ -98,19 +114,42 @@ Program::Needed Program::needed(const std::function<bool(const Variable&)>& lear
 
 void Program::plan_backward() {
   wants_gradient_ = needed([](const Variable&) { return true; });
-  gradient_storage(result_) = memory_.add(stored(result_).bytes(), graph_->size());
-  for (int id = result_; id >= 0; --id) {
-    if (wants_gradient_[static_cast<std::size_t>(id)]) plan_backward_of(id);
+  for (const int result : results_.layers) {
+    gradient_storage(result) = memory_.add(stored(result).bytes(), graph_->size());
+  }
+  for (int id = graph_->size() - 1; id >= 0; --id) {
+    if (!wants_gradient_[static_cast<std::size_t>(id)]) continue;
+    if (mode_of(id) != Mode::kTrain) refuse_frozen_state(id);
+    plan_backward_of(id);
+    plan_shared_variables(id);
   }
 }
 
 void Program::plan_backward_of(int id) {
   const int time = time_of_backward(id);
   memory_.keep(gradient_storage(id), time);
-  bool in_place = graph_->layer(id).traits(options_.mode).backward_in_place;
+  bool in_place = graph_->layer(id).traits(mode_of(id)).backward_in_place;
   for (const int input : graph_->inputs(id)) {
     targets_[static_cast<std::size_t>(id)].push_back(target(id, input, in_place, time));
     in_place = false;
+  }
+}
+
+void Program::refuse_frozen_state(int id) const {
+  throw ConfigError(label(graph_->name(id), graph_->layer(id).kind()) +
+                        " has frozen statistics, but variables of it or of layers before it learn",
+                    "freeze these, too, or unfreeze the statistics");
+}
+
+void Program::plan_shared_variables(int id) {
+  bool shared = graph_->owner(id) != id;
+  for (int other = id + 1; other < graph_->size(); ++other) shared = shared || graph_->owner(other) == id;
+  const auto [first, end] = layout_->of_layer(id);
+  for (std::size_t i = first; i < end && shared; ++i) {
+    const VariableSpec& spec = layout_->variables()[i].spec;
+    if (spec.role != VariableRole::kTrained) continue;
+    const auto bytes = static_cast<std::size_t>(spec.shape.elements()) * sizeof(float);
+    shared_[static_cast<std::size_t>(id)].push_back(memory_.add(bytes, time_of_backward(id)));
   }
 }
 
@@ -145,8 +184,18 @@ TensorView Program::gradient_view(const ProgramBinding& binding, int id, int sto
   return place(binding, storage, stored(id));
 }
 
-TensorView Program::result_gradient(const ProgramBinding& binding) const {
-  return gradient_view(binding, result_, gradients_[static_cast<std::size_t>(result_)]);
+std::vector<TensorView> Program::results(const ProgramBinding& binding) const {
+  std::vector<TensorView> views;
+  for (const int result : results_.layers) views.push_back(value(binding, result));
+  return views;
+}
+
+std::vector<TensorView> Program::result_gradients(const ProgramBinding& binding) const {
+  std::vector<TensorView> views;
+  for (const int result : results_.layers) {
+    views.push_back(gradient_view(binding, result, gradients_[static_cast<std::size_t>(result)]));
+  }
+  return views;
 }
 
 TensorView Program::variable_view(const ProgramBinding& binding, const Variable& variable) {
@@ -163,11 +212,12 @@ TensorView Program::variable_view(const ProgramBinding& binding, const Variable&
 LayerContext Program::context(const ProgramBinding& binding, int id) const {
   LayerContext context{.stream = binding.stream,
                        .kernels = binding.kernels,
-                       .mode = options_.mode,
+                       .mode = mode_of(id),
                        .precision = options_.precision,
                        .seed = options_.seed,
                        .id = id,
-                       .scalars = binding.scalars};
+                       .scalars = binding.scalars,
+                       .group = binding.group};
   for (const int input : graph_->inputs(id)) context.inputs.push_back(value(binding, input));
   context.output = value(binding, id);
   const auto [first, end] = layout_->of_layer(id);
@@ -175,7 +225,7 @@ LayerContext Program::context(const ProgramBinding& binding, int id) const {
     context.variables.push_back(variable_view(binding, layout_->variables()[i]));
   }
   std::size_t next = 0;
-  for (const SavedSpec& spec : graph_->layer(id).saved(options_.rows)) {
+  for (const SavedSpec& spec : graph_->layer(id).saved({.rows = options_.rows, .replicas = options_.replicas})) {
     const int storage = saved_[static_cast<std::size_t>(id)][next++];
     context.saved.push_back(place(binding, storage, {nullptr, spec.shape, spec.dtype}));
   }
@@ -199,9 +249,9 @@ PoolingPrologue Program::prologue(const ProgramBinding& binding, int pooling) co
 }
 
 void Program::forward(const ProgramBinding& binding, const ProgramWatch& watch) const {
-  for (int id = 0; id <= result_; ++id) {
+  for (int id = 0; id < graph_->size(); ++id) {
     const Layer& layer = graph_->layer(id);
-    if (fused(id) || doer(id) != id || layer.traits(options_.mode).view) continue;
+    if (!runs(id) || fused(id) || doer(id) != id || layer.traits(mode_of(id)).view) continue;
     LayerContext call = context(binding, id);
     if (watch) watch(ProgramMoment::kBeforeForward, call);
     layer.forward(call);
@@ -209,7 +259,12 @@ void Program::forward(const ProgramBinding& binding, const ProgramWatch& watch) 
   }
 }
 
-void Program::add_gradients(const ProgramBinding& binding, int id, const Needed& needed,
+TensorView Program::variable_gradient(const ProgramBinding& binding, const Variable& variable) const {
+  if (variable.spec.role != VariableRole::kTrained) return {};
+  return {binding.gradients + variable.offset, variable.spec.shape, DType::kF32};
+}
+
+void Program::add_gradients(const ProgramBinding& binding, int id, const Needed& needed, bool again,
                             LayerContext& context) const {
   context.output_gradient = gradient_view(binding, id, gradients_[static_cast<std::size_t>(id)]);
   std::size_t next = 0;
@@ -219,26 +274,40 @@ void Program::add_gradients(const ProgramBinding& binding, int id, const Needed&
     context.input_gradients.push_back(wanted ? gradient_view(binding, input, target.storage) : TensorView{});
   }
   const auto [first, end] = layout_->of_layer(id);
+  next = 0;
   for (std::size_t i = first; i < end; ++i) {
-    const Variable& variable = layout_->variables()[i];
-    TensorView gradient;
-    if (variable.spec.role == VariableRole::kTrained) {
-      gradient = {binding.gradients + variable.offset, variable.spec.shape, DType::kF32};
+    TensorView gradient = variable_gradient(binding, layout_->variables()[i]);
+    if (again && gradient.defined()) {
+      gradient = place(binding, shared_[static_cast<std::size_t>(id)][next++], gradient);
     }
     context.variable_gradients.push_back(gradient);
   }
 }
 
+void Program::add_shared_gradients(const ProgramBinding& binding, int id, const LayerContext& context) const {
+  const auto [first, end] = layout_->of_layer(id);
+  for (std::size_t i = first; i < end; ++i) {
+    const TensorView& mine = context.variable_gradients[i - first];
+    if (!mine.defined()) continue;
+    binding.kernels.accumulate(binding.stream, mine, variable_gradient(binding, layout_->variables()[i]));
+  }
+}
+
 void Program::backward(const ProgramBinding& binding, const Needed& needed,
                        const std::function<void(std::int64_t)>& filled, const ProgramWatch& watch) const {
-  for (int id = result_; id >= 0; --id) {
+  std::vector<bool> written(needed.size(), false);  // by the node that has the variables
+  for (int id = graph_->size() - 1; id >= 0; --id) {
     if (!needed[static_cast<std::size_t>(id)]) continue;
+    const auto owner = static_cast<std::size_t>(graph_->owner(id));
+    const bool again = written[owner];
+    written[owner] = true;
     LayerContext call = context(binding, id);
-    add_gradients(binding, id, needed, call);
+    add_gradients(binding, id, needed, again, call);
     const bool watched = watch && doer(id) == id;
     if (watched) watch(ProgramMoment::kBeforeBackward, call);
     if (doer(id) == id) graph_->layer(id).backward(call);
     if (watched) watch(ProgramMoment::kAfterBackward, call);
+    if (again) add_shared_gradients(binding, id, call);
     std::size_t next = 0;
     for (const GradientTarget& target : targets_[static_cast<std::size_t>(id)]) {
       const std::size_t i = next++;

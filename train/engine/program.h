@@ -9,16 +9,18 @@
 
 #include "headrace/devices/base/bf16.h"
 #include "headrace/train/engine/memory_plan.h"
+#include "headrace/train/engine/value_types.h"
 #include "headrace/train/engine/variable_layout.h"
 #include "headrace/train/graph.h"
-#include "headrace/train/layers/layer.h"
+#include "headrace/train/layers.h"
 
 namespace headrace {
 
 struct ProgramOptions {
   Mode mode = Mode::kTrain;
-  bool leaves_out_softmax = false;  // at the end: a loss follows that takes the logits
-  std::int64_t rows = 1;            // of the batch, padding included
+  std::vector<bool> leaves_out_softmax = {};  // by output: a loss follows that takes the logits. Empty: none
+  std::int64_t rows = 1;                      // of the batch, padding included
+  int replicas = 1;
   Precision precision = Precision::kF32;
   DType activations = DType::kF32;  // how results of layers and their gradients are stored: f32 or bf16
   std::uint64_t seed = 0;           // of dropout
@@ -36,6 +38,7 @@ struct ProgramBinding {
   BFloat16* rounded_state = nullptr;
   float* gradients = nullptr;  // training only
   const StepScalars* scalars = nullptr;
+  const ReplicaGroup* group = nullptr;  // training only, where there are several replicas
 };
 
 // Where a pass stands with a layer that it runs.
@@ -45,7 +48,7 @@ using ProgramWatch = std::function<void(ProgramMoment, const LayerContext&)>;
 // Immutable. A ReLU right behind a convolution or dense layer that nothing else reads is applied by it; outside
 // training so is every other activation. Batch normalisation applies the activation behind it and goes back
 // through it; in training it also does the max pooling right before it. A softmax at the end may be left
-// out. The result is f32 whatever the activations are.
+// out. Results are f32 whatever the activations are. Calls of one layer that share variables add their gradients.
 class Program {
  public:
   Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options);
@@ -55,12 +58,13 @@ class Program {
 
   // Where the batch's fields go, before forward().
   TensorView value(const ProgramBinding& binding, int id) const;
-  // The net's, or the logits where the softmax is left out.
-  TensorView result(const ProgramBinding& binding) const { return value(binding, result_); }
-  // Where the loss writes its gradient before backward().
-  TensorView result_gradient(const ProgramBinding& binding) const;
+  // By ProgramResults::layers: the net's outputs, or the logits where a softmax is left out.
+  std::vector<TensorView> results(const ProgramBinding& binding) const;
+  // Where the loss writes their gradients before backward().
+  std::vector<TensorView> result_gradients(const ProgramBinding& binding) const;
 
-  // By layer: whether the backward pass runs it, where of the trained variables those learn that `learns` says.
+  // By layer: whether the backward pass runs it, where of the trained variables those learn that `learns` says and
+  // that are not frozen.
   using Needed = std::vector<bool>;
   Needed needed(const std::function<bool(const Variable&)>& learns) const;
 
@@ -83,6 +87,14 @@ class Program {
   void plan_forward();
   void plan_backward();
   void plan_backward_of(int id);
+  void plan_shared_variables(int id);
+  bool is_result(int id) const;
+  // kEvaluate for a layer of frozen state in training.
+  Mode mode_of(int id) const;
+  [[noreturn]] void refuse_frozen_state(int id) const;
+  bool runs(int id) const { return results_.runs[static_cast<std::size_t>(id)]; }
+  // Where the call's gradients of its variables go to be added to those of another call.
+  void add_shared_gradients(const ProgramBinding& binding, int id, const LayerContext& context) const;
   GradientTarget target(int id, int input, bool in_place, int time);
 
   int time_of_backward(int id) const noexcept { return 2 * graph_->size() - id; }
@@ -98,12 +110,15 @@ class Program {
   static TensorView variable_view(const ProgramBinding& binding, const Variable& variable);
   LayerContext context(const ProgramBinding& binding, int id) const;
   PoolingPrologue prologue(const ProgramBinding& binding, int pooling) const;
-  void add_gradients(const ProgramBinding& binding, int id, const Needed& needed, LayerContext& context) const;
+  // `again`: another call has written gradients of the same variables already.
+  void add_gradients(const ProgramBinding& binding, int id, const Needed& needed, bool again,
+                     LayerContext& context) const;
+  TensorView variable_gradient(const ProgramBinding& binding, const Variable& variable) const;
 
   const Graph* graph_;
   const VariableLayout* layout_;
   ProgramOptions options_;
-  int result_;
+  ProgramResults results_;
   std::vector<DType> types_;  // of each layer's result and its gradient
   MemoryPlan memory_;
   std::vector<int> epilogue_of_;  // by layer: the activation it applies; -1
@@ -114,6 +129,7 @@ class Program {
   std::vector<int> gradients_;    // storage of its gradient; -1: none is wanted
   std::vector<std::vector<int>> saved_;
   std::vector<std::vector<GradientTarget>> targets_;
+  std::vector<std::vector<int>> shared_;  // by layer that shares its variables: storage for their gradients
   Needed wants_gradient_;
 };
 

@@ -24,9 +24,10 @@ StorageTypes storage_types(const Strategy& strategy, Precision precision) {
 DType converted_type(const ModelState& model, Mode mode) {
   const Precision precision = model.compiled ? model.compiled->precision : Precision::kF32;
   const DType activations = storage_types(*model.strategy, precision).activations;
-  const int result = result_of(*model.graph, mode != Mode::kPredict);
-  const std::vector<DType> types = value_types(*model.graph, mode, result, activations);
-  for (int id = 0; id <= result; ++id) {
+  const std::vector<bool> left_out(model.graph->outputs().size(), mode != Mode::kPredict);
+  const ProgramResults results = results_of(*model.graph, left_out);
+  const std::vector<DType> types = value_types(*model.graph, mode, results, activations);
+  for (int id = 0; id < model.graph->size(); ++id) {
     if (model.graph->layer(id).kind() == "input" && types[static_cast<std::size_t>(id)] != activations) {
       return DType::kF32;
     }

@@ -100,7 +100,7 @@ void TrainingStep::submit_forward(int shard) {
   const Program& program = runner_.program();
   const ProgramBinding bound = runner_.binding(shard);
   program.forward(bound);
-  runner_.submit_objective(shard, program.result(bound), program.result_gradient(bound));
+  runner_.submit_objective(shard, program.results(bound), program.result_gradients(bound));
 }
 
 void TrainingStep::submit_backward(int shard, const LearningPhase& phase) {

@@ -74,7 +74,15 @@ void UpdatePlan::add_groups(const Optimizer& optimizer) {
 }
 
 void UpdatePlan::add_parts(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer) {
-  for (const auto& [variable, group] : grouped_variables(graph, layout, optimizer)) add_part(*variable, group);
+  for (const auto& [variable, group] : grouped_variables(graph, layout, optimizer)) {
+    if (!variable->frozen) add_part(*variable, group);
+  }
+  if (parts_.empty()) throw ConfigError("all variables are frozen: there is nothing to train", "unfreeze() some");
+}
+
+// Whether nothing lies between them but what fills the cache line.
+bool UpdatePlan::adjoin(const Part& before, std::int64_t begin) {
+  return begin - before.end < VariableLayout::kAlignment;
 }
 
 // Neighbours of one group are one slice, the gap between them included.
@@ -88,7 +96,7 @@ void UpdatePlan::add_part(const Variable& variable, int group) {
           "put it into a parameter group of another rule");
     }
     parts_.push_back({begin, end, group, shape});
-  } else if (!parts_.empty() && parts_.back().group == group) {
+  } else if (!parts_.empty() && parts_.back().group == group && adjoin(parts_.back(), begin)) {
     parts_.back().end = end;
   } else {
     parts_.push_back({begin, end, group, {}});
@@ -114,6 +122,7 @@ void UpdatePlan::set_rates(std::uint64_t step, StepScalars& scalars, float scale
 }
 
 bool UpdatePlan::learns(const Variable& variable, std::uint64_t step) const {
+  if (!variable.learns()) return false;
   const auto part = std::ranges::find_if(parts_, [&](const Part& each) { return variable.offset < each.end; });
   return learns(part->group, step);
 }
@@ -129,8 +138,9 @@ std::vector<ArenaSlice> UpdatePlan::learning(std::uint64_t step) const {
   bool neighbour = false;
   for (const Part& part : parts_) {
     const bool learns_still = learns(part.group, step);
-    if (learns_still && neighbour) slices.back().end = part.end;
-    if (learns_still && !neighbour) slices.push_back({part.begin, part.end});
+    const bool joins = learns_still && neighbour && part.begin - slices.back().end < VariableLayout::kAlignment;
+    if (joins) slices.back().end = part.end;
+    if (learns_still && !joins) slices.push_back({part.begin, part.end});
     neighbour = learns_still;
   }
   return slices;

@@ -57,6 +57,7 @@ class UpdatePlan {
   void add_groups(const Optimizer& optimizer);
   void add_parts(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer);
   void add_part(const Variable& variable, int group);
+  static bool adjoin(const Part& before, std::int64_t begin);
   bool is_muon(int group) const;
   bool learns(int group, std::uint64_t step) const;
   // Of the arenas' elements [begin, end) those under rules of this kind.

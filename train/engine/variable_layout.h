@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "headrace/train/graph.h"
-#include "headrace/train/layers/layer.h"
+#include "headrace/train/layers.h"
 
 namespace headrace {
 
@@ -14,11 +15,14 @@ struct Variable {
   std::string name;  // "conv_1/weights"
   VariableSpec spec;
   std::int64_t offset = 0;  // elements, in the arena of its role
+  bool frozen = false;      // stays as it is, by Model::freeze()
+
+  bool learns() const noexcept { return spec.role == VariableRole::kTrained && !frozen; }
 };
 
 // Trained variables lie in one arena, the last layer's first: the order in which the backward pass finishes their
-// gradients. State lies in another, behind it what is frozen. Each variable begins on a cache line;
-// the gaps stay 0.
+// gradients. A variable that several calls of a layer share is the first one's, whose turn comes last. State lies
+// in another, behind it what is frozen. Each variable begins on a cache line; the gaps stay 0.
 class VariableLayout {
  public:
   static constexpr std::int64_t kAlignment = 16;  // elements; arenas are multiples of it
@@ -29,6 +33,11 @@ class VariableLayout {
   // Those of one layer: [first, second) in variables().
   std::pair<std::size_t, std::size_t> of_layer(int id) const { return ranges_.at(static_cast<std::size_t>(id)); }
   const Variable& find(const std::string& name) const;  // ConfigError listing the names
+
+  // Marks these as frozen, and no others.
+  void freeze(const std::set<std::string>& names);
+  // Whether the layer has frozen state: it then works as in an evaluation.
+  bool has_frozen_state(int id) const;
 
   std::int64_t trained_elements() const noexcept { return trained_elements_; }
   std::int64_t state_elements() const noexcept { return state_elements_; }  // frozen ones included

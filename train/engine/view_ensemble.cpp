@@ -8,7 +8,10 @@ namespace headrace {
 
 ViewEnsemble::ViewEnsemble(const Graph& graph, const Program& program, const ProgramBinding& binding,
                            const std::vector<View>& views)
-    : program_(&program), views_(views), logits_(program.result(binding).shape) {
+    : program_(&program), views_(views), logits_(program.results(binding).front().shape) {
+  if (graph.outputs().size() > 1) {
+    throw ConfigError("views of images are for a net of one result", "evaluate without views");
+  }
   add_images(graph, binding);
   const auto bytes = static_cast<std::size_t>(logits_.elements()) * sizeof(float);
   sum_ = binding.stream.allocate(bytes);
@@ -46,7 +49,7 @@ TensorView ViewEnsemble::forward(const ProgramBinding& binding) const {
       binding.kernels.shift_images(stream, image.copy.view(value.shape, value.dtype), views_[i].shift, value);
     }
     program_->forward(binding);
-    binding.kernels.scale(stream, program_->result(binding), views_[i].weight, i == 0 ? sum : scaled);
+    binding.kernels.scale(stream, program_->results(binding).front(), views_[i].weight, i == 0 ? sum : scaled);
     if (i > 0) binding.kernels.accumulate(stream, scaled, sum);
   }
   return sum;

@@ -3,14 +3,12 @@
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
-namespace {
 
-PoolOptions resolve(int window, const PoolLayerOptions& options) {
+PoolOptions pool_geometry(int window, const PoolLayerOptions& options) {
   return {.window = window, .stride = options.stride == 0 ? window : options.stride};
 }
 
-Shape max_pool_result_shape(const std::string& name, const Shape& input, const PoolOptions& geometry) {
-  const std::string who = label(name, "max_pool");
+Shape pooled_shape(const std::string& who, const Shape& input, const PoolOptions& geometry) {
   if (input.rank() != 3) {
     throw ConfigError(who + " needs an input of shape (height, width, channels), got " + input.to_string());
   }
@@ -26,15 +24,22 @@ Shape max_pool_result_shape(const std::string& name, const Shape& input, const P
           input[2]};
 }
 
-}  // namespace
-
 MaxPoolLayer::MaxPoolLayer(const std::string& name, const Shape& input, int window,
                            const PoolLayerOptions& options)
-    : Layer(name, max_pool_result_shape(name, input, resolve(window, options))),
-      geometry_(resolve(window, options)) {}
+    : Layer(name, pooled_shape(label(name, "max_pool"), input, pool_geometry(window, options))),
+      geometry_(pool_geometry(window, options)) {}
 
-std::vector<SavedSpec> MaxPoolLayer::saved(std::int64_t rows) const {
-  return {{.shape = shape().with_front(rows), .dtype = DType::kU8}};
+LayerAttributes MaxPoolLayer::attributes() const {
+  return {{"window", geometry_.window}, {"stride", geometry_.stride}};
+}
+
+std::shared_ptr<const Layer> MaxPoolLayer::from(const LayerRecord& record) {
+  return std::make_shared<MaxPoolLayer>(record.name, only_input(record), record.attributes.whole("window"),
+                                        PoolLayerOptions{.stride = record.attributes.whole("stride")});
+}
+
+std::vector<SavedSpec> MaxPoolLayer::saved(const StepShape& step) const {
+  return {{.shape = shape().with_front(step.rows), .dtype = DType::kU8}};
 }
 
 void MaxPoolLayer::forward(LayerContext& context) const {

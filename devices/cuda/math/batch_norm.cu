@@ -11,5 +11,13 @@ template void GpuKernels<CudaLaunches>::batch_norm_backward(Stream&, const Tenso
                                                             const BatchNorm&, const StepScalars*,
                                                             const TensorView&, const TensorView&,
                                                             const TensorView&);
+template void GpuKernels<CudaLaunches>::pack_statistics(Stream&, const TensorView&, const BatchNorm&,
+                                                        const StepScalars*, const TensorView&);
+template void GpuKernels<CudaLaunches>::join_statistics(Stream&, const TensorView&, int, const BatchNorm&,
+                                                        const TensorView&, const TensorView&);
+template void GpuKernels<CudaLaunches>::join_input_gradient(Stream&, const TensorView&, const BatchNorm&,
+                                                            const TensorView&, const TensorView&,
+                                                            const TensorView&, const StepScalars*,
+                                                            const TensorView&);
 
 }  // namespace headrace::cuda

@@ -32,6 +32,20 @@ void GpuKernels<Launches>::activation_backward(Stream& stream, Activation activa
 }
 
 template <typename Launches>
+void GpuKernels<Launches>::curve_forward(Stream& stream, Curve curve, const TensorView& x, const TensorView& y) {
+  for (const TensorView& view : {x, y}) check::same("curve_forward", view, x, kHalf);
+  launches_.submit(stream, "curve_forward", [=](auto& launch) { submit_curve_forward(launch, curve, x, y); });
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::curve_backward(Stream& stream, Curve curve, const TensorView& y, const TensorView& dy,
+                                          const TensorView& dx) {
+  for (const TensorView& view : {y, dy, dx}) check::same("curve_backward", view, y, kHalf);
+  launches_.submit(stream, "curve_backward",
+                   [=](auto& launch) { submit_curve_backward(launch, curve, y, dy, dx); });
+}
+
+template <typename Launches>
 void GpuKernels<Launches>::add(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& sum) {
   for (const TensorView& view : {a, b, sum}) check::same("add", view, a, kHalf);
   launches_.submit(stream, "add", [=](auto& launch) { submit_add(launch, a, b, sum); });

@@ -39,6 +39,41 @@ struct ActivationBackward {
   }
 };
 
+template <typename T, Curve kCurve>
+struct CurveForward {
+  const T* x;
+  T* y;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
+    Pack<T, kWidth> pack = load_pack<kWidth>(x + at);
+    for (T& element : pack.values) {
+      const float from = value_of(element);
+      element = element_of<T>(kCurve == Curve::kSigmoid ? ActivationMath<T>::sigmoid(from) : tanhf(from));
+    }
+    store_pack(y + at, pack);
+  }
+};
+
+template <typename T, Curve kCurve>
+struct CurveBackward {
+  const T* y;
+  const T* dy;
+  T* dx;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
+    const Pack<T, kWidth> results = load_pack<kWidth>(y + at);
+    Pack<T, kWidth> pack = load_pack<kWidth>(dy + at);
+    for (int k = 0; k < kWidth; ++k) {
+      const float result = value_of(results.values[k]);
+      const float slope = kCurve == Curve::kSigmoid ? result * (1.0F - result) : 1.0F - result * result;
+      pack.values[k] = element_of<T>(value_of(pack.values[k]) * slope);
+    }
+    store_pack(dx + at, pack);
+  }
+};
+
 template <typename T>
 struct Add {
   const T* a;
@@ -125,6 +160,33 @@ void submit_activation_backward(Launcher& launch, Activation activation, const T
     using T = decltype(type);
     submit_flat<kPackWidth<T>>(launch, ActivationBackward<T, which()>{x.as<T>(), dy.as<T>(), dx.as<T>()},
                                x.elements(), packs_fit(kPackWidth<T>, x, dy, dx));
+  });
+}
+
+template <typename Function>
+void by_type_and_curve(DType dtype, Curve curve, const Function& function) {
+  by_type(dtype, [&](auto type) {
+    if (curve == Curve::kSigmoid) return function(type, std::integral_constant<Curve, Curve::kSigmoid>{});
+    function(type, std::integral_constant<Curve, Curve::kTanh>{});
+  });
+}
+
+template <typename Launcher>
+void submit_curve_forward(Launcher& launch, Curve curve, const TensorView& x, const TensorView& y) {
+  by_type_and_curve(x.dtype, curve, [&](auto type, auto which) {
+    using T = decltype(type);
+    submit_flat<kPackWidth<T>>(launch, CurveForward<T, which()>{x.as<T>(), y.as<T>()}, x.elements(),
+                               packs_fit(kPackWidth<T>, x, y));
+  });
+}
+
+template <typename Launcher>
+void submit_curve_backward(Launcher& launch, Curve curve, const TensorView& y, const TensorView& dy,
+                           const TensorView& dx) {
+  by_type_and_curve(y.dtype, curve, [&](auto type, auto which) {
+    using T = decltype(type);
+    submit_flat<kPackWidth<T>>(launch, CurveBackward<T, which()>{y.as<T>(), dy.as<T>(), dx.as<T>()}, y.elements(),
+                               packs_fit(kPackWidth<T>, y, dy, dx));
   });
 }
 

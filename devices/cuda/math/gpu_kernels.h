@@ -49,17 +49,26 @@ class GpuKernels : public Kernels {
                           const TensorView& y) override;
   void activation_backward(Stream& stream, Activation activation, const TensorView& x, const TensorView& dy,
                            const TensorView& dx) override;
+  void curve_forward(Stream& stream, Curve curve, const TensorView& x, const TensorView& y) override;
+  void curve_backward(Stream& stream, Curve curve, const TensorView& y, const TensorView& dy,
+                      const TensorView& dx) override;
   void add(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& sum) override;
   void accumulate(Stream& stream, const TensorView& x, const TensorView& into) override;
   void sum_tree(Stream& stream, std::span<const TensorView> parts, const TensorView& sum) override;
   void scale(Stream& stream, const TensorView& x, const Factor& factor, const TensorView& y) override;
   void dropout(Stream& stream, const TensorView& x, float rate, std::uint64_t seed, int layer,
                const StepScalars* scalars, const TensorView& y) override;
+  void copy_columns(Stream& stream, const TensorView& from, std::int64_t from_column, const TensorView& to,
+                    std::int64_t to_column, std::int64_t columns) override;
   void shift_images(Stream& stream, const TensorView& x, const ImageShift& shift, const TensorView& y) override;
   void max_pool_forward(Stream& stream, const TensorView& x, const TensorView& y, const TensorView& argmax,
                         const PoolOptions& options) override;
   void max_pool_backward(Stream& stream, const TensorView& dy, const TensorView& argmax, const TensorView& dx,
                          const PoolOptions& options) override;
+  void average_pool_forward(Stream& stream, const TensorView& x, const TensorView& y,
+                            const PoolOptions& options) override;
+  void average_pool_backward(Stream& stream, const TensorView& dy, const TensorView& dx,
+                             const PoolOptions& options) override;
   void global_average_pool_forward(Stream& stream, const TensorView& x, const TensorView& y) override;
   void global_average_pool_backward(Stream& stream, const TensorView& dy, const TensorView& dx) override;
   void batch_norm_train(Stream& stream, const TensorView& x, const BatchNorm& norm, const StepScalars* scalars,
@@ -67,6 +76,13 @@ class GpuKernels : public Kernels {
   void batch_norm_infer(Stream& stream, const TensorView& x, const BatchNorm& norm, const TensorView& y) override;
   void batch_norm_backward(Stream& stream, const TensorView& x, const TensorView& dy, const BatchNorm& norm,
                            const StepScalars* scalars, const TensorView& dgamma, const TensorView& dbeta,
+                           const TensorView& dx) override;
+  void pack_statistics(Stream& stream, const TensorView& x, const BatchNorm& norm, const StepScalars* scalars,
+                       const TensorView& row) override;
+  void join_statistics(Stream& stream, const TensorView& statistics, int replica, const BatchNorm& norm,
+                       const TensorView& variance, const TensorView& inverse_counts) override;
+  void join_input_gradient(Stream& stream, const TensorView& x, const BatchNorm& norm, const TensorView& own,
+                           const TensorView& joint, const TensorView& inverse_counts, const StepScalars* scalars,
                            const TensorView& dx) override;
   void max_pool_batch_norm_train(Stream& stream, const TensorView& x, const MaxPool& pool,
                                  const TensorView& pooled, const BatchNorm& norm, const StepScalars* scalars,

@@ -1,0 +1,139 @@
+// What is frozen keeps its bits and costs no backward pass; it learns again when it is unfrozen.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/engine/program.h"
+#include "headrace/train/engine/update_plan.h"
+
+namespace headrace {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+template <typename Action>
+std::string refusal_of(Action action) {
+  try {
+    action();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no ConfigError";
+}
+
+Node three_layers(Graph& g) {
+  Node x = g.dense(g.input("image", {8}), 6, {.activation = Activation::kRelu, .name = "first"});
+  x = g.dense(x, 6, {.activation = Activation::kRelu, .name = "second"});
+  return g.dense(x, 4, {.name = "head"});
+}
+
+Node normed(Graph& g) {
+  const Node x = g.relu(g.batch_norm(g.dense(g.input("image", {8}), 6, {.name = "first"}), {.name = "norm"}));
+  return g.dense(x, 4, {.name = "head"});
+}
+
+std::vector<std::string> changed_by(Model& model) {
+  const auto before = test::variables_of(model);
+  model.fit(test::blobs(48).batch({.global = 16}), {.epochs = 2, .verbose = 0});
+  model.check_mirrored();
+  const auto after = test::variables_of(model);
+  std::vector<std::string> changed;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (before[i] != after[i]) changed.push_back(model.variable_names()[i]);
+  }
+  return changed;
+}
+
+// With decay, momentum, averages and limits of the norm, all of which touch more than gradients do.
+TEST(Freezing, KeepsTheBitsUntilUnfrozen) {
+  for (const int replicas : {1, 3}) {
+    test::Training training(replicas);
+    Model model = training.strategy.build(three_layers, {.seed = 3});
+    EXPECT_THAT(model.freeze("first/*"), ElementsAre("first/weights", "first/bias"));
+    model.freeze("head/bias");
+    const CompileOptions options{.optimizer = test::with_all_around(test::grouped())};
+    model.compile(options);
+    EXPECT_THAT(changed_by(model), ElementsAre("second/weights", "second/bias", "head/weights")) << replicas;
+    EXPECT_THAT(model.frozen_variables(), ElementsAre("first/bias", "first/weights", "head/bias"));
+    model.unfreeze("*");
+    EXPECT_EQ(changed_by(model).size(), 3U) << "not before compile()";
+    model.compile(options);
+    EXPECT_EQ(changed_by(model).size(), 6U);
+  }
+}
+
+// The same weights as where the layers below are no part of what is trained: a norm of gradients counts what
+// learns alone.
+TEST(Freezing, TrainsAsIfTheOthersWereConstants) {
+  test::Training training(1);
+  Optimizer optimizer = sgd(0.1F, {.momentum = 0.9F});
+  optimizer.clip.max_norm = 0.01F;
+  const auto trained = [&](const std::string& pattern, const Optimizer& by) {
+    Model model = training.strategy.build(three_layers, {.seed = 3});
+    if (!pattern.empty()) model.freeze(pattern);
+    model.compile({.optimizer = by});
+    model.fit(test::blobs(48).batch({.global = 16}), {.epochs = 2, .verbose = 0});
+    return model.read_variable("head/weights");
+  };
+  Optimizer still = optimizer;  // a rate that is 0 from the beginning
+  still.groups = {
+      {.takes = VariableRule::named("first/*"), .rule = SgdOptions{.momentum = 0.9F}, .learning_rate = 0},
+      {.takes = VariableRule::named("second/bias"), .rule = SgdOptions{.momentum = 0.9F}, .learning_rate = 0}};
+  Model model = training.strategy.build(three_layers, {.seed = 3});
+  model.freeze("first/*");
+  model.freeze("second/bias");
+  model.compile({.optimizer = optimizer});
+  model.fit(test::blobs(48).batch({.global = 16}), {.epochs = 2, .verbose = 0});
+  EXPECT_EQ(model.read_variable("head/weights"), trained("", still));
+  EXPECT_NE(model.read_variable("head/weights"), trained("", optimizer));
+}
+
+TEST(Freezing, LeavesOutTheBackwardPassBelow) {
+  test::Training training(1);
+  Model model = training.strategy.build(three_layers);
+  model.freeze("first/*");
+  model.compile({});
+  const ModelState& state = model.state();
+  const Program program(*state.graph, state.layout, {});
+  const auto needed = program.needed([](const Variable&) { return true; });
+  std::vector<std::string> names;
+  for (int id = 0; id < state.graph->size(); ++id) {
+    if (needed[static_cast<std::size_t>(id)]) names.push_back(state.graph->name(id));
+  }
+  EXPECT_THAT(names, ElementsAre("second", "second/relu", "head"));
+}
+
+TEST(Freezing, StatisticsAreThoseOfTheEvaluation) {
+  for (const int replicas : {1, 2, 3}) {
+    test::Training training(replicas);
+    Model model = training.strategy.build(normed, {.seed = 3});
+    model.compile({});
+    changed_by(model);  // statistics of their own
+    model.freeze("first/*");
+    model.freeze("norm/*");
+    model.compile({.optimizer = sgd(0.1F)});
+    const Dataset data = test::blobs(16).batch({.global = 16});
+    const double evaluated = model.evaluate(data).loss;
+    const History history = model.fit(data, {.verbose = 0});
+    EXPECT_NEAR(history["loss"].front(), evaluated, 1e-6) << "the first step's loss";
+    EXPECT_THAT(changed_by(model), ElementsAre("head/weights", "head/bias")) << replicas;
+  }
+}
+
+TEST(Freezing, RefusesWhatCannotBe) {
+  test::Training training(1);
+  Model model = training.strategy.build(normed);
+  EXPECT_THAT(refusal_of([&] { model.freeze("conv/*"); }), HasSubstr("'conv/*'"));
+  model.freeze("norm/running_mean");
+  EXPECT_THAT(refusal_of([&] { model.compile({}); }), testing::AllOf(HasSubstr("'norm'"), HasSubstr("learn")));
+  model.freeze("*");
+  EXPECT_THAT(refusal_of([&] { model.compile({}); }), HasSubstr("nothing to train"));
+  model.unfreeze("*");
+  EXPECT_NO_THROW(model.compile({}));
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,77 @@
+// A user's layer is trained, written and read like the tree's own.
+#include "headrace/tests/train/user_layer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/train/gradient_fixture.h"
+#include "headrace/train/graph_json.h"
+
+namespace headrace {
+namespace {
+
+using test::ResidualStep;
+
+Node stepped(Graph& g) {
+  const Node x = g.dense(g.input("image", {8}), 6);
+  const Node y = g.call(std::make_shared<ResidualStep>("step", g.shape(x), 0.5F), {x});
+  return g.dense(y, 4);
+}
+
+TEST(UserLayer, HasTheGradientsOfItsDifferences) {
+  test::expect_gradients_equal_differences({"user", stepped, {8}});
+}
+
+TEST(UserLayer, CalledAgainSharesItsVariables) {
+  const Net twice = [](Graph& g) {
+    const Node x = g.dense(g.input("image", {8}), 6);
+    const auto step = std::make_shared<ResidualStep>("step", g.shape(x), 0.5F);
+    return g.dense(g.call(step, {g.relu(g.call(step, {x}))}, {.name = "second"}), 4);
+  };
+  test::expect_gradients_equal_differences({"user_twice", twice, {8}});
+  test::Training training(1);
+  const Model model = training.strategy.build(twice);
+  EXPECT_THAT(model.variable_names(), testing::ElementsAre("dense/weights", "dense/bias", "step/weights",
+                                                           "step/bias", "dense_1/weights", "dense_1/bias"));
+  EXPECT_EQ(model.parameter_count(), 8 * 6 + 6 + 6 * 6 + 6 + 6 * 4 + 4);
+}
+
+TEST(UserLayer, LearnsOnSeveralReplicasInBothPrecisions) {
+  for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
+    test::Training training(2);
+    Model model = training.strategy.build(stepped, {.seed = 3});
+    model.compile({.optimizer = adam(1e-2F), .precision = precision});
+    const History history = model.fit(test::blobs(64).batch({.global = 16}), {.epochs = 8, .verbose = 0});
+    EXPECT_LT(history["loss"].back(), 0.3 * history["loss"].front());
+    model.check_mirrored();
+  }
+}
+
+TEST(UserLayer, IsMadeAgainByTheMakerThatIsHandedOver) {
+  test::Training training(1);
+  Model model = training.strategy.build(stepped, {.seed = 3});
+  const std::string text = to_json(model.graph());
+  Model same = training.strategy.build(net_from_json(text, {{"residual_step", ResidualStep::from}}), {.seed = 3});
+  const Dataset data = test::blobs(6).batch({.global = 4});
+  EXPECT_EQ(same.predict(data).values, model.predict(data).values);
+  EXPECT_EQ(to_json(same.graph()), text);
+  try {
+    graph_from_json(text);
+    FAIL() << "nothing makes it";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("'step'"), testing::HasSubstr("'residual_step'"),
+                                             testing::HasSubstr("hand over")));
+  }
+}
+
+TEST(UserLayer, NeedsANameAndALayer) {
+  Graph g;
+  const Node x = g.input("image", {8});
+  EXPECT_THROW(g.call(std::shared_ptr<const Layer>(), {x}), ConfigError);
+  g.call(std::make_shared<ResidualStep>("step", Shape{8}, 1.0F), {x});
+  EXPECT_THROW(g.call(std::make_shared<ResidualStep>("step", Shape{8}, 1.0F), {x}), ConfigError);
+}
+
+}  // namespace
+}  // namespace headrace
