@@ -30,7 +30,7 @@ std::vector<std::vector<float>> trained_norms(int replicas, bool synchronised, i
   return test::variables_of(model);
 }
 
-double distance(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
+double norm_distance(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
   double largest = 0;
   for (std::size_t v = 0; v < a.size(); ++v) {
     for (std::size_t i = 0; i < a[v].size(); ++i) {
@@ -44,13 +44,13 @@ TEST(SynchronisedNorm, TrainsAsOneReplicaOnTheWholeBatch) {
   const auto one = trained_norms(1, true);
   EXPECT_EQ(one, trained_norms(1, false)) << "alone it is the other";
   for (const int replicas : {2, 4}) {
-    EXPECT_LT(distance(one, trained_norms(replicas, true)), 2e-5 * test::slack()) << replicas;
-    EXPECT_GT(distance(one, trained_norms(replicas, false)), 1e-3) << "statistics of their own differ";
+    EXPECT_LT(norm_distance(one, trained_norms(replicas, true)), 2e-5 * test::slack()) << replicas;
+    EXPECT_GT(norm_distance(one, trained_norms(replicas, false)), 1e-3) << "statistics of their own differ";
   }
 }
 
 TEST(SynchronisedNorm, AccumulatesAsOneReplica) {
-  EXPECT_LT(distance(trained_norms(1, true, 2), trained_norms(2, true, 2)), 2e-5 * test::slack());
+  EXPECT_LT(norm_distance(trained_norms(1, true, 2), trained_norms(2, true, 2)), 2e-5 * test::slack());
 }
 
 TEST(SynchronisedNorm, GivesTheSameBitsAgain) {
