@@ -1,5 +1,8 @@
 #include "headrace/train/nets.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
@@ -46,7 +49,31 @@ Node basic_block(Graph& graph, Node x, int filters, int stride) {
   return graph.relu(graph.add(conv_norm(graph, straight, filters, 3, 1), shortcut));
 }
 
+struct NamedNet {
+  const char* name;
+  Results (*build)(Graph& graph);
+};
+
+constexpr NamedNet kNets[]{{"mnist_mlp", [](Graph& graph) -> Results { return mnist_mlp(graph); }},
+                           {"fashion_cnn", [](Graph& graph) -> Results { return fashion_cnn(graph); }},
+                           {"cifar10_cnn", [](Graph& graph) -> Results { return cifar10_cnn(graph); }},
+                           {"cifar10_speed_net", [](Graph& graph) -> Results { return cifar10_speed_net(graph); }},
+                           {"resnet18", [](Graph& graph) -> Results { return resnet18(graph); }}};
+
 }  // namespace
+
+std::vector<std::string> net_names() {
+  std::vector<std::string> names;
+  for (const NamedNet& net : kNets) names.emplace_back(net.name);
+  return names;
+}
+
+Net net_named(const std::string& name) {
+  for (const NamedNet& net : kNets) {
+    if (name == net.name) return net.build;
+  }
+  throw ConfigError("no net is called '" + name + "'", fmt::format("there are {}", fmt::join(net_names(), ", ")));
+}
 
 Node mnist_mlp(Graph& graph) {
   Node x = graph.flatten(image(graph, {28, 28, 1}));

@@ -1,6 +1,9 @@
 // Nets ready to use. Inputs: field "image", f32 or u8; results: logits.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "headrace/train/graph.h"
 
 namespace headrace {
@@ -32,5 +35,10 @@ struct ResNetWidths {
 // of 2; global average pooling and a dense layer. Convolutions have no bias, batch norm and ReLU follow each;
 // where a block changes the shape its shortcut is a 1x1 convolution with batch norm.
 Node resnet18(Graph& graph, const ResNetWidths& widths = {});
+
+// The nets above by their functions' names, with their defaults.
+std::vector<std::string> net_names();
+// ConfigError that lists the names where there is none of this one.
+Net net_named(const std::string& name);
 
 }  // namespace headrace

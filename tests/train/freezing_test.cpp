@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 template <typename Action>
-std::string refusal_of(Action action) {
+std::string freezing_refusal(Action action) {
   try {
     action();
   } catch (const ConfigError& error) {
@@ -126,11 +126,12 @@ TEST(Freezing, StatisticsAreThoseOfTheEvaluation) {
 TEST(Freezing, RefusesWhatCannotBe) {
   test::Training training(1);
   Model model = training.strategy.build(normed);
-  EXPECT_THAT(refusal_of([&] { model.freeze("conv/*"); }), HasSubstr("'conv/*'"));
+  EXPECT_THAT(freezing_refusal([&] { model.freeze("conv/*"); }), HasSubstr("'conv/*'"));
   model.freeze("norm/running_mean");
-  EXPECT_THAT(refusal_of([&] { model.compile({}); }), testing::AllOf(HasSubstr("'norm'"), HasSubstr("learn")));
+  EXPECT_THAT(freezing_refusal([&] { model.compile({}); }),
+              testing::AllOf(HasSubstr("'norm'"), HasSubstr("learn")));
   model.freeze("*");
-  EXPECT_THAT(refusal_of([&] { model.compile({}); }), HasSubstr("nothing to train"));
+  EXPECT_THAT(freezing_refusal([&] { model.compile({}); }), HasSubstr("nothing to train"));
   model.unfreeze("*");
   EXPECT_NO_THROW(model.compile({}));
 }

@@ -69,15 +69,26 @@ TEST(Nets, TheResNetLearns) {
   EXPECT_LT(history["loss"].back(), 0.5 * history["loss"].front());
 }
 
-TEST(Nets, EveryOneEndsInTenClasses) {
-  const std::vector<Net> nets = {mnist_mlp, fashion_cnn, cifar10_cnn,
-                                 [](Graph& graph) { return cifar10_speed_net(graph); },
-                                 [](Graph& graph) { return resnet18(graph); }};
-  for (std::size_t i = 0; i < nets.size(); ++i) {
+TEST(Nets, EveryNamedOneEndsInTenClasses) {
+  EXPECT_EQ(net_names().size(), 5U);
+  for (const std::string& name : net_names()) {
     Graph g;
-    const Node result = nets[i](g).nodes.front();
-    EXPECT_EQ(g.shape(result), (Shape{10})) << i;
+    const Node result = net_named(name)(g).nodes.front();
+    EXPECT_EQ(g.shape(result), (Shape{10})) << name;
     g.finish(result);
+  }
+  Graph g, same;
+  g.finish(net_named("resnet18")(g));
+  same.finish(resnet18(same));
+  EXPECT_EQ(summarize(g), summarize(same));
+}
+
+TEST(Nets, AnUnknownNameIsRefusedWithThoseThereAre) {
+  try {
+    net_named("resnet20");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("'resnet20'"), testing::HasSubstr("resnet18")));
   }
 }
 

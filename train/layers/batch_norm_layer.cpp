@@ -14,7 +14,7 @@ constexpr std::size_t kMean = 0, kInverse = 1, kOfReplicas = 2, kVariance = 3, k
 // With it the saved inverse deviation is that of the variance alone.
 constexpr float kAlmostZero = 1e-30F;
 
-TensorView part(const TensorView& of, std::int64_t begin, std::int64_t elements) {
+TensorView slice_of(const TensorView& of, std::int64_t begin, std::int64_t elements) {
   return {of.as<float>() + begin, Shape{elements}, DType::kF32};
 }
 
@@ -117,7 +117,7 @@ void BatchNormLayer::forward_over_replicas(LayerContext& context) const {
   context.kernels.batch_norm_train(context.stream, x, own, context.scalars, context.output);
   context.stream.fill(all.data, 0, all.bytes());
   context.kernels.pack_statistics(context.stream, x, own, context.scalars,
-                                  part(all, context.group->replica * width, width));
+                                  slice_of(all, context.group->replica * width, width));
   context.group->sum(all);
   Kernels::BatchNorm joint = bind(context);
   context.kernels.join_statistics(context.stream, all, context.group->replica, joint, context.saved[kVariance],
@@ -130,7 +130,7 @@ void BatchNormLayer::forward_over_replicas(LayerContext& context) const {
 void BatchNormLayer::backward_over_replicas(LayerContext& context) const {
   const std::int64_t channels = shape().back();
   const TensorView &x = context.inputs[0], &own = context.saved[kOwn], &joint = context.saved[kJoint];
-  const TensorView dbeta = part(own, 0, channels), dgamma = part(own, channels, channels);
+  const TensorView dbeta = slice_of(own, 0, channels), dgamma = slice_of(own, channels, channels);
   const TensorView& wanted = context.input_gradients[0];
   const TensorView& dx = wanted.defined() ? wanted : context.output_gradient;
   context.kernels.batch_norm_backward(context.stream, x, context.output_gradient, bind(context), context.scalars,
