@@ -1,0 +1,109 @@
+#include "headrace/train/records/training_state.h"
+
+#include <cmath>
+#include <limits>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/train/records/record_json.h"
+
+namespace headrace {
+namespace {
+
+using record_json::Json;
+
+constexpr const char* kTraining = "training";
+constexpr const char* kHistory = "history";
+constexpr const char* kCallbacks = "callbacks";
+
+// JSON has no word for what is no finite number: null is NaN.
+Json numbers_to_json(const std::vector<double>& values) {
+  Json list = Json::array();
+  for (const double value : values) list.push_back(std::isfinite(value) ? Json(value) : Json());
+  return list;
+}
+
+Json history_to_json(const History& history) {
+  Json lists = Json::object();
+  for (const auto& [name, values] : history.lists()) lists[name] = numbers_to_json(values);
+  return lists;
+}
+
+History history_from(const Json& json) {
+  History history;
+  for (const auto& [name, values] : json.items()) {
+    for (const Json& value : values) {
+      history.append(name, value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>());
+    }
+  }
+  return history;
+}
+
+Json position_to_json(const TrainingPosition& at) {
+  Json json{{"epoch", at.epoch},
+            {"epoch_step", at.epoch_step},
+            {"epochs", at.epochs},
+            {"steps_per_epoch", at.steps_per_epoch},
+            {"accumulate", at.accumulate},
+            {"replicas", at.replicas},
+            {"seed", at.seed},
+            {"loader", at.loader.serialize()},
+            {"bad_records", at.bad_records},
+            {"learning_rate_scale", at.learning_rate_scale},
+            {"run", at.run}};
+  if (at.validation) json["validation"] = at.validation->serialize();
+  if (at.best) json["best"] = *at.best;
+  return json;
+}
+
+TrainingPosition position_from(const Json& json) {
+  TrainingPosition at{.epoch = json.at("epoch").get<int>(),
+                      .epoch_step = json.at("epoch_step").get<std::uint64_t>(),
+                      .epochs = json.at("epochs").get<int>(),
+                      .steps_per_epoch = json.at("steps_per_epoch").get<std::uint64_t>(),
+                      .accumulate = json.at("accumulate").get<int>(),
+                      .replicas = json.at("replicas").get<int>(),
+                      .seed = json.at("seed").get<std::uint64_t>(),
+                      .loader = LoaderState::parse(json.at("loader").get<std::string>()),
+                      .bad_records = json.at("bad_records").get<std::uint64_t>(),
+                      .learning_rate_scale = json.at("learning_rate_scale").get<double>(),
+                      .run = json.at("run").get<std::string>()};
+  if (json.contains("validation")) at.validation = LoaderState::parse(json["validation"].get<std::string>());
+  if (json.contains("best")) at.best = json["best"].get<double>();
+  return at;
+}
+
+std::vector<std::vector<std::byte>> read_totals(const TensorFile& file) {
+  std::vector<std::vector<std::byte>> totals;
+  while (const StoredTensor* tensor = file.find(totals_name(totals.size()))) {
+    totals.emplace_back(tensor->bytes);
+    file.read(*tensor, totals.back());
+  }
+  return totals;
+}
+
+}  // namespace
+
+std::string totals_name(std::size_t replica) { return "totals:" + std::to_string(replica); }
+
+void add_texts(const TrainingState& state, RecordTexts& texts) {
+  texts[kTraining] = position_to_json(state.position).dump();
+  texts[kHistory] = history_to_json(state.history).dump();
+  texts[kCallbacks] = Json(state.callbacks).dump();
+}
+
+std::optional<TrainingState> read_training_state(const TensorFile& file) {
+  if (!file.has_text(kTraining)) return std::nullopt;
+  TrainingState state;
+  try {
+    state.position = record_json::read_text(file, kTraining, position_from);
+  } catch (const ConfigError& error) {
+    record_json::refuse_text(file, kTraining, error.message());
+  }
+  state.history = record_json::read_text(file, kHistory, history_from);
+  state.callbacks = record_json::read_text(
+      file, kCallbacks, [](const Json& json) { return json.get<std::map<std::string, std::string>>(); });
+  state.totals = read_totals(file);
+  return state;
+}
+
+}  // namespace headrace
