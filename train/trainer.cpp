@@ -253,7 +253,7 @@ class Trainer::Impl {
     common.inverse_global_rows =
         sums ? 1.0F : 1.0F / static_cast<float>(std::max<std::int64_t>(1, position.global_examples));
     common.first_row = static_cast<std::uint64_t>(group_end - position.global_examples);
-    plan_.set_rates(state_.step, common);
+    plan_.set_rates(state_.step, common, static_cast<float>(state_.learning_rate_scale));
     return common;
   }
 

@@ -38,6 +38,7 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
     : model_(model),
       options_(options),
       control_(model),
+      callbacks_(options.callbacks, control_),
       progress_(options),
       steps_(steps_of_epoch(train, options)),
       streamed_(train.streamed()),
@@ -57,26 +58,21 @@ void FitLoop::warm_up() {
 }
 
 History FitLoop::run() {
-  for (const Callback& callback : options_.callbacks) {
-    if (callback.on_train_begin) callback.on_train_begin(control_);
-  }
+  callbacks_.begin_train();
   for (int epoch = 0; epoch < options_.epochs && !stopped(); ++epoch) {
     progress_.begin_epoch(epoch);
+    callbacks_.begin_epoch(epoch);
     const std::uint64_t steps = train_epoch(epoch);
     if (steps == 0) break;
     const EpochReport report = finish_epoch(epoch, steps);
     remember(report);
     progress_.end_epoch(report);
-    for (const Callback& callback : options_.callbacks) {
-      if (callback.on_epoch_end) callback.on_epoch_end(report, control_);
-    }
+    callbacks_.end_epoch(report);
   }
   trainer_.finish();
   progress_.leave_line();
   loader_.stats().require_good();
-  for (const Callback& callback : options_.callbacks) {
-    if (callback.on_train_end) callback.on_train_end(control_);
-  }
+  callbacks_.end_train();
   return std::move(history_);
 }
 
@@ -92,7 +88,7 @@ std::uint64_t FitLoop::train_epoch(int epoch) {
       ended_ = true;
       return step;
     }
-    if (now_ns() >= next_report_ns_) report_step(epoch, step + 1);
+    report_step(epoch, step + 1);
   }
   return steps_;
 }
@@ -131,28 +127,33 @@ void FitLoop::validate(EpochReport& report) {
 }
 
 void FitLoop::report_step(int epoch, std::uint64_t step) {
-  const MetricSums sums = trainer_.progress();
+  const bool exact = callbacks_.wants(model_.global_step());
+  const bool live = now_ns() >= next_report_ns_;
+  if (!exact && !live) return;
+  const StepReport report = step_report(epoch, step, exact ? trainer_.finish() : trainer_.progress());
+  if (exact) callbacks_.exact_step(report);
+  if (!live) return;
+  progress_.step(report);
+  callbacks_.step(report);
+  next_report_ns_ = now_ns() + kReportEveryNs;
+}
+
+StepReport FitLoop::step_report(int epoch, std::uint64_t step, const MetricSums& sums) const {
   const double seconds = epoch_time_.seconds();
   const StepTimes times = trainer_.times();
-  const StepReport report{
-      .epoch = epoch,
-      .step = step,
-      .steps = steps_,
-      .global_step = model_.global_step(),
-      .seconds = seconds,
-      .loss = mean_loss(sums),
-      .accuracy = mean_accuracy(sums),
-      .examples_per_second = per_second(sums.examples, seconds),
-      .input_stall_fraction = times.input_stall_fraction(),
-      .exposed_copy_fraction = times.exposed_copy_fraction(),
-      .device_idle_fraction = times.device_idle_fraction(),
-      .remaining_seconds = seconds / static_cast<double>(step) * static_cast<double>(steps_ - step),
-      .metrics = trainer_.metrics()};
-  progress_.step(report);
-  for (const Callback& callback : options_.callbacks) {
-    if (callback.on_step) callback.on_step(report, control_);
-  }
-  next_report_ns_ = now_ns() + kReportEveryNs;
+  return {.epoch = epoch,
+          .step = step,
+          .steps = steps_,
+          .global_step = model_.global_step(),
+          .seconds = seconds,
+          .loss = mean_loss(sums),
+          .accuracy = mean_accuracy(sums),
+          .examples_per_second = per_second(sums.examples, seconds),
+          .input_stall_fraction = times.input_stall_fraction(),
+          .exposed_copy_fraction = times.exposed_copy_fraction(),
+          .device_idle_fraction = times.device_idle_fraction(),
+          .remaining_seconds = seconds / static_cast<double>(step) * static_cast<double>(steps_ - step),
+          .metrics = trainer_.metrics()};
 }
 
 void FitLoop::remember(const EpochReport& report) {
