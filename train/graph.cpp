@@ -12,6 +12,7 @@
 #include "headrace/train/layers/flatten_layer.h"
 #include "headrace/train/layers/global_average_pool_layer.h"
 #include "headrace/train/layers/input_layer.h"
+#include "headrace/train/layers/layer.h"
 #include "headrace/train/layers/max_pool_layer.h"
 #include "headrace/train/layers/scale_layer.h"
 #include "headrace/train/layers/softmax_layer.h"
@@ -39,7 +40,7 @@ Node Graph::input(const std::string& field, const Shape& shape) {
                       "decode and resize or crop to one size before .batch()");
   }
   for (int id = 0; id < size(); ++id) {
-    if (layer(id).name() != field) continue;
+    if (name(id) != field) continue;
     if (layer(id).kind() == "input" && layer(id).shape() == shape) return {.graph = this, .id = id};
     throw ConfigError("input '" + field + "' of shape " + shape.to_string() + " has the name of " +
                       label(field, layer(id).kind()) + " of shape " + layer(id).shape().to_string());
@@ -115,32 +116,104 @@ Node Graph::scale(Node x, float factor, const LayerOptions& options) {
   return append(std::make_unique<ScaleLayer>(name, shape(x), factor), {from});
 }
 
-Node Graph::add(Node a, Node b, const LayerOptions& options) {
+Node Graph::add(Node a, Node b, const LayerOptions& options) { return add(std::vector{a, b}, options); }
+
+Node Graph::add(const std::vector<Node>& several, const LayerOptions& options) {
   const std::string name = unique_name(options.name, "add");
-  const int first = require(a, name);
-  const int second = require(b, name);
-  return append(std::make_unique<AddLayer>(name, shape(a), shape(b)), {first, second});
+  std::vector<int> inputs = require(several, name);
+  auto layer = std::make_shared<AddLayer>(name, shapes_of(inputs));
+  return append(std::move(layer), std::move(inputs));
+}
+
+Node Graph::call(std::shared_ptr<const Layer> layer, const std::vector<Node>& inputs,
+                 const LayerOptions& options) {
+  if (layer == nullptr || layer->kind() == "input") {
+    throw ConfigError("call() was given no layer that can be called", "name fields of the data with input()");
+  }
+  const auto same = [&](const Entry& entry) { return entry.layer == layer; };
+  if (const auto first = std::ranges::find_if(nodes_, same); first != nodes_.end()) {
+    return call_with({.graph = this, .id = first->owner}, std::move(layer), inputs, options);
+  }
+  Entry entry{.name = unique_name(options.name.empty() ? layer->name() : options.name, layer->kind()),
+              .layer = std::move(layer)};
+  entry.inputs = require(inputs, entry.name);
+  return append(std::move(entry));
+}
+
+Node Graph::call_with(Node owner, std::shared_ptr<const Layer> layer, const std::vector<Node>& inputs,
+                      const LayerOptions& options) {
+  const int first = this->owner(require(owner, layer->name()));
+  const bool own_name =
+      std::ranges::none_of(nodes_, [&](const Entry& each) { return each.name == layer->name(); });
+  const std::string wanted = options.name.empty() && own_name ? layer->name() : options.name;
+  Entry entry{.name = unique_name(wanted, name(first)), .layer = std::move(layer), .owner = first};
+  const auto alike = [](const VariableSpec& a, const VariableSpec& b) {
+    return a.name == b.name && a.shape == b.shape && a.role == b.role;
+  };
+  if (!std::ranges::equal(entry.layer->variables(), this->layer(first).variables(), alike)) {
+    throw ConfigError(label(entry.name, entry.layer->kind()) + " cannot have the variables of " +
+                          label(name(first), this->layer(first).kind()) + ": their shapes differ",
+                      "call it on inputs of the same shape");
+  }
+  entry.inputs = require(inputs, entry.name);
+  return append(std::move(entry));
+}
+
+Node Graph::again(Node first, const std::vector<Node>& inputs, const LayerOptions& options) {
+  const int id = require(first, "again()");
+  const Entry& entry = nodes_[static_cast<std::size_t>(id)];
+  const std::string kind = entry.layer->kind();
+  if (entry.behind) {
+    const Activation activated = *entry.layer->as_epilogue();
+    const Node x = again({.graph = this, .id = entry.inputs.front()}, inputs, options);
+    return activation(x, activated, name(x.id));
+  }
+  const auto maker = built_in_layers().find(kind);
+  if (maker == built_in_layers().end()) return call_with(first, entry.layer, inputs, options);
+  const std::string name = unique_name(options.name, this->name(id));
+  const std::vector<Shape> shapes = shapes_of(require(inputs, name));
+  return call_with(first, maker->second({.name = name, .inputs = shapes, .attributes = entry.layer->attributes()}),
+                   inputs);
 }
 
 // An option of the layer `name` gives the activation a name of its own behind it.
 Node Graph::activation(Node x, Activation kind, const std::string& name) {
   if (kind == Activation::kNone) return x;
   const int from = require(x, name);
-  const bool behind = layer(from).name() == name;
-  auto made = std::make_unique<ActivationLayer>(name, shape(x), kind);
-  if (behind) made = std::make_unique<ActivationLayer>(name + "/" + made->kind(), shape(x), kind);
-  return append(std::move(made), {from});
+  const bool behind = this->name(from) == name;
+  auto made = std::make_shared<ActivationLayer>(name, shape(x), kind);
+  if (behind) made = std::make_shared<ActivationLayer>(name + "/" + made->kind(), shape(x), kind);
+  Entry entry{.name = made->name(), .layer = std::move(made), .behind = behind, .inputs = {from}};
+  return append(std::move(entry));
 }
 
-Node Graph::append(std::unique_ptr<const Layer> layer, std::vector<int> inputs) {
-  if (output_ >= 0) {
-    throw ConfigError(label(layer->name(), layer->kind()) + " was added to a finished graph",
+Node Graph::append(std::shared_ptr<const Layer> layer, std::vector<int> inputs) {
+  const std::string name = layer->name();
+  return append({.name = name, .layer = std::move(layer), .inputs = std::move(inputs)});
+}
+
+Node Graph::append(Entry entry) {
+  if (!outputs_.empty()) {
+    throw ConfigError(label(entry.name, entry.layer->kind()) + " was added to a finished graph",
                       "add all layers within the function given to Strategy::build()");
   }
   const int id = size();
-  for (const int input : inputs) nodes_[static_cast<std::size_t>(input)].consumers.push_back(id);
-  nodes_.push_back({.layer = std::move(layer), .inputs = std::move(inputs), .consumers = {}});
+  if (entry.owner < 0) entry.owner = id;
+  for (const int input : entry.inputs) nodes_[static_cast<std::size_t>(input)].consumers.push_back(id);
+  nodes_.push_back(std::move(entry));
   return {.graph = this, .id = id};
+}
+
+std::vector<int> Graph::require(const std::vector<Node>& several, const std::string& layer) const {
+  std::vector<int> ids;
+  for (const Node node : several) ids.push_back(require(node, layer));
+  return ids;
+}
+
+std::vector<Shape> Graph::shapes_of(const std::vector<int>& ids) const {
+  std::vector<Shape> shapes;
+  for (const int id : ids) shapes.push_back(layer(id).shape());
+  return shapes;
 }
 
 int Graph::require(Node x, const std::string& layer) const {
@@ -151,7 +224,7 @@ int Graph::require(Node x, const std::string& layer) const {
 
 std::string Graph::unique_name(const std::string& wanted, const std::string& kind) const {
   const auto taken = [this](const std::string& name) {
-    return std::ranges::any_of(nodes_, [&](const Entry& entry) { return entry.layer->name() == name; });
+    return std::ranges::any_of(nodes_, [&](const Entry& entry) { return entry.name == name; });
   };
   if (!wanted.empty()) {
     if (taken(wanted)) throw ConfigError("two layers have the name '" + wanted + "'", "names must differ");
@@ -162,24 +235,36 @@ std::string Graph::unique_name(const std::string& wanted, const std::string& kin
   return name;
 }
 
-void Graph::finish(Node output) {
-  if (output_ >= 0) throw ConfigError("the graph is finished already");
-  const int id = require(output, "(result)");
-  for (int i = 0; i < size(); ++i) {
-    const Layer& each = layer(i);
-    if (i != id && consumers(i).empty()) {
-      throw ConfigError(label(each.name(), each.kind()) + " leads nowhere: nothing uses its result",
-                        "the net's result is " + label(layer(id).name(), layer(id).kind()));
-    }
-    if (i == id && !consumers(i).empty()) {
-      throw ConfigError("the net's result, " + label(each.name(), each.kind()) + ", has layers behind it",
-                        "return the last layer");
-    }
-    if (i != id && each.traits(Mode::kTrain).only_last) {
-      throw ConfigError(label(each.name(), each.kind()) + " must be the last layer");
-    }
+void Graph::finish(const Results& results) {
+  if (!outputs_.empty()) throw ConfigError("the graph is finished already");
+  if (results.nodes.empty()) throw ConfigError("the net has no result", "return the last layer");
+  std::vector<int> outputs = require(results.nodes, "(result)");
+  for (int id = 0; id < size(); ++id) check_end(id, outputs);
+  outputs_ = std::move(outputs);
+}
+
+void Graph::check_end(int id, const std::vector<int>& outputs) const {
+  const std::string who = label(name(id), layer(id).kind());
+  const auto times = std::ranges::count(outputs, id);
+  if (times > 1) throw ConfigError("the net gives the result of " + who + " twice", "name each result once");
+  if (times == 0 && consumers(id).empty()) {
+    const int first = outputs.front();
+    throw ConfigError(who + " leads nowhere: nothing uses its result",
+                      "the net's result is " + label(name(first), layer(first).kind()));
   }
-  output_ = id;
+  if (times == 1 && outputs.size() == 1 && !consumers(id).empty()) {
+    throw ConfigError("the net's result, " + who + ", has layers behind it", "return the last layer");
+  }
+  if (times == 0 && layer(id).traits(Mode::kTrain).only_last) throw ConfigError(who + " must be the last layer");
+}
+
+Node Graph::node(const std::string& name) const {
+  std::string names;
+  for (int id = 0; id < size(); ++id) {
+    if (this->name(id) == name) return {.graph = this, .id = id};
+    names += (id == 0 ? "" : ", ") + this->name(id);
+  }
+  throw ConfigError("the graph has no layer '" + name + "'", "it has " + names);
 }
 
 const Shape& Graph::shape(Node node) const { return layer(require(node, "shape()")).shape(); }
@@ -188,7 +273,11 @@ std::vector<LayerInfo> Graph::layers() const {
   std::vector<LayerInfo> infos;
   for (int id = 0; id < size(); ++id) {
     const Layer& each = layer(id);
-    LayerInfo info{.name = each.name(), .kind = each.kind(), .shape = each.shape(), .inputs = inputs(id)};
+    LayerInfo info{.name = name(id), .kind = each.kind(), .shape = each.shape(), .inputs = inputs(id)};
+    if (owner(id) != id) {
+      infos.push_back(std::move(info));
+      continue;
+    }
     for (const VariableSpec& spec : each.variables()) {
       (spec.role == VariableRole::kTrained ? info.parameters : info.state) += spec.shape.elements();
     }

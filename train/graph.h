@@ -15,16 +15,25 @@
 #include "headrace/devices/base/shape.h"
 #include "headrace/pipeline/record.h"
 #include "headrace/train/layer_options.h"
+#include "headrace/train/layers.h"
 
 namespace headrace {
 
 class Graph;
-class Layer;
 
 // The result of a layer: a number in its graph. Copyable; valid as long as the graph.
 struct Node {
   const Graph* graph = nullptr;
   int id = -1;
+};
+
+// The results of a net: one node, or several.
+struct Results {
+  Results(Node node) : nodes{node} {}
+  Results(std::initializer_list<Node> several) : nodes(several) {}
+  Results(std::vector<Node> several) : nodes(std::move(several)) {}
+
+  std::vector<Node> nodes;
 };
 
 // For summaries and tools.
@@ -68,38 +77,64 @@ class Graph {
   Node dropout(Node x, float rate, const LayerOptions& options = {});
   Node scale(Node x, float factor, const LayerOptions& options = {});  // factor * x
   Node add(Node a, Node b, const LayerOptions& options = {});
+  Node add(const std::vector<Node>& several, const LayerOptions& options = {});
 
-  // Names the result and closes the graph: a layer added later, or one that leads nowhere, is a ConfigError.
-  void finish(Node output);
+  // A layer of your own, made for inputs of these shapes. Called again, the same object has the same variables,
+  // and the sum of all calls' gradients.
+  Node call(std::shared_ptr<const Layer> layer, const std::vector<Node>& inputs, const LayerOptions& options = {});
+
+  // The layer that gave `first` once more, on other inputs, with the same variables. An activation that was an
+  // option of it comes along.
+  Node again(Node first, const std::vector<Node>& inputs, const LayerOptions& options = {});
+  // The same with a layer of your own that is made for these inputs. Its variables must be like those of `owner`.
+  Node call_with(Node owner, std::shared_ptr<const Layer> layer, const std::vector<Node>& inputs,
+                 const LayerOptions& options = {});
+
+  // Names the results and closes the graph: a layer added later, or one that leads nowhere, is a ConfigError. Each
+  // result is called as its layer.
+  void finish(const Results& results);
 
   const Shape& shape(Node node) const;
+  // The layer's of this name; ConfigError where there is none.
+  Node node(const std::string& name) const;
   std::vector<LayerInfo> layers() const;
 
   // For the trainer.
   int size() const noexcept { return static_cast<int>(nodes_.size()); }
-  int output() const noexcept { return output_; }
+  int output() const noexcept { return outputs_.empty() ? -1 : outputs_.front(); }  // the first one
+  const std::vector<int>& outputs() const noexcept { return outputs_; }
+  const std::string& name(int id) const { return nodes_.at(static_cast<std::size_t>(id)).name; }
   const Layer& layer(int id) const { return *nodes_.at(static_cast<std::size_t>(id)).layer; }
+  // The node whose variables this one has: itself, or an earlier one.
+  int owner(int id) const { return nodes_.at(static_cast<std::size_t>(id)).owner; }
   const std::vector<int>& inputs(int id) const { return nodes_.at(static_cast<std::size_t>(id)).inputs; }
   const std::vector<int>& consumers(int id) const { return nodes_.at(static_cast<std::size_t>(id)).consumers; }
 
  private:
   struct Entry {
-    std::unique_ptr<const Layer> layer;
-    std::vector<int> inputs;
-    std::vector<int> consumers;
+    std::string name;
+    std::shared_ptr<const Layer> layer;
+    int owner = -1;
+    bool behind = false;  // an activation that was an option of the layer before it
+    std::vector<int> inputs = {};
+    std::vector<int> consumers = {};
   };
 
-  Node append(std::unique_ptr<const Layer> layer, std::vector<int> inputs);
+  Node append(Entry entry);
+  Node append(std::shared_ptr<const Layer> layer, std::vector<int> inputs);
   Node activation(Node x, Activation kind, const std::string& name);
   int require(Node x, const std::string& layer) const;
+  std::vector<int> require(const std::vector<Node>& several, const std::string& layer) const;
+  std::vector<Shape> shapes_of(const std::vector<int>& ids) const;
+  void check_end(int id, const std::vector<int>& outputs) const;
   std::string unique_name(const std::string& wanted, const std::string& kind) const;
 
   Fields known_;
   std::vector<Entry> nodes_;
-  int output_ = -1;
+  std::vector<int> outputs_;  // empty till finish()
 };
 
-// A net as a function: adds layers, returns the one whose result is the model's.
-using Net = std::function<Node(Graph&)>;
+// A net as a function: adds layers, returns those whose results are the model's.
+using Net = std::function<Results(Graph&)>;
 
 }  // namespace headrace

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "headrace/train/layers/layer.h"
+#include "headrace/train/layers.h"
 
 namespace headrace {
 

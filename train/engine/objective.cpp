@@ -7,7 +7,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operation.h"
-#include "headrace/train/layers/layer.h"
+#include "headrace/train/layers.h"
 
 namespace headrace {
 namespace {
@@ -17,9 +17,9 @@ constexpr std::size_t kPlace = 64;  // what each part begins on a multiple of
 std::size_t on_place(std::size_t bytes) { return (bytes + kPlace - 1) / kPlace * kPlace; }
 
 void check_source(const Graph& graph, const std::string& who, const std::string& layer) {
-  if (layer.empty() || layer == graph.layer(graph.output()).name()) return;
+  if (layer.empty() || layer == graph.name(graph.output())) return;
   throw ConfigError(fmt::format("{} is of the result of layer '{}', but the model gives that of '{}' alone", who,
-                                layer, graph.layer(graph.output()).name()));
+                                layer, graph.name(graph.output())));
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ void check_source(const Graph& graph, const std::string& who, const std::string&
 ResultInfo result_info(const Graph& graph) {
   const Layer& last = graph.layer(graph.output());
   return {.shape = last.shape(),
-          .layer = label(last.name(), last.kind()),
+          .layer = label(graph.name(graph.output()), last.kind()),
           .softmax = last.traits(Mode::kEvaluate).only_last};
 }
 

@@ -11,7 +11,7 @@
 #include "headrace/train/engine/memory_plan.h"
 #include "headrace/train/engine/variable_layout.h"
 #include "headrace/train/graph.h"
-#include "headrace/train/layers/layer.h"
+#include "headrace/train/layers.h"
 
 namespace headrace {
 

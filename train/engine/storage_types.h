@@ -2,7 +2,7 @@
 #pragma once
 
 #include "headrace/devices/kernels.h"
-#include "headrace/train/layers/layer.h"
+#include "headrace/train/layers.h"
 
 namespace headrace {
 

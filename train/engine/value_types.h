@@ -5,7 +5,7 @@
 
 #include "headrace/devices/base/dtype.h"
 #include "headrace/train/graph.h"
-#include "headrace/train/layers/layer.h"
+#include "headrace/train/layers.h"
 
 namespace headrace {
 

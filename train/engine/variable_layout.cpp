@@ -15,16 +15,20 @@ std::int64_t take(std::int64_t& arena, std::int64_t elements) {
 
 VariableLayout::VariableLayout(const Graph& graph) : filled_(static_cast<std::size_t>(graph.size())) {
   for (int id = 0; id < graph.size(); ++id) {
+    if (const int owner = graph.owner(id); owner != id) {
+      ranges_.push_back(ranges_[static_cast<std::size_t>(owner)]);
+      continue;
+    }
     const std::size_t first = variables_.size();
     for (VariableSpec& spec : graph.layer(id).variables()) {
-      std::string name = graph.layer(id).name() + "/" + spec.name;
+      std::string name = graph.name(id) + "/" + spec.name;
       variables_.push_back({.name = std::move(name), .spec = std::move(spec)});
     }
     ranges_.emplace_back(first, variables_.size());
   }
   for (int id = graph.size() - 1; id >= 0; --id) {
     const auto [first, end] = of_layer(id);
-    for (std::size_t i = first; i < end; ++i) {
+    for (std::size_t i = first; i < end && graph.owner(id) == id; ++i) {
       const VariableRole role = variables_[i].spec.role;
       if (role == VariableRole::kFrozen) continue;
       std::int64_t& arena = role == VariableRole::kTrained ? trained_elements_ : state_elements_;

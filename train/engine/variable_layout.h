@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "headrace/train/graph.h"
-#include "headrace/train/layers/layer.h"
+#include "headrace/train/layers.h"
 
 namespace headrace {
 
@@ -17,7 +17,7 @@ struct Variable {
 };
 
 // Trained variables lie in one arena, the last layer's first: the order in which the backward pass finishes their
-// gradients. State lies in another, behind it what is frozen. Each variable begins on a cache line;
+// gradients. A variable that several calls of a layer share is the first one's, whose turn comes last. State lies in another, behind it what is frozen. Each variable begins on a cache line;
 // the gaps stay 0.
 class VariableLayout {
  public:

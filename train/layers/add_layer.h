@@ -1,4 +1,4 @@
-// The sum of two results of one shape: a residual connection.
+// The sum of two or more results of one shape: a residual connection.
 #pragma once
 
 #include "headrace/train/layers/layer.h"
@@ -7,7 +7,9 @@ namespace headrace {
 
 class AddLayer final : public Layer {
  public:
-  AddLayer(const std::string& name, const Shape& a, const Shape& b);
+  AddLayer(const std::string& name, const std::vector<Shape>& inputs);
+
+  static std::shared_ptr<const Layer> from(const LayerRecord& record);
 
   std::string kind() const override { return "add"; }
   LayerTraits traits(Mode) const override { return {.backward_in_place = true}; }

@@ -17,6 +17,17 @@ BatchNormLayer::BatchNormLayer(const std::string& name, const Shape& input, cons
   }
 }
 
+LayerAttributes BatchNormLayer::attributes() const {
+  return {{"momentum", options_.momentum}, {"epsilon", options_.epsilon}, {"scale", options_.scale}};
+}
+
+std::shared_ptr<const Layer> BatchNormLayer::from(const LayerRecord& record) {
+  const LayerAttributes& given = record.attributes;
+  const BatchNormLayerOptions options{
+      .momentum = given.number("momentum"), .epsilon = given.number("epsilon"), .scale = given.flag("scale")};
+  return std::make_shared<BatchNormLayer>(record.name, only_input(record), options);
+}
+
 std::vector<VariableSpec> BatchNormLayer::variables() const {
   const Shape channels{shape().back()};
   std::vector<VariableSpec> specs{

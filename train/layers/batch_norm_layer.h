@@ -10,7 +10,10 @@ class BatchNormLayer final : public Layer {
  public:
   BatchNormLayer(const std::string& name, const Shape& input, const BatchNormLayerOptions& options);
 
+  static std::shared_ptr<const Layer> from(const LayerRecord& record);
+
   std::string kind() const override { return "batch_norm"; }
+  LayerAttributes attributes() const override;
   std::vector<VariableSpec> variables() const override;
   std::vector<SavedSpec> saved(std::int64_t rows) const override;
   LayerTraits traits(Mode mode) const override;

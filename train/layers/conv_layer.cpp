@@ -1,6 +1,7 @@
 #include "headrace/train/layers/conv_layer.h"
 
 #include <algorithm>
+#include <array>
 
 #include "headrace/devices/base/error.h"
 
@@ -41,7 +42,39 @@ Shape conv_result_shape(const std::string& name, const Shape& input, int filters
   return result;
 }
 
+constexpr std::array<const char*, 3> kPaddings{"same", "even", "valid"};  // in the order of ConvPadding
+
+ConvPadding padding_of(const LayerRecord& record) {
+  const std::string name = record.attributes.text("padding");
+  const auto found = std::ranges::find(kPaddings, name);
+  if (found == kPaddings.end()) {
+    throw ConfigError(label(record.name, "conv") + " has the unknown padding '" + name + "'");
+  }
+  return static_cast<ConvPadding>(found - kPaddings.begin());
+}
+
 }  // namespace
+
+LayerAttributes ConvLayer::attributes() const {
+  return {{"filters", shape()[2]},
+          {"kernel", options_.kernel},
+          {"stride", options_.stride},
+          {"padding", kPaddings.at(static_cast<std::size_t>(options_.padding))},
+          {"bias", options_.bias},
+          {"trained_weights", options_.trained_weights},
+          {"initializer", to_text(options_.initializer)}};
+}
+
+std::shared_ptr<const Layer> ConvLayer::from(const LayerRecord& record) {
+  const LayerAttributes& given = record.attributes;
+  const ConvLayerOptions options{.kernel = given.whole("kernel"),
+                                 .stride = given.whole("stride"),
+                                 .padding = padding_of(record),
+                                 .bias = given.flag("bias"),
+                                 .trained_weights = given.flag("trained_weights"),
+                                 .initializer = initializer_of(record)};
+  return std::make_shared<ConvLayer>(record.name, only_input(record), given.whole("filters"), options);
+}
 
 ConvLayer::ConvLayer(const std::string& name, const Shape& input, int filters, const ConvLayerOptions& options)
     : Layer(name, conv_result_shape(name, input, filters, options)), input_(input), options_(options) {}

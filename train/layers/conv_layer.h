@@ -9,7 +9,10 @@ class ConvLayer final : public Layer {
  public:
   ConvLayer(const std::string& name, const Shape& input, int filters, const ConvLayerOptions& options);
 
+  static std::shared_ptr<const Layer> from(const LayerRecord& record);
+
   std::string kind() const override { return "conv"; }
+  LayerAttributes attributes() const override;
   std::vector<VariableSpec> variables() const override;
   LayerTraits traits(Mode) const override { return {.backward_reads_input = true, .takes_epilogue = true}; }
   void forward(LayerContext& context) const override;

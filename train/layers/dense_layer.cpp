@@ -24,6 +24,15 @@ DenseLayer::DenseLayer(const std::string& name, const Shape& input, int units, c
       units_(units),
       options_(options) {}
 
+LayerAttributes DenseLayer::attributes() const {
+  return {{"units", units_}, {"bias", options_.bias}, {"initializer", to_text(options_.initializer)}};
+}
+
+std::shared_ptr<const Layer> DenseLayer::from(const LayerRecord& record) {
+  const DenseLayerOptions options{.bias = record.attributes.flag("bias"), .initializer = initializer_of(record)};
+  return std::make_shared<DenseLayer>(record.name, only_input(record), record.attributes.whole("units"), options);
+}
+
 std::vector<VariableSpec> DenseLayer::variables() const {
   std::vector<VariableSpec> specs{{.name = "weights",
                                    .shape = Shape{units_, features_},

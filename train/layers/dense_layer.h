@@ -9,7 +9,10 @@ class DenseLayer final : public Layer {
  public:
   DenseLayer(const std::string& name, const Shape& input, int units, const DenseLayerOptions& options);
 
+  static std::shared_ptr<const Layer> from(const LayerRecord& record);
+
   std::string kind() const override { return "dense"; }
+  LayerAttributes attributes() const override;
   std::vector<VariableSpec> variables() const override;
   LayerTraits traits(Mode) const override {
     return {.backward_reads_input = true, .takes_epilogue = true, .casts = true};

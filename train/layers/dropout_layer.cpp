@@ -12,6 +12,12 @@ DropoutLayer::DropoutLayer(const std::string& name, const Shape& input, float ra
   }
 }
 
+LayerAttributes DropoutLayer::attributes() const { return {{"rate", rate_}}; }
+
+std::shared_ptr<const Layer> DropoutLayer::from(const LayerRecord& record) {
+  return std::make_shared<DropoutLayer>(record.name, only_input(record), record.attributes.number("rate"));
+}
+
 void DropoutLayer::backward(LayerContext& context) const {
   if (context.input_gradients[0].defined()) apply(context, context.output_gradient, context.input_gradients[0]);
 }

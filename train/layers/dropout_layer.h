@@ -10,7 +10,10 @@ class DropoutLayer final : public Layer {
  public:
   DropoutLayer(const std::string& name, const Shape& input, float rate);
 
+  static std::shared_ptr<const Layer> from(const LayerRecord& record);
+
   std::string kind() const override { return "dropout"; }
+  LayerAttributes attributes() const override;
   LayerTraits traits(Mode mode) const override {
     return {.view = mode != Mode::kTrain, .backward_in_place = true};
   }

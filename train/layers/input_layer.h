@@ -10,6 +10,9 @@ class InputLayer final : public Layer {
   using Layer::Layer;
 
   std::string kind() const override { return "input"; }
+  LayerAttributes attributes() const override {
+    return {{"shape", std::vector<std::int64_t>(shape().extents().begin(), shape().extents().end())}};
+  }
   void forward(LayerContext&) const override {}
   void backward(LayerContext&) const override {}
 };

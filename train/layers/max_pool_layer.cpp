@@ -33,6 +33,15 @@ MaxPoolLayer::MaxPoolLayer(const std::string& name, const Shape& input, int wind
     : Layer(name, max_pool_result_shape(name, input, resolve(window, options))),
       geometry_(resolve(window, options)) {}
 
+LayerAttributes MaxPoolLayer::attributes() const {
+  return {{"window", geometry_.window}, {"stride", geometry_.stride}};
+}
+
+std::shared_ptr<const Layer> MaxPoolLayer::from(const LayerRecord& record) {
+  return std::make_shared<MaxPoolLayer>(record.name, only_input(record), record.attributes.whole("window"),
+                                        PoolLayerOptions{.stride = record.attributes.whole("stride")});
+}
+
 std::vector<SavedSpec> MaxPoolLayer::saved(std::int64_t rows) const {
   return {{.shape = shape().with_front(rows), .dtype = DType::kU8}};
 }

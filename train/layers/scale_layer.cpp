@@ -13,6 +13,12 @@ ScaleLayer::ScaleLayer(const std::string& name, const Shape& input, float factor
   }
 }
 
+LayerAttributes ScaleLayer::attributes() const { return {{"factor", factor_}}; }
+
+std::shared_ptr<const Layer> ScaleLayer::from(const LayerRecord& record) {
+  return std::make_shared<ScaleLayer>(record.name, only_input(record), record.attributes.number("factor"));
+}
+
 void ScaleLayer::forward(LayerContext& context) const {
   context.kernels.scale(context.stream, context.inputs[0], factor_, context.output);
 }

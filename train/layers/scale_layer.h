@@ -9,7 +9,10 @@ class ScaleLayer final : public Layer {
  public:
   ScaleLayer(const std::string& name, const Shape& input, float factor);
 
+  static std::shared_ptr<const Layer> from(const LayerRecord& record);
+
   std::string kind() const override { return "scale"; }
+  LayerAttributes attributes() const override;
   void forward(LayerContext& context) const override;
   void backward(LayerContext& context) const override;
 

@@ -1,0 +1,149 @@
+#include "headrace/train/graph_json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/nets.h"
+
+namespace headrace {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+struct JsonCase {
+  std::string name;
+  Net net;
+  Shape shape;
+};
+
+std::ostream& operator<<(std::ostream& out, const JsonCase& each) { return out << each.name; }
+
+const Shape kSmallImage{6, 6, 2};
+
+const JsonCase kJsonCases[] = {
+    {"dense",
+     [](Graph& g) {
+       const Node x = g.dense(g.input("image", {5}), 4,
+                              {.activation = Activation::kGelu,
+                               .bias = false,
+                               .initializer = Initializer::kUnitDeviation,
+                               .name = "first"});
+       return g.dense(x, 3, {.initializer = Initializer::kHeUniform});
+     },
+     {5}},
+    {"conv",
+     [](Graph& g) {
+       Node x = g.conv(g.input("image", kSmallImage), 3,
+                       {.kernel = 2, .padding = ConvPadding::kValid, .initializer = Initializer::kDirac});
+       x = g.conv(x, 4,
+                  {.stride = 2,
+                   .padding = ConvPadding::kEven,
+                   .activation = Activation::kSilu,
+                   .bias = false,
+                   .trained_weights = false,
+                   .initializer = Initializer::kFanInUniform});
+       return g.flatten(g.conv(x, 2));
+     },
+     kSmallImage},
+    {"batch_norm",
+     [](Graph& g) {
+       const Node x = g.batch_norm(g.input("image", kSmallImage), {.momentum = 0.7F, .epsilon = 1e-12F});
+       return g.dense(g.flatten(g.batch_norm(x, {.scale = false, .name = "plain"})), 3);
+     },
+     kSmallImage},
+    {"pooling",
+     [](Graph& g) {
+       const Node x = g.max_pool(g.conv(g.input("image", kSmallImage), 3), 3, {.stride = 1});
+       return g.dense(g.global_average_pool(x), 3);
+     },
+     kSmallImage},
+    {"elementwise",
+     [](Graph& g) {
+       const Node x = g.dense(g.input("image", {5}), 4);
+       const Node sum = g.add({g.relu(x), g.gelu(x), g.silu(g.dropout(x, 0.3F))}, {.name = "join"});
+       return g.softmax(g.scale(sum, 0.1F));
+     },
+     {5}},
+    {"shared",
+     [](Graph& g) {
+       const Node x = g.input("image", {4});
+       const Node once = g.dense(x, 4, {.activation = Activation::kRelu, .name = "twice"});
+       return g.dense(g.again(once, {once}), 3);
+     },
+     {4}},
+    {"mnist_mlp", mnist_mlp, {28, 28, 1}},
+    {"fashion_cnn", fashion_cnn, {28, 28, 1}},
+    {"cifar10_cnn", cifar10_cnn, {32, 32, 3}},
+    {"cifar10_speed_net",
+     [](Graph& g) { return cifar10_speed_net(g, {.first = 24, .second = 32, .third = 32}); },
+     {32, 32, 3}},
+    {"resnet18",
+     [](Graph& g) { return resnet18(g, {.first = 4, .second = 4, .third = 8, .fourth = 8}); },
+     {32, 32, 3}},
+};
+
+class GraphJsonTest : public testing::TestWithParam<JsonCase> {};
+
+TEST_P(GraphJsonTest, GoesThereAndBack) {
+  test::Training training(1);
+  Model model = training.strategy.build(GetParam().net, {.seed = 3});
+  const std::string text = to_json(model.graph());
+  Model same = training.strategy.build(net_from_json(text), {.seed = 3});
+  EXPECT_EQ(to_json(same.graph()), text);
+  EXPECT_EQ(same.summary(), model.summary());
+  EXPECT_EQ(same.variable_names(), model.variable_names());
+  EXPECT_EQ(same.weights_sha256(), model.weights_sha256());
+  const Dataset data = test::blobs(6, GetParam().shape, 3).batch({.global = 4});
+  EXPECT_EQ(same.predict(data).values, model.predict(data).values);
+}
+
+INSTANTIATE_TEST_SUITE_P(Nets, GraphJsonTest, testing::ValuesIn(kJsonCases),
+                         [](const auto& each) { return each.param.name; });
+
+TEST(GraphJson, IsTextThatAPersonCanRead) {
+  Graph g;
+  g.finish(g.dense(g.input("image", {2}), 3, {.activation = Activation::kRelu, .name = "head"}));
+  const std::string text = to_json(g);
+  EXPECT_THAT(text, AllOf(HasSubstr("\"kind\": \"dense\""), HasSubstr("\"units\": 3"),
+                          HasSubstr("\"initializer\": \"glorot_uniform\""), HasSubstr("head/relu")));
+}
+
+std::string refusal(const std::string& json) {
+  try {
+    graph_from_json(json);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no ConfigError";
+}
+
+std::string with_layer(const std::string& layer) {
+  return R"({"version": 1, "layers": [{"name": "x", "kind": "input", "attributes": {"shape": [4]}}, )" + layer +
+         R"(], "outputs": ["y"]})";
+}
+
+TEST(GraphJson, ErrorsNameThePlace) {
+  EXPECT_THAT(refusal("{"), HasSubstr("parse"));
+  EXPECT_THAT(refusal(R"({"version": 2})"), HasSubstr("version"));
+  EXPECT_THAT(refusal(R"({"version": 1, "layers": 3})"), HasSubstr("layers"));
+  EXPECT_THAT(refusal(with_layer(R"({"name": "y", "kind": "mine", "inputs": ["x"]})")),
+              AllOf(HasSubstr("layers[1]"), HasSubstr("'mine'"), HasSubstr("hand over")));
+  EXPECT_THAT(refusal(with_layer(R"({"name": "y", "kind": "relu", "inputs": ["z"]})")), HasSubstr("'z'"));
+  EXPECT_THAT(refusal(with_layer(R"({"name": "y", "kind": "dropout", "inputs": ["x"]})")), HasSubstr("'rate'"));
+  EXPECT_THAT(refusal(with_layer(
+                  R"({"name": "y", "kind": "dropout", "inputs": ["x"], "attributes": {"rate": 0.5, "by": 1}})")),
+              HasSubstr("'by'"));
+  EXPECT_THAT(
+      refusal(with_layer(R"({"name": "y", "kind": "dropout", "inputs": ["x"], "attributes": {"rate": 2}})")),
+      AllOf(HasSubstr("layers[1] ('y')"), HasSubstr("rate")));
+  EXPECT_THAT(refusal(with_layer(R"({"name": "y", "kind": "relu", "inputs": ["x", "x"]})")),
+              HasSubstr("2 inputs"));
+  EXPECT_THAT(refusal(with_layer(R"({"name": "z", "kind": "relu", "inputs": ["x"]})")), HasSubstr("'y'"));
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,163 @@
+// What a layer is: what it needs, and what it submits. A layer of your own is a class derived from Layer, added by
+// Graph::call(). Layers are const; everything that changes is in the context, so one object serves all replicas.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "headrace/devices/kernels.h"
+#include "headrace/train/layer_options.h"
+
+namespace headrace {
+
+enum class Mode { kTrain, kEvaluate, kPredict };
+
+enum class VariableRole {
+  kTrained,
+  kState,   // changed by the forward pass, averaged over replicas
+  kFrozen,  // never changed by training
+};
+
+enum class Fill { kZeros, kConstant, kGlorotUniform, kHeUniform, kFanInUniform, kDirac, kUnitDeviation };
+
+struct VariableSpec {
+  std::string name;  // within the layer: "weights"
+  Shape shape;
+  VariableRole role = VariableRole::kTrained;
+  Fill fill = Fill::kZeros;
+  float constant = 1;  // of kConstant
+  std::int64_t fan_in = 1, fan_out = 1;
+  bool product_weights = false;  // read by products only: forward and backward may be given a bf16 copy
+};
+
+// Memory that a step keeps from forward to backward.
+struct SavedSpec {
+  Shape shape;
+  DType dtype = DType::kF32;
+};
+
+struct LayerTraits {
+  bool view = false;               // the output is the input under another shape: nothing to compute
+  bool backward_in_place = false;  // the first input's gradient may overwrite the output's
+  bool backward_reads_input = false;
+  bool backward_reads_output = false;
+  bool takes_epilogue = false;   // forward can apply an activation to its result
+  bool undoes_epilogue = false;  // and backward starts from the gradient of what that left
+  bool takes_pooling = false;    // can max-pool its input first, forward and backward
+  bool casts = false;            // the result may be stored in another type than the input
+  bool only_last = false;        // must be the model's result: a loss may take the logits before it instead
+};
+
+// Max pooling that a layer does before its own work, in place of the layer before it: from x to the layer's input.
+struct PoolingPrologue {
+  Kernels::MaxPool pool;
+  TensorView x;
+  TensorView x_gradient = {};  // backward only; undefined: not wanted
+};
+
+// One call's world. Views have the batch's rows as first extent.
+struct LayerContext {
+  Stream& stream;
+  Kernels& kernels;
+  Mode mode = Mode::kTrain;
+  Precision precision = Precision::kF32;
+  std::uint64_t seed = 0;
+  int id = 0;  // the layer's number in its graph
+  const StepScalars* scalars = nullptr;
+
+  std::vector<TensorView> inputs = {};
+  TensorView output = {};
+  std::vector<TensorView> variables = {};  // in the order of variables()
+  std::vector<TensorView> saved = {};      // in the order of saved()
+  Activation epilogue = Activation::kNone;
+  std::optional<PoolingPrologue> prologue = std::nullopt;
+
+  // Backward only.
+  TensorView output_gradient = {};
+  std::vector<TensorView> input_gradients = {};     // undefined: not wanted
+  std::vector<TensorView> variable_gradients = {};  // undefined for what is not trained
+};
+
+// By which, with the shapes of its inputs, a layer can be made again: named values, in order.
+class LayerAttributes {
+ public:
+  using Value = std::variant<bool, std::int64_t, float, std::string, std::vector<std::int64_t>>;
+  using Entry = std::pair<std::string, Value>;
+
+  LayerAttributes() = default;
+  LayerAttributes(std::initializer_list<Entry> entries) : entries_(entries) {}
+
+  void add(const std::string& name, Value value) { entries_.emplace_back(name, std::move(value)); }
+  const std::vector<Entry>& entries() const noexcept { return entries_; }
+
+  // The one of this name; ConfigError where there is none, or one of another type or range. A whole number is a
+  // float, too.
+  bool flag(const std::string& name) const;
+  int whole(const std::string& name) const;
+  float number(const std::string& name) const;
+  std::string text(const std::string& name) const;
+  Shape shape(const std::string& name) const;
+
+  bool operator==(const LayerAttributes&) const = default;
+
+ private:
+  const Value& find(const std::string& name) const;
+
+  std::vector<Entry> entries_;
+};
+
+class Layer {
+ public:
+  Layer(std::string name, Shape shape) : name_(std::move(name)), shape_(shape) {}
+  virtual ~Layer() = default;
+
+  const std::string& name() const noexcept { return name_; }
+  const Shape& shape() const noexcept { return shape_; }  // of one example's result
+
+  virtual std::string kind() const = 0;
+  virtual LayerAttributes attributes() const { return {}; }
+  virtual std::vector<VariableSpec> variables() const { return {}; }
+  virtual std::vector<SavedSpec> saved(std::int64_t) const { return {}; }
+  virtual LayerTraits traits(Mode) const { return {}; }
+  // Whether any of variables() is trained.
+  bool has_trained_variables() const;
+  // The activation that this layer is, where the layer before it might do it instead.
+  virtual std::optional<Activation> as_epilogue() const { return std::nullopt; }
+  // The max pooling that this layer is, where the layer behind it might do it instead; argmax is the first of
+  // saved().
+  virtual std::optional<PoolOptions> as_pooling() const { return std::nullopt; }
+
+  virtual void forward(LayerContext& context) const = 0;
+  // From output_gradient to the input and variable gradients that are defined.
+  virtual void backward(LayerContext& context) const = 0;
+
+ private:
+  std::string name_;
+  Shape shape_;
+};
+
+// What a layer is made again from.
+struct LayerRecord {
+  std::string name;
+  std::vector<Shape> inputs;
+  LayerAttributes attributes;
+};
+
+// Makes a layer of one kind. ConfigError where the record does not fit.
+using LayerMaker = std::function<std::shared_ptr<const Layer>(const LayerRecord&)>;
+using LayerMakers = std::map<std::string, LayerMaker>;  // by kind
+
+// "layer 'conv_2' (conv)": how messages name a layer.
+std::string label(const std::string& name, const std::string& kind);
+// The view as (rows, last extent).
+TensorView as_matrix(const TensorView& view);
+
+}  // namespace headrace

@@ -1,0 +1,34 @@
+// The kinds of layers that the tree has.
+#include "headrace/train/layers/activation_layer.h"
+#include "headrace/train/layers/add_layer.h"
+#include "headrace/train/layers/batch_norm_layer.h"
+#include "headrace/train/layers/conv_layer.h"
+#include "headrace/train/layers/dense_layer.h"
+#include "headrace/train/layers/dropout_layer.h"
+#include "headrace/train/layers/flatten_layer.h"
+#include "headrace/train/layers/global_average_pool_layer.h"
+#include "headrace/train/layers/layer.h"
+#include "headrace/train/layers/max_pool_layer.h"
+#include "headrace/train/layers/scale_layer.h"
+#include "headrace/train/layers/softmax_layer.h"
+
+namespace headrace {
+
+const LayerMakers& built_in_layers() {
+  static const LayerMakers makers{{"add", AddLayer::from},
+                                  {"batch_norm", BatchNormLayer::from},
+                                  {"conv", ConvLayer::from},
+                                  {"dense", DenseLayer::from},
+                                  {"dropout", DropoutLayer::from},
+                                  {"flatten", remake<FlattenLayer>},
+                                  {"gelu", ActivationLayer::from<Activation::kGelu>},
+                                  {"global_average_pool", remake<GlobalAveragePoolLayer>},
+                                  {"max_pool", MaxPoolLayer::from},
+                                  {"relu", ActivationLayer::from<Activation::kRelu>},
+                                  {"scale", ScaleLayer::from},
+                                  {"silu", ActivationLayer::from<Activation::kSilu>},
+                                  {"softmax", remake<SoftmaxLayer>}};
+  return makers;
+}
+
+}  // namespace headrace
