@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "headrace/train/input_description.h"
+#include "headrace/train/layers.h"
 #include "headrace/train/losses.h"
 #include "headrace/train/metrics.h"
 
@@ -28,10 +29,12 @@ class Strategy;
 enum class BestValue { kByName, kSmallest, kLargest };
 
 struct CheckpointOptions {
-  std::filesystem::path folder = {};  // made where it is missing
+  std::filesystem::path folder = {};  // made where it is missing; empty: `record` alone
+  // A file that is replaced after each epoch and at the end: the training record, of the same format.
+  std::filesystem::path record = {};
   // A file's name, without ".safetensors": {epoch} is the epoch in which it is made, from 1, {step} the model's
   // optimizer steps, {val_loss} and any other list of the history its last value, "none" before there is one;
-  // {val_loss:.4f} with a format. Two names alike: the later file replaces the other.
+  // {val_loss:.4f} with a format. Of two names alike the later file replaces the other.
   std::string name = "checkpoint-{step}";
   // After every this many optimizer steps of the model, and at the end of the training; 0: after every epoch.
   // Always between two optimizer steps, so that no accumulated batch is pending.
@@ -43,15 +46,15 @@ struct CheckpointOptions {
   // the two checkpoints before it are still being written; one that is due within an epoch is made some steps
   // later then. False: training waits for each.
   bool asynchronous = true;
-  // How programs that do not know the model make its input of a data set (evaluate_record()).
+  // How programs that do not know the model make its input of a source.
   InputDescription input = {};
 };
 
-// Losses and metrics that are not this library's own, found by their names in a record; nothing else can make
-// them.
-struct RecordFunctions {
+// Your own losses, metrics and layers, which a record names but cannot hold.
+struct OwnParts {
   std::vector<Loss> losses = {};  // of one term each
   std::vector<Metric> metrics = {};
+  LayerMakers layers = {};
 };
 
 // The newest complete checkpoint in the folder, by its optimizer steps; nothing where there is none, nor a folder.
@@ -60,12 +63,12 @@ std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::pa
 
 // The model as it was saved: its graph, variables, compile options and what its optimizer kept. A fit() of it with
 // FitOptions::resume continues the training. DataError where the file cannot be used.
-Model restore_model(Strategy& strategy, const std::filesystem::path& file, const RecordFunctions& own = {});
+Model restore_model(Strategy& strategy, const std::filesystem::path& file, const OwnParts& own = {});
 
 // The model of the newest checkpoint in the folder, or create()'s: says which, "Restoring from FILE" or "Creating
 // a new model", on standard output.
 Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
-                        const std::function<Model()>& create, const RecordFunctions& own = {});
+                        const std::function<Model()>& create, const OwnParts& own = {});
 
 // Writes the model as it is now, with nothing about a training. It must be compiled.
 void save_model(const Model& model, const std::filesystem::path& file, const InputDescription& input = {});

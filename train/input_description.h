@@ -19,6 +19,7 @@ using InputOperation = std::variant<Resize, CenterCrop, Normalize, Cast, ToLayou
 // From a source to batches. Images that are JPEG or PNG are decoded first. The default is that of data which fit
 // as they are.
 struct InputDescription {
+  DecodeOptions decode = {};
   std::vector<InputOperation> operations = {};  // in this order
   std::vector<View> views = {};                 // of an evaluation
   std::int64_t batch = 500;                     // global

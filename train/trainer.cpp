@@ -119,6 +119,9 @@ class Trainer::Impl {
     host_ns_ = 0;
   }
 
+  const BatchRunner& runner() const noexcept { return runner_; }
+  BatchRunner& runner() noexcept { return runner_; }
+
   StepTimes times() const noexcept {
     StepTimes times = runner_.times();
     times.host_ns = host_ns_;
@@ -315,6 +318,11 @@ MetricSums Trainer::progress() const { return impl_->progress(); }
 std::vector<MetricValue> Trainer::metrics() const { return impl_->metrics(); }
 MetricSums Trainer::finish() { return impl_->finish(); }
 void Trainer::reset_metrics() { impl_->reset_metrics(); }
+std::size_t Trainer::saved_totals_bytes() const noexcept { return impl_->runner().saved_totals_bytes(); }
+void Trainer::save_totals(int replica, std::byte* into) const { impl_->runner().save_totals(replica, into); }
+void Trainer::restore_totals(const std::vector<std::vector<std::byte>>& saved) {
+  impl_->runner().restore_totals(saved);
+}
 StepTimes Trainer::times() const noexcept { return impl_->times(); }
 
 }  // namespace headrace

@@ -72,6 +72,12 @@ class Trainer {
   MetricSums finish();
   void reset_metrics();
 
+  // For checkpoints, between two steps: what the metrics have counted since the last reset, of each replica, and
+  // counting on from it (engine/batch_runner.h).
+  std::size_t saved_totals_bytes() const noexcept;
+  void save_totals(int replica, std::byte* into) const;
+  void restore_totals(const std::vector<std::vector<std::byte>>& saved);
+
   // Of the batches since the last reset that are known to be done.
   StepTimes times() const noexcept;
 

@@ -18,7 +18,8 @@ constexpr std::size_t lines(std::size_t bytes) { return (bytes + kLine - 1) / kL
 // The host's memory and the device's have the same parts: scalars, group scale, totals, labels; behind them the
 // device has the metrics' tables. The first two go to the device in one copy, the other two come back in one, of
 // the labels class numbers alone.
-constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = lines(sizeof(StepScalars)), kTotalsAt = kGroupScaleAt + kLine;
+constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = lines(sizeof(StepScalars)),
+                      kTotalsAt = kGroupScaleAt + kLine;
 
 std::optional<Objective> objective_of(const ModelState& model, const Fields& fields,
                                       const BatchRunnerOptions& options) {
@@ -72,9 +73,7 @@ std::size_t BatchRunner::totals_bytes() const noexcept {
   return objective_ ? objective_->totals_bytes() : sizeof(MetricSums);
 }
 
-std::size_t BatchRunner::labels_at() const noexcept {
-  return kTotalsAt + lines(totals_bytes());
-}
+std::size_t BatchRunner::labels_at() const noexcept { return kTotalsAt + lines(totals_bytes()); }
 
 std::size_t BatchRunner::tables_at() const noexcept {
   return labels_at() + (objective_ ? objective_->labels_bytes() : 0);
@@ -311,6 +310,42 @@ void BatchRunner::reset_sums() {
   examples_ = 0;
   clock_.restart();
   restarted_ = true;
+}
+
+void BatchRunner::save_totals(int replica, std::byte* into) const {
+  stream(replica).copy(into, block(replica) + kTotalsAt, totals_bytes());
+  if (tables_bytes() == 0) return;
+  stream(replica).copy(into + totals_bytes(), block(replica) + tables_at(), tables_bytes());
+}
+
+void BatchRunner::write_totals(int replica, const std::byte* from) {
+  stream(replica).copy(block(replica) + kTotalsAt, from, totals_bytes());
+  if (tables_bytes() == 0) return;
+  stream(replica).copy(block(replica) + tables_at(), from + totals_bytes(), tables_bytes());
+}
+
+void BatchRunner::restore_totals(const std::vector<std::vector<std::byte>>& saved) {
+  if (saved.empty()) return;
+  ObjectiveTotals all = objective_->no_totals();
+  for (const std::vector<std::byte>& set : saved) {
+    if (set.size() != saved_totals_bytes()) {
+      throw ConfigError("the totals of the epoch so far are of another loss or of other metrics",
+                        "compile the model with those that it was trained with");
+    }
+    objective_->add(set.data(), all);
+    objective_->add_tables(set.data() + totals_bytes(), all);
+  }
+  std::vector<std::byte> sum(saved_totals_bytes());
+  std::memcpy(sum.data(), all.sums.data(), totals_bytes());
+  if (tables_bytes() > 0) std::memcpy(sum.data() + totals_bytes(), all.tables.data(), tables_bytes());
+  const int replicas = model_.strategy->replicas();
+  submit_and_wait(*model_.strategy, [&] {
+    if (static_cast<int>(saved.size()) != replicas) return write_totals(0, sum.data());
+    for (int r = 0; r < replicas; ++r) write_totals(r, saved[static_cast<std::size_t>(r)].data());
+  });
+  examples_ = all.sums.front().examples;
+  all.tables.clear();
+  seen_ = std::move(all);
 }
 
 void BatchRunner::collect(std::size_t index) {

@@ -34,8 +34,8 @@ struct BatchRunnerOptions {
 // One thread. After an error nothing more can be submitted.
 class BatchRunner {
  public:
-  // ConfigError where the data's fields do not fit the net, the loss or the metrics, and for averaged weights where
-  // there are none.
+  // ConfigError where the data's fields do not fit the net, the loss or the metrics, and for averaged weights
+  // where there are none.
   BatchRunner(ModelState& model, const Fields& fields, const BatchRunnerOptions& options);
   ~BatchRunner();  // waits for what was submitted
   BatchRunner(const BatchRunner&) = delete;
@@ -73,6 +73,14 @@ class BatchRunner {
   // Waits for what was submitted.
   void read_tables();
   void reset_sums();  // drains, and restarts the times
+
+  // What was counted since the last reset, as it lies in a replica's memory, between two batches. `into`, of so
+  // many bytes, is written in the order of the replica's stream.
+  std::size_t saved_totals_bytes() const noexcept { return totals_bytes() + tables_bytes(); }
+  void save_totals(int replica, std::byte* into) const;
+  // After reset_sums(): counting goes on from what was saved of each replica; with another number of replicas the
+  // first one gets their sum. ConfigError for totals of another loss or other metrics.
+  void restore_totals(const std::vector<std::vector<std::byte>>& saved);
   // Since the last reset.
   const StepTimes& times() const noexcept { return clock_.times; }
   // Time the calling thread has waited in here, for input or for devices.
@@ -97,6 +105,7 @@ class BatchRunner {
   void bring_in(int replica, const Batch& batch, ReplicaSlot& slot);
   void bring_back(int replica, const ReplicaSlot& slot);
   void collect(std::size_t index);
+  void write_totals(int replica, const std::byte* from);
   // The place in the ring `steps` after this one.
   std::size_t after(std::size_t index, std::size_t steps) const noexcept {
     return (index + steps) % slots_.size();

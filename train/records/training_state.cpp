@@ -88,7 +88,7 @@ std::string totals_name(std::size_t replica) { return "totals:" + std::to_string
 void add_texts(const TrainingState& state, RecordTexts& texts) {
   texts[kTraining] = position_to_json(state.position).dump();
   texts[kHistory] = history_to_json(state.history).dump();
-  texts[kCallbacks] = Json(state.callbacks).dump();
+  texts[kCallbacks] = state.callbacks;
 }
 
 std::optional<TrainingState> read_training_state(const TensorFile& file) {
@@ -100,8 +100,7 @@ std::optional<TrainingState> read_training_state(const TensorFile& file) {
     record_json::refuse_text(file, kTraining, error.message());
   }
   state.history = record_json::read_text(file, kHistory, history_from);
-  state.callbacks = record_json::read_text(
-      file, kCallbacks, [](const Json& json) { return json.get<std::map<std::string, std::string>>(); });
+  state.callbacks = file.text(kCallbacks);
   state.totals = read_totals(file);
   return state;
 }

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,7 +32,7 @@ struct TrainingPosition {
 struct TrainingState {
   TrainingPosition position = {};
   History history = {};
-  std::map<std::string, std::string> callbacks = {};  // JSON text by name
+  std::string callbacks = "{}";  // CallbackList::save()
   // The sums of the epoch so far as they lie in each replica's memory (BatchRunner); empty at an epoch's start.
   std::vector<std::vector<std::byte>> totals = {};
 };
