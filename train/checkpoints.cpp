@@ -5,6 +5,7 @@
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/model.h"
 #include "headrace/train/records/checkpoint_folder.h"
+#include "headrace/train/records/load_variables.h"
 #include "headrace/train/records/model_snapshot.h"
 #include "headrace/train/records/record.h"
 
@@ -30,6 +31,10 @@ Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
   }
   std::fflush(stdout);
   return newest ? newest->build(strategy, own, Record::Use::kAll) : create();
+}
+
+void load_weights(Model& model, const std::filesystem::path& file) {
+  load_variables(TensorFile(file), model.state(), LoadedPart::kVariables);
 }
 
 void save_model(const Model& model, const std::filesystem::path& file, const InputDescription& input) {

@@ -70,6 +70,10 @@ Model restore_model(Strategy& strategy, const std::filesystem::path& file, const
 Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
                         const std::function<Model()>& create, const OwnParts& own = {});
 
+// The file's variables become those of a model that was built otherwise; its second sets of weights follow, all else
+// stays. DataError where one is missing or has another shape.
+void load_weights(Model& model, const std::filesystem::path& file);
+
 // Writes the model as it is now, with nothing about a training. It must be compiled.
 void save_model(const Model& model, const std::filesystem::path& file, const InputDescription& input = {});
 

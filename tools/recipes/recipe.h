@@ -46,7 +46,7 @@ struct Recipe {
   Optimizer optimizer;
   Loss loss = sparse_categorical_crossentropy();
   std::vector<Metric> metrics = {accuracy()};
-  std::vector<View> views = {};                       // of the test images
+  std::vector<View> views = {};  // of the test images
   // For programs that know the recipe's record alone: what `test` does to its source.
   InputDescription input = {};
   std::function<void()> load = {};                    // fills caches, before the clock of train_seconds starts
