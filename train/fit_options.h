@@ -52,7 +52,8 @@ struct FitOptions {
   // checkpoints' folder, else begin. Everything goes on as if it had never stopped, with the same bits where the
   // number of replicas is the same: variables, optimizer, position in the data and in the epoch, callbacks,
   // history, of which fit() then returns all. ConfigError where data, seed, `accumulate` or the steps of an epoch
-  // are not those of the file; there may be more `epochs`.
+  // are not those of the file; there may be more
+  // `epochs`. What a callback ended after an epoch has ended, unless there are.
   bool resume = false;
   // Validate with the average of the weights, as EvaluateOptions::averaged_weights.
   bool validate_averaged = false;

@@ -330,6 +330,53 @@ TEST(CheckpointFaults, AtEveryCallOfASaveACompleteOneIsLeft) {
   }
 }
 
+// Holds every write below a folder back until it is let go, or for too long.
+class HeldWrites final : public FileFaults {
+ public:
+  explicit HeldWrites(std::string folder) : folder_(std::move(folder)), before_(set_file_faults(this)) {}
+  ~HeldWrites() override { set_file_faults(before_); }
+  HeldWrites(const HeldWrites&) = delete;
+  HeldWrites& operator=(const HeldWrites&) = delete;
+
+  int before(FileOperation operation, const std::filesystem::path& path, std::uint64_t, std::size_t&) override {
+    if (operation != FileOperation::kWrite || !path.string().starts_with(folder_)) return 0;
+    held_ = true;
+    for (int i = 0; i < 20'000 && !let_go_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    in_time_ = in_time_ && let_go_;
+    return 0;
+  }
+  void let_go() { let_go_ = true; }
+  bool held() const { return held_; }
+  bool in_time() const { return in_time_; }
+
+ private:
+  std::string folder_;
+  std::atomic<bool> held_ = false, let_go_ = false, in_time_ = true;
+  FileFaults* before_;
+};
+
+// The disk does not answer, training goes on: what is due meanwhile is made afterwards.
+TEST(Checkpoints, TrainingDoesNotWaitForTheDisk) {
+  const TempFolder folder;
+  Training training(2);
+  Model model = compiled(training.strategy, small_mlp);
+  HeldWrites held(folder.path().string());
+  const Callback releasing{.on_step =
+                               [&](const StepReport& report, FitControl&) {
+                                 if (report.global_step == 50) held.let_go();
+                               },
+                           .every_steps = 1};
+  model.fit(blobs(40).repeat(40).shuffle().batch({.global = 8}),
+            {.callbacks = {releasing},
+             .verbose = 0,
+             .checkpoints = CheckpointOptions{.folder = folder.path(), .every_steps = 5, .keep = 0}});
+  EXPECT_TRUE(held.held());
+  EXPECT_TRUE(held.in_time());
+  const auto file = [&](int step) { return folder / ("checkpoint-" + std::to_string(step) + ".safetensors"); };
+  for (const int step : {5, 10, 200}) EXPECT_EQ(Record(file(step)).step(), static_cast<std::uint64_t>(step));
+  for (const int step : {15, 20, 45}) EXPECT_FALSE(std::filesystem::exists(file(step))) << step;
+}
+
 // The training learns of it, with the file's name, at one of the next steps.
 TEST(CheckpointFaults, AFailedWriteEndsTheFitByName) {
   const TempFolder folder;

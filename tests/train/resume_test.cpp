@@ -226,6 +226,24 @@ TEST(Resume, FromEveryCheckpointThatWasMadeOnTheWay) {
   }
 }
 
+TEST(Resume, WhatACallbackEndedHasEnded) {
+  const ResumedJob job{.replicas = 1};
+  const TempFolder folder;
+  const auto fit = [&](int epochs, bool ends) {
+    return fit_job(job, [&](FitOptions& options) {
+      options.epochs = epochs;
+      options.checkpoints = CheckpointOptions{.folder = folder.path()};
+      options.resume = true;
+      if (ends)
+        options.callbacks.push_back(
+            {.on_epoch_end = [](const EpochReport&, FitControl& control) { control.request_stop(); }});
+    });
+  };
+  EXPECT_EQ(fit(3, true).step, 7U);
+  EXPECT_EQ(fit(3, false).step, 7U);
+  EXPECT_EQ(fit(4, false).step, 28U);
+}
+
 std::string refusal_to_resume(const std::function<void(FitOptions&)>& change) {
   const TempFolder folder;
   const ResumedJob job{.replicas = 1};

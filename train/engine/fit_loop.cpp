@@ -92,6 +92,7 @@ void FitLoop::restore() {
   if (!resumption_.continues()) return;
   resumption_.restore(model_.state());
   callbacks_.restore(resumption_.callbacks());
+  if (position_.ended && options_.epochs <= position_.epochs) control_.request_stop();
 }
 
 void FitLoop::run_epochs() {
@@ -151,6 +152,7 @@ void FitLoop::save_now(bool ends) {
 TrainingState FitLoop::state_now() const {
   TrainingState state{.position = position_, .history = history_, .callbacks = callbacks_.save()};
   state.position.epochs = options_.epochs;
+  state.position.ended = control_.stop_requested() && position_.epoch_step == 0;
   state.position.steps_per_epoch = steps_;
   state.position.accumulate = options_.accumulate;
   state.position.replicas = model_.strategy().replicas();

@@ -39,7 +39,7 @@ RecordTexts model_texts(const ModelState& model, const InputDescription& input) 
   Json compiled = to_record_json(model.require_compiled("a checkpoint"));
   compiled["step"] = model.step;
   return {{kFormatText, Json{{"name", "headrace"}, {"version", kRecordVersion}}.dump()},
-          {kGraphText, to_json(*model.graph)},
+          {kGraphText, record_json::parse(to_json(*model.graph)).dump()},
           {kCompiledText, compiled.dump()},
           {kInputText, to_json(input)}};
 }

@@ -17,6 +17,7 @@ struct TrainingPosition {
   int epoch = 0;                 // in progress, from 0
   std::uint64_t epoch_step = 0;  // optimizer steps made in it
   int epochs = 0;
+  bool ended = false;  // by a callback, after an epoch
   std::uint64_t steps_per_epoch = 0;
   int accumulate = 1;
   int replicas = 0;
