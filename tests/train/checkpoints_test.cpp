@@ -315,7 +315,8 @@ TEST(CheckpointFaults, AtEveryCallOfASaveACompleteOneIsLeft) {
           EXPECT_NO_THROW(Record(folder / name).verify()) << name;
         }
         const auto newest = newest_checkpoint(folder.path());
-        EXPECT_TRUE(newest || model.global_step() <= 10);
+        // Where the first save failed there is none; a writer of its own is found out some steps later.
+        EXPECT_TRUE(newest || asynchronous || model.global_step() <= 5);
         if (!newest) continue;
         Model resumed = restore_model(training.strategy, *newest);
         FitOptions again = options;
