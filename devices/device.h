@@ -54,6 +54,13 @@ class Device : public BufferOwner {
 
   // The device's mathematics, or nullptr where this build has none for it (input stage only).
   virtual Kernels* kernels() noexcept = 0;
+  // For work in several parts, each submitted to a lane: a stream whose mathematics uses one of the device's
+  // threads. So many lanes keep the device busy; where it is one, a lane is like any other stream. What
+  // lane_kernels() computes has the same bits whatever the number of threads or lanes; they may be used on any
+  // stream.
+  virtual int lanes() const noexcept { return 1; }
+  virtual std::unique_ptr<Stream> create_lane() { return create_stream(); }
+  virtual Kernels* lane_kernels() noexcept { return kernels(); }
   // Why kernels() is nullptr, in words; empty where it is not, or where nobody knows.
   virtual std::string why_no_kernels() { return {}; }
   // What the input stage may leave to the device, or nullptr where the host must do all of it.

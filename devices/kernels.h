@@ -203,6 +203,9 @@ class Kernels {
                                    const TensorView& dx) = 0;
   virtual void add(Stream&, const TensorView& a, const TensorView& b, const TensorView& sum) = 0;  // sum may be a
   virtual void accumulate(Stream&, const TensorView& x, const TensorView& into) = 0;               // into += x
+  // sum = the parts, 1 to kMaxSummed of f32, added as one pairwise tree ((0+1)+(2+3))+...; sum may be parts[0].
+  static constexpr std::size_t kMaxSummed = 64;
+  virtual void sum_tree(Stream&, std::span<const TensorView> parts, const TensorView& sum) = 0;
   // y = factor x. x may be u8, or of another type than y; y may be x.
   virtual void scale(Stream&, const TensorView& x, const Factor& factor, const TensorView& y) = 0;
   // Keeps each element with probability 1 - rate, scaled by 1 / (1 - rate). The mask is a Philox function of

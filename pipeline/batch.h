@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "headrace/devices/event.h"
 #include "headrace/devices/stream.h"
@@ -73,5 +74,8 @@ class Batch {
   const Event* ready_ = nullptr;
   std::unique_ptr<BatchLease> lease_;
 };
+
+// One global batch: every replica's share, in replica order.
+using GlobalBatch = std::vector<Batch>;
 
 }  // namespace headrace

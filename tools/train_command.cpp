@@ -30,6 +30,8 @@
 #include "headrace/tools/recipe_run.h"
 #include "headrace/tools/recipes/recipes.h"
 #include "headrace/tools/run_folder.h"
+#include "headrace/tools/shard_options.h"
+#include "headrace/tools/shard_price.h"
 #include "headrace/train/model.h"
 #include "headrace/train/strategy.h"
 
@@ -43,12 +45,14 @@ struct TrainOptions {
   std::uint64_t steps_per_epoch = 0;
   std::uint64_t stop_after_steps = 0;
   int accumulate = 1;
+  ShardOptions shards;
   std::uint64_t headspace = 0;
   std::uint64_t runs = 1;
   int profile_epoch = 0;  // from 1; 0: none
   int verbose = 1;
   std::string run_dir;
   std::string trace;
+  std::string strategy = "mirrored";
   bool standalone = false;
   CheckpointFlags checkpoints;
 };
@@ -147,6 +151,7 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Result
   fit.verbose = options.verbose;
   fit.output = results.people();
   fit.stop_after_steps = options.stop_after_steps;
+  fit.virtual_shards = options.shards.count();
   fit.stop = &interrupted;
   options.checkpoints.apply(recipe, fit);
   fit.callbacks.push_back(
@@ -163,7 +168,10 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Result
 }
 
 EvaluateOptions test_options(const TrainOptions& options, const Recipe& recipe, ProgressLine& line) {
-  EvaluateOptions test{.input = options.common.loader(), .views = recipe.views, .stop = &interrupted};
+  EvaluateOptions test{.input = options.common.loader(),
+                       .views = recipe.views,
+                       .virtual_shards = options.shards.count(),
+                       .stop = &interrupted};
   if (test.input.resident == Residency::kAlways) test.input.resident = Residency::kAuto;  // read once
   if (options.verbose != 1) return test;
   test.progress = [&line](std::uint64_t done, std::uint64_t of) {
@@ -210,6 +218,19 @@ void write_earlier_epochs(const History& history, Results& results) {
   }
 }
 
+// Nothing where there are none.
+std::optional<double> price_of_shards(const TrainOptions& options, const Recipe& recipe, const FitOptions& fit,
+                                      Model& model, const Results& results) {
+  if (fit.virtual_shards == 0) return std::nullopt;
+  const double price = shard_price(model, recipe.train, fit);
+  if (options.verbose > 0) {
+    std::fprintf(results.people(),
+                 "%d virtual shards: the result is that of 1 to %d replicas; a step takes %.2f times as long\n",
+                 fit.virtual_shards, fit.virtual_shards, price);
+  }
+  return price;
+}
+
 // From the net's first values to its test accuracy; everything random follows from the options' seed.
 void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& strategy, Results& results) {
   const Precision precision = precision_of(options, strategy.devices());
@@ -219,6 +240,7 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   describe_run(results.folder(), recipe, model);
 
   const FitOptions fit = fit_options(options, recipe, results);
+  const std::optional<double> price = price_of_shards(options, recipe, fit, model, results);
   ProgressLine line;
   const EvaluateOptions test = test_options(options, recipe, line);
   RecipeRun run(recipe, model, fit, test);
@@ -238,6 +260,10 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.replicas());
   last["global_batch"] = batch.global;
   last["local_batch"] = batch.max;
+  if (price) {
+    last["virtual_shards"] = fit.virtual_shards;
+    last["shard_price"] = *price;
+  }
   last["bad_records"] = options.common.errors.bad_records();
   results.write(last);
 }
@@ -271,6 +297,7 @@ std::string stopped_text(const TrainOptions& options, std::string text) {
 
 // The runs share the data and the devices, with all that these have loaded and chosen by then.
 void train(const TrainOptions& options) {
+  require_mirrored(options.strategy);
   check_outputs(options.common, {{.option = "--trace", .path = options.trace},
                                  {.option = "--record", .path = options.checkpoints.record}});
   if (options.runs - 1 > ~std::uint64_t{0} - options.common.seed) {
@@ -332,6 +359,7 @@ void add_train_command(CLI::App& program) {
       "the epoch, from 1, that ncu --profile-from-start off or nsys --capture-range=cudaProfilerApi records",
       {.min = 1});
   add_number(*command, "--accumulate", options->accumulate, "batches summed into one optimizer step", {.min = 1});
+  options->shards.add_to(*command);
   add_number(*command, "--verbose", options->verbose, "0: nothing, 1: a live progress bar, 2: a line per epoch",
              {.min = 0, .max = 2})
       ->capture_default_str();
@@ -346,6 +374,11 @@ void add_train_command(CLI::App& program) {
                    "numbered folder inside it")
       ->type_name("FOLDER");
   options->checkpoints.add_to(*command);
+  command
+      ->add_option("--strategy", options->strategy,
+                   "mirrored: a copy of every variable on each device, all in step; there is no other")
+      ->type_name("NAME")
+      ->capture_default_str();
   command->add_flag("--standalone", options->standalone,
                     "train alone, although a launcher started this process as one of several");
   command->callback([options] { train(*options); });

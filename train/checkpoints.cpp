@@ -40,7 +40,7 @@ void load_weights(Model& model, const std::filesystem::path& file) {
 void save_model(const Model& model, const std::filesystem::path& file, const InputDescription& input) {
   const ModelState& state = model.state();
   const RecordTexts texts = model_texts(state, input);
-  ModelSnapshot snapshot(state, 0);
+  ModelSnapshot snapshot(state, 0, 0);
   snapshot.take({});
   snapshot.wait();
   write_tensor_file(file, texts, snapshot.tensors());

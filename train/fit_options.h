@@ -40,6 +40,12 @@ struct FitOptions {
   // Batches a step: their gradients are summed before one all-reduce and one update, as if they were one
   // batch (the last step of a pass may have fewer).
   int accumulate = 1;
+  // A power of two, 8 for example, makes the result independent of the replicas: each global batch is divided into
+  // that many shards, which have gradients, sums and batch statistics of their own and are added as one tree.
+  // Final weights and history are then bit-identical for 1, 2, 4 ... up to that many replicas of one kind of
+  // device. A batch-norm layer sees a shard at a time, and a shard computes with one thread, several side by side:
+  // its price is small where a shard has some tens of examples. 0: one shard a replica.
+  int virtual_shards = 0;
   // End the fit, cleanly, once the model has made this many optimizer steps in all; 0: no such limit. An epoch
   // that is cut short is reported without validation.
   std::uint64_t stop_after_steps = 0;
@@ -50,10 +56,10 @@ struct FitOptions {
   std::optional<CheckpointOptions> checkpoints = std::nullopt;
   // Continue: from where the model was restored (restore_or_create()), else from the newest checkpoint in the
   // checkpoints' folder, else begin. Everything goes on as if it had never stopped, with the same bits where the
-  // number of replicas is the same: variables, optimizer, position in the data and in the epoch, callbacks,
-  // history, of which fit() then returns all. ConfigError where data, seed, `accumulate` or the steps of an epoch
-  // are not those of the file; there may be more
-  // `epochs`. What a callback ended after an epoch has ended, unless there are.
+  // number of replicas is the same, or with virtual shards any: variables, optimizer, position in the data and in
+  // the epoch, callbacks, history, of which fit() then returns all. ConfigError where data, seed, `accumulate` or
+  // the steps of an epoch are not those of the file; there may be more `epochs`. What a callback ended after an
+  // epoch has ended, unless there are.
   bool resume = false;
   // Validate with the average of the weights, as EvaluateOptions::averaged_weights.
   bool validate_averaged = false;
@@ -75,6 +81,8 @@ struct EvaluateOptions {
   // What evaluate() makes of each image, all fields of shape (height, width, channels) alike: the logits are the
   // weighted sum over the views. Empty: the image as it is.
   std::vector<View> views = {};
+  // As FitOptions::virtual_shards: the sums are the same bits for any number of replicas.
+  int virtual_shards = 0;
   // With the average that the optimizer keeps (WeightAverage) in the place of the weights, which stay as they are.
   // A ConfigError where it keeps none. Running statistics are those of training.
   bool averaged_weights = false;

@@ -6,18 +6,20 @@
 #include "headrace/train/engine/input_options.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/engine/one_run.h"
+#include "headrace/train/engine/shards.h"
 #include "headrace/train/model.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
 namespace {
 
-BatchRunnerOptions runner_options(const ModelState& model, const Loader& loader, bool averaged_weights) {
+BatchRunnerOptions runner_options(const ModelState& model, const Loader& loader, const EvaluateOptions& options) {
   return {
       .program = {.mode = Mode::kEvaluate, .rows = loader.local_rows(), .precision = model.compiled->precision},
       .loss = model.compiled->loss,
       .metrics = model.compiled->metrics,
-      .averaged_weights = averaged_weights};
+      .averaged_weights = options.averaged_weights,
+      .virtual_shards = options.virtual_shards};
 }
 
 }  // namespace
@@ -27,9 +29,9 @@ class PreparedEvaluation::Impl {
   Impl(Model& model, const Dataset& data, const EvaluateOptions& options)
       : pass_{.steps = options.steps, .progress = options.progress, .stop = options.stop},
         once_(model, "evaluation"),
-        loader_(data, model.strategy().devices(), evaluation_input(model.state(), Mode::kEvaluate, options)),
-        evaluator_(model.state(), loader_, runner_options(model.state(), loader_, options.averaged_weights),
-                   options.views) {}
+        shards_(shard_devices(model.strategy(), options.virtual_shards)),
+        loader_(data, shards_, evaluation_input(model.state(), Mode::kEvaluate, options)),
+        evaluator_(model.state(), loader_, runner_options(model.state(), loader_, options), options.views) {}
 
   void warm_up() {
     once_.check_model();
@@ -52,6 +54,7 @@ class PreparedEvaluation::Impl {
  private:
   EvaluationPass pass_;
   OneRun once_;  // before the others: the model has to be compiled
+  DeviceGroup shards_;
   Loader loader_;
   Evaluator evaluator_;
 };

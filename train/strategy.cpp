@@ -22,6 +22,7 @@ Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options) : devic
     }
     streams_.push_back(device.create_stream());
   }
+  lanes_.resize(streams_.size());
   collectives_.push_back(create_collective(devices));
   for (int replica = 0; replica < devices.size(); ++replica) {
     const bool apart = devices.size() > 1 && collective().runs_beside() && !device(replica).info().host_memory;
@@ -41,6 +42,14 @@ ReplicaStreams Strategy::streams(int replica) const {
   return {.compute = stream(replica), .communication = communication ? *communication : stream(replica)};
 }
 
+Stream& Strategy::lane(int replica, int lane) {
+  const int count = lanes(replica);
+  if (count == 1) return stream(replica);
+  std::vector<std::unique_ptr<Stream>>& opened = lanes_.at(static_cast<std::size_t>(replica));
+  while (static_cast<int>(opened.size()) < count) opened.push_back(device(replica).create_lane());
+  return *opened.at(static_cast<std::size_t>(lane));
+}
+
 Model Strategy::build(const Net& net, const BuildOptions& options) {
   auto graph = std::make_unique<Graph>(options.fields);
   graph->finish(net(*graph));
@@ -49,25 +58,25 @@ Model Strategy::build(const Net& net, const BuildOptions& options) {
 
 void Strategy::synchronize() {
   std::exception_ptr first;
-  for (const auto& stream : streams_) {
+  for_each_stream([&](int, Stream& stream) {
     try {
-      stream->synchronize();
+      stream.synchronize();
     } catch (...) {
       if (!first) first = std::current_exception();
     }
-  }
+  });
   if (first) std::rethrow_exception(first);
 }
 
 void Strategy::recover() noexcept {
   collective().abort("a replica failed");
-  for (const auto& stream : streams_) {
+  for_each_stream([](int, Stream& stream) {
     try {
-      stream->synchronize();
+      stream.synchronize();
     } catch (const std::exception&) {
       // Reported by whoever found the failure; what is left are its consequences.
     }
-  }
+  });
   try {
     collectives_.push_back(create_collective(*devices_));
   } catch (const std::exception&) {

@@ -2,14 +2,20 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "headrace/devices/collective.h"
 #include "headrace/devices/device_group.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/model.h"
+#include "headrace/train/replica_context.h"
 #include "headrace/train/replica_streams.h"
 
 namespace headrace {
@@ -26,6 +32,17 @@ struct BuildOptions {
   std::uint64_t seed = 0;  // of the initial parameters
   Fields fields = {};      // of the data, for input() without a shape
 };
+
+// What becomes of one value a replica.
+enum class ReduceOp {
+  kSum,
+  kMean,  // over replicas, whatever each stands for: a mean of their means weighs examples unevenly
+  kMax,
+};
+
+// For what names a strategy, as --strategy does: "mirrored" is what Strategy is. ConfigError for others: those of
+// TensorFlow that are not provided are answered with what to use in their place.
+void require_mirrored(const std::string& strategy);
 
 // Owns the replicas' streams and their collective. A replica among several whose device has memory of its own sums
 // on a stream of its own, where the collective runs beside other work; a CPU's would take the cores from its
@@ -45,7 +62,72 @@ class Strategy {
   Device& device(int replica) const { return (*devices_)[replica]; }
   Stream& stream(int replica) const { return *streams_.at(static_cast<std::size_t>(replica)); }
   ReplicaStreams streams(int replica) const;
+  // For work in several parts, some of which run at a time: the lanes of the replica's device (Device::lanes()),
+  // opened when first asked for; the replica's own stream where it is one.
+  int lanes(int replica) const { return device(replica).lanes(); }
+  Stream& lane(int replica, int lane);
   Collective& collective() const noexcept { return *collectives_.back(); }
+
+  // function(replica, stream) for all of them, lanes included.
+  template <typename Function>
+  void for_each_stream(const Function& function) const {
+    for (int r = 0; r < replicas(); ++r) {
+      function(r, stream(r));
+      for (const auto& lane : lanes_.at(static_cast<std::size_t>(r))) function(r, *lane);
+    }
+  }
+
+  // A step of your own: calls function(const ReplicaContext&) for each replica, one after another on this thread.
+  // What it submits runs side by side. Returns what it returned, in replica order. After an exception the strategy
+  // has recovered, as below.
+  template <typename Function>
+  auto run(Function&& function) {
+    return run_on_all(nullptr, std::forward<Function>(function));
+  }
+  // The same with a batch's shares. ConfigError where it is of another number of replicas.
+  template <typename Function>
+  auto run(const GlobalBatch& batches, Function&& function) {
+    return run_on_all(&batches, std::forward<Function>(function));
+  }
+
+  // Work that is placed on one device, named as the group names it ("cuda:1"), or on one replica's; returns what
+  // the function returned. ConfigError for one that the strategy does not have, naming those that it has.
+  template <typename Function>
+  auto on(const std::string& device, Function&& function) {
+    return on(replica_on(device), std::forward<Function>(function));
+  }
+  template <typename Function>
+  auto on(int replica, Function&& function) {
+    using Result = std::invoke_result_t<Function&, const ReplicaContext&>;
+    require_replica(replica);
+    if constexpr (std::is_void_v<Result>) {
+      call(replica, nullptr, function);
+    } else {
+      std::optional<Result> result;
+      call(replica, nullptr, [&](const ReplicaContext& context) { result.emplace(function(context)); });
+      return *std::move(result);
+    }
+  }
+
+  // Of one value a replica, as run() returns them: in double, with what each addition rounds away carried along,
+  // so that the sum of whole numbers is exact up to 2^53 and any other is rounded once. Of lists, element by
+  // element. ConfigError unless there is one a replica, all of one length.
+  double reduce(ReduceOp op, std::span<const double> values) const;
+  template <typename T>
+  requires std::is_arithmetic_v<T>
+  double reduce(ReduceOp op, const std::vector<T>& values) const {
+    return reduce(op, std::span<const double>(std::vector<double>(values.begin(), values.end())));
+  }
+  template <typename T>
+  requires std::is_arithmetic_v<T> std::vector<double> reduce(ReduceOp op,
+                                                              const std::vector<std::vector<T>>& lists)
+  const {
+    std::vector<std::vector<double>> wide;
+    for (const std::vector<T>& list : lists) wide.emplace_back(list.begin(), list.end());
+    return reduce_lists(op, wide);
+  }
+  // The same on the devices: each of these tensors, f32 and one a replica, becomes their sum, in stream order.
+  void all_reduce(std::span<const TensorView> tensors);
 
   // Blocks until all streams are idle; throws the first replica's error.
   void synchronize();
@@ -59,10 +141,36 @@ class Strategy {
   std::string to_string() const;
 
  private:
+  using Call = std::function<void(const ReplicaContext&)>;
+
+  template <typename Function>
+  auto run_on_all(const GlobalBatch* batches, Function&& function) {
+    using Result = std::invoke_result_t<Function&, const ReplicaContext&>;
+    require_shares(batches);
+    if constexpr (std::is_void_v<Result>) {
+      for (int r = 0; r < replicas(); ++r) call(r, batches, function);
+    } else {
+      std::vector<Result> results;
+      for (int r = 0; r < replicas(); ++r) {
+        call(r, batches, [&](const ReplicaContext& context) { results.push_back(function(context)); });
+      }
+      return results;
+    }
+  }
+
+  void call(int replica, const GlobalBatch* batches, const Call& function);
+  int replica_on(const std::string& device) const;
+  void require_replica(int replica) const;
+  void require_shares(const GlobalBatch* batches) const;
+  void require_one_each(std::size_t count, const char* what) const;
+  std::vector<double> reduce_lists(ReduceOp op, const std::vector<std::vector<double>>& lists) const;
+
   DeviceGroup* devices_;
   std::vector<std::unique_ptr<Collective>> collectives_;  // the last one is in use, earlier ones were aborted
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<std::unique_ptr<Stream>> communication_;  // null where it is the compute stream
+  std::vector<std::vector<std::unique_ptr<Stream>>>
+      lanes_;  // of each replica; none before the first was asked for
 };
 
 }  // namespace headrace

@@ -8,17 +8,28 @@
 //     trainer.all_reduce();                         // merge
 //     trainer.apply_gradients();                    // update
 //   }
+//                                                   // gradients() in pieces, for a loss or gradients of your own:
+//   const ForwardPass& pass = trainer.forward(std::move(*batches));
+//   auto losses = strategy.run([&](const ReplicaContext& replica) {
+//     std::vector<float> predictions = replica.read<float>(pass.predictions(replica.index));
+//     ...
+//     replica.write<float>(pass.prediction_gradients(replica.index), by_predictions);
+//     return compute_average_loss(per_example, pass.global_examples());
+//   });
+//   trainer.backward();
 //   MetricSums sums = trainer.finish();
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/train/fit_options.h"
+#include "headrace/train/forward_pass.h"
 #include "headrace/train/metrics.h"
 #include "headrace/train/model.h"
 #include "headrace/train/reducer.h"
@@ -28,22 +39,27 @@ namespace headrace {
 
 struct TrainerOptions {
   std::uint64_t seed = 0;  // of dropout
-  int accumulate = 1;      // batches a step()
-  int in_flight = 3;       // batches submitted ahead of the slowest replica
+  int accumulate = 1;      // batches a step(); more than 1: gradients() may be called several times a step
+  // 0: one shard a replica, so that sums are added in an order which depends on the number of replicas. Otherwise
+  // the result does not: as FitOptions::virtual_shards. The loader then has the strategy's devices repeated() for
+  // as many shards, and forward() and backward() come together, as gradients().
+  int virtual_shards = 0;
+  int in_flight = 3;  // batches submitted ahead of the slowest replica
+  // The optimizer step that the first one counts as, in schedules and for dropout; nothing: the model goes on from
+  // its own. LoaderOptions::start is the same for the data.
+  std::optional<std::uint64_t> first_step = std::nullopt;
   NanPolicy nan = NanPolicy::kStop;
   std::uint64_t mirror_check_every = 0;
   ReducerOptions buckets = {};
   std::shared_ptr<Trace> trace = {};  // is given a ring for each replica's device; null: nothing is traced
 };
 
-// One global batch: every replica's share, in replica order.
-using GlobalBatch = std::vector<Batch>;
-
 // One thread drives all replicas. A call submits and returns; it waits only while `in_flight` batches are
 // unfinished. Errors of submitted work surface in a later call, once, with replica and step.
 class Trainer {
  public:
-  // ConfigError for a model of another strategy or not compiled, and for data that does not fit the net.
+  // ConfigError for a model of another strategy or not compiled, for a loader on other devices, and for data that
+  // does not fit the net.
   // Everything given must outlive the trainer.
   Trainer(Strategy& strategy, Model& model, Loader& loader, const TrainerOptions& options = {});
   ~Trainer();  // waits for what was submitted
@@ -57,11 +73,20 @@ class Trainer {
   // One update from the next `accumulate` batches (fewer at the end of a pass); false at the end of the data.
   bool step();
 
-  // The step in pieces. gradients() overwrites the gradients.
+  // The step in pieces, each recorded when it is first called and launched from then on; ConfigError for an order
+  // in which gradients would be lost or used twice. While gradients accumulate, those of several batches are added
+  // before one all_reduce(), which divides by their examples: the step of one batch of all of them.
   std::optional<GlobalBatch> take();
-  void gradients(GlobalBatch batches);
+  void gradients(GlobalBatch batches);  // forward() and backward()
+  const ForwardPass& forward(GlobalBatch batches);
+  void backward();
   void all_reduce();
   void apply_gradients();
+
+  // A trained variable's gradient in a replica's device memory: the replica's own part, of the last batch, after
+  // backward(), the step's after all_reduce(). What is written there before apply_gradients() must be the same on
+  // all replicas.
+  TensorView gradient(const std::string& variable, int replica) const;
 
   // Sums over the batches since the last reset, as far as they are known without waiting.
   MetricSums progress() const;
@@ -74,7 +99,8 @@ class Trainer {
 
   // For checkpoints, between two steps: what the metrics have counted since the last reset, of each replica, and
   // counting on from it (engine/batch_runner.h).
-  std::size_t saved_totals_bytes() const noexcept;
+  int saved_sets() const noexcept;  // a replica
+  std::size_t saved_set_bytes() const noexcept;
   void save_totals(int replica, std::byte* into) const;
   void restore_totals(const std::vector<std::vector<std::byte>>& saved);
 

@@ -109,6 +109,13 @@ void same(const char* kernel, const TensorView& view, const TensorView& like, Ha
   alike(kernel, view, like);
 }
 
+void sum_tree(const char* kernel, std::span<const TensorView> parts, const TensorView& sum) {
+  if (parts.empty() || parts.size() > Kernels::kMaxSummed) {
+    throw ConfigError(fmt::format("{} of {} tensors: it sums 1 to {}", kernel, parts.size(), Kernels::kMaxSummed));
+  }
+  for (const TensorView& part : parts) same(kernel, part, sum);
+}
+
 void channels(const char* kernel, const TensorView& vector, const TensorView& x) {
   vector_of(kernel, "a coefficient vector", vector, x.shape.back());
 }

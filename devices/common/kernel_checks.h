@@ -2,6 +2,8 @@
 // tensor and the shapes.
 #pragma once
 
+#include <span>
+
 #include "headrace/devices/kernels.h"
 
 namespace headrace::check {
@@ -22,6 +24,8 @@ void convolution(const char* kernel, const TensorView& x, const TensorView& weig
                  Half weights_half = Half::kRefused);
 // `tensor` is an activation of the type and shape of `like`.
 void same(const char* kernel, const TensorView& tensor, const TensorView& like, Half half = Half::kRefused);
+// f32, of one shape; no more parts than are summed at once.
+void sum_tree(const char* kernel, std::span<const TensorView> parts, const TensorView& sum);
 // `vector` is f32 and has one element for each of `x`'s channels.
 void channels(const char* kernel, const TensorView& vector, const TensorView& x);
 void max_pool(const char* kernel, const TensorView& x, const TensorView& y, const TensorView& argmax,

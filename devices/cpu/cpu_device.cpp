@@ -43,7 +43,8 @@ CpuDevice::CpuDevice(std::string name, int threads, std::shared_ptr<OpenMpWaitin
     : info_(describe_cpu(std::move(name))),
       threads_(threads),
       waiting_(std::move(waiting)),
-      kernels_(create_cpu_kernels(*this)) {}
+      kernels_(create_cpu_kernels(*this, threads)),
+      lane_kernels_(create_cpu_kernels(*this, 1)) {}
 
 CpuDevice::~CpuDevice() = default;
 
@@ -57,6 +58,8 @@ MemoryUse CpuDevice::memory_use() const noexcept {
 }
 
 std::unique_ptr<Stream> CpuDevice::create_stream() { return std::make_unique<CpuStream>(*this, threads_); }
+
+std::unique_ptr<Stream> CpuDevice::create_lane() { return std::make_unique<CpuStream>(*this, 1); }
 
 std::unique_ptr<Event> CpuDevice::create_event() { return std::make_unique<CpuEvent>(CpuTiming::kNo); }
 

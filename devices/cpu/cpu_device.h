@@ -31,6 +31,9 @@ class CpuDevice final : public Device {
   Buffer allocate(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kDevice); }
   Buffer allocate_pinned(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kPinned); }
   Kernels* kernels() noexcept override;
+  int lanes() const noexcept override { return threads_; }
+  std::unique_ptr<Stream> create_lane() override;
+  Kernels* lane_kernels() noexcept override { return lane_kernels_.get(); }
   InputKernels* input_kernels() noexcept override { return &input_kernels_; }
 
   void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override;
@@ -45,7 +48,7 @@ class CpuDevice final : public Device {
   std::atomic<std::uint64_t> device_bytes_{0};
   std::atomic<std::uint64_t> pinned_bytes_{0};
   CpuInputKernels input_kernels_;
-  std::unique_ptr<Kernels> kernels_;
+  std::unique_ptr<Kernels> kernels_, lane_kernels_;
 };
 
 // What is known of the CPU without opening it: the info of a replica called `name`.

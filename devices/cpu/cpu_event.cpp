@@ -11,6 +11,11 @@ void CpuPoint::reach() noexcept {
   reached_.notify_all();
 }
 
+void CpuPoint::reach_failed() noexcept {
+  failed_ = true;
+  reach();
+}
+
 void CpuPoint::wait() const noexcept { wait_while(reached_, 0); }
 
 std::optional<std::uint64_t> CpuPoint::reached_ns() const noexcept {

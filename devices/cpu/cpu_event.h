@@ -20,14 +20,19 @@ class CpuPoint {
   explicit CpuPoint(CpuTiming timing) : timing_(timing) {}
 
   void reach() noexcept;
+  // Reached by a stream whose work had failed.
+  void reach_failed() noexcept;
   bool reached() const noexcept { return reached_.load(std::memory_order_acquire) != 0; }
   void wait() const noexcept;
+  // Once it was reached.
+  bool failed() const noexcept { return failed_; }
   // When it was reached; nothing where it was not, or is not timed.
   std::optional<std::uint64_t> reached_ns() const noexcept;
 
  private:
   CpuTiming timing_;
   std::uint64_t reached_ns_ = 0;  // complete before `reached_`
+  bool failed_ = false;           // so is this
   std::atomic<std::uint32_t> reached_{0};
 };
 

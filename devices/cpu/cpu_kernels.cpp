@@ -24,6 +24,7 @@
 #include "headrace/devices/cpu/optimizers.h"
 #include "headrace/devices/cpu/pooling.h"
 #include "headrace/devices/cpu/shift_images.h"
+#include "headrace/devices/cpu/sum_tree.h"
 #include "headrace/devices/cpu/vector_norm.h"
 #include "headrace/devices/cpu/weight_average.h"
 
@@ -110,7 +111,8 @@ cpu::ClassRows class_rows(const TensorView& x, const TensorView& labels, const S
 
 class CpuKernels final : public Kernels {
  public:
-  CpuKernels(CpuDevice& device, Bf16Products products) : onednn_(device.info().name, device.threads(), products) {}
+  CpuKernels(const CpuDevice& device, int threads, Bf16Products products)
+      : onednn_(device.info().name, threads, products) {}
 
   bool prefers_bf16() const noexcept override { return onednn_.bf16_products() == Bf16Products::kNative; }
   // Half the bytes: most of a step's time goes into moving them.
@@ -203,6 +205,13 @@ class CpuKernels final : public Kernels {
   void accumulate(Stream& stream, const TensorView& x, const TensorView& into) override {
     for (const TensorView& view : {x, into}) check::same("accumulate", view, x, kHalf);
     submit_add(stream, into, x, into);
+  }
+
+  void sum_tree(Stream& stream, std::span<const TensorView> parts, const TensorView& sum) override {
+    check::sum_tree("sum_tree", parts, sum);
+    std::vector<float*> vectors;
+    for (const TensorView& part : parts) vectors.push_back(part.as<float>());
+    submit(stream, [=, vectors = std::move(vectors)] { cpu::sum_tree(vectors, sum.as<float>(), sum.elements()); });
   }
 
   void scale(Stream& stream, const TensorView& x, const Factor& factor, const TensorView& y) override {
@@ -469,12 +478,13 @@ class CpuKernels final : public Kernels {
 
 }  // namespace
 
-std::unique_ptr<Kernels> create_cpu_kernels(CpuDevice& device) {
-  return create_cpu_kernels(device, has_amx_bf16() ? Bf16Products::kNative : Bf16Products::kRounded);
+std::unique_ptr<Kernels> create_cpu_kernels(CpuDevice& device, int threads) {
+  const Bf16Products products = has_amx_bf16() ? Bf16Products::kNative : Bf16Products::kRounded;
+  return std::make_unique<CpuKernels>(device, threads, products);
 }
 
 std::unique_ptr<Kernels> create_cpu_kernels(CpuDevice& device, Bf16Products products) {
-  return std::make_unique<CpuKernels>(device, products);
+  return std::make_unique<CpuKernels>(device, device.threads(), products);
 }
 
 }  // namespace headrace

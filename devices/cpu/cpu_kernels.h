@@ -10,9 +10,10 @@ namespace headrace {
 
 class CpuDevice;
 
-// The kernels of `device`, which must outlive them.
-std::unique_ptr<Kernels> create_cpu_kernels(CpuDevice& device);
-// With a choice of how bf16 products are made, which create_cpu_kernels() leaves to the processor.
+// The kernels of `device`, which must outlive them. Products may use `threads` OpenMP threads, on which the order
+// of their sums may depend.
+std::unique_ptr<Kernels> create_cpu_kernels(CpuDevice& device, int threads);
+// With a choice of how bf16 products are made, which the other one leaves to the processor.
 std::unique_ptr<Kernels> create_cpu_kernels(CpuDevice& device, Bf16Products products);
 
 }  // namespace headrace

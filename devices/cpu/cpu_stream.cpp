@@ -59,10 +59,13 @@ void CpuStream::follow(Stream& other) {
   if (leader == this) return;
   if (recording_ != nullptr || leader->recording_ != nullptr) return follow_within_capture(*leader);
   const auto point = std::make_shared<CpuPoint>(CpuTiming::kNo);
-  const auto reach = [point] { point->reach(); };
-  leader->push({.run = reach, .skipped = reach});
-  const auto wait = [point] { point->wait(); };
-  push({.run = wait, .skipped = wait});
+  leader->push({.run = [point] { point->reach(); }, .skipped = [point] { point->reach_failed(); }});
+  const auto wait = [this, point] {
+    point->wait();
+    if (!point->failed()) return;
+    throw DeviceError(ErrorCode::kCancelled, "a stream that this one follows has failed", device_.info().name);
+  };
+  push({.run = wait, .skipped = [point] { point->wait(); }});
 }
 
 void CpuStream::follow_within_capture(CpuStream& leader) {

@@ -8,7 +8,7 @@ namespace headrace {
 class Loader::Running {
  public:
   Running(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options)
-      : engine_(std::make_shared<Engine>(dataset, devices, options)) {
+      : devices_(devices), engine_(std::make_shared<Engine>(dataset, devices, options)) {
     engine_->start();
   }
   ~Running() {
@@ -23,8 +23,10 @@ class Loader::Running {
   Running& operator=(const Running&) = delete;
 
   Engine& operator*() const noexcept { return *engine_; }
+  DeviceGroup& devices() const noexcept { return devices_; }
 
  private:
+  DeviceGroup& devices_;
   std::shared_ptr<Engine> engine_;
 };
 
@@ -40,6 +42,8 @@ std::int64_t Loader::local_rows() const noexcept { return (**running_).run().lay
 std::uint64_t Loader::steps_per_epoch() const noexcept { return (**running_).run().schedule.steps_per_epoch(); }
 
 const Fields& Loader::fields() const noexcept { return (**running_).run().plan.fields; }
+
+DeviceGroup& Loader::devices() const noexcept { return running_->devices(); }
 
 int Loader::threads() const noexcept { return (**running_).tuning().lanes(); }
 

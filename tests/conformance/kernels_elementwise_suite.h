@@ -94,6 +94,31 @@ TYPED_TEST_P(KernelsElementwiseSuite, AddAndAccumulate) {
   }
 }
 
+// The sum of a tree is that of its halves: the same bits however many devices share the parts.
+TYPED_TEST_P(KernelsElementwiseSuite, SumTreeAddsPairs) {
+  for (const Shape& shape : this->kShapes) {
+    std::vector<TensorView> parts;
+    for (int i = 0; i < 7; ++i) parts.push_back(this->random(shape, 20 + i));
+    const std::span all(parts);
+    for (const std::size_t count : {1, 2, 3, 4, 7}) {
+      const TensorView sum = this->result(shape);
+      this->run([&](Stream& stream) { this->kernels().sum_tree(stream, all.first(count), sum); }, {sum});
+      Reals expected(static_cast<std::size_t>(shape.elements()));
+      for (const TensorView& part : all.first(count)) {
+        const Reals values = this->read_reals(part);
+        for (std::size_t i = 0; i < values.size(); ++i) expected[i] += values[i];
+      }
+      this->expect_close(sum, expected, 1e-6, shape.to_string());
+    }
+    const TensorView whole = this->result(shape), left = this->result(shape), right = this->result(shape);
+    this->run([&](Stream& stream) { this->kernels().sum_tree(stream, all.first(4), whole); }, {whole});
+    this->run([&](Stream& stream) { this->kernels().sum_tree(stream, all.first(2), left); }, {left});
+    this->run([&](Stream& stream) { this->kernels().sum_tree(stream, all.subspan(2, 2), right); }, {right});
+    this->run([&](Stream& stream) { this->kernels().sum_tree(stream, std::array{left, right}, left); }, {left});
+    EXPECT_EQ(this->template read<float>(left), this->template read<float>(whole)) << shape.to_string();
+  }
+}
+
 TYPED_TEST_P(KernelsElementwiseSuite, ScaleByANumberAndByOneInDeviceMemory) {
   constexpr float kFactor = -0.3F;
   const float* const stored = this->constant(kFactor);
@@ -197,8 +222,9 @@ TYPED_TEST_P(KernelsElementwiseSuite, WrongArgumentsAreRefusedAtOnce) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsElementwiseSuite, ActivationForward, ActivationBackward, AddAndAccumulate,
-                            ScaleByANumberAndByOneInDeviceMemory, StoredFactorsMayChangeBetweenLaunches,
-                            ConvertRoundsToTheNearestAndWidensExactly, DropoutMaskIsTheStatedFunction,
-                            DropoutKeepsItsShareAndForgetsTheReplicas, WrongArgumentsAreRefusedAtOnce);
+                            SumTreeAddsPairs, ScaleByANumberAndByOneInDeviceMemory,
+                            StoredFactorsMayChangeBetweenLaunches, ConvertRoundsToTheNearestAndWidensExactly,
+                            DropoutMaskIsTheStatedFunction, DropoutKeepsItsShareAndForgetsTheReplicas,
+                            WrongArgumentsAreRefusedAtOnce);
 
 }  // namespace headrace::test

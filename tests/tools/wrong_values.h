@@ -116,6 +116,8 @@ inline WrongInputs wrong_choices() {
       {train + "''", 2, "mnist-mlp"},
       {train + "mnist-mlp --precision fp16", 2, "--precision"},
       {train + "mnist-mlp --precision ''", 2, "--precision"},
+      {train + "mnist-mlp --strategy tpu", 2, "not provided"},
+      {train + "mnist-mlp --strategy ''", 2, "no strategy"},
       {"digest --pipeline jpeg-train --data @images --classes-at 0", 2, "classes"},
       {"digest --pipeline jpeg-train --data @images --classes-at 99", 2, "99"},
       {"digest --pipeline jpeg-train --data @images --classes-at -1", 2, "-1"},

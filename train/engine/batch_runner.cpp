@@ -39,10 +39,11 @@ ProgramOptions program_options(const ModelState& model, const BatchRunnerOptions
 BatchRunner::BatchRunner(ModelState& model, const Fields& fields, const BatchRunnerOptions& options)
     : model_(model),
       options_(options),
+      shards_(*model.strategy, options.virtual_shards),
       objective_(objective_of(model, fields, options)),
       program_(*model.graph, model.layout, program_options(model, options)),
       feed_(model, fields),
-      clock_(*model.strategy, options.trace) {
+      clock_(*model.strategy, shards_, options.trace) {
   if (options.averaged_weights) require_average(model);
   allocate();
   for (int i = 0; i < options.in_flight + 1; ++i) slots_.push_back(make_slot());
@@ -50,20 +51,20 @@ BatchRunner::BatchRunner(ModelState& model, const Fields& fields, const BatchRun
 }
 
 BatchRunner::~BatchRunner() {
-  for (int r = 0; r < model_.strategy->replicas(); ++r) wait_for(r);
+  model_.strategy->for_each_stream([](int, Stream& stream) { wait_for(stream); });
 }
 
 // By an event, which leaves the stream's errors to those who ask for them. A device that refuses one may still be
 // at work.
-void BatchRunner::wait_for(int replica) const noexcept {
+void BatchRunner::wait_for(Stream& stream) noexcept {
   try {
-    const std::unique_ptr<Event> all = model_.strategy->device(replica).create_event();
-    stream(replica).record(*all);
+    const std::unique_ptr<Event> all = stream.device().create_event();
+    stream.record(*all);
     return all->wait();
   } catch (const std::exception&) {
   }
   try {
-    stream(replica).synchronize();
+    stream.synchronize();
   } catch (const std::exception&) {
     // The failure was reported before, or the result is no longer needed.
   }
@@ -80,19 +81,21 @@ std::size_t BatchRunner::tables_at() const noexcept {
 }
 
 void BatchRunner::allocate() {
-  for (int replica = 0; replica < model_.strategy->replicas(); ++replica) {
-    Memory memory{.workspace = stream(replica).allocate(program_.workspace_bytes()),
-                  .block = stream(replica).allocate(tables_at() + tables_bytes()),
-                  .scratch = {},
-                  .pinned_scratch = {}};
+  workspaces_.resize(static_cast<std::size_t>(shards_.lanes()));
+  for (int shard = 0; shard < shards_.size(); ++shard) {
+    Memory memory{
+        .block = stream(shard).allocate(tables_at() + tables_bytes()), .scratch = {}, .pinned_scratch = {}};
     const std::size_t scratch = objective_ ? objective_->device_scratch_bytes() : 0;
     const std::size_t pinned = objective_ ? objective_->pinned_scratch_bytes() : 0;
-    if (scratch > 0) memory.scratch = stream(replica).allocate(scratch);
-    if (pinned > 0) memory.pinned_scratch = model_.strategy->device(replica).allocate_pinned(pinned);
+    if (scratch > 0) memory.scratch = stream(shard).allocate(scratch);
+    if (pinned > 0) memory.pinned_scratch = stream(shard).device().allocate_pinned(pinned);
     memory_.push_back(std::move(memory));
+    blank(shard);
+    Buffer& workspace = workspaces_[static_cast<std::size_t>(shards_.lane_of(shard))];
+    if (workspace) continue;
+    workspace = stream(shard).allocate(program_.workspace_bytes());
     // Rows that no batch has filled yet are read as padding: they must be finite.
-    stream(replica).fill(memory_.back().workspace.data(), 0, memory_.back().workspace.size());
-    blank(replica);
+    stream(shard).fill(workspace.data(), 0, workspace.size());
   }
 }
 
@@ -100,12 +103,13 @@ StepSlot BatchRunner::make_slot() const {
   StepSlot made;
   const std::size_t rows = static_cast<std::size_t>(options_.program.rows);
   const std::size_t tail = objective_ ? objective_->class_labels_bytes() : program_.result(binding(0)).bytes();
-  for (int replica = 0; replica < model_.strategy->replicas(); ++replica) {
-    Device& device = model_.strategy->device(replica);
-    ReplicaSlot slot{.pinned = device.allocate_pinned(labels_at() + tail),
-                     .begin = device.create_timed_event(),
-                     .arrived = device.create_timed_event(),
-                     .done = device.create_timed_event()};
+  for (int shard = 0; shard < shards_.size(); ++shard) {
+    Device& device = stream(shard).device();
+    ShardSlot slot{.replica = shards_.replica_of(shard),
+                   .pinned = device.allocate_pinned(labels_at() + tail),
+                   .begin = device.create_timed_event(),
+                   .arrived = device.create_timed_event(),
+                   .done = device.create_timed_event()};
     std::byte* base = slot.pinned.data();
     slot.scalars = new (base + kScalarsAt) StepScalars;
     slot.totals = base + kTotalsAt;
@@ -114,17 +118,16 @@ StepSlot BatchRunner::make_slot() const {
     if (objective_) slot.labels = base + labels_at();
     if (!objective_) slot.result = reinterpret_cast<float*>(base + labels_at());
     slot.records.reserve(rows);
-    made.replicas.push_back(std::move(slot));
+    made.shards.push_back(std::move(slot));
   }
   return made;
 }
 
-Stream& BatchRunner::stream(int replica) const { return model_.strategy->stream(replica); }
-
-ProgramBinding BatchRunner::binding(int replica) const {
+ProgramBinding BatchRunner::binding(int shard) const {
+  const int replica = shards_.replica_of(shard);
   const auto index = static_cast<std::size_t>(replica);
-  ProgramBinding bound{.stream = stream(replica), .kernels = *model_.strategy->device(replica).kernels()};
-  bound.workspace = memory_[index].workspace.data();
+  ProgramBinding bound{.stream = stream(shard), .kernels = shards_.kernels(replica)};
+  bound.workspace = workspaces_[static_cast<std::size_t>(shards_.lane_of(shard))].data();
   bound.parameters = model_.variables.parameters(replica).as<float>();
   bound.state = model_.variables.state(replica).as<float>();
   if (options_.program.precision == Precision::kBF16) {
@@ -139,29 +142,33 @@ ProgramBinding BatchRunner::binding(int replica) const {
   if (options_.program.mode == Mode::kTrain) {
     bound.gradients = reinterpret_cast<float*>(model_.optimizer[index].gradients.data());
   }
-  bound.scalars = reinterpret_cast<const StepScalars*>(block(replica) + kScalarsAt);
+  if (options_.shard_arenas != nullptr && shards_.is_virtual()) {
+    const ShardArenas& arenas = (*options_.shard_arenas)[index];
+    bound.frozen = bound.state;
+    bound.gradients = arenas.gradients(shard - shards_.first_of(replica));
+    bound.state = arenas.state(shard - shards_.first_of(replica));
+  }
+  bound.scalars = reinterpret_cast<const StepScalars*>(block(shard) + kScalarsAt);
   return bound;
 }
 
-std::byte* BatchRunner::block(int replica) const {
-  return memory_[static_cast<std::size_t>(replica)].block.data();
+std::byte* BatchRunner::block(int shard) const { return memory_[static_cast<std::size_t>(shard)].block.data(); }
+
+const float* BatchRunner::group_scale(int shard) const {
+  return reinterpret_cast<const float*>(block(shard) + kGroupScaleAt);
 }
 
-const float* BatchRunner::group_scale(int replica) const {
-  return reinterpret_cast<const float*>(block(replica) + kGroupScaleAt);
-}
-
-void BatchRunner::submit_objective(int replica, const TensorView& result, const TensorView& gradient) const {
-  const ProgramBinding bound = binding(replica);
-  const Memory& memory = memory_[static_cast<std::size_t>(replica)];
+void BatchRunner::submit_objective(int shard, const TensorView& result, const TensorView& gradient) const {
+  const ProgramBinding bound = binding(shard);
+  const Memory& memory = memory_[static_cast<std::size_t>(shard)];
   objective_->submit({.stream = bound.stream,
                       .kernels = bound.kernels,
                       .scalars = bound.scalars,
                       .result = result,
                       .gradient = gradient,
-                      .totals = block(replica) + kTotalsAt,
-                      .labels = block(replica) + labels_at(),
-                      .tables = block(replica) + tables_at(),
+                      .totals = block(shard) + kTotalsAt,
+                      .labels = block(shard) + labels_at(),
+                      .tables = block(shard) + tables_at(),
                       .device_scratch = memory.scratch.data(),
                       .pinned_scratch = memory.pinned_scratch.data()});
 }
@@ -169,8 +176,8 @@ void BatchRunner::submit_objective(int replica, const TensorView& result, const 
 std::optional<GlobalBatch> BatchRunner::take(Loader& loader) {
   asked_ns_ = now_ns();
   GlobalBatch batches;
-  for (int r = 0; r < model_.strategy->replicas(); ++r) {
-    std::optional<Batch> batch = loader.next(r);
+  for (int shard = 0; shard < shards_.size(); ++shard) {
+    std::optional<Batch> batch = loader.next(shard);
     if (!batch) return std::nullopt;
     batches.push_back(std::move(*batch));
   }
@@ -180,8 +187,8 @@ std::optional<GlobalBatch> BatchRunner::take(Loader& loader) {
 }
 
 // What it costs a GPU's host where the device is still busy and the batch has arrived: per replica two events,
-// three copies and one of each input, two looks, and what the body submits (tests/cuda/step_calls_test.cpp).
-void BatchRunner::submit(GlobalBatch batches, const StepScalars& common, const Body& body) {
+// three copies and one of each input, two looks, and what the work submits (tests/cuda/step_calls_test.cpp).
+void BatchRunner::submit(GlobalBatch batches, const StepScalars& common, const Work& work) {
   if (failed_) throw Error(ErrorCode::kCancelled, "the run has failed before", "start another one");
   const std::size_t oldest = after(next_, 1);
   if (slots_[oldest].pending) collect(oldest);
@@ -194,65 +201,93 @@ void BatchRunner::submit(GlobalBatch batches, const StepScalars& common, const B
   step.restarted = std::exchange(restarted_, false);
   failed_ = true;  // until every replica has its part
   submit_to_all(*model_.strategy, common.step, [&](int r) {
-    ReplicaSlot& slot = step.replicas[static_cast<std::size_t>(r)];
-    Batch& batch = batches[static_cast<std::size_t>(r)];
-    const ProgramBinding bound = binding(r);
-    describe(batch, common, slot);
-    bring_in(r, batch, slot);
-    batch.release(bound.stream);
-    body(r);
-    bring_back(r, slot);
-    bound.stream.record(*slot.done);
+    for_shards_of(r, [&](int shard) {
+      ShardSlot& slot = step.shards[static_cast<std::size_t>(shard)];
+      Batch& batch = batches[static_cast<std::size_t>(shard)];
+      shards_.follow_replica(shard);
+      describe(batch, common, slot);
+      bring_in(shard, batch, slot);
+      batch.release(stream(shard));
+      work.compute(shard);
+    });
+    shards_.join(r);
+    work.finish(r);
+    for_shards_of(r, [&](int shard) { bring_back(shard, step.shards[static_cast<std::size_t>(shard)]); });
   });
   failed_ = false;
+  submitted_ = true;
   step.pending = true;
   next_ = oldest;
 }
 
-void BatchRunner::bring_in(int replica, const Batch& batch, ReplicaSlot& slot) {
-  const ProgramBinding bound = binding(replica);
+void BatchRunner::bring_in(int shard, const Batch& batch, ShardSlot& slot) {
+  const ProgramBinding bound = binding(shard);
   slot.submitted_ns = now_ns();
   // While the last batch is at work there is no gap, but for the moment that this submission takes.
   const StepSlot& before = slots_[after(next_, slots_.size() - 1)];
-  slot.idle = slots_[next_].restarted || before.replicas[static_cast<std::size_t>(replica)].done->ready();
+  slot.idle = slots_[next_].restarted || before.shards[static_cast<std::size_t>(shard)].done->ready();
   if (slot.idle) bound.stream.record(*slot.begin);
   slot.waited = !batch.ready().ready();
   if (slot.waited) {
     bound.stream.wait(batch.ready());
     bound.stream.record(*slot.arrived);
   }
-  bound.stream.copy(block(replica) + kScalarsAt, slot.pinned.data() + kScalarsAt, kTotalsAt - kScalarsAt);
+  bound.stream.copy(block(shard) + kScalarsAt, slot.pinned.data() + kScalarsAt, kTotalsAt - kScalarsAt);
   feed_.load(batch, program_, bound);
-  if (objective_) bring_in_labels(replica, batch);
+  if (objective_) bring_in_labels(shard, batch);
 }
 
-void BatchRunner::bring_in_labels(int replica, const Batch& batch) {
-  std::byte* base = block(replica) + labels_at();
+void BatchRunner::bring_in_labels(int shard, const Batch& batch) {
+  std::byte* base = block(shard) + labels_at();
   for (const Objective::Labels& labels : objective_->labels()) {
     const TensorView& from = batch.tensor(labels.field.name);
-    stream(replica).copy(base + labels.offset, from.data, from.bytes());
+    stream(shard).copy(base + labels.offset, from.data, from.bytes());
   }
 }
 
-void BatchRunner::blank(int replica) {
-  stream(replica).fill(block(replica), 0, memory_[static_cast<std::size_t>(replica)].block.size());
+void BatchRunner::blank(int shard) {
+  stream(shard).fill(block(shard), 0, memory_[static_cast<std::size_t>(shard)].block.size());
 }
 
-void BatchRunner::warm_up(const Body& body) {
+void BatchRunner::warm_up(const Work& work) {
   drain();
-  for (int r = 0; r < model_.strategy->replicas(); ++r) {
-    blank(r);
-    feed_.warm_up(program_, binding(r));
+  for (int shard = 0; shard < shards_.size(); ++shard) {
+    blank(shard);
+    feed_.warm_up(program_, binding(shard));
   }
   // What waits for other replicas comes last: while it does, a device may give no memory and load no kernel.
-  submit_to_all(*model_.strategy, model_.step, body);
+  submit_to_all(*model_.strategy, model_.step, [&](int r) {
+    for_shards_of(r, [&](int shard) {
+      shards_.follow_replica(shard);
+      work.compute(shard);
+    });
+    shards_.join(r);
+    work.finish(r);
+  });
   model_.strategy->synchronize();
   reset_sums();
 }
 
+const StepSlot& BatchRunner::last() const {
+  if (!submitted_) throw ConfigError("there was no batch yet", "call forward() first");
+  return slots_[after(next_, slots_.size() - 1)];
+}
+
+TensorView BatchRunner::labels(int shard, const std::string& field) const {
+  std::string names;
+  for (const Objective::Labels& labels : objective_->labels()) {
+    if (labels.field.name == field) {
+      return {block(shard) + labels_at() + labels.offset, labels.batch.shape, labels.batch.dtype};
+    }
+    names += (names.empty() ? "" : ", ") + labels.field.name;
+  }
+  throw ConfigError("loss and metrics do not use a field '" + field + "'", "they use " + names);
+}
+
 void BatchRunner::extend(int replica) {
-  const StepSlot& last = slots_[after(next_, slots_.size() - 1)];
-  stream(replica).record(*last.replicas[static_cast<std::size_t>(replica)].done);
+  for_shards_of(replica, [&](int shard) {
+    model_.strategy->stream(replica).record(*last().shards[static_cast<std::size_t>(shard)].done);
+  });
 }
 
 // What the gradients of a step are multiplied by that have accumulated up to this batch.
@@ -262,24 +297,25 @@ float BatchRunner::group_scale_of(const Batch& batch, const StepScalars& common)
   return 1.0F / static_cast<float>(std::max<std::int64_t>(1, so_far));
 }
 
-void BatchRunner::describe(const Batch& batch, const StepScalars& common, ReplicaSlot& slot) {
+void BatchRunner::describe(const Batch& batch, const StepScalars& common, ShardSlot& slot) {
   slot.examples = batch.examples();
   slot.records.assign(batch.records().begin(), batch.records().end());
   *slot.scalars = common;
   slot.scalars->rows = batch.examples();
   slot.scalars->first_row = common.first_row + static_cast<std::uint64_t>(batch.position().first_row);
   *slot.group_scale = group_scale_of(batch, common);
-  slot.first_sums().examples = ReplicaSlot::kNotRun;
+  slot.first_sums().examples = ShardSlot::kNotRun;
 }
 
-void BatchRunner::bring_back(int replica, const ReplicaSlot& slot) {
-  const ProgramBinding bound = binding(replica);
+void BatchRunner::bring_back(int shard, const ShardSlot& slot) {
+  Stream& stream = model_.strategy->stream(slot.replica);
   if (slot.result != nullptr) {
-    const TensorView result = program_.result(bound);
-    bound.stream.copy(slot.result, result.data, result.bytes());
+    const TensorView result = program_.result(binding(shard));
+    stream.copy(slot.result, result.data, result.bytes());
   }
   const std::size_t labels_too = objective_ ? objective_->class_labels_bytes() : 0;
-  bound.stream.copy(slot.totals, block(replica) + kTotalsAt, labels_at() - kTotalsAt + labels_too);
+  stream.copy(slot.totals, block(shard) + kTotalsAt, labels_at() - kTotalsAt + labels_too);
+  stream.record(*slot.done);
 }
 
 void BatchRunner::drain() {
@@ -292,19 +328,19 @@ void BatchRunner::read_tables() {
   drain();
   if (tables_bytes() == 0) return;
   seen_.tables.clear();
-  for (int r = 0; r < model_.strategy->replicas(); ++r) {
+  for (int shard = 0; shard < shards_.size(); ++shard) {
     std::vector<std::byte> tables(tables_bytes());
-    stream(r).copy(tables.data(), block(r) + tables_at(), tables.size());
-    stream(r).synchronize();
+    stream(shard).copy(tables.data(), block(shard) + tables_at(), tables.size());
+    stream(shard).synchronize();
     objective_->add_tables(tables.data(), seen_);
   }
 }
 
 void BatchRunner::reset_sums() {
   drain();
-  for (int r = 0; r < model_.strategy->replicas(); ++r) {
-    stream(r).fill(block(r) + kTotalsAt, 0, totals_bytes());
-    if (tables_bytes() > 0) stream(r).fill(block(r) + tables_at(), 0, tables_bytes());
+  for (int shard = 0; shard < shards_.size(); ++shard) {
+    stream(shard).fill(block(shard) + kTotalsAt, 0, totals_bytes());
+    if (tables_bytes() > 0) stream(shard).fill(block(shard) + tables_at(), 0, tables_bytes());
   }
   if (objective_) seen_ = objective_->no_totals();
   examples_ = 0;
@@ -313,35 +349,36 @@ void BatchRunner::reset_sums() {
 }
 
 void BatchRunner::save_totals(int replica, std::byte* into) const {
-  stream(replica).copy(into, block(replica) + kTotalsAt, totals_bytes());
-  if (tables_bytes() == 0) return;
-  stream(replica).copy(into + totals_bytes(), block(replica) + tables_at(), tables_bytes());
+  Stream& stream = model_.strategy->stream(replica);
+  for_shards_of(replica, [&](int shard) {
+    stream.copy(into, block(shard) + kTotalsAt, totals_bytes());
+    if (tables_bytes() > 0) stream.copy(into + totals_bytes(), block(shard) + tables_at(), tables_bytes());
+    into += saved_set_bytes();
+  });
 }
 
-void BatchRunner::write_totals(int replica, const std::byte* from) {
-  stream(replica).copy(block(replica) + kTotalsAt, from, totals_bytes());
-  if (tables_bytes() == 0) return;
-  stream(replica).copy(block(replica) + tables_at(), from + totals_bytes(), tables_bytes());
+void BatchRunner::write_totals(int shard, const std::byte* from) {
+  stream(shard).copy(block(shard) + kTotalsAt, from, totals_bytes());
+  if (tables_bytes() > 0) stream(shard).copy(block(shard) + tables_at(), from + totals_bytes(), tables_bytes());
 }
 
 void BatchRunner::restore_totals(const std::vector<std::vector<std::byte>>& saved) {
   if (saved.empty()) return;
   ObjectiveTotals all = objective_->no_totals();
   for (const std::vector<std::byte>& set : saved) {
-    if (set.size() != saved_totals_bytes()) {
+    if (set.size() != saved_set_bytes()) {
       throw ConfigError("the totals of the epoch so far are of another loss or of other metrics",
                         "compile the model with those that it was trained with");
     }
     objective_->add(set.data(), all);
     objective_->add_tables(set.data() + totals_bytes(), all);
   }
-  std::vector<std::byte> sum(saved_totals_bytes());
+  std::vector<std::byte> sum(saved_set_bytes());
   std::memcpy(sum.data(), all.sums.data(), totals_bytes());
   if (tables_bytes() > 0) std::memcpy(sum.data() + totals_bytes(), all.tables.data(), tables_bytes());
-  const int replicas = model_.strategy->replicas();
   submit_and_wait(*model_.strategy, [&] {
-    if (static_cast<int>(saved.size()) != replicas) return write_totals(0, sum.data());
-    for (int r = 0; r < replicas; ++r) write_totals(r, saved[static_cast<std::size_t>(r)].data());
+    if (static_cast<int>(saved.size()) != shards_.size()) return write_totals(0, sum.data());
+    for (int s = 0; s < shards_.size(); ++s) write_totals(s, saved[static_cast<std::size_t>(s)].data());
   });
   examples_ = all.sums.front().examples;
   all.tables.clear();
@@ -352,7 +389,7 @@ void BatchRunner::collect(std::size_t index) {
   StepSlot& slot = slots_[index];
   try {
     const Stopwatch waited;
-    for (const ReplicaSlot& replica : slot.replicas) replica.done->wait();
+    for (const ShardSlot& shard : slot.shards) shard.done->wait();
     waited_ns_ += waited.nanoseconds();
     clock_.add(slot, slots_[after(index, slots_.size() - 1)]);
   } catch (const DeviceError& error) {
@@ -360,8 +397,8 @@ void BatchRunner::collect(std::size_t index) {
     throw_failed(*model_.strategy, slot.step, error);
   }
   slot.pending = false;
-  for (const ReplicaSlot& replica : slot.replicas) {
-    if (replica.first_sums().examples != ReplicaSlot::kNotRun) continue;
+  for (const ShardSlot& shard : slot.shards) {
+    if (shard.first_sums().examples != ShardSlot::kNotRun) continue;
     failed_ = true;
     throw_failed(*model_.strategy, slot.step);
   }
@@ -372,12 +409,12 @@ void BatchRunner::collect(std::size_t index) {
 void BatchRunner::count(const StepSlot& slot) {
   std::ranges::fill(seen_.sums, MetricSums{});
   seen_.tables.clear();
-  for (const ReplicaSlot& replica : slot.replicas) {
-    objective_->add(replica.totals, seen_);
-    examples_ += replica.examples;
+  for (const ShardSlot& shard : slot.shards) {
+    objective_->add(shard.totals, seen_);
+    examples_ += shard.examples;
   }
-  for (std::size_t r = 0; r < slot.replicas.size() && options_.nan == NanPolicy::kStop; ++r) {
-    check_numbers(*objective_, slot, static_cast<int>(r));
+  for (const ShardSlot& shard : slot.shards) {
+    if (options_.nan == NanPolicy::kStop) check_numbers(*objective_, slot, shard);
   }
   if (const LossFunction* wrong = objective_->miscounted(seen_, examples_)) {
     failed_ = true;

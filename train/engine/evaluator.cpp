@@ -14,11 +14,11 @@ Evaluator::Evaluator(ModelState& model, Loader& loader, const BatchRunnerOptions
       loader_(loader),
       averaged_weights_(options.averaged_weights),
       runner_(model, loader.fields(), options) {
-  for (int r = 0; r < model.strategy->replicas(); ++r) capture(r, options, views);
+  for (int shard = 0; shard < runner_.shards().size(); ++shard) capture(shard, options, views);
 }
 
-void Evaluator::capture(int replica, const BatchRunnerOptions& options, const std::vector<View>& views) {
-  const ProgramBinding bound = runner_.binding(replica);
+void Evaluator::capture(int shard, const BatchRunnerOptions& options, const std::vector<View>& views) {
+  const ProgramBinding bound = runner_.binding(shard);
   const Program& program = runner_.program();
   if (!views.empty()) {
     ensembles_.emplace_back(*model_.graph, program, bound, views);
@@ -26,12 +26,12 @@ void Evaluator::capture(int replica, const BatchRunnerOptions& options, const st
   works_.push_back(headrace::capture(bound.stream, [&] {
     if (views.empty()) program.forward(bound);
     const TensorView result = views.empty() ? program.result(bound) : ensembles_.back().forward(bound);
-    if (options.loss) runner_.submit_objective(replica, result, {});
+    if (options.loss) runner_.submit_objective(shard, result, {});
   }));
 }
 
-void Evaluator::launch(int replica) {
-  model_.strategy->stream(replica).launch(*works_[static_cast<std::size_t>(replica)]);
+void Evaluator::launch(int shard) {
+  runner_.shards().stream(shard).launch(*works_[static_cast<std::size_t>(shard)]);
 }
 
 void Evaluator::bring_up_to_date() {
@@ -41,7 +41,11 @@ void Evaluator::bring_up_to_date() {
 
 void Evaluator::warm_up() {
   bring_up_to_date();
-  runner_.warm_up([this](int r) { launch(r); });
+  runner_.warm_up({.compute = [this](int shard) { launch(shard); }});
+}
+
+void Evaluator::submit(GlobalBatch batches) {
+  runner_.submit(std::move(batches), {.step = model_.step}, {.compute = [this](int shard) { launch(shard); }});
 }
 
 std::optional<MetricSums> Evaluator::run(const EvaluationPass& pass) {
@@ -53,7 +57,7 @@ std::optional<MetricSums> Evaluator::run(const EvaluationPass& pass) {
     if (pass.stop != nullptr && pass.stop->load(std::memory_order_relaxed)) return std::nullopt;
     std::optional<GlobalBatch> batch = runner_.take(loader_);
     if (!batch) break;
-    runner_.submit(std::move(*batch), {.step = model_.step}, [this](int r) { launch(r); });
+    submit(std::move(*batch));
     if (pass.progress) pass.progress(done + 1, batches);
   }
   runner_.read_tables();

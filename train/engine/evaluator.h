@@ -32,19 +32,21 @@ class Evaluator {
 
   // One pass over the data, and waits for its end; nothing where it was stopped.
   std::optional<MetricSums> run(const EvaluationPass& pass);
+  // One batch of a pass of somebody else's, the one taken last from the runner.
+  void submit(GlobalBatch batches);
 
   BatchRunner& runner() noexcept { return runner_; }
 
  private:
-  void launch(int replica);
+  void launch(int shard);
   // The bf16 copy of averaged weights is what they round to.
   void bring_up_to_date();
-  void capture(int replica, const BatchRunnerOptions& options, const std::vector<View>& views);
+  void capture(int shard, const BatchRunnerOptions& options, const std::vector<View>& views);
 
   ModelState& model_;
   Loader& loader_;
   bool averaged_weights_;
-  std::vector<ViewEnsemble> ensembles_;  // by replica, where there are views
+  std::vector<ViewEnsemble> ensembles_;  // by shard, where there are views
   std::vector<std::unique_ptr<CapturedWork>> works_;
   BatchRunner runner_;  // after the works: it waits when destroyed
 };

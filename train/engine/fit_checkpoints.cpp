@@ -54,13 +54,13 @@ std::optional<double> last_value(const History& history, const std::string& name
 }  // namespace
 
 FitCheckpoints::FitCheckpoints(Model& model, const CheckpointOptions& options, bool validates,
-                               const std::string& run, std::optional<double> best, std::size_t totals_bytes)
+                               const std::string& run, std::optional<double> best, const Trainer& trainer)
     : model_(model),
       options_(checked(options)),
       metrics_(metric_names(model, validates)),
       run_(run.empty() ? new_run() : run),
       best_(best),
-      totals_bytes_(totals_bytes),
+      trainer_(trainer),
       writer_(options.asynchronous) {
   if (!options.folder.empty()) kept_.emplace(options.folder, run_, options.keep);
   const TrainingState begin;
@@ -102,8 +102,7 @@ bool FitCheckpoints::is_better(double value) const {
   return largest_is_best(options_) ? value > *best_ : value < *best_;
 }
 
-void FitCheckpoints::write(TrainingState state, const ModelSnapshot::SaveTotals& save_totals,
-                           const Files& files) {
+void FitCheckpoints::write(TrainingState state, const ModelSnapshot::SaveTotals& save_totals, const Files& files) {
   writer_.wait_until(kSnapshots - 1);
   due_ = due_ && !files.checkpoint;
   state.position.run = run_;
@@ -127,7 +126,8 @@ void FitCheckpoints::write(TrainingState state, const ModelSnapshot::SaveTotals&
 
 ModelSnapshot& FitCheckpoints::free_snapshot() {
   if (snapshots_.size() < kSnapshots) {
-    snapshots_.push_back(std::make_unique<ModelSnapshot>(model_.state(), totals_bytes_));
+    snapshots_.push_back(
+        std::make_unique<ModelSnapshot>(model_.state(), trainer_.saved_sets(), trainer_.saved_set_bytes()));
     return *snapshots_.back();
   }
   return *snapshots_[next_snapshot_++ % kSnapshots];

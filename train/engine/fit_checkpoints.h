@@ -14,6 +14,7 @@
 #include "headrace/train/records/checkpoint_writer.h"
 #include "headrace/train/records/model_snapshot.h"
 #include "headrace/train/records/training_state.h"
+#include "headrace/train/trainer.h"
 
 namespace headrace {
 
@@ -21,16 +22,16 @@ namespace headrace {
 class FitCheckpoints {
  public:
   // `run` and `best` as in TrainingPosition, of the training that is continued; an empty run is a new one.
-  // `totals_bytes`: BatchRunner's, a replica. ConfigError for options that cannot be.
+  // ConfigError for options that cannot be. Model and trainer must outlive it.
   FitCheckpoints(Model& model, const CheckpointOptions& options, bool validates, const std::string& run,
-                 std::optional<double> best, std::size_t totals_bytes);
+                 std::optional<double> best, const Trainer& trainer);
 
   // After an optimizer step: whether to save now. Within an epoch only where a copy can be taken without waiting;
   // otherwise it stays due.
   bool is_due();
 
-  // Takes a copy in stream order and has it written. `save_totals`: empty at the start of an epoch. `ends`: the fit
-  // does, so that the record is written, too.
+  // Takes a copy in stream order and has it written. `save_totals`: empty at the start of an epoch. `ends`: the
+  // fit does, so that the record is written, too.
   void save(const TrainingState& state, const ModelSnapshot::SaveTotals& save_totals, bool ends);
   // The same after an epoch, for what is due then: a checkpoint, the best one, the record.
   void save_epoch(const TrainingState& state);
@@ -58,11 +59,11 @@ class FitCheckpoints {
   std::optional<double> best_;
   std::optional<TrainingPosition> last_;
   bool due_ = false;
-  std::size_t totals_bytes_;
+  const Trainer& trainer_;
   std::vector<std::unique_ptr<ModelSnapshot>> snapshots_;  // in turn
   std::size_t next_snapshot_ = 0;
   std::optional<KeptCheckpoints> kept_;  // the writer's; nothing without a folder
-  CheckpointWriter writer_;  // last: it waits for what uses the others
+  CheckpointWriter writer_;              // last: it waits for what uses the others
 };
 
 }  // namespace headrace

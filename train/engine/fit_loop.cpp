@@ -5,6 +5,7 @@
 #include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/train/engine/input_options.h"
+#include "headrace/train/engine/shards.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -27,14 +28,16 @@ double per_second(std::int64_t examples, double seconds) {
 
 FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOptions& options,
                                 const std::optional<LoaderState>& start)
-    : loader(data, model.strategy().devices(), validation_input(model.state(), options, start)),
+    : shards(shard_devices(model.strategy(), options.virtual_shards)),
+      loader(data, shards, validation_input(model.state(), options, start)),
       evaluator(model.state(), loader,
                 {.program = {.mode = Mode::kEvaluate,
                              .rows = loader.local_rows(),
                              .precision = model.state().compiled->precision},
                  .loss = model.state().compiled->loss,
                  .metrics = model.state().compiled->metrics,
-                 .averaged_weights = options.validate_averaged}) {}
+                 .averaged_weights = options.validate_averaged,
+                 .virtual_shards = options.virtual_shards}) {}
 
 FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
     : model_(model),
@@ -46,11 +49,13 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
       streamed_(train.streamed()),
       resumption_(model, options, steps_),
       position_(resumption_.position()),
-      loader_(train, model.strategy().devices(),
+      shards_(shard_devices(model.strategy(), options.virtual_shards)),
+      loader_(train, shards_,
               training_input(model.state(), options, passes(train, options), resumption_.loader())),
       trainer_(model.strategy(), model, loader_,
                {.seed = options.input.seed,
                 .accumulate = options.accumulate,
+                .virtual_shards = options.virtual_shards,
                 .nan = options.nan,
                 .mirror_check_every = options.mirror_check_every,
                 .trace = options.input.trace}) {
@@ -65,7 +70,7 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
                       "leave out either checkpoints or headspace");
   }
   checkpoints_.emplace(model, *options.checkpoints, options.validation.has_value(), position_.run, position_.best,
-                       trainer_.saved_totals_bytes());
+                       trainer_);
 }
 
 void FitLoop::warm_up() {
@@ -155,6 +160,7 @@ TrainingState FitLoop::state_now() const {
   state.position.ended = control_.stop_requested() && position_.epoch_step == 0;
   state.position.steps_per_epoch = steps_;
   state.position.accumulate = options_.accumulate;
+  state.position.virtual_shards = options_.virtual_shards;
   state.position.replicas = model_.strategy().replicas();
   state.position.seed = options_.input.seed;
   state.position.loader = loader_.state();

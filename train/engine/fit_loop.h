@@ -29,6 +29,7 @@ class FitLoop {
 
  private:
   struct Validation {
+    DeviceGroup shards;
     Loader loader;
     Evaluator evaluator;
 
@@ -67,6 +68,7 @@ class FitLoop {
   bool ended_ = false;   // it did
   Resumption resumption_;
   TrainingPosition position_;  // but for the loaders'
+  DeviceGroup shards_;         // each device as often as it has shards
   Loader loader_;
   Trainer trainer_;
   std::optional<Validation> validation_;

@@ -12,9 +12,9 @@ Predictions predict(ModelState& model, Loader& loader, const EvaluationPass& pas
                        .averaged_weights = averaged_weights});
   const Shape& shape = model.graph->layer(model.graph->output()).shape();
   Predictions predictions;
-  // Replicas in order hold the rows of a global batch in order.
+  // Shards in order hold the rows of a global batch in order.
   evaluator.runner().on_done = [&](const StepSlot& step) {
-    for (const ReplicaSlot& slot : step.replicas) {
+    for (const ShardSlot& slot : step.shards) {
       predictions.values.insert(predictions.values.end(), slot.result,
                                 slot.result + slot.examples * shape.elements());
       predictions.records.insert(predictions.records.end(), slot.records.begin(), slot.records.end());

@@ -155,7 +155,8 @@ TensorView Program::variable_view(const ProgramBinding& binding, const Variable&
   if (variable.spec.product_weights && rounded != nullptr) {
     return {rounded + variable.offset, variable.spec.shape, DType::kBF16};
   }
-  float* arena = trained ? binding.parameters : binding.state;
+  const bool apart = variable.spec.role == VariableRole::kFrozen && binding.frozen != nullptr;
+  float* arena = trained ? binding.parameters : apart ? binding.frozen : binding.state;
   return {arena + variable.offset, variable.spec.shape, DType::kF32};
 }
 

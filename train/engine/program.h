@@ -30,7 +30,8 @@ struct ProgramBinding {
   Kernels& kernels;
   std::byte* workspace = nullptr;  // workspace_bytes()
   float* parameters = nullptr;     // arenas of the layout
-  float* state = nullptr;
+  float* state = nullptr;          // running statistics
+  float* frozen = nullptr;         // another place in the state's arena, for what is frozen; null: the same
   BFloat16* rounded_parameters = nullptr;  // their copies, from which products then read weights; null: none
   BFloat16* rounded_state = nullptr;
   float* gradients = nullptr;  // training only

@@ -1,5 +1,6 @@
 #include "headrace/train/engine/replica_arenas.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "headrace/train/engine/step_failure.h"
@@ -71,12 +72,15 @@ void ReplicaArenas::follow_update(Stream& stream, Kernels& kernels, const StepSc
   if (average_.defined()) kernels.average(stream, parameters, scalars, average_);
 }
 
-void ReplicaArenas::average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels) const {
-  if (!averaged_.defined() || collective.size() == 1) return;
+void ReplicaArenas::average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels,
+                                  const ShardArenas& shards) const {
+  const int states = collective.size() * std::max(1, shards.size());
+  if (!averaged_.defined() || (states == 1 && shards.size() == 0)) return;
   const TensorView summed = summed_state_.view(averaged_.shape, DType::kF32);
-  stream.copy(summed.data, averaged_.data, averaged_.bytes());
+  if (shards.size() > 0) shards.sum_state(stream, kernels, summed);
+  if (shards.size() == 0) stream.copy(summed.data, averaged_.data, averaged_.bytes());
   collective.all_reduce_sum(replica, summed, stream);
-  kernels.scale(stream, summed, 1.0F / static_cast<float>(collective.size()), averaged_);
+  kernels.scale(stream, summed, 1.0F / static_cast<float>(states), averaged_);
 }
 
 std::vector<TensorView> ReplicaArenas::changing() const {

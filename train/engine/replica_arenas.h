@@ -9,6 +9,7 @@
 #include "headrace/devices/collective.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/train/engine/model_state.h"
+#include "headrace/train/engine/shard_arenas.h"
 
 namespace headrace {
 
@@ -39,8 +40,10 @@ class ReplicaArenas {
   void clip_gradients(Stream& stream, Kernels& kernels, std::span<const ArenaSlice> counted) const;
   // After the update: lookahead, and the average of the weights.
   void follow_update(Stream& stream, Kernels& kernels, const StepScalars* scalars) const;
-  // The state (running statistics, nothing frozen) becomes its mean over replicas.
-  void average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels) const;
+  // The state (running statistics, nothing frozen) becomes its mean over replicas, or over all virtual shards, of
+  // which `shards` are the replica's.
+  void average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels,
+                     const ShardArenas& shards) const;
 
   // What a step changes: copies of it in the stream's memory, and back from them.
   std::vector<Buffer> save(Stream& stream) const;

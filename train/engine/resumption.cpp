@@ -43,6 +43,8 @@ void Resumption::check(const FitOptions& options, std::uint64_t steps) const {
   };
   same("accumulate", static_cast<std::uint64_t>(at.accumulate), static_cast<std::uint64_t>(options.accumulate));
   same("steps in an epoch", at.steps_per_epoch, steps);
+  same("virtual shards", static_cast<std::uint64_t>(at.virtual_shards),
+       static_cast<std::uint64_t>(options.virtual_shards));
   same("seed", at.seed, options.input.seed);
 }
 

@@ -8,8 +8,8 @@
 
 namespace headrace {
 
-StepClock::StepClock(const Strategy& strategy, std::shared_ptr<Trace> trace)
-    : strategy_(strategy), trace_(std::move(trace)) {
+StepClock::StepClock(const Strategy& strategy, const Shards& shards, std::shared_ptr<Trace> trace)
+    : strategy_(strategy), shards_(shards), trace_(std::move(trace)) {
   for (int r = 0; r < strategy.replicas(); ++r) {
     start_.push_back(strategy.device(r).create_timed_event());
     if (trace_ != nullptr) rings_.push_back(&trace_->ring(strategy.device(r).info().name + " steps"));
@@ -28,9 +28,10 @@ void StepClock::restart() {
 
 void StepClock::add(const StepSlot& step, const StepSlot& before) {
   ++times.batches;
-  for (std::size_t r = 0; r < step.replicas.size(); ++r) {
-    const ReplicaSlot& slot = step.replicas[r];
-    const Event& previous = step.restarted ? *start_[r] : *before.replicas[r].done;
+  for (std::size_t r = 0; r < start_.size(); ++r) {
+    const auto first = static_cast<std::size_t>(shards_.first_of(static_cast<int>(r)));
+    const ShardSlot& slot = step.shards[first];
+    const Event& previous = step.restarted ? *start_[r] : *before.shards[first].done;
     const Event& begin = slot.idle ? *slot.begin : previous;
     const std::optional<std::int64_t> elapsed = slot.done->ns_since(previous),
                                       idle = slot.idle ? begin.ns_since(previous) : 0;
@@ -55,13 +56,17 @@ void StepClock::draw(std::size_t replica, const StepSlot& step, const Interval& 
                      end = from + interval.elapsed;
   reached_ns_[replica] = end;
   if (rings_.empty()) return;
+  std::int64_t examples = 0;
+  for (const ShardSlot& slot : step.shards) {
+    if (slot.replica == static_cast<int>(replica)) examples += slot.examples;
+  }
   const auto span = [&](const char* name, std::int64_t first, std::int64_t last) {
     if (last <= first) return;
     rings_[replica]->add({.name = name,
                           .begin_ns = static_cast<std::uint64_t>(first),
                           .end_ns = static_cast<std::uint64_t>(last),
                           .batch = step.position.sequence,
-                          .items = static_cast<std::uint64_t>(step.replicas[replica].examples)});
+                          .items = static_cast<std::uint64_t>(examples)});
   };
   span("input wait", from + interval.waiting, from + interval.waiting + interval.stall);
   span("copy", begun, arrived);

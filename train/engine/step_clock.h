@@ -5,18 +5,18 @@
 #include <vector>
 
 #include "headrace/devices/base/trace.h"
+#include "headrace/train/engine/shards.h"
 #include "headrace/train/engine/step_slot.h"
 #include "headrace/train/step_times.h"
 
 namespace headrace {
 
-class Strategy;
-
 // Only looks at events that are complete: it makes no thread wait.
 class StepClock {
  public:
   // With a trace it adds a ring a replica, "cuda:0 steps", with the spans "input wait", "copy" and "step".
-  explicit StepClock(const Strategy& strategy, std::shared_ptr<Trace> trace = {});
+  // Of several shards of a replica the first one stands for its input.
+  StepClock(const Strategy& strategy, const Shards& shards, std::shared_ptr<Trace> trace = {});
 
   // From here on, on all streams. What was submitted before must be done.
   void restart();
@@ -38,6 +38,7 @@ class StepClock {
   void draw(std::size_t replica, const StepSlot& step, const Interval& interval);
 
   const Strategy& strategy_;
+  const Shards shards_;
   std::vector<std::unique_ptr<Event>> start_;  // one a replica
   std::shared_ptr<Trace> trace_;               // null: nothing is traced
   std::vector<TraceRing*> rings_;              // one a replica where it is traced

@@ -23,15 +23,15 @@ int replica_of(const Strategy& strategy, const std::string& device) {
 Failure find_cause(Strategy& strategy, const std::optional<DeviceError>& known) {
   std::optional<Failure> found;
   if (known) found = Failure{replica_of(strategy, known->device()), *known};
-  for (int r = 0; r < strategy.replicas(); ++r) {
+  strategy.for_each_stream([&](int replica, Stream& stream) {
     try {
-      strategy.stream(r).synchronize();
+      stream.synchronize();
     } catch (const Error& error) {
-      if (!found || found->error.code() == ErrorCode::kCancelled) found = Failure{r, error};
+      if (!found || found->error.code() == ErrorCode::kCancelled) found = Failure{replica, error};
     } catch (const std::exception& error) {
-      if (!found) found = Failure{r, Error(ErrorCode::kDevice, error.what())};
+      if (!found) found = Failure{replica, Error(ErrorCode::kDevice, error.what())};
     }
-  }
+  });
   return found.value_or(Failure{0, Error(ErrorCode::kDevice, "its work was skipped")});
 }
 
@@ -50,7 +50,7 @@ void throw_failed(Strategy& strategy, std::uint64_t step, const std::optional<De
 
 namespace {
 
-void check_class_numbers(const Objective::Labels& labels, const ReplicaSlot& slot, const std::string& where) {
+void check_class_numbers(const Objective::Labels& labels, const ShardSlot& slot, const std::string& where) {
   const auto* numbers = reinterpret_cast<const std::int64_t*>(slot.labels + labels.offset);
   for (std::size_t row = 0; row < slot.records.size(); ++row) {
     if (numbers[row] >= 0 && numbers[row] < labels.classes) continue;
@@ -64,11 +64,10 @@ void check_class_numbers(const Objective::Labels& labels, const ReplicaSlot& slo
 
 }  // namespace
 
-void check_numbers(const Objective& objective, const StepSlot& step, int replica) {
-  const ReplicaSlot& mine = step.replicas[static_cast<std::size_t>(replica)];
+void check_numbers(const Objective& objective, const StepSlot& step, const ShardSlot& mine) {
   if (objective.finite_losses(mine.totals)) return;
   const std::string where = fmt::format("step {} (batch {} of pass {}, replica {})", step.step, step.position.step,
-                                        step.position.epoch, replica);
+                                        step.position.epoch, mine.replica);
   for (const Objective::Labels& labels : objective.labels()) {
     if (labels.classes > 0) check_class_numbers(labels, mine, where);
   }

@@ -48,9 +48,9 @@ void submit_and_wait(Strategy& strategy, const Submit& submit) {
   }
 }
 
-// Throws where a replica's sum of losses is not a finite number: a DataError naming the record where a class
+// Throws where a shard's sum of losses is not a finite number: a DataError naming the record where a class
 // number is out of range, else an Error naming the step.
-void check_numbers(const Objective& objective, const StepSlot& step, int replica);
+void check_numbers(const Objective& objective, const StepSlot& step, const ShardSlot& shard);
 
 // A loss did not add its examples to its sums.
 [[noreturn]] void throw_miscounted(const LossFunction& loss, std::uint64_t step);

@@ -13,11 +13,12 @@
 namespace headrace {
 
 // Pointers go into `pinned`. Written by the host before the batch is submitted, by the stream until `done`.
-struct ReplicaSlot {
+struct ShardSlot {
   static constexpr std::int64_t kNotRun = -1;  // in the first of the totals' examples: the stream skipped the work
 
   MetricSums& first_sums() const noexcept { return *reinterpret_cast<MetricSums*>(totals); }
 
+  int replica = 0;
   Buffer pinned = {};
   StepScalars* scalars = nullptr;
   float* group_scale = nullptr;  // right behind the scalars
@@ -26,7 +27,8 @@ struct ReplicaSlot {
   std::byte* totals = nullptr;
   std::byte* labels = nullptr;
   float* result = nullptr;  // null unless predicting
-  // Timed: where the stream's part of this batch begins, where the batch has arrived, and where all is done.
+  // Timed: where the shard's stream begins with this batch, where the batch has arrived, and where the replica's
+  // has done all of it.
   std::unique_ptr<Event> begin = nullptr, arrived = nullptr, done = nullptr;
   bool idle = true;     // before it, perhaps: `begin` was recorded. Else it begins where the last one ends
   bool waited = false;  // for the batch to arrive: `arrived` was recorded
@@ -37,7 +39,7 @@ struct ReplicaSlot {
 };
 
 struct StepSlot {
-  std::vector<ReplicaSlot> replicas;
+  std::vector<ShardSlot> shards;
   bool pending = false;
   std::uint64_t step = 0;  // the model's
   BatchPosition position;

@@ -11,7 +11,8 @@
 
 namespace headrace {
 
-ModelSnapshot::ModelSnapshot(const ModelState& model, std::size_t totals_bytes) : model_(model) {
+ModelSnapshot::ModelSnapshot(const ModelState& model, int sets, std::size_t set_bytes)
+    : model_(model), sets_(static_cast<std::size_t>(sets)), set_bytes_(set_bytes) {
   add_arena(model.variables.parameters(0));
   add_arena(model.variables.state(0));
   if (!model.optimizer.empty()) {
@@ -24,6 +25,7 @@ ModelSnapshot::ModelSnapshot(const ModelState& model, std::size_t totals_bytes) 
     add_place(variable.name, model.variables.view(variable, 0));
   }
   for (const NamedView& kept : optimizer_views(model, 0)) add_place(kept.name, kept.view);
+  const std::size_t totals_bytes = sets_ * set_bytes_;
   for (int r = 0; r < model.strategy->replicas(); ++r) {
     Device& device = model.strategy->device(r);
     replicas_.push_back({.totals = totals_bytes > 0 ? device.allocate_pinned(totals_bytes) : Buffer{},
@@ -94,12 +96,12 @@ std::vector<TensorToWrite> ModelSnapshot::tensors() const {
     tensors.push_back(
         {.name = place.name, .shape = place.shape, .bytes = whole.subspan(place.offset, place.bytes)});
   }
-  for (std::size_t r = 0; r < replicas_.size() && with_totals_; ++r) {
-    const Buffer& totals = replicas_[r].totals;
-    tensors.push_back({.name = totals_name(r),
+  for (std::size_t i = 0; i < replicas_.size() * sets_ && with_totals_; ++i) {
+    const std::byte* set = replicas_[i / sets_].totals.data() + i % sets_ * set_bytes_;
+    tensors.push_back({.name = totals_name(i),
                        .dtype = DType::kU8,
-                       .shape = {static_cast<std::int64_t>(totals.size())},
-                       .bytes = {totals.data(), totals.size()}});
+                       .shape = {static_cast<std::int64_t>(set_bytes_)},
+                       .bytes = {set, set_bytes_}});
   }
   return tensors;
 }

@@ -19,8 +19,8 @@ namespace headrace {
 // last copy is no longer needed.
 class ModelSnapshot {
  public:
-  // Of the first replica's variables and what its optimizer keeps, and of `totals_bytes` a replica.
-  ModelSnapshot(const ModelState& model, std::size_t totals_bytes);
+  // Of the first replica's variables and what its optimizer keeps, and of so many sets of totals a replica.
+  ModelSnapshot(const ModelState& model, int sets, std::size_t set_bytes);
   ~ModelSnapshot();  // waits for copies that were submitted
   ModelSnapshot(const ModelSnapshot&) = delete;
   ModelSnapshot& operator=(const ModelSnapshot&) = delete;
@@ -57,6 +57,7 @@ class ModelSnapshot {
   std::vector<Arena> arenas_;
   std::vector<Place> places_;
   std::vector<Replica> replicas_;
+  std::size_t sets_, set_bytes_;
   bool with_totals_ = false;
 };
 

@@ -46,6 +46,7 @@ Json position_to_json(const TrainingPosition& at) {
             {"steps_per_epoch", at.steps_per_epoch},
             {"accumulate", at.accumulate},
             {"replicas", at.replicas},
+            {"virtual_shards", at.virtual_shards},
             {"seed", at.seed},
             {"loader", at.loader.serialize()},
             {"bad_records", at.bad_records},
@@ -64,6 +65,7 @@ TrainingPosition position_from(const Json& json) {
                       .steps_per_epoch = json.at("steps_per_epoch").get<std::uint64_t>(),
                       .accumulate = json.at("accumulate").get<int>(),
                       .replicas = json.at("replicas").get<int>(),
+                      .virtual_shards = json.at("virtual_shards").get<int>(),
                       .seed = json.at("seed").get<std::uint64_t>(),
                       .loader = LoaderState::parse(json.at("loader").get<std::string>()),
                       .bad_records = json.at("bad_records").get<std::uint64_t>(),
@@ -85,7 +87,7 @@ std::vector<std::vector<std::byte>> read_totals(const TensorFile& file) {
 
 }  // namespace
 
-std::string totals_name(std::size_t replica) { return "totals:" + std::to_string(replica); }
+std::string totals_name(std::size_t shard) { return "totals:" + std::to_string(shard); }
 
 void add_texts(const TrainingState& state, RecordTexts& texts) {
   texts[kTraining] = position_to_json(state.position).dump();

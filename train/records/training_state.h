@@ -21,6 +21,7 @@ struct TrainingPosition {
   std::uint64_t steps_per_epoch = 0;
   int accumulate = 1;
   int replicas = 0;
+  int virtual_shards = 0;
   std::uint64_t seed = 0;
   LoaderState loader = {};
   std::optional<LoaderState> validation = {};  // after the last whole epoch
@@ -34,7 +35,8 @@ struct TrainingState {
   TrainingPosition position = {};
   History history = {};
   std::string callbacks = "{}";  // CallbackList::save()
-  // The sums of the epoch so far as they lie in each replica's memory (BatchRunner); empty at an epoch's start.
+  // The sums of the epoch so far as they lie in the memory of each shard (BatchRunner), which is the replica's
+  // where there are no virtual ones; empty at an epoch's start.
   std::vector<std::vector<std::byte>> totals = {};
 };
 
@@ -44,6 +46,6 @@ void add_texts(const TrainingState& state, RecordTexts& texts);
 std::optional<TrainingState> read_training_state(const TensorFile& file);
 
 // "totals:0"
-std::string totals_name(std::size_t replica);
+std::string totals_name(std::size_t shard);
 
 }  // namespace headrace

@@ -9,6 +9,7 @@ template void GpuKernels<CudaLaunches>::activation_backward(Stream&, Activation,
                                                             const TensorView&, const TensorView&);
 template void GpuKernels<CudaLaunches>::add(Stream&, const TensorView&, const TensorView&, const TensorView&);
 template void GpuKernels<CudaLaunches>::accumulate(Stream&, const TensorView&, const TensorView&);
+template void GpuKernels<CudaLaunches>::sum_tree(Stream&, std::span<const TensorView>, const TensorView&);
 template void GpuKernels<CudaLaunches>::scale(Stream&, const TensorView&, const Factor&, const TensorView&);
 
 }  // namespace headrace::cuda

@@ -44,6 +44,15 @@ void GpuKernels<Launches>::accumulate(Stream& stream, const TensorView& x, const
 }
 
 template <typename Launches>
+void GpuKernels<Launches>::sum_tree(Stream& stream, std::span<const TensorView> parts, const TensorView& sum) {
+  check::sum_tree("sum_tree", parts, sum);
+  SumTree work{.count = static_cast<int>(parts.size()), .sum = sum.as<float>()};
+  for (std::size_t i = 0; i < parts.size(); ++i) work.parts[i] = parts[i].as<float>();
+  launches_.submit(stream, "sum_tree",
+                   [=, count = sum.elements()](auto& launch) { launch.template flat<1>(work, count); });
+}
+
+template <typename Launches>
 void GpuKernels<Launches>::scale(Stream& stream, const TensorView& x, const Factor& factor, const TensorView& y) {
   check::scale("scale", x, y, kHalf);
   launches_.submit(stream, "scale", [=](auto& launch) { submit_scale(launch, x, factor, y); });

@@ -4,6 +4,7 @@
 
 #include "headrace/devices/cuda/math/activation_math.h"
 #include "headrace/devices/cuda/math/element.h"
+#include "headrace/devices/cuda/reduction_tree.h"
 
 namespace headrace::cuda {
 
@@ -52,6 +53,18 @@ struct Add {
       pack.values[k] = element_of<T>(value_of(pack.values[k]) + value_of(other.values[k]));
     }
     store_pack(sum + at, pack);
+  }
+};
+
+struct SumTree {
+  const float* parts[Kernels::kMaxSummed] = {};
+  int count = 0;
+  float* sum = nullptr;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
+    static_assert(kWidth == 1, "neighbouring threads read neighbouring elements");
+    sum[at] = pairwise_sum(count, [this, at](int part) { return parts[part][at]; });
   }
 };
 

@@ -51,6 +51,7 @@ class GpuKernels : public Kernels {
                            const TensorView& dx) override;
   void add(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& sum) override;
   void accumulate(Stream& stream, const TensorView& x, const TensorView& into) override;
+  void sum_tree(Stream& stream, std::span<const TensorView> parts, const TensorView& sum) override;
   void scale(Stream& stream, const TensorView& x, const Factor& factor, const TensorView& y) override;
   void dropout(Stream& stream, const TensorView& x, float rate, std::uint64_t seed, int layer,
                const StepScalars* scalars, const TensorView& y) override;

@@ -24,7 +24,7 @@ struct StampedEvent final : Event {
 
 StepSlot step_of(std::int64_t begin, std::int64_t arrived, std::int64_t done) {
   StepSlot step;
-  step.replicas.push_back({.begin = std::make_unique<StampedEvent>(begin),
+  step.shards.push_back({.begin = std::make_unique<StampedEvent>(begin),
                            .arrived = std::make_unique<StampedEvent>(arrived),
                            .done = std::make_unique<StampedEvent>(done),
                            .waited = true});
@@ -35,9 +35,9 @@ StepSlot step_of(std::int64_t begin, std::int64_t arrived, std::int64_t done) {
 // clock that gap is 101000 to 101500, and next() was waited in from `asked` to `taken`.
 StepTimes times_of(std::uint64_t asked, std::uint64_t taken) {
   test::Training training("cpu", 1);
-  StepClock clock(training.strategy);
+  StepClock clock(training.strategy, Shards(training.strategy, 0));
   StepSlot step = step_of(1500, 1700, 2700);
-  step.replicas[0].submitted_ns = 101'500;
+  step.shards[0].submitted_ns = 101'500;
   step.asked_ns = asked;
   step.taken_ns = taken;
   clock.add(step, step_of(0, 0, 1000));
@@ -68,9 +68,9 @@ TEST(StepClock, WaitingWhileTheDeviceWorksIsNoStall) {
 
 TEST(StepClock, WhatHadArrivedWasNotWaitedFor) {
   test::Training training("cpu", 1);
-  StepClock clock(training.strategy);
+  StepClock clock(training.strategy, Shards(training.strategy, 0));
   StepSlot step = step_of(1000, 0, 1500);
-  step.replicas[0].waited = false;
+  step.shards[0].waited = false;
   clock.add(step, step_of(0, 0, 1000));
   clock.add(step, step_of(0, 0, 1000));
   EXPECT_EQ(clock.times.batches, 2U);
@@ -82,9 +82,9 @@ TEST(StepClock, WhatHadArrivedWasNotWaitedFor) {
 // What was submitted while the device was at work begins where that ends: its `begin` was not recorded.
 TEST(StepClock, ABusyDeviceHasNoGap) {
   test::Training training;
-  StepClock clock(training.strategy);
+  StepClock clock(training.strategy, Shards(training.strategy, 0));
   StepSlot step = step_of(-1, 1200, 2700);
-  step.replicas[0].idle = false;
+  step.shards[0].idle = false;
   clock.add(step, step_of(0, 0, 1000));
   EXPECT_EQ(clock.times.elapsed_ns, 1700);
   EXPECT_EQ(clock.times.idle_ns, 0);
@@ -96,11 +96,11 @@ TEST(StepClock, ABusyDeviceHasNoGap) {
 TEST(StepClock, DrawsWhatTheDeviceDid) {
   test::Training training("cpu", 1);
   const auto trace = std::make_shared<Trace>(16);
-  StepClock clock(training.strategy, trace);
+  StepClock clock(training.strategy, Shards(training.strategy, 0), trace);
   clock.restart();
   StepSlot step = step_of(1500, 1700, 2700);
-  step.replicas[0].submitted_ns = 101'500;
-  step.replicas[0].examples = 7;
+  step.shards[0].submitted_ns = 101'500;
+  step.shards[0].examples = 7;
   step.position.sequence = 4;
   step.asked_ns = 101'100;
   step.taken_ns = 101'400;

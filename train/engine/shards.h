@@ -1,0 +1,54 @@
+// How a global batch is divided for computing: into shards, each of which is computed on its own.
+#pragma once
+
+#include <vector>
+
+#include "headrace/devices/device_group.h"
+#include "headrace/devices/kernels.h"
+#include "headrace/devices/stream.h"
+
+namespace headrace {
+
+class Strategy;
+
+// One shard a replica, computed on the replica's stream; or a number of virtual shards that does not depend on the
+// replicas. A replica then computes its shards on the lanes of its device, several at a time: what a shard
+// gives has the same bits whichever device computes it. The strategy must outlive it.
+class Shards {
+ public:
+  // `virtual_shards` 0: one a replica. ConfigError for a number that is no power of two, or that the replicas
+  // cannot share equally.
+  Shards(Strategy& strategy, int virtual_shards);
+
+  bool is_virtual() const noexcept { return virtual_; }
+  int size() const noexcept { return size_; }
+  int per_replica() const noexcept { return per_replica_; }
+  int replica_of(int shard) const noexcept { return shard / per_replica_; }
+  // The shards of a replica are [first_of(r), first_of(r + 1)).
+  int first_of(int replica) const noexcept { return replica * per_replica_; }
+
+  // Where a shard's work goes. Shards of one lane run one after another and may share memory.
+  int lanes() const noexcept { return lanes_; }  // of all replicas
+  int lane_of(int shard) const noexcept;
+  Stream& stream(int shard) const;
+  // The mathematics of the replica, for what must not depend on the number of its threads.
+  Kernels& kernels(int replica) const;
+
+  // From here on a shard's stream waits for what the replica's was given.
+  void follow_replica(int shard) const;
+  // From here on the replica's stream waits for what its shards' were given.
+  void join(int replica) const;
+
+ private:
+  Strategy* strategy_;
+  bool virtual_;
+  int size_, per_replica_;
+  std::vector<int> first_lane_;  // of each replica; behind them their number
+  int lanes_ = 0;
+};
+
+// The strategy's devices, each as often as it has shards: what a loader takes whose batches are divided so. Errors
+// are those of Shards.
+DeviceGroup shard_devices(Strategy& strategy, int virtual_shards);
+
+}  // namespace headrace

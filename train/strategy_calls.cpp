@@ -1,0 +1,134 @@
+// What a training loop of your own asks of a strategy.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/train/strategy.h"
+
+namespace headrace {
+namespace {
+
+// The sum after Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen" (1974): what
+// each addition rounds away is summed beside it.
+double exact_sum(std::span<const double> values) {
+  double sum = 0, lost = 0;
+  for (const double value : values) {
+    const double more = sum + value;
+    lost += std::abs(sum) >= std::abs(value) ? (sum - more) + value : (value - more) + sum;
+    sum = more;
+  }
+  return std::isfinite(lost) ? sum + lost : sum;
+}
+
+struct OtherStrategy {
+  const char* name;
+  const char* instead;
+};
+constexpr const char* kMirrored = "use mirrored: it takes one device or several";
+constexpr const char* kMultiWorker = "use multi-worker mirrored, in which every worker holds all variables";
+constexpr std::array kOthers = {
+    OtherStrategy{.name = "parameter-server", .instead = kMultiWorker},
+    OtherStrategy{.name = "central-storage", .instead = kMirrored},
+    OtherStrategy{.name = "one-device", .instead = kMirrored},
+    OtherStrategy{.name = "tpu",
+                  .instead = "use mirrored, on GPUs or the CPU; over several workers multi-worker mirrored"}};
+
+}  // namespace
+
+void require_mirrored(const std::string& strategy) {
+  if (strategy == "mirrored") return;
+  if (strategy == "multi-worker-mirrored") {
+    throw ConfigError("training over several workers is not supported yet", kMirrored);
+  }
+  for (const OtherStrategy& other : kOthers) {
+    if (strategy == other.name) {
+      throw ConfigError("strategy '" + strategy + "' is not provided", other.instead);
+    }
+  }
+  throw ConfigError("there is no strategy '" + strategy + "'", kMirrored);
+}
+
+// The others' streams may wait for what this replica would have submitted.
+void Strategy::call(int replica, const GlobalBatch* batches, const Call& function) {
+  try {
+    const Batch* share = batches == nullptr ? nullptr : &(*batches)[static_cast<std::size_t>(replica)];
+    if (share != nullptr) stream(replica).wait(share->ready());
+    function({.index = replica,
+              .replicas = replicas(),
+              .device = device(replica),
+              .stream = stream(replica),
+              .kernels = *device(replica).kernels(),
+              .batch = share});
+  } catch (...) {
+    recover();
+    throw;
+  }
+}
+
+int Strategy::replica_on(const std::string& name) const {
+  for (int r = 0; r < replicas(); ++r) {
+    if (device(r).info().name == name) return r;
+  }
+  throw ConfigError("there is no device '" + name + "' in this strategy", "it has " + devices_->to_string());
+}
+
+void Strategy::require_replica(int replica) const {
+  if (replica >= 0 && replica < replicas()) return;
+  throw ConfigError("there is no replica " + std::to_string(replica) + " in this strategy",
+                    "it has 0 to " + std::to_string(replicas() - 1) + ", on " + devices_->to_string());
+}
+
+void Strategy::require_shares(const GlobalBatch* batches) const {
+  if (batches == nullptr || static_cast<int>(batches->size()) == replicas()) return;
+  throw ConfigError(
+      "a batch of " + std::to_string(batches->size()) + " shares for " + std::to_string(replicas()) + " replicas",
+      "take it from a loader on the strategy's devices");
+}
+
+void Strategy::require_one_each(std::size_t count, const char* what) const {
+  if (static_cast<int>(count) == replicas()) return;
+  throw ConfigError(
+      std::to_string(count) + " " + what + " to reduce over " + std::to_string(replicas()) + " replicas",
+      "give one a replica, as run() returns them");
+}
+
+double Strategy::reduce(ReduceOp op, std::span<const double> values) const {
+  require_one_each(values.size(), "values");
+  if (op != ReduceOp::kMax) return exact_sum(values) / (op == ReduceOp::kMean ? replicas() : 1);
+  double max = values.front();
+  for (const double value : values) {
+    if (std::isnan(value) || value > max) max = value;  // a NaN stays
+  }
+  return max;
+}
+
+std::vector<double> Strategy::reduce_lists(ReduceOp op, const std::vector<std::vector<double>>& lists) const {
+  require_one_each(lists.size(), "lists");
+  std::vector<double> reduced, column(lists.size());
+  for (const std::vector<double>& list : lists) {
+    if (list.size() == lists.front().size()) continue;
+    throw ConfigError("lists to reduce have " + std::to_string(lists.front().size()) + " and " +
+                      std::to_string(list.size()) + " elements");
+  }
+  for (std::size_t i = 0; i < lists.front().size(); ++i) {
+    for (std::size_t r = 0; r < lists.size(); ++r) column[r] = lists[r][i];
+    reduced.push_back(reduce(op, std::span<const double>(column)));
+  }
+  return reduced;
+}
+
+void Strategy::all_reduce(std::span<const TensorView> tensors) {
+  require_one_each(tensors.size(), "tensors");
+  for (const TensorView& tensor : tensors) {
+    if (tensor.dtype != DType::kF32 || tensor.shape != tensors.front().shape) {
+      throw ConfigError("tensors to sum over replicas are all f32 and of one shape");
+    }
+  }
+  if (replicas() == 1) return;
+  run([&](const ReplicaContext& replica) {
+    collective().all_reduce_sum(replica.index, tensors[static_cast<std::size_t>(replica.index)], replica.stream);
+  });
+}
+
+}  // namespace headrace
