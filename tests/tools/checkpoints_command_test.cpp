@@ -97,7 +97,7 @@ struct KilledRuns {
 
   explicit KilledRuns(const std::vector<std::string>& more) {
     write_cifar(data);
-    command = {"train",          "--recipe", "cifar10-cnn", "--data", data.path().string(), "--devices", "cpu:2",
+    command = {"train",          "--recipe", "cifar10-cnn", "--data", data.path().string(),
                "--global-batch", "9",        "--seed",      "3"};
     command.insert(command.end(), more.begin(), more.end());
   }
@@ -109,26 +109,31 @@ struct KilledRuns {
   }
   nlohmann::json undisturbed() const {
     const auto file = work / "undisturbed";
-    RunningCommand run(with({"--json", file.string()}), work / "undisturbed.txt");
+    RunningCommand run(with({"--devices", "cpu:2", "--json", file.string()}), work / "undisturbed.txt");
     EXPECT_EQ(run.wait(), 0) << run.output();
     return computed_lines(file);
   }
 };
 
-// Killed at random moments, every second one after a checkpoint was made, so that the runs get on.
-void kill_and_resume(const KilledRuns& runs, int kills, std::uint64_t seed) {
+// On one of these numbers of replicas after the other. Killed at random moments, every second one after a
+// checkpoint was made, so that the runs get on.
+void kill_and_resume(const KilledRuns& runs, int kills, std::uint64_t seed,
+                     const std::vector<std::string>& devices = {"cpu:2"}) {
   const nlohmann::json wanted = runs.undisturbed();
   Philox random({.seed = seed});
   const auto json = runs.work / "resumed";
-  const std::vector<std::string> resuming =
-      runs.with({"--checkpoint-dir", runs.checkpoints().string(), "--checkpoint-every", "1", "--checkpoint-best",
-                 "val_loss", "--resume", "--json", json.string()});
+  std::size_t started = 0;
+  const auto resuming = [&] {
+    return runs.with({"--devices", devices[started++ % devices.size()], "--checkpoint-dir",
+                      runs.checkpoints().string(), "--checkpoint-every", "1", "--checkpoint-best", "val_loss",
+                      "--resume", "--json", json.string()});
+  };
   int killed = 0;
   while (killed < kills) {
     std::filesystem::remove_all(runs.checkpoints());
     bool ended = false;
     while (!ended && killed < kills) {
-      RunningCommand run(resuming, runs.work / "run.txt");
+      RunningCommand run(resuming(), runs.work / "run.txt");
       const auto before = newest_checkpoint(runs.checkpoints());
       const Stopwatch watch;
       while (!run.ended() && killed % 2 == 1 && newest_checkpoint(runs.checkpoints()) == before &&
@@ -142,19 +147,25 @@ void kill_and_resume(const KilledRuns& runs, int kills, std::uint64_t seed) {
       ASSERT_TRUE(status == 0 || status == 137) << run.output();
       killed += status == 137 ? 1 : 0;
     }
-    RunningCommand last(resuming, runs.work / "run.txt");
+    RunningCommand last(resuming(), runs.work / "run.txt");
     ASSERT_EQ(last.wait(), 0) << last.output();
     ASSERT_EQ(computed_lines(json), wanted) << "after " << killed << " kills: " << last.output();
   }
 }
 
 TEST(KilledTraining, ResumesToTheSameResult) {
-  kill_and_resume(KilledRuns({"--epochs", "3"}), (wanted_kills() + 1) / 2, 1);
+  kill_and_resume(KilledRuns({"--epochs", "3"}), (wanted_kills() + 2) / 3, 1);
 }
 
 TEST(KilledTraining, ResumesWhileBatchesAccumulate) {
-  kill_and_resume(KilledRuns({"--epochs", "3", "--accumulate", "2", "--steps-per-epoch", "4"}), wanted_kills() / 2,
-                  2);
+  kill_and_resume(KilledRuns({"--epochs", "3", "--accumulate", "2", "--steps-per-epoch", "4"}),
+                  (wanted_kills() + 1) / 3, 2);
+}
+
+// The same bits whatever devices each part of the training had.
+TEST(KilledTraining, ResumesOnOtherNumbersOfReplicas) {
+  kill_and_resume(KilledRuns({"--epochs", "3", "--deterministic", "--accumulate", "2"}), wanted_kills() / 3, 3,
+                  {"cpu:1", "cpu:4", "cpu:2"});
 }
 
 void stop_and_resume(int signal, int status, const std::string& said) {
@@ -162,7 +173,8 @@ void stop_and_resume(int signal, int status, const std::string& said) {
   const nlohmann::json wanted = runs.undisturbed();
   const auto json = runs.work / "resumed";
   const std::vector<std::string> resuming =
-      runs.with({"--checkpoint-dir", runs.checkpoints().string(), "--resume", "--json", json.string()});
+      runs.with({"--devices", "cpu:2", "--checkpoint-dir", runs.checkpoints().string(), "--resume", "--json",
+                 json.string()});
   RunningCommand run(resuming, runs.work / "run.txt");
   const Stopwatch watch;
   while (!run.ended() && !newest_checkpoint(runs.checkpoints()) && watch.seconds() < 60) {
@@ -187,7 +199,8 @@ TEST(StoppedTraining, OnTheFirstInterruptLeavesACheckpoint) { stop_and_resume(SI
 TEST(RecordCommands, KnowTheModelFromTheRecordAlone) {
   const KilledRuns runs({"--epochs", "2"});
   const auto record = runs.work / "record.safetensors";
-  const nlohmann::json trained = json_of(runs.with({"--record", record.string(), "--verbose", "0"})).back();
+  const nlohmann::json trained =
+      json_of(runs.with({"--devices", "cpu:2", "--record", record.string(), "--verbose", "0"})).back();
   const std::vector<std::string> data{"--record", record.string(), "--data", runs.data.path().string()};
   std::vector<std::string> evaluate{"evaluate"}, predict{"predict"};
   evaluate.insert(evaluate.end(), data.begin(), data.end());

@@ -33,6 +33,7 @@ struct ResumedJob {
   bool own_memory = false;
   Optimizer optimizer = with_all_around(grouped());
   Net net = resumed_net;
+  int virtual_shards = 0;
 };
 
 std::ostream& operator<<(std::ostream& stream, const ResumedJob& job) { return stream << job.name; }
@@ -79,7 +80,8 @@ ResumedOutcome fit_job(const ResumedJob& job, const std::function<void(FitOption
                      .callbacks = {counting(counted)},
                      .verbose = 0,
                      .input = {.seed = 5},
-                     .accumulate = job.accumulate};
+                     .accumulate = job.accumulate,
+                     .virtual_shards = job.virtual_shards};
   if (job.validated) options.validation = blobs(20, {6, 6, 2}, 4, 2).shuffle().batch({.global = 6});
   change(options);
   const History history = model.fit(blobs(50, {6, 6, 2}).shuffle().map(flip()).batch({.global = 8}), options);
@@ -168,6 +170,7 @@ INSTANTIATE_TEST_SUITE_P(Jobs, ResumeTest,
                                          ResumedJob{.name = "long_epochs", .steps_per_epoch = 9},
                                          ResumedJob{.name = "unvalidated", .validated = false},
                                          ResumedJob{.name = "discrete", .own_memory = true},
+                                         ResumedJob{.name = "virtual_shards", .virtual_shards = 4},
                                          ResumedJob{.name = "adam", .optimizer = adam(1e-2F)}),
                          [](const auto& job) { return std::string(job.param.name); });
 
@@ -195,6 +198,25 @@ TEST(Resume, WithAnotherNumberOfReplicas) {
       for (std::size_t epoch = 0; epoch < 2; ++epoch) {
         EXPECT_NEAR(resumed.history.at(name)[epoch], whole.history.at(name)[epoch], 1e-3) << name;
       }
+    }
+  }
+}
+
+TEST(Resume, WithVirtualShardsOnAnyNumberOfReplicas) {
+  const auto job = [](int replicas) { return ResumedJob{.replicas = replicas, .virtual_shards = 4}; };
+  const ResumedOutcome whole = fit_job(job(2), [](FitOptions&) {});
+  for (const int replicas : {1, 4}) {
+    const TempFolder folder;
+    for (const std::uint64_t stop : {3, 0}) {
+      const ResumedOutcome last = fit_job(job(stop > 0 ? 2 : replicas), [&](FitOptions& options) {
+        options.checkpoints = CheckpointOptions{.folder = folder.path()};
+        options.resume = true;
+        options.stop_after_steps = stop;
+      });
+      if (stop > 0) continue;
+      EXPECT_EQ(last.weights, whole.weights) << replicas;
+      EXPECT_EQ(last.history, whole.history) << replicas;
+      EXPECT_TRUE(last == whole) << replicas;
     }
   }
 }
