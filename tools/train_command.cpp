@@ -218,6 +218,13 @@ void write_earlier_epochs(const History& history, Results& results) {
   }
 }
 
+// A run that is continued says so itself.
+void announce_begin(const TrainOptions& options, const Results& results) {
+  const CheckpointFlags& files = options.checkpoints;
+  if (!files.resume || options.verbose == 0 || newest_checkpoint(files.folder)) return;
+  std::fprintf(results.people(), "Creating a new model\n");
+}
+
 // Nothing where there are none.
 std::optional<double> price_of_shards(const TrainOptions& options, const Recipe& recipe, const FitOptions& fit,
                                       Model& model, const Results& results) {
@@ -241,6 +248,7 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
 
   const FitOptions fit = fit_options(options, recipe, results);
   const std::optional<double> price = price_of_shards(options, recipe, fit, model, results);
+  announce_begin(options, results);
   ProgressLine line;
   const EvaluateOptions test = test_options(options, recipe, line);
   RecipeRun run(recipe, model, fit, test);

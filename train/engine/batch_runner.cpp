@@ -154,6 +154,9 @@ ProgramBinding BatchRunner::binding(int shard) const {
 
 std::byte* BatchRunner::block(int shard) const { return memory_[static_cast<std::size_t>(shard)].block.data(); }
 
+std::byte* BatchRunner::totals(int shard) const { return block(shard) + kTotalsAt; }
+std::byte* BatchRunner::tables(int shard) const { return block(shard) + tables_at(); }
+
 const float* BatchRunner::group_scale(int shard) const {
   return reinterpret_cast<const float*>(block(shard) + kGroupScaleAt);
 }
@@ -346,43 +349,6 @@ void BatchRunner::reset_sums() {
   examples_ = 0;
   clock_.restart();
   restarted_ = true;
-}
-
-void BatchRunner::save_totals(int replica, std::byte* into) const {
-  Stream& stream = model_.strategy->stream(replica);
-  for_shards_of(replica, [&](int shard) {
-    stream.copy(into, block(shard) + kTotalsAt, totals_bytes());
-    if (tables_bytes() > 0) stream.copy(into + totals_bytes(), block(shard) + tables_at(), tables_bytes());
-    into += saved_set_bytes();
-  });
-}
-
-void BatchRunner::write_totals(int shard, const std::byte* from) {
-  stream(shard).copy(block(shard) + kTotalsAt, from, totals_bytes());
-  if (tables_bytes() > 0) stream(shard).copy(block(shard) + tables_at(), from + totals_bytes(), tables_bytes());
-}
-
-void BatchRunner::restore_totals(const std::vector<std::vector<std::byte>>& saved) {
-  if (saved.empty()) return;
-  ObjectiveTotals all = objective_->no_totals();
-  for (const std::vector<std::byte>& set : saved) {
-    if (set.size() != saved_set_bytes()) {
-      throw ConfigError("the totals of the epoch so far are of another loss or of other metrics",
-                        "compile the model with those that it was trained with");
-    }
-    objective_->add(set.data(), all);
-    objective_->add_tables(set.data() + totals_bytes(), all);
-  }
-  std::vector<std::byte> sum(saved_set_bytes());
-  std::memcpy(sum.data(), all.sums.data(), totals_bytes());
-  if (tables_bytes() > 0) std::memcpy(sum.data() + totals_bytes(), all.tables.data(), tables_bytes());
-  submit_and_wait(*model_.strategy, [&] {
-    if (static_cast<int>(saved.size()) != shards_.size()) return write_totals(0, sum.data());
-    for (int s = 0; s < shards_.size(); ++s) write_totals(s, saved[static_cast<std::size_t>(s)].data());
-  });
-  examples_ = all.sums.front().examples;
-  all.tables.clear();
-  seen_ = std::move(all);
 }
 
 void BatchRunner::collect(std::size_t index) {

@@ -133,6 +133,8 @@ class BatchRunner {
   }
   Stream& stream(int shard) const { return shards_.stream(shard); }
   std::byte* block(int shard) const;
+  std::byte* totals(int shard) const;  // within it
+  std::byte* tables(int shard) const;
   // Within a block.
   std::size_t totals_bytes() const noexcept;
   std::size_t labels_at() const noexcept;

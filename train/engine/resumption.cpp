@@ -26,12 +26,13 @@ void Resumption::find(Model& model, const FitOptions& options) {
   const CheckpointOptions& files = *options.checkpoints;
   if (!files.folder.empty()) record_ = open_newest_checkpoint(files.folder);
   if (!record_ && path_kind(files.record) == PathKind::kFile) record_.emplace(files.record);
+  if (record_ && !record_->training()) record_.reset();
+  if (!record_) return;
   if (options.verbose > 0) {
-    const std::string from = record_ ? record_->file().path().string() : std::string();
-    fmt::print(options.output, "{}\n", record_ ? "Restoring from " + from : "Creating a new model");
+    fmt::print(options.output, "Restoring from {}\n", record_->file().path().string());
     std::fflush(options.output);
   }
-  if (record_ && record_->training()) state_ = std::make_shared<const TrainingState>(*record_->training());
+  state_ = std::make_shared<const TrainingState>(*record_->training());
 }
 
 void Resumption::check(const FitOptions& options, std::uint64_t steps) const {
