@@ -115,6 +115,7 @@ TEST(Checkpoints, UnfinishedFilesOfTheDeadAreRemoved) {
 // Two processes that were started by mistake, as threads: every file is whole at every moment.
 TEST(Checkpoints, TwoTrainingsMayUseOneFolder) {
   const TempFolder folder;
+  const Training there(1);  // where there is no such device, the test is skipped here
   std::atomic<int> running = 2;
   const auto train = [&](std::uint64_t seed) {
     Training training(1);
@@ -394,6 +395,31 @@ TEST(CheckpointFaults, AFailedWriteEndsTheFitByName) {
     EXPECT_THAT(error.what(), HasSubstr("cannot write"));
   }
   EXPECT_LT(model.global_step(), 5000U);
+}
+
+// What was good before is not replaced by what the fit ends for.
+TEST(CheckpointFaults, VariablesThatAreNoNumbersAreNotKept) {
+  const TempFolder folder;
+  Training training(1);
+  Model model = compiled(training.strategy, small_mlp, sgd(0.1F));
+  const Callback spoil{.on_step =
+                           [](const StepReport& report, FitControl& control) {
+                             if (report.global_step == 3) control.set_learning_rate_scale(1e38);
+                           },
+                       .every_steps = 1};
+  EXPECT_THROW(model.fit(kept_data(),
+                         {.epochs = 4,
+                          .callbacks = {spoil},
+                          .verbose = 0,
+                          .checkpoints =
+                              CheckpointOptions{
+                                  .folder = folder.path(), .every_steps = 1, .keep = 1, .asynchronous = false}}),
+               Error);
+  const auto newest = newest_checkpoint(folder.path());
+  ASSERT_TRUE(newest);
+  Model restored = restore_model(training.strategy, *newest);
+  EXPECT_NO_THROW(restored.state().variables.check_finite());
+  EXPECT_GE(restored.global_step(), 3U);
 }
 
 // --- training records ---

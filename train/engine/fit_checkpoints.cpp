@@ -53,16 +53,17 @@ std::optional<double> last_value(const History& history, const std::string& name
 
 }  // namespace
 
-FitCheckpoints::FitCheckpoints(Model& model, const CheckpointOptions& options, bool validates,
-                               const std::string& run, std::optional<double> best, const Trainer& trainer)
+FitCheckpoints::FitCheckpoints(Model& model, const FitOptions& fit, const std::string& run,
+                               std::optional<double> best, const Trainer& trainer)
     : model_(model),
-      options_(checked(options)),
-      metrics_(metric_names(model, validates)),
+      options_(checked(*fit.checkpoints)),
+      skips_nan_(fit.nan != NanPolicy::kIgnore),
+      metrics_(metric_names(model, fit.validation.has_value())),
       run_(run.empty() ? new_run() : run),
       best_(best),
       trainer_(trainer),
-      writer_(options.asynchronous) {
-  if (!options.folder.empty()) kept_.emplace(options.folder, run_, options.keep);
+      writer_(options_.asynchronous) {
+  if (!options_.folder.empty()) kept_.emplace(options_.folder, run_, options_.keep);
   const TrainingState begin;
   checkpoint_name(options_.name, name_values(begin));  // refuses one that cannot be
   if (options_.best.empty() || std::ranges::find(metrics_, options_.best) != metrics_.end()) return;
@@ -116,6 +117,7 @@ void FitCheckpoints::write(TrainingState state, const ModelSnapshot::SaveTotals&
   // The best one first: the others say how good it is.
   writer_.add([this, &snapshot, texts = std::move(texts), file, files, step = model_.global_step()] {
     snapshot.wait();
+    if (skips_nan_ && !snapshot.is_finite()) return;
     if (files.best) write_tensor_file(options_.folder / kBestCheckpoint, texts, snapshot.tensors());
     if (files.record) write_tensor_file(options_.record, texts, snapshot.tensors());
     if (!files.checkpoint) return;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/train/checkpoints.h"
+#include "headrace/train/fit_options.h"
 #include "headrace/train/model.h"
 #include "headrace/train/records/checkpoint_folder.h"
 #include "headrace/train/records/checkpoint_name.h"
@@ -23,8 +23,8 @@ class FitCheckpoints {
  public:
   // `run` and `best` as in TrainingPosition, of the training that is continued; an empty run is a new one.
   // ConfigError for options that cannot be. Model and trainer must outlive it.
-  FitCheckpoints(Model& model, const CheckpointOptions& options, bool validates, const std::string& run,
-                 std::optional<double> best, const Trainer& trainer);
+  FitCheckpoints(Model& model, const FitOptions& fit, const std::string& run, std::optional<double> best,
+                 const Trainer& trainer);
 
   // After an optimizer step: whether to save now. Within an epoch only where a copy can be taken without waiting;
   // otherwise it stays due.
@@ -54,6 +54,7 @@ class FitCheckpoints {
 
   Model& model_;
   CheckpointOptions options_;
+  bool skips_nan_;                    // the fit ends where a variable is no number, and keeps what was before that
   std::vector<std::string> metrics_;  // lists of the history that a name may ask for
   std::string run_;
   std::optional<double> best_;

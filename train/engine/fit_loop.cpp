@@ -69,8 +69,7 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
     throw ConfigError("a training on replayed batches (FitOptions::input.headspace) cannot be continued",
                       "leave out either checkpoints or headspace");
   }
-  checkpoints_.emplace(model, *options.checkpoints, options.validation.has_value(), position_.run, position_.best,
-                       trainer_);
+  checkpoints_.emplace(model, options, position_.run, position_.best, trainer_);
 }
 
 void FitLoop::warm_up() {

@@ -89,6 +89,17 @@ void ModelSnapshot::wait() const {
   }
 }
 
+bool ModelSnapshot::is_finite() const {
+  constexpr std::uint32_t kExponent = 0x7F800000;
+  std::uint32_t found = 0;
+  for (const Arena& arena : arenas_) {
+    const auto* bits = reinterpret_cast<const std::uint32_t*>(arena.copy.data());
+    const std::size_t count = arena.copy.size() / sizeof(float);
+    for (std::size_t i = 0; i < count; ++i) found |= (bits[i] & kExponent) == kExponent ? 1U : 0U;
+  }
+  return found == 0;
+}
+
 std::vector<TensorToWrite> ModelSnapshot::tensors() const {
   std::vector<TensorToWrite> tensors;
   for (const Place& place : places_) {

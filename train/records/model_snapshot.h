@@ -31,6 +31,8 @@ class ModelSnapshot {
 
   // Any thread, after take(). Waits for the copies; DeviceError where a stream failed before it came to them.
   void wait() const;
+  // After wait(): no variable holds a NaN or an infinity.
+  bool is_finite() const;
   // The copies, valid until the next take().
   std::vector<TensorToWrite> tensors() const;
 
