@@ -435,7 +435,7 @@ TEST(TrainingRecords, AreEvaluatedByWhoKnowsNothingOfTheModel) {
       create_training_record(model, sparse_categorical_crossentropy(), adam(1e-2F), 3,
                              {.file = folder / "record",
                               .input = {.operations = {Normalize{.mean = {0.5F}, .std = {2.0F}}}, .batch = 7}});
-  const History history = record.train(data);
+  const History history = record.train(data, 0, {.verbose = 0});
   EXPECT_EQ(history["loss"].size(), 3U);
   const Evaluation wanted = model.evaluate(data);
 
@@ -446,7 +446,7 @@ TEST(TrainingRecords, AreEvaluatedByWhoKnowsNothingOfTheModel) {
   EXPECT_EQ(found.accuracy, wanted.accuracy);
   const Predictions predicted = predict_record(other.strategy, folder / "record", in_memory_blobs(60));
   EXPECT_EQ(predicted.shape, (Shape{60, 4}));
-  EXPECT_EQ(record.train(data, 5)["loss"].size(), 5U) << "goes on where it ended";
+  EXPECT_EQ(record.train(data, 5, {.verbose = 0})["loss"].size(), 5U) << "goes on where it ended";
   EXPECT_EQ(model.global_step(), 40U);
 }
 
