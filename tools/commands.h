@@ -8,6 +8,8 @@ class App;
 namespace headrace::tools {
 
 void add_train_command(CLI::App& program);
+void add_evaluate_command(CLI::App& program);
+void add_predict_command(CLI::App& program);
 void add_digest_command(CLI::App& program);
 void add_ledger_command(CLI::App& program);
 void add_bench_command(CLI::App& program);

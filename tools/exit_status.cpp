@@ -5,6 +5,7 @@
 namespace headrace::tools {
 
 int exit_status(const std::exception& error) noexcept {
+  if (const auto* stopped = dynamic_cast<const StoppedBySignal*>(&error)) return 128 + stopped->signal();
   return dynamic_cast<const ConfigError*>(&error) != nullptr ? kWrongUsage : kRunFailed;
 }
 

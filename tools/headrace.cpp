@@ -60,6 +60,8 @@ int main(int argc, char** argv) {
   program.set_help_flag("-h,--help", "show this help");
   program.set_version_flag("--version", HEADRACE_VERSION, "show the version");
   headrace::tools::add_train_command(program);
+  headrace::tools::add_evaluate_command(program);
+  headrace::tools::add_predict_command(program);
   headrace::tools::add_digest_command(program);
   headrace::tools::add_ledger_command(program);
   headrace::tools::add_bench_command(program);

@@ -20,6 +20,9 @@ class RecipeRun {
   // algorithm when it first needs one, and that is not training. All arguments must outlive it.
   RecipeRun(const Recipe& recipe, Model& model, const FitOptions& fit, const EvaluateOptions& test);
 
+  // Of a run that is continued (FitOptions::resume), before run(): the epochs that were made before.
+  const History& history() const { return fit_->history(); }
+
   // Once. Error(kCancelled) where the options' `stop` ended training or test.
   Result run();
 

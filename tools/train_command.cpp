@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -14,11 +15,14 @@
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/devices/base/signals.h"
+#include "headrace/tools/checkpoint_options.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/common_options.h"
 #include "headrace/tools/data_options.h"
+#include "headrace/tools/exit_status.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/local_batch.h"
+#include "headrace/tools/metric_lines.h"
 #include "headrace/tools/observe_options.h"
 #include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
@@ -52,6 +56,7 @@ struct TrainOptions {
   std::string strategy = "mirrored";
   bool standalone = false;
   ObserveOptions observe;
+  CheckpointFlags checkpoints;
 };
 
 constexpr std::size_t kSpansAThread = 1 << 16;  // the latest are kept
@@ -61,16 +66,16 @@ std::atomic<bool> interrupted{false};
 // The first Ctrl-C ends the run after the present step or test batch, the second at once.
 void on_interrupt() { interrupted = true; }
 
-// A table is a list of numbers, row by row.
-void add_metrics(nlohmann::ordered_json& line, const std::string& prefix,
-                 const std::vector<MetricValue>& metrics) {
-  for (const MetricValue& metric : metrics) {
-    if (metric.is_number()) {
-      line[prefix + metric.name] = metric.number();
-    } else {
-      line[prefix + metric.name] = metric.values;
-    }
-  }
+// With checkpoints SIGTERM does the same: the run leaves one.
+std::atomic<int> stop_signal{0};
+void on_stop(int signal) {
+  stop_signal = signal;
+  interrupted = true;
+}
+
+void end_in_time(const TrainOptions& options) {
+  if (options.checkpoints.on()) return handle_first_stop(on_stop);
+  handle_first_interrupt(on_interrupt);
 }
 
 nlohmann::ordered_json epoch_line(const EpochReport& report) {
@@ -153,6 +158,7 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Result
   fit.virtual_shards = options.shards.count();
   fit.stop = &interrupted;
   options.observe.apply(fit);
+  options.checkpoints.apply(recipe, fit);
   fit.callbacks.push_back(
       {.on_epoch_end = [&results](const EpochReport& report, FitControl&) { results.write(epoch_line(report)); }});
   if (options.profile_epoch > 0) fit.callbacks.push_back(profiled_epoch(options.profile_epoch));
@@ -206,6 +212,25 @@ nlohmann::ordered_json final_line(const RecipeRun::Result& result, const Model& 
   return line;
 }
 
+// Of a run that is continued: what its first part wrote of its epochs, but for what is no part of the history.
+void write_earlier_epochs(const History& history, Results& results) {
+  for (std::size_t epoch = 0; epoch < history.epochs(); ++epoch) {
+    nlohmann::ordered_json line{{"epoch", epoch + 1}};
+    for (const auto& [name, values] : history.lists()) {
+      if (epoch < values.size()) line[name] = values[epoch];
+    }
+    line["steps"] = static_cast<std::uint64_t>(history["steps"][epoch]);
+    results.write(line);
+  }
+}
+
+// A run that is continued says so itself.
+void announce_begin(const TrainOptions& options, const Results& results) {
+  const CheckpointFlags& files = options.checkpoints;
+  if (!files.resume || options.verbose == 0 || newest_checkpoint(files.folder)) return;
+  std::fprintf(results.people(), "Creating a new model\n");
+}
+
 // Nothing where there are none.
 std::optional<double> price_of_shards(const TrainOptions& options, const Recipe& recipe, const FitOptions& fit,
                                       Model& model, const Results& results) {
@@ -230,20 +255,18 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
 
   const FitOptions fit = fit_options(options, recipe, results);
   const std::optional<double> price = price_of_shards(options, recipe, fit, model, results);
+  announce_begin(options, results);
   ProgressLine line;
   const EvaluateOptions test = test_options(options, recipe, line);
   RecipeRun run(recipe, model, fit, test);
-  handle_first_interrupt(on_interrupt);  // before this there is nothing to lose
+  end_in_time(options);  // before this there is nothing to lose
+  write_earlier_epochs(run.history(), results);
   const RecipeRun::Result result = run.run();
   line.clear();
   if (options.verbose > 0) {
-    std::string numbers;
-    for (const MetricValue& metric : result.test.metrics) {
-      if (metric.is_number()) numbers += fmt::format(" - {}: {:.4f}", metric.name, metric.number());
-    }
     std::fprintf(results.people(), "test: %s - loss: %.4f%s\n",
                  count_of(static_cast<std::uint64_t>(result.test.examples), "example").c_str(), result.test.loss,
-                 numbers.c_str());
+                 metric_text(result.test.metrics).c_str());
   }
   options.common.warn_of_caches();
   nlohmann::ordered_json last = final_line(result, model);
@@ -278,12 +301,22 @@ void require_profiled_epoch(const TrainOptions& options, const Recipe& recipe) {
                     "name one of them, or give more --epochs");
 }
 
+// "terminated after step 12; checkpoints/checkpoint-12.safetensors holds the run"
+std::string stopped_text(const TrainOptions& options, std::string text) {
+  if (stop_signal == SIGTERM) text.replace(0, text.find(' '), "terminated");
+  const CheckpointFlags& files = options.checkpoints;
+  const auto newest = files.folder.empty() ? std::nullopt : newest_checkpoint(files.folder);
+  const std::string file = newest ? newest->string() : files.record;
+  return fmt::format("{}; {} holds the run{}", text, file, files.folder.empty() ? "" : ": go on with --resume");
+}
+
 // The runs share the data and the devices, with all that these have loaded and chosen by then.
 void train(const TrainOptions& options) {
   require_mirrored(options.strategy);
   options.observe.check();
-  check_outputs(options.common,
-                {{.option = "--trace", .path = options.trace}, {.option = "--csv", .path = options.observe.csv}});
+  check_outputs(options.common, {{.option = "--trace", .path = options.trace},
+                                 {.option = "--csv", .path = options.observe.csv},
+                                 {.option = "--record", .path = options.checkpoints.record}});
   if (options.runs - 1 > ~std::uint64_t{0} - options.common.seed) {
     throw ConfigError("--runs " + std::to_string(options.runs) + " from --seed " +
                           std::to_string(options.common.seed) + " needs seeds above the maximum",
@@ -307,11 +340,11 @@ void train(const TrainOptions& options) {
       train_once(one, recipe, strategy, results);
     }
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kCancelled) {
-      results.finish();
-      options.common.errors.report();
-    }
-    throw;
+    if (error.code() != ErrorCode::kCancelled) throw;
+    results.finish();
+    options.common.errors.report();
+    if (stop_signal == 0) throw;
+    throw StoppedBySignal(stop_signal, stopped_text(options, error.message()));
   }
   options.common.errors.report();
   results.finish();
@@ -357,6 +390,7 @@ void add_train_command(CLI::App& program) {
                    "folder for history.jsonl, model.txt and plan.txt; if it holds a run already, this one gets a "
                    "numbered folder inside it")
       ->type_name("FOLDER");
+  options->checkpoints.add_to(*command);
   command
       ->add_option("--strategy", options->strategy,
                    "mirrored: a copy of every variable on each device, all in step; there is no other")

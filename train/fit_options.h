@@ -11,6 +11,7 @@
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/train/callbacks.h"
+#include "headrace/train/checkpoints.h"
 #include "headrace/train/metrics.h"
 #include "headrace/train/views.h"
 
@@ -55,6 +56,15 @@ struct FitOptions {
   // Set by another thread or a signal handler: the fit ends after the present step, or batch of the validation.
   const std::atomic<bool>* stop = nullptr;
   NanPolicy nan = NanPolicy::kStop;
+  // Where the training is kept while it runs. A fit that ends, whatever ends it but an error, leaves one.
+  std::optional<CheckpointOptions> checkpoints = std::nullopt;
+  // Continue: from where the model was restored (restore_or_create()), else from the newest checkpoint in the
+  // checkpoints' folder, else begin. Everything goes on as if it had never stopped, with the same bits where the
+  // number of replicas is the same, or with virtual shards any: variables, optimizer, position in the data and in
+  // the epoch, callbacks, history, of which fit() then returns all. ConfigError where data, seed, `accumulate`,
+  // virtual shards or the steps of an epoch are not those of the file; there may be more `epochs`. What a callback
+  // ended after an epoch has ended, unless there are.
+  bool resume = false;
   // Validate with the average of the weights, as EvaluateOptions::averaged_weights.
   bool validate_averaged = false;
   // Debugging: every this many steps compare the hashes of all replicas' variables; 0: never.

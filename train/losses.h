@@ -72,6 +72,9 @@ class LossFunction {
   // submit() also counts the examples whose largest result is their label's, as accuracy() does.
   virtual bool counts_correct() const { return false; }
   virtual ScratchSpec scratch(const TensorView& result, const TensorView& labels) const;
+  // What its maker was given, as a JSON object, so that a record can make it again; empty for one of your own,
+  // which whoever opens the record hands over.
+  virtual std::string options_json() const { return {}; }
 
   // Submits to the stream, where it may be captured: allocates nothing and does not wait. Of the call's
   // scalars->rows real examples it adds each one's loss, in double, and their number to *sums: what a kernel does,

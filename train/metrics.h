@@ -59,6 +59,8 @@ class MetricFunction {
   virtual std::optional<Shape> table(const ResultInfo&) const { return std::nullopt; }
   // The same as a loss counts where that counts_correct(): nothing is submitted then.
   virtual bool is_accuracy() const { return false; }
+  // As a LossFunction's.
+  virtual std::string options_json() const { return {}; }
 
   // Submits to the stream, where it may be captured, what adds the real rows to the sums and the table.
   virtual void submit(const MetricCall& call) const = 0;

@@ -16,6 +16,8 @@ class PreparedFit::Impl {
     loop_.warm_up();
   }
 
+  const History& history() const noexcept { return loop_.history(); }
+
   History run() {
     once_.begin();
     return loop_.run();
@@ -33,6 +35,7 @@ PreparedFit::PreparedFit(Model& model, const Dataset& train, const FitOptions& o
 PreparedFit::~PreparedFit() = default;
 
 void PreparedFit::warm_up() { impl_->warm_up(); }
+const History& PreparedFit::history() const noexcept { return impl_->history(); }
 History PreparedFit::run() { return impl_->run(); }
 
 }  // namespace headrace

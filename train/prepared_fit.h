@@ -31,6 +31,9 @@ class PreparedFit {
   // Changes no result.
   void warm_up();
 
+  // Of a fit that is continued (FitOptions::resume), before run(): the epochs that were made before. Else empty.
+  const History& history() const noexcept;
+
   // Once: a second call is a ConfigError.
   History run();
 

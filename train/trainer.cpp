@@ -130,8 +130,8 @@ class Trainer::Impl {
     return {step_.arenas(replica).gradients.as<float>() + variable.offset, variable.spec.shape, DType::kF32};
   }
 
-  MetricSums progress() const { return step_.runner().sums(); }
-  std::vector<MetricValue> metrics() const { return step_.runner().metrics(); }
+  MetricSums progress() const { return runner().sums(); }
+  std::vector<MetricValue> metrics() const { return runner().metrics(); }
 
   MetricSums finish() {
     runner().read_tables();
@@ -145,18 +145,21 @@ class Trainer::Impl {
   }
 
   StepTimes times() const noexcept {
-    StepTimes times = step_.runner().times();
+    StepTimes times = runner().times();
     times.host_ns = host_ns_;
     return times;
   }
 
-  std::vector<StepTimes> replica_times() const { return step_.runner().replica_times(); }
+  std::vector<StepTimes> replica_times() const { return runner().replica_times(); }
 
   std::optional<GradientNorms> gradient_norms() const {
     if (step_.measure()) return step_.measure()->read();
     if (!step_.plan().limits_norm()) return std::nullopt;
     return GradientNorms{.all = step_.arenas(0).read_norm(strategy_.stream(0))};
   }
+
+  const BatchRunner& runner() const noexcept { return step_.runner(); }
+  BatchRunner& runner() noexcept { return step_.runner(); }
 
  private:
   using Works = std::vector<std::unique_ptr<CapturedWork>>;
@@ -171,8 +174,6 @@ class Trainer::Impl {
   };
 
   static std::size_t index(int number) { return static_cast<std::size_t>(number); }
-
-  BatchRunner& runner() { return step_.runner(); }
 
   // --- recordings, launched every step ---
 
@@ -347,6 +348,12 @@ MetricSums Trainer::progress() const { return impl_->progress(); }
 std::vector<MetricValue> Trainer::metrics() const { return impl_->metrics(); }
 MetricSums Trainer::finish() { return impl_->finish(); }
 void Trainer::reset_metrics() { impl_->reset_metrics(); }
+int Trainer::saved_sets() const noexcept { return impl_->runner().saved_sets(); }
+std::size_t Trainer::saved_set_bytes() const noexcept { return impl_->runner().saved_set_bytes(); }
+void Trainer::save_totals(int replica, std::byte* into) const { impl_->runner().save_totals(replica, into); }
+void Trainer::restore_totals(const std::vector<std::vector<std::byte>>& saved) {
+  impl_->runner().restore_totals(saved);
+}
 StepTimes Trainer::times() const noexcept { return impl_->times(); }
 std::vector<StepTimes> Trainer::replica_times() const { return impl_->replica_times(); }
 std::optional<GradientNorms> Trainer::gradient_norms() const { return impl_->gradient_norms(); }

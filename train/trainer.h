@@ -100,6 +100,13 @@ class Trainer {
   MetricSums finish();
   void reset_metrics();
 
+  // For checkpoints, between two steps: what the metrics have counted since the last reset, of each replica, and
+  // counting on from it (engine/batch_runner.h).
+  int saved_sets() const noexcept;  // a replica
+  std::size_t saved_set_bytes() const noexcept;
+  void save_totals(int replica, std::byte* into) const;
+  void restore_totals(const std::vector<std::vector<std::byte>>& saved);
+
   // Of the batches since the last reset that are known to be done.
   StepTimes times() const noexcept;
   // The same of each replica.

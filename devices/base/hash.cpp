@@ -68,6 +68,11 @@ std::uint64_t xxh3(std::string_view text, std::uint64_t seed) noexcept {
   return xxh3(std::as_bytes(std::span(text)), seed);
 }
 
+std::string xxh3_128_hex(std::span<const std::byte> bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return to_hex(hash.high64) + to_hex(hash.low64);
+}
+
 std::string to_hex(std::uint64_t value) {
   static constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text(16, '0');

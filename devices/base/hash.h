@@ -40,6 +40,9 @@ class Sha256 {
 std::uint64_t xxh3(std::span<const std::byte> bytes, std::uint64_t seed = 0) noexcept;
 std::uint64_t xxh3(std::string_view text, std::uint64_t seed = 0) noexcept;
 
+// XXH3-128 of the bytes as 32 lower-case hexadecimal digits, as `xxhsum -H2` prints it.
+std::string xxh3_128_hex(std::span<const std::byte> bytes);
+
 // 16 lower-case hexadecimal digits.
 std::string to_hex(std::uint64_t value);
 

@@ -14,6 +14,7 @@ namespace headrace {
 namespace {
 
 std::atomic<void (*)()> first_interrupt{nullptr};
+std::atomic<void (*)(int)> first_stop{nullptr};
 bool on_terminal = false;  // standard error; set before any handler runs
 
 void say(const char* text) {
@@ -44,6 +45,14 @@ extern "C" void on_sigint(int signal) {
   void (*const callback)() = first_interrupt.exchange(nullptr);
   if (callback == nullptr) end_process(signal);
   callback();
+  errno = saved;
+}
+
+extern "C" void on_stop_signal(int signal) {
+  const int saved = errno;
+  void (*const callback)(int) = first_stop.exchange(nullptr);
+  if (callback == nullptr) end_process(signal);
+  callback(signal);
   errno = saved;
 }
 
@@ -84,6 +93,12 @@ void handle_signals() {
 void handle_first_interrupt(void (*on_interrupt)()) {
   first_interrupt = on_interrupt;
   handle(SIGINT, on_sigint);
+}
+
+void handle_first_stop(void (*on_stop)(int signal)) {
+  first_stop = on_stop;
+  handle(SIGINT, on_stop_signal);
+  handle(SIGTERM, on_stop_signal);
 }
 
 }  // namespace headrace

@@ -13,4 +13,7 @@ void handle_signals();
 // The first SIGINT calls `on_interrupt`, in the handler, and the next one ends the process as above.
 void handle_first_interrupt(void (*on_interrupt)());
 
+// The same of SIGINT and SIGTERM, whichever comes first; the one that comes after it, of either, ends the process.
+void handle_first_stop(void (*on_stop)(int signal));
+
 }  // namespace headrace

@@ -81,6 +81,8 @@ void sync_file(const Descriptor& file, const std::filesystem::path& path) {
 void sync_folder(const std::filesystem::path& folder) {
   const Descriptor descriptor = open(folder, O_RDONLY | O_DIRECTORY);
   if (!descriptor.is_open()) fail(folder, "cannot open the folder", errno);
+  if (const int error = fault(FileOperation::kSync, folder); error != 0)
+    fail(folder, "cannot sync the folder", error);
   // Some file systems cannot sync a folder and say EINVAL; the rename is as safe there as it can be.
   if (::fsync(descriptor.get()) != 0 && errno != EINVAL) fail(folder, "cannot sync the folder", errno);
 }

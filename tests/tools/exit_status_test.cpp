@@ -28,6 +28,7 @@ TEST(ExitStatus, IsTwoForWrongUsageAlone) {
       ends<Error>(1, ErrorCode::kInvalidArgument, "the loss is not a finite number in step 3"),
       ends<Error>(1, ErrorCode::kUnsupported, "the loader was started before fork()"),
       ends<Error>(1, ErrorCode::kCancelled, "interrupted after step 3"),
+      ends<StoppedBySignal>(143, 15, "terminated after step 3"),
       ends<Error>(1, ErrorCode::kTimeout, "nothing came for 120 s"),
       ends<Error>(1, ErrorCode::kInternal, "record 3 is twice in epoch 0"),
       ends<Error>(1, ErrorCode::kOutOfMemory, "a record needs more than the budget"),

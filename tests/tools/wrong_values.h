@@ -34,6 +34,8 @@ inline WrongInputs wrong_integers() {
       {train, "--profile-epoch", {"0"}},
       {train, "--accumulate", {"0"}},
       {train, "--verbose", {"3"}},
+      {train + " --checkpoint-dir @new", "--checkpoint-every", {}},
+      {train + " --checkpoint-dir @new", "--checkpoint-keep", {}},
       {convert, "--max-side", {"0", "65501"}},
       {convert, "--quality", {"0", "101"}},
       {convert, "--threads", {}},

@@ -177,6 +177,9 @@ ProgramBinding BatchRunner::binding(int shard) const {
 
 std::byte* BatchRunner::block(int shard) const { return memory_[static_cast<std::size_t>(shard)].block.data(); }
 
+std::byte* BatchRunner::totals(int shard) const { return block(shard) + kTotalsAt; }
+std::byte* BatchRunner::tables(int shard) const { return block(shard) + tables_at(); }
+
 const float* BatchRunner::group_scale(int shard) const {
   return reinterpret_cast<const float*>(block(shard) + kGroupScaleAt);
 }

@@ -90,6 +90,15 @@ class BatchRunner {
   // Waits for what was submitted.
   void read_tables();
   void reset_sums();  // drains, and restarts the times
+
+  // What was counted since the last reset, as it lies in the memory of a replica's shards, between two batches:
+  // `saved_sets()` a replica, of `saved_set_bytes()` each. `into` is written in the order of the replica's stream.
+  int saved_sets() const noexcept { return shards_.per_replica(); }
+  std::size_t saved_set_bytes() const noexcept { return totals_bytes() + tables_bytes(); }
+  void save_totals(int replica, std::byte* into) const;
+  // After reset_sums(): counting goes on from what was saved of each shard; where there are not as many, the first
+  // one gets their sum. ConfigError for totals of another loss or other metrics.
+  void restore_totals(const std::vector<std::vector<std::byte>>& saved);
   // Since the last reset.
   const StepTimes& times() const noexcept { return clock_.times; }
   const std::vector<StepTimes>& replica_times() const noexcept { return clock_.replica_times; }
@@ -121,6 +130,7 @@ class BatchRunner {
   // In the replica's stream.
   void bring_back(int shard, const ShardSlot& slot);
   void collect(std::size_t index);
+  void write_totals(int shard, const std::byte* from);
   // The place in the ring `steps` after this one.
   std::size_t after(std::size_t index, std::size_t steps) const noexcept {
     return (index + steps) % slots_.size();
@@ -128,6 +138,8 @@ class BatchRunner {
   Stream& stream(int shard) const { return shards_.stream(shard); }
   std::size_t result_bytes() const;
   std::byte* block(int shard) const;
+  std::byte* totals(int shard) const;  // within it
+  std::byte* tables(int shard) const;
   // Within a block.
   std::size_t totals_bytes() const noexcept;
   std::size_t labels_at() const noexcept;

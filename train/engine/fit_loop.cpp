@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "headrace/devices/base/check.h"
+#include "headrace/devices/base/error.h"
 #include "headrace/train/engine/input_options.h"
 #include "headrace/train/engine/shards.h"
 #include "headrace/train/strategy.h"
@@ -25,9 +26,10 @@ double per_second(std::int64_t examples, double seconds) {
 
 }  // namespace
 
-FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOptions& options)
+FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOptions& options,
+                                const std::optional<LoaderState>& start)
     : shards(shard_devices(model.strategy(), options.virtual_shards)),
-      loader(data, shards, validation_input(model.state(), options)),
+      loader(data, shards, validation_input(model.state(), options, start)),
       evaluator(model.state(), loader,
                 {.program = {.mode = Mode::kEvaluate,
                              .rows = loader.local_rows(),
@@ -45,8 +47,11 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
       progress_(options),
       steps_(steps_of_epoch(train, options)),
       streamed_(train.streamed()),
+      resumption_(model, options, steps_),
+      position_(resumption_.position()),
       shards_(shard_devices(model.strategy(), options.virtual_shards)),
-      loader_(train, shards_, training_input(model.state(), options, passes(train, options))),
+      loader_(train, shards_,
+              training_input(model.state(), options, passes(train, options), resumption_.loader())),
       trainer_(model.strategy(), model, loader_,
                {.seed = options.input.seed,
                 .accumulate = options.accumulate,
@@ -55,7 +60,17 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
                 .mirror_check_every = options.mirror_check_every,
                 .gradient_norms = options.gradient_norms,
                 .trace = options.input.trace}) {
-  if (options.validation) validation_.emplace(model, *options.validation, options);
+  if (options.validation) {
+    validated_ = resumption_.validation();
+    validation_.emplace(model, *options.validation, options, validated_);
+  }
+  history_ = resumption_.history();
+  if (!options.checkpoints) return;
+  if (options.input.headspace > 0) {
+    throw ConfigError("a training on replayed batches (FitOptions::input.headspace) cannot be continued",
+                      "leave out either checkpoints or headspace");
+  }
+  checkpoints_.emplace(model, options, position_.run, position_.best, trainer_);
 }
 
 void FitLoop::warm_up() {
@@ -64,39 +79,106 @@ void FitLoop::warm_up() {
 }
 
 History FitLoop::run() {
+  restore();
   callbacks_.begin_train();
-  for (int epoch = 0; epoch < options_.epochs && !stopped(); ++epoch) {
-    progress_.begin_epoch(epoch);
-    callbacks_.begin_epoch(epoch);
-    const std::uint64_t steps = train_epoch(epoch);
-    if (steps == 0) break;
-    const EpochReport report = finish_epoch(epoch, steps);
-    remember(report);
-    progress_.end_epoch(report);
-    callbacks_.end_epoch(report);
-  }
+  run_epochs();
   trainer_.finish();
+  if (checkpoints_) {
+    if (!checkpoints_->has(position_)) save_now(/*ends=*/true);
+    checkpoints_->finish();
+  }
   progress_.leave_line();
   loader_.stats().require_good();
   callbacks_.end_train();
   return std::move(history_);
 }
 
-std::uint64_t FitLoop::train_epoch(int epoch) {
+void FitLoop::restore() {
+  if (!resumption_.continues()) return;
+  resumption_.restore(model_.state());
+  callbacks_.restore(resumption_.callbacks());
+  if (position_.ended && options_.epochs <= position_.epochs) control_.request_stop();
+}
+
+void FitLoop::run_epochs() {
+  for (int epoch = position_.epoch; epoch < options_.epochs && !stopped(); ++epoch) {
+    progress_.begin_epoch(epoch);
+    begin_epoch(epoch);
+    const std::uint64_t steps = train_epoch(epoch);
+    if (steps == 0) break;
+    const EpochReport report = finish_epoch(epoch, steps);
+    const bool cut = is_cut(report);
+    if (cut && checkpoints_) save_now(/*ends=*/true);
+    remember(report);
+    progress_.end_epoch(report);
+    callbacks_.end_epoch(report);
+    if (cut) break;
+    position_.epoch = epoch + 1;
+    position_.epoch_step = 0;
+    if (validation_) validated_ = validation_->loader.state();
+    if (checkpoints_) checkpoints_->save_epoch(state_now());
+  }
+}
+
+void FitLoop::begin_epoch(int epoch) {
   trainer_.reset_metrics();
-  epoch_time_.restart();
+  earlier_steps_ = position_.epoch_step;
+  earlier_examples_ = 0;
   bad_before_ = bad_records();
+  if (earlier_steps_ == 0) return callbacks_.begin_epoch(epoch);
+  trainer_.restore_totals(resumption_.totals());
+  earlier_examples_ = trainer_.progress().examples;
+  bad_before_ -= position_.bad_records;  // may wrap: it is only subtracted from a larger number
+}
+
+std::uint64_t FitLoop::train_epoch(int epoch) {
+  epoch_time_.restart();
   next_report_ns_ = now_ns() + kReportEveryNs;
-  for (std::uint64_t step = 0; step < steps_; ++step) {
-    if (stopped()) return step;
+  while (position_.epoch_step < steps_) {
+    if (stopped()) return position_.epoch_step;
     if (!trainer_.step()) {
       HEADRACE_CHECK(streamed_, "the training data ended before the last step of the fit");
       ended_ = true;
-      return step;
+      return position_.epoch_step;
     }
-    report_step(epoch, step + 1);
+    ++position_.epoch_step;
+    report_step(epoch, position_.epoch_step);
+    if (checkpoints_ && checkpoints_->is_due()) save_now(/*ends=*/false);
   }
   return steps_;
+}
+
+void FitLoop::save_now(bool ends) {
+  const auto save_totals = [this](int r, std::byte* into) { trainer_.save_totals(r, into); };
+  const bool begun = position_.epoch_step > 0;
+  checkpoints_->save(state_now(), begun ? save_totals : ModelSnapshot::SaveTotals(), ends);
+}
+
+TrainingState FitLoop::state_now() const {
+  TrainingState state{.position = position_, .history = history_, .callbacks = callbacks_.save()};
+  state.position.epochs = options_.epochs;
+  state.position.ended = control_.stop_requested() && position_.epoch_step == 0;
+  state.position.steps_per_epoch = steps_;
+  state.position.accumulate = options_.accumulate;
+  state.position.virtual_shards = options_.virtual_shards;
+  state.position.replicas = model_.strategy().replicas();
+  state.position.seed = options_.input.seed;
+  state.position.loader = loader_.state();
+  state.position.validation = validated_;
+  state.position.bad_records = position_.epoch_step > 0 ? bad_records() - bad_before_ : 0;
+  state.position.gradient_norms = position_.epoch_step == steps_ ? last_gradient_norms() : std::nullopt;
+  state.position.learning_rate_scale = model_.state().learning_rate_scale;
+  return state;
+}
+
+// Which an earlier process may have made.
+std::optional<GradientNorms> FitLoop::last_gradient_norms() const {
+  return earlier_steps_ == position_.epoch_step ? position_.gradient_norms : trainer_.gradient_norms();
+}
+
+bool FitLoop::is_cut(const EpochReport& report) const {
+  if (ended_) return false;
+  return report.steps < steps_ || (validation_.has_value() && !report.val_loss);
 }
 
 EpochReport FitLoop::finish_epoch(int epoch, std::uint64_t steps) {
@@ -111,14 +193,15 @@ EpochReport FitLoop::finish_epoch(int epoch, std::uint64_t steps) {
                      .global_step = model_.global_step(),
                      .loss = mean_loss(sums),
                      .accuracy = mean_accuracy(sums),
-                     .examples_per_second = per_second(sums.examples, training),
+                     .examples_per_second = per_second(sums.examples - earlier_examples_, training),
                      .input_stall_fraction = times.input_stall_fraction(),
                      .exposed_copy_fraction = times.exposed_copy_fraction(),
                      .device_idle_fraction = times.device_idle_fraction(),
-                     .host_us_per_step = 1e-3 * static_cast<double>(times.host_ns) / static_cast<double>(steps),
+                     .host_us_per_step = 1e-3 * static_cast<double>(times.host_ns) /
+                                         static_cast<double>(std::max<std::uint64_t>(1, steps - earlier_steps_)),
                      .metrics = trainer_.metrics(),
                      .learning_rates = control_.learning_rates(),
-                     .gradient_norms = trainer_.gradient_norms(),
+                     .gradient_norms = last_gradient_norms(),
                      .replicas = trainer_.replica_times()};
   if (steps == steps_) validate(report);
   report.bad_records = bad_records() - bad_before_;
@@ -151,6 +234,7 @@ void FitLoop::report_step(int epoch, std::uint64_t step) {
 
 StepReport FitLoop::step_report(int epoch, std::uint64_t step, const MetricSums& sums) const {
   const double seconds = epoch_time_.seconds();
+  const double each = seconds / static_cast<double>(step - earlier_steps_);
   const StepTimes times = trainer_.times();
   return {.epoch = epoch,
           .step = step,
@@ -159,11 +243,11 @@ StepReport FitLoop::step_report(int epoch, std::uint64_t step, const MetricSums&
           .seconds = seconds,
           .loss = mean_loss(sums),
           .accuracy = mean_accuracy(sums),
-          .examples_per_second = per_second(sums.examples, seconds),
+          .examples_per_second = per_second(sums.examples - earlier_examples_, seconds),
           .input_stall_fraction = times.input_stall_fraction(),
           .exposed_copy_fraction = times.exposed_copy_fraction(),
           .device_idle_fraction = times.device_idle_fraction(),
-          .remaining_seconds = seconds / static_cast<double>(step) * static_cast<double>(steps_ - step),
+          .remaining_seconds = each * static_cast<double>(steps_ - step),
           .metrics = trainer_.metrics(),
           .learning_rates = control_.learning_rates(),
           .replicas = trainer_.replica_times()};

@@ -7,7 +7,9 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/train/engine/callback_list.h"
 #include "headrace/train/engine/evaluator.h"
+#include "headrace/train/engine/fit_checkpoints.h"
 #include "headrace/train/engine/progress.h"
+#include "headrace/train/engine/resumption.h"
 #include "headrace/train/history.h"
 #include "headrace/train/trainer.h"
 
@@ -22,17 +24,32 @@ class FitLoop {
   void warm_up();
   History run();
 
+  // Of a fit that is continued, the epochs that were made before; else empty.
+  const History& history() const noexcept { return history_; }
+
  private:
   struct Validation {
     DeviceGroup shards;
     Loader loader;
     Evaluator evaluator;
 
-    Validation(Model& model, const Dataset& data, const FitOptions& options);
+    Validation(Model& model, const Dataset& data, const FitOptions& options,
+               const std::optional<LoaderState>& start);
   };
 
+  // What a continued fit begins with: variables, callbacks' state.
+  void restore();
+  void run_epochs();
   // The steps that were made: fewer than `steps_` where the fit was stopped within the epoch.
   std::uint64_t train_epoch(int epoch);
+  // At its begin: that of an epoch which was begun before continues.
+  void begin_epoch(int epoch);
+  // Where the fit stands: in position_, with the loaders as they are.
+  TrainingState state_now() const;
+  void save_now(bool ends);
+  // Fewer steps than planned were made, or the validation did not come to its end.
+  std::optional<GradientNorms> last_gradient_norms() const;
+  bool is_cut(const EpochReport& report) const;
   EpochReport finish_epoch(int epoch, std::uint64_t steps);
   void validate(EpochReport& report);
   // What the step calls for: an exact report, a live one, none.
@@ -50,14 +67,21 @@ class FitLoop {
   std::uint64_t steps_;  // an epoch
   bool streamed_;        // the data are a stream, which may end at any step
   bool ended_ = false;   // it did
-  DeviceGroup shards_;   // each device as often as it has shards
+  Resumption resumption_;
+  TrainingPosition position_;  // but for the loaders'
+  DeviceGroup shards_;         // each device as often as it has shards
   Loader loader_;
   Trainer trainer_;
   std::optional<Validation> validation_;
   History history_;
+  std::optional<FitCheckpoints> checkpoints_;
 
   Stopwatch epoch_time_;
-  std::uint64_t bad_before_ = 0;  // when the epoch began
+  std::uint64_t bad_before_ = 0;  // when the epoch began, less those of its part before a resumption
+  // Of the epoch, made before a resumption.
+  std::uint64_t earlier_steps_ = 0;
+  std::int64_t earlier_examples_ = 0;
+  std::optional<LoaderState> validated_;  // the validation's loader after its last whole pass
   std::uint64_t next_report_ns_ = 0;
 };
 

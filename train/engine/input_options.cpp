@@ -21,16 +21,19 @@ void refuse_decided(const LoaderOptions& input, const std::string& owner) {
 
 }  // namespace
 
-LoaderOptions training_input(const ModelState& model, const FitOptions& options, std::uint64_t passes) {
+LoaderOptions training_input(const ModelState& model, const FitOptions& options, std::uint64_t passes,
+                             const std::optional<LoaderState>& start) {
   refuse_decided(options.input, "FitOptions");
   LoaderOptions input = options.input;
+  input.start = start;
   input.epochs = passes;
   input.converted = converted_type(model, Mode::kTrain);
   return input;
 }
 
-LoaderOptions validation_input(const ModelState& model, const FitOptions& options) {
-  LoaderOptions input = training_input(model, options, static_cast<std::uint64_t>(options.epochs));
+LoaderOptions validation_input(const ModelState& model, const FitOptions& options,
+                               const std::optional<LoaderState>& start) {
+  LoaderOptions input = training_input(model, options, static_cast<std::uint64_t>(options.epochs), start);
   input.converted = converted_type(model, Mode::kEvaluate);
   if (input.resident == Residency::kAlways) input.resident = Residency::kAuto;
   input.trace = nullptr;

@@ -9,8 +9,11 @@
 namespace headrace {
 
 // `passes` over the training data, and one over the validation's an epoch.
-LoaderOptions training_input(const ModelState& model, const FitOptions& options, std::uint64_t passes);
-LoaderOptions validation_input(const ModelState& model, const FitOptions& options);
+// `start`: where each goes on, of a fit that is continued.
+LoaderOptions training_input(const ModelState& model, const FitOptions& options, std::uint64_t passes,
+                             const std::optional<LoaderState>& start = {});
+LoaderOptions validation_input(const ModelState& model, const FitOptions& options,
+                               const std::optional<LoaderState>& start = {});
 // `mode`: kEvaluate or kPredict.
 LoaderOptions evaluation_input(const ModelState& model, Mode mode, const EvaluateOptions& options);
 

@@ -107,6 +107,15 @@ void MirroredVariables::keep_rounded(bool kept) {
   });
 }
 
+void MirroredVariables::round_again() {
+  submit_and_wait(*strategy_, [&] {
+    for (int replica = 0; replica < strategy_->replicas(); ++replica) {
+      round(replica, parameters(replica), rounded_parameters(replica));
+      round(replica, state(replica), rounded_state(replica));
+    }
+  });
+}
+
 TensorView MirroredVariables::rounded_parameters(int replica) const {
   const Copy& copy = copies_.at(static_cast<std::size_t>(replica));
   return arena(copy.rounded_parameters, layout_->trained_elements(), DType::kBF16);

@@ -26,6 +26,8 @@ class MirroredVariables {
   // Whether a bf16 copy of each arena is kept, of which the weights of products are right (VariableSpec): made
   // here, written by write(), and by whoever else changes parameters.
   void keep_rounded(bool kept);
+  // After the arenas were written in place: the bf16 copies become what they round to. Waits.
+  void round_again();
   TensorView rounded_parameters(int replica) const;  // undefined where none is kept
   TensorView rounded_state(int replica) const;
 

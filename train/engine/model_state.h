@@ -15,6 +15,8 @@
 
 namespace headrace {
 
+struct TrainingState;
+
 struct ModelState {
   ModelState(Strategy& strategy, std::unique_ptr<const Graph> graph, std::uint64_t seed);
 
@@ -32,7 +34,9 @@ struct ModelState {
   std::uint64_t compilations = 0;          // calls of compile(): each replaces the optimizer's memory
   std::vector<OptimizerMemory> optimizer;  // by replica, from compile()
   std::uint64_t step = 0;                  // updates submitted since compile()
-  double learning_rate_scale = 1;          // FitControl::set_learning_rate_scale()
+  // Of the model's file, until a fit continues it or compile() makes it another training.
+  std::shared_ptr<const TrainingState> restored = nullptr;
+  double learning_rate_scale = 1;  // FitControl::set_learning_rate_scale()
 };
 
 }  // namespace headrace

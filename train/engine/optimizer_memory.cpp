@@ -123,6 +123,14 @@ std::vector<std::string> optimizer_variable_names(const ModelState& model) {
   return names;
 }
 
+std::vector<NamedView> optimizer_views(const ModelState& model, int replica) {
+  std::vector<NamedView> views;
+  for_each_kept(model, [&](const Variable& variable, const NamedArena& arena) {
+    views.push_back({.name = name_of(variable, arena), .view = place_of(model, arena.what, variable, replica)});
+  });
+  return views;
+}
+
 std::optional<std::vector<float>> read_optimizer_variable(const ModelState& model, const std::string& name,
                                                           int replica) {
   std::optional<std::vector<float>> values;

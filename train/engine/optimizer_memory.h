@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "headrace/devices/buffer.h"
+#include "headrace/devices/tensor.h"
 #include "headrace/train/optimizers.h"
 
 namespace headrace {
@@ -29,6 +30,12 @@ void create_optimizer_memory(ModelState& model, const Optimizer& optimizer);
 // As names, of each trained variable: "conv/weights:first_moment", ":second_moment", ":slow", ":average". Together
 // with the variables and the step they are all that training depends on.
 std::vector<std::string> optimizer_variable_names(const ModelState& model);
+// Where they lie in a replica's memory, in the same order.
+struct NamedView {
+  std::string name;
+  TensorView view;
+};
+std::vector<NamedView> optimizer_views(const ModelState& model, int replica);
 // Nothing where there is no such optimizer variable.
 std::optional<std::vector<float>> read_optimizer_variable(const ModelState& model, const std::string& name,
                                                           int replica);

@@ -16,6 +16,10 @@ class MeanOverElements final : public LossFunction {
   void check_labels(const ResultInfo& result, const Field& labels) const override {
     check_targets(name_, result, labels);
   }
+  std::string options_json() const override {
+    if (loss_ == ElementLoss::kBinaryFromLogits) return R"({"from_logits":true})";
+    return loss_ == ElementLoss::kBinaryFromProbabilities ? R"({"from_logits":false})" : "{}";
+  }
 
   void submit(const LossCall& call) const override {
     call.kernels.element_loss(call.stream, loss_, call.result, call.labels, call.scalars, call.gradient,

@@ -73,4 +73,8 @@ void check_targets(const std::string& who, const ResultInfo& result, const Field
                 "");
 }
 
+std::string cross_entropy_json(bool from_logits, float label_smoothing) {
+  return fmt::format(R"({{"from_logits":{},"label_smoothing":{}}})", from_logits, label_smoothing);
+}
+
 }  // namespace headrace

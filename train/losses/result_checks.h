@@ -18,6 +18,8 @@ void check_class_number(const std::string& who, const Field& labels);
 void check_class_shares(const std::string& who, const ResultInfo& result, const Field& labels);
 // Either of them.
 void check_class_labels(const std::string& who, const ResultInfo& result, const Field& labels);
+// LossFunction::options_json() of cross-entropies.
+std::string cross_entropy_json(bool from_logits, float label_smoothing);
 // As many numbers as the result has, f32 or i64.
 void check_targets(const std::string& who, const ResultInfo& result, const Field& labels);
 

@@ -20,6 +20,7 @@ class TopShare final : public MetricFunction {
     check_class_labels(name_, result, labels);
   }
   ResultForm form() const override { return ResultForm::kOrder; }
+  std::string options_json() const override { return "{}"; }  // the name says k
   bool is_accuracy() const override { return k_ == 1; }
 
   void submit(const MetricCall& call) const override {

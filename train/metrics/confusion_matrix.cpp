@@ -15,6 +15,7 @@ class ConfusionMatrix final : public MetricFunction {
   std::optional<Shape> table(const ResultInfo& result) const override {
     return Shape{result.shape.back(), result.shape.back()};
   }
+  std::string options_json() const override { return "{}"; }
 
   void submit(const MetricCall& call) const override {
     call.kernels.count_confusions(call.stream, call.result, call.labels, call.scalars, call.table);

@@ -18,6 +18,7 @@ class LossMetric final : public MetricFunction {
   ScratchSpec scratch(const TensorView& result, const TensorView& labels) const override {
     return loss_->scratch(result, labels);
   }
+  std::string options_json() const override { return loss_->options_json(); }
 
   void submit(const MetricCall& call) const override {
     loss_->submit({.stream = call.stream,

@@ -51,6 +51,12 @@ TEST(Xxh3, DependsOnTheBytesAndTheSeed) {
   EXPECT_EQ(xxh3("record", 1), xxh3(std::as_bytes(std::span(std::string_view("record"))), 1));
 }
 
+// xxhsum -H2 of an empty file.
+TEST(Xxh3, OfTwiceTheLengthIsTheStandardOne) {
+  EXPECT_EQ(xxh3_128_hex({}), "99aa06d3014798d86001c324468d497f");
+  EXPECT_NE(xxh3_128_hex(std::as_bytes(std::span(std::string_view("record")))), xxh3_128_hex({}));
+}
+
 TEST(ToHex, IsSixteenLowerCaseDigits) {
   EXPECT_EQ(to_hex(0), "0000000000000000");
   EXPECT_EQ(to_hex(0xDEADBEEF12345678), "deadbeef12345678");

@@ -28,6 +28,23 @@ TEST(SignalsDeathTest, TheFirstInterruptIsTheProgramsAndTheSecondEndsIt) {
               "gracefully\nheadrace: interrupted, the unfinished files are removed");
 }
 
+[[noreturn]] void stop_and_get(const TempFolder& folder, std::initializer_list<int> signals) {
+  handle_signals();
+  handle_first_stop([](int signal) { std::fprintf(stderr, "stops for %d\n", signal); });
+  FileWriter writer(folder / "a");
+  for (const int signal : signals) ::raise(signal);
+  ::_exit(77);
+}
+
+TEST(SignalsDeathTest, TheFirstStopIsTheProgramsWhicheverItIs) {
+  const TempFolder folder;
+  EXPECT_EXIT(stop_and_get(folder, {SIGTERM}), ::testing::ExitedWithCode(77), "stops for 15");
+  EXPECT_EXIT(stop_and_get(folder, {SIGINT}), ::testing::ExitedWithCode(77), "stops for 2");
+  EXPECT_EXIT(stop_and_get(folder, {SIGTERM, SIGINT}), ::testing::ExitedWithCode(130),
+              "15\nheadrace: interrupted");
+  EXPECT_EXIT(stop_and_get(folder, {SIGINT, SIGTERM}), ::testing::ExitedWithCode(143), "2\nheadrace: terminated");
+}
+
 TEST(SignalsDeathTest, EndTheProcessAndRemoveItsFiles) {
   const TempFolder folder;
   EXPECT_EXIT(write_and_get(folder, {SIGTERM}), ::testing::ExitedWithCode(143), "terminated, the unfinished");

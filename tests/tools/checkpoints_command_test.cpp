@@ -1,0 +1,225 @@
+// `headrace train` killed, stopped and resumed: the result is that of the run that was left alone. And records
+// that other commands read.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/devices/base/rng.h"
+#include "headrace/tests/tools/headrace_command.h"
+#include "headrace/tests/tools/recipes/small_data.h"
+#include "headrace/train/checkpoints.h"
+
+namespace headrace::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Up to this many kills of the command; a handful where time is short.
+int wanted_kills() {
+  const char* const wanted = std::getenv("HEADRACE_KILLS");
+  return wanted == nullptr ? 6 : std::atoi(wanted);
+}
+
+// A command that runs while the test goes on; its output goes into a file.
+class RunningCommand {
+ public:
+  RunningCommand(std::vector<std::string> arguments, std::filesystem::path output) : output_(std::move(output)) {
+    arguments.insert(arguments.begin(), HEADRACE_BINARY);
+    std::vector<char*> words;
+    for (std::string& argument : arguments) words.push_back(argument.data());
+    words.push_back(nullptr);
+    child_ = fork();
+    if (child_ != 0) return;
+    const int file = open(output_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    dup2(file, STDOUT_FILENO);
+    dup2(file, STDERR_FILENO);
+    execv(words.front(), words.data());
+    _exit(127);
+  }
+
+  bool ended() {
+    if (!ended_) ended_ = waitpid(child_, &status_, WNOHANG) == child_;
+    return ended_;
+  }
+  void send(int signal) const { kill(child_, signal); }
+  // As a shell says it.
+  int wait() {
+    if (!ended_) waitpid(child_, &status_, 0);
+    ended_ = true;
+    return WIFSIGNALED(status_) ? 128 + WTERMSIG(status_) : WEXITSTATUS(status_);
+  }
+  std::string output() const {
+    const std::vector<std::byte> bytes = read_whole_file(output_);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+
+ private:
+  std::filesystem::path output_;
+  pid_t child_ = -1;
+  int status_ = 0;
+  bool ended_ = false;
+};
+
+std::vector<nlohmann::json> lines_of(const std::filesystem::path& file) {
+  const std::vector<std::byte> bytes = read_whole_file(file);
+  std::istringstream text(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+// What does not depend on the clock.
+nlohmann::json computed_lines(const std::filesystem::path& file) {
+  nlohmann::json lines = nlohmann::json::array();
+  for (const nlohmann::json& line : lines_of(file)) {
+    nlohmann::json kept;
+    for (const char* key : {"epoch", "steps", "loss", "accuracy", "val_loss", "val_accuracy", "test_loss",
+                            "test_accuracy", "weights_sha256"}) {
+      if (line.contains(key)) kept[key] = line[key];
+    }
+    lines.push_back(kept);
+  }
+  return lines;
+}
+
+struct KilledRuns {
+  TempFolder data, work;
+  std::vector<std::string> command;
+
+  explicit KilledRuns(const std::vector<std::string>& more) {
+    write_cifar(data);
+    command = {"train",          "--recipe", "cifar10-cnn", "--data", data.path().string(),
+               "--global-batch", "9",        "--seed",      "3"};
+    command.insert(command.end(), more.begin(), more.end());
+  }
+  std::filesystem::path checkpoints() const { return work / "checkpoints"; }
+  std::vector<std::string> with(const std::vector<std::string>& more) const {
+    std::vector<std::string> all = command;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  nlohmann::json undisturbed() const {
+    const auto file = work / "undisturbed";
+    RunningCommand run(with({"--devices", "cpu:2", "--json", file.string()}), work / "undisturbed.txt");
+    EXPECT_EQ(run.wait(), 0) << run.output();
+    return computed_lines(file);
+  }
+};
+
+// On one of these numbers of replicas after the other. Killed at random moments, every second one after a
+// checkpoint was made, so that the runs get on.
+void kill_and_resume(const KilledRuns& runs, int kills, std::uint64_t seed,
+                     const std::vector<std::string>& devices = {"cpu:2"}) {
+  const nlohmann::json wanted = runs.undisturbed();
+  Philox random({.seed = seed});
+  const auto json = runs.work / "resumed";
+  std::size_t started = 0;
+  const auto resuming = [&] {
+    return runs.with({"--devices", devices[started++ % devices.size()], "--checkpoint-dir",
+                      runs.checkpoints().string(), "--checkpoint-every", "1", "--checkpoint-best", "val_loss",
+                      "--resume", "--json", json.string()});
+  };
+  int killed = 0;
+  while (killed < kills) {
+    std::filesystem::remove_all(runs.checkpoints());
+    bool ended = false;
+    while (!ended && killed < kills) {
+      RunningCommand run(resuming(), runs.work / "run.txt");
+      const auto before = newest_checkpoint(runs.checkpoints());
+      const Stopwatch watch;
+      while (!run.ended() && killed % 2 == 1 && newest_checkpoint(runs.checkpoints()) == before &&
+             watch.seconds() < 60) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(random.below(killed % 2 == 1 ? 60'000 : 400'000)));
+      ended = run.ended();
+      if (!ended) run.send(SIGKILL);
+      const int status = run.wait();
+      ASSERT_TRUE(status == 0 || status == 137) << run.output();
+      killed += status == 137 ? 1 : 0;
+    }
+    RunningCommand last(resuming(), runs.work / "run.txt");
+    ASSERT_EQ(last.wait(), 0) << last.output();
+    ASSERT_EQ(computed_lines(json), wanted) << "after " << killed << " kills: " << last.output();
+  }
+}
+
+TEST(KilledTraining, ResumesToTheSameResult) {
+  kill_and_resume(KilledRuns({"--epochs", "3"}), (wanted_kills() + 2) / 3, 1);
+}
+
+TEST(KilledTraining, ResumesWhileBatchesAccumulate) {
+  kill_and_resume(KilledRuns({"--epochs", "3", "--accumulate", "2", "--steps-per-epoch", "4"}),
+                  (wanted_kills() + 1) / 3, 2);
+}
+
+// The same bits whatever devices each part of the training had.
+TEST(KilledTraining, ResumesOnOtherNumbersOfReplicas) {
+  kill_and_resume(KilledRuns({"--epochs", "3", "--deterministic", "--accumulate", "2"}), wanted_kills() / 3, 3,
+                  {"cpu:1", "cpu:4", "cpu:2"});
+}
+
+void stop_and_resume(int signal, int status, const std::string& said) {
+  const KilledRuns runs({"--epochs", "12"});
+  const nlohmann::json wanted = runs.undisturbed();
+  const auto json = runs.work / "resumed";
+  const std::vector<std::string> resuming =
+      runs.with({"--devices", "cpu:2", "--checkpoint-dir", runs.checkpoints().string(), "--resume", "--json",
+                 json.string()});
+  RunningCommand run(resuming, runs.work / "run.txt");
+  const Stopwatch watch;
+  while (!run.ended() && !newest_checkpoint(runs.checkpoints()) && watch.seconds() < 60) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  run.send(signal);
+  EXPECT_EQ(run.wait(), status) << run.output();
+  const auto newest = newest_checkpoint(runs.checkpoints());
+  ASSERT_TRUE(newest);
+  EXPECT_THAT(run.output(), HasSubstr("headrace: " + said + " after step "));
+  EXPECT_THAT(run.output(), HasSubstr("; " + newest->string() + " holds the run: go on with --resume\n"));
+  EXPECT_THAT(run.output(), HasSubstr("Creating a new model"));
+  RunningCommand again(resuming, runs.work / "run.txt");
+  ASSERT_EQ(again.wait(), 0) << again.output();
+  EXPECT_THAT(again.output(), HasSubstr("Restoring from " + newest->string()));
+  EXPECT_EQ(computed_lines(json), wanted);
+}
+
+TEST(StoppedTraining, OnSigtermLeavesACheckpoint) { stop_and_resume(SIGTERM, 143, "terminated"); }
+TEST(StoppedTraining, OnTheFirstInterruptLeavesACheckpoint) { stop_and_resume(SIGINT, 130, "interrupted"); }
+
+TEST(RecordCommands, KnowTheModelFromTheRecordAlone) {
+  const KilledRuns runs({"--epochs", "2"});
+  const auto record = runs.work / "record.safetensors";
+  const nlohmann::json trained =
+      json_of(runs.with({"--devices", "cpu:2", "--record", record.string(), "--verbose", "0"})).back();
+  const std::vector<std::string> data{"--record", record.string(), "--data", runs.data.path().string()};
+  std::vector<std::string> evaluate{"evaluate"}, predict{"predict"};
+  evaluate.insert(evaluate.end(), data.begin(), data.end());
+  predict.insert(predict.end(), data.begin(), data.end());
+  evaluate.insert(evaluate.end(), {"--devices", "cpu:2"});
+  const nlohmann::json found = json_of(evaluate).back();
+  EXPECT_EQ(found["loss"], trained["test_loss"]);
+  EXPECT_EQ(found["accuracy"], trained["test_accuracy"]);
+  EXPECT_EQ(found["examples"], 10);
+  const std::vector<nlohmann::json> predictions = json_of(predict);
+  EXPECT_EQ(predictions.size(), 10U);
+  EXPECT_EQ(predictions.front()["values"].size(), 10U);
+
+  std::filesystem::resize_file(record, std::filesystem::file_size(record) - 10);
+  const CommandResult damaged = headrace(evaluate);
+  EXPECT_EQ(damaged.status, 1);
+  EXPECT_THAT(damaged.errors, HasSubstr(record.string()));
+  EXPECT_THAT(damaged.errors, HasSubstr("is cut short within tensor"));
+}
+
+}  // namespace
+}  // namespace headrace::test

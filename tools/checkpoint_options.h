@@ -1,0 +1,30 @@
+// The options of a training that is kept while it runs, and what ends it in time.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "headrace/tools/recipes/recipe.h"
+
+namespace CLI {
+class App;
+}
+
+namespace headrace::tools {
+
+// --checkpoint-dir, --checkpoint-every, --checkpoint-keep, --checkpoint-best, --resume and --record.
+struct CheckpointFlags {
+  std::string folder = {};
+  std::uint64_t every = 0;  // 0: every epoch
+  int keep = 3;
+  std::string best = {};
+  bool resume = false;
+  std::string record = {};
+
+  void add_to(CLI::App& command);
+  bool on() const noexcept { return !folder.empty() || !record.empty(); }
+  void apply(const Recipe& recipe, FitOptions& fit) const;
+};
+
+}  // namespace headrace::tools

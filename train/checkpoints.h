@@ -1,0 +1,80 @@
+// Checkpoints of a training, and models made from them.
+//
+//   Model model = restore_or_create(strategy, "checkpoints", [&] { return compiled_model(strategy); });
+//   model.fit(train, {.epochs = 10, .checkpoints = CheckpointOptions{.folder = "checkpoints"}, .resume = true});
+//
+// Run twice, the second run continues where the first one ended, with the same bits. train/records/FORMAT.md says
+// what a file holds.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headrace/train/input_description.h"
+#include "headrace/train/layers.h"
+#include "headrace/train/losses.h"
+#include "headrace/train/metrics.h"
+
+namespace headrace {
+
+class Model;
+class Strategy;
+
+// Of which values of a metric the best one is: kByName takes the largest of "accuracy" and "top_...", with "val_"
+// or without, the smallest of all others.
+enum class BestValue { kByName, kSmallest, kLargest };
+
+struct CheckpointOptions {
+  std::filesystem::path folder = {};  // made where it is missing; empty: `record` alone
+  // A file that is replaced after each epoch and at the end: the training record, of the same format.
+  std::filesystem::path record = {};
+  // A file's name, without ".safetensors": {epoch} is the epoch in which it is made, from 1, {step} the model's
+  // optimizer steps, {val_loss} and any other list of the history its last value, "none" before there is one;
+  // {val_loss:.4f} with a format. Of two names alike the later file replaces the other.
+  std::string name = "checkpoint-{step}";
+  // After every this many optimizer steps of the model, and at the end of the training; 0: after every epoch.
+  // Always between two optimizer steps, so that no accumulated batch is pending.
+  std::uint64_t every_steps = 0;
+  int keep = 3;           // the latest of this training that stay in the folder; 0: all
+  std::string best = {};  // a list of the history, as "val_loss": its best epoch is kept as best.safetensors, too
+  BestValue best_value = BestValue::kByName;
+  // Written by a thread of its own from a copy of the variables. Training waits only at the end of an epoch where
+  // the two checkpoints before it are still being written; one that is due within an epoch is made some steps
+  // later then. False: training waits for each.
+  bool asynchronous = true;
+  // How programs that do not know the model make its input of a source.
+  InputDescription input = {};
+};
+
+// Your own losses, metrics and layers, which a record names but cannot hold.
+struct OwnParts {
+  std::vector<Loss> losses = {};  // of one term each
+  std::vector<Metric> metrics = {};
+  LayerMakers layers = {};
+};
+
+// The newest complete checkpoint in the folder, by its optimizer steps; nothing where there is none, nor a folder.
+// Files that are damaged or no checkpoints are passed over.
+std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& folder);
+
+// The model as it was saved: its graph, variables, compile options and what its optimizer kept. A fit() of it with
+// FitOptions::resume continues the training. DataError where the file cannot be used.
+Model restore_model(Strategy& strategy, const std::filesystem::path& file, const OwnParts& own = {});
+
+// The model of the newest checkpoint in the folder, or create()'s: says which, "Restoring from FILE" or "Creating
+// a new model", on standard output.
+Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
+                        const std::function<Model()>& create, const OwnParts& own = {});
+
+// The file's variables become those of a model that was built otherwise; its second sets of weights follow, all else
+// stays. DataError where one is missing or has another shape.
+void load_weights(Model& model, const std::filesystem::path& file);
+
+// Writes the model as it is now, with nothing about a training. It must be compiled.
+void save_model(const Model& model, const std::filesystem::path& file, const InputDescription& input = {});
+
+}  // namespace headrace

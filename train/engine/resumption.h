@@ -1,0 +1,42 @@
+// What a fit continues from.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "headrace/train/engine/model_state.h"
+#include "headrace/train/fit_options.h"
+#include "headrace/train/model.h"
+#include "headrace/train/records/record.h"
+#include "headrace/train/records/training_state.h"
+
+namespace headrace {
+
+class Resumption {
+ public:
+  // As FitOptions::resume says. `steps`: of an epoch.
+  Resumption(Model& model, const FitOptions& options, std::uint64_t steps);
+
+  bool continues() const noexcept { return state_ != nullptr; }
+  // A new training's where it does not continue.
+  TrainingPosition position() const;
+  std::optional<LoaderState> loader() const;
+  std::optional<LoaderState> validation() const;
+  History history() const;
+
+  // Where it continues: the model becomes what was saved, unless it is that already.
+  void restore(ModelState& model) const;
+  const std::string& callbacks() const noexcept { return state_->callbacks; }
+  const std::vector<std::vector<std::byte>>& totals() const noexcept { return state_->totals; }
+
+ private:
+  void find(Model& model, const FitOptions& options);
+  void check(const FitOptions& options, std::uint64_t steps) const;
+
+  std::optional<Record> record_;  // the newest checkpoint, where the model is not restored yet
+  std::shared_ptr<const TrainingState> state_;
+};
+
+}  // namespace headrace

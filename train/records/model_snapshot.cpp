@@ -1,0 +1,120 @@
+#include "headrace/train/records/model_snapshot.h"
+
+#include <exception>
+#include <functional>
+
+#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/train/engine/optimizer_memory.h"
+#include "headrace/train/records/training_state.h"
+#include "headrace/train/strategy.h"
+
+namespace headrace {
+
+ModelSnapshot::ModelSnapshot(const ModelState& model, int sets, std::size_t set_bytes)
+    : model_(model), sets_(static_cast<std::size_t>(sets)), set_bytes_(set_bytes) {
+  add_arena(model.variables.parameters(0));
+  add_arena(model.variables.state(0));
+  if (!model.optimizer.empty()) {
+    const OptimizerMemory& memory = model.optimizer.front();
+    for (const Buffer* arena : {&memory.moments[0], &memory.moments[1], &memory.slow, &memory.average}) {
+      if (*arena) add_arena(arena->view({static_cast<std::int64_t>(arena->size())}, DType::kU8));
+    }
+  }
+  for (const Variable& variable : model.layout.variables()) {
+    add_place(variable.name, model.variables.view(variable, 0));
+  }
+  for (const NamedView& kept : optimizer_views(model, 0)) add_place(kept.name, kept.view);
+  const std::size_t totals_bytes = sets_ * set_bytes_;
+  for (int r = 0; r < model.strategy->replicas(); ++r) {
+    Device& device = model.strategy->device(r);
+    replicas_.push_back({.totals = totals_bytes > 0 ? device.allocate_pinned(totals_bytes) : Buffer{},
+                         .copied = device.create_event(),
+                         .reached = std::make_unique<std::atomic<bool>>(false)});
+  }
+}
+
+ModelSnapshot::~ModelSnapshot() {
+  for (const Replica& replica : replicas_) {
+    try {
+      replica.copied->wait();
+    } catch (const std::exception&) {
+      // The device is lost: nothing is copied any more.
+    }
+  }
+}
+
+void ModelSnapshot::add_arena(const TensorView& arena) {
+  if (!arena.defined() || arena.bytes() == 0) return;
+  arenas_.push_back({.from = arena, .copy = model_.strategy->device(0).allocate_pinned(arena.bytes())});
+}
+
+void ModelSnapshot::add_place(const std::string& name, const TensorView& view) {
+  const std::less_equal<const std::byte*> not_behind;
+  const auto* at = view.as<const std::byte>();
+  for (std::size_t i = 0; i < arenas_.size(); ++i) {
+    const auto* begin = arenas_[i].from.as<const std::byte>();
+    if (!not_behind(begin, at) || !not_behind(at + view.bytes(), begin + arenas_[i].from.bytes())) continue;
+    places_.push_back({.name = name,
+                       .shape = view.shape,
+                       .arena = i,
+                       .offset = static_cast<std::size_t>(at - begin),
+                       .bytes = view.bytes()});
+    return;
+  }
+  HEADRACE_CHECK(view.bytes() == 0, "a variable lies in an arena");
+}
+
+void ModelSnapshot::take(const SaveTotals& save_totals) {
+  with_totals_ = static_cast<bool>(save_totals);
+  for (int r = 0; r < model_.strategy->replicas(); ++r) {
+    Stream& stream = model_.strategy->stream(r);
+    const Replica& replica = replicas_[static_cast<std::size_t>(r)];
+    replica.reached->store(false);
+    if (r == 0) {
+      for (const Arena& arena : arenas_) stream.copy(arena.copy.data(), arena.from.data, arena.from.bytes());
+    }
+    if (save_totals) save_totals(r, replica.totals.data());
+    stream.call([reached = replica.reached.get()] { reached->store(true); });
+    stream.record(*replica.copied);
+  }
+}
+
+void ModelSnapshot::wait() const {
+  for (std::size_t r = 0; r < replicas_.size(); ++r) {
+    replicas_[r].copied->wait();
+    if (*replicas_[r].reached) continue;
+    throw DeviceError(ErrorCode::kDevice, "no checkpoint could be taken: a step before it failed",
+                      model_.strategy->device(static_cast<int>(r)).info().name);
+  }
+}
+
+bool ModelSnapshot::is_finite() const {
+  constexpr std::uint32_t kExponent = 0x7F800000;
+  std::uint32_t found = 0;
+  for (const Arena& arena : arenas_) {
+    const auto* bits = reinterpret_cast<const std::uint32_t*>(arena.copy.data());
+    const std::size_t count = arena.copy.size() / sizeof(float);
+    for (std::size_t i = 0; i < count; ++i) found |= (bits[i] & kExponent) == kExponent ? 1U : 0U;
+  }
+  return found == 0;
+}
+
+std::vector<TensorToWrite> ModelSnapshot::tensors() const {
+  std::vector<TensorToWrite> tensors;
+  for (const Place& place : places_) {
+    const std::span whole(arenas_[place.arena].copy.data(), arenas_[place.arena].copy.size());
+    tensors.push_back(
+        {.name = place.name, .shape = place.shape, .bytes = whole.subspan(place.offset, place.bytes)});
+  }
+  for (std::size_t i = 0; i < replicas_.size() * sets_ && with_totals_; ++i) {
+    const std::byte* set = replicas_[i / sets_].totals.data() + i % sets_ * set_bytes_;
+    tensors.push_back({.name = totals_name(i),
+                       .dtype = DType::kU8,
+                       .shape = {static_cast<std::int64_t>(set_bytes_)},
+                       .bytes = {set, set_bytes_}});
+  }
+  return tensors;
+}
+
+}  // namespace headrace

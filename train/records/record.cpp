@@ -1,0 +1,115 @@
+#include "headrace/train/records/record.h"
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/train/engine/model_state.h"
+#include "headrace/train/graph_json.h"
+#include "headrace/train/records/compiled_json.h"
+#include "headrace/train/records/load_variables.h"
+#include "headrace/train/records/record_json.h"
+#include "headrace/train/strategy.h"
+
+namespace headrace {
+namespace {
+
+using record_json::Json;
+
+constexpr int kRecordVersion = 1;
+constexpr const char* kFormatText = "format";
+constexpr const char* kGraphText = "graph";
+constexpr const char* kCompiledText = "compiled";
+constexpr const char* kInputText = "input";
+
+void require_version(const TensorFile& file) {
+  const int version =
+      record_json::read_text(file, kFormatText, [](const Json& json) { return json.at("version").get<int>(); });
+  if (version == kRecordVersion) return;
+  throw DataError(ErrorCode::kUnsupported,
+                  "is of version " + std::to_string(version) + " of the format, this program reads version " +
+                      std::to_string(kRecordVersion),
+                  {.source = file.path().string()}, "use the program that wrote it");
+}
+
+// As of the last compile().
+std::set<std::string> frozen_names(const VariableLayout& layout) {
+  std::set<std::string> names;
+  for (const Variable& variable : layout.variables()) {
+    if (variable.frozen) names.insert(variable.name);
+  }
+  return names;
+}
+
+std::set<std::string> frozen_names(const TensorFile& file) {
+  return record_json::read_text(file, kCompiledText,
+                                [](const Json& json) { return json.at("frozen").get<std::set<std::string>>(); });
+}
+
+}  // namespace
+
+RecordTexts model_texts(const ModelState& model, const InputDescription& input) {
+  Json compiled = to_record_json(model.require_compiled("a checkpoint"));
+  compiled["step"] = model.step;
+  compiled["frozen"] = frozen_names(model.layout);
+  return {{kFormatText, Json{{"name", "headrace"}, {"version", kRecordVersion}}.dump()},
+          {kGraphText, record_json::parse(to_json(*model.graph)).dump()},
+          {kCompiledText, compiled.dump()},
+          {kInputText, to_json(input)}};
+}
+
+Record::Record(const std::filesystem::path& path) : file_(path) {
+  require_version(file_);
+  step_ = record_json::read_text(file_, kCompiledText,
+                                 [](const Json& json) { return json.at("step").get<std::uint64_t>(); });
+  training_ = read_training_state(file_);
+}
+
+InputDescription Record::input() const {
+  try {
+    return input_description_from_json(file_.text(kInputText));
+  } catch (const ConfigError& error) {
+    record_json::refuse_text(file_, kInputText, error.message());
+  }
+}
+
+Model Record::build(Strategy& strategy, const OwnParts& own, Use use) const {
+  const CompileOptions options = record_json::read_text(
+      file_, kCompiledText, [&](const Json& json) { return compile_options_from(json, own); });
+  Model model = strategy.build(net_from_json(file_.text(kGraphText), own.layers));
+  model.state().frozen = frozen_names(file_);
+  model.compile(options);
+  load_variables(file_, model.state(), use == Use::kAll ? LoadedPart::kAll : LoadedPart::kVariables);
+  if (use == Use::kAll) take_over(model.state());
+  return model;
+}
+
+void Record::load_into(ModelState& model) const {
+  if (frozen_names(file_) != frozen_names(model.layout)) {
+    throw ConfigError("the training in " + file_.path().string() + " has other frozen variables",
+                      "freeze() the same, then compile() and resume; or begin another one in another folder");
+  }
+  load_variables(file_, model, LoadedPart::kAll);
+  take_over(model);
+}
+
+void Record::take_over(ModelState& model) const {
+  model.step = step_;
+  if (!training_) return;
+  model.learning_rate_scale = training_->position.learning_rate_scale;
+  model.restored = std::make_shared<const TrainingState>(*training_);
+}
+
+void Record::verify() const {
+  std::vector<std::byte> block(kTensorBlock);
+  for (const StoredTensor& tensor : file_.tensors()) {
+    for (std::size_t i = 0; i < tensor.blocks(); ++i) {
+      file_.read_block(tensor, i, std::span(block).first(tensor.block_bytes(i)));
+    }
+  }
+}
+
+}  // namespace headrace

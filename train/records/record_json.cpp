@@ -1,0 +1,27 @@
+#include "headrace/train/records/record_json.h"
+
+#include <fmt/format.h>
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace::record_json {
+namespace {
+
+constexpr int kMaxTextDepth = 64;  // reading goes as deep as the text
+
+}  // namespace
+
+Json parse(std::string_view text) {
+  const auto shallow = [](int depth, Json::parse_event_t, Json&) {
+    if (depth <= kMaxTextDepth) return true;
+    throw ConfigError(fmt::format("JSON is nested more than {} deep", kMaxTextDepth));
+  };
+  return Json::parse(text, shallow);
+}
+
+void refuse_text(const TensorFile& file, const std::string& name, const std::string& why) {
+  throw DataError(ErrorCode::kDataCorrupt, fmt::format("'{}' in its header is wrong: {}", name, why),
+                  {.source = file.path().string()}, "was it written by another version of this program?");
+}
+
+}  // namespace headrace::record_json

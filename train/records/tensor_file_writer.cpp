@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/file_writer.h"
+#include "headrace/devices/base/hash.h"
+#include "headrace/train/records/tensor_file.h"
+#include "headrace/train/records/tensor_header.h"
+
+namespace headrace {
+namespace {
+
+using HeaderJson = nlohmann::ordered_json;
+
+constexpr std::byte kZeros[kTensorAlignment]{};
+
+std::size_t room_behind(std::size_t bytes) {
+  return (kTensorAlignment - bytes % kTensorAlignment) % kTensorAlignment;
+}
+
+// Those that end where the next may begin come first; between the others there is padding.
+void order_and_pad(std::vector<TensorToWrite>& tensors) {
+  std::ranges::stable_partition(tensors,
+                                [](const TensorToWrite& each) { return room_behind(each.bytes.size()) == 0; });
+  std::vector<TensorToWrite> padded;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::size_t room = room_behind(tensors[i].bytes.size());
+    padded.push_back(std::move(tensors[i]));
+    if (room == 0 || i + 1 == tensors.size()) continue;
+    padded.push_back({.name = std::string(tensor_header::kPadding) + std::to_string(i),
+                      .dtype = DType::kU8,
+                      .shape = {static_cast<std::int64_t>(room)},
+                      .bytes = std::span(kZeros).first(room)});
+  }
+  tensors = std::move(padded);
+}
+
+HeaderJson checksums_of(const std::vector<TensorToWrite>& tensors) {
+  HeaderJson checksums = HeaderJson::object();
+  for (const TensorToWrite& tensor : tensors) {
+    HeaderJson& blocks = checksums[tensor.name] = HeaderJson::array();
+    for (std::size_t at = 0; at < tensor.bytes.size(); at += kTensorBlock) {
+      blocks.push_back(xxh3_128_hex(tensor.bytes.subspan(at, std::min(kTensorBlock, tensor.bytes.size() - at))));
+    }
+  }
+  return checksums;
+}
+
+std::string header_of(const RecordTexts& texts, const std::vector<TensorToWrite>& tensors) {
+  using namespace tensor_header;
+  HeaderJson metadata{{kChecksum, std::string(kDigits, '0')}};
+  for (const auto& [name, text] : texts) metadata[name] = text;
+  metadata[std::string(kChecksums)] = checksums_of(tensors).dump();
+  HeaderJson header{{kMetadata, metadata}};
+  std::uint64_t at = 0;
+  for (const TensorToWrite& tensor : tensors) {
+    const auto extents = tensor.shape.extents();
+    header[tensor.name] = {{"dtype", name_of(tensor.dtype)},
+                           {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
+                           {"data_offsets", {at, at + tensor.bytes.size()}}};
+    at += tensor.bytes.size();
+  }
+  std::string text = header.dump();
+  const std::size_t beyond = (kLengthBytes + text.size()) % kPayloadAlignment;
+  text.append((kPayloadAlignment - beyond) % kPayloadAlignment, ' ');
+  HEADRACE_CHECK(text.starts_with(kStart), "a tensor file's header begins with its checksum");
+  return text.replace(kStart.size(), kDigits, checksum_of(text));
+}
+
+}  // namespace
+
+void write_tensor_file(const std::filesystem::path& path, const RecordTexts& texts,
+                       std::vector<TensorToWrite> tensors) {
+  std::erase_if(tensors, [](const TensorToWrite& each) { return each.bytes.empty(); });
+  order_and_pad(tensors);
+  const std::string header = header_of(texts, tensors);
+  std::byte length[tensor_header::kLengthBytes];
+  for (std::size_t i = 0; i < sizeof(length); ++i) length[i] = static_cast<std::byte>(header.size() >> (8 * i));
+  FileWriter writer(path);
+  writer.append(length);
+  writer.append(std::as_bytes(std::span(header)));
+  for (const TensorToWrite& tensor : tensors) writer.append(tensor.bytes);
+  writer.commit();
+}
+
+}  // namespace headrace
