@@ -104,8 +104,6 @@ class Loader {
   // Error(kCancelled).
   std::optional<Batch> next(int replica = 0);
 
-  // Of this loader: one a device that it was given.
-  int replicas() const noexcept;
   // Rows of a replica's tensors: ceil(global / replicas), or of an epoch's examples where they are fewer.
   std::int64_t local_rows() const noexcept;
   std::uint64_t steps_per_epoch() const noexcept;

@@ -27,6 +27,7 @@
 #include "headrace/tools/recipes/recipes.h"
 #include "headrace/tools/run_folder.h"
 #include "headrace/tools/shard_options.h"
+#include "headrace/tools/shard_price.h"
 #include "headrace/train/model.h"
 #include "headrace/train/strategy.h"
 
@@ -199,6 +200,19 @@ nlohmann::ordered_json final_line(const RecipeRun::Result& result, const Model& 
   return line;
 }
 
+// Nothing where there are none.
+std::optional<double> price_of_shards(const TrainOptions& options, const Recipe& recipe, const FitOptions& fit,
+                                      Model& model, const Results& results) {
+  if (fit.virtual_shards == 0) return std::nullopt;
+  const double price = shard_price(model, recipe.train, fit);
+  if (options.verbose > 0) {
+    std::fprintf(results.people(),
+                 "%d virtual shards: the result is that of 1 to %d replicas; a step takes %.2f times as long\n",
+                 fit.virtual_shards, fit.virtual_shards, price);
+  }
+  return price;
+}
+
 // From the net's first values to its test accuracy; everything random follows from the options' seed.
 void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& strategy, Results& results) {
   const Precision precision = precision_of(options, strategy.devices());
@@ -208,6 +222,7 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   describe_run(results.folder(), recipe, model);
 
   const FitOptions fit = fit_options(options, recipe, results);
+  const std::optional<double> price = price_of_shards(options, recipe, fit, model, results);
   ProgressLine line;
   const EvaluateOptions test = test_options(options, recipe, line);
   RecipeRun run(recipe, model, fit, test);
@@ -230,6 +245,10 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.replicas());
   last["global_batch"] = batch.global;
   last["local_batch"] = batch.max;
+  if (price) {
+    last["virtual_shards"] = fit.virtual_shards;
+    last["shard_price"] = *price;
+  }
   last["bad_records"] = options.common.errors.bad_records();
   results.write(last);
 }

@@ -91,24 +91,15 @@ class Trainer::Impl {
   // Every replica's share of the next global batch.
   std::optional<GlobalBatch> take() { return runner_.take(loader_); }
 
-  void gradients(GlobalBatch batches) {
-    const BatchPosition position = batches.front().position();
-    const bool first = order_.begins();
-    const std::int64_t group_examples = order_.forward(position.global_examples);
-    order_.backward();
-    choose_variant();
-    Variant& variant = variants_[variant_];
-    record_micros(variant);
-    if (first) begin_step();
-    runner_.submit(std::move(batches), scalars(position, group_examples), parts_of(variant));
-  }
-
   const ForwardPass& forward(GlobalBatch batches) {
     const BatchPosition position = batches.front().position();
-    require_results_kept();
+    if (shards().is_virtual()) {
+      throw ConfigError("forward() and backward() of virtual shards come together, for shards share memory",
+                        "call gradients(), or train without virtual shards");
+    }
     const std::int64_t group_examples = order_.forward(position.global_examples);
     choose_variant();
-    record_each(forwards_, [&](int r) { submit_forward(r); });
+    record(forwards_, [&](int r) { submit_forward(r); });
     runner_.submit(std::move(batches), scalars(position, group_examples),
                    {.compute = [&](int r) { strategy_.stream(r).launch(*forwards_[index(r)]); }});
     return pass_;
@@ -121,6 +112,19 @@ class Trainer::Impl {
       submit_backward(r, variant.phase, [](std::int64_t) {});
       if (options_.accumulate > 1) accumulate(r, strategy_.stream(r));
     });
+  }
+
+  void gradients(GlobalBatch batches) {
+    if (!shards().is_virtual()) {
+      forward(std::move(batches));
+      return backward();
+    }
+    const BatchPosition position = batches.front().position();
+    const std::int64_t group_examples = order_.forward(position.global_examples);
+    order_.backward();
+    choose_variant();
+    if (group_examples == position.global_examples) begin_step();
+    runner_.submit(std::move(batches), scalars(position, group_examples), whole_batch(variants_[variant_], false));
   }
 
   void all_reduce() {
@@ -191,7 +195,7 @@ class Trainer::Impl {
     // Of each replica: whole steps; with accumulation or virtual shards what follows the last batch of a step, the
     // batches themselves being `micros`, one a shard.
     Works updates = {}, micros = {};
-    Works backwards = {}, applies = {};  // pieces of a step, of each replica, from their first call on
+    Works backwards = {}, applies = {};  // pieces, one a replica, from their first call on
   };
 
   static std::size_t index(int replica) { return static_cast<std::size_t>(replica); }
@@ -215,12 +219,8 @@ class Trainer::Impl {
       variant.updates.push_back(
           headrace::capture(strategy_.stream(r), [&] { submit_step(r, variant.phase, strategy_.streams(r)); }));
     }
-    if (in_parts()) record_micros(variant);
-  }
-
-  // A batch's gradients, of each shard.
-  void record_micros(Variant& variant) {
-    for (int shard = static_cast<int>(variant.micros.size()); shard < shards().size(); ++shard) {
+    if (!in_parts()) return;
+    for (int shard = 0; shard < shards().size(); ++shard) {
       Stream& stream = shards().stream(shard);
       variant.micros.push_back(headrace::capture(stream, [&] {
         submit_gradients(shard, variant.phase);
@@ -328,14 +328,10 @@ class Trainer::Impl {
   BatchRunner::Work whole_batch(const Variant& variant, bool last) {
     const auto update = [this, &variant](int r) { strategy_.stream(r).launch(*variant.updates[index(r)]); };
     if (!in_parts()) return {.compute = update};
-    BatchRunner::Work work = parts_of(variant);
+    BatchRunner::Work work{
+        .compute = [this, &variant](int shard) { shards().stream(shard).launch(*variant.micros[index(shard)]); }};
     if (last) work.finish = update;
     return work;
-  }
-
-  BatchRunner::Work parts_of(const Variant& variant) {
-    return {
-        .compute = [this, &variant](int shard) { shards().stream(shard).launch(*variant.micros[index(shard)]); }};
   }
 
   // Before its first batch.
@@ -347,16 +343,9 @@ class Trainer::Impl {
     }
   }
 
-  // Shards of one lane share the memory of their results.
-  void require_results_kept() const {
-    if (!shards().is_virtual()) return;
-    throw ConfigError("the results of virtual shards are not kept from forward() to backward()",
-                      "call gradients(), or train without TrainerOptions::virtual_shards");
-  }
-
   // Of a piece of the step: for all replicas before one is launched, which may then wait for the others.
   template <typename Submit>
-  void record_each(Works& works, const Submit& submit) {
+  void record(Works& works, const Submit& submit) {
     for (int r = static_cast<int>(works.size()); r < strategy_.replicas(); ++r) {
       works.push_back(headrace::capture(strategy_.stream(r), [&] { submit(r); }));
     }
@@ -364,7 +353,7 @@ class Trainer::Impl {
 
   template <typename Submit>
   void launch(Works& works, const Submit& submit) {
-    record_each(works, submit);
+    record(works, submit);
     submit_to_all(strategy_, state_.step, [&](int r) { strategy_.stream(r).launch(*works[index(r)]); });
   }
 
@@ -431,12 +420,15 @@ class Trainer::Impl {
 
 namespace {
 
-void check_batches(Strategy& strategy, const Loader& loader, const TrainerOptions& options) {
-  if (const int shards = Shards(strategy, options.virtual_shards).size(); loader.replicas() != shards) {
+void check_shards(Strategy& strategy, const Loader& loader, const TrainerOptions& options) {
+  if (const int shards = Shards(strategy, options.virtual_shards).size(); loader.devices().size() != shards) {
     throw ConfigError(fmt::format("the loader divides its batches among {} replicas, the training among {} shards",
-                                  loader.replicas(), shards),
+                                  loader.devices().size(), shards),
                       "open it on the strategy's devices, each repeated() once for each of its virtual shards");
   }
+}
+
+void check_batch_counts(const TrainerOptions& options) {
   if (options.accumulate < 1 || options.in_flight < 1) {
     throw ConfigError("accumulate and in_flight must be at least 1, got " + std::to_string(options.accumulate) +
                       " and " + std::to_string(options.in_flight));
@@ -447,7 +439,8 @@ void check_batches(Strategy& strategy, const Loader& loader, const TrainerOption
 
 Trainer::Trainer(Strategy& strategy, Model& model, Loader& loader, const TrainerOptions& options) {
   check_loop(strategy, model, loader, "training");
-  check_batches(strategy, loader, options);
+  check_shards(strategy, loader, options);
+  check_batch_counts(options);
   impl_ = std::make_unique<Impl>(strategy, model, loader, options);
 }
 

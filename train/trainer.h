@@ -42,7 +42,7 @@ struct TrainerOptions {
   int accumulate = 1;      // batches a step(); more than 1: gradients() may be called several times a step
   // 0: one shard a replica, so that sums are added in an order which depends on the number of replicas. Otherwise
   // the result does not: as FitOptions::virtual_shards. The loader then has the strategy's devices repeated() for
-  // as many shards.
+  // as many shards, and forward() and backward() come together, as gradients().
   int virtual_shards = 0;
   int in_flight = 3;  // batches submitted ahead of the slowest replica
   // The optimizer step that the first one counts as, in schedules and for dropout; nothing: the model goes on from

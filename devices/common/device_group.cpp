@@ -10,25 +10,28 @@ DeviceGroup::DeviceGroup(std::vector<std::unique_ptr<Device>> devices) : owned_(
   for (const auto& device : owned_) devices_.push_back(device.get());
 }
 
-DeviceGroup DeviceGroup::split(int first) {
-  if (first < 1 || first >= size() || owned_.size() != devices_.size()) {
-    throw ConfigError("a group of " + std::to_string(size()) + " devices (" + to_string() +
-                          ") cannot be split at device " + std::to_string(first),
-                      "each part needs a device, and a repeated() group owns none");
-  }
-  const auto begin = owned_.begin() + first;
-  DeviceGroup rest(std::vector(std::make_move_iterator(begin), std::make_move_iterator(owned_.end())));
-  owned_.erase(begin, owned_.end());
-  devices_.resize(owned_.size());
-  return rest;
-}
-
 DeviceGroup DeviceGroup::repeated(int times) const {
   DeviceGroup group(std::vector<std::unique_ptr<Device>>{});
   for (Device* device : devices_) {
     group.devices_.insert(group.devices_.end(), static_cast<std::size_t>(times), device);
   }
   return group;
+}
+
+DeviceGroup DeviceGroup::split(int first) {
+  if (first < 1 || first >= size()) {
+    throw ConfigError("a group of " + std::to_string(size()) + " devices (" + to_string() +
+                          ") cannot be split at device " + std::to_string(first),
+                      "each part needs a device");
+  }
+  if (owned_.size() != devices_.size()) {
+    throw ConfigError("a group that repeated() made cannot be split", "split the group that owns the devices");
+  }
+  const auto begin = owned_.begin() + first;
+  DeviceGroup rest(std::vector(std::make_move_iterator(begin), std::make_move_iterator(owned_.end())));
+  owned_.erase(begin, owned_.end());
+  devices_.resize(owned_.size());
+  return rest;
 }
 
 std::string DeviceGroup::to_string() const {

@@ -20,8 +20,8 @@ void add_block(float* into, const float* from, std::int64_t count) noexcept {
 
 // The elements [at, at + count) of the parts, no more than a block. `spare`: a block for each level below this
 // one.
-void sum_block(std::span<float* const> parts, std::int64_t at, std::int64_t count, float* sum,
-               Block* spare) noexcept {
+void sum_block_tree(std::span<float* const> parts, std::int64_t at, std::int64_t count, float* sum,
+                    Block* spare) noexcept {
   if (parts.size() == 1) {
     if (sum != parts[0] + at) std::memcpy(sum, parts[0] + at, static_cast<std::size_t>(count) * sizeof(float));
     return;
@@ -32,9 +32,9 @@ void sum_block(std::span<float* const> parts, std::int64_t at, std::int64_t coun
     return;
   }
   const std::size_t left = std::bit_floor(parts.size() - 1);
-  sum_block(parts.first(left), at, count, sum, spare);
+  sum_block_tree(parts.first(left), at, count, sum, spare);
   if (parts.size() - left == 1) return add_block(sum, parts[left] + at, count);
-  sum_block(parts.subspan(left), at, count, *spare, spare + 1);
+  sum_block_tree(parts.subspan(left), at, count, *spare, spare + 1);
   add_block(sum, *spare, count);
 }
 
@@ -44,7 +44,7 @@ void sum_tree(std::span<float* const> parts, float* sum, std::int64_t count) {
   parallel_ranges(count, kTreeBlock * 16, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) Block spare[kTreeDepth];
     for (std::int64_t at = begin; at < end; at += kTreeBlock) {
-      sum_block(parts, at, std::min(kTreeBlock, end - at), sum + at, spare);
+      sum_block_tree(parts, at, std::min(kTreeBlock, end - at), sum + at, spare);
     }
   });
 }

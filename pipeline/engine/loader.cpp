@@ -37,8 +37,6 @@ Loader::~Loader() = default;
 
 std::optional<Batch> Loader::next(int replica) { return (**running_).next(replica); }
 
-int Loader::replicas() const noexcept { return (**running_).run().layout.replicas; }
-
 std::int64_t Loader::local_rows() const noexcept { return (**running_).run().layout.local_rows; }
 
 std::uint64_t Loader::steps_per_epoch() const noexcept { return (**running_).run().schedule.steps_per_epoch(); }

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 constexpr int kShards = 8;
 
 // All kinds of state: dropout, running statistics, a frozen variable, products of both kinds.
-Node norm_dropout_cnn(Graph& g) {
+Node sharded_cnn(Graph& g) {
   Node x = g.conv(g.input("image", {6, 6, 2}), 4, {.bias = false, .trained_weights = false});
   x = g.relu(g.batch_norm(g.max_pool(x, 2), {.momentum = 0.5F}));
   x = g.dropout(g.conv(x, 8, {.activation = Activation::kGelu}), 0.25F);
@@ -42,8 +42,8 @@ struct ShardedOutcome {
   double evaluated = 0;
 };
 
-ShardedOutcome train(const ShardedRun& run, Training& training) {
-  Model model = training.strategy.build(norm_dropout_cnn, {.seed = 3});
+ShardedOutcome train_sharded(const ShardedRun& run, Training& training) {
+  Model model = training.strategy.build(sharded_cnn, {.seed = 3});
   model.compile(run.compiled);
   FitOptions fit = run.fit;
   fit.epochs = 3;
@@ -75,10 +75,10 @@ void expect_same(const ShardedOutcome& a, const ShardedOutcome& b, const std::st
 
 void expect_independent(const ShardedRun& run) {
   Training one(1);
-  const ShardedOutcome expected = train(run, one);
+  const ShardedOutcome expected = train_sharded(run, one);
   for (const int replicas : {2, 4, 8}) {
     Training training(replicas);
-    expect_same(expected, train(run, training), std::to_string(replicas) + " replicas");
+    expect_same(expected, train_sharded(run, training), std::to_string(replicas) + " replicas");
   }
 }
 
@@ -153,7 +153,7 @@ TEST(VirtualShards, DoNotDependOnThreads) {
     std::vector<std::unique_ptr<Device>> devices;
     devices.push_back(std::make_unique<CpuDevice>("cpu:0", threads));
     Training training{DeviceGroup(std::move(devices))};
-    const ShardedOutcome outcome = train(run, training);
+    const ShardedOutcome outcome = train_sharded(run, training);
     if (expected) expect_same(*expected, outcome, std::to_string(threads) + " threads");
     expected = outcome;
   }
@@ -179,7 +179,7 @@ TEST(VirtualShards, TakeAStepInPieces) {
   std::vector<std::string> hashes;
   for (const bool pieces : {false, true}) {
     Training training(2);
-    Model model = test::compiled(training.strategy, norm_dropout_cnn);
+    Model model = test::compiled(training.strategy, sharded_cnn);
     DeviceGroup shards = training.devices.repeated(2);
     Loader loader(test::blobs(50, {6, 6, 2}).batch({.global = 16}), shards);
     Trainer trainer(training.strategy, model, loader, {.virtual_shards = 4});
@@ -206,10 +206,11 @@ TEST(VirtualShards, WhereOneFailsNothingIsUpdated) {
   Model model = training.strategy.build(test::small_cnn, {.seed = 3});
   std::atomic<int> seen = 0;
   model.compile({.optimizer = sgd(0.1F), .loss = host_loss("picky", [&seen](const HostExample& example) {
-                   if (++seen == 20) throw Error(ErrorCode::kInvalidArgument, "not this one");
-                   for (float& slope : example.gradient) slope = 0.1F;
-                   return 1.0;
-                 })});
+                                           if (++seen == 20)
+                                             throw Error(ErrorCode::kInvalidArgument, "not this one");
+                                           for (float& slope : example.gradient) slope = 0.1F;
+                                           return 1.0;
+                                         })});
   const Dataset data = test::blobs(64, {6, 6, 2}).batch({.global = 16});
   const auto fit = [&] { model.fit(data, {.verbose = 0, .virtual_shards = 4}); };
   try {
@@ -223,9 +224,9 @@ TEST(VirtualShards, WhereOneFailsNothingIsUpdated) {
   Training other(1);
   Model once = other.strategy.build(test::small_cnn, {.seed = 3});
   once.compile({.optimizer = sgd(0.1F), .loss = host_loss("plain", [](const HostExample& example) {
-                  for (float& slope : example.gradient) slope = 0.1F;
-                  return 1.0;
-                })});
+                                          for (float& slope : example.gradient) slope = 0.1F;
+                                          return 1.0;
+                                        })});
   once.fit(data, {.verbose = 0, .virtual_shards = 4, .stop_after_steps = 1});
   EXPECT_EQ(weights, test::variables_of(once));
   EXPECT_NO_THROW(fit()) << "the model can be used again";
@@ -235,7 +236,7 @@ TEST(VirtualShards, GiveBackAllMemory) {
   DeviceGroup devices = test::test_devices(2, DeviceNeed::kKernels);
   {
     Strategy strategy(devices, {.announce = false});
-    Model model = test::compiled(strategy, norm_dropout_cnn);
+    Model model = test::compiled(strategy, sharded_cnn);
     const Dataset data = test::blobs(30, {6, 6, 2}).batch({.global = 8});
     model.fit(data, {.validation = data, .verbose = 0, .accumulate = 2, .virtual_shards = 8});
     model.evaluate(data, {.views = mirrored_views(), .virtual_shards = 8});

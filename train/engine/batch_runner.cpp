@@ -285,9 +285,8 @@ TensorView BatchRunner::labels(int shard, const std::string& field) const {
 }
 
 void BatchRunner::extend(int replica) {
-  const StepSlot& batch = last();
   for_shards_of(replica, [&](int shard) {
-    model_.strategy->stream(replica).record(*batch.shards[static_cast<std::size_t>(shard)].done);
+    model_.strategy->stream(replica).record(*last().shards[static_cast<std::size_t>(shard)].done);
   });
 }
 

@@ -71,7 +71,7 @@ class BatchRunner {
   // Called once for each batch, in order, when it is done on all replicas.
   std::function<void(const StepSlot&)> on_done;
 
-  // The batch that was submitted last, and its labels in the shard's device memory, (rows, ...): of a field that
+  // The batch that was submitted last, and its labels in a shard's device memory, (rows, ...): of a field that
   // loss or metrics use. ConfigError for another field, and without a batch.
   const StepSlot& last() const;
   TensorView labels(int shard, const std::string& field) const;
