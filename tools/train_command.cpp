@@ -19,6 +19,7 @@
 #include "headrace/tools/data_options.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/local_batch.h"
+#include "headrace/tools/observe_options.h"
 #include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/profiler_range.h"
@@ -50,6 +51,7 @@ struct TrainOptions {
   std::string trace;
   std::string strategy = "mirrored";
   bool standalone = false;
+  ObserveOptions observe;
 };
 
 constexpr std::size_t kSpansAThread = 1 << 16;  // the latest are kept
@@ -85,6 +87,8 @@ nlohmann::ordered_json epoch_line(const EpochReport& report) {
   add_metrics(line, "", report.metrics);
   if (report.val_loss) line["val_loss"] = *report.val_loss;
   add_metrics(line, "val_", report.val_metrics);
+  line["learning_rates"] = report.learning_rates;
+  if (report.gradient_norms) line["gradient_norm"] = report.gradient_norms->all;
   if (report.bad_records > 0) line["bad_records"] = report.bad_records;
   return line;
 }
@@ -148,6 +152,7 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Result
   fit.stop_after_steps = options.stop_after_steps;
   fit.virtual_shards = options.shards.count();
   fit.stop = &interrupted;
+  options.observe.apply(fit);
   fit.callbacks.push_back(
       {.on_epoch_end = [&results](const EpochReport& report, FitControl&) { results.write(epoch_line(report)); }});
   if (options.profile_epoch > 0) fit.callbacks.push_back(profiled_epoch(options.profile_epoch));
@@ -165,6 +170,7 @@ EvaluateOptions test_options(const TrainOptions& options, const Recipe& recipe, 
   EvaluateOptions test{.input = options.common.loader(),
                        .views = recipe.views,
                        .virtual_shards = options.shards.count(),
+                       .averaged_weights = options.observe.averages(),
                        .stop = &interrupted};
   if (test.input.resident == Residency::kAlways) test.input.resident = Residency::kAuto;  // read once
   if (options.verbose != 1) return test;
@@ -217,8 +223,9 @@ std::optional<double> price_of_shards(const TrainOptions& options, const Recipe&
 void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& strategy, Results& results) {
   const Precision precision = precision_of(options, strategy.devices());
   Model model = strategy.build(recipe.net, {.seed = options.common.seed, .fields = recipe.train.fields()});
-  model.compile(
-      {.optimizer = recipe.optimizer, .loss = recipe.loss, .metrics = recipe.metrics, .precision = precision});
+  Optimizer optimizer = recipe.optimizer;
+  options.observe.apply(optimizer);
+  model.compile({.optimizer = optimizer, .loss = recipe.loss, .metrics = recipe.metrics, .precision = precision});
   describe_run(results.folder(), recipe, model);
 
   const FitOptions fit = fit_options(options, recipe, results);
@@ -274,7 +281,9 @@ void require_profiled_epoch(const TrainOptions& options, const Recipe& recipe) {
 // The runs share the data and the devices, with all that these have loaded and chosen by then.
 void train(const TrainOptions& options) {
   require_mirrored(options.strategy);
-  check_outputs(options.common, {{.option = "--trace", .path = options.trace}});
+  options.observe.check();
+  check_outputs(options.common,
+                {{.option = "--trace", .path = options.trace}, {.option = "--csv", .path = options.observe.csv}});
   if (options.runs - 1 > ~std::uint64_t{0} - options.common.seed) {
     throw ConfigError("--runs " + std::to_string(options.runs) + " from --seed " +
                           std::to_string(options.common.seed) + " needs seeds above the maximum",
@@ -353,6 +362,7 @@ void add_train_command(CLI::App& program) {
                    "mirrored: a copy of every variable on each device, all in step; there is no other")
       ->type_name("NAME")
       ->capture_default_str();
+  options->observe.add_to(*command);
   command->add_flag("--standalone", options->standalone,
                     "train alone, although a launcher started this process as one of several");
   command->callback([options] { train(*options); });

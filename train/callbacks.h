@@ -2,15 +2,26 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "headrace/train/metrics.h"
+#include "headrace/train/step_times.h"
 
 namespace headrace {
 
 class Model;
+
+// The length of a step's gradient as one vector, summed over batches and replicas, before clipping; and that of
+// each trained variable, in layer order.
+struct GradientNorms {
+  double all = 0;
+  std::vector<std::pair<std::string, double>> by_variable = {};  // "dense/weights"
+};
 
 struct StepReport {
   int epoch = 0;                  // from 0
@@ -18,11 +29,16 @@ struct StepReport {
   std::uint64_t steps = 0;        // in the whole epoch
   std::uint64_t global_step = 0;  // over all fits of the model
   double seconds = 0;             // since the epoch began
-  double loss = 0, accuracy = 0;  // means over the epoch so far (a few steps behind)
+  double loss = 0, accuracy = 0;  // means over the epoch so far: a few steps behind, but see Callback::every_steps
   double examples_per_second = 0;
   double input_stall_fraction = 0, exposed_copy_fraction = 0, device_idle_fraction = 0;  // as in EpochReport
   double remaining_seconds = 0;
-  std::vector<MetricValue> metrics = {};  // those of compile() that are numbers, of the same batches
+  std::vector<MetricValue> metrics = {};    // those of compile(), of the same batches; tables in exact reports
+  std::vector<double> learning_rates = {};  // as FitControl::learning_rates()
+  // Of the last step. Nothing but with FitOptions::gradient_norms; in exact reports also where the optimizer
+  // limits the norm, then `all` alone, of what it counts.
+  std::optional<GradientNorms> gradient_norms = std::nullopt;
+  std::vector<StepTimes> replicas = {};  // where each one's time went in this epoch, a few steps behind
 };
 
 struct EpochReport {
@@ -41,8 +57,15 @@ struct EpochReport {
   double input_stall_fraction = 0, exposed_copy_fraction = 0, device_idle_fraction = 0;
   double host_us_per_step = 0;    // of the thread that submits, without its waits
   std::uint64_t bad_records = 0;  // skipped or substituted, see ErrorPolicy; validation's included
-  std::vector<MetricValue> metrics = {}, val_metrics = {};  // those of compile(), in their order
+  std::vector<MetricValue> metrics = {}, val_metrics = {};     // those of compile(), in their order
+  std::vector<double> learning_rates = {};                     // after the epoch, as FitControl::learning_rates()
+  std::optional<GradientNorms> gradient_norms = std::nullopt;  // of the last step, as in exact StepReports
+  std::vector<StepTimes> replicas = {};                        // where each one's time went in training
 };
+
+// What History remembers of an epoch, by its names and in their order: "loss", the metrics that are numbers,
+// "val_loss" and so on, "steps", "seconds" ...
+std::vector<std::pair<std::string, double>> epoch_values(const EpochReport& report);
 
 // What a callback may do to the fit that called it.
 class FitControl {
@@ -54,6 +77,13 @@ class FitControl {
   void request_stop() noexcept { stop_ = true; }
   bool stop_requested() const noexcept { return stop_; }
 
+  // A factor on the learning rates of all groups, on top of their schedules, from the next step on. It belongs to
+  // the model, and is 1 after compile(). ConfigError for what is negative or not finite.
+  void set_learning_rate_scale(double scale);
+  double learning_rate_scale() const noexcept;
+  // Of the next step: the optimizer's own rate, then that of each of its groups, scale included.
+  std::vector<double> learning_rates() const;
+
  private:
   Model* model_;
   bool stop_ = false;
@@ -61,10 +91,67 @@ class FitControl {
 
 // Any of these may be empty. An exception from one ends the fit and reaches its caller.
 struct Callback {
+  std::string name = {};  // under which its state is kept
   std::function<void(FitControl&)> on_train_begin = {};
-  std::function<void(const StepReport&, FitControl&)> on_step = {};  // no more than about ten times a second
+  std::function<void(int epoch, FitControl&)> on_epoch_begin = {};  // from 0
+  std::function<void(const StepReport&, FitControl&)> on_step = {};
+  // 0: on_step comes when it suits, no more than about ten times a second. Otherwise exactly after every this many
+  // optimizer steps of the model (StepReport::global_step): the fit first waits until they are done, so that the
+  // report counts all of them, the model holds what it says, and a stop requested then ends the fit there. Then
+  // the devices wait for the host: small numbers cost time.
+  std::uint64_t every_steps = 0;
   std::function<void(const EpochReport&, FitControl&)> on_epoch_end = {};
   std::function<void(FitControl&)> on_train_end = {};
+  // What it remembers, JSON text, for a checkpoint; restore() is called before on_train_begin. Both or neither,
+  // and with a name.
+  std::function<std::string()> save = {};
+  std::function<void(const std::string&)> restore = {};
 };
+
+// --- callbacks that many programs need; each value is for one fit at a time ---
+
+// When a monitored value is better. kAuto: higher for accuracy, top_k and examples_per_second, else lower.
+enum class Better { kAuto, kLower, kHigher };
+
+// `monitor` is a name of History. One that no epoch has is a ConfigError at the first epoch's end, listing the
+// names; an epoch that was stopped and lacks it is passed over. A value that is not finite is never better.
+struct EarlyStoppingOptions {
+  std::string monitor = "val_loss";
+  int patience = 0;      // epochs without improvement after which the fit ends; 0 as 1
+  double min_delta = 0;  // by which a value must be better to count
+  Better mode = Better::kAuto;
+  // At the end of the fit the model gets the variables back that it had after the best epoch, lookahead's and the
+  // average's included: a copy in host memory, which a checkpoint keeps too.
+  bool restore_best_weights = false;
+};
+Callback early_stopping(const EarlyStoppingOptions& options = {});
+
+struct ReduceLrOnPlateauOptions {
+  std::string monitor = "val_loss";
+  double factor = 0.1;  // of all learning rates, in (0, 1)
+  int patience = 10;    // epochs without improvement after which they are reduced
+  double min_delta = 1e-4;
+  Better mode = Better::kAuto;
+  int cooldown = 0;      // epochs after a reduction before waiting begins again
+  double min_scale = 0;  // below which FitControl's learning rate scale is not taken
+};
+Callback reduce_lr_on_plateau(const ReduceLrOnPlateauOptions& options = {});
+
+// At each epoch's begin, from 0, the optimizer's own rate becomes `rate(epoch)`; groups keep their proportions to
+// it. ConfigError where the optimizer's own rate is no constant above 0: it has a schedule then.
+Callback learning_rate_scheduler(std::function<double(int epoch)> rate);
+
+// One line an epoch: its number from 1, and History's values by name. Replaces the file when a fit begins; resumed
+// from a checkpoint it keeps the lines of the epochs before.
+Callback csv_logger(const std::filesystem::path& path);
+
+struct TensorBoardOptions {
+  std::uint64_t every_steps = 0;    // values under "step/" of exactly every this many steps; 0: of epochs alone
+  int histograms_every_epochs = 0;  // of each variable's values; 0: none
+};
+// Writes an event file into the folder, which is made; `tensorboard --logdir` shows it. By the model's step: each
+// epoch's values by History's names, and under "learning_rate/", "gradient_norm/" and "replica_<r>/" what a report
+// has of each. Resumed from a checkpoint it begins another file, before which TensorBoard cuts what was repeated.
+Callback tensorboard(const std::filesystem::path& folder, const TensorBoardOptions& options = {});
 
 }  // namespace headrace

@@ -19,6 +19,10 @@ namespace headrace {
 enum class NanPolicy {
   kStop,  // an Error that names the step, or after an epoch the variable; a label out of range with its record
   kIgnore,
+  // As kStop, but the Error names the operation, forward or backward, whose result first held a NaN or an
+  // infinity, with layer, replica, step, shape and record. To find errors with: nothing is in flight while each
+  // step's numbers are looked at. The same weights.
+  kTrace,
 };
 
 struct FitOptions {
@@ -55,6 +59,9 @@ struct FitOptions {
   bool validate_averaged = false;
   // Debugging: every this many steps compare the hashes of all replicas' variables; 0: never.
   std::uint64_t mirror_check_every = 0;
+  // Computes the norm of each step's gradients, for reports: a pass over them in each step, and a report of a step
+  // waits for it.
+  bool gradient_norms = false;
 };
 
 // Optimizer steps in a pass over the data, in an epoch and in all epochs, for a schedule of the learning rate;

@@ -9,7 +9,8 @@ namespace headrace {
 
 // Names: "loss", each metric that is a number ("accuracy"), "val_loss", "val_accuracy" and so on, "steps",
 // "seconds" (the whole epoch), "examples_per_second" (training alone), "input_stall_fraction",
-// "exposed_copy_fraction", "device_idle_fraction".
+// "exposed_copy_fraction", "device_idle_fraction", "learning_rate" (the optimizer's own after the epoch), and
+// "gradient_norm" where it is known.
 class History {
  public:
   // ConfigError listing the names there are.

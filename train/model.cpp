@@ -30,6 +30,7 @@ void Model::compile(const CompileOptions& options) {
   state_->compiled = options;
   ++state_->compilations;
   state_->step = 0;
+  state_->learning_rate_scale = 1;
   create_optimizer_memory(*state_, options.optimizer);
 }
 

@@ -50,6 +50,7 @@ struct TrainerOptions {
   std::optional<std::uint64_t> first_step = std::nullopt;
   NanPolicy nan = NanPolicy::kStop;
   std::uint64_t mirror_check_every = 0;
+  bool gradient_norms = false;  // computes them in each step, for gradient_norms()
   ReducerOptions buckets = {};
   std::shared_ptr<Trace> trace = {};  // is given a ring for each replica's device; null: nothing is traced
 };
@@ -101,6 +102,11 @@ class Trainer {
 
   // Of the batches since the last reset that are known to be done.
   StepTimes times() const noexcept;
+  // The same of each replica.
+  std::vector<StepTimes> replica_times() const;
+  // Of the last step, which is waited for. With TrainerOptions::gradient_norms; else nothing but `all` where the
+  // optimizer limits the norm, of what it counts, and there nothing at all.
+  std::optional<GradientNorms> gradient_norms() const;
 
  private:
   class Impl;

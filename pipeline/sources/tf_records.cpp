@@ -8,8 +8,8 @@
 #include <memory>
 #include <optional>
 
+#include "headrace/devices/base/crc32c.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/sources/crc32c.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/little_endian.h"
 #include "headrace/pipeline/sources/no_such_record.h"

@@ -48,6 +48,7 @@ class BatchRunner {
 
   const Program& program() const noexcept { return program_; }
   const Shards& shards() const noexcept { return shards_; }
+  const Objective* objective() const noexcept { return objective_ ? &*objective_ : nullptr; }
   ProgramBinding binding(int shard) const;
   const float* group_scale(int shard) const;  // in device memory
   // Submits loss, metrics and, where it is defined, the result's gradient of the shard in place; may be captured.
@@ -90,6 +91,7 @@ class BatchRunner {
   void reset_sums();  // drains, and restarts the times
   // Since the last reset.
   const StepTimes& times() const noexcept { return clock_.times; }
+  const std::vector<StepTimes>& replica_times() const noexcept { return clock_.replica_times; }
   // Time the calling thread has waited in here, for input or for devices.
   std::uint64_t waited_ns() const noexcept { return waited_ns_; }
 

@@ -41,6 +41,7 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
     : model_(model),
       options_(options),
       control_(model),
+      callbacks_(options.callbacks, control_),
       progress_(options),
       steps_(steps_of_epoch(train, options)),
       streamed_(train.streamed()),
@@ -52,6 +53,7 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
                 .virtual_shards = options.virtual_shards,
                 .nan = options.nan,
                 .mirror_check_every = options.mirror_check_every,
+                .gradient_norms = options.gradient_norms,
                 .trace = options.input.trace}) {
   if (options.validation) validation_.emplace(model, *options.validation, options);
 }
@@ -62,26 +64,21 @@ void FitLoop::warm_up() {
 }
 
 History FitLoop::run() {
-  for (const Callback& callback : options_.callbacks) {
-    if (callback.on_train_begin) callback.on_train_begin(control_);
-  }
+  callbacks_.begin_train();
   for (int epoch = 0; epoch < options_.epochs && !stopped(); ++epoch) {
     progress_.begin_epoch(epoch);
+    callbacks_.begin_epoch(epoch);
     const std::uint64_t steps = train_epoch(epoch);
     if (steps == 0) break;
     const EpochReport report = finish_epoch(epoch, steps);
     remember(report);
     progress_.end_epoch(report);
-    for (const Callback& callback : options_.callbacks) {
-      if (callback.on_epoch_end) callback.on_epoch_end(report, control_);
-    }
+    callbacks_.end_epoch(report);
   }
   trainer_.finish();
   progress_.leave_line();
   loader_.stats().require_good();
-  for (const Callback& callback : options_.callbacks) {
-    if (callback.on_train_end) callback.on_train_end(control_);
-  }
+  callbacks_.end_train();
   return std::move(history_);
 }
 
@@ -97,7 +94,7 @@ std::uint64_t FitLoop::train_epoch(int epoch) {
       ended_ = true;
       return step;
     }
-    if (now_ns() >= next_report_ns_) report_step(epoch, step + 1);
+    report_step(epoch, step + 1);
   }
   return steps_;
 }
@@ -106,7 +103,7 @@ EpochReport FitLoop::finish_epoch(int epoch, std::uint64_t steps) {
   const MetricSums sums = trainer_.finish();
   const double training = epoch_time_.seconds();
   const StepTimes times = trainer_.times();
-  if (options_.nan == NanPolicy::kStop) model_.state().variables.check_finite();
+  if (options_.nan != NanPolicy::kIgnore) model_.state().variables.check_finite();
   EpochReport report{.epoch = epoch,
                      .epochs = options_.epochs,
                      .steps = steps,
@@ -119,7 +116,10 @@ EpochReport FitLoop::finish_epoch(int epoch, std::uint64_t steps) {
                      .exposed_copy_fraction = times.exposed_copy_fraction(),
                      .device_idle_fraction = times.device_idle_fraction(),
                      .host_us_per_step = 1e-3 * static_cast<double>(times.host_ns) / static_cast<double>(steps),
-                     .metrics = trainer_.metrics()};
+                     .metrics = trainer_.metrics(),
+                     .learning_rates = control_.learning_rates(),
+                     .gradient_norms = trainer_.gradient_norms(),
+                     .replicas = trainer_.replica_times()};
   if (steps == steps_) validate(report);
   report.bad_records = bad_records() - bad_before_;
   report.seconds = epoch_time_.seconds();
@@ -136,46 +136,41 @@ void FitLoop::validate(EpochReport& report) {
 }
 
 void FitLoop::report_step(int epoch, std::uint64_t step) {
-  const MetricSums sums = trainer_.progress();
-  const double seconds = epoch_time_.seconds();
-  const StepTimes times = trainer_.times();
-  const StepReport report{
-      .epoch = epoch,
-      .step = step,
-      .steps = steps_,
-      .global_step = model_.global_step(),
-      .seconds = seconds,
-      .loss = mean_loss(sums),
-      .accuracy = mean_accuracy(sums),
-      .examples_per_second = per_second(sums.examples, seconds),
-      .input_stall_fraction = times.input_stall_fraction(),
-      .exposed_copy_fraction = times.exposed_copy_fraction(),
-      .device_idle_fraction = times.device_idle_fraction(),
-      .remaining_seconds = seconds / static_cast<double>(step) * static_cast<double>(steps_ - step),
-      .metrics = trainer_.metrics()};
+  const bool exact = callbacks_.wants(model_.global_step());
+  const bool live = now_ns() >= next_report_ns_;
+  if (!exact && !live) return;
+  const bool done = exact || options_.gradient_norms;  // these are the last step's, which must be done
+  StepReport report = step_report(epoch, step, done ? trainer_.finish() : trainer_.progress());
+  if (done) report.gradient_norms = trainer_.gradient_norms();
+  if (exact) callbacks_.exact_step(report);
+  if (!live) return;
   progress_.step(report);
-  for (const Callback& callback : options_.callbacks) {
-    if (callback.on_step) callback.on_step(report, control_);
-  }
+  callbacks_.step(report);
   next_report_ns_ = now_ns() + kReportEveryNs;
 }
 
+StepReport FitLoop::step_report(int epoch, std::uint64_t step, const MetricSums& sums) const {
+  const double seconds = epoch_time_.seconds();
+  const StepTimes times = trainer_.times();
+  return {.epoch = epoch,
+          .step = step,
+          .steps = steps_,
+          .global_step = model_.global_step(),
+          .seconds = seconds,
+          .loss = mean_loss(sums),
+          .accuracy = mean_accuracy(sums),
+          .examples_per_second = per_second(sums.examples, seconds),
+          .input_stall_fraction = times.input_stall_fraction(),
+          .exposed_copy_fraction = times.exposed_copy_fraction(),
+          .device_idle_fraction = times.device_idle_fraction(),
+          .remaining_seconds = seconds / static_cast<double>(step) * static_cast<double>(steps_ - step),
+          .metrics = trainer_.metrics(),
+          .learning_rates = control_.learning_rates(),
+          .replicas = trainer_.replica_times()};
+}
+
 void FitLoop::remember(const EpochReport& report) {
-  const auto append = [&](const std::string& prefix, const std::vector<MetricValue>& metrics) {
-    for (const MetricValue& metric : metrics) {
-      if (metric.is_number()) history_.append(prefix + metric.name, metric.number());
-    }
-  };
-  history_.append("loss", report.loss);
-  append("", report.metrics);
-  if (report.val_loss) history_.append("val_loss", *report.val_loss);
-  append("val_", report.val_metrics);
-  history_.append("steps", static_cast<double>(report.steps));
-  history_.append("seconds", report.seconds);
-  history_.append("examples_per_second", report.examples_per_second);
-  history_.append("input_stall_fraction", report.input_stall_fraction);
-  history_.append("exposed_copy_fraction", report.exposed_copy_fraction);
-  history_.append("device_idle_fraction", report.device_idle_fraction);
+  for (const auto& [name, value] : epoch_values(report)) history_.append(name, value);
 }
 
 bool FitLoop::stopped() const {

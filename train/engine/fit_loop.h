@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/train/engine/callback_list.h"
 #include "headrace/train/engine/evaluator.h"
 #include "headrace/train/engine/progress.h"
 #include "headrace/train/history.h"
@@ -34,7 +35,9 @@ class FitLoop {
   std::uint64_t train_epoch(int epoch);
   EpochReport finish_epoch(int epoch, std::uint64_t steps);
   void validate(EpochReport& report);
+  // What the step calls for: an exact report, a live one, none.
   void report_step(int epoch, std::uint64_t step);
+  StepReport step_report(int epoch, std::uint64_t step, const MetricSums& sums) const;
   void remember(const EpochReport& report);
   bool stopped() const;
   std::uint64_t bad_records() const;
@@ -42,6 +45,7 @@ class FitLoop {
   Model& model_;
   const FitOptions& options_;
   FitControl control_;
+  CallbackList callbacks_;
   Progress progress_;
   std::uint64_t steps_;  // an epoch
   bool streamed_;        // the data are a stream, which may end at any step

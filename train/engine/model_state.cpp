@@ -12,4 +12,13 @@ const CompileOptions& ModelState::require_compiled(const char* what) const {
   throw ConfigError(std::string(what) + " needs a compiled model", "call model.compile({...}) first");
 }
 
+std::vector<double> ModelState::learning_rates() const {
+  const Optimizer& rule = require_compiled("a learning rate").optimizer;
+  std::vector<double> rates{learning_rate_scale * rule.learning_rate.at(step)};
+  for (const ParameterGroup& group : rule.groups) {
+    rates.push_back(learning_rate_scale * group.learning_rate.at(step));
+  }
+  return rates;
+}
+
 }  // namespace headrace

@@ -18,6 +18,8 @@ struct ModelState {
 
   // The options of compile(), or a ConfigError saying that `what` needs it.
   const CompileOptions& require_compiled(const char* what) const;
+  // Of the next update, compiled: the optimizer's own rate and those of its groups, scale included.
+  std::vector<double> learning_rates() const;
 
   Strategy* strategy;
   std::unique_ptr<const Graph> graph;
@@ -27,6 +29,7 @@ struct ModelState {
   std::uint64_t compilations = 0;          // calls of compile(): each replaces the optimizer's memory
   std::vector<OptimizerMemory> optimizer;  // by replica, from compile()
   std::uint64_t step = 0;                  // updates submitted since compile()
+  double learning_rate_scale = 1;          // FitControl::set_learning_rate_scale()
 };
 
 }  // namespace headrace

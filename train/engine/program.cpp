@@ -198,12 +198,14 @@ PoolingPrologue Program::prologue(const ProgramBinding& binding, int pooling) co
   return prologue;
 }
 
-void Program::forward(const ProgramBinding& binding) const {
+void Program::forward(const ProgramBinding& binding, const ProgramWatch& watch) const {
   for (int id = 0; id <= result_; ++id) {
     const Layer& layer = graph_->layer(id);
     if (fused(id) || doer(id) != id || layer.traits(options_.mode).view) continue;
     LayerContext call = context(binding, id);
+    if (watch) watch(ProgramMoment::kBeforeForward, call);
     layer.forward(call);
+    if (watch) watch(ProgramMoment::kAfterForward, call);
   }
 }
 
@@ -228,12 +230,15 @@ void Program::add_gradients(const ProgramBinding& binding, int id, const Needed&
 }
 
 void Program::backward(const ProgramBinding& binding, const Needed& needed,
-                       const std::function<void(std::int64_t)>& filled) const {
+                       const std::function<void(std::int64_t)>& filled, const ProgramWatch& watch) const {
   for (int id = result_; id >= 0; --id) {
     if (!needed[static_cast<std::size_t>(id)]) continue;
     LayerContext call = context(binding, id);
     add_gradients(binding, id, needed, call);
+    const bool watched = watch && doer(id) == id;
+    if (watched) watch(ProgramMoment::kBeforeBackward, call);
     if (doer(id) == id) graph_->layer(id).backward(call);
+    if (watched) watch(ProgramMoment::kAfterBackward, call);
     std::size_t next = 0;
     for (const GradientTarget& target : targets_[static_cast<std::size_t>(id)]) {
       const std::size_t i = next++;

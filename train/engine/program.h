@@ -38,6 +38,10 @@ struct ProgramBinding {
   const StepScalars* scalars = nullptr;
 };
 
+// Where a pass stands with a layer that it runs.
+enum class ProgramMoment { kBeforeForward, kAfterForward, kBeforeBackward, kAfterBackward };
+using ProgramWatch = std::function<void(ProgramMoment, const LayerContext&)>;
+
 // Immutable. A ReLU right behind a convolution or dense layer that nothing else reads is applied by it; outside
 // training so is every other activation. Batch normalisation applies the activation behind it and goes back
 // through it; in training it also does the max pooling right before it. A softmax at the end may be left
@@ -60,11 +64,12 @@ class Program {
   using Needed = std::vector<bool>;
   Needed needed(const std::function<bool(const Variable&)>& learns) const;
 
-  void forward(const ProgramBinding& binding) const;
+  // A watch is called before and after each layer's submission, and may submit too.
+  void forward(const ProgramBinding& binding, const ProgramWatch& watch = {}) const;
   // The layers that are `needed`; a layer has all of its gradients or none. Calls `filled(n)` each time the
   // gradient arena's elements [0, n) have become final.
   void backward(const ProgramBinding& binding, const Needed& needed,
-                const std::function<void(std::int64_t)>& filled) const;
+                const std::function<void(std::int64_t)>& filled, const ProgramWatch& watch = {}) const;
 
  private:
   // Where one input's gradient is written, and where it is added to after that; -1: not.

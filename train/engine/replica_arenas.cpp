@@ -1,6 +1,7 @@
 #include "headrace/train/engine/replica_arenas.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 #include "headrace/train/engine/step_failure.h"
@@ -37,8 +38,10 @@ ReplicaArenas::ReplicaArenas(ModelState& model, int replica, bool accumulates)
   if (clip_.max_norm != 0) norm_ = device.allocate(sizeof(GradientNorm));
   if (accumulates) accumulated_ = device.allocate(parameters.bytes());
   if (averaged_.defined()) summed_state_ = device.allocate(averaged_.bytes());
-  if (!accumulated_) return;
-  submit_and_wait(*model.strategy, [&] { stream.fill(accumulated_.data(), 0, accumulated_.size()); });
+  submit_and_wait(*model.strategy, [&] {
+    if (norm_) stream.fill(norm_.data(), 0, norm_.size());
+    if (accumulated_) stream.fill(accumulated_.data(), 0, accumulated_.size());
+  });
 }
 
 OptimizerViews ReplicaArenas::slice(std::int64_t begin, std::int64_t end) const {
@@ -65,6 +68,13 @@ void ReplicaArenas::clip_gradients(Stream& stream, Kernels& kernels, std::span<c
   for (const auto& [begin, end] : counted) kernels.add_squares(stream, part(gradients, begin, end), norm);
   kernels.clip_factor(stream, clip_.max_norm, norm);
   kernels.scale(stream, gradients, &norm->factor, gradients);
+}
+
+double ReplicaArenas::read_norm(Stream& stream) const {
+  GradientNorm norm;
+  stream.copy(&norm, norm_.data(), sizeof norm);
+  stream.synchronize();
+  return std::sqrt(norm.squares);
 }
 
 void ReplicaArenas::follow_update(Stream& stream, Kernels& kernels, const StepScalars* scalars) const {

@@ -38,6 +38,8 @@ class ReplicaArenas {
   void begin_group_update(Stream& stream, Kernels& kernels, const float* group_scale) const;
   // The step's gradients, of which `counted` make up the norm, become what the optimizer's clip leaves of them.
   void clip_gradients(Stream& stream, Kernels& kernels, std::span<const ArenaSlice> counted) const;
+  // The norm that the last clipping in this stream found, where the norm is limited. Waits.
+  double read_norm(Stream& stream) const;
   // After the update: lookahead, and the average of the weights.
   void follow_update(Stream& stream, Kernels& kernels, const StepScalars* scalars) const;
   // The state (running statistics, nothing frozen) becomes its mean over replicas, or over all virtual shards, of

@@ -15,11 +15,13 @@ StepClock::StepClock(const Strategy& strategy, const Shards& shards, std::shared
     if (trace_ != nullptr) rings_.push_back(&trace_->ring(strategy.device(r).info().name + " steps"));
   }
   reached_ns_.resize(start_.size());
+  replica_times.resize(start_.size());
 }
 
 // The streams are idle: they reach the events as they are recorded, which ties the devices' clocks to the host's.
 void StepClock::restart() {
   times = {};
+  replica_times.assign(start_.size(), {});
   for (std::size_t r = 0; r < start_.size(); ++r) {
     strategy_.stream(static_cast<int>(r)).record(*start_[r]);
     reached_ns_[r] = static_cast<std::int64_t>(now_ns());
@@ -43,12 +45,18 @@ void StepClock::add(const StepSlot& step, const StepSlot& before) {
     interval.waiting = std::clamp<std::int64_t>(asked - gap_began, 0, interval.gap);
     interval.stall = std::clamp<std::int64_t>(taken - std::max(asked, gap_began), 0, interval.gap);
     if (slot.waited) interval.copy = slot.arrived->ns_since(begin).value_or(0);
-    times.elapsed_ns += interval.elapsed;
-    times.input_stall_ns += interval.stall;
-    times.idle_ns += interval.gap - interval.stall;
-    times.exposed_copy_ns += interval.copy;
+    count(interval, times);
+    count(interval, replica_times[r]);
+    ++replica_times[r].batches;
     draw(r, step, interval);
   }
+}
+
+void StepClock::count(const Interval& interval, StepTimes& into) {
+  into.elapsed_ns += interval.elapsed;
+  into.input_stall_ns += interval.stall;
+  into.idle_ns += interval.gap - interval.stall;
+  into.exposed_copy_ns += interval.copy;
 }
 
 void StepClock::draw(std::size_t replica, const StepSlot& step, const Interval& interval) {

@@ -25,6 +25,7 @@ class StepClock {
   void add(const StepSlot& step, const StepSlot& before);
 
   StepTimes times;
+  std::vector<StepTimes> replica_times;  // one a replica
 
  private:
   // What the device did between two batches' ends, in its own time.
@@ -35,6 +36,7 @@ class StepClock {
     std::int64_t copy = 0;     // after the gap: the batch had not arrived
     std::int64_t elapsed = 0;
   };
+  static void count(const Interval& interval, StepTimes& into);
   void draw(std::size_t replica, const StepSlot& step, const Interval& interval);
 
   const Strategy& strategy_;

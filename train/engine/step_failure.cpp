@@ -50,6 +50,11 @@ void throw_failed(Strategy& strategy, std::uint64_t step, const std::optional<De
 
 namespace {
 
+std::string step_place(const StepSlot& step, const ShardSlot& shard) {
+  return fmt::format("step {} (batch {} of pass {}, replica {})", step.step, step.position.step,
+                     step.position.epoch, shard.replica);
+}
+
 void check_class_numbers(const Objective::Labels& labels, const ShardSlot& slot, const std::string& where) {
   const auto* numbers = reinterpret_cast<const std::int64_t*>(slot.labels + labels.offset);
   for (std::size_t row = 0; row < slot.records.size(); ++row) {
@@ -64,14 +69,18 @@ void check_class_numbers(const Objective::Labels& labels, const ShardSlot& slot,
 
 }  // namespace
 
-void check_numbers(const Objective& objective, const StepSlot& step, const ShardSlot& mine) {
-  if (objective.finite_losses(mine.totals)) return;
-  const std::string where = fmt::format("step {} (batch {} of pass {}, replica {})", step.step, step.position.step,
-                                        step.position.epoch, mine.replica);
+void check_class_numbers(const Objective& objective, const StepSlot& step, const ShardSlot& shard) {
   for (const Objective::Labels& labels : objective.labels()) {
-    if (labels.classes > 0) check_class_numbers(labels, mine, where);
+    if (labels.classes == 0) continue;
+    check_class_numbers(labels, shard, step_place(step, shard));
   }
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("the loss is not a finite number in {}", where),
+}
+
+void check_numbers(const Objective& objective, const StepSlot& step, const ShardSlot& shard) {
+  if (objective.finite_losses(shard.totals)) return;
+  check_class_numbers(objective, step, shard);
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("the loss is not a finite number in {}", step_place(step, shard)),
               "lower the learning rate, or look for inputs and labels that are not finite");
 }
 

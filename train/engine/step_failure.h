@@ -48,6 +48,9 @@ void submit_and_wait(Strategy& strategy, const Submit& submit) {
   }
 }
 
+// Throws a DataError naming the record where one of a shard's class numbers is out of range.
+void check_class_numbers(const Objective& objective, const StepSlot& step, const ShardSlot& shard);
+
 // Throws where a shard's sum of losses is not a finite number: a DataError naming the record where a class
 // number is out of range, else an Error naming the step.
 void check_numbers(const Objective& objective, const StepSlot& step, const ShardSlot& shard);

@@ -10,6 +10,8 @@ class StepOrder {
  public:
   explicit StepOrder(bool accumulates) : accumulates_(accumulates) {}
 
+  // Whether the next batch is the first one of a step.
+  bool begins() const noexcept { return done_ == Done::kNothing; }
   // A batch of so many examples over all replicas; returns how many the step has with it.
   std::int64_t forward(std::int64_t examples);
   void backward();

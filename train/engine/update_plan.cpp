@@ -99,10 +99,10 @@ bool UpdatePlan::is_muon(int group) const {
   return std::holds_alternative<MuonOptions>(groups_[static_cast<std::size_t>(group)].rule);
 }
 
-void UpdatePlan::set_rates(std::uint64_t step, StepScalars& scalars) const {
+void UpdatePlan::set_rates(std::uint64_t step, StepScalars& scalars, float scale) const {
   const auto t = static_cast<double>(step + 1);
   for (std::size_t i = 0; i < groups_.size(); ++i) {
-    scalars.learning_rates[i] = groups_[i].learning_rate.at(step);
+    scalars.learning_rates[i] = scale * groups_[i].learning_rate.at(step);
     if (!groups_[i].norms.scales(step)) scalars.kept_norms |= std::uint64_t{1} << i;
     const auto* adam = std::get_if<AdamOptions>(&groups_[i].rule);
     if (adam == nullptr) continue;

@@ -21,8 +21,8 @@ class UpdatePlan {
   // decay rates, and limits, averages and lookahead that cannot be.
   UpdatePlan(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer);
 
-  // The rates and corrections of the update after `step` others.
-  void set_rates(std::uint64_t step, StepScalars& scalars) const;
+  // The rates, times `scale`, and corrections of the update after `step` others.
+  void set_rates(std::uint64_t step, StepScalars& scalars, float scale = 1) const;
 
   // Whether the update after `step` others, or a later one, moves the variable, a trained one.
   bool learns(const Variable& variable, std::uint64_t step) const;

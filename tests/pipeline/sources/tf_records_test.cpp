@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "headrace/pipeline/sources/crc32c.h"
+#include "headrace/devices/base/crc32c.h"
 #include "headrace/pipeline/sources/tf_example.h"
 #include "headrace/tests/pipeline/property.h"
 #include "headrace/tests/pipeline/sources/file_source_suite.h"

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/sources/crc32c.h"
+#include "headrace/devices/base/crc32c.h"
 
 #include <gtest/gtest.h>
 

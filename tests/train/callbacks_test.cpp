@@ -1,0 +1,168 @@
+#include "headrace/train/callbacks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/engine/callback_list.h"
+
+namespace headrace {
+namespace {
+
+using test::Training;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Dataset ten_steps() { return test::blobs(80).batch({.global = 8}); }  // 10 steps an epoch
+
+TEST(Callbacks, AnEpochsBeginIsHeardBeforeItsSteps) {
+  Training training(2);
+  Model model = test::compiled(training.strategy, test::small_mlp);
+  std::vector<std::string> heard;
+  const Callback callback{
+      .on_epoch_begin = [&](int epoch, FitControl&) { heard.push_back("begin " + std::to_string(epoch)); },
+      .on_step = [&](const StepReport& report, FitControl&) { heard.push_back(std::to_string(report.step)); },
+      .every_steps = 5,
+      .on_epoch_end = [&](const EpochReport& report,
+                          FitControl&) { heard.push_back("end " + std::to_string(report.epoch)); }};
+  model.fit(ten_steps(), {.epochs = 2, .callbacks = {callback}, .verbose = 0});
+  EXPECT_THAT(heard, ElementsAre("begin 0", "5", "10", "end 0", "begin 1", "5", "10", "end 1"));
+}
+
+TEST(Callbacks, EverySoManyStepsOfTheModelExactly) {
+  Training training(2);
+  Model model = test::compiled(training.strategy, test::small_mlp);
+  std::vector<std::uint64_t> steps;
+  const Callback callback{
+      .on_step = [&](const StepReport& report, FitControl&) { steps.push_back(report.global_step); },
+      .every_steps = 7};
+  model.fit(ten_steps(), {.epochs = 2, .callbacks = {callback}, .verbose = 0});
+  model.fit(ten_steps(), {.epochs = 1, .callbacks = {callback}, .verbose = 0});
+  EXPECT_THAT(steps, ElementsAre(7, 14, 21, 28)) << "counted from compile() on, over epochs and fits";
+}
+
+// The report's loss is the mean over all steps up to it: that of a fit which ends there.
+TEST(Callbacks, AnExactReportCountsAllStepsAndLeavesTheWeightsAlone) {
+  Training training(2);
+  std::vector<double> losses;
+  std::vector<std::string> weights;
+  Model model = test::compiled(training.strategy, test::small_mlp);
+  const Callback callback{.on_step =
+                              [&](const StepReport& report, FitControl& control) {
+                                losses.push_back(report.loss);
+                                weights.push_back(control.model().weights_sha256());
+                              },
+                          .every_steps = 1};
+  const History watched = model.fit(ten_steps(), {.epochs = 1, .callbacks = {callback}, .verbose = 0});
+  ASSERT_EQ(losses.size(), 10U);
+  for (std::uint64_t steps : {1U, 4U, 10U}) {
+    Model alone = test::compiled(training.strategy, test::small_mlp);
+    const History history = alone.fit(ten_steps(), {.epochs = 1, .verbose = 0, .stop_after_steps = steps});
+    EXPECT_EQ(losses[steps - 1], history["loss"][0]) << steps;
+    EXPECT_EQ(weights[steps - 1], alone.weights_sha256()) << steps;
+  }
+}
+
+TEST(Callbacks, AStopTakesEffectAtTheStepThatAskedForIt) {
+  Training training(2);
+  Model model = test::compiled(training.strategy, test::small_mlp);
+  const Callback callback{.on_step = [](const StepReport&, FitControl& control) { control.request_stop(); },
+                          .every_steps = 13};
+  const History history = model.fit(ten_steps(), {.epochs = 5, .callbacks = {callback}, .verbose = 0});
+  EXPECT_EQ(model.global_step(), 13U);
+  EXPECT_THAT(history["steps"], ElementsAre(10, 3));
+}
+
+TEST(Callbacks, TheScaleOfTheLearningRateHoldsFromTheNextStepOn) {
+  Training training(2);
+  const auto end = [&](float rate, double scale) {
+    Model model = test::compiled(training.strategy, test::small_mlp, sgd(rate));
+    const Callback callback{.on_train_begin = [scale](FitControl& control) {
+      control.set_learning_rate_scale(scale);
+      EXPECT_EQ(control.learning_rate_scale(), scale);
+    }};
+    model.fit(ten_steps(), {.epochs = 1, .callbacks = {callback}, .verbose = 0});
+    return model.weights_sha256();
+  };
+  EXPECT_EQ(end(0.5F, 0.25), end(0.125F, 1));
+  EXPECT_NE(end(0.5F, 0.25), end(0.5F, 1));
+
+  Model model = test::compiled(training.strategy, test::small_mlp, sgd(0.5F));
+  std::string frozen;
+  const Callback callback{.on_step =
+                              [&](const StepReport&, FitControl& control) {
+                                control.set_learning_rate_scale(0);
+                                if (frozen.empty()) frozen = control.model().weights_sha256();
+                              },
+                          .every_steps = 4};
+  model.fit(ten_steps(), {.epochs = 1, .callbacks = {callback}, .verbose = 0});
+  EXPECT_EQ(model.weights_sha256(), frozen);
+}
+
+TEST(Callbacks, TheScaleIsOfAllGroupsAndEndsWithCompile) {
+  Training training(1);
+  Model model = test::compiled(training.strategy, test::small_cnn, test::grouped());
+  FitControl control(model);
+  const std::vector<double> before = control.learning_rates();
+  ASSERT_EQ(before.size(), 3U);
+  control.set_learning_rate_scale(0.5);
+  const std::vector<double> after = control.learning_rates();
+  for (std::size_t i = 0; i < before.size(); ++i) EXPECT_DOUBLE_EQ(after[i], 0.5 * before[i]);
+  model.compile({.optimizer = test::grouped()});
+  EXPECT_EQ(control.learning_rate_scale(), 1.0);
+  for (const double wrong : {-1.0, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    EXPECT_THROW(control.set_learning_rate_scale(wrong), ConfigError) << wrong;
+  }
+}
+
+Callback remembers(const std::string& name, std::string& state) {
+  return {.name = name,
+          .save = [&state] { return state; },
+          .restore = [&state](const std::string& saved) { state = saved; }};
+}
+
+TEST(CallbackStates, ComeBackToTheirOwners) {
+  Training training(1);
+  Model model = test::compiled(training.strategy, test::small_mlp);
+  FitControl control(model);
+  std::string first = "1", second = R"({"best": 2})", other = "three";
+  const std::vector<Callback> callbacks{
+      remembers("a", first), {.on_train_end = [](FitControl&) {}}, remembers("a", second), remembers("b", other)};
+  const CallbackList list(callbacks, control);
+  const std::string saved = list.save();
+  first = second = other = "lost";
+  list.restore(saved);
+  EXPECT_EQ(first, "1");
+  EXPECT_EQ(second, R"({"best": 2})");
+  EXPECT_EQ(other, "three");
+
+  first = "kept";
+  list.restore(R"({"b": "new", "gone": "x"})");
+  EXPECT_EQ(first, "kept") << "it was not saved";
+  EXPECT_EQ(other, "new");
+  EXPECT_THROW(list.restore("[]"), ConfigError);
+  EXPECT_THROW(list.restore("{"), ConfigError);
+  EXPECT_THROW(list.restore(R"({"b": 1})"), ConfigError);
+}
+
+TEST(CallbackStates, NeedANameAndBothDirections) {
+  Training training(1);
+  Model model = test::compiled(training.strategy, test::small_mlp);
+  FitControl control(model);
+  std::string state;
+  Callback one_way = remembers("half", state);
+  one_way.restore = {};
+  for (const Callback& wrong : {remembers("", state), one_way}) {
+    try {
+      model.fit(ten_steps(), {.callbacks = {wrong}, .verbose = 0});
+      FAIL();
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("save() or restore()"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,152 @@
+// The norms of gradients that a fit reports on request.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/trainer.h"
+
+namespace headrace {
+namespace {
+
+using test::Training;
+
+double norm_of(const std::vector<float>& values, std::int64_t begin, std::int64_t elements) {
+  double squares = 0;
+  for (std::int64_t i = begin; i < begin + elements; ++i) {
+    squares += std::pow(static_cast<double>(values[static_cast<std::size_t>(i)]), 2);
+  }
+  return std::sqrt(squares);
+}
+
+class GradientNormsTest : public testing::TestWithParam<int> {
+ protected:
+  Dataset data_ = test::blobs(50, {6, 6, 2}).batch({.global = 16});
+};
+
+// Against the gradients as they lie in the arena, which the update leaves alone; in both forms of the step, and
+// with accumulation, whose last step of the pass has fewer batches.
+TEST_P(GradientNormsTest, AreThoseOfTheSummedGradients) {
+  for (const int accumulate : {1, 3}) {
+    for (const bool pieces : {false, true}) {
+      if (pieces && accumulate > 1) continue;
+      Training training(GetParam());
+      Model model = test::compiled(training.strategy, test::norm_cnn);
+      Loader loader(data_, training.devices);
+      Trainer trainer(training.strategy, model, loader, {.accumulate = accumulate, .gradient_norms = true});
+      const auto step = [&] {
+        if (!pieces) return trainer.step();
+        std::optional<GlobalBatch> batches = trainer.take();
+        if (!batches) return false;
+        trainer.gradients(std::move(*batches));
+        trainer.all_reduce();
+        trainer.apply_gradients();
+        return true;
+      };
+      while (step()) {
+        const std::optional<GradientNorms> norms = trainer.gradient_norms();
+        ASSERT_TRUE(norms);
+        const std::vector<float> arena = test::gradients_of(model, training.strategy);
+        std::size_t next = 0;
+        for (const Variable& variable : model.state().layout.variables()) {
+          if (variable.spec.role != VariableRole::kTrained) continue;
+          ASSERT_LT(next, norms->by_variable.size());
+          const auto& [name, norm] = norms->by_variable[next++];
+          EXPECT_EQ(name, variable.name);
+          EXPECT_NEAR(norm, norm_of(arena, variable.offset, variable.spec.shape.elements()), 1e-5 * norm) << name;
+        }
+        EXPECT_EQ(next, norms->by_variable.size());
+        EXPECT_NEAR(norms->all, norm_of(arena, 0, static_cast<std::int64_t>(arena.size())), 1e-5 * norms->all);
+        EXPECT_GT(norms->all, 0);
+      }
+    }
+  }
+}
+
+TEST_P(GradientNormsTest, ChangeNoResultAndAreOffUnlessAskedFor) {
+  std::vector<std::string> hashes;
+  for (const bool wanted : {false, true}) {
+    Training training(GetParam());
+    Model model = test::compiled(training.strategy, test::norm_cnn);
+    int reports = 0;
+    const Callback callback{.on_step =
+                                [&](const StepReport& report, FitControl&) {
+                                  EXPECT_EQ(report.gradient_norms.has_value(), wanted);
+                                  ++reports;
+                                },
+                            .every_steps = 2};
+    const History history =
+        model.fit(data_, {.epochs = 2, .callbacks = {callback}, .verbose = 0, .gradient_norms = wanted});
+    EXPECT_EQ(history.has("gradient_norm"), wanted);
+    EXPECT_EQ(reports, 4);
+    hashes.push_back(model.weights_sha256());
+  }
+  EXPECT_EQ(hashes[0], hashes[1]);
+}
+
+// Both are of the gradients before the clipping; the clipping counts the same variables here.
+TEST_P(GradientNormsTest, WhereTheNormIsLimitedItIsKnownAnyway) {
+  Optimizer optimizer = sgd(0.1F);
+  optimizer.clip = {.max_norm = 0.01F};
+  std::vector<double> norms;
+  for (const bool wanted : {false, true}) {
+    Training training(GetParam());
+    Model model = test::compiled(training.strategy, test::norm_cnn, optimizer);
+    const Callback callback{.on_step =
+                                [&](const StepReport& report, FitControl&) {
+                                  ASSERT_TRUE(report.gradient_norms);
+                                  EXPECT_EQ(report.gradient_norms->by_variable.empty(), !wanted);
+                                  norms.push_back(report.gradient_norms->all);
+                                },
+                            .every_steps = 1};
+    model.fit(data_, {.callbacks = {callback}, .verbose = 0, .gradient_norms = wanted});
+  }
+  ASSERT_EQ(norms.size(), 8U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_GT(norms[i], 0.01) << "more than the limit: it is the norm before";
+    EXPECT_NEAR(norms[i], norms[i + 4], 1e-6 * norms[i]);
+  }
+}
+
+TEST(GradientNorms, OfVirtualShardsAreThoseOfTheirSum) {
+  std::vector<double> norms;
+  for (const int replicas : {1, 2}) {
+    Training training(replicas);
+    Model model = test::compiled(training.strategy, test::small_cnn);
+    const History history = model.fit(test::blobs(48, {6, 6, 2}).batch({.global = 16}),
+                                      {.verbose = 0, .virtual_shards = 4, .gradient_norms = true});
+    norms.push_back(history["gradient_norm"][0]);
+    const std::vector<float> arena = test::gradients_of(model, training.strategy);
+    EXPECT_NEAR(norms.back(), norm_of(arena, 0, static_cast<std::int64_t>(arena.size())), 1e-5 * norms.back());
+  }
+  EXPECT_EQ(norms[0], norms[1]);
+}
+
+INSTANTIATE_TEST_SUITE_P(R, GradientNormsTest, testing::Values(1, 3));
+
+TEST(ReplicaTimes, AddUpToThoseOfAll) {
+  Training training(3);
+  Model model = test::compiled(training.strategy, test::small_mlp);
+  const Dataset data = test::blobs(60).batch({.global = 6});
+  const Callback callback{.on_epoch_end = [](const EpochReport& report, FitControl&) {
+    ASSERT_EQ(report.replicas.size(), 3U);
+    StepTimes sum;
+    for (const StepTimes& times : report.replicas) {
+      EXPECT_EQ(times.batches, 10U);
+      EXPECT_GT(times.elapsed_ns, 0);
+      sum.elapsed_ns += times.elapsed_ns;
+      sum.input_stall_ns += times.input_stall_ns;
+      sum.exposed_copy_ns += times.exposed_copy_ns;
+      sum.idle_ns += times.idle_ns;
+    }
+    EXPECT_DOUBLE_EQ(sum.input_stall_fraction(), report.input_stall_fraction);
+    EXPECT_DOUBLE_EQ(sum.exposed_copy_fraction(), report.exposed_copy_fraction);
+    EXPECT_DOUBLE_EQ(sum.device_idle_fraction(), report.device_idle_fraction);
+  }};
+  model.fit(data, {.epochs = 2, .callbacks = {callback}, .verbose = 0});
+}
+
+}  // namespace
+}  // namespace headrace

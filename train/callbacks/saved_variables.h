@@ -1,0 +1,29 @@
+// A model's variables in host memory, to be given back to it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace headrace {
+
+class Model;
+
+class SavedVariables {
+ public:
+  // Copies all variables, and the second sets of weights (lookahead's, the average) of the optimizer.
+  void take(const Model& model);
+  void give_back(Model& model) const;
+
+  // The same bits: pairs of a name and the values' bytes in base64.
+  nlohmann::json to_json() const;
+  // ConfigError for values, and nlohmann's exceptions for a form, that to_json() does not give.
+  static SavedVariables from_json(const nlohmann::json& json);
+
+ private:
+  // In the order in which they are given back: a variable before its second sets.
+  std::vector<std::pair<std::string, std::vector<float>>> values_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,184 @@
+#include "headrace/train/engine/training_step.h"
+
+#include <utility>
+
+#include "headrace/train/strategy.h"
+
+namespace headrace {
+namespace {
+
+std::vector<ShardArenas> make_shard_arenas(const ModelState& model, const TrainerOptions& options) {
+  const Shards shards(*model.strategy, options.virtual_shards);
+  std::vector<ShardArenas> arenas;
+  for (int r = 0; r < model.strategy->replicas(); ++r) {
+    arenas.emplace_back(model, shards, r, options.accumulate > 1);
+  }
+  return arenas;
+}
+
+std::vector<ReplicaArenas> make_arenas(ModelState& model, const TrainerOptions& options) {
+  const bool accumulates = options.accumulate > 1 && options.virtual_shards == 0;  // else each shard does
+  std::vector<ReplicaArenas> arenas;
+  for (int r = 0; r < model.strategy->replicas(); ++r) arenas.emplace_back(model, r, accumulates);
+  return arenas;
+}
+
+}  // namespace
+
+TrainingStep::TrainingStep(ModelState& model, Loader& loader, const TrainerOptions& options)
+    : model_(model),
+      accumulates_(options.accumulate > 1),
+      plan_(*model.graph, model.layout, model.compiled->optimizer),
+      shard_arenas_(make_shard_arenas(model, options)),
+      arenas_(make_arenas(model, options)),
+      runner_(model, loader.fields(),
+              {.program = {.mode = Mode::kTrain,
+                           .rows = loader.local_rows(),
+                           .precision = model.compiled->precision,
+                           .seed = options.seed},
+               .loss = model.compiled->loss,
+               .metrics = model.compiled->metrics,
+               .in_flight = options.in_flight,
+               .nan = options.nan,
+               .trace = options.trace,
+               .virtual_shards = options.virtual_shards,
+               .shard_arenas = &shard_arenas_}),
+      reducer_(model.strategy->collective(), model.layout.trained_elements(), options.buckets) {
+  if (options.gradient_norms) measure_.emplace(model);
+}
+
+void TrainingStep::begin() {
+  if (!shards().is_virtual()) return;
+  for (int shard = 0; shard < shards().size(); ++shard) {
+    shards().follow_replica(shard);
+    shard_arenas(shards().replica_of(shard)).begin_step(shards().stream(shard), within_replica(shard));
+  }
+}
+
+void TrainingStep::silence(const LearningPhase& phase) {
+  for (int r = 0; r < strategy().replicas(); ++r) {
+    for (const auto& [begin, end] : phase.silent) {
+      const TensorView silent = arenas(r).slice(begin, end).gradients;
+      strategy().stream(r).fill(silent.data, 0, silent.bytes());
+      shard_arenas(r).clear_gradients(strategy().stream(r), begin, end);
+    }
+  }
+}
+
+void TrainingStep::submit_whole(int r, const LearningPhase& phase, const ReplicaStreams& streams) {
+  const TensorView& gradients = arenas(r).gradients;
+  std::int64_t updated = 0;
+  submit_forward(r);
+  if (streams.apart()) average_state_beside(r, streams);
+  backward(r, phase, [&](std::int64_t filled) {
+    const std::int64_t summed = reducer_.filled(r, gradients, filled, streams);
+    if (updates_early(r)) update(r, std::exchange(updated, summed), summed);
+  });
+  const std::int64_t summed = reducer_.finish(r, gradients, streams);
+  if (!plan_.clips()) update(r, std::exchange(updated, summed), summed);
+  reducer_.join(r, streams);
+  update_rest(r, updated, phase);
+  if (!streams.apart()) average_state(r, streams.compute);
+}
+
+void TrainingStep::submit_batch(int shard, const LearningPhase& phase) {
+  submit_forward(shard);
+  submit_backward(shard, phase);
+}
+
+void TrainingStep::submit_rest(int r, const LearningPhase& phase, const ReplicaStreams& streams) {
+  end_accumulation(r);
+  merge_shards(r);
+  if (streams.apart()) average_state_beside(r, streams);
+  reducer_.finish(r, arenas(r).gradients, streams);
+  reducer_.join(r, streams);
+  update_rest(r, 0, phase);
+  if (!streams.apart()) average_state(r, streams.compute);
+}
+
+void TrainingStep::submit_forward(int shard) {
+  const Program& program = runner_.program();
+  const ProgramBinding bound = runner_.binding(shard);
+  program.forward(bound);
+  runner_.submit_objective(shard, program.result(bound), program.result_gradient(bound));
+}
+
+void TrainingStep::submit_backward(int shard, const LearningPhase& phase) {
+  backward(shard, phase, [](std::int64_t) {});
+  if (accumulates_) accumulate(shard);
+}
+
+// There is nothing to run beside it.
+void TrainingStep::submit_all_reduce(int r) {
+  const ReplicaStreams one{.compute = strategy().stream(r), .communication = strategy().stream(r)};
+  end_accumulation(r);
+  merge_shards(r);
+  reducer_.finish(r, arenas(r).gradients, one);
+  reducer_.join(r, one);
+}
+
+void TrainingStep::submit_update(int r, const LearningPhase& phase) {
+  update_rest(r, 0, phase);
+  average_state(r, strategy().stream(r));
+}
+
+void TrainingStep::backward(int shard, const LearningPhase& phase,
+                            const std::function<void(std::int64_t)>& filled) {
+  runner_.program().backward(runner_.binding(shard), phase.needed, filled);
+}
+
+// Adds the batch's gradients to those of the step so far.
+void TrainingStep::accumulate(int shard) {
+  const int r = shards().replica_of(shard);
+  Stream& stream = shards().stream(shard);
+  if (!shards().is_virtual()) return arenas(r).accumulate(stream, kernels(r));
+  shard_arenas(r).accumulate(stream, kernels(r), within_replica(shard));
+}
+
+// The step's gradients, of each shard, are the accumulated ones over the examples in all of its batches.
+void TrainingStep::end_accumulation(int r) {
+  if (!accumulates_) return;
+  Stream& stream = strategy().stream(r);
+  for (int shard = shards().first_of(r); shard < shards().first_of(r + 1); ++shard) {
+    const float* scale = runner_.group_scale(shard);
+    if (!shards().is_virtual()) return arenas(r).begin_group_update(stream, kernels(r), scale);
+    shard_arenas(r).end_group(stream, kernels(r), within_replica(shard), scale);
+  }
+}
+
+// The replica's gradients become the sum over its virtual shards: the leaves below it of one tree over all.
+void TrainingStep::merge_shards(int r) {
+  if (shards().is_virtual()) shard_arenas(r).sum_gradients(strategy().stream(r), kernels(r), arenas(r).gradients);
+}
+
+// On a CPU a slice is updated as soon as it is summed, while it is still in the cache; elsewhere as many as
+// there are at once, with few launches. A clip needs all of them first.
+bool TrainingStep::updates_early(int r) const { return strategy().device(r).info().host_memory && !plan_.clips(); }
+
+// The optimizer on the arenas' elements [begin, end).
+void TrainingStep::update(int r, std::int64_t begin, std::int64_t end) {
+  plan_.submit(strategy().stream(r), kernels(r), arenas(r), begin, end, scalars(r));
+}
+
+// All gradients are sums over replicas, the same on each, and those before `begin` were used.
+void TrainingStep::update_rest(int r, std::int64_t begin, const LearningPhase& phase) {
+  Stream& stream = strategy().stream(r);
+  const ReplicaArenas& mine = arenas(r);
+  if (measure_ && r == 0) measure_->submit(stream, kernels(r), mine.gradients);
+  if (plan_.clips()) mine.clip_gradients(stream, kernels(r), phase.learning);
+  update(r, begin, mine.gradients.elements());
+  mine.follow_update(stream, kernels(r), scalars(r));
+}
+
+// What is not trained becomes its mean over replicas.
+void TrainingStep::average_state(int r, Stream& stream) {
+  arenas(r).average_state(strategy().collective(), r, stream, kernels(r), shard_arenas(r));
+}
+
+// It is final once the forward pass is done, and read by the next one.
+void TrainingStep::average_state_beside(int r, const ReplicaStreams& streams) {
+  streams.communication.follow(streams.compute);
+  average_state(r, streams.communication);
+}
+
+}  // namespace headrace
