@@ -1,6 +1,7 @@
 // Sums and copies over the replicas of a group, in stream order.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,10 @@ class Collective {
   virtual void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) = 0;
   // Every replica's `tensor` becomes a copy of the root's, bit for bit.
   virtual void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) = 0;
+
+  // How long the replica's stream has waited for the others within these calls, since the collective was made; 0
+  // where that is not known, as on GPUs. The replica that waits least is the one that the others wait for.
+  virtual std::int64_t waited_ns(int /*replica*/) const noexcept { return 0; }
 
   // Releases every replica that waits in a collective, now and later, with DeviceError(kCancelled).
   // For a replica that failed, so that the others do not wait for it for ever.

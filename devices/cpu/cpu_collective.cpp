@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/cpu/cpu_stream.h"
 
@@ -38,8 +39,8 @@ void sum_in_place(std::span<float* const> vectors, std::size_t count) noexcept {
 CpuCollective::CpuCollective(DeviceGroup& devices)
     : devices_(devices),
       barrier_(devices.size()),
-      calls_(static_cast<std::size_t>(devices.size())),
-      vectors_(calls_.size() * calls_.size()) {}
+      members_(static_cast<std::size_t>(devices.size())),
+      vectors_(members_.size() * members_.size()) {}
 
 void CpuCollective::all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) {
   if (tensor.dtype != DType::kF32) {
@@ -67,12 +68,12 @@ void CpuCollective::submit(int replica, const Call& call, Stream& stream) {
 }
 
 void CpuCollective::meet(int replica, const Call& call) {
-  calls_[static_cast<std::size_t>(replica)] = call;
+  members_[static_cast<std::size_t>(replica)].call = call;
   wait(replica);
   const bool agreed = calls_agree();
   if (agreed && call.root == kNoRoot) reduce_slice(replica);
   if (agreed && call.root != kNoRoot && call.root != replica) {
-    std::memcpy(call.data, calls_[static_cast<std::size_t>(call.root)].data, call.bytes);
+    std::memcpy(call.data, members_[static_cast<std::size_t>(call.root)].call.data, call.bytes);
   }
   wait(replica);
   if (!agreed) {
@@ -84,27 +85,33 @@ void CpuCollective::meet(int replica, const Call& call) {
 }
 
 void CpuCollective::wait(int replica) {
-  if (barrier_.wait()) return;
+  const Stopwatch waiting;
+  const bool met = barrier_.wait();
+  members_[static_cast<std::size_t>(replica)].waited_ns.fetch_add(static_cast<std::int64_t>(waiting.nanoseconds()),
+                                                                  std::memory_order_relaxed);
+  if (met) return;
   throw DeviceError(ErrorCode::kCancelled, "a collective was aborted: " + barrier_.reason(),
                     devices_[replica].info().name);
 }
 
 void CpuCollective::reduce_slice(int replica) {
-  const std::size_t group = calls_.size();
-  const std::size_t count = calls_[0].bytes / sizeof(float);
+  const std::size_t group = members_.size();
+  const std::size_t count = members_[0].call.bytes / sizeof(float);
   const std::size_t lines = (count + kLineFloats - 1) / kLineFloats;
   const auto rank = static_cast<std::size_t>(replica);
   const std::size_t begin = std::min(count, lines * rank / group * kLineFloats);
   const std::size_t end = std::min(count, lines * (rank + 1) / group * kLineFloats);
 
   const std::span row(vectors_.data() + rank * group, group);
-  for (std::size_t i = 0; i < group; ++i) row[i] = reinterpret_cast<float*>(calls_[i].data) + begin;
+  for (std::size_t i = 0; i < group; ++i) row[i] = reinterpret_cast<float*>(members_[i].call.data) + begin;
   sum_in_place(row, end - begin);
 }
 
 bool CpuCollective::calls_agree() const noexcept {
-  return std::ranges::all_of(
-      calls_, [&](const Call& call) { return call.bytes == calls_[0].bytes && call.root == calls_[0].root; });
+  const Call& first = members_.front().call;
+  return std::ranges::all_of(members_, [&](const Member& member) {
+    return member.call.bytes == first.bytes && member.call.root == first.root;
+  });
 }
 
 }  // namespace headrace

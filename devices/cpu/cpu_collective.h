@@ -1,6 +1,8 @@
 // Sums and copies among CPU replicas of one process. Private to the CPU backend.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,16 +23,23 @@ class CpuCollective final : public Collective {
   int size() const noexcept override { return devices_.size(); }
   void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override;
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override;
+  std::int64_t waited_ns(int replica) const noexcept override {
+    return members_[static_cast<std::size_t>(replica)].waited_ns.load(std::memory_order_relaxed);
+  }
   void abort(const std::string& reason) noexcept override { barrier_.cancel(reason); }
 
  private:
   static constexpr int kNoRoot = -1;  // all-reduce
 
   // What a replica brings to a call.
-  struct alignas(64) Call {
+  struct Call {
     std::byte* data = nullptr;
     std::size_t bytes = 0;
     int root = kNoRoot;
+  };
+  struct alignas(64) Member {
+    Call call;
+    std::atomic<std::int64_t> waited_ns{0};  // written by the replica's stream
   };
 
   void submit(int replica, const Call& call, Stream& stream);
@@ -41,7 +50,7 @@ class CpuCollective final : public Collective {
 
   DeviceGroup& devices_;
   CpuBarrier barrier_;
-  std::vector<Call> calls_;      // each written by its replica, read by all between two meetings
+  std::vector<Member> members_;  // each written by its replica, read by all between two meetings
   std::vector<float*> vectors_;  // scratch: one row of size() pointers a replica
 };
 

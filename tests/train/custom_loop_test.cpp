@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <numeric>
+#include <thread>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/tests/support/undisturbed.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/tester.h"
@@ -434,6 +436,36 @@ TEST(CustomLoop, TestingEqualsEvaluation) {
     tester.reset_metrics();
     EXPECT_EQ(tester.finish().examples, 0);
   }
+}
+
+TEST(CustomLoop, TimesTellWhichReplicaTheOthersWaitFor) {
+  test::undisturbed([](int slower) {
+    Training training("cpu", 3);  // where waits are known
+    Model model = test::compiled(training.strategy, test::small_mlp);
+    Loader loader(test::blobs(40).batch({.global = 8}), training.devices);
+    Trainer trainer(training.strategy, model, loader);
+    const std::chrono::milliseconds pause(10 * slower);
+    trainer.reset_metrics();
+    while (std::optional<GlobalBatch> batches = trainer.take()) {
+      trainer.gradients(std::move(*batches));
+      training.strategy.on(1, [&](const ReplicaContext& replica) {
+        replica.stream.call([pause] { std::this_thread::sleep_for(pause); });
+      });
+      trainer.all_reduce();
+      trainer.apply_gradients();
+    }
+    trainer.finish();
+    const std::vector<StepTimes> times = trainer.replica_times();
+    const std::int64_t paused = 5 * std::chrono::nanoseconds(pause).count();
+    for (const std::size_t waiting : {0U, 2U}) {
+      EXPECT_GT(times[waiting].sync_wait_ns, paused / 2);
+      EXPECT_LE(times[waiting].sync_wait_ns, times[waiting].elapsed_ns);
+    }
+    EXPECT_LT(times[1].sync_wait_ns, paused / 4);
+    EXPECT_EQ(trainer.times().sync_wait_ns, times[0].sync_wait_ns + times[1].sync_wait_ns + times[2].sync_wait_ns);
+    trainer.reset_metrics();
+    EXPECT_EQ(trainer.times().sync_wait_ns, 0);
+  });
 }
 
 // Split, assign, start, train, release.

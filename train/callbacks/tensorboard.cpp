@@ -44,6 +44,7 @@ void add_replicas(events::Summary& summary, const std::vector<StepTimes>& replic
     add("input_stall_ms", times.input_stall_ns);
     add("exposed_copy_ms", times.exposed_copy_ns);
     add("device_idle_ms", times.idle_ns);
+    add("sync_wait_ms", times.sync_wait_ns);
   }
 }
 

@@ -15,6 +15,7 @@ StepClock::StepClock(const Strategy& strategy, const Shards& shards, std::shared
     if (trace_ != nullptr) rings_.push_back(&trace_->ring(strategy.device(r).info().name + " steps"));
   }
   reached_ns_.resize(start_.size());
+  waited_ns_.resize(start_.size());
   replica_times.resize(start_.size());
 }
 
@@ -25,6 +26,7 @@ void StepClock::restart() {
   for (std::size_t r = 0; r < start_.size(); ++r) {
     strategy_.stream(static_cast<int>(r)).record(*start_[r]);
     reached_ns_[r] = static_cast<std::int64_t>(now_ns());
+    sync_wait(r);
   }
 }
 
@@ -45,6 +47,7 @@ void StepClock::add(const StepSlot& step, const StepSlot& before) {
     interval.waiting = std::clamp<std::int64_t>(asked - gap_began, 0, interval.gap);
     interval.stall = std::clamp<std::int64_t>(taken - std::max(asked, gap_began), 0, interval.gap);
     if (slot.waited) interval.copy = slot.arrived->ns_since(begin).value_or(0);
+    interval.sync = sync_wait(r);
     count(interval, times);
     count(interval, replica_times[r]);
     ++replica_times[r].batches;
@@ -57,6 +60,14 @@ void StepClock::count(const Interval& interval, StepTimes& into) {
   into.input_stall_ns += interval.stall;
   into.idle_ns += interval.gap - interval.stall;
   into.exposed_copy_ns += interval.copy;
+  into.sync_wait_ns += interval.sync;
+}
+
+// A collective that was opened after a failure counts from 0.
+std::int64_t StepClock::sync_wait(std::size_t replica) {
+  const std::int64_t waited = strategy_.collective().waited_ns(static_cast<int>(replica));
+  const std::int64_t before = std::exchange(waited_ns_[replica], waited);
+  return waited >= before ? waited - before : waited;
 }
 
 void StepClock::draw(std::size_t replica, const StepSlot& step, const Interval& interval) {

@@ -35,7 +35,10 @@ class StepClock {
     std::int64_t stall = 0;    // of the gap, while the host waited for it
     std::int64_t copy = 0;     // after the gap: the batch had not arrived
     std::int64_t elapsed = 0;
+    std::int64_t sync = 0;  // of the work: waiting for other replicas
   };
+  // How long the replica has waited within collectives since it was asked last.
+  std::int64_t sync_wait(std::size_t replica);
   static void count(const Interval& interval, StepTimes& into);
   void draw(std::size_t replica, const StepSlot& step, const Interval& interval);
 
@@ -44,6 +47,7 @@ class StepClock {
   std::vector<std::unique_ptr<Event>> start_;  // one a replica
   std::shared_ptr<Trace> trace_;               // null: nothing is traced
   std::vector<TraceRing*> rings_;              // one a replica where it is traced
+  std::vector<std::int64_t> waited_ns_;        // within collectives when sync_wait() was asked last, one a replica
   std::vector<std::int64_t> reached_ns_;       // the last batch's end on the host's clock, one a replica
 };
 

@@ -101,7 +101,8 @@ TEST_F(TensorBoardTest, AnEpochsValuesAreTheHistorys) {
     }
   }
   for (const char* tag : {"step_ms", "host_us_per_step", "gradient_norm/dense/weights", "replica_0/step_ms",
-                          "replica_1/input_stall_ms", "replica_1/exposed_copy_ms", "replica_1/device_idle_ms"}) {
+                          "replica_1/input_stall_ms", "replica_1/exposed_copy_ms", "replica_1/device_idle_ms",
+                          "replica_1/sync_wait_ms"}) {
     ASSERT_TRUE(numbers.contains(tag)) << tag;
     EXPECT_GE(numbers.at(tag).at(15), 0.0F) << tag;
   }
