@@ -33,6 +33,7 @@ class DiscreteDevice : public Device {
   }
   Buffer allocate_pinned(std::size_t bytes) override { return inner_->allocate_pinned(bytes); }
   Kernels* kernels() noexcept override { return inner_->kernels(); }
+  Kernels* lane_kernels() noexcept override { return inner_->lane_kernels(); }
   InputKernels* input_kernels() noexcept override { return inner_->input_kernels(); }
   void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override {
     inner_->release(data, bytes, place);

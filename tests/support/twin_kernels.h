@@ -57,7 +57,7 @@ class TwinKernels : public cuda::GpuKernels<HostLaunches> {
   void conv_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
                              const ConvOptions& options) override;
 
-  Kernels& cpu_kernels() { return *cpu_.kernels(); }
+  Kernels& cpu_kernels() { return *cpu_.lane_kernels(); }
   // The view itself, or for bf16 an f32 temporary of its shape. One stream's calls reuse a slot's temporary.
   TensorView in_f32(Stream& stream, int slot, const TensorView& view);
   TensorView filled(Stream& stream, int slot, const TensorView& view);
@@ -74,6 +74,7 @@ class TwinDevice : public DiscreteDevice {
 
   std::unique_ptr<Stream> create_stream() override { return std::make_unique<CpuStream>(*this, 1); }
   Kernels* kernels() noexcept override { return &kernels_; }
+  Kernels* lane_kernels() noexcept override { return &kernels_; }
   InputKernels* input_kernels() noexcept override { return &input_kernels_; }
 
  private:
