@@ -5,14 +5,12 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/devices/base/signals.h"
 #include "headrace/tools/checkpoint_options.h"
@@ -20,7 +18,6 @@
 #include "headrace/tools/common_options.h"
 #include "headrace/tools/data_options.h"
 #include "headrace/tools/exit_status.h"
-#include "headrace/tools/json_lines.h"
 #include "headrace/tools/local_batch.h"
 #include "headrace/tools/metric_lines.h"
 #include "headrace/tools/observe_options.h"
@@ -30,9 +27,9 @@
 #include "headrace/tools/progress_line.h"
 #include "headrace/tools/recipe_run.h"
 #include "headrace/tools/recipes/recipes.h"
-#include "headrace/tools/run_folder.h"
 #include "headrace/tools/shard_options.h"
 #include "headrace/tools/shard_price.h"
+#include "headrace/tools/train_results.h"
 #include "headrace/train/model.h"
 #include "headrace/train/strategy.h"
 
@@ -78,62 +75,6 @@ void end_in_time(const TrainOptions& options) {
   handle_first_interrupt(on_interrupt);
 }
 
-nlohmann::ordered_json epoch_line(const EpochReport& report) {
-  nlohmann::ordered_json line = {{"epoch", report.epoch + 1},
-                                 {"steps", report.steps},
-                                 {"planned_steps", report.planned_steps},
-                                 {"seconds", report.seconds},
-                                 {"examples_per_second", report.examples_per_second},
-                                 {"input_stall_fraction", report.input_stall_fraction},
-                                 {"exposed_copy_fraction", report.exposed_copy_fraction},
-                                 {"device_idle_fraction", report.device_idle_fraction},
-                                 {"host_us_per_step", report.host_us_per_step},
-                                 {"loss", report.loss}};
-  add_metrics(line, "", report.metrics);
-  if (report.val_loss) line["val_loss"] = *report.val_loss;
-  add_metrics(line, "val_", report.val_metrics);
-  line["learning_rates"] = report.learning_rates;
-  if (report.gradient_norms) line["gradient_norm"] = report.gradient_norms->all;
-  if (report.bad_records > 0) line["bad_records"] = report.bad_records;
-  return line;
-}
-
-// What the run writes, opened before the work: the lines of --json, the same in the run's folder, the trace.
-class Results {
- public:
-  explicit Results(const TrainOptions& options) : json_(options.common.json) {
-    if (!options.trace.empty()) trace_ = std::make_shared<FileWriter>(options.trace);
-    if (options.run_dir.empty()) return;
-    folder_.emplace(options.run_dir);
-    if (folder() != std::filesystem::path(options.run_dir)) {
-      std::fprintf(people(), "%s holds a run already: this one goes to %s\n", options.run_dir.c_str(),
-                   folder().c_str());
-    }
-    history_.emplace((folder() / kHistoryFile).string());
-  }
-
-  void write(const nlohmann::ordered_json& line) {
-    json_.write(line);
-    if (history_) history_->write(line);
-  }
-  // After the last line, also of a run that was interrupted.
-  void finish() {
-    json_.finish();
-    if (history_) history_->finish();
-  }
-  std::FILE* people() const { return json_.people(); }
-  // Of this run; empty without --run-dir.
-  std::filesystem::path folder() const { return folder_ ? folder_->path() : std::filesystem::path(); }
-  // Null without --trace.
-  std::shared_ptr<FileWriter> trace() const { return trace_; }
-
- private:
-  JsonLines json_;
-  std::shared_ptr<FileWriter> trace_;
-  std::optional<RunFolder> folder_;
-  std::optional<JsonLines> history_;
-};
-
 RecipeOptions recipe_options(const TrainOptions& options) {
   RecipeOptions recipe{.data = options.common.data,
                        .layout = options.common.layout,
@@ -148,7 +89,7 @@ RecipeOptions recipe_options(const TrainOptions& options) {
   return recipe;
 }
 
-FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Results& results) {
+FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, TrainResults& results) {
   FitOptions fit = recipe.fit;
   fit.input.seed = options.common.seed;  // that of this run
   fit.input.headspace = options.headspace;
@@ -160,7 +101,7 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, Result
   options.observe.apply(fit);
   options.checkpoints.apply(recipe, fit);
   fit.callbacks.push_back(
-      {.on_epoch_end = [&results](const EpochReport& report, FitControl&) { results.write(epoch_line(report)); }});
+      {.on_epoch_end = [&results](const EpochReport& report, FitControl&) { results.write_epoch(report); }});
   if (options.profile_epoch > 0) fit.callbacks.push_back(profiled_epoch(options.profile_epoch));
   if (options.trace.empty()) return fit;
   fit.input.trace = std::make_shared<Trace>(kSpansAThread);
@@ -192,40 +133,8 @@ Precision precision_of(const TrainOptions& options, DeviceGroup& devices) {
   return devices[0].kernels()->prefers_bf16() ? Precision::kBF16 : Precision::kF32;
 }
 
-void describe_run(const std::filesystem::path& folder, const Recipe& recipe, const Model& model) {
-  if (folder.empty()) return;
-  write_file_atomically(folder / kModelFile, model.summary());
-  write_file_atomically(
-      folder / kPlanFile,
-      recipe.train.explain(model.strategy().devices(), recipe.fit.input.convert, recipe.fit.input.resident));
-}
-
-nlohmann::ordered_json final_line(const RecipeRun::Result& result, const Model& model) {
-  const Strategy& strategy = model.strategy();
-  nlohmann::ordered_json line = {{"final", true}, {"test_loss", result.test.loss}};
-  add_metrics(line, "test_", result.test.metrics);
-  line["weights_sha256"] = model.weights_sha256();
-  line["replicas"] = strategy.replicas();
-  line["devices"] = strategy.devices().to_string();
-  line["steps"] = model.global_step();
-  line["train_seconds"] = result.seconds;
-  return line;
-}
-
-// Of a run that is continued: what its first part wrote of its epochs, but for what is no part of the history.
-void write_earlier_epochs(const History& history, Results& results) {
-  for (std::size_t epoch = 0; epoch < history.epochs(); ++epoch) {
-    nlohmann::ordered_json line{{"epoch", epoch + 1}};
-    for (const auto& [name, values] : history.lists()) {
-      if (epoch < values.size()) line[name] = values[epoch];
-    }
-    line["steps"] = static_cast<std::uint64_t>(history["steps"][epoch]);
-    results.write(line);
-  }
-}
-
 // A run that is continued says so itself.
-void announce_begin(const TrainOptions& options, const Results& results) {
+void announce_begin(const TrainOptions& options, const TrainResults& results) {
   const CheckpointFlags& files = options.checkpoints;
   if (!files.resume || options.verbose == 0 || newest_checkpoint(files.folder)) return;
   std::fprintf(results.people(), "Creating a new model\n");
@@ -233,7 +142,7 @@ void announce_begin(const TrainOptions& options, const Results& results) {
 
 // Nothing where there are none.
 std::optional<double> price_of_shards(const TrainOptions& options, const Recipe& recipe, const FitOptions& fit,
-                                      Model& model, const Results& results) {
+                                      Model& model, const TrainResults& results) {
   if (fit.virtual_shards == 0) return std::nullopt;
   const double price = shard_price(model, recipe.train, fit);
   if (options.verbose > 0) {
@@ -245,13 +154,13 @@ std::optional<double> price_of_shards(const TrainOptions& options, const Recipe&
 }
 
 // From the net's first values to its test accuracy; everything random follows from the options' seed.
-void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& strategy, Results& results) {
+void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& strategy, TrainResults& results) {
   const Precision precision = precision_of(options, strategy.devices());
   Model model = strategy.build(recipe.net, {.seed = options.common.seed, .fields = recipe.train.fields()});
   Optimizer optimizer = recipe.optimizer;
   options.observe.apply(optimizer);
   model.compile({.optimizer = optimizer, .loss = recipe.loss, .metrics = recipe.metrics, .precision = precision});
-  describe_run(results.folder(), recipe, model);
+  results.describe(recipe, model);
 
   const FitOptions fit = fit_options(options, recipe, results);
   const std::optional<double> price = price_of_shards(options, recipe, fit, model, results);
@@ -260,7 +169,7 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   const EvaluateOptions test = test_options(options, recipe, line);
   RecipeRun run(recipe, model, fit, test);
   end_in_time(options);  // before this there is nothing to lose
-  write_earlier_epochs(run.history(), results);
+  results.write_earlier(run.history());
   const RecipeRun::Result result = run.run();
   line.clear();
   if (options.verbose > 0) {
@@ -322,7 +231,7 @@ void train(const TrainOptions& options) {
                           std::to_string(options.common.seed) + " needs seeds above the maximum",
                       "give a smaller --seed");
   }
-  Results results(options);
+  TrainResults results({.json = options.common.json, .run_dir = options.run_dir, .trace = options.trace});
   DeviceGroup devices = options.common.open_devices(DeviceNeed::kKernels);
   Strategy strategy(devices, {.announce = false, .standalone = options.standalone});
   warn_of_slow_net(options.recipe, devices);

@@ -5,17 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cerrno>
 #include <thread>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
-#include "headrace/devices/base/file_faults.h"
 #include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/train/checkpoint_fixture.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/records/record.h"
-#include "headrace/train/training_record.h"
 
 namespace headrace::test {
 namespace {
@@ -23,31 +21,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const Dataset& kept_data() {
-  static const Dataset data = blobs(40).shuffle().batch({.global = 8});
-  return data;
-}
-
-std::vector<std::string> names_in(const std::filesystem::path& folder) {
-  std::vector<std::string> names;
-  for (const DirectoryEntry& entry : list_directory(folder)) names.push_back(entry.path.filename().string());
-  return names;
-}
-
 void patch_bit(const std::filesystem::path& file, std::uint64_t offset) {
   TempFolder::patch(file, offset, read_whole_file(file)[offset] ^ std::byte{1});
-}
-
-// Images of one channel, and labels.
-SourcePtr in_memory_blobs(std::uint64_t count) {
-  std::vector<float> images;
-  std::vector<std::int64_t> labels;
-  Philox random({.seed = 9});
-  for (std::uint64_t i = 0; i < count; ++i) {
-    labels.push_back(static_cast<std::int64_t>(i % 4));
-    for (std::uint64_t k = 0; k < 8; ++k) images.push_back(random.uniform() + (k % 4 == i % 4 ? 1.0F : 0.0F));
-  }
-  return in_memory("toy", count, {array_of("image", Shape{4, 2, 1}, images), array_of("label", Shape{}, labels)});
 }
 
 TEST(Checkpoints, AreNamedAndTheLatestStay) {
@@ -256,200 +231,6 @@ TEST(Checkpoints, HoldLossesAndMetrics) {
     EXPECT_EQ(made.metrics[0].function->name(), "top_2");
     EXPECT_EQ(made.metrics[1].function->name(), "mean_squared_error");
   }
-}
-
-// --- faults ---
-
-// The n-th call of a kind on a file below a folder fails.
-class FailsOnce final : public FileFaults {
- public:
-  FailsOnce(FileOperation operation, int call, std::string folder)
-      : operation_(operation), call_(call), folder_(std::move(folder)), before_(set_file_faults(this)) {}
-  ~FailsOnce() override { set_file_faults(before_); }
-  FailsOnce(const FailsOnce&) = delete;
-  FailsOnce& operator=(const FailsOnce&) = delete;
-
-  int before(FileOperation operation, const std::filesystem::path& path, std::uint64_t, std::size_t&) override {
-    if (operation != operation_ || !path.string().starts_with(folder_)) return 0;
-    return calls_.fetch_add(1) == call_ ? EIO : 0;
-  }
-  bool reached() const { return calls_ > call_; }
-
- private:
-  FileOperation operation_;
-  int call_;
-  std::string folder_;
-  std::atomic<int> calls_{0};
-  FileFaults* before_;
-};
-
-TEST(CheckpointFaults, AtEveryCallOfASaveACompleteOneIsLeft) {
-  for (const bool asynchronous : {false, true}) {
-    for (const FileOperation operation : {FileOperation::kOpen, FileOperation::kWrite, FileOperation::kSync,
-                                          FileOperation::kRename, FileOperation::kRemove}) {
-      int failures = 0;
-      for (int call = 0;; ++call) {
-        const TempFolder folder;
-        Training training(2);
-        Model model = compiled(training.strategy, small_mlp);
-        const FitOptions options{
-            .epochs = 4,
-            .verbose = 0,
-            .checkpoints = CheckpointOptions{
-                .folder = folder.path(), .keep = 2, .best = "loss", .asynchronous = asynchronous}};
-        std::string said;
-        bool reached = false;
-        {
-          const FailsOnce fault(operation, call, folder.path().string());
-          try {
-            model.fit(kept_data(), options);
-          } catch (const DataError& error) {
-            said = error.what();
-          }
-          reached = fault.reached();
-        }
-        if (!reached) break;
-        ++failures;
-        if (operation == FileOperation::kOpen && said.empty()) continue;  // a file that was only looked at
-        EXPECT_THAT(said, HasSubstr(folder.path().string())) << "operation " << static_cast<int>(operation);
-        // Whatever is in the folder is complete, and what was complete before the fault is there.
-        for (const std::string& name : names_in(folder.path())) {
-          if (!name.ends_with(".safetensors")) continue;
-          EXPECT_NO_THROW(Record(folder / name).verify()) << name;
-        }
-        const auto newest = newest_checkpoint(folder.path());
-        // Where the first save failed there is none; a writer of its own is found out some steps later.
-        EXPECT_TRUE(newest || asynchronous || model.global_step() <= 5);
-        if (!newest) continue;
-        Model resumed = restore_model(training.strategy, *newest);
-        FitOptions again = options;
-        again.resume = true;
-        resumed.fit(kept_data(), again);
-        Model whole = compiled(training.strategy, small_mlp);
-        whole.fit(kept_data(), {.epochs = 4, .verbose = 0});
-        EXPECT_EQ(resumed.weights_sha256(), whole.weights_sha256());
-      }
-      EXPECT_GE(failures, 2) << static_cast<int>(operation);
-    }
-  }
-}
-
-// Holds every write below a folder back until it is let go, or for too long.
-class HeldWrites final : public FileFaults {
- public:
-  explicit HeldWrites(std::string folder) : folder_(std::move(folder)), before_(set_file_faults(this)) {}
-  ~HeldWrites() override { set_file_faults(before_); }
-  HeldWrites(const HeldWrites&) = delete;
-  HeldWrites& operator=(const HeldWrites&) = delete;
-
-  int before(FileOperation operation, const std::filesystem::path& path, std::uint64_t, std::size_t&) override {
-    if (operation != FileOperation::kWrite || !path.string().starts_with(folder_)) return 0;
-    held_ = true;
-    for (int i = 0; i < 20'000 && !let_go_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    in_time_ = in_time_ && let_go_;
-    return 0;
-  }
-  void let_go() { let_go_ = true; }
-  bool held() const { return held_; }
-  bool in_time() const { return in_time_; }
-
- private:
-  std::string folder_;
-  std::atomic<bool> held_ = false, let_go_ = false, in_time_ = true;
-  FileFaults* before_;
-};
-
-// The disk does not answer, training goes on: what is due meanwhile is made afterwards.
-TEST(Checkpoints, TrainingDoesNotWaitForTheDisk) {
-  const TempFolder folder;
-  Training training(2);
-  Model model = compiled(training.strategy, small_mlp);
-  HeldWrites held(folder.path().string());
-  const Callback releasing{.on_step =
-                               [&](const StepReport& report, FitControl&) {
-                                 if (report.global_step == 50) held.let_go();
-                               },
-                           .every_steps = 1};
-  model.fit(blobs(40).repeat(40).shuffle().batch({.global = 8}),
-            {.callbacks = {releasing},
-             .verbose = 0,
-             .checkpoints = CheckpointOptions{.folder = folder.path(), .every_steps = 5, .keep = 0}});
-  EXPECT_TRUE(held.held());
-  EXPECT_TRUE(held.in_time());
-  const auto file = [&](int step) { return folder / ("checkpoint-" + std::to_string(step) + ".safetensors"); };
-  for (const int step : {5, 10, 200}) EXPECT_EQ(Record(file(step)).step(), static_cast<std::uint64_t>(step));
-  for (const int step : {15, 20, 45}) EXPECT_FALSE(std::filesystem::exists(file(step))) << step;
-}
-
-// The training learns of it, with the file's name, at one of the next steps.
-TEST(CheckpointFaults, AFailedWriteEndsTheFitByName) {
-  const TempFolder folder;
-  Training training(1);
-  Model model = compiled(training.strategy, small_mlp);
-  const FailsOnce fault(FileOperation::kWrite, 0, folder.path().string());
-  try {
-    model.fit(kept_data(), {.epochs = 1000,
-                            .verbose = 0,
-                            .checkpoints = CheckpointOptions{.folder = folder.path(), .every_steps = 5}});
-    ADD_FAILURE();
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("checkpoint-5.safetensors"));
-    EXPECT_THAT(error.what(), HasSubstr("cannot write"));
-  }
-  EXPECT_LT(model.global_step(), 5000U);
-}
-
-// What was good before is not replaced by what the fit ends for.
-TEST(CheckpointFaults, VariablesThatAreNoNumbersAreNotKept) {
-  const TempFolder folder;
-  Training training(1);
-  Model model = compiled(training.strategy, small_mlp, sgd(0.1F));
-  const Callback spoil{.on_step =
-                           [](const StepReport& report, FitControl& control) {
-                             if (report.global_step == 3) control.set_learning_rate_scale(1e38);
-                           },
-                       .every_steps = 1};
-  EXPECT_THROW(model.fit(kept_data(),
-                         {.epochs = 4,
-                          .callbacks = {spoil},
-                          .verbose = 0,
-                          .checkpoints =
-                              CheckpointOptions{
-                                  .folder = folder.path(), .every_steps = 1, .keep = 1, .asynchronous = false}}),
-               Error);
-  const auto newest = newest_checkpoint(folder.path());
-  ASSERT_TRUE(newest);
-  Model restored = restore_model(training.strategy, *newest);
-  EXPECT_NO_THROW(restored.state().variables.check_finite());
-  EXPECT_GE(restored.global_step(), 3U);
-}
-
-// --- training records ---
-
-TEST(TrainingRecords, AreEvaluatedByWhoKnowsNothingOfTheModel) {
-  const TempFolder folder;
-  Training training(2);
-  const Dataset data = Dataset::from(in_memory_blobs(60)).map(normalize({0.5F}, {2.0F})).batch({.global = 8});
-  Model model = training.strategy.build([](Graph& g) {
-    return g.dense(g.dense(g.flatten(g.input("image", {4, 2, 1})), 16), 4);
-  });
-  TrainingRecord record =
-      create_training_record(model, sparse_categorical_crossentropy(), adam(1e-2F), 3,
-                             {.file = folder / "record",
-                              .input = {.operations = {Normalize{.mean = {0.5F}, .std = {2.0F}}}, .batch = 7}});
-  const History history = record.train(data, 0, {.verbose = 0});
-  EXPECT_EQ(history["loss"].size(), 3U);
-  const Evaluation wanted = model.evaluate(data);
-
-  Training other(3);
-  const Evaluation found = evaluate_record(other.strategy, folder / "record", in_memory_blobs(60));
-  EXPECT_EQ(found.examples, 60);
-  EXPECT_NEAR(found.loss, wanted.loss, 1e-6);
-  EXPECT_EQ(found.accuracy, wanted.accuracy);
-  const Predictions predicted = predict_record(other.strategy, folder / "record", in_memory_blobs(60));
-  EXPECT_EQ(predicted.shape, (Shape{60, 4}));
-  EXPECT_EQ(record.train(data, 5, {.verbose = 0})["loss"].size(), 5U) << "goes on where it ended";
-  EXPECT_EQ(model.global_step(), 40U);
 }
 
 }  // namespace

@@ -4,13 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cmath>
 #include <numeric>
-#include <thread>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/tests/train/model_fixture.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/sequential.h"
@@ -18,33 +16,12 @@
 namespace headrace {
 namespace {
 
+using test::message_of;
+using test::ModelTest;
 using test::Training;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::SizeIs;
-
-template <typename Thrown, typename Action>
-std::string message_of(Action action) {
-  try {
-    action();
-  } catch (const Thrown& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    return std::string("another exception: ") + error.what();
-  }
-  return "no exception";
-}
-
-class ModelTest : public testing::Test {
- protected:
-  Model make(const Net& net = test::small_mlp, const Optimizer& optimizer = adam(1e-2F)) {
-    return test::compiled(training_.strategy, net, optimizer);
-  }
-
-  Training training_{2};
-  Dataset data_ = test::blobs(400).shuffle().batch({.global = 20});
-  Dataset fresh_ = test::blobs(200, {8}, 4, 99).batch({.global = 64});
-};
 
 TEST_F(ModelTest, LearnsWhatCanBeLearned) {
   for (const Optimizer& optimizer : {adam(1e-2F), sgd(0.1F, {.momentum = 0.9F, .nesterov = true}), sgd(0.3F)}) {
@@ -172,147 +149,6 @@ TEST_F(ModelTest, BatchNormUsesRunningStatisticsOnlyOutsideTraining) {
   EXPECT_NEAR(after, trained, 2e-3) << "the running statistics are the batch's, but for the unbiased variance";
 }
 
-TEST_F(ModelTest, CallbacksHearEveryEpochAndCanStop) {
-  Model model = make();
-  std::vector<std::string> heard;
-  const Callback callback{.on_train_begin = [&](FitControl&) { heard.push_back("begin"); },
-                          .on_epoch_end =
-                              [&](const EpochReport& report, FitControl& control) {
-                                heard.push_back("epoch " + std::to_string(report.epoch));
-                                EXPECT_EQ(&control.model(), &model);
-                                EXPECT_EQ(report.global_step, 20U * static_cast<unsigned>(report.epoch + 1));
-                                if (report.epoch == 1) control.request_stop();
-                              },
-                          .on_train_end = [&](FitControl&) { heard.push_back("end"); }};
-  const History history = model.fit(data_, {.epochs = 5, .callbacks = {callback}, .verbose = 0});
-  EXPECT_THAT(heard, testing::ElementsAre("begin", "epoch 0", "epoch 1", "end"));
-  EXPECT_EQ(history.epochs(), 2U);
-}
-
-TEST_F(ModelTest, AStopFlagEndsTheFitWithinAnEpoch) {
-  Model model = make();
-  std::atomic<bool> stop = false;
-  const Callback callback{.on_step = [&](const StepReport& report, FitControl&) {
-    EXPECT_LE(report.step, report.steps);
-    stop = true;
-  }};
-  const History history = model.fit(
-      data_, {.epochs = 1, .steps_per_epoch = 100'000'000, .callbacks = {callback}, .verbose = 0, .stop = &stop});
-  ASSERT_EQ(history.epochs(), 1U);
-  EXPECT_EQ(history["steps"][0], static_cast<double>(model.global_step())) << "as far as it came";
-  EXPECT_GT(model.global_step(), 0U);
-  model.check_mirrored();
-  stop = true;
-  EXPECT_EQ(model.fit(data_, {.epochs = 3, .verbose = 0, .stop = &stop}).epochs(), 0U);
-}
-
-TEST_F(ModelTest, StopsAfterSoManySteps) {
-  Model model = make();
-  EXPECT_EQ(model.fit(data_, {.epochs = 5, .verbose = 0, .stop_after_steps = 40}).epochs(), 2U);
-  EXPECT_EQ(model.global_step(), 40U);
-  EXPECT_EQ(model.fit(data_, {.epochs = 5, .verbose = 0, .stop_after_steps = 40}).epochs(), 0U) << "at once";
-  std::vector<EpochReport> reports;
-  const Callback callback{
-      .on_epoch_end = [&](const EpochReport& report, FitControl&) { reports.push_back(report); }};
-  const History history = model.fit(
-      data_, {.epochs = 5, .validation = fresh_, .callbacks = {callback}, .verbose = 0, .stop_after_steps = 67});
-  EXPECT_EQ(model.global_step(), 67U);
-  ASSERT_EQ(reports.size(), 2U);
-  EXPECT_EQ(reports[0].steps, 20U);
-  EXPECT_EQ(reports[0].planned_steps, 20U);
-  EXPECT_TRUE(reports[0].val_loss);
-  EXPECT_EQ(reports[1].steps, 7U);
-  EXPECT_EQ(reports[1].planned_steps, 20U);
-  EXPECT_GT(reports[1].loss, 0);
-  EXPECT_FALSE(reports[1].val_loss) << "an epoch that is cut short is not validated";
-  EXPECT_THAT(history["loss"], SizeIs(2));
-  EXPECT_THAT(history["val_loss"], SizeIs(1));
-}
-
-// What a second thread or a handler of Ctrl-C sets; with the progress function to know that it has begun.
-TEST_F(ModelTest, AStopFlagEndsAnEvaluation) {
-  Model model = make();
-  std::atomic<bool> stop = false;
-  std::uint64_t batches = 0;
-  const EvaluateOptions options{.progress =
-                                    [&](std::uint64_t done, std::uint64_t of) {
-                                      batches = done;
-                                      EXPECT_GT(of, 2U);
-                                      stop = done == 2;
-                                    },
-                                .stop = &stop};
-  for (const bool predicts : {false, true}) {
-    stop = false;
-    try {
-      predicts ? void(model.predict(data_, options)) : void(model.evaluate(data_, options));
-      ADD_FAILURE() << "it went on";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kCancelled);
-    }
-    EXPECT_EQ(batches, 2U);
-  }
-  stop = false;
-  EXPECT_EQ(model.evaluate(fresh_).examples, model.evaluate(fresh_, {.stop = &stop}).examples);
-}
-
-// Each is a loader's option that fit() and evaluate() pass on, by its effect or by the refusal of the loader.
-TEST_F(ModelTest, TheLoadersOptionsAreReachable) {
-  Model model = make();
-  const auto refusal = [&](const LoaderOptions& input) {
-    const std::string of_fit = message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0, .input = input}); });
-    EXPECT_EQ(message_of<ConfigError>([&] { model.evaluate(data_, {.input = input}); }), of_fit);
-    return of_fit;
-  };
-  // Batches lie in pinned memory where a device has memory of its own.
-  const LoaderOptions tight{.memory_budget_bytes = 10, .pinned_budget_bytes = 10};
-  EXPECT_THAT(refusal(tight), HasSubstr("_budget_bytes = 10"));
-  EXPECT_THAT(refusal({.threads = 3, .cpu_budget = 2}), HasSubstr("cpu_budget = 2"));
-  EXPECT_THAT(refusal({.reader_threads = 5000}), HasSubstr("reader_threads = 5000"));
-  const std::string before = model.weights_sha256();
-  EXPECT_THAT(
-      message_of<ConfigError>([&] { model.fit(data_, {.validation = fresh_, .verbose = 0, .input = tight}); }),
-      HasSubstr("_budget_bytes"));
-  EXPECT_EQ(model.weights_sha256(), before);
-}
-
-TEST_F(ModelTest, AFitOfDataThatStallsEndsAfterItsTimeOut) {
-  Model model = make();
-  const Dataset slow =
-      test::blobs(40)
-          .map(user_map({.name = "stall",
-                         .output = {.dtype = DType::kF32, .shape = {8}},
-                         .function =
-                             [](std::span<const std::byte> in, const Shape&, std::span<std::byte> out, Philox&) {
-                               std::this_thread::sleep_for(std::chrono::milliseconds(600));
-                               std::ranges::copy(in, out.begin());
-                             }}))
-          .batch({.global = 20});
-  try {
-    model.fit(slow, {.verbose = 0, .input = {.threads = 1, .stall_timeout_seconds = 0.1}});
-    FAIL() << "it waited";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kTimeout) << error.what();
-  }
-}
-
-TEST_F(ModelTest, WhatTheTrainerDecidesIsRefused) {
-  Model model = make();
-  const std::vector<std::pair<std::string, LoaderOptions>> decided = {{"epochs", {.epochs = 2}},
-                                                                      {"start", {.start = LoaderState{}}},
-                                                                      {"converted", {.converted = DType::kBF16}},
-                                                                      {"trace_spans", {.trace_spans = 8}}};
-  for (const auto& [name, input] : decided) {
-    EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0, .input = input}); }),
-                HasSubstr("FitOptions::input." + name));
-    EXPECT_THAT(message_of<ConfigError>([&] { model.evaluate(data_, {.input = input}); }),
-                HasSubstr("EvaluateOptions::input." + name));
-    EXPECT_THAT(message_of<ConfigError>([&] { model.predict(data_, {.input = input}); }),
-                HasSubstr("EvaluateOptions::input." + name));
-  }
-  EXPECT_THAT(message_of<ConfigError>([&] { model.evaluate(data_, {.input = {.headspace = 1}}); }),
-              HasSubstr("EvaluateOptions::input.headspace"));
-}
-
 TEST_F(ModelTest, KnowsItsStepsBeforeItTrains) {
   EXPECT_EQ(steps_of_pass(data_, {}), 20U);
   EXPECT_EQ(steps_of_pass(data_, {.accumulate = 3}), 7U);
@@ -322,15 +158,6 @@ TEST_F(ModelTest, KnowsItsStepsBeforeItTrains) {
   Model model = make();
   model.fit(data_, {.epochs = 2, .verbose = 0, .accumulate = 3});
   EXPECT_EQ(model.global_step(), steps_of_fit(data_, {.epochs = 2, .accumulate = 3}));
-}
-
-TEST_F(ModelTest, ACallbacksExceptionReachesTheCaller) {
-  Model model = make();
-  const Callback callback{
-      .on_epoch_end = [](const EpochReport&, FitControl&) { throw std::runtime_error("enough"); }};
-  EXPECT_THAT(message_of<std::runtime_error>([&] { model.fit(data_, {.callbacks = {callback}, .verbose = 0}); }),
-              "enough");
-  EXPECT_EQ(model.fit(data_, {.verbose = 0}).epochs(), 1U) << "the model can be used again";
 }
 
 TEST_F(ModelTest, PrintsALineAnEpochWhereThereIsNoTerminal) {
@@ -378,46 +205,6 @@ TEST_F(ModelTest, VariablesCanBeReadAndWritten) {
   EXPECT_THAT(message_of<ConfigError>([&] { model.read_variable("dense/wait"); }), HasSubstr("dense/weights"));
   EXPECT_THAT(message_of<ConfigError>([&] { model.write_variable("dense/weights", values); }),
               AllOf(HasSubstr("(16, 8)"), HasSubstr("16 values")));
-}
-
-TEST_F(ModelTest, NeedsCompile) {
-  Model model = training_.strategy.build(test::small_mlp);
-  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0}); }), HasSubstr("compile"));
-  EXPECT_THAT(message_of<ConfigError>([&] { model.evaluate(data_); }), HasSubstr("compile"));
-}
-
-TEST_F(ModelTest, LossAndNetMustFitTogether) {
-  Model logits = training_.strategy.build(test::small_mlp);
-  EXPECT_THAT(message_of<ConfigError>(
-                  [&] { logits.compile({.loss = sparse_categorical_crossentropy({.from_logits = false})}); }),
-              AllOf(HasSubstr("'dense_1'"), HasSubstr("softmax")));
-  Model probabilities = training_.strategy.build([](Graph& g) { return g.softmax(test::small_mlp(g)); });
-  EXPECT_THAT(message_of<ConfigError>([&] { probabilities.compile({}); }), HasSubstr("probabilities"));
-  Model image = training_.strategy.build([](Graph& g) { return g.conv(g.input("image", {4, 4, 1}), 2); });
-  EXPECT_THAT(message_of<ConfigError>([&] { image.compile({}); }), HasSubstr("(4, 4, 2)"));
-  EXPECT_THROW(sparse_categorical_crossentropy({.label_smoothing = 1.5F}), ConfigError);
-  Model empty = training_.strategy.build([](Graph& g) { return g.flatten(g.input("image", {4})); });
-  EXPECT_THAT(message_of<ConfigError>([&] { empty.compile({}); }), HasSubstr("no parameters"));
-}
-
-TEST_F(ModelTest, DataMustFitTheNet) {
-  Model model = make();
-  EXPECT_THAT(message_of<ConfigError>([&] {
-                model.fit(test::blobs(20, {3, 3, 1}).batch({.global = 4}), {.verbose = 0});
-              }),
-              AllOf(HasSubstr("'image'"), HasSubstr("(3, 3, 1)"), HasSubstr("(8,)")));
-  const Dataset no_label =
-      Dataset::from(in_memory("half", 4, {test::array_of("image", Shape{8}, std::vector<float>(32))}))
-          .batch({.global = 4});
-  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(no_label, {.verbose = 0}); }), HasSubstr("label"));
-  const Dataset float_label = Dataset::from(in_memory("floats", 4,
-                                                      {test::array_of("image", Shape{8}, std::vector<float>(32)),
-                                                       test::array_of("label", Shape{}, std::vector<float>(4))}));
-  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(float_label.batch({.global = 4}), {.verbose = 0}); }),
-              AllOf(HasSubstr("float32"), HasSubstr("int64")));
-  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.epochs = 0, .verbose = 0}); }), HasSubstr("epoch"));
-  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0, .accumulate = 0}); }),
-              HasSubstr("accumulate"));
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/rng.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
 
 namespace headrace {
 namespace {
@@ -210,6 +212,30 @@ TEST(Schedule, RandomOnesEndExactly) {
       ASSERT_GE(*found, kHorizon) << i;  // an exponential's
     }
     ASSERT_EQ(schedule.at(std::uint64_t{1} << 60) == 0, found.has_value()) << i;
+  }
+}
+
+TEST(Schedules, CountOptimizerStepsWhateverAnEpochIs) {
+  // A rate for three steps, then none.
+  const Schedule three = Schedule::piecewise({.rates = {0.1F, 0}, .boundaries = {3}});
+  for (const int accumulate : {1, 2, 5}) {
+    for (const std::uint64_t steps_per_epoch : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4}}) {
+      test::Training training(2);
+      Model model = test::compiled(training.strategy, test::small_mlp, sgd(three));
+      const Dataset data = test::blobs(80).batch({.global = 8});
+      std::vector<std::vector<float>> last = test::variables_of(model);
+      for (std::uint64_t step = 1; step <= 5; ++step) {
+        model.fit(data, {.epochs = 10,
+                         .steps_per_epoch = steps_per_epoch,
+                         .verbose = 0,
+                         .accumulate = accumulate,
+                         .stop_after_steps = step});
+        ASSERT_EQ(model.global_step(), step);
+        const std::vector<std::vector<float>> now = test::variables_of(model);
+        EXPECT_EQ(now != last, step <= 3) << accumulate << " batches, " << steps_per_epoch << " steps, " << step;
+        last = now;
+      }
+    }
   }
 }
 

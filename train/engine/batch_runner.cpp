@@ -1,25 +1,17 @@
 #include "headrace/train/engine/batch_runner.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/train/engine/block_layout.h"
 #include "headrace/train/engine/step_failure.h"
 #include "headrace/train/engine/storage_types.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
 namespace {
-
-constexpr std::size_t kLine = 64;  // every part of a block begins on a cache line
-constexpr std::size_t lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
-// The host's memory and the device's have the same parts: scalars, group scale, totals, labels; behind them the
-// device has the metrics' tables. The first two go to the device in one copy, the other two come back in one, of
-// the labels class numbers alone.
-constexpr std::size_t kScalarsAt = 0, kGroupScaleAt = lines(sizeof(StepScalars)),
-                      kTotalsAt = kGroupScaleAt + kLine;
 
 std::optional<Objective> objective_of(const ModelState& model, const Fields& fields,
                                       const BatchRunnerOptions& options) {
@@ -86,104 +78,6 @@ void BatchRunner::make_groups() {
   }
 }
 
-std::size_t BatchRunner::totals_bytes() const noexcept {
-  return objective_ ? objective_->totals_bytes() : sizeof(MetricSums);
-}
-
-std::size_t BatchRunner::labels_at() const noexcept { return kTotalsAt + lines(totals_bytes()); }
-
-std::size_t BatchRunner::tables_at() const noexcept {
-  return labels_at() + (objective_ ? objective_->labels_bytes() : 0);
-}
-
-void BatchRunner::allocate() {
-  workspaces_.resize(static_cast<std::size_t>(shards_.lanes()));
-  for (int shard = 0; shard < shards_.size(); ++shard) {
-    Memory memory{
-        .block = stream(shard).allocate(tables_at() + tables_bytes()), .scratch = {}, .pinned_scratch = {}};
-    const std::size_t scratch = objective_ ? objective_->device_scratch_bytes() : 0;
-    const std::size_t pinned = objective_ ? objective_->pinned_scratch_bytes() : 0;
-    if (scratch > 0) memory.scratch = stream(shard).allocate(scratch);
-    if (pinned > 0) memory.pinned_scratch = stream(shard).device().allocate_pinned(pinned);
-    memory_.push_back(std::move(memory));
-    blank(shard);
-    Buffer& workspace = workspaces_[static_cast<std::size_t>(shards_.lane_of(shard))];
-    if (workspace) continue;
-    workspace = stream(shard).allocate(program_.workspace_bytes());
-    // Rows that no batch has filled yet are read as padding: they must be finite.
-    stream(shard).fill(workspace.data(), 0, workspace.size());
-  }
-}
-
-StepSlot BatchRunner::make_slot() const {
-  StepSlot made;
-  const std::size_t rows = static_cast<std::size_t>(options_.program.rows);
-  const std::size_t tail = objective_ ? objective_->class_labels_bytes() : result_bytes();
-  for (int shard = 0; shard < shards_.size(); ++shard) {
-    Device& device = stream(shard).device();
-    ShardSlot slot{.replica = shards_.replica_of(shard),
-                   .pinned = device.allocate_pinned(labels_at() + tail),
-                   .begin = device.create_timed_event(),
-                   .arrived = device.create_timed_event(),
-                   .done = device.create_timed_event()};
-    std::byte* base = slot.pinned.data();
-    slot.scalars = new (base + kScalarsAt) StepScalars;
-    slot.totals = base + kTotalsAt;
-    std::memset(slot.totals, 0, totals_bytes());
-    slot.group_scale = new (base + kGroupScaleAt) float;
-    if (objective_) slot.labels = base + labels_at();
-    if (!objective_) slot.result = reinterpret_cast<float*>(base + labels_at());
-    slot.records.reserve(rows);
-    made.shards.push_back(std::move(slot));
-  }
-  return made;
-}
-
-std::size_t BatchRunner::result_bytes() const {
-  std::size_t bytes = 0;
-  for (const TensorView& result : program_.results(binding(0))) bytes += result.bytes();
-  return bytes;
-}
-
-ProgramBinding BatchRunner::binding(int shard) const {
-  const int replica = shards_.replica_of(shard);
-  const auto index = static_cast<std::size_t>(replica);
-  ProgramBinding bound{.stream = stream(shard), .kernels = shards_.kernels(replica)};
-  bound.workspace = workspaces_[static_cast<std::size_t>(shards_.lane_of(shard))].data();
-  bound.parameters = model_.variables.parameters(replica).as<float>();
-  bound.state = model_.variables.state(replica).as<float>();
-  if (options_.program.precision == Precision::kBF16) {
-    bound.rounded_parameters = model_.variables.rounded_parameters(replica).as<BFloat16>();
-    bound.rounded_state = model_.variables.rounded_state(replica).as<BFloat16>();
-  }
-  if (options_.averaged_weights) {
-    const OptimizerMemory& memory = model_.optimizer[index];
-    bound.parameters = reinterpret_cast<float*>(memory.average.data());
-    bound.rounded_parameters = reinterpret_cast<BFloat16*>(memory.rounded_average.data());
-  }
-  if (options_.program.mode == Mode::kTrain) {
-    bound.gradients = reinterpret_cast<float*>(model_.optimizer[index].gradients.data());
-  }
-  if (options_.shard_arenas != nullptr && shards_.is_virtual()) {
-    const ShardArenas& arenas = (*options_.shard_arenas)[index];
-    bound.frozen = bound.state;
-    bound.gradients = arenas.gradients(shard - shards_.first_of(replica));
-    bound.state = arenas.state(shard - shards_.first_of(replica));
-  }
-  if (!groups_.empty()) bound.group = &groups_[index];
-  bound.scalars = reinterpret_cast<const StepScalars*>(block(shard) + kScalarsAt);
-  return bound;
-}
-
-std::byte* BatchRunner::block(int shard) const { return memory_[static_cast<std::size_t>(shard)].block.data(); }
-
-std::byte* BatchRunner::totals(int shard) const { return block(shard) + kTotalsAt; }
-std::byte* BatchRunner::tables(int shard) const { return block(shard) + tables_at(); }
-
-const float* BatchRunner::group_scale(int shard) const {
-  return reinterpret_cast<const float*>(block(shard) + kGroupScaleAt);
-}
-
 void BatchRunner::submit_objective(int shard, std::vector<TensorView> results,
                                    std::vector<TensorView> gradients) const {
   const ProgramBinding bound = binding(shard);
@@ -193,9 +87,9 @@ void BatchRunner::submit_objective(int shard, std::vector<TensorView> results,
                       .scalars = bound.scalars,
                       .results = std::move(results),
                       .gradients = std::move(gradients),
-                      .totals = block(shard) + kTotalsAt,
+                      .totals = totals(shard),
                       .labels = block(shard) + labels_at(),
-                      .tables = block(shard) + tables_at(),
+                      .tables = tables(shard),
                       .device_scratch = memory.scratch.data(),
                       .pinned_scratch = memory.pinned_scratch.data()});
 }
@@ -272,10 +166,6 @@ void BatchRunner::bring_in_labels(int shard, const Batch& batch) {
   }
 }
 
-void BatchRunner::blank(int shard) {
-  stream(shard).fill(block(shard), 0, memory_[static_cast<std::size_t>(shard)].block.size());
-}
-
 void BatchRunner::warm_up(const Work& work) {
   drain();
   for (int shard = 0; shard < shards_.size(); ++shard) {
@@ -344,7 +234,7 @@ void BatchRunner::bring_back(int shard, const ShardSlot& slot) {
     }
   }
   const std::size_t labels_too = objective_ ? objective_->class_labels_bytes() : 0;
-  stream.copy(slot.totals, block(shard) + kTotalsAt, labels_at() - kTotalsAt + labels_too);
+  stream.copy(slot.totals, totals(shard), labels_at() - kTotalsAt + labels_too);
   stream.record(*slot.done);
 }
 
@@ -359,18 +249,18 @@ void BatchRunner::read_tables() {
   if (tables_bytes() == 0) return;
   seen_.tables.clear();
   for (int shard = 0; shard < shards_.size(); ++shard) {
-    std::vector<std::byte> tables(tables_bytes());
-    stream(shard).copy(tables.data(), block(shard) + tables_at(), tables.size());
+    std::vector<std::byte> counted(tables_bytes());
+    stream(shard).copy(counted.data(), tables(shard), counted.size());
     stream(shard).synchronize();
-    objective_->add_tables(tables.data(), seen_);
+    objective_->add_tables(counted.data(), seen_);
   }
 }
 
 void BatchRunner::reset_sums() {
   drain();
   for (int shard = 0; shard < shards_.size(); ++shard) {
-    stream(shard).fill(block(shard) + kTotalsAt, 0, totals_bytes());
-    if (tables_bytes() > 0) stream(shard).fill(block(shard) + tables_at(), 0, tables_bytes());
+    stream(shard).fill(totals(shard), 0, totals_bytes());
+    if (tables_bytes() > 0) stream(shard).fill(tables(shard), 0, tables_bytes());
   }
   if (objective_) seen_ = objective_->no_totals();
   examples_ = 0;

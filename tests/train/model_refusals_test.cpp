@@ -1,0 +1,100 @@
+// What a model refuses before anything runs: nets, data and options that do not fit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/train/model_fixture.h"
+#include "headrace/tests/train/toy_data.h"
+
+namespace headrace {
+namespace {
+
+using test::message_of;
+using test::ModelTest;
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST_F(ModelTest, NeedsCompile) {
+  Model model = training_.strategy.build(test::small_mlp);
+  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0}); }), HasSubstr("compile"));
+  EXPECT_THAT(message_of<ConfigError>([&] { model.evaluate(data_); }), HasSubstr("compile"));
+}
+
+TEST_F(ModelTest, LossAndNetMustFitTogether) {
+  Model logits = training_.strategy.build(test::small_mlp);
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { logits.compile({.loss = sparse_categorical_crossentropy({.from_logits = false})}); }),
+              AllOf(HasSubstr("'dense_1'"), HasSubstr("softmax")));
+  Model probabilities = training_.strategy.build([](Graph& g) { return g.softmax(test::small_mlp(g)); });
+  EXPECT_THAT(message_of<ConfigError>([&] { probabilities.compile({}); }), HasSubstr("probabilities"));
+  Model image = training_.strategy.build([](Graph& g) { return g.conv(g.input("image", {4, 4, 1}), 2); });
+  EXPECT_THAT(message_of<ConfigError>([&] { image.compile({}); }), HasSubstr("(4, 4, 2)"));
+  EXPECT_THROW(sparse_categorical_crossentropy({.label_smoothing = 1.5F}), ConfigError);
+  Model empty = training_.strategy.build([](Graph& g) { return g.flatten(g.input("image", {4})); });
+  EXPECT_THAT(message_of<ConfigError>([&] { empty.compile({}); }), HasSubstr("no parameters"));
+}
+
+TEST_F(ModelTest, DataMustFitTheNet) {
+  Model model = make();
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                model.fit(test::blobs(20, {3, 3, 1}).batch({.global = 4}), {.verbose = 0});
+              }),
+              AllOf(HasSubstr("'image'"), HasSubstr("(3, 3, 1)"), HasSubstr("(8,)")));
+  const Dataset no_label =
+      Dataset::from(in_memory("half", 4, {test::array_of("image", Shape{8}, std::vector<float>(32))}))
+          .batch({.global = 4});
+  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(no_label, {.verbose = 0}); }), HasSubstr("label"));
+  const Dataset float_label = Dataset::from(in_memory("floats", 4,
+                                                      {test::array_of("image", Shape{8}, std::vector<float>(32)),
+                                                       test::array_of("label", Shape{}, std::vector<float>(4))}));
+  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(float_label.batch({.global = 4}), {.verbose = 0}); }),
+              AllOf(HasSubstr("float32"), HasSubstr("int64")));
+  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.epochs = 0, .verbose = 0}); }), HasSubstr("epoch"));
+  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0, .accumulate = 0}); }),
+              HasSubstr("accumulate"));
+}
+
+TEST_F(ModelTest, WhatTheTrainerDecidesIsRefused) {
+  Model model = make();
+  const std::vector<std::pair<std::string, LoaderOptions>> decided = {{"epochs", {.epochs = 2}},
+                                                                      {"start", {.start = LoaderState{}}},
+                                                                      {"converted", {.converted = DType::kBF16}},
+                                                                      {"trace_spans", {.trace_spans = 8}}};
+  for (const auto& [name, input] : decided) {
+    EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0, .input = input}); }),
+                HasSubstr("FitOptions::input." + name));
+    EXPECT_THAT(message_of<ConfigError>([&] { model.evaluate(data_, {.input = input}); }),
+                HasSubstr("EvaluateOptions::input." + name));
+    EXPECT_THAT(message_of<ConfigError>([&] { model.predict(data_, {.input = input}); }),
+                HasSubstr("EvaluateOptions::input." + name));
+  }
+  EXPECT_THAT(message_of<ConfigError>([&] { model.evaluate(data_, {.input = {.headspace = 1}}); }),
+              HasSubstr("EvaluateOptions::input.headspace"));
+}
+
+// Each is a loader's option that fit() and evaluate() pass on, by its effect or by the refusal of the loader.
+TEST_F(ModelTest, TheLoadersOptionsAreReachable) {
+  Model model = make();
+  const auto refusal = [&](const LoaderOptions& input) {
+    const std::string of_fit = message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0, .input = input}); });
+    EXPECT_EQ(message_of<ConfigError>([&] { model.evaluate(data_, {.input = input}); }), of_fit);
+    return of_fit;
+  };
+  // Batches lie in pinned memory where a device has memory of its own.
+  const LoaderOptions tight{.memory_budget_bytes = 10, .pinned_budget_bytes = 10};
+  EXPECT_THAT(refusal(tight), HasSubstr("_budget_bytes = 10"));
+  EXPECT_THAT(refusal({.threads = 3, .cpu_budget = 2}), HasSubstr("cpu_budget = 2"));
+  EXPECT_THAT(refusal({.reader_threads = 5000}), HasSubstr("reader_threads = 5000"));
+  const std::string before = model.weights_sha256();
+  EXPECT_THAT(
+      message_of<ConfigError>([&] { model.fit(data_, {.validation = fresh_, .verbose = 0, .input = tight}); }),
+      HasSubstr("_budget_bytes"));
+  EXPECT_EQ(model.weights_sha256(), before);
+}
+
+}  // namespace
+}  // namespace headrace
