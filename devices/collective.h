@@ -22,6 +22,10 @@ class Collective {
   // Whether calls may come from a stream of their own, beside the replica's other work.
   virtual bool runs_beside() const noexcept { return true; }
 
+  // Whether all_reduce_sum() adds in the order that it promises below, which does not depend on what the replicas
+  // are: not where NCCL does it.
+  virtual bool fixed_order() const noexcept { return true; }
+
   // Every replica's `tensor` (f32) becomes the sum over replicas, the same bits on every replica: added as one
   // fixed pairwise tree ((0+1)+(2+3))+..., except by NCCL, whose order is its own.
   virtual void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) = 0;

@@ -27,6 +27,7 @@ class NcclCollective final : public Collective {
   ~NcclCollective() override;
 
   int size() const noexcept override { return devices_.size(); }
+  bool fixed_order() const noexcept override { return false; }
   void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override;
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override;
   void abort(const std::string& reason) noexcept override;
