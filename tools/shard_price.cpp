@@ -35,7 +35,8 @@ double step_seconds(Model& model, const Dataset& data, const FitOptions& fit, in
 }  // namespace
 
 double shard_price(Model& model, const Dataset& data, const FitOptions& fit) {
-  return step_seconds(model, data, fit, fit.virtual_shards) / step_seconds(model, data, fit, 0);
+  const double plain = step_seconds(model, data, fit, 0);
+  return step_seconds(model, data, fit, fit.virtual_shards) / plain;
 }
 
 }  // namespace headrace::tools

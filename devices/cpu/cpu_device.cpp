@@ -11,6 +11,7 @@
 #include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/devices/cpu/cpu_kernels.h"
 #include "headrace/devices/cpu/cpu_stream.h"
+#include "headrace/devices/cpu/openmp_oversubscription.h"
 #include "headrace/devices/cpu/openmp_waiting.h"
 
 namespace headrace {
@@ -27,6 +28,17 @@ std::atomic<std::uint64_t> allocated_bytes{0};
 
 // Of the machine's memory, what is left to everything else: the process's own, the system, other processes.
 constexpr std::uint64_t kShareOfOthers = 8;
+
+// The OpenMP threads of the device's other streams sleep while they wait: spinning they would take the processors
+// from the lanes, of which each works on its own.
+class CpuLane final : public CpuStream {
+ public:
+  CpuLane(Device& device, std::shared_ptr<OpenMpOversubscription> sleeping)
+      : CpuStream(device, 1), sleeping_(std::move(sleeping)) {}
+
+ private:
+  std::shared_ptr<OpenMpOversubscription> sleeping_;
+};
 
 }  // namespace
 
@@ -59,7 +71,12 @@ MemoryUse CpuDevice::memory_use() const noexcept {
 
 std::unique_ptr<Stream> CpuDevice::create_stream() { return std::make_unique<CpuStream>(*this, threads_); }
 
-std::unique_ptr<Stream> CpuDevice::create_lane() { return std::make_unique<CpuStream>(*this, 1); }
+std::unique_ptr<Stream> CpuDevice::create_lane() {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<OpenMpOversubscription> sleeping = sleeping_.lock();
+  if (sleeping == nullptr && threads_ > 1) sleeping_ = sleeping = std::make_shared<OpenMpOversubscription>();
+  return std::make_unique<CpuLane>(*this, std::move(sleeping));
+}
 
 std::unique_ptr<Event> CpuDevice::create_event() { return std::make_unique<CpuEvent>(CpuTiming::kNo); }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "headrace/devices/cpu/cpu_input_kernels.h"
@@ -12,6 +13,7 @@
 
 namespace headrace {
 
+class OpenMpOversubscription;
 class OpenMpWaiting;
 
 class CpuDevice final : public Device {
@@ -45,6 +47,8 @@ class CpuDevice final : public Device {
   DeviceInfo info_;
   int threads_;
   std::shared_ptr<OpenMpWaiting> waiting_;
+  std::mutex mutex_;
+  std::weak_ptr<OpenMpOversubscription> sleeping_;  // by mutex_; the lanes have it
   std::atomic<std::uint64_t> device_bytes_{0};
   std::atomic<std::uint64_t> pinned_bytes_{0};
   CpuInputKernels input_kernels_;
