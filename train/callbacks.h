@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/train/history.h"
 #include "headrace/train/metrics.h"
 #include "headrace/train/step_times.h"
 
@@ -109,9 +110,6 @@ struct Callback {
 };
 
 // --- callbacks that many programs need; each value is for one fit at a time ---
-
-// When a monitored value is better. kAuto: higher for accuracy, top_k and examples_per_second, else lower.
-enum class Better { kAuto, kLower, kHigher };
 
 // `monitor` is a name of History. One that no epoch has is a ConfigError at the first epoch's end, listing the
 // names; an epoch that was stopped and lacks it is passed over. A value that is not finite is never better.

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/train/history.h"
 #include "headrace/train/input_description.h"
 #include "headrace/train/layers.h"
 #include "headrace/train/losses.h"
@@ -23,10 +24,6 @@ namespace headrace {
 
 class Model;
 class Strategy;
-
-// Of which values of a metric the best one is: kByName takes the largest of "accuracy" and "top_...", with "val_"
-// or without, the smallest of all others.
-enum class BestValue { kByName, kSmallest, kLargest };
 
 struct CheckpointOptions {
   std::filesystem::path folder = {};  // made where it is missing; empty: `record` alone
@@ -41,7 +38,7 @@ struct CheckpointOptions {
   std::uint64_t every_steps = 0;
   int keep = 3;           // the latest of this training that stay in the folder; 0: all
   std::string best = {};  // a list of the history, as "val_loss": its best epoch is kept as best.safetensors, too
-  BestValue best_value = BestValue::kByName;
+  Better best_mode = Better::kAuto;
   // Written by a thread of its own from a copy of the variables. Training waits only at the end of an epoch where
   // the two checkpoints before it are still being written; one that is due within an epoch is made some steps
   // later then. False: training waits for each.

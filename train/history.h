@@ -25,4 +25,9 @@ class History {
   std::map<std::string, std::vector<double>> lists_;
 };
 
+// When a value of one of its lists is better than another. kAuto: higher for accuracy, top_k and
+// examples_per_second, of a validation or of one of several outputs too ("val_right/accuracy"), else lower.
+enum class Better { kAuto, kLower, kHigher };
+bool higher_is_better(const std::string& name, Better mode = Better::kAuto);
+
 }  // namespace headrace

@@ -9,20 +9,9 @@
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
-namespace {
-
-bool counts_successes(std::string_view name) {
-  if (name.starts_with("val_")) name.remove_prefix(4);
-  return name == "accuracy" || name.starts_with("top_") || name == "examples_per_second";
-}
-
-}  // namespace
 
 Monitor::Monitor(std::string who, std::string name, Better mode, double min_delta)
-    : who_(std::move(who)),
-      name_(std::move(name)),
-      higher_(mode == Better::kAuto ? counts_successes(name_) : mode == Better::kHigher),
-      min_delta_(min_delta) {
+    : who_(std::move(who)), name_(std::move(name)), higher_(higher_is_better(name_, mode)), min_delta_(min_delta) {
   if (min_delta >= 0) return;
   throw ConfigError(fmt::format("{}: min_delta is {}", who_, min_delta),
                     "it is 0 or more; the mode says which way");

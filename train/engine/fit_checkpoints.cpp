@@ -38,13 +38,6 @@ std::vector<std::string> metric_names(const Model& model, bool validates) {
   return names;
 }
 
-bool largest_is_best(const CheckpointOptions& options) {
-  if (options.best_value != BestValue::kByName) return options.best_value == BestValue::kLargest;
-  const std::string& name = options.best;
-  const std::string own = name.starts_with("val_") ? name.substr(4) : name;
-  return own == "accuracy" || own.starts_with("top_");
-}
-
 std::optional<double> last_value(const History& history, const std::string& name) {
   const auto found = history.lists().find(name);
   if (found == history.lists().end() || found->second.empty()) return std::nullopt;
@@ -100,7 +93,7 @@ bool FitCheckpoints::improves(const TrainingState& state) {
 
 bool FitCheckpoints::is_better(double value) const {
   if (!best_) return true;
-  return largest_is_best(options_) ? value > *best_ : value < *best_;
+  return higher_is_better(options_.best, options_.best_mode) ? value > *best_ : value < *best_;
 }
 
 void FitCheckpoints::write(TrainingState state, const ModelSnapshot::SaveTotals& save_totals, const Files& files) {
