@@ -1,7 +1,6 @@
 #include "headrace/tools/observe_options.h"
 
 #include <CLI/CLI.hpp>
-#include <limits>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
@@ -11,7 +10,7 @@
 namespace headrace::tools {
 namespace {
 
-constexpr Range<double> kLimit{.min = std::numeric_limits<float>::min(), .max = std::numeric_limits<float>::max()};
+constexpr Range<double> kLimit{.min = 0, .max = 1e30};
 
 }  // namespace
 
@@ -39,11 +38,13 @@ void ObserveOptions::add_to(CLI::App& command) {
   add_number(command, "--mirror-check-every", mirror_check_every,
              "compare the hashes of all replicas' variables every N steps, and name one that differs; 0: never",
              kSteps);
-  add_number(command, "--clip-norm", clip_norm, "limit the norm of all gradients together", kLimit);
-  add_number(command, "--clip-value", clip_value, "limit the magnitude of each element of the gradients", kLimit);
-  add_number(command, "--average-decay", average_decay,
-             "validate and test with an average of the weights, a = D a + (1 - D) weights after each step",
-             {.min = std::numeric_limits<double>::min(), .max = 1});
+  add_number(command, "--clip-norm", clip_norm, "limit the norm of all gradients together; 0: no limit", kLimit);
+  add_number(command, "--clip-value", clip_value,
+             "limit the magnitude of each element of the gradients; 0: no limit", kLimit);
+  add_number(
+      command, "--average-decay", average_decay,
+      "validate and test with an average of the weights, a = N a + (1 - N) weights after each step; 0: none",
+      {.min = 0, .max = 1});
 }
 
 void ObserveOptions::check() const {

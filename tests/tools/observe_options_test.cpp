@@ -92,7 +92,7 @@ TEST_F(ObserveOptionsTest, WhatCannotBeIsRefused) {
   EXPECT_THAT(refused({"--csv", file, "--runs", "2"}), HasSubstr("--runs"));
   EXPECT_THAT(refused({"--csv", file, "--json", file}), HasSubstr("both name"));
   EXPECT_THAT(refused({"--csv", data_.path().string()}), HasSubstr("is a folder"));
-  EXPECT_THAT(refused({"--clip-norm", "0"}), HasSubstr("--clip-norm 0"));
+  EXPECT_THAT(refused({"--clip-norm", "-0.5"}), HasSubstr("--clip-norm -0.5"));
   EXPECT_THAT(refused({"--clip-value", "-1"}), HasSubstr("--clip-value -1"));
   EXPECT_THAT(refused({"--average-decay", "1.5"}), HasSubstr("--average-decay 1.5"));
   EXPECT_THAT(refused({"--mirror-check-every", "-1"}), HasSubstr("--mirror-check-every -1"));
