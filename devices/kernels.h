@@ -29,7 +29,7 @@ namespace headrace {
 enum class Activation { kNone, kRelu, kGelu, kSilu };  // kGelu is the exact one, x * Phi(x)
 
 // 1 / (1 + e^-x), and the hyperbolic tangent.
-enum class Curve { kSigmoid, kTanh };
+enum class Sigmoidal { kSigmoid, kTanh };
 
 // f32 everywhere, or products in bf16 with f32 sums (inputs rounded to the nearest, ties to even).
 // Bias gradients may be sums of the rounded or of the given values.
@@ -204,9 +204,10 @@ class Kernels {
   // dx = dy * f'(x). For kRelu `x` may be the forward result. dx may be dy.
   virtual void activation_backward(Stream&, Activation, const TensorView& x, const TensorView& dy,
                                    const TensorView& dx) = 0;
-  virtual void curve_forward(Stream&, Curve, const TensorView& x, const TensorView& y) = 0;  // y may be x
+  virtual void sigmoidal_forward(Stream&, Sigmoidal, const TensorView& x, const TensorView& y) = 0;  // y may be x
   // dx = dy * slope, from the forward result y. dx may be dy.
-  virtual void curve_backward(Stream&, Curve, const TensorView& y, const TensorView& dy, const TensorView& dx) = 0;
+  virtual void sigmoidal_backward(Stream&, Sigmoidal, const TensorView& y, const TensorView& dy,
+                                  const TensorView& dx) = 0;
   virtual void add(Stream&, const TensorView& a, const TensorView& b, const TensorView& sum) = 0;  // sum may be a
   virtual void accumulate(Stream&, const TensorView& x, const TensorView& into) = 0;               // into += x
   // sum = the parts, 1 to kMaxSummed of f32, added as one pairwise tree ((0+1)+(2+3))+...; sum may be parts[0].

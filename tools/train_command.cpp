@@ -27,9 +27,8 @@
 #include "headrace/tools/progress_line.h"
 #include "headrace/tools/recipe_run.h"
 #include "headrace/tools/recipes/recipes.h"
-#include "headrace/tools/shard_options.h"
-#include "headrace/tools/shard_price.h"
 #include "headrace/tools/train_results.h"
+#include "headrace/tools/virtual_shards.h"
 #include "headrace/train/model.h"
 #include "headrace/train/strategy.h"
 

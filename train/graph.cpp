@@ -9,7 +9,6 @@
 #include "headrace/train/layers/batch_norm_layer.h"
 #include "headrace/train/layers/concat_layer.h"
 #include "headrace/train/layers/conv_layer.h"
-#include "headrace/train/layers/curve_layer.h"
 #include "headrace/train/layers/dense_layer.h"
 #include "headrace/train/layers/dropout_layer.h"
 #include "headrace/train/layers/flatten_layer.h"
@@ -18,6 +17,7 @@
 #include "headrace/train/layers/layer.h"
 #include "headrace/train/layers/max_pool_layer.h"
 #include "headrace/train/layers/scale_layer.h"
+#include "headrace/train/layers/sigmoidal_layer.h"
 #include "headrace/train/layers/softmax_layer.h"
 
 namespace headrace {
@@ -86,13 +86,13 @@ Node Graph::silu(Node x, const LayerOptions& options) {
 Node Graph::sigmoid(Node x, const LayerOptions& options) {
   const std::string name = unique_name(options.name, "sigmoid");
   const int from = require(x, name);
-  return append(std::make_shared<CurveLayer<Curve::kSigmoid>>(name, shape(x)), {from});
+  return append(std::make_shared<SigmoidalLayer<Sigmoidal::kSigmoid>>(name, shape(x)), {from});
 }
 
 Node Graph::tanh(Node x, const LayerOptions& options) {
   const std::string name = unique_name(options.name, "tanh");
   const int from = require(x, name);
-  return append(std::make_shared<CurveLayer<Curve::kTanh>>(name, shape(x)), {from});
+  return append(std::make_shared<SigmoidalLayer<Sigmoidal::kTanh>>(name, shape(x)), {from});
 }
 
 Node Graph::softmax(Node x, const LayerOptions& options) {

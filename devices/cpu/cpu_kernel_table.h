@@ -42,9 +42,9 @@ class CpuKernels final : public Kernels {
                           const TensorView& y) override;
   void activation_backward(Stream& stream, Activation activation, const TensorView& x, const TensorView& dy,
                            const TensorView& dx) override;
-  void curve_forward(Stream& stream, Curve curve, const TensorView& x, const TensorView& y) override;
-  void curve_backward(Stream& stream, Curve curve, const TensorView& y, const TensorView& dy,
-                      const TensorView& dx) override;
+  void sigmoidal_forward(Stream& stream, Sigmoidal sigmoidal, const TensorView& x, const TensorView& y) override;
+  void sigmoidal_backward(Stream& stream, Sigmoidal sigmoidal, const TensorView& y, const TensorView& dy,
+                          const TensorView& dx) override;
   void add(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& sum) override;
   void accumulate(Stream& stream, const TensorView& x, const TensorView& into) override;
   void sum_tree(Stream& stream, std::span<const TensorView> parts, const TensorView& sum) override;

@@ -8,11 +8,11 @@
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/cpu_kernel_table.h"
 #include "headrace/devices/cpu/cpu_submission.h"
-#include "headrace/devices/cpu/curves.h"
 #include "headrace/devices/cpu/dropout.h"
 #include "headrace/devices/cpu/element.h"
 #include "headrace/devices/cpu/elementwise.h"
 #include "headrace/devices/cpu/parallel.h"
+#include "headrace/devices/cpu/sigmoidal.h"
 #include "headrace/devices/cpu/sum_tree.h"
 
 namespace headrace::cpu {
@@ -57,18 +57,20 @@ void CpuKernels::activation_backward(Stream& stream, Activation activation, cons
   });
 }
 
-void CpuKernels::curve_forward(Stream& stream, Curve curve, const TensorView& x, const TensorView& y) {
-  for (const TensorView& view : {x, y}) check::same("curve_forward", view, x, kHalf);
-  submit(stream,
-         [=] { with_type(x, [&]<typename T>(T) { cpu::curve(curve, x.as<T>(), y.as<T>(), x.elements()); }); });
+void CpuKernels::sigmoidal_forward(Stream& stream, Sigmoidal sigmoidal, const TensorView& x, const TensorView& y) {
+  for (const TensorView& view : {x, y}) check::same("sigmoidal_forward", view, x, kHalf);
+  submit(stream, [=] {
+    with_type(x, [&]<typename T>(T) { cpu::sigmoidal(sigmoidal, x.as<T>(), y.as<T>(), x.elements()); });
+  });
 }
 
-void CpuKernels::curve_backward(Stream& stream, Curve curve, const TensorView& y, const TensorView& dy,
-                                const TensorView& dx) {
-  for (const TensorView& view : {y, dy, dx}) check::same("curve_backward", view, y, kHalf);
+void CpuKernels::sigmoidal_backward(Stream& stream, Sigmoidal sigmoidal, const TensorView& y, const TensorView& dy,
+                                    const TensorView& dx) {
+  for (const TensorView& view : {y, dy, dx}) check::same("sigmoidal_backward", view, y, kHalf);
   submit(stream, [=] {
-    with_type(y,
-              [&]<typename T>(T) { cpu::curve_backward(curve, y.as<T>(), dy.as<T>(), dx.as<T>(), y.elements()); });
+    with_type(y, [&]<typename T>(T) {
+      cpu::sigmoidal_backward(sigmoidal, y.as<T>(), dy.as<T>(), dx.as<T>(), y.elements());
+    });
   });
 }
 

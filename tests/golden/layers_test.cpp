@@ -3,12 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "headrace/pipeline/loader.h"
 #include "headrace/tests/golden/recorded_run.h"
-#include "headrace/tests/support/source_file.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
@@ -66,12 +64,7 @@ const GoldenLayer kGoldenLayers[] = {
 };
 
 const nlohmann::json& expected_layers() {
-  static const nlohmann::json expected = [] {
-    const std::filesystem::path path = test::source_file("tests/golden/layers_expected.json");
-    std::ifstream file(path);
-    EXPECT_TRUE(file) << path << " is missing";
-    return nlohmann::json::parse(file);
-  }();
+  static const nlohmann::json expected = test::read_expected("layers_expected.json");
   return expected;
 }
 

@@ -4,14 +4,25 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "headrace/tests/support/source_file.h"
 #include "headrace/tests/support/test_devices.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace::test {
+
+// A file of this folder.
+inline nlohmann::json read_expected(const std::string& name) {
+  const std::filesystem::path path = source_file("tests/golden/" + name);
+  std::ifstream file(path);
+  EXPECT_TRUE(file) << path << " is missing";
+  return nlohmann::json::parse(file);
+}
 
 inline void write_initial(const nlohmann::json& initial, Model& model) {
   for (const std::string& name : model.variable_names()) {

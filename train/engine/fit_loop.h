@@ -47,8 +47,8 @@ class FitLoop {
   // Where the fit stands: in position_, with the loaders as they are.
   TrainingState state_now() const;
   void save_now(bool ends);
-  // Fewer steps than planned were made, or the validation did not come to its end.
   std::optional<GradientNorms> last_gradient_norms() const;
+  // Fewer steps than planned were made, or the validation did not come to its end.
   bool is_cut(const EpochReport& report) const;
   EpochReport finish_epoch(int epoch, std::uint64_t steps);
   void validate(EpochReport& report);

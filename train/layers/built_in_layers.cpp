@@ -5,7 +5,6 @@
 #include "headrace/train/layers/batch_norm_layer.h"
 #include "headrace/train/layers/concat_layer.h"
 #include "headrace/train/layers/conv_layer.h"
-#include "headrace/train/layers/curve_layer.h"
 #include "headrace/train/layers/dense_layer.h"
 #include "headrace/train/layers/dropout_layer.h"
 #include "headrace/train/layers/flatten_layer.h"
@@ -13,6 +12,7 @@
 #include "headrace/train/layers/layer.h"
 #include "headrace/train/layers/max_pool_layer.h"
 #include "headrace/train/layers/scale_layer.h"
+#include "headrace/train/layers/sigmoidal_layer.h"
 #include "headrace/train/layers/softmax_layer.h"
 
 namespace headrace {
@@ -31,10 +31,10 @@ const LayerMakers& built_in_layers() {
                                   {"max_pool", MaxPoolLayer::from},
                                   {"relu", ActivationLayer::from<Activation::kRelu>},
                                   {"scale", ScaleLayer::from},
-                                  {"sigmoid", remake<CurveLayer<Curve::kSigmoid>>},
+                                  {"sigmoid", remake<SigmoidalLayer<Sigmoidal::kSigmoid>>},
                                   {"silu", ActivationLayer::from<Activation::kSilu>},
                                   {"softmax", remake<SoftmaxLayer>},
-                                  {"tanh", remake<CurveLayer<Curve::kTanh>>}};
+                                  {"tanh", remake<SigmoidalLayer<Sigmoidal::kTanh>>}};
   return makers;
 }
 

@@ -32,17 +32,19 @@ void GpuKernels<Launches>::activation_backward(Stream& stream, Activation activa
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::curve_forward(Stream& stream, Curve curve, const TensorView& x, const TensorView& y) {
-  for (const TensorView& view : {x, y}) check::same("curve_forward", view, x, kHalf);
-  launches_.submit(stream, "curve_forward", [=](auto& launch) { submit_curve_forward(launch, curve, x, y); });
+void GpuKernels<Launches>::sigmoidal_forward(Stream& stream, Sigmoidal sigmoidal, const TensorView& x,
+                                             const TensorView& y) {
+  for (const TensorView& view : {x, y}) check::same("sigmoidal_forward", view, x, kHalf);
+  launches_.submit(stream, "sigmoidal_forward",
+                   [=](auto& launch) { submit_sigmoidal_forward(launch, sigmoidal, x, y); });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::curve_backward(Stream& stream, Curve curve, const TensorView& y, const TensorView& dy,
-                                          const TensorView& dx) {
-  for (const TensorView& view : {y, dy, dx}) check::same("curve_backward", view, y, kHalf);
-  launches_.submit(stream, "curve_backward",
-                   [=](auto& launch) { submit_curve_backward(launch, curve, y, dy, dx); });
+void GpuKernels<Launches>::sigmoidal_backward(Stream& stream, Sigmoidal sigmoidal, const TensorView& y,
+                                              const TensorView& dy, const TensorView& dx) {
+  for (const TensorView& view : {y, dy, dx}) check::same("sigmoidal_backward", view, y, kHalf);
+  launches_.submit(stream, "sigmoidal_backward",
+                   [=](auto& launch) { submit_sigmoidal_backward(launch, sigmoidal, y, dy, dx); });
 }
 
 template <typename Launches>

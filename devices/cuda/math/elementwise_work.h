@@ -39,8 +39,8 @@ struct ActivationBackward {
   }
 };
 
-template <typename T, Curve kCurve>
-struct CurveForward {
+template <typename T, Sigmoidal kFunction>
+struct SigmoidalForward {
   const T* x;
   T* y;
 
@@ -49,14 +49,14 @@ struct CurveForward {
     Pack<T, kWidth> pack = load_pack<kWidth>(x + at);
     for (T& element : pack.values) {
       const float from = value_of(element);
-      element = element_of<T>(kCurve == Curve::kSigmoid ? ActivationMath<T>::sigmoid(from) : tanhf(from));
+      element = element_of<T>(kFunction == Sigmoidal::kSigmoid ? ActivationMath<T>::sigmoid(from) : tanhf(from));
     }
     store_pack(y + at, pack);
   }
 };
 
-template <typename T, Curve kCurve>
-struct CurveBackward {
+template <typename T, Sigmoidal kFunction>
+struct SigmoidalBackward {
   const T* y;
   const T* dy;
   T* dx;
@@ -67,7 +67,7 @@ struct CurveBackward {
     Pack<T, kWidth> pack = load_pack<kWidth>(dy + at);
     for (int k = 0; k < kWidth; ++k) {
       const float result = value_of(results.values[k]);
-      const float slope = kCurve == Curve::kSigmoid ? result * (1.0F - result) : 1.0F - result * result;
+      const float slope = kFunction == Sigmoidal::kSigmoid ? result * (1.0F - result) : 1.0F - result * result;
       pack.values[k] = element_of<T>(value_of(pack.values[k]) * slope);
     }
     store_pack(dx + at, pack);
@@ -164,29 +164,30 @@ void submit_activation_backward(Launcher& launch, Activation activation, const T
 }
 
 template <typename Function>
-void by_type_and_curve(DType dtype, Curve curve, const Function& function) {
+void by_type_and_sigmoidal(DType dtype, Sigmoidal sigmoidal, const Function& function) {
   by_type(dtype, [&](auto type) {
-    if (curve == Curve::kSigmoid) return function(type, std::integral_constant<Curve, Curve::kSigmoid>{});
-    function(type, std::integral_constant<Curve, Curve::kTanh>{});
+    if (sigmoidal == Sigmoidal::kSigmoid)
+      return function(type, std::integral_constant<Sigmoidal, Sigmoidal::kSigmoid>{});
+    function(type, std::integral_constant<Sigmoidal, Sigmoidal::kTanh>{});
   });
 }
 
 template <typename Launcher>
-void submit_curve_forward(Launcher& launch, Curve curve, const TensorView& x, const TensorView& y) {
-  by_type_and_curve(x.dtype, curve, [&](auto type, auto which) {
+void submit_sigmoidal_forward(Launcher& launch, Sigmoidal sigmoidal, const TensorView& x, const TensorView& y) {
+  by_type_and_sigmoidal(x.dtype, sigmoidal, [&](auto type, auto which) {
     using T = decltype(type);
-    submit_flat<kPackWidth<T>>(launch, CurveForward<T, which()>{x.as<T>(), y.as<T>()}, x.elements(),
+    submit_flat<kPackWidth<T>>(launch, SigmoidalForward<T, which()>{x.as<T>(), y.as<T>()}, x.elements(),
                                packs_fit(kPackWidth<T>, x, y));
   });
 }
 
 template <typename Launcher>
-void submit_curve_backward(Launcher& launch, Curve curve, const TensorView& y, const TensorView& dy,
-                           const TensorView& dx) {
-  by_type_and_curve(y.dtype, curve, [&](auto type, auto which) {
+void submit_sigmoidal_backward(Launcher& launch, Sigmoidal sigmoidal, const TensorView& y, const TensorView& dy,
+                               const TensorView& dx) {
+  by_type_and_sigmoidal(y.dtype, sigmoidal, [&](auto type, auto which) {
     using T = decltype(type);
-    submit_flat<kPackWidth<T>>(launch, CurveBackward<T, which()>{y.as<T>(), dy.as<T>(), dx.as<T>()}, y.elements(),
-                               packs_fit(kPackWidth<T>, y, dy, dx));
+    submit_flat<kPackWidth<T>>(launch, SigmoidalBackward<T, which()>{y.as<T>(), dy.as<T>(), dx.as<T>()},
+                               y.elements(), packs_fit(kPackWidth<T>, y, dy, dx));
   });
 }
 

@@ -5,20 +5,20 @@
 
 namespace headrace {
 
-template <Curve kCurve>
-class CurveLayer final : public Layer {
+template <Sigmoidal kFunction>
+class SigmoidalLayer final : public Layer {
  public:
   using Layer::Layer;
 
-  std::string kind() const override { return kCurve == Curve::kSigmoid ? "sigmoid" : "tanh"; }
+  std::string kind() const override { return kFunction == Sigmoidal::kSigmoid ? "sigmoid" : "tanh"; }
   LayerTraits traits(Mode) const override { return {.backward_in_place = true, .backward_reads_output = true}; }
   void forward(LayerContext& context) const override {
-    context.kernels.curve_forward(context.stream, kCurve, context.inputs[0], context.output);
+    context.kernels.sigmoidal_forward(context.stream, kFunction, context.inputs[0], context.output);
   }
   void backward(LayerContext& context) const override {
     if (!context.input_gradients[0].defined()) return;
-    context.kernels.curve_backward(context.stream, kCurve, context.output, context.output_gradient,
-                                   context.input_gradients[0]);
+    context.kernels.sigmoidal_backward(context.stream, kFunction, context.output, context.output_gradient,
+                                       context.input_gradients[0]);
   }
 };
 

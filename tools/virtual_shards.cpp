@@ -1,17 +1,22 @@
-#include "headrace/tools/shard_price.h"
+#include "headrace/tools/virtual_shards.h"
+
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <limits>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/devices/kernels.h"
+#include "headrace/tools/options.h"
 #include "headrace/train/strategy.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace::tools {
 namespace {
 
-constexpr int kMaxSteps = 10;
-constexpr double kMaxSeconds = 1;
+constexpr int kUsualShards = 8;
+constexpr int kTimedSteps = 10;
+constexpr double kTimedSeconds = 1;
 
 double step_seconds(Model& model, const Dataset& data, const FitOptions& fit, int virtual_shards) {
   Strategy& strategy = model.strategy();
@@ -24,7 +29,7 @@ double step_seconds(Model& model, const Dataset& data, const FitOptions& fit, in
   trainer.warm_up();  // memory is touched for the first time
   double shortest = std::numeric_limits<double>::max();
   const Stopwatch all;
-  for (int i = 0; i < kMaxSteps && (i == 0 || all.seconds() < kMaxSeconds); ++i) {
+  for (int i = 0; i < kTimedSteps && (i == 0 || all.seconds() < kTimedSeconds); ++i) {
     const Stopwatch one;
     trainer.warm_up();
     shortest = std::min(shortest, one.seconds());
@@ -33,6 +38,19 @@ double step_seconds(Model& model, const Dataset& data, const FitOptions& fit, in
 }
 
 }  // namespace
+
+void ShardOptions::add_to(CLI::App& command) {
+  command.add_flag("--deterministic", deterministic,
+                   "the same result with 1, 2, 4 or 8 replicas: each batch is divided into 8 virtual shards");
+  add_number(command, "--virtual-shards", virtual_shards,
+             "the same with this many shards, a power of two: the maximum number of replicas",
+             {.min = 1, .max = Kernels::kMaxSummed});
+}
+
+int ShardOptions::count() const noexcept {
+  if (virtual_shards > 0) return static_cast<int>(virtual_shards);
+  return deterministic ? kUsualShards : 0;
+}
 
 double shard_price(Model& model, const Dataset& data, const FitOptions& fit) {
   const double plain = step_seconds(model, data, fit, 0);

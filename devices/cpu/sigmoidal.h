@@ -9,9 +9,9 @@ namespace headrace::cpu {
 
 // T is float or BFloat16.
 template <typename T>
-void curve(Curve curve, const T* x, T* y, std::int64_t count);
+void sigmoidal(Sigmoidal sigmoidal, const T* x, T* y, std::int64_t count);
 // From the forward result y.
 template <typename T>
-void curve_backward(Curve curve, const T* y, const T* dy, T* dx, std::int64_t count);
+void sigmoidal_backward(Sigmoidal sigmoidal, const T* y, const T* dy, T* dx, std::int64_t count);
 
 }  // namespace headrace::cpu
