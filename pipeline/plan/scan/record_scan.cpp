@@ -32,7 +32,7 @@ constexpr double kScanGraceSeconds = 0.3;
 class RecordScan::Tasks : public std::enable_shared_from_this<Tasks> {
  public:
   Tasks(std::shared_ptr<RecordScan> scan, int count)
-      : scan_(std::move(scan)), allowance_(count), arena_(count, 0) {
+      : scan_(std::move(scan)), arena_(count, 0) {
     for (int i = 0; i < count; ++i) states_.push_back(std::make_unique<ThreadState>());
   }
 
@@ -82,7 +82,6 @@ class RecordScan::Tasks : public std::enable_shared_from_this<Tasks> {
   }
 
   std::shared_ptr<RecordScan> scan_;
-  WorkerAllowance allowance_;
   tbb::task_arena arena_;  // as long as there are tasks in it
   std::vector<std::unique_ptr<ThreadState>> states_;
   std::mutex mutex_;
@@ -94,7 +93,9 @@ void RecordScan::run(const std::shared_ptr<RecordScan>& scan) {
   const std::uint64_t blocks = (scan->positions_ + kBlock - 1) / kBlock;
   if (blocks == 0) return;
   const auto processors = static_cast<std::uint64_t>(tbb::info::default_concurrency());
-  const auto tasks = std::make_shared<Tasks>(scan, static_cast<int>(std::min(blocks, processors)));
+  const int count = static_cast<int>(std::min(blocks, processors));
+  const WorkerAllowance allowance(count);
+  const auto tasks = std::make_shared<Tasks>(scan, count);
   tasks->start();
   std::string stalled;
   while (stalled.empty() && !tasks->ended_within(milliseconds(50))) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 
@@ -18,7 +19,10 @@ class AllowedWorkers {
  public:
   void add(int workers) {
     const std::lock_guard lock(mutex_);
-    if (process_ == 0) process_ = getpid();
+    if (process_ == 0) {
+      process_ = getpid();
+      std::atexit(end_process);
+    }
     if (process_ != getpid()) {
       throw Error(ErrorCode::kUnsupported,
                   "a loader was started in this process's parent before fork(): oneTBB's workers are not here",
@@ -34,7 +38,11 @@ class AllowedWorkers {
   }
 
  private:
+  // Soon after oneTBB's own objects are destroyed: a control that is given back then ends the process with an abort.
+  static void end_process();
+
   void apply() {
+    if (process_ends_) return;
     if (workers_ == 0) return control_.reset();
     const auto allowed = static_cast<std::size_t>(std::max(tbb::info::default_concurrency(), workers_)) + 1;
     // The new one first: in between the smaller of the two is in force, not oneTBB's default.
@@ -44,6 +52,7 @@ class AllowedWorkers {
 
   std::mutex mutex_;
   pid_t process_ = 0;  // 0: no allowance yet
+  bool process_ends_ = false;
   int workers_ = 0;
   std::unique_ptr<tbb::global_control> control_;
 };
@@ -52,6 +61,13 @@ class AllowedWorkers {
 AllowedWorkers& allowed_workers() {
   static auto* const workers = new AllowedWorkers;
   return *workers;
+}
+
+void AllowedWorkers::end_process() {
+  AllowedWorkers& workers = allowed_workers();
+  const std::lock_guard lock(workers.mutex_);
+  workers.control_.reset();
+  workers.process_ends_ = true;
 }
 
 }  // namespace
