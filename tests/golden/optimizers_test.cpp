@@ -9,6 +9,7 @@
 #include "headrace/tests/support/source_file.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
+#include "headrace/tests/train/user_rule.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace {
@@ -81,6 +82,7 @@ Optimizer golden_optimizer(const std::string& name) {
     optimizer = adam(golden_schedule("warm_cosine", 1e-2F));
     optimizer.lookahead = {.every = 5, .share = 0.4F};
   }
+  if (name == "rmsprop") optimizer.rule = OwnRule(test::rmsprop());
   if (name == "sgd_everything") {
     optimizer = sgd(golden_schedule("one_cycle_linear"), {.momentum = 0.9F, .nesterov = true});
     optimizer.clip.max_norm = 0.3F;
@@ -103,8 +105,9 @@ void expect_golden(const Model& model, const Json& values, const std::string& su
 }
 
 TEST(OptimizersGolden, FollowPyTorch) {
+  const UpdateMakers makers{{"rmsprop", [](const Attributes&) { return test::rmsprop(); }}};
   const Json& cases = expected_optimizers()["cases"];
-  ASSERT_EQ(cases.size(), 6U);
+  ASSERT_EQ(cases.size(), 7U);
   for (const auto& [name, run] : cases.items()) {
     for (const int replicas : {1, 2}) {
       const Dataset data = test::labelled({8}, run["images"].get<std::vector<float>>(),
@@ -115,7 +118,7 @@ TEST(OptimizersGolden, FollowPyTorch) {
           [](Graph& g) { return g.dense(g.dense(g.input("image"), 16, {.activation = Activation::kRelu}), 5); },
           {.fields = data.fields()});
       // By way of its JSON.
-      model.compile({.optimizer = optimizer_from_json(to_json(golden_optimizer(name)))});
+      model.compile({.optimizer = optimizer_from_json(to_json(golden_optimizer(name)), makers)});
       for (const auto& [variable, values] : run["initial"].items()) {
         model.write_variable(variable, values.get<std::vector<float>>());
       }

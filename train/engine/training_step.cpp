@@ -16,10 +16,13 @@ std::vector<ShardArenas> make_shard_arenas(const ModelState& model, const Traine
   return arenas;
 }
 
-std::vector<ReplicaArenas> make_arenas(ModelState& model, const TrainerOptions& options) {
+std::vector<ReplicaArenas> make_arenas(ModelState& model, const UpdatePlan& plan, const TrainerOptions& options) {
   const bool accumulates = options.accumulate > 1 && options.virtual_shards == 0;  // else each shard does
   std::vector<ReplicaArenas> arenas;
-  for (int r = 0; r < model.strategy->replicas(); ++r) arenas.emplace_back(model, r, accumulates);
+  for (int r = 0; r < model.strategy->replicas(); ++r) {
+    const auto [elements, arrays] = plan.scratch(model.strategy->device(r).info().host_memory);
+    arenas.emplace_back(model, r, arrays, elements, accumulates);
+  }
   return arenas;
 }
 
@@ -30,7 +33,7 @@ TrainingStep::TrainingStep(ModelState& model, Loader& loader, const TrainerOptio
       accumulates_(options.accumulate > 1),
       plan_(*model.graph, model.layout, model.compiled->optimizer),
       shard_arenas_(make_shard_arenas(model, options)),
-      arenas_(make_arenas(model, options)),
+      arenas_(make_arenas(model, plan_, options)),
       runner_(model, loader.fields(),
               {.program = {.mode = Mode::kTrain,
                            .rows = loader.local_rows(),

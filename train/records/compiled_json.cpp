@@ -124,7 +124,7 @@ Json to_record_json(const CompileOptions& options) {
 
 CompileOptions compile_options_from(const Json& json, const OwnParts& own) {
   CompileOptions options{
-      .optimizer = optimizer_from_json(json.at("optimizer").dump()),
+      .optimizer = optimizer_from_json(json.at("optimizer").dump(), own.rules),
       .loss = loss_from(json.at("loss"), own.losses),
       .metrics = {},
       .precision = json.at("precision").get<std::string>() == "bf16" ? Precision::kBF16 : Precision::kF32};

@@ -64,7 +64,7 @@ TEST(UpdatePlan, GivesEachGroupItsRate) {
   EXPECT_FLOAT_EQ(scalars.learning_rates[0], 0.075F);
   EXPECT_FLOAT_EQ(scalars.learning_rates[1], 0.05F);
   EXPECT_FLOAT_EQ(scalars.learning_rates[2], 0.01F);
-  EXPECT_NEAR(scalars.beta1_correction, 1 / (1 - std::pow(0.9, 11)), 1e-5);
+  EXPECT_NEAR(scalars.corrections[2][0], 1 / (1 - std::pow(0.9, 11)), 1e-5);
 }
 
 // One variable's update from its gradient, by the rule of its group in test::grouped().
