@@ -78,6 +78,12 @@ Optimizer golden_optimizer(const std::string& name) {
                          .learning_rate = golden_schedule("piecewise", 2e-2F)}};
     optimizer.average = {.decay = 0.9F};
   }
+  if (name == "adamw_groups_betas") {
+    optimizer = adamw(golden_schedule("cosine", 1e-2F), {.weight_decay = 0.1F});
+    optimizer.groups = {{.takes = VariableRule::of_rank(1),
+                         .rule = AdamOptions{.beta1 = 0.7F, .beta2 = 0.9F, .epsilon = 1e-3F},
+                         .learning_rate = golden_schedule("cosine", 1e-2F)}};
+  }
   if (name == "adam_lookahead") {
     optimizer = adam(golden_schedule("warm_cosine", 1e-2F));
     optimizer.lookahead = {.every = 5, .share = 0.4F};
@@ -107,7 +113,7 @@ void expect_golden(const Model& model, const Json& values, const std::string& su
 TEST(OptimizersGolden, FollowPyTorch) {
   const UpdateMakers makers{{"rmsprop", [](const Attributes&) { return test::rmsprop(); }}};
   const Json& cases = expected_optimizers()["cases"];
-  ASSERT_EQ(cases.size(), 7U);
+  ASSERT_EQ(cases.size(), 8U);
   for (const auto& [name, run] : cases.items()) {
     for (const int replicas : {1, 2}) {
       const Dataset data = test::labelled({8}, run["images"].get<std::vector<float>>(),

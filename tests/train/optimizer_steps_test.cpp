@@ -95,7 +95,8 @@ struct RealOptimizer {
     }
     for (std::size_t i = 0; i < gradient.size(); ++i) {
       test::Trained each{of.weights.values[i], of.velocity.values[i], of.second[i]};
-      const UpdateRule& rule = optimizer.groups.empty() ? optimizer.rule : optimizer.groups[0].rule;
+      const bool grouped = !optimizer.groups.empty() && of.weights.rows == 1;
+      const UpdateRule& rule = grouped ? optimizer.groups[0].rule : optimizer.rule;
       if (const auto* as_adam = std::get_if<AdamOptions>(&rule))
         each = test::adam_step(each, gradient[i], *as_adam, scalars);
       if (const auto* as_sgd = std::get_if<SgdOptions>(&rule))
@@ -127,7 +128,10 @@ struct RealOptimizer {
     UpdatePlan(*state.graph, state.layout, optimizer).set_rates(step, scalars);
     for (auto& [name, of] : variables) {
       StepScalars here = scalars;
-      if (!optimizer.groups.empty() && of.weights.rows == 1) here.learning_rates[0] = scalars.learning_rates[1];
+      if (!optimizer.groups.empty() && of.weights.rows == 1) {  // the only group, of biases
+        here.learning_rates[0] = scalars.learning_rates[1];
+        std::ranges::copy(scalars.corrections[1], here.corrections[0]);
+      }
       move(of, gradients[name], here);
       follow(of);
     }
@@ -169,6 +173,10 @@ std::vector<OptimizerCase> optimizer_cases() {
   Optimizer with_bias_group = muon(0.02F);
   with_bias_group.groups = {
       {.takes = VariableRule::of_rank(1), .rule = SgdOptions{.momentum = 0.9F}, .learning_rate = cycle}};
+  Optimizer two_adams = adam(5e-3F);
+  two_adams.groups = {{.takes = VariableRule::of_rank(1),
+                       .rule = AdamOptions{.beta1 = 0.7F, .beta2 = 0.9F, .epsilon = 1e-3F, .weight_decay = 1e-2F},
+                       .learning_rate = 1e-2F}};
   Optimizer values = sgd(0.05F);
   values.clip = {.max_norm = 0.2F, .max_value = 0.01F};
   return {
@@ -181,6 +189,7 @@ std::vector<OptimizerCase> optimizer_cases() {
       {"own_on_the_host", own(test::rmsprop(), cycle), 1e-4},
       {"own_of_variables", own(std::make_shared<test::LimitedDescent>(0.05F), 0.5F)},
       {"own_with_all", test::with_all_around(own(std::make_shared<test::Lion>(0.9F, 0.99F, 0.1F), cycle)), 1e-4},
+      {"two_adams", two_adams},
       {"adam_with_all", test::with_all_around(adam(5e-3F))},
       {"sgd_with_all", test::with_all_around(sgd(0.1F, {.momentum = 0.9F}))},
       {"muon_with_all", test::with_all_around(with_bias_group), 1e-4}};

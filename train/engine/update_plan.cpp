@@ -95,15 +95,8 @@ void UpdatePlan::add_groups(const Optimizer& optimizer) {
     throw ConfigError(fmt::format("an optimizer can have {} groups beside its own rule, got {}",
                                   kMaxParameterGroups - 1, optimizer.groups.size()));
   }
-  std::optional<AdamOptions> first;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     std::visit([i](auto& rule) { rule.group = static_cast<int>(i); }, groups_[i].rule);
-    const auto* adam = std::get_if<AdamOptions>(&groups_[i].rule);
-    if (adam == nullptr) continue;
-    if (first && (first->beta1 != adam->beta1 || first->beta2 != adam->beta2)) {
-      throw ConfigError("all groups under Adam must have the same beta1 and beta2");
-    }
-    first = *adam;
   }
 }
 
