@@ -321,9 +321,11 @@ class Kernels {
   virtual void soft_cross_entropy(Stream&, const TensorView& logits, const TensorView& targets,
                                   float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
                                   MetricSums* sums) = 0;
-  // targets: as many as elements of x, f32 or i64. A row's loss is the mean over its elements.
+  // targets: as many as elements of x, f32 or i64; target = (1 - label_smoothing) t + label_smoothing / 2. A row's
+  // loss is the mean over its elements.
   virtual void element_loss(Stream&, ElementLoss, const TensorView& x, const TensorView& targets,
-                            const StepScalars* scalars, const TensorView& dx, MetricSums* sums) = 0;
+                            float label_smoothing, const StepScalars* scalars, const TensorView& dx,
+                            MetricSums* sums) = 0;
   // Adds losses (M) that were computed elsewhere. No gradient.
   virtual void add_losses(Stream&, const TensorView& losses, const StepScalars* scalars, MetricSums* sums) = 0;
 

@@ -52,7 +52,8 @@ std::optional<Loss> built_in_loss(const std::string& name, const Json& options) 
   if (name == "mean_squared_error") return mean_squared_error();
   if (name == "mean_absolute_error") return mean_absolute_error();
   if (name != "binary_crossentropy") return std::nullopt;
-  return binary_crossentropy({.from_logits = options.at("from_logits").get<bool>()});
+  return binary_crossentropy({.from_logits = options.at("from_logits").get<bool>(),
+                              .label_smoothing = options.value("label_smoothing", 0.0F)});
 }
 
 // The one of this name among `own`, where the record has no options for it.
