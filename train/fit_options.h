@@ -104,7 +104,7 @@ struct Evaluation {
   double accuracy = 0;  // 0 where nothing counts it
   std::int64_t examples = 0;
   double seconds = 0;
-  std::vector<MetricValue> metrics = {};  // those of compile(), in their order
+  std::vector<MetricValue> metrics = {};  // as in EpochReport
 };
 
 // What one output of a model gives.

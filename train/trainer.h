@@ -93,8 +93,7 @@ class Trainer {
 
   // Sums over the batches since the last reset, as far as they are known without waiting.
   MetricSums progress() const;
-  // Of the same batches, the metrics that the model was compiled with, in their order. Those with tables are there
-  // after finish().
+  // Of the same batches, as EpochReport::metrics. Those with tables are there after finish().
   std::vector<MetricValue> metrics() const;
   // The same after waiting for everything submitted, whose errors surface here.
   MetricSums finish();
