@@ -18,7 +18,7 @@ namespace headrace {
 class Model;
 
 // The length of a step's gradient as one vector, summed over batches and replicas, before clipping; and that of
-// each trained variable, in layer order.
+// each trained variable, in layer order. Without what is frozen.
 struct GradientNorms {
   double all = 0;
   std::vector<std::pair<std::string, double>> by_variable = {};  // "dense/weights"

@@ -9,6 +9,7 @@
 #include "headrace/devices/kernels.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/engine/shard_arenas.h"
+#include "headrace/train/reducer.h"
 
 namespace headrace {
 
@@ -17,11 +18,6 @@ struct OptimizerViews {
   TensorView parameters, gradients;
   std::vector<TensorView> moments;
   TensorView rounded;  // the parameters in bf16; undefined where no copy is kept
-};
-
-// Elements [begin, end) of an arena.
-struct ArenaSlice {
-  std::int64_t begin = 0, end = 0;
 };
 
 // Functions submit to one of the replica's streams, and may be captured.

@@ -74,10 +74,10 @@ void TrainingStep::submit_whole(int r, const LearningPhase& phase, const Replica
   submit_forward(r);
   if (streams.apart()) average_state_beside(r, streams);
   backward(r, phase, [&](std::int64_t filled) {
-    const std::int64_t summed = reducer_.filled(r, gradients, filled, streams);
+    const std::int64_t summed = reducer_.filled(r, gradients, filled, phase.summed, streams);
     if (updates_early(r)) update(r, std::exchange(updated, summed), summed);
   });
-  const std::int64_t summed = reducer_.finish(r, gradients, streams);
+  const std::int64_t summed = reducer_.finish(r, gradients, phase.summed, streams);
   if (!plan_.clips()) update(r, std::exchange(updated, summed), summed);
   reducer_.join(r, streams);
   update_rest(r, updated, phase);
@@ -93,7 +93,7 @@ void TrainingStep::submit_rest(int r, const LearningPhase& phase, const ReplicaS
   end_accumulation(r);
   merge_shards(r);
   if (streams.apart()) average_state_beside(r, streams);
-  reducer_.finish(r, arenas(r).gradients, streams);
+  reducer_.finish(r, arenas(r).gradients, phase.summed, streams);
   reducer_.join(r, streams);
   update_rest(r, 0, phase);
   if (!streams.apart()) average_state(r, streams.compute);
@@ -112,11 +112,11 @@ void TrainingStep::submit_backward(int shard, const LearningPhase& phase) {
 }
 
 // There is nothing to run beside it.
-void TrainingStep::submit_all_reduce(int r) {
+void TrainingStep::submit_all_reduce(int r, const LearningPhase& phase) {
   const ReplicaStreams one{.compute = strategy().stream(r), .communication = strategy().stream(r)};
   end_accumulation(r);
   merge_shards(r);
-  reducer_.finish(r, arenas(r).gradients, one);
+  reducer_.finish(r, arenas(r).gradients, phase.summed, one);
   reducer_.join(r, one);
 }
 
