@@ -85,8 +85,8 @@ struct EvaluateOptions {
   // How the data are read, for one pass: a ConfigError where `epochs`, `start`, `converted`, `trace_spans` or
   // `headspace` are set.
   LoaderOptions input = {};
-  // What evaluate() makes of each image, all fields of shape (height, width, channels) alike: the logits are the
-  // weighted sum over the views. Empty: the image as it is.
+  // What evaluate() makes of each image, all fields of shape (height, width, channels) alike: the logits, and
+  // every other result of the net, are the weighted sum over the views. Empty: the image as it is.
   std::vector<View> views = {};
   // As FitOptions::virtual_shards: the sums are the same bits for any number of replicas.
   int virtual_shards = 0;
