@@ -15,11 +15,10 @@ struct UpdateWriter {
   Json operator()(const MuonOptions& options) const { return {{"muon", write_fields(options)}}; }
   Json operator()(const OwnRule& own) const {
     if (own.function == nullptr) throw ConfigError("an update rule of one's own has no function");
-    Json attributes = Json::object();
-    for (const auto& [name, value] : own.function->attributes().entries()) {
-      attributes[name] = attribute_to_json(value);
-    }
-    return {{own.function->name(), attributes}};
+    const Attributes attributes = own.function->attributes();
+    Json written = Json::object();
+    for (const auto& [name, value] : attributes.entries()) written[name] = attribute_to_json(value);
+    return {{own.function->name(), written}};
   }
 };
 
