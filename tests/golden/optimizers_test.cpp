@@ -2,11 +2,10 @@
 // (make_optimizers_expected.py wrote optimizers_expected.json).
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "headrace/pipeline/loader.h"
-#include "headrace/tests/support/source_file.h"
+#include "headrace/tests/golden/recorded_run.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/tests/train/user_rule.h"
@@ -18,11 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 const Json& expected_optimizers() {
-  static const Json parsed = [] {
-    std::ifstream file(test::source_file("tests/golden/optimizers_expected.json"));
-    EXPECT_TRUE(file) << "optimizers_expected.json is missing";
-    return Json::parse(file);
-  }();
+  static const Json parsed = test::read_expected("optimizers_expected.json");
   return parsed;
 }
 
