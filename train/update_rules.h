@@ -68,10 +68,10 @@ class UpdateFunction {
   virtual std::array<float, 2> corrections(std::uint64_t /*step*/) const { return {1, 1}; }
 
   // Submits to the stream, where it may be captured: allocates nothing and does not wait. It is given the step's
-  // gradients, of the mean loss over all replicas and clipped where that is asked for, and changes parameters and
-  // state: on all replicas by the same arithmetic, and by nothing at a learning rate of 0. Gradients may be
-  // overwritten by a rule that is elementwise; what follows from the parameters (their bf16 copies) is not its
-  // concern.
+  // gradients, of the mean loss over all replicas and clipped where that is asked for, which are only to be read,
+  // and changes parameters and state: on all replicas by the same arithmetic; at a learning rate of 0 it moves no
+  // parameter. Whatever follows from the parameters, their bf16 copies and averages, is not
+  // its concern.
   virtual void submit(const UpdateCall& call) const = 0;
 };
 
