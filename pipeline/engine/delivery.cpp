@@ -11,6 +11,7 @@ namespace headrace {
 namespace {
 
 constexpr int kSpins = 200;
+constexpr double kLookSeconds = 0.05;  // between two calls of LoaderOptions::while_waiting
 // By this thread, in next() of whichever replica.
 thread_local std::uint64_t waited_here_ns = 0;
 
@@ -167,6 +168,18 @@ std::string Delivery::why_not_out(std::uint64_t sequence, int replica) const {
   return fmt::format("all {} slots are held by the consumer: release a batch or raise prefetch", ring_.size());
 }
 
+// As Ring::wait_until_out(), in short waits where the program wants to be called in between.
+bool Delivery::wait_within(std::uint64_t sequence, double seconds) const {
+  const std::function<void()>& look = run_.options.while_waiting;
+  if (!look) return ring_.wait_until_out(sequence, seconds);
+  const std::uint64_t end = seconds > 0 ? ring_.clock().after(seconds) : Clock::kNever;
+  while (!ring_.wait_until_out(sequence, kLookSeconds)) {
+    look();
+    if (ring_.clock().now() >= end) return false;
+  }
+  return true;
+}
+
 void Delivery::wait_until_out(Consumer& consumer, std::uint64_t sequence, int replica) {
   const SlotMark& mark = ring_.slot_of(sequence).mark;
   const auto refuse_stopped = [&] {
@@ -179,8 +192,17 @@ void Delivery::wait_until_out(Consumer& consumer, std::uint64_t sequence, int re
   }
   const double limit = run_.options.stall_timeout_seconds;
   const std::uint64_t began = ring_.clock().now();
-  const bool in_time = ring_.wait_until_out(sequence, limit);
-  consumer.stall_ns.fetch_add(ring_.clock().now() - began, std::memory_order_relaxed);
+  const auto count_stall = [&] {
+    consumer.stall_ns.fetch_add(ring_.clock().now() - began, std::memory_order_relaxed);
+  };
+  bool in_time = false;
+  try {
+    in_time = wait_within(sequence, limit);
+  } catch (...) {
+    count_stall();
+    throw;
+  }
+  count_stall();
   if (!in_time) {
     throw Error(ErrorCode::kTimeout, fmt::format("batch {} was not there after {} s: {}", sequence, limit,
                                                  why_not_out(sequence, replica)));

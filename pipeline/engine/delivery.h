@@ -54,6 +54,7 @@ class Delivery {
  private:
   void count_ready(Consumer& consumer, std::uint64_t sequence) const;
   std::string why_not_out(std::uint64_t sequence, int replica) const;
+  bool wait_within(std::uint64_t sequence, double seconds) const;
   void wait_until_out(Consumer& consumer, std::uint64_t sequence, int replica);
   static void arrive(Consumer& consumer, std::uint64_t sequence, std::uint64_t now);
   void leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows) const;
