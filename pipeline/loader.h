@@ -97,7 +97,7 @@ struct LoaderOptions {
 // The stream of batches depends on the plan, the seed and nothing else: not on threads, replicas, prefetch.
 class Loader {
  public:
-  // `devices` must outlive the loader; the loader must outlive its batches.
+  // `devices` must outlive the loader and its batches. Batches may outlive the loader.
   Loader(const Dataset& dataset, DeviceGroup& devices, LoaderOptions options = {});
   ~Loader();  // stops within a second from any state
   Loader(const Loader&) = delete;

@@ -18,7 +18,10 @@ thread_local std::uint64_t waited_here_ns = 0;
 // What a Batch holds of its slot.
 class SlotLease final : public BatchLease {
  public:
-  SlotLease(Ring& ring, Slot& slot, int replica) : ring_(&ring), slot_(&slot), replica_(replica) {}
+  SlotLease(Ring& ring, Slot& slot, int replica, std::shared_ptr<const void> owner)
+      : owner_(std::move(owner)), ring_(&ring), slot_(&slot), replica_(replica) {
+    ring.take(slot);
+  }
   ~SlotLease() override { release(nullptr); }
   SlotLease(const SlotLease&) = delete;
   SlotLease& operator=(const SlotLease&) = delete;
@@ -30,7 +33,8 @@ class SlotLease final : public BatchLease {
   }
 
  private:
-  Ring* ring_;  // null once released
+  std::shared_ptr<const void> owner_;  // of the ring
+  Ring* ring_;                         // null once released
   Slot* slot_;
   int replica_;
 };
@@ -55,7 +59,7 @@ std::uint64_t Delivery::position() const noexcept {
   return sequence;
 }
 
-std::optional<Batch> Delivery::next(int replica) {
+std::optional<Batch> Delivery::next(int replica, std::shared_ptr<const void> owner) {
   if (replica < 0 || replica >= run_.layout.replicas) {
     throw ConfigError(fmt::format("next({}): there are {} replicas", replica, run_.layout.replicas));
   }
@@ -81,7 +85,7 @@ std::optional<Batch> Delivery::next(int replica) {
     consumer.failed = describe(slot.failure->what);
     slot.failure->raise();
   }
-  Batch batch = hand_out(consumer, slot, replica);
+  Batch batch = hand_out(consumer, slot, replica, std::move(owner));
   leave(consumer, sequence, arrived, static_cast<std::uint64_t>(batch.examples()));
   return batch;
 }
@@ -95,18 +99,25 @@ std::optional<Batch> Delivery::end_stream(Consumer& consumer) const {
   return std::nullopt;
 }
 
-Batch Delivery::hand_out(Consumer& consumer, Slot& slot, int replica) const {
+Batch Delivery::hand_out(Consumer& consumer, Slot& slot, int replica, std::shared_ptr<const void> owner) const {
   const SlotShare& share = slot.shares[static_cast<std::size_t>(replica)];
   BatchPosition position = slot.position;
   position.first_row += share.first;
-  auto lease = std::make_unique<SlotLease>(ring_, slot, replica);
+  auto lease = std::make_unique<SlotLease>(ring_, slot, replica, std::move(owner));
   slot.mark.take();
   consumer.examples.fetch_add(static_cast<std::uint64_t>(share.rows), std::memory_order_relaxed);
   consumer.taken.store(position.sequence + 1);
-  return Batch(
-      position, share.rows, &run_.plan.fields, share.tensors,
-      std::span(slot.records).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.rows)),
-      slot.bad, share.ready.get(), std::move(lease));
+  const auto first = static_cast<std::size_t>(share.first), rows = static_cast<std::size_t>(share.rows);
+  return Batch({.position = position,
+                .examples = share.rows,
+                .fields = &run_.plan.fields,
+                .tensors = share.tensors,
+                .records = std::span(slot.records).subspan(first, rows),
+                .bad = slot.bad,
+                .ready = share.ready.get(),
+                .device = share.where,
+                .writable = run_.options.headspace == 0 || static_cast<bool>(share.device)},
+               std::move(lease));
 }
 
 void Delivery::count_ready(Consumer& consumer, std::uint64_t sequence) const {

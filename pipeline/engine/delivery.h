@@ -44,8 +44,8 @@ class Delivery {
   // Everything must outlive this. `trace` null: nothing is traced.
   Delivery(const RunPlan& run, Ring& ring, const StallReport& stalls, Trace* trace);
 
-  // As Loader::next().
-  std::optional<Batch> next(int replica);
+  // As Loader::next(). The batch keeps `owner`, whose are all parts that it shows.
+  std::optional<Batch> next(int replica, std::shared_ptr<const void> owner = nullptr);
 
   // Sequence of the first batch that some replica has not taken.
   std::uint64_t position() const noexcept;
@@ -59,7 +59,7 @@ class Delivery {
   static void arrive(Consumer& consumer, std::uint64_t sequence, std::uint64_t now);
   void leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows) const;
   std::optional<Batch> end_stream(Consumer& consumer) const;
-  Batch hand_out(Consumer& consumer, Slot& slot, int replica) const;
+  Batch hand_out(Consumer& consumer, Slot& slot, int replica, std::shared_ptr<const void> owner) const;
 
   const RunPlan& run_;
   Ring& ring_;
