@@ -29,14 +29,14 @@ def structs(text):
 
 
 def constants(text):
-    names = re.findall(r"^#define (HR_(?!API)\w+) [^{\\]+$", text, flags=re.M)
+    names = re.findall(r"^#define (HR_(?!API)\w+) [^{\\\n]+$", text, flags=re.M)
     for body in re.findall(r"enum \{(.*?)\}", text, flags=re.S):
         names += re.findall(r"(HR_\w+)\s*=", body)
     return [name for name in names if not name.endswith("_INIT")]
 
 
 def program(header, text):
-    lines = [f'#include "{header}"', "#include <stdio.h>", "int main(void) {"]
+    lines = [f'#include "{header.resolve()}"', "#include <stdio.h>", "int main(void) {"]
     for name in constants(text):
         lines.append(f'printf("constant {name} %lld\\n", (long long){name});')
     for name, fields in structs(text).items():
