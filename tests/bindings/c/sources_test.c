@@ -228,6 +228,12 @@ static void test_borrowed_arrays(void) {
   options.records = 3;
   FAILS(HR_INVALID_ARGUMENT, "value", hr_source_in_memory(&options, &source));
   CHECK(released == 2);
+  hr_array several[] = {array, array, array};
+  several[0].field.dtype = 77;
+  options.arrays = several;
+  options.array_count = 3;
+  FAILS(HR_INVALID_ARGUMENT, "dtype = 77", hr_source_in_memory(&options, &source));
+  CHECK(released == 5);
 }
 
 int main(int argc, char** argv) {
