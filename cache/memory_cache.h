@@ -4,8 +4,9 @@
 #include <memory>
 
 #include "headrace/cache/sample_cache.h"
+#include "headrace/devices/base/api.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Stored bytes keep their address as long as the cache lives.
 class MemoryCache final : public SampleCache {
@@ -27,7 +28,7 @@ class MemoryCache final : public SampleCache {
   bool resident() const noexcept override { return true; }
 
  private:
-  struct State;
+  struct HEADRACE_HIDDEN State;
   std::unique_ptr<State> state_;
 };
 

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 // Names: "loss", each metric that is a number ("accuracy"), "val_loss", "val_accuracy" and so on, "steps",
 // "seconds" (the whole epoch), "examples_per_second" (training alone), "input_stall_fraction",

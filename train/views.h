@@ -3,9 +3,10 @@
 
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/kernels.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // The net's logits for the image so moved count with this weight.
 struct View {
