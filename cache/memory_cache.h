@@ -26,6 +26,7 @@ class MemoryCache final : public SampleCache {
   CacheCounters counters() const noexcept override;
   std::string describe() const override { return "memory"; }
   bool resident() const noexcept override { return true; }
+  std::uint64_t budget_bytes() const noexcept;
 
  private:
   struct HEADRACE_HIDDEN State;
