@@ -81,6 +81,16 @@ void check_errors() {
   Loader loader(squares(42), devices);
   const auto data = thrown_by<DataError>([&] { sum(loader); });  // thrown by the program, passed on by the library
   expect(data.location().record == 42);
+
+  const UserMap throws{.name = "throws",
+                       .field = "square",
+                       .output = {.dtype = DType::kI64, .shape = {}},
+                       .function = [](auto&&...) { throw std::out_of_range("the program's own"); }};
+  Loader failing(
+      Dataset::from(std::make_shared<Squares>(DataLocation::kUnknown)).map(user_map(throws)).batch({.global = 10}),
+      devices);
+  expect(std::string(thrown_by<DataError>([&] { sum(failing); }).what()).find("the program's own") !=
+         std::string::npos);
 }
 
 void check_stream() {
