@@ -95,7 +95,9 @@ void check_errors() {
 
 void check_stream() {
   DeviceGroup devices = open_devices("cpu", DeviceNeed::kMemory);
-  Loader loader(squares().shuffle({.seed = 1}), devices);
+  const Dataset plan =
+      Dataset::from(std::make_shared<Squares>(DataLocation::kUnknown)).shuffle({.seed = 1}).batch({.global = 7});
+  Loader loader(plan, devices);
   expect(sum(loader) == 99 * 100 * 199 / 6);
   expect(LoaderState::parse(loader.state().serialize()) == loader.state());
 }

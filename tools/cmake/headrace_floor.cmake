@@ -46,8 +46,10 @@ function(headrace_floor)
   set_property(TARGET ${target} PROPERTY HEADRACE_NEEDS ${FLOOR_PRIVATE})
   target_link_libraries(${target} PUBLIC headrace_options ${FLOOR_PUBLIC}
                         PRIVATE $<BUILD_INTERFACE:headrace_warnings> ${FLOOR_PRIVATE})
-  file(GLOB headers CONFIGURE_DEPENDS "*.h")
-  headrace_install_headers("${headers}" ${FLOOR_NAME})
+  if(CMAKE_CURRENT_SOURCE_DIR STREQUAL "${Headrace_SOURCE_DIR}/${FLOOR_NAME}")  # the ground has its faces listed
+    file(GLOB headers CONFIGURE_DEPENDS "*.h")
+    headrace_install_headers("${headers}" ${FLOOR_NAME})
+  endif()
 endfunction()
 
 # headrace_install_headers("files ..." folder): faces, as <headrace/folder/...>

@@ -29,6 +29,7 @@ endforeach()
 # `cpack` in the build folder: Debian packages, one a component.
 set(CPACK_PACKAGE_NAME headrace)
 set(CPACK_PACKAGE_VENDOR "Headrace")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "input engine for training data, and a mirrored trainer")
 set(CPACK_PACKAGE_CONTACT "Headrace maintainers <maintainers@headrace.invalid>" CACHE STRING "Maintainer of the Debian packages")
 set(CPACK_PACKAGE_DIRECTORY "${Headrace_BINARY_DIR}/packages")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
@@ -42,37 +43,29 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
-# headrace_debian_package(component NAME package SECTION section SUMMARY text TEXT description [DEPENDS packages])
+# headrace_debian_package(component NAME package SECTION section TEXT description [DEPENDS packages])
 function(headrace_debian_package component)
-  cmake_parse_arguments(DEB "" "NAME;SECTION;SUMMARY;TEXT;DEPENDS" "" ${ARGN})
+  cmake_parse_arguments(DEB "" "NAME;SECTION;TEXT;DEPENDS" "" ${ARGN})
   string(TOUPPER ${component} upper)
-  foreach(value "PACKAGE_NAME ${DEB_NAME}" "FILE_NAME DEB-DEFAULT" "PACKAGE_SECTION ${DEB_SECTION}")
-    string(REPLACE " " ";" value "${value}")
-    list(GET value 0 key)
-    list(GET value 1 content)
-    set(CPACK_DEBIAN_${upper}_${key} "${content}" PARENT_SCOPE)
-  endforeach()
+  set(CPACK_DEBIAN_${upper}_PACKAGE_NAME "${DEB_NAME}" PARENT_SCOPE)
+  set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION "${DEB_SECTION}" PARENT_SCOPE)
   set(CPACK_DEBIAN_${upper}_PACKAGE_DEPENDS "${DEB_DEPENDS}" PARENT_SCOPE)
-  set(CPACK_COMPONENT_${upper}_DESCRIPTION "${DEB_SUMMARY}\n${DEB_TEXT}" PARENT_SCOPE)
+  set(CPACK_COMPONENT_${upper}_DESCRIPTION "${DEB_TEXT}" PARENT_SCOPE)
   install(FILES "${Headrace_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/${DEB_NAME}" RENAME copyright
     COMPONENT ${component})
 endfunction()
 
 headrace_debian_package(libraries NAME libheadrace${Headrace_VERSION_MAJOR} SECTION libs
-  SUMMARY "input engine for training data (shared libraries)"
   TEXT "Reads, decodes, shuffles, augments, batches and shards training data, and hands every device its share in time.")
 headrace_debian_package(development NAME libheadrace-dev SECTION libdevel
-  SUMMARY "input engine for training data (development files)"
   TEXT "Headers, CMake package and pkg-config files, for programs in C++ and C."
-  DEPENDS "libheadrace${Headrace_VERSION_MAJOR} (= ${Headrace_VERSION}), g++")
+  DEPENDS "libheadrace${Headrace_VERSION_MAJOR} (= ${Headrace_VERSION})")
 headrace_debian_package(command NAME headrace SECTION science
-  SUMMARY "input engine for training data (command)"
   TEXT "Inspects, converts, benchmarks and trains on data sets from the command line.")
 if(TARGET headrace_cuda)
   # NVIDIA's libraries come from its own installers: no package is named.
   list(APPEND CPACK_COMPONENTS_ALL cuda)
   headrace_debian_package(cuda NAME libheadrace-cuda SECTION libs
-    SUMMARY "input engine for training data (CUDA)"
     TEXT "The modules that the libraries and the command open where there is a GPU. Need NVIDIA's driver; to train, cuDNN, cuBLAS and NCCL."
     DEPENDS "libheadrace${Headrace_VERSION_MAJOR} (= ${Headrace_VERSION})")
   set(CPACK_DEBIAN_CUDA_PACKAGE_SHLIBDEPS OFF)
