@@ -40,7 +40,6 @@ set(CPACK_COMPONENTS_ALL libraries development command)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 # headrace_debian_package(component NAME package SECTION section TEXT description [DEPENDS packages])
@@ -51,12 +50,17 @@ function(headrace_debian_package component)
   set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION "${DEB_SECTION}" PARENT_SCOPE)
   set(CPACK_DEBIAN_${upper}_PACKAGE_DEPENDS "${DEB_DEPENDS}" PARENT_SCOPE)
   set(CPACK_COMPONENT_${upper}_DESCRIPTION "${DEB_TEXT}" PARENT_SCOPE)
-  install(FILES "${Headrace_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/${DEB_NAME}" RENAME copyright
-    COMPONENT ${component})
 endfunction()
 
 headrace_debian_package(libraries NAME libheadrace${Headrace_VERSION_MAJOR} SECTION libs
-  TEXT "Reads, decodes, shuffles, augments, batches and shards training data, and hands every device its share in time.")
+  TEXT "Reads, decodes, shuffles, augments, batches and shards training data, and\nhands every device its share in time.")
+# What other packages that link to the libraries depend on, and that the system's cache of libraries is to be made anew.
+set(library libheadrace${Headrace_VERSION_MAJOR})
+file(WRITE "${Headrace_BINARY_DIR}/debian/shlibs" "libheadrace ${Headrace_VERSION_MAJOR} ${library} (>= ${Headrace_VERSION})
+libheadrace_train ${Headrace_VERSION_MAJOR} ${library} (>= ${Headrace_VERSION})
+")
+file(WRITE "${Headrace_BINARY_DIR}/debian/triggers" "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_LIBRARIES_PACKAGE_CONTROL_EXTRA "${Headrace_BINARY_DIR}/debian/shlibs;${Headrace_BINARY_DIR}/debian/triggers")
 headrace_debian_package(development NAME libheadrace-dev SECTION libdevel
   TEXT "Headers, CMake package and pkg-config files, for programs in C++ and C."
   DEPENDS "libheadrace${Headrace_VERSION_MAJOR} (= ${Headrace_VERSION})")
@@ -66,8 +70,9 @@ if(TARGET headrace_cuda)
   # NVIDIA's libraries come from its own installers: no package is named.
   list(APPEND CPACK_COMPONENTS_ALL cuda)
   headrace_debian_package(cuda NAME libheadrace-cuda SECTION libs
-    TEXT "The modules that the libraries and the command open where there is a GPU. Need NVIDIA's driver; to train, cuDNN, cuBLAS and NCCL."
+    TEXT "The modules that the libraries and the command open where there is a GPU.\nNeed NVIDIA's driver; to train, cuDNN, cuBLAS and NCCL."
     DEPENDS "libheadrace${Headrace_VERSION_MAJOR} (= ${Headrace_VERSION})")
   set(CPACK_DEBIAN_CUDA_PACKAGE_SHLIBDEPS OFF)
 endif()
+set(CPACK_PRE_BUILD_SCRIPTS "${CMAKE_CURRENT_LIST_DIR}/debian_documents.cmake")
 include(CPack)
