@@ -20,6 +20,7 @@
 #include "headrace/train/layers.h"
 #include "headrace/train/losses.h"
 #include "headrace/train/metrics.h"
+#include "headrace/train/update_rules.h"
 
 namespace HEADRACE_API headrace {
 
@@ -48,11 +49,12 @@ struct CheckpointOptions {
   InputDescription input = {};
 };
 
-// Your own losses, metrics and layers, which a record names but cannot hold.
+// Your own losses, metrics, layers and update rules, which a record names but cannot hold.
 struct OwnParts {
   std::vector<Loss> losses = {};  // of one term each
   std::vector<Metric> metrics = {};
   LayerMakers layers = {};
+  UpdateMakers rules = {};
 };
 
 // The newest complete checkpoint in the folder, by its optimizer steps; nothing where there is none, nor a folder.
