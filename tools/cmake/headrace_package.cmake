@@ -36,7 +36,7 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_GENERATOR DEB)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_VERBATIM_VARIABLES ON)
-set(CPACK_COMPONENTS_ALL libraries development command)
+set(CPACK_COMPONENTS_ALL libraries development)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
@@ -64,8 +64,11 @@ set(CPACK_DEBIAN_LIBRARIES_PACKAGE_CONTROL_EXTRA "${Headrace_BINARY_DIR}/debian/
 headrace_debian_package(development NAME libheadrace-dev SECTION libdevel
   TEXT "Headers, CMake package and pkg-config files, for programs in C++ and C."
   DEPENDS "libheadrace${Headrace_VERSION_MAJOR} (= ${Headrace_VERSION})")
-headrace_debian_package(command NAME headrace SECTION science
-  TEXT "Inspects, converts, benchmarks and trains on data sets from the command line.")
+if(TARGET headrace)
+  list(APPEND CPACK_COMPONENTS_ALL command)
+  headrace_debian_package(command NAME headrace SECTION science
+    TEXT "Inspects, converts, benchmarks and trains on data sets from the command line.")
+endif()
 if(TARGET headrace_cuda)
   # NVIDIA's libraries come from its own installers: no package is named.
   list(APPEND CPACK_COMPONENTS_ALL cuda)
