@@ -112,7 +112,7 @@ TEST(TermLosses, OfOneOutputAreNamedByTheirFunctions) {
 TEST(TermLosses, ChooseTheBestCheckpoint) {
   Training training(1);
   for (const std::string best : {"right_loss", "val_left_loss", "right/mean_absolute_error"}) {
-    const TempFolder folder;
+    const test::TempFolder folder;
     Model model = training.strategy.build(two_regressions, {.seed = 3});
     model.compile({.optimizer = sgd(0.05F),
                    .loss = mean_squared_error() + mean_squared_error().of("right"),

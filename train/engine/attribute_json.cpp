@@ -11,9 +11,7 @@
 namespace headrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::optional<std::int64_t> whole_from_json(const Json& json) {
+std::optional<std::int64_t> whole_from_json(const nlohmann::ordered_json& json) {
   if (!json.is_number_integer()) return std::nullopt;
   if (json.is_number_unsigned() && !std::in_range<std::int64_t>(json.get<std::uint64_t>())) return std::nullopt;
   return json.get<std::int64_t>();
@@ -21,12 +19,12 @@ std::optional<std::int64_t> whole_from_json(const Json& json) {
 
 }  // namespace
 
-Json attribute_to_json(const Attributes::Value& value) {
+nlohmann::ordered_json attribute_to_json(const Attributes::Value& value) {
   return std::visit(
-      [](const auto& held) -> Json {
+      [](const auto& held) -> nlohmann::ordered_json {
         if constexpr (std::is_same_v<std::decay_t<decltype(held)>, float>) {
           if (!std::isfinite(held)) throw ConfigError(fmt::format("an attribute of {} cannot be written", held));
-          return Json::parse(fmt::format("{}", held));
+          return nlohmann::ordered_json::parse(fmt::format("{}", held));
         } else {
           return held;
         }
@@ -34,14 +32,14 @@ Json attribute_to_json(const Attributes::Value& value) {
       value);
 }
 
-std::optional<Attributes::Value> attribute_from_json(const Json& json) {
+std::optional<Attributes::Value> attribute_from_json(const nlohmann::ordered_json& json) {
   if (json.is_boolean()) return json.get<bool>();
   if (json.is_string()) return json.get<std::string>();
   if (json.is_number_float()) return json.get<float>();
   if (json.is_number()) return whole_from_json(json);
   if (!json.is_array()) return std::nullopt;
   std::vector<std::int64_t> numbers;
-  for (const Json& each : json) {
+  for (const nlohmann::ordered_json& each : json) {
     const std::optional<std::int64_t> number = whole_from_json(each);
     if (!number) return std::nullopt;
     numbers.push_back(*number);

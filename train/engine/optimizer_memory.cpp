@@ -133,7 +133,7 @@ void create_optimizer_memory(ModelState& model, const Optimizer& optimizer) {
 
 std::vector<std::string> optimizer_variable_names(const ModelState& model) {
   std::vector<std::string> names;
-  for_each_kept(model, [&](const Variable& variable, const KeptArena& kept) { names.push_back(kept.name); });
+  for_each_kept(model, [&](const Variable&, const KeptArena& kept) { names.push_back(kept.name); });
   return names;
 }
 

@@ -141,7 +141,12 @@ static void test_plan_text(void) {
   hr_source* source = NULL;
   OK(hr_source_open(at("folder"), NULL, &source));
   hr_dataset *plan = dataset_of(source), *read = NULL;
+  hr_operations* chain = NULL;
+  OK(hr_operations_create(&chain));
+  OK(hr_center_crop(chain, 8));
   OK(hr_dataset_decode(plan, NULL));
+  OK(hr_dataset_map(plan, chain));
+  hr_operations_free(chain);
   OK(hr_dataset_shuffle(plan, NULL));
   OK(hr_dataset_batch(plan, NULL));
   char* json = NULL;
