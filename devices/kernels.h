@@ -21,10 +21,11 @@
 #include <cstdint>
 #include <span>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/stream.h"
 #include "headrace/devices/tensor.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 enum class Activation { kNone, kRelu, kGelu, kSilu };  // kGelu is the exact one, x * Phi(x)
 

@@ -8,9 +8,10 @@
 #include <variant>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/shape.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Named values, in order.
 class Attributes {

@@ -9,11 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/train/history.h"
 #include "headrace/train/metrics.h"
 #include "headrace/train/step_times.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 class Model;
 

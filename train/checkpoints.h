@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/train/history.h"
 #include "headrace/train/input_description.h"
 #include "headrace/train/layers.h"
@@ -21,7 +22,7 @@
 #include "headrace/train/metrics.h"
 #include "headrace/train/update_rules.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 class Model;
 class Strategy;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/train/callbacks.h"
@@ -15,7 +16,7 @@
 #include "headrace/train/metrics.h"
 #include "headrace/train/views.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 enum class NanPolicy {
   kStop,  // an Error that names the step, or after an epoch the variable; a label out of range with its record

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 // Names: "loss", each metric that is a number ("accuracy"), each term's own of a loss of several ("left_loss", see
 // EpochReport::metrics), "val_loss", "val_accuracy" and so on, "steps",

@@ -11,11 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/train/attributes.h"
 #include "headrace/train/layer_options.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 enum class Mode { kTrain, kEvaluate, kPredict };
 

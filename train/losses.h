@@ -16,10 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/pipeline/record.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // What the gradient is of, over the real examples of a step. What is reported is the mean always.
 enum class Reduction { kMean, kSum };

@@ -7,10 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/train/parameter_groups.h"
 #include "headrace/train/schedule.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // What is done to the step's gradients, summed over all replicas, before the update. The norm is that of all
 // gradients together, as one vector; variables whose rate has ended for good count no more. First elements are

@@ -6,12 +6,13 @@
 #include <variant>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/shape.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/train/schedule.h"
 #include "headrace/train/update_rules.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // The options' `group` is the model's to set.
 using UpdateRule = std::variant<AdamOptions, SgdOptions, MuonOptions, OwnRule>;

@@ -5,10 +5,11 @@
 #include <span>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/collective.h"
 #include "headrace/train/replica_streams.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 struct ReducerOptions {
   std::int64_t bucket_bytes = std::int64_t{8} << 20;

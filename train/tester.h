@@ -10,12 +10,13 @@
 #include <optional>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/train/forward_pass.h"
 #include "headrace/train/metrics.h"
 #include "headrace/train/model.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // With the weights as they are when a batch is submitted. One thread; errors as a Trainer's.
 class Tester {
@@ -38,7 +39,7 @@ class Tester {
   void reset_metrics();
 
  private:
-  class Impl;
+  class HEADRACE_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 

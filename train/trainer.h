@@ -26,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/train/fit_options.h"
@@ -35,7 +36,7 @@
 #include "headrace/train/reducer.h"
 #include "headrace/train/step_times.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 struct TrainerOptions {
   std::uint64_t seed = 0;  // of dropout
@@ -115,7 +116,7 @@ class Trainer {
   std::optional<GradientNorms> gradient_norms() const;
 
  private:
-  class Impl;
+  class HEADRACE_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 

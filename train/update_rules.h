@@ -17,10 +17,11 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/train/attributes.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 struct TrainedVariable;
 

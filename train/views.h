@@ -3,9 +3,10 @@
 
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/kernels.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // What the net makes of the image so moved counts with this weight: of each of its results.
 struct View {
