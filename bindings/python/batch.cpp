@@ -70,8 +70,9 @@ nb::object known(std::uint64_t number) {
 nb::list bad_records(const PythonBatch& batch) {
   nb::list list;
   for (const BadRecord& bad : batch.batch->bad_records()) {
-    list.append(nb::make_tuple(bad.source, known(bad.record), bad.name, known(bad.offset), bad.operation, bad.cause,
-                               bad.substitute ? nb::object(nb::int_(*bad.substitute)) : nb::none(), bad.row));
+    list.append(nb::make_tuple(bad.source, known(bad.record), bad.name, known(bad.offset), bad.operation,
+                               bad.cause, bad.substitute ? nb::object(nb::int_(*bad.substitute)) : nb::none(),
+                               bad.row));
   }
   return list;
 }
@@ -106,8 +107,9 @@ void bind_position(nb::class_<PythonBatch>& batch) {
 }  // namespace
 
 void bind_batch(nb::module_& module) {
-  nb::class_<PythonBatch> batch(module, "Batch", nb::is_weak_referenceable(),
-                                "One replica's share of a global batch: its fields by name, of the real examples alone.");
+  nb::class_<PythonBatch> batch(
+      module, "Batch", nb::is_weak_referenceable(),
+      "One replica's share of a global batch: its fields by name, of the real examples alone.");
   batch.def("__getitem__", &item, "name"_a)
       .def("__contains__",
            [](const PythonBatch& of, nb::handle name) {
@@ -118,17 +120,19 @@ void bind_batch(nb::module_& module) {
       .def("keys", &keys)
       .def("values", &values)
       .def("items", &items)
-      .def("get",
-           [](const PythonBatch& of, const std::string& name, nb::object otherwise) {
-             const std::optional<std::size_t> at = place_of(of, name);
-             return at ? nb::cast(tensor_at(of, *at)) : otherwise;
-           },
-           "name"_a, "default"_a = nb::none())
-      .def("padded",
-           [](const PythonBatch& of, const std::string& name) {
-             return tensor_at(of, find_field(of.batch->fields(), name), true);
-           },
-           "name"_a, "The field with the rows that fill the batch up: the same shape for every batch of a loader.")
+      .def(
+          "get",
+          [](const PythonBatch& of, const std::string& name, nb::object otherwise) {
+            const std::optional<std::size_t> at = place_of(of, name);
+            return at ? nb::cast(tensor_at(of, *at)) : otherwise;
+          },
+          "name"_a, "default"_a = nb::none())
+      .def(
+          "padded",
+          [](const PythonBatch& of, const std::string& name) {
+            return tensor_at(of, find_field(of.batch->fields(), name), true);
+          },
+          "name"_a, "The field with the rows that fill the batch up: the same shape for every batch of a loader.")
       .def_prop_ro("examples", [](const PythonBatch& of) { return of.batch->examples(); })
       .def_prop_ro("rows", &rows)
       .def_prop_ro("replica", [](const PythonBatch& of) { return of.replica; })

@@ -53,8 +53,8 @@ nb::object array_of(std::span<const std::byte> bytes, const Field& field, const 
   }
   std::byte* const data = copy.get();
   const nb::capsule owner(copy.release(), [](void* owned) noexcept { delete[] static_cast<std::byte*>(owned); });
-  return nb::cast(nb::ndarray<nb::numpy>(data, static_cast<std::size_t>(shape.rank()), extents.data(), owner, nullptr,
-                                         numpy_type(field.dtype)));
+  return nb::cast(nb::ndarray<nb::numpy>(data, static_cast<std::size_t>(shape.rank()), extents.data(), owner,
+                                         nullptr, numpy_type(field.dtype)));
 }
 
 BufferView::BufferView(nb::handle object) {

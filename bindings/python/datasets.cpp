@@ -50,8 +50,8 @@ DeviceGroup devices_for(const std::optional<std::string>& spec) {
 }
 
 ConvertAt convert_at(const std::string& word) {
-  return choose<ConvertAt>("convert", word,
-                           {{"auto", ConvertAt::kAuto}, {"host", ConvertAt::kHost}, {"device", ConvertAt::kDevice}});
+  return choose<ConvertAt>(
+      "convert", word, {{"auto", ConvertAt::kAuto}, {"host", ConvertAt::kHost}, {"device", ConvertAt::kDevice}});
 }
 
 // Nothing before batch(), where what is wrong with the plan is not asked for either.
@@ -65,87 +65,101 @@ std::optional<std::int64_t> batch_size(const Dataset& data) {
 
 void bind_stages(nb::class_<Dataset>& dataset) {
   dataset
-      .def("decode",
-           [](const Dataset& data, std::int64_t height, std::int64_t width, bool apply_orientation) {
-             return data.decode({.height = height, .width = width, .apply_orientation = apply_orientation});
-           },
-           "height"_a, "width"_a, "apply_orientation"_a, WithoutGil())
+      .def(
+          "decode",
+          [](const Dataset& data, std::int64_t height, std::int64_t width, bool apply_orientation) {
+            return data.decode({.height = height, .width = width, .apply_orientation = apply_orientation});
+          },
+          "height"_a, "width"_a, "apply_orientation"_a, WithoutGil())
       .def("map", &Dataset::map, "operations"_a, WithoutGil())
-      .def("shuffle",
-           [](const Dataset& data, std::uint64_t seed, bool anew) {
-             return data.shuffle({.seed = seed, .each_epoch_anew = anew});
-           },
-           "seed"_a, "each_epoch_anew"_a, WithoutGil())
-      .def("shuffle_window",
-           [](const Dataset& data, std::uint64_t size, std::uint64_t seed, bool anew) {
-             return data.shuffle_window({.size = size, .seed = seed, .each_epoch_anew = anew});
-           },
-           "size"_a, "seed"_a, "each_epoch_anew"_a, WithoutGil())
+      .def(
+          "shuffle",
+          [](const Dataset& data, std::uint64_t seed, bool anew) {
+            return data.shuffle({.seed = seed, .each_epoch_anew = anew});
+          },
+          "seed"_a, "each_epoch_anew"_a, WithoutGil())
+      .def(
+          "shuffle_window",
+          [](const Dataset& data, std::uint64_t size, std::uint64_t seed, bool anew) {
+            return data.shuffle_window({.size = size, .seed = seed, .each_epoch_anew = anew});
+          },
+          "size"_a, "seed"_a, "each_epoch_anew"_a, WithoutGil())
       .def("repeat", &Dataset::repeat, "times"_a, WithoutGil())
       .def("take", &Dataset::take, "count"_a, WithoutGil())
       .def("skip", &Dataset::skip, "count"_a, WithoutGil())
       .def("shard", &Dataset::shard, "count"_a, "index"_a, WithoutGil())
       .def("without_shard", &Dataset::without_shard, "count"_a, "index"_a, WithoutGil())
-      .def("shard_for_worker",
-           [](const Dataset& data, std::uint64_t count, std::uint64_t index, const std::string& by) {
-             const auto how = choose<ShardBy>(
-                 "by", by, {{"auto", ShardBy::kAuto}, {"file", ShardBy::kFile}, {"element", ShardBy::kElement}});
-             return data.shard_for_worker({.count = count, .index = index, .by = how});
-           },
-           "count"_a, "index"_a, "by"_a, WithoutGil())
-      .def("filter_labels",
-           [](const Dataset& data, std::vector<std::int64_t> labels) {
-             return data.filter(with_labels(std::move(labels)));
-           },
-           "labels"_a, WithoutGil())
-      .def("filter",
-           [](const Dataset& data, nb::object function, const std::string& name, std::uint32_t version, bool processed,
-              const std::vector<FieldTuple>& fields) {
-             return data.filter(python_filter(std::move(function), name, version, processed, to_fields(fields)));
-           },
-           "function"_a, "name"_a, "version"_a, "processed"_a, "fields"_a)
+      .def(
+          "shard_for_worker",
+          [](const Dataset& data, std::uint64_t count, std::uint64_t index, const std::string& by) {
+            const auto how = choose<ShardBy>(
+                "by", by, {{"auto", ShardBy::kAuto}, {"file", ShardBy::kFile}, {"element", ShardBy::kElement}});
+            return data.shard_for_worker({.count = count, .index = index, .by = how});
+          },
+          "count"_a, "index"_a, "by"_a, WithoutGil())
+      .def(
+          "filter_labels",
+          [](const Dataset& data, std::vector<std::int64_t> labels) {
+            return data.filter(with_labels(std::move(labels)));
+          },
+          "labels"_a, WithoutGil())
+      .def(
+          "filter",
+          [](const Dataset& data, nb::object function, const std::string& name, std::uint32_t version,
+             bool processed, const std::vector<FieldTuple>& fields) {
+            return data.filter(python_filter(std::move(function), name, version, processed, to_fields(fields)));
+          },
+          "function"_a, "name"_a, "version"_a, "processed"_a, "fields"_a)
       .def("cache", &Dataset::cache, "cache"_a, WithoutGil())
       .def("unbatch", &Dataset::unbatch, WithoutGil())
-      .def("batch",
-           [](const Dataset& data, std::int64_t size, bool drop) {
-             return data.batch({.global = size, .remainder = drop ? Remainder::kDrop : Remainder::kKeep});
-           },
-           "size"_a, "drop_remainder"_a, WithoutGil())
-      .def("padded_batch",
-           [](const Dataset& data, std::int64_t size, bool drop,
-              const std::vector<std::tuple<std::string, std::int64_t, int>>& pad) {
-             PaddedBatchOptions options{.global = size, .remainder = drop ? Remainder::kDrop : Remainder::kKeep};
-             for (const auto& [field, length, value] : pad) {
-               options.pad.push_back({.field = field, .length = length, .value = static_cast<std::byte>(value)});
-             }
-             return data.padded_batch(std::move(options));
-           },
-           "size"_a, "drop_remainder"_a, "pad"_a, WithoutGil())
+      .def(
+          "batch",
+          [](const Dataset& data, std::int64_t size, bool drop) {
+            return data.batch({.global = size, .remainder = drop ? Remainder::kDrop : Remainder::kKeep});
+          },
+          "size"_a, "drop_remainder"_a, WithoutGil())
+      .def(
+          "padded_batch",
+          [](const Dataset& data, std::int64_t size, bool drop,
+             const std::vector<std::tuple<std::string, std::int64_t, int>>& pad) {
+            PaddedBatchOptions options{.global = size, .remainder = drop ? Remainder::kDrop : Remainder::kKeep};
+            for (const auto& [field, length, value] : pad) {
+              options.pad.push_back({.field = field, .length = length, .value = static_cast<std::byte>(value)});
+            }
+            return data.padded_batch(std::move(options));
+          },
+          "size"_a, "drop_remainder"_a, "pad"_a, WithoutGil())
       .def("prefetch", &Dataset::prefetch, "batches"_a, WithoutGil());
 }
 
 void bind_questions(nb::class_<Dataset>& dataset) {
   dataset
-      .def("explain",
-           [](const Dataset& data, const std::optional<std::string>& devices, const std::string& convert) {
-             if (!devices) return data.explain();
-             return data.explain(devices_for(devices), convert_at(convert));
-           },
-           "devices"_a, "convert"_a, WithoutGil())
+      .def(
+          "explain",
+          [](const Dataset& data, const std::optional<std::string>& devices, const std::string& convert) {
+            if (!devices) return data.explain();
+            return data.explain(devices_for(devices), convert_at(convert));
+          },
+          "devices"_a, "convert"_a, WithoutGil())
       .def("streamed", &Dataset::streamed, WithoutGil())
       .def("size", &Dataset::size, WithoutGil())
       .def("steps_per_epoch", &Dataset::steps_per_epoch, WithoutGil())
       .def("batch_size", &batch_size, WithoutGil())
-      .def("to_json", [](const Dataset& data) { return data.to_json(); }, WithoutGil())
-      .def_static("from_json",
-                  [](const std::string& text, const std::string& base, bool allow_paths) {
-                    return Dataset::from_json(text, {.base = base, .allow_paths = allow_paths});
-                  },
-                  "text"_a, "base"_a, "allow_paths"_a, WithoutGil())
-      .def("fields", [](const Dataset& data) { return to_tuples(data.fields()); }, WithoutGil())
+      .def(
+          "to_json", [](const Dataset& data) { return data.to_json(); }, WithoutGil())
+      .def_static(
+          "from_json",
+          [](const std::string& text, const std::string& base, bool allow_paths) {
+            return Dataset::from_json(text, {.base = base, .allow_paths = allow_paths});
+          },
+          "text"_a, "base"_a, "allow_paths"_a, WithoutGil())
+      .def(
+          "fields", [](const Dataset& data) { return to_tuples(data.fields()); }, WithoutGil())
       .def("classes", &Dataset::classes, WithoutGil())
-      .def("left_out", [](const Dataset& data) { return describe(data.left_out()); }, WithoutGil())
-      .def("fingerprint", [](const Dataset& data) { return to_hex(data.fingerprint()); }, WithoutGil());
+      .def(
+          "left_out", [](const Dataset& data) { return describe(data.left_out()); }, WithoutGil())
+      .def(
+          "fingerprint", [](const Dataset& data) { return to_hex(data.fingerprint()); }, WithoutGil());
 }
 
 void bind_combinations(nb::module_& module) {
@@ -156,9 +170,10 @@ void bind_combinations(nb::module_& module) {
       "parts"_a, "block"_a, WithoutGil());
   module.def(
       "mix",
-      [](const std::vector<Dataset>& parts, std::vector<double> weights, std::uint64_t seed, const std::string& until) {
-        const auto end = choose<MixEnd>(
-            "until", until, {{"first_ends", MixEnd::kFirstEnds}, {"all_seen", MixEnd::kAllSeen}});
+      [](const std::vector<Dataset>& parts, std::vector<double> weights, std::uint64_t seed,
+         const std::string& until) {
+        const auto end =
+            choose<MixEnd>("until", until, {{"first_ends", MixEnd::kFirstEnds}, {"all_seen", MixEnd::kAllSeen}});
         return mix(parts, {.weights = std::move(weights), .seed = seed, .end = end});
       },
       "parts"_a, "weights"_a, "seed"_a, "until"_a, WithoutGil());
@@ -188,8 +203,9 @@ void bind_datasets(nb::module_& module) {
            })
       .def("describe", &SampleCache::describe)
       .def("trouble", &SampleCache::trouble);
-  module.def("memory_cache", [](std::uint64_t budget) -> std::shared_ptr<SampleCache> { return memory(budget); },
-             "budget_bytes"_a);
+  module.def(
+      "memory_cache", [](std::uint64_t budget) -> std::shared_ptr<SampleCache> { return memory(budget); },
+      "budget_bytes"_a);
   module.def(
       "disk_cache",
       [](const std::string& folder, std::uint64_t budget) -> std::shared_ptr<SampleCache> {

@@ -20,7 +20,8 @@ namespace {
 constexpr std::size_t kKept = 8;
 nb::ft_mutex kept_mutex;
 std::deque<std::pair<std::string, nb::object>>& kept() {
-  static auto* const list = new std::deque<std::pair<std::string, nb::object>>();  // never destroyed: Python is gone then
+  static auto* const list =
+      new std::deque<std::pair<std::string, nb::object>>();  // never destroyed: Python is gone then
   return *list;
 }
 
@@ -72,8 +73,9 @@ nb::object number_or_none(std::uint64_t number) {
 
 // Raises headrace.ConfigError and so on, as headrace/_errors.py defines them.
 void set_python_error(const char* kind, const Error& error, const nb::dict& where) {
-  nb::object made = nb::module_::import_("headrace._errors")
-                        .attr("make")(kind, to_string(error.code()), error.what(), error.message(), error.hint(), where);
+  nb::object made =
+      nb::module_::import_("headrace._errors")
+          .attr("make")(kind, to_string(error.code()), error.what(), error.message(), error.hint(), where);
   const nb::object cause = take_cause(error.message());
   if (cause.is_valid()) PyException_SetCause(made.ptr(), nb::object(cause).release().ptr());
   PyErr_SetObject(made.type().ptr(), made.ptr());
@@ -104,8 +106,8 @@ void translate(const std::exception_ptr& thrown, void* /*unused*/) {
 }  // namespace
 
 void raise_as_error(nb::python_error& raised) {
-  const std::string text = fmt::format("{}: {}{}", text_of(raised.type().attr("__name__")), text_of(raised.value()),
-                                       place_of(raised));
+  const std::string text =
+      fmt::format("{}: {}{}", text_of(raised.type().attr("__name__")), text_of(raised.value()), place_of(raised));
   if (!raised.matches(PyExc_Exception)) {
     if (raised.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
     throw Error(ErrorCode::kCancelled, text);

@@ -7,7 +7,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -43,37 +42,16 @@ class Turn {
   std::unique_lock<std::timed_mutex> lock_;
 };
 
-struct Replica {
-  std::timed_mutex taking;
-  std::atomic<int> held{0};  // of its batches in slots
-};
-
-// Counts a batch that Python holds in a slot, and keeps what the slot needs.
-class HeldSlot {
- public:
-  HeldSlot(std::shared_ptr<DeviceGroup> devices, std::shared_ptr<Replica> replica)
-      : devices_(std::move(devices)), replica_(std::move(replica)) {
-    ++replica_->held;
-  }
-  ~HeldSlot() { --replica_->held; }
-  HeldSlot(const HeldSlot&) = delete;
-  HeldSlot& operator=(const HeldSlot&) = delete;
-
- private:
-  std::shared_ptr<DeviceGroup> devices_;
-  std::shared_ptr<Replica> replica_;
-};
-
 // The engine with its devices. Used without the GIL; its end, too.
 class Running {
  public:
   Running(const Dataset& dataset, const std::string& devices, LoaderOptions options)
       : devices_(std::make_shared<DeviceGroup>(open_devices(devices, DeviceNeed::kMemory))) {
     options.while_waiting = check_signals;
+    options.owned_batches = true;  // Python keeps what it is given, in lists for example
     world_ = options.world;
     loader_ = std::make_unique<Loader>(dataset, *devices_, std::move(options));
-    slots_ = loader_->stats().slots;
-    for (int r = 0; r < devices_->size(); ++r) replicas_.push_back(std::make_shared<Replica>());
+    for (int r = 0; r < devices_->size(); ++r) taking_.push_back(std::make_unique<std::timed_mutex>());
   }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
@@ -88,28 +66,23 @@ class Running {
   const World& world() const noexcept { return world_; }
   bool is_forked() const noexcept { return getpid() != process_; }
 
-  // A batch that would be the last free slot is handed out as a copy: who keeps batches, list(loader) say, does not
-  // stop the engine.
   std::optional<PythonBatch> next(int replica) {
     if (replica < 0 || replica >= devices_->size()) {
       throw ConfigError(fmt::format("next({}): there are {} replicas", replica, devices_->size()));
     }
-    const std::shared_ptr<Replica>& of = replicas_[static_cast<std::size_t>(replica)];
-    const Turn mine(of->taking);
+    const Turn mine(*taking_[static_cast<std::size_t>(replica)]);
     std::optional<Batch> batch = loader_->next(replica);
     if (!batch) return std::nullopt;
     if (batch->device().info().host_memory) batch->ready().wait();
-    SharedBatch shared(std::move(*batch), std::make_shared<HeldSlot>(devices_, of));
-    if (of->held.load() >= slots_) shared = copy_of(shared, devices_);
+    SharedBatch shared(std::move(*batch), devices_);
     return PythonBatch{.batch = HeldBatch(std::move(shared)), .replica = replica};
   }
 
  private:
   pid_t process_ = getpid();
   World world_;
-  int slots_ = 0;
   std::shared_ptr<DeviceGroup> devices_;
-  std::vector<std::shared_ptr<Replica>> replicas_;
+  std::vector<std::unique_ptr<std::timed_mutex>> taking_;  // by replica
   std::unique_ptr<Loader> loader_;
 };
 
@@ -189,9 +162,9 @@ LoaderOptions to_options(const nb::dict& given) {
   if (const std::string start = word("start"); !start.empty()) options.start = LoaderState::parse(start);
   options.stall_timeout_seconds = nb::cast<double>(given["stall_timeout_seconds"]);
   options.trace_spans = static_cast<std::size_t>(number("trace_spans"));
-  options.convert = choose<ConvertAt>(
-      "convert", word("convert"),
-      {{"auto", ConvertAt::kAuto}, {"host", ConvertAt::kHost}, {"device", ConvertAt::kDevice}});
+  options.convert =
+      choose<ConvertAt>("convert", word("convert"),
+                        {{"auto", ConvertAt::kAuto}, {"host", ConvertAt::kHost}, {"device", ConvertAt::kDevice}});
   options.converted = dtype_of(word("converted"));
   options.resident = choose<Residency>(
       "resident", word("resident"),
@@ -227,19 +200,31 @@ void bind_loader(nb::module_& module) {
   bind_stats(module);
   nb::class_<PythonLoader>(module, "Loader")
       .def("__init__", &make, "dataset"_a, "devices"_a, "options"_a)
-      .def("next", [](const PythonLoader& of, int replica) { return of.running()->next(replica); }, "replica"_a = 0,
-           WithoutGil())
+      .def(
+          "next", [](const PythonLoader& of, int replica) { return of.running()->next(replica); }, "replica"_a = 0,
+          WithoutGil())
       .def("digest", &digest, WithoutGil())
-      .def("state", [](const PythonLoader& of) { return of.running()->loader().state().serialize(); }, WithoutGil())
-      .def("stats", [](const PythonLoader& of) { return of.running()->loader().stats(); }, WithoutGil())
+      .def(
+          "state", [](const PythonLoader& of) { return of.running()->loader().state().serialize(); }, WithoutGil())
+      .def(
+          "stats", [](const PythonLoader& of) { return of.running()->loader().stats(); }, WithoutGil())
       .def("choices", &choices, WithoutGil())
-      .def("trace", [](const PythonLoader& of) { return of.running()->loader().trace_json(); }, WithoutGil())
-      .def("steps_per_epoch", [](const PythonLoader& of) { return of.running()->loader().steps_per_epoch(); }, WithoutGil())
-      .def("local_rows", [](const PythonLoader& of) { return of.running()->loader().local_rows(); }, WithoutGil())
-      .def("replicas", [](const PythonLoader& of) { return of.running()->devices().size(); }, WithoutGil())
-      .def("devices", [](const PythonLoader& of) { return of.running()->devices().to_string(); }, WithoutGil())
-      .def("threads", [](const PythonLoader& of) { return of.running()->loader().threads(); }, WithoutGil())
-      .def("fields", [](const PythonLoader& of) { return to_tuples(of.running()->loader().fields()); }, WithoutGil())
+      .def(
+          "trace", [](const PythonLoader& of) { return of.running()->loader().trace_json(); }, WithoutGil())
+      .def(
+          "steps_per_epoch", [](const PythonLoader& of) { return of.running()->loader().steps_per_epoch(); },
+          WithoutGil())
+      .def(
+          "local_rows", [](const PythonLoader& of) { return of.running()->loader().local_rows(); }, WithoutGil())
+      .def(
+          "replicas", [](const PythonLoader& of) { return of.running()->devices().size(); }, WithoutGil())
+      .def(
+          "devices", [](const PythonLoader& of) { return of.running()->devices().to_string(); }, WithoutGil())
+      .def(
+          "threads", [](const PythonLoader& of) { return of.running()->loader().threads(); }, WithoutGil())
+      .def(
+          "fields", [](const PythonLoader& of) { return to_tuples(of.running()->loader().fields()); },
+          WithoutGil())
       .def("close", &PythonLoader::close);
   module.def("end_of_python", &refuse_to_enter);
 }

@@ -16,7 +16,8 @@ DType dtype_of(std::string_view name) {
 
 FieldTuple to_tuple(const Field& field) {
   const auto extents = field.shape.extents();
-  return {field.name, to_string(field.dtype), {extents.begin(), extents.end()}, field.encoding == Encoding::kImage};
+  return {
+      field.name, to_string(field.dtype), {extents.begin(), extents.end()}, field.encoding == Encoding::kImage};
 }
 
 Field to_field(const FieldTuple& tuple) {

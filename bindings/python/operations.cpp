@@ -66,11 +66,13 @@ void bind_images(nb::module_& module) {
   module.def(
       "pad_crop",
       [](int size, int pad, const std::string& padding) {
-        return pad_crop(size, pad,
-                        choose<Padding>("padding", padding, {{"zero", Padding::kZero}, {"reflect", Padding::kReflect}}));
+        return pad_crop(
+            size, pad,
+            choose<Padding>("padding", padding, {{"zero", Padding::kZero}, {"reflect", Padding::kReflect}}));
       },
       "size"_a, "pad"_a, "padding"_a);
-  module.def("flip", [](float probability) { return flip(probability); }, "probability"_a);
+  module.def(
+      "flip", [](float probability) { return flip(probability); }, "probability"_a);
   module.def("alternating_flip", &alternating_flip);
   module.def(
       "random_resized_crop",
@@ -91,8 +93,9 @@ void bind_images(nb::module_& module) {
             {.brightness = brightness, .contrast = contrast, .saturation = saturation, .hue = hue});
       },
       "brightness"_a, "contrast"_a, "saturation"_a, "hue"_a);
-  module.def("cutout", [](int size, std::vector<float> fill) { return cutout(size, std::move(fill)); }, "size"_a,
-             "fill"_a);
+  module.def(
+      "cutout", [](int size, std::vector<float> fill) { return cutout(size, std::move(fill)); }, "size"_a,
+      "fill"_a);
 }
 
 void bind_numbers(nb::module_& module) {
@@ -100,7 +103,8 @@ void bind_numbers(nb::module_& module) {
       "normalize",
       [](std::vector<float> mean, std::vector<float> std) { return normalize(std::move(mean), std::move(std)); },
       "mean"_a, "std"_a);
-  module.def("cast", [](const std::string& to) { return cast(dtype_of(to)); }, "to"_a);
+  module.def(
+      "cast", [](const std::string& to) { return cast(dtype_of(to)); }, "to"_a);
   module.def(
       "to_layout",
       [](const std::string& layout) {
@@ -117,11 +121,13 @@ void bind_numbers(nb::module_& module) {
       },
       "brightness"_a, "contrast"_a);
   module.def("one_hot", &one_hot, "classes"_a, "smoothing"_a);
-  module.def("mixup", [](float alpha, float probability) { return mixup({.alpha = alpha, .probability = probability}); },
-             "alpha"_a, "probability"_a);
-  module.def("cutmix",
-             [](float alpha, float probability) { return cutmix({.alpha = alpha, .probability = probability}); },
-             "alpha"_a, "probability"_a);
+  module.def(
+      "mixup", [](float alpha, float probability) { return mixup({.alpha = alpha, .probability = probability}); },
+      "alpha"_a, "probability"_a);
+  module.def(
+      "cutmix",
+      [](float alpha, float probability) { return cutmix({.alpha = alpha, .probability = probability}); },
+      "alpha"_a, "probability"_a);
 }
 
 std::string describe_all(const Operations& operations) {
@@ -134,7 +140,9 @@ std::string describe_all(const Operations& operations) {
 
 void bind_operations(nb::module_& module) {
   nb::class_<Operations>(module, "Operations", "What is done to a sample, or a chain of it; joined with |.")
-      .def("__or__", [](const Operations& left, const Operations& right) { return left | right; }, nb::is_operator())
+      .def(
+          "__or__", [](const Operations& left, const Operations& right) { return left | right; },
+          nb::is_operator())
       .def("__len__", [](const Operations& operations) { return operations.list().size(); })
       .def("__repr__", &describe_all);
   bind_images(module);

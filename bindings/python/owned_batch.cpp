@@ -33,7 +33,7 @@ class OwnedContent final : public BatchLease {
   void release(Stream* consumer) noexcept override {
     try {
       if (consumer != nullptr) consumer->synchronize();  // its memory goes with it
-    } catch (const std::exception&) {  // the stream has failed: its work is over
+    } catch (const std::exception&) {                    // the stream has failed: its work is over
     }
   }
 
@@ -83,7 +83,8 @@ PythonBatch with_fields(const PythonBatch& like, const std::vector<std::pair<Fie
   const BatchContent content = owned->content(like.batch->position(), examples);
   // The device is kept by the batch that this one came from.
   auto keeps = std::make_shared<HeldBatch>(like.batch);
-  return {.batch = HeldBatch(SharedBatch(Batch(content, std::move(owned)), std::move(keeps))), .replica = like.replica};
+  return {.batch = HeldBatch(SharedBatch(Batch(content, std::move(owned)), std::move(keeps))),
+          .replica = like.replica};
 }
 
 }  // namespace
@@ -102,8 +103,6 @@ SharedBatch copy_of(const SharedBatch& batch, std::shared_ptr<const void> device
   return SharedBatch(Batch(content, std::move(owned)), std::move(devices));
 }
 
-void bind_owned_batch(nb::module_& module) {
-  module.def("with_fields", &with_fields, "like"_a, "fields"_a);
-}
+void bind_owned_batch(nb::module_& module) { module.def("with_fields", &with_fields, "like"_a, "fields"_a); }
 
 }  // namespace headrace::python

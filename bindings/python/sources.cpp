@@ -76,7 +76,8 @@ Dataset streamed(const std::string& name, const std::vector<FieldTuple>& fields,
                  std::vector<std::string> classes, nb::object open) {
   StreamOptions options{
       .name = name, .fields = to_fields(fields), .classes = std::move(classes), .fingerprint = fingerprint};
-  options.open = [open = PythonCallable(std::move(open))](std::uint64_t first) -> std::function<bool(RecordWriter&)> {
+  options.open = [open =
+                      PythonCallable(std::move(open))](std::uint64_t first) -> std::function<bool(RecordWriter&)> {
     PythonCallable next = open.call([&](nb::handle function) { return PythonCallable(function(first)); });
     return [next = std::move(next)](RecordWriter& record) { return put_next(next, record); };
   };
@@ -87,7 +88,9 @@ Dataset pulled_in(const std::string& name, const std::vector<FieldTuple>& fields
                   std::uint64_t memory_limit, nb::object next) {
   PullOptions options{.name = name, .fields = to_fields(fields), .classes = std::move(classes)};
   if (memory_limit > 0) options.memory_limit = memory_limit;
-  options.function = [next = PythonCallable(std::move(next))](RecordWriter& record) { return put_next(next, record); };
+  options.function = [next = PythonCallable(std::move(next))](RecordWriter& record) {
+    return put_next(next, record);
+  };
   const nb::gil_scoped_release others_run;
   return Dataset::from(pulled(std::move(options)));
 }
@@ -95,9 +98,11 @@ Dataset pulled_in(const std::string& name, const std::vector<FieldTuple>& fields
 }  // namespace
 
 void bind_sources(nb::module_& module) {
-  module.def("open", &open, "path"_a, "split"_a, "classes_at"_a, "train_folder"_a, "test_folder"_a, "label_count"_a);
+  module.def("open", &open, "path"_a, "split"_a, "classes_at"_a, "train_folder"_a, "test_folder"_a,
+             "label_count"_a);
   module.def("arrays", &arrays, "name"_a, "records"_a, "arrays"_a, "classes"_a);
-  module.def("generated", &generated, "name"_a, "fields"_a, "records"_a, "fingerprint"_a, "classes"_a, "function"_a);
+  module.def("generated", &generated, "name"_a, "fields"_a, "records"_a, "fingerprint"_a, "classes"_a,
+             "function"_a);
   module.def("streamed", &streamed, "name"_a, "fields"_a, "fingerprint"_a, "classes"_a, "open"_a);
   module.def("pulled", &pulled_in, "name"_a, "fields"_a, "classes"_a, "memory_limit"_a, "next"_a);
 }

@@ -39,9 +39,9 @@ nb::tuple shape_of(const PythonTensor& tensor) {
 
 std::size_t bytes_of(const PythonTensor& tensor) {
   const TensorView& view = tensor.view();
-  return view.shape[0] == 0 ? 0
-                            : view.bytes() / static_cast<std::size_t>(view.shape[0]) *
-                                  static_cast<std::size_t>(tensor.rows());
+  return view.shape[0] == 0
+             ? 0
+             : view.bytes() / static_cast<std::size_t>(view.shape[0]) * static_cast<std::size_t>(tensor.rows());
 }
 
 // --- DLPack
@@ -65,8 +65,8 @@ nb::object capsule_of(Managed* managed, const char* name) {
   return nb::steal(capsule);
 }
 
-// As the array API says: the consumer's stream is a number, 1 CUDA's default one, also where none is given; -1: do not
-// wait. The host has no streams.
+// As the array API says: the consumer's stream is a number, 1 CUDA's default one, also where none is given; -1: do
+// not wait. The host has no streams.
 void name_stream(DlpackOptions& options, const PythonTensor& tensor, const std::optional<std::int64_t>& stream) {
   constexpr std::int64_t kLegacyDefault = 1;
   if (device_of(tensor).info().host_memory) return;
@@ -182,9 +182,10 @@ PyType_Slot tensor_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buff
 }  // namespace
 
 void bind_tensor(nb::module_& module) {
-  nb::class_<PythonTensor>(module, "Tensor", nb::type_slots(tensor_slots), nb::is_weak_referenceable(),
-                           "One field of a batch, in the memory of its device. Frameworks take it without a copy, and "
-                           "what they make of it keeps the memory alive.")
+  nb::class_<PythonTensor>(
+      module, "Tensor", nb::type_slots(tensor_slots), nb::is_weak_referenceable(),
+      "One field of a batch, in the memory of its device. Frameworks take it without a copy, and "
+      "what they make of it keeps the memory alive.")
       .def_prop_ro("shape", &shape_of)
       .def_prop_ro("dtype", [](const PythonTensor& tensor) { return to_string(tensor.view().dtype); })
       .def_prop_ro("ndim", [](const PythonTensor& tensor) { return tensor.view().shape.rank(); })

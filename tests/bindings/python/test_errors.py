@@ -54,7 +54,6 @@ def test_data_errors_say_where(tmp_path):
     (lambda data: data.repeat(0), "at least one pass"),
     (lambda data: data.filter(), "a function or labels"),
     (lambda data: data.map(3), "cannot be called"),
-    (lambda data: hr.Loader(data.batch(2), devices="tpu"), "tpu"),
     (lambda data: hr.Loader(data.batch(2), on_error="ignore"), "ignore"),
     (lambda data: hr.Loader(data.batch(2), world=(2, 5)), "world of 2"),
     (lambda data: hr.Loader(data.batch(2)).next(3), "there are 1 replicas"),
@@ -65,6 +64,12 @@ def test_what_is_wrong_is_named(data, wrong, message):
     with pytest.raises(hr.ConfigError) as caught:
         wrong(data)
     assert message in str(caught.value)
+
+
+def test_unknown_devices_are_named(data):
+    with pytest.raises(hr.DeviceError, match="tpu: not supported") as caught:
+        hr.Loader(data.batch(2), devices="tpu")
+    assert caught.value.device == "tpu" and caught.value.code == "unsupported"
 
 
 def test_time_outs_name_who_is_waited_for():

@@ -114,10 +114,10 @@ def test_who_keeps_batches_does_not_stop_the_engine(augmented):
     np.testing.assert_array_equal(np.concatenate([batch["image"].numpy() for batch in kept[:7]]), again)
 
 
-def test_batches_are_not_copied_where_they_are_given_back(data):
-    """A loop that lets go of its batches sees the ring's slots again and again."""
-    places = {batch["image"].data_ptr for batch in hr.Loader(data.batch(5).prefetch(2))}
-    assert len(places) <= 3
+def test_memory_that_is_given_back_serves_later_batches(data):
+    """A loop that lets go of its batches sees the same few pieces of memory again and again."""
+    places = {batch["image"].data_ptr for batch in hr.Loader(data.batch(1).prefetch(2))}
+    assert len(places) <= 6
 
 
 def resources():

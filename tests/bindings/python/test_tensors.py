@@ -1,5 +1,6 @@
 """Batches as other libraries' arrays: no copy, right bytes, alive as long as anybody looks at them."""
 
+import ctypes
 import gc
 import pickle
 from collections.abc import Mapping
@@ -43,8 +44,10 @@ def test_a_capsule_that_nobody_takes_gives_the_batch_back(data):
 
 
 def test_dlpack_copies_where_asked(batch):
-    copy = np.from_dlpack(batch["image"]) if not hasattr(np, "astype") else np.from_dlpack(batch["image"], copy=True)
-    assert (copy.ctypes.data == batch["image"].data_ptr) == (not hasattr(np, "astype"))
+    if not hasattr(np, "astype"):
+        pytest.skip("NumPy asks for copies from 2.1 on")
+    copy = np.from_dlpack(batch["image"], copy=True)
+    assert copy.ctypes.data != batch["image"].data_ptr
     np.testing.assert_array_equal(copy, batch["image"].numpy())
 
 
@@ -107,14 +110,8 @@ def test_a_batch_knows_where_it_stands(augmented):
 def test_a_replayed_batch_is_not_to_be_written_to(data):
     batch = hr.Loader(data.batch(10), headspace=3).next()
     assert not np.asarray(batch["image"]).flags.writeable
-    with pytest.raises(BufferError):
-        batch["image"].__dlpack__ and np.frombuffer(batch["image"], np.uint8).__setitem__(0, 1) or memoryview(
-            batch["image"]).cast("B") and _writable(batch["image"])
-
-
-def _writable(tensor):
-    import ctypes
-    return (ctypes.c_char * tensor.nbytes).from_buffer(tensor)
+    with pytest.raises((BufferError, TypeError)):
+        (ctypes.c_char * batch["image"].nbytes).from_buffer(batch["image"])
 
 
 def test_every_type_is_numpys(data):
