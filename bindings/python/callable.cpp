@@ -4,7 +4,9 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 namespace nb = nanobind;
@@ -13,6 +15,13 @@ namespace headrace::python {
 namespace {
 
 std::atomic<bool> refused{false};
+std::atomic<int> visits{0};  // threads of the engine in Python
+std::atomic<std::thread::id> ended_by{};
+constexpr std::chrono::milliseconds kMaxFarewell{2000}, kStep{1};
+
+[[noreturn]] void stay_for_good() {
+  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+}
 
 // With the GIL, as long as there is one: afterwards the object is left to the end of the process.
 template <typename Body>
@@ -36,7 +45,26 @@ nb::dlpack::dtype numpy_type(DType dtype) {
 
 }  // namespace
 
-void refuse_to_enter() noexcept { refused.store(true); }
+void end_of_python() noexcept {
+  ended_by.store(std::this_thread::get_id());
+  refused.store(true);
+  const auto last = std::chrono::steady_clock::now() + kMaxFarewell;
+  while (visits.load() > 0 && std::chrono::steady_clock::now() < last) std::this_thread::sleep_for(kStep);
+}
+
+WithoutGil::~WithoutGil() {
+  if (is_refused() && ended_by.load() != std::this_thread::get_id()) stay_for_good();
+  PyEval_RestoreThread(state_);
+}
+
+Visit::Visit() {
+  ++visits;
+  if (!is_refused()) return;
+  --visits;
+  throw Error(ErrorCode::kCancelled, "the interpreter has ended");
+}
+Visit::~Visit() { --visits; }
+
 bool is_refused() noexcept { return refused.load(); }
 
 SharedObject share(nb::object object) {

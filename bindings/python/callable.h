@@ -13,9 +13,32 @@
 
 namespace headrace::python {
 
-// From now on no thread enters Python any more: called as the interpreter ends, after all loaders have stopped.
-void refuse_to_enter() noexcept;
+// From now on no thread enters Python any more; waits, not for long, for those that are there. Called without the
+// GIL as the interpreter ends, by the thread that ends it.
+void end_of_python() noexcept;
 bool is_refused() noexcept;
+
+// Without the GIL while this lives. A thread that comes back when the interpreter has begun to end stays here for
+// good: before Python 3.14 it would be torn out of C++, which ends the process.
+class WithoutGil {
+ public:
+  WithoutGil() noexcept : state_(PyEval_SaveThread()) {}
+  ~WithoutGil();
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// A thread of the engine that is in Python, or is going there.
+class Visit {
+ public:
+  Visit();  // Error(kCancelled) where Python has ended
+  ~Visit();
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+};
 
 // A Python object that any thread may share and let go of.
 using SharedObject = std::shared_ptr<PyObject>;
@@ -29,9 +52,8 @@ class PythonCallable {
   // body(function) with the GIL. What Python raises is thrown as raise_as_error() does.
   template <typename Body>
   auto call(const Body& body) const {
-    if (is_refused()) throw Error(ErrorCode::kCancelled, "the interpreter has ended");
+    const Visit visit;
     const nanobind::gil_scoped_acquire here;
-    if (!here.is_valid()) throw Error(ErrorCode::kCancelled, "the interpreter has ended");
     try {
       return body(nanobind::handle(function_.get()));
     } catch (nanobind::python_error& raised) {

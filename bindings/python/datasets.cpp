@@ -25,7 +25,7 @@ namespace headrace::python {
 namespace {
 
 // Filters that are counted and sources that are read call Python from other threads: nothing here holds the GIL.
-using WithoutGil = nb::call_guard<nb::gil_scoped_release>;
+using Unlocked = nb::call_guard<WithoutGil>;
 
 // Calls function(list of the fields' arrays) -> bool. `fields` are those that it sees.
 RecordFilter python_filter(nb::object function, const std::string& name, std::uint32_t version, bool processed,
@@ -70,25 +70,25 @@ void bind_stages(nb::class_<Dataset>& dataset) {
           [](const Dataset& data, std::int64_t height, std::int64_t width, bool apply_orientation) {
             return data.decode({.height = height, .width = width, .apply_orientation = apply_orientation});
           },
-          "height"_a, "width"_a, "apply_orientation"_a, WithoutGil())
-      .def("map", &Dataset::map, "operations"_a, WithoutGil())
+          "height"_a, "width"_a, "apply_orientation"_a, Unlocked())
+      .def("map", &Dataset::map, "operations"_a, Unlocked())
       .def(
           "shuffle",
           [](const Dataset& data, std::uint64_t seed, bool anew) {
             return data.shuffle({.seed = seed, .each_epoch_anew = anew});
           },
-          "seed"_a, "each_epoch_anew"_a, WithoutGil())
+          "seed"_a, "each_epoch_anew"_a, Unlocked())
       .def(
           "shuffle_window",
           [](const Dataset& data, std::uint64_t size, std::uint64_t seed, bool anew) {
             return data.shuffle_window({.size = size, .seed = seed, .each_epoch_anew = anew});
           },
-          "size"_a, "seed"_a, "each_epoch_anew"_a, WithoutGil())
-      .def("repeat", &Dataset::repeat, "times"_a, WithoutGil())
-      .def("take", &Dataset::take, "count"_a, WithoutGil())
-      .def("skip", &Dataset::skip, "count"_a, WithoutGil())
-      .def("shard", &Dataset::shard, "count"_a, "index"_a, WithoutGil())
-      .def("without_shard", &Dataset::without_shard, "count"_a, "index"_a, WithoutGil())
+          "size"_a, "seed"_a, "each_epoch_anew"_a, Unlocked())
+      .def("repeat", &Dataset::repeat, "times"_a, Unlocked())
+      .def("take", &Dataset::take, "count"_a, Unlocked())
+      .def("skip", &Dataset::skip, "count"_a, Unlocked())
+      .def("shard", &Dataset::shard, "count"_a, "index"_a, Unlocked())
+      .def("without_shard", &Dataset::without_shard, "count"_a, "index"_a, Unlocked())
       .def(
           "shard_for_worker",
           [](const Dataset& data, std::uint64_t count, std::uint64_t index, const std::string& by) {
@@ -96,13 +96,13 @@ void bind_stages(nb::class_<Dataset>& dataset) {
                 "by", by, {{"auto", ShardBy::kAuto}, {"file", ShardBy::kFile}, {"element", ShardBy::kElement}});
             return data.shard_for_worker({.count = count, .index = index, .by = how});
           },
-          "count"_a, "index"_a, "by"_a, WithoutGil())
+          "count"_a, "index"_a, "by"_a, Unlocked())
       .def(
           "filter_labels",
           [](const Dataset& data, std::vector<std::int64_t> labels) {
             return data.filter(with_labels(std::move(labels)));
           },
-          "labels"_a, WithoutGil())
+          "labels"_a, Unlocked())
       .def(
           "filter",
           [](const Dataset& data, nb::object function, const std::string& name, std::uint32_t version,
@@ -110,14 +110,14 @@ void bind_stages(nb::class_<Dataset>& dataset) {
             return data.filter(python_filter(std::move(function), name, version, processed, to_fields(fields)));
           },
           "function"_a, "name"_a, "version"_a, "processed"_a, "fields"_a)
-      .def("cache", &Dataset::cache, "cache"_a, WithoutGil())
-      .def("unbatch", &Dataset::unbatch, WithoutGil())
+      .def("cache", &Dataset::cache, "cache"_a, Unlocked())
+      .def("unbatch", &Dataset::unbatch, Unlocked())
       .def(
           "batch",
           [](const Dataset& data, std::int64_t size, bool drop) {
             return data.batch({.global = size, .remainder = drop ? Remainder::kDrop : Remainder::kKeep});
           },
-          "size"_a, "drop_remainder"_a, WithoutGil())
+          "size"_a, "drop_remainder"_a, Unlocked())
       .def(
           "padded_batch",
           [](const Dataset& data, std::int64_t size, bool drop,
@@ -128,8 +128,8 @@ void bind_stages(nb::class_<Dataset>& dataset) {
             }
             return data.padded_batch(std::move(options));
           },
-          "size"_a, "drop_remainder"_a, "pad"_a, WithoutGil())
-      .def("prefetch", &Dataset::prefetch, "batches"_a, WithoutGil());
+          "size"_a, "drop_remainder"_a, "pad"_a, Unlocked())
+      .def("prefetch", &Dataset::prefetch, "batches"_a, Unlocked());
 }
 
 void bind_questions(nb::class_<Dataset>& dataset) {
@@ -140,34 +140,34 @@ void bind_questions(nb::class_<Dataset>& dataset) {
             if (!devices) return data.explain();
             return data.explain(devices_for(devices), convert_at(convert));
           },
-          "devices"_a, "convert"_a, WithoutGil())
-      .def("streamed", &Dataset::streamed, WithoutGil())
-      .def("size", &Dataset::size, WithoutGil())
-      .def("steps_per_epoch", &Dataset::steps_per_epoch, WithoutGil())
-      .def("batch_size", &batch_size, WithoutGil())
+          "devices"_a, "convert"_a, Unlocked())
+      .def("streamed", &Dataset::streamed, Unlocked())
+      .def("size", &Dataset::size, Unlocked())
+      .def("steps_per_epoch", &Dataset::steps_per_epoch, Unlocked())
+      .def("batch_size", &batch_size, Unlocked())
       .def(
-          "to_json", [](const Dataset& data) { return data.to_json(); }, WithoutGil())
+          "to_json", [](const Dataset& data) { return data.to_json(); }, Unlocked())
       .def_static(
           "from_json",
           [](const std::string& text, const std::string& base, bool allow_paths) {
             return Dataset::from_json(text, {.base = base, .allow_paths = allow_paths});
           },
-          "text"_a, "base"_a, "allow_paths"_a, WithoutGil())
+          "text"_a, "base"_a, "allow_paths"_a, Unlocked())
       .def(
-          "fields", [](const Dataset& data) { return to_tuples(data.fields()); }, WithoutGil())
-      .def("classes", &Dataset::classes, WithoutGil())
+          "fields", [](const Dataset& data) { return to_tuples(data.fields()); }, Unlocked())
+      .def("classes", &Dataset::classes, Unlocked())
       .def(
-          "left_out", [](const Dataset& data) { return describe(data.left_out()); }, WithoutGil())
+          "left_out", [](const Dataset& data) { return describe(data.left_out()); }, Unlocked())
       .def(
-          "fingerprint", [](const Dataset& data) { return to_hex(data.fingerprint()); }, WithoutGil());
+          "fingerprint", [](const Dataset& data) { return to_hex(data.fingerprint()); }, Unlocked());
 }
 
 void bind_combinations(nb::module_& module) {
-  module.def("concatenate", &concatenate, "parts"_a, WithoutGil());
+  module.def("concatenate", &concatenate, "parts"_a, Unlocked());
   module.def(
       "interleave",
       [](const std::vector<Dataset>& parts, std::uint64_t block) { return interleave(parts, {.block = block}); },
-      "parts"_a, "block"_a, WithoutGil());
+      "parts"_a, "block"_a, Unlocked());
   module.def(
       "mix",
       [](const std::vector<Dataset>& parts, std::vector<double> weights, std::uint64_t seed,
@@ -176,13 +176,13 @@ void bind_combinations(nb::module_& module) {
             choose<MixEnd>("until", until, {{"first_ends", MixEnd::kFirstEnds}, {"all_seen", MixEnd::kAllSeen}});
         return mix(parts, {.weights = std::move(weights), .seed = seed, .end = end});
       },
-      "parts"_a, "weights"_a, "seed"_a, "until"_a, WithoutGil());
+      "parts"_a, "weights"_a, "seed"_a, "until"_a, Unlocked());
   module.def(
       "zip",
       [](const std::vector<Dataset>& parts, std::vector<std::string> suffixes) {
         return zip(parts, {.suffixes = std::move(suffixes)});
       },
-      "parts"_a, "suffixes"_a, WithoutGil());
+      "parts"_a, "suffixes"_a, Unlocked());
 }
 
 }  // namespace
@@ -211,7 +211,7 @@ void bind_datasets(nb::module_& module) {
       [](const std::string& folder, std::uint64_t budget) -> std::shared_ptr<SampleCache> {
         return disk(folder, {.budget_bytes = budget});
       },
-      "folder"_a, "budget_bytes"_a, WithoutGil());
+      "folder"_a, "budget_bytes"_a, Unlocked());
   nb::class_<Dataset> dataset(module, "Dataset");
   bind_stages(dataset);
   bind_questions(dataset);

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/module.h"
 #include "headrace/devices/base/error.h"
 
@@ -117,6 +118,7 @@ void raise_as_error(nb::python_error& raised) {
 }
 
 void check_signals() {
+  if (is_refused()) return;
   const nb::gil_scoped_acquire here;
   if (here.is_valid() && PyErr_CheckSignals() != 0) throw nb::python_error();
 }

@@ -28,7 +28,7 @@ using namespace nb::literals;
 namespace headrace::python {
 namespace {
 
-using WithoutGil = nb::call_guard<nb::gil_scoped_release>;
+using Unlocked = nb::call_guard<WithoutGil>;
 constexpr std::chrono::milliseconds kLook{50};  // between two looks for signals
 
 // One thread at a time takes a replica's batches; the others wait here, and look for signals.
@@ -88,7 +88,7 @@ class Running {
 
 // Threads of the engine that call Python must get the GIL while it ends.
 void end(std::shared_ptr<Running> running) {
-  const nb::gil_scoped_release others_run;
+  const WithoutGil others_run;
   running.reset();
 }
 
@@ -182,7 +182,7 @@ LoaderOptions to_options(const nb::dict& given) {
 
 void make(PythonLoader* place, const Dataset& dataset, const std::string& devices, const nb::dict& given) {
   const LoaderOptions options = to_options(given);
-  const nb::gil_scoped_release others_run;
+  const WithoutGil others_run;
   new (place) PythonLoader(dataset, devices, options);
 }
 
@@ -202,31 +202,30 @@ void bind_loader(nb::module_& module) {
       .def("__init__", &make, "dataset"_a, "devices"_a, "options"_a)
       .def(
           "next", [](const PythonLoader& of, int replica) { return of.running()->next(replica); }, "replica"_a = 0,
-          WithoutGil())
-      .def("digest", &digest, WithoutGil())
+          Unlocked())
+      .def("digest", &digest, Unlocked())
       .def(
-          "state", [](const PythonLoader& of) { return of.running()->loader().state().serialize(); }, WithoutGil())
+          "state", [](const PythonLoader& of) { return of.running()->loader().state().serialize(); }, Unlocked())
       .def(
-          "stats", [](const PythonLoader& of) { return of.running()->loader().stats(); }, WithoutGil())
-      .def("choices", &choices, WithoutGil())
+          "stats", [](const PythonLoader& of) { return of.running()->loader().stats(); }, Unlocked())
+      .def("choices", &choices, Unlocked())
       .def(
-          "trace", [](const PythonLoader& of) { return of.running()->loader().trace_json(); }, WithoutGil())
+          "trace", [](const PythonLoader& of) { return of.running()->loader().trace_json(); }, Unlocked())
       .def(
           "steps_per_epoch", [](const PythonLoader& of) { return of.running()->loader().steps_per_epoch(); },
-          WithoutGil())
+          Unlocked())
       .def(
-          "local_rows", [](const PythonLoader& of) { return of.running()->loader().local_rows(); }, WithoutGil())
+          "local_rows", [](const PythonLoader& of) { return of.running()->loader().local_rows(); }, Unlocked())
       .def(
-          "replicas", [](const PythonLoader& of) { return of.running()->devices().size(); }, WithoutGil())
+          "replicas", [](const PythonLoader& of) { return of.running()->devices().size(); }, Unlocked())
       .def(
-          "devices", [](const PythonLoader& of) { return of.running()->devices().to_string(); }, WithoutGil())
+          "devices", [](const PythonLoader& of) { return of.running()->devices().to_string(); }, Unlocked())
       .def(
-          "threads", [](const PythonLoader& of) { return of.running()->loader().threads(); }, WithoutGil())
+          "threads", [](const PythonLoader& of) { return of.running()->loader().threads(); }, Unlocked())
       .def(
-          "fields", [](const PythonLoader& of) { return to_tuples(of.running()->loader().fields()); },
-          WithoutGil())
+          "fields", [](const PythonLoader& of) { return to_tuples(of.running()->loader().fields()); }, Unlocked())
       .def("close", &PythonLoader::close);
-  module.def("end_of_python", &refuse_to_enter);
+  module.def("end_of_python", &end_of_python, Unlocked());
 }
 
 }  // namespace headrace::python

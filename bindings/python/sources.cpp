@@ -26,7 +26,7 @@ Split split_of(const std::string& name) {
 Dataset open(const std::string& path, const std::string& split, const std::string& classes_at,
              const std::string& train_folder, const std::string& test_folder, std::uint64_t label_count) {
   const Split which = split_of(split);
-  const nb::gil_scoped_release others_run;
+  const WithoutGil others_run;
   const LayoutOptions layout{.classes_at = classes_at, .train_folder = train_folder, .test_folder = test_folder};
   return Dataset::from(open_source(path, which, {.layout = layout, .label_count = label_count}));
 }
@@ -38,7 +38,7 @@ Dataset arrays(const std::string& name, std::uint64_t records,
     SharedBuffer shared = share_buffer(buffer);
     borrowed.push_back({.field = to_field(field), .bytes = shared.bytes, .owner = std::move(shared.owner)});
   }
-  const nb::gil_scoped_release others_run;
+  const WithoutGil others_run;
   return Dataset::from(borrowed_arrays(name, records, std::move(borrowed), std::move(classes)));
 }
 
@@ -91,7 +91,7 @@ Dataset pulled_in(const std::string& name, const std::vector<FieldTuple>& fields
   options.function = [next = PythonCallable(std::move(next))](RecordWriter& record) {
     return put_next(next, record);
   };
-  const nb::gil_scoped_release others_run;
+  const WithoutGil others_run;
   return Dataset::from(pulled(std::move(options)));
 }
 

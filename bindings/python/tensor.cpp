@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "headrace/bindings/python/batch.h"
+#include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/module.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/dlpack.h"
@@ -93,7 +94,7 @@ nb::object dlpack(const PythonTensor& tensor, const std::optional<std::int64_t>&
   DLManagedTensorVersioned* current = nullptr;
   DLManagedTensor* legacy = nullptr;
   {
-    const nb::gil_scoped_release others_run;
+    const WithoutGil others_run;
     SharedBatch batch = tensor.batch.shared();
     // The copy's device is kept by the batch that it came from.
     if (copy.value_or(false)) batch = copy_of(batch, std::make_shared<HeldBatch>(tensor.batch));

@@ -19,10 +19,10 @@ _open_loaders = weakref.WeakSet()
 
 
 def _close_all():
+    _native.forget_exceptions()
+    _native.end_of_python()
     for loader in list(_open_loaders):
         loader.close()
-    _native.end_of_python()
-    _native.forget_exceptions()
 
 
 atexit.register(_close_all)
