@@ -17,7 +17,7 @@ using namespace nb::literals;
 namespace headrace::python {
 namespace {
 
-std::optional<std::size_t> place_of(const PythonBatch& batch, const std::string& name) {
+std::optional<std::size_t> find_place(const PythonBatch& batch, const std::string& name) {
   const Fields& fields = batch.batch->fields();
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (fields[i].name == name) return i;
@@ -30,7 +30,7 @@ PythonTensor tensor_at(const PythonBatch& batch, std::size_t field, bool padding
 }
 
 PythonTensor item(const PythonBatch& batch, const std::string& name) {
-  const std::optional<std::size_t> at = place_of(batch, name);
+  const std::optional<std::size_t> at = find_place(batch, name);
   if (at) return tensor_at(batch, *at);
   std::string known;
   for (const Field& field : batch.batch->fields()) known += (known.empty() ? "" : ", ") + field.name;
@@ -82,7 +82,7 @@ std::int64_t rows(const PythonBatch& batch) {
   return tensors.empty() ? 0 : tensors.front().shape[0];
 }
 
-std::string text_of(const PythonBatch& batch) {
+std::string repr_of(const PythonBatch& batch) {
   std::string text = "Batch(";
   for (std::size_t i = 0; i < batch.batch->fields().size(); ++i) {
     const TensorView& tensor = batch.batch->tensors()[i];
@@ -113,7 +113,7 @@ void bind_batch(nb::module_& module) {
   batch.def("__getitem__", &item, "name"_a)
       .def("__contains__",
            [](const PythonBatch& of, nb::handle name) {
-             return nb::isinstance<nb::str>(name) && place_of(of, nb::cast<std::string>(name)).has_value();
+             return nb::isinstance<nb::str>(name) && find_place(of, nb::cast<std::string>(name)).has_value();
            })
       .def("__iter__", [](const PythonBatch& of) { return nb::iter(keys(of)); })
       .def("__len__", [](const PythonBatch& of) { return of.batch->fields().size(); })
@@ -123,7 +123,7 @@ void bind_batch(nb::module_& module) {
       .def(
           "get",
           [](const PythonBatch& of, const std::string& name, nb::object otherwise) {
-            const std::optional<std::size_t> at = place_of(of, name);
+            const std::optional<std::size_t> at = find_place(of, name);
             return at ? nb::cast(tensor_at(of, *at)) : otherwise;
           },
           "name"_a, "default"_a = nb::none())
@@ -138,7 +138,7 @@ void bind_batch(nb::module_& module) {
       .def_prop_ro("replica", [](const PythonBatch& of) { return of.replica; })
       .def("_records", &records)
       .def("_bad_records", &bad_records)
-      .def("__repr__", &text_of);
+      .def("__repr__", &repr_of);
   bind_position(batch);
 }
 

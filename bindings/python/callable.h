@@ -31,6 +31,9 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
+// For functions that wait, or that call Python from other threads.
+using Unlocked = nanobind::call_guard<WithoutGil>;
+
 // A thread of the engine that is in Python, or is going there.
 class Visit {
  public:

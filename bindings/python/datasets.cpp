@@ -25,7 +25,6 @@ namespace headrace::python {
 namespace {
 
 // Filters that are counted and sources that are read call Python from other threads: nothing here holds the GIL.
-using Unlocked = nb::call_guard<WithoutGil>;
 
 // Calls function(list of the fields' arrays) -> bool. `fields` are those that it sees.
 RecordFilter python_filter(nb::object function, const std::string& name, std::uint32_t version, bool processed,

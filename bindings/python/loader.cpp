@@ -28,7 +28,6 @@ using namespace nb::literals;
 namespace headrace::python {
 namespace {
 
-using Unlocked = nb::call_guard<WithoutGil>;
 constexpr std::chrono::milliseconds kLook{50};  // between two looks for signals
 
 // One thread at a time takes a replica's batches; the others wait here, and look for signals.
