@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 // One stream's.
 struct CacheReport {

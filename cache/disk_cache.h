@@ -5,8 +5,9 @@
 #include <memory>
 
 #include "headrace/cache/sample_cache.h"
+#include "headrace/devices/base/api.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 struct DiskCacheOptions {
   std::uint64_t budget_bytes = 0;                          // for one stream's stored bytes; 0: unlimited
@@ -43,7 +44,7 @@ class DiskCache final : public SampleCache {
   const DiskCacheOptions& options() const noexcept;
 
  private:
-  struct State;
+  struct HEADRACE_HIDDEN State;
   std::unique_ptr<State> state_;
 };
 

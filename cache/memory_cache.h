@@ -4,8 +4,9 @@
 #include <memory>
 
 #include "headrace/cache/sample_cache.h"
+#include "headrace/devices/base/api.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Stored bytes keep their address as long as the cache lives.
 class MemoryCache final : public SampleCache {
@@ -28,7 +29,7 @@ class MemoryCache final : public SampleCache {
   std::uint64_t budget_bytes() const noexcept;
 
  private:
-  struct State;
+  struct HEADRACE_HIDDEN State;
   std::unique_ptr<State> state_;
 };
 

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 struct CacheCounters {
   std::uint64_t hits = 0;

@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/collective.h"
 #include "headrace/devices/device.h"
 #include "headrace/devices/device_group.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // A line of `headrace doctor`.
 struct Finding {

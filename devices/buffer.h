@@ -4,10 +4,11 @@
 #include <cstddef>
 #include <utility>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/shape.h"
 #include "headrace/devices/tensor.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 enum class MemoryPlace {
   kDevice,  // where the device computes (for the CPU: ordinary memory)

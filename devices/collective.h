@@ -5,10 +5,11 @@
 #include <memory>
 #include <string>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/device_group.h"
 #include "headrace/devices/tensor.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Every replica must make the same calls in the same order, each on its own stream; calls may be captured.
 // Thread-safe over replicas. The result bits depend on the group's size and the data, never on timing; for

@@ -5,12 +5,13 @@
 #include <memory>
 #include <string>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/buffer.h"
 #include "headrace/devices/event.h"
 #include "headrace/devices/stream.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 class InputKernels;
 class Kernels;

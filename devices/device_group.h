@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/device.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Move-only. Outlives everything made from it: loaders, strategies, buffers.
 class DeviceGroup {

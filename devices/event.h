@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <optional>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 // Thread-safe. An event that was never recorded counts as complete; recording again moves it. Asking for it throws
 // DeviceError where the device is lost: then nobody knows what was reached.

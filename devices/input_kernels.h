@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <string>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/image_layout.h"
 #include "headrace/devices/stream.h"
 #include "headrace/devices/tensor.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // The part of a padded image that becomes an example: where it begins, counted from the padded image's first row
 // and column, and which way its rows are read.

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "headrace/devices/backend.h"
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/device_group.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // All backends that could be loaded, the CPU first. The CUDA module (libheadrace_cuda.so) is looked for in
-// $HEADRACE_CUDA_MODULE, beside the program, and in ../lib from there; it is opened on first use.
+// $HEADRACE_CUDA_MODULE, beside libheadrace.so, beside the program, and in ../lib from there; it is opened on first
+// use.
 const std::vector<const Backend*>& backends();
 
 // Why a known backend is not in backends(), one finding each (empty when all are loaded).

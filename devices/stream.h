@@ -10,10 +10,11 @@
 #include <functional>
 #include <memory>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/buffer.h"
 #include "headrace/devices/event.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 class Device;
 

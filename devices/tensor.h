@@ -4,10 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/dtype.h"
 #include "headrace/devices/base/shape.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 struct TensorView {
   void* data = nullptr;

@@ -10,9 +10,10 @@
 #include <string>
 #include <utility>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/error.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 struct SourceInfo;
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/device.h"
 #include "headrace/devices/event.h"
 #include "headrace/devices/stream.h"
@@ -15,7 +16,7 @@
 #include "headrace/pipeline/bad_record.h"
 #include "headrace/pipeline/record.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Where a batch stands in the stream.
 struct BatchPosition {

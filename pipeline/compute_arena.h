@@ -4,10 +4,14 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
+#include <utility>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
 
-// Thread-safe. An embedding program may implement it, or hand over an arena of its own by tbb_arena.h.
+namespace HEADRACE_API headrace {
+
+// Thread-safe. An embedding program may implement it, or hand over a oneTBB arena of its own by use_arena().
 class ComputeArena {
  public:
   virtual ~ComputeArena() = default;
@@ -17,6 +21,22 @@ class ComputeArena {
   // Tasks that run at the same time at most.
   virtual int max_concurrency() const = 0;
 };
+
+// LoaderOptions::arena of `arena`, a tbb::task_arena, which must outlive the loader and what it may leave behind
+// in user code. A template, so that no header here needs oneTBB's.
+template <typename Arena>
+std::shared_ptr<ComputeArena> use_arena(Arena& arena) {
+  class Borrowed final : public ComputeArena {
+   public:
+    explicit Borrowed(Arena& arena) : arena_(arena) { arena_.initialize(); }
+    void enqueue(std::function<void()> task) override { arena_.enqueue(std::move(task)); }
+    int max_concurrency() const override { return arena_.max_concurrency(); }
+
+   private:
+    Arena& arena_;
+  };
+  return std::make_shared<Borrowed>(arena);
+}
 
 // Calls task(0) ... task(count - 1), each once and in any order, as oneTBB tasks in an arena of its own. On
 // `threads` threads at the maximum, of which the calling one is the first; 0: one per processor. Returns when all

@@ -7,10 +7,11 @@
 #include <optional>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/pipeline/bad_record.h"
 #include "headrace/pipeline/sources.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 struct ConvertOptions {
   // Of encoded images: longer sides are reduced to this (antialiased, aspect kept), what fits already stays byte

@@ -16,11 +16,12 @@
 
 #include "headrace/cache/disk_cache.h"
 #include "headrace/cache/memory_cache.h"
+#include "headrace/devices/base/api.h"
 #include "headrace/pipeline/operation.h"
 #include "headrace/pipeline/record.h"
 #include "headrace/pipeline/source.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Where the bytes of images become the numbers a net is fed with. The stream's bits are the same either way.
 enum class ConvertAt {

@@ -9,11 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/device_group.h"
 #include "headrace/pipeline/loader.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 struct BatchDigest {
   std::uint64_t epoch = 0;

@@ -6,12 +6,13 @@
 #include <optional>
 #include <string>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/pipeline/shared_batch.h"
 
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 struct DlpackOptions {
   // The consumer's stream, as SharedBatch::use_in() takes it: that stream waits for the batch, the host does not.

@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/pipeline/bad_record.h"
 #include "headrace/pipeline/source.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 struct InspectOptions {
   // So many records, evenly spread, are read and their images decoded; 0: all.

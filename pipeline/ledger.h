@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/pipeline/batch.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 struct LedgerEntry {
   std::uint64_t epoch = 0;

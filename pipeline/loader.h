@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/trace.h"
 #include "headrace/devices/device_group.h"
 #include "headrace/pipeline/bad_record.h"
@@ -17,7 +18,7 @@
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/stats.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Something the engine decided for itself, and why.
 struct Choice {
@@ -138,7 +139,7 @@ class Loader {
   void stop() noexcept;
 
  private:
-  class Running;
+  class HEADRACE_HIDDEN Running;
   std::unique_ptr<Running> running_;
 };
 

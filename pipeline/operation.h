@@ -13,12 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/image_layout.h"
 #include "headrace/devices/base/rng.h"
 #include "headrace/devices/base/shape.h"
 #include "headrace/pipeline/record.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 enum class Padding { kZero, kReflect };
 

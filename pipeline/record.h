@@ -9,10 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/dtype.h"
 #include "headrace/devices/base/shape.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 enum class Encoding {
   kRaw,    // elements of `dtype`, in `shape`

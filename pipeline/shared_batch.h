@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/pipeline/batch.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Copies share the batch; the last one to go gives its slot back. Thread-safe.
 class SharedBatch {
@@ -25,7 +26,7 @@ class SharedBatch {
   void use_in(std::uintptr_t stream) const;
 
  private:
-  class Held;
+  class HEADRACE_HIDDEN Held;
   std::shared_ptr<Held> held_;
 };
 

@@ -9,10 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/record.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Files that lie there and are no records.
 struct LeftOut {

@@ -12,9 +12,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/pipeline/source.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Where a generator's function puts the fields of one record.
 // Lives for one call of the function; every field is written once, in any order.

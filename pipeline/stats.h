@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "headrace/cache/sample_cache.h"
+#include "headrace/devices/base/api.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // How long something waited: counts on a logarithmic scale, four buckets an octave.
 // A quantile is true to 12.5 %. Nanoseconds up to 18 minutes; longer waits count as that.

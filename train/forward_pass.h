@@ -8,14 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/tensor.h"
 #include "headrace/pipeline/record.h"
 
-namespace headrace {
-
+namespace headrace {  // inside the floor
 class BatchRunner;
 class ExampleLosses;
 struct ModelState;
+}  // namespace headrace
+
+namespace HEADRACE_API headrace {
 
 class ForwardPass {
  public:

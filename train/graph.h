@@ -12,12 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/shape.h"
 #include "headrace/pipeline/record.h"
 #include "headrace/train/layer_options.h"
 #include "headrace/train/layers.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 class Graph;
 

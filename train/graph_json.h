@@ -6,10 +6,11 @@
 #include <memory>
 #include <string>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/layers.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Layers in their order, each with its inputs, attributes and, where it shares them, whose variables it has. Of a
 // finished graph.

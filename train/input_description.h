@@ -7,11 +7,12 @@
 #include <variant>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/operation.h"
 #include "headrace/train/views.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Operations that draw no random numbers.
 using InputOperation = std::variant<Resize, CenterCrop, Normalize, Cast, ToLayout, FlattenSample, OneHot>;

@@ -3,9 +3,10 @@
 
 #include <string>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/kernels.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 enum class ConvPadding {
   kSame,   // output extent = ceil(input / stride); an odd pixel of padding goes below and to the right

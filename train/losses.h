@@ -16,10 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/pipeline/record.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // What the gradient is of, over the real examples of a step. What is reported is the mean always.
 enum class Reduction { kMean, kSum };
@@ -127,6 +128,8 @@ Loss categorical_crossentropy(const CrossEntropyOptions& options = {});
 
 struct BinaryCrossEntropyOptions {
   bool from_logits = true;  // false: the results are probabilities, taken as within [1e-7, 1 - 1e-7]
+  // As Keras defines it, for the two classes: a label y counts as (1 - label_smoothing) y + label_smoothing / 2.
+  float label_smoothing = 0;
   Reduction reduction = Reduction::kMean;
 };
 

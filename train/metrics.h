@@ -12,10 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/train/losses.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // What was counted over examples and replicas.
 struct MetricTotals {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/train/fit_options.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/history.h"
@@ -15,9 +16,12 @@
 #include "headrace/train/optimizers.h"
 
 namespace headrace {
+struct ModelState;  // inside the floor
+}  // namespace headrace
+
+namespace HEADRACE_API headrace {
 
 class Strategy;
-struct ModelState;
 
 struct CompileOptions {
   Optimizer optimizer = adam();

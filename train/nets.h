@@ -4,9 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/train/graph.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // 784-256-256-10 with ReLU, 269,322 parameters. Takes (784) or (28, 28, 1).
 Node mnist_mlp(Graph& graph);

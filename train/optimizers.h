@@ -7,10 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/train/parameter_groups.h"
 #include "headrace/train/schedule.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // What is done to the step's gradients, summed over all replicas, before the update. The norm is that of all
 // gradients together, as one vector; variables whose rate has ended for good count no more. First elements are
@@ -55,10 +56,10 @@ struct Optimizer {
   std::optional<Lookahead> lookahead = {};
   std::optional<WeightAverage> average = {};  // of the weights after lookahead
 
-  // Of the variables that no group takes: "adam", "sgd", "muon".
+  // Of the variables that no group takes: "adam", "sgd", "muon", or that of a rule of your own.
   std::string name() const;
   // The number of arenas, each the size of the parameters, in which its rules keep moments from step to step.
-  int moments() const noexcept;
+  int moments() const;
   bool operator==(const Optimizer&) const = default;
 };
 
@@ -71,8 +72,9 @@ Optimizer sgd(Schedule learning_rate = 1e-2F, SgdOptions options = {});
 Optimizer muon(Schedule learning_rate = 0.02F, MuonOptions options = {});
 
 // All of an optimizer as a JSON object, and back: the result is equal. What is left out has its default;
-// ConfigError with the place for a key or a value that cannot be.
+// ConfigError with the place for a key or a value that cannot be, and for a rule that is neither this library's
+// nor made by `own`.
 std::string to_json(const Optimizer& optimizer);
-Optimizer optimizer_from_json(std::string_view json);
+Optimizer optimizer_from_json(std::string_view json, const UpdateMakers& own = {});
 
 }  // namespace headrace

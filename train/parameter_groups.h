@@ -6,14 +6,16 @@
 #include <variant>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/shape.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/train/schedule.h"
+#include "headrace/train/update_rules.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // The options' `group` is the model's to set.
-using UpdateRule = std::variant<AdamOptions, SgdOptions, MuonOptions>;
+using UpdateRule = std::variant<AdamOptions, SgdOptions, MuonOptions, OwnRule>;
 
 // What a group of parameters is chosen by.
 struct TrainedVariable {

@@ -3,10 +3,11 @@
 
 #include <memory>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/train/fit_options.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 class Model;
 
@@ -27,7 +28,7 @@ class PreparedEvaluation {
   Evaluation run();
 
  private:
-  class Impl;
+  class HEADRACE_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 

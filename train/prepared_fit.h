@@ -9,11 +9,12 @@
 
 #include <memory>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/train/fit_options.h"
 #include "headrace/train/history.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 class Model;
 
@@ -38,7 +39,7 @@ class PreparedFit {
   History run();
 
  private:
-  class Impl;
+  class HEADRACE_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -7,12 +7,13 @@
 #include <type_traits>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/device.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/pipeline/batch.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Valid during the call that it is given to.
 struct ReplicaContext {

@@ -9,7 +9,9 @@
 #include <variant>
 #include <vector>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 // Linear from 0 to `peak` over the warm-up, then down to `floor` at `total_steps`, and there it stays.
 struct DecayOptions {

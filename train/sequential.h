@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/train/graph.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // A value; copies share nothing.
 class Sequential {

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 // Sums over batches that are done, and over replicas. A replica's time runs from the end of one batch to the end
 // of the next: it has nothing to do, waits for the batch to arrive, works.

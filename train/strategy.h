@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/collective.h"
 #include "headrace/devices/device_group.h"
 #include "headrace/train/graph.h"
@@ -18,7 +19,7 @@
 #include "headrace/train/replica_context.h"
 #include "headrace/train/replica_streams.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 struct StrategyOptions {
   // Print the strategy, its devices and "Number of devices: N".

@@ -3,9 +3,10 @@
 
 #include <string>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/train/graph.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // One layer a line: name, kind, result shape, parameters; totals below.
 std::string summarize(const Graph& graph);

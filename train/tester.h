@@ -10,12 +10,13 @@
 #include <optional>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/train/forward_pass.h"
 #include "headrace/train/metrics.h"
 #include "headrace/train/model.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // With the weights as they are when a batch is submitted. One thread; errors as a Trainer's.
 class Tester {
@@ -32,13 +33,13 @@ class Tester {
   std::optional<GlobalBatch> take();
   const ForwardPass& forward(GlobalBatch batches);
 
-  // Over the batches since the last reset: waits for them. metrics() are those of compile(), in their order.
+  // Over the batches since the last reset: waits for them. metrics() are as in EpochReport.
   MetricSums finish();
   std::vector<MetricValue> metrics() const;
   void reset_metrics();
 
  private:
-  class Impl;
+  class HEADRACE_HIDDEN Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -10,11 +10,12 @@
 #include <filesystem>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/train/checkpoints.h"
 #include "headrace/train/model.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 struct RecordOptions {
   std::filesystem::path file = "training.safetensors";

@@ -3,12 +3,13 @@
 
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/shape.h"
 #include "headrace/devices/device.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/loader.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Images in host memory.
 struct ImageBlock {

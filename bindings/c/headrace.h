@@ -521,6 +521,7 @@ HR_API hr_status hr_example_shape(const hr_example* example, const char* field, 
 HR_API hr_status hr_example_integer(const hr_example* example, const char* field, int64_t* value);
 
 /* Keeps the records for which `keeps` sets `*keep`. Pure; several threads call it at once, once a record. */
+typedef struct hr_filter hr_filter;
 typedef struct hr_filter_options {
   size_t size;
   const char* name;
@@ -535,7 +536,9 @@ typedef struct hr_filter_options {
   {                                                                             \
     sizeof(hr_filter_options), NULL, 1, false, 120, 65536, NULL, { NULL, NULL } \
   }
-HR_API hr_status hr_dataset_filter(hr_dataset* dataset, const hr_filter_options* options);
+HR_API hr_status hr_filter_create(const hr_filter_options* options, hr_filter** filter);
+HR_API void hr_filter_free(hr_filter* filter);
+HR_API hr_status hr_dataset_filter(hr_dataset* dataset, const hr_filter* filter);
 /* Keeps the records whose label is one of these. */
 HR_API hr_status hr_dataset_filter_labels(hr_dataset* dataset, const int64_t* labels, size_t count);
 
@@ -579,6 +582,31 @@ HR_API hr_status hr_dataset_field(const hr_dataset* dataset, size_t index, hr_fi
 HR_API hr_status hr_dataset_class(const hr_dataset* dataset, size_t index, const char** name);
 /* The plan as it will run, one stage a line. `devices` may be null. */
 HR_API hr_status hr_dataset_explain(const hr_dataset* dataset, const hr_devices* devices, char** text);
+
+/* A plan's name for data that its text cannot hold: arrays, generators, streams. This struct does not grow. */
+typedef struct hr_named_source {
+  const char* name;
+  const hr_source* source;
+} hr_named_source;
+
+/* What the text of a plan cannot hold, because it is code, and what it may open. */
+typedef struct hr_plan_options {
+  size_t size;
+  const hr_named_source* sources;
+  size_t source_count;
+  const hr_operations* operations; /* user maps and operations, by the names they have; may be null */
+  const hr_filter* const* filters; /* by the names they have */
+  size_t filter_count;
+  const char* base;  /* where relative paths begin; null: in the process's working folder */
+  bool refuse_paths; /* for a plan of somebody who must not say which files this process opens */
+} hr_plan_options;
+#define HR_PLAN_OPTIONS_INIT \
+  { sizeof(hr_plan_options), NULL, 0, NULL, NULL, 0, NULL, false }
+/* The plan as JSON, from which C++, C and Python make the same stream; pipeline/PLAN.md is the format.
+ * `options` may be null, also of the next. */
+HR_API hr_status hr_dataset_to_json(const hr_dataset* dataset, const hr_plan_options* options, char** json);
+/* Opens the plan's sources. */
+HR_API hr_status hr_dataset_from_json(const char* json, const hr_plan_options* options, hr_dataset** dataset);
 
 /* ---- Loaders ---------------------------------------------------------------------------------------------------
  */

@@ -24,8 +24,6 @@ using namespace nb::literals;
 namespace headrace::python {
 namespace {
 
-// Filters that are counted and sources that are read call Python from other threads: nothing here holds the GIL.
-
 // Calls function(list of the fields' arrays) -> bool. `fields` are those that it sees.
 RecordFilter python_filter(nb::object function, const std::string& name, std::uint32_t version, bool processed,
                            Fields fields) {

@@ -6,9 +6,10 @@
 #include <filesystem>
 #include <span>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/descriptor.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Not thread-safe. Locked for as long as it lives: is_being_written() tells others. Every failure is a DataError
 // that names the path; a failed append() may have written part of its bytes.

@@ -4,9 +4,10 @@
 
 #include <cstdint>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/dtype.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 struct BFloat16 {
   std::uint16_t bits;

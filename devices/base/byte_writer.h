@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 class ByteWriter {
  public:

@@ -5,7 +5,9 @@
 #include <initializer_list>
 #include <optional>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 // The maximum size of a file, of an allocation and of a signed count.
 inline constexpr std::uint64_t kMaxSize = (std::uint64_t{1} << 63) - 1;

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstdint>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 // Nanoseconds since an arbitrary start; never goes back.
 inline std::uint64_t now_ns() noexcept {

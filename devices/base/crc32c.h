@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <span>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 // Uses the processor's instruction where it has one.
 std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept;

@@ -3,7 +3,9 @@
 
 #include <utility>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 class Descriptor {
  public:

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 enum class DType : std::uint8_t { kU8, kI32, kI64, kF16, kBF16, kF32 };
 

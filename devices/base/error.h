@@ -5,7 +5,9 @@
 #include <stdexcept>
 #include <string>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 enum class ErrorCode {
   kInvalidArgument,  // the caller's configuration or argument is wrong

@@ -11,9 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/descriptor.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // A file opened for reading by position. Thread-safe: reads carry their own offset.
 // Every failure is a DataError that names the path and the offset.

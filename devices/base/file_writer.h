@@ -7,11 +7,12 @@
 #include <span>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/descriptor.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/temporary_name.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // kWhole: under its name lies nothing, or what was there, until commit(). kGrowing: so that others can follow it,
 // it grows under its name where nothing lies there; a file that is there is replaced by commit() as ever.

@@ -8,7 +8,9 @@
 #include <mutex>
 #include <utility>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 // Thread-safe.
 class FirstError {

@@ -9,7 +9,9 @@
 #include <string>
 #include <string_view>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 // Incremental SHA-256 (OpenSSL). Not thread-safe; reusable after finish().
 class Sha256 {

@@ -8,7 +8,9 @@
 #include <array>
 #include <cstdint>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 struct RandomKey {
   std::uint64_t seed = 0;

@@ -7,7 +7,9 @@
 #include <span>
 #include <string>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 class Shape {
  public:

@@ -3,7 +3,9 @@
 
 #include <cstdio>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 // A line that is written over itself leaves so many columns free: the terminal's own "^C" fits behind it, and no
 // terminal breaks it.

@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/trace_ring.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Thread-safe.
 class Trace {

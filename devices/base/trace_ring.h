@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 // Something a thread did from `begin_ns` to `end_ns` of now_ns().
 struct TraceSpan {

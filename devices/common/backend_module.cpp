@@ -37,6 +37,20 @@ BackendModule open_module(const std::string& name, const fs::path& path) {
   return {.backend = backend, .missing = {}};
 }
 
+// Of the program itself the system knows no more than the name it was called by: a relative one says nothing.
+std::vector<fs::path> module_folders() {
+  std::vector<fs::path> folders;
+  const fs::path own = folder_of_code(reinterpret_cast<const void*>(&module_candidates));
+  if (own.is_absolute()) folders.push_back(own);
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
+  if (error) return folders;
+  folders.push_back(program);
+  folders.push_back(program.parent_path() / "lib");
+  folders.push_back((program / HEADRACE_LIBRARY_FOLDER).lexically_normal());
+  return folders;
+}
+
 }  // namespace
 
 BackendModule load_backend_module(const std::string& name, const std::vector<fs::path>& candidates) {
@@ -51,11 +65,11 @@ BackendModule load_backend_module(const std::string& name, const std::vector<fs:
 
 std::vector<fs::path> module_candidates(const std::string& file, const std::optional<fs::path>& override_path) {
   if (override_path) return {*override_path};
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (error) return {};
-  const fs::path folder = program.parent_path();
-  return {folder / file, folder.parent_path() / "lib" / file};
+  std::vector<fs::path> candidates;
+  for (const fs::path& folder : module_folders()) {
+    if (std::ranges::find(candidates, folder / file) == candidates.end()) candidates.push_back(folder / file);
+  }
+  return candidates;
 }
 
 }  // namespace headrace

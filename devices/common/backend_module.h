@@ -25,8 +25,9 @@ struct BackendModule {
 // Opens the first of `candidates` that exists. Never throws for an absent or unusable module.
 BackendModule load_backend_module(const std::string& name, const std::vector<std::filesystem::path>& candidates);
 
-// Where the module `file` is looked for: only at `override_path` when that is given, else in the program's
-// folder and in ../lib from there.
+// Where the module `file` is looked for: only at `override_path` when that is given, else beside the shared
+// library that this code is part of, if it is, in the program's folder, and where the two are installed in ../lib
+// from there.
 std::vector<std::filesystem::path> module_candidates(const std::string& file,
                                                      const std::optional<std::filesystem::path>& override_path);
 

@@ -141,7 +141,7 @@ void Ring::release(Slot& slot, int replica, Stream* consumer) noexcept {
     share.fenced = fenced;
     share.released = true;
     --slot.holders;
-    orphaned = slot.out.fetch_sub(1, std::memory_order_relaxed) == 1 && freed_;
+    orphaned = slot.out.fetch_sub(1, std::memory_order_relaxed) == 1 && slot.outlives_ring;
   }
   if (orphaned) return free_passed(slot);
   assembler_.notify_one();
@@ -182,10 +182,12 @@ void Ring::stop() noexcept {
 }
 
 void Ring::free_memory() noexcept {
-  const std::lock_guard lock(mutex_);
-  freed_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& slot : slots_) slot->outlives_ring = slot->out.load(std::memory_order_relaxed) > 0;
+  }
   for (const auto& slot : slots_) {
-    if (slot->out.load(std::memory_order_relaxed) == 0) slot->free_memory();
+    if (!slot->outlives_ring) slot->free_memory();
   }
 }
 

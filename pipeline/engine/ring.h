@@ -96,7 +96,6 @@ class Ring : public std::enable_shared_from_this<Ring> {
   std::uint64_t limit_;  // of batches that may begin
   std::optional<Failure> end_failure_;
   std::optional<Failure> broken_off_;
-  bool freed_ = false;                // what no consumer has
   std::atomic<bool> stopped_{false};  // set by mutex_
   std::atomic<std::uint64_t> first_batch_ns_{0};
 };

@@ -111,6 +111,7 @@ class Slot {
   std::size_t mixing = 0;                // batch-level operations begun; changes only while nothing is pending
   int holders = 0;                       // replicas that have not given it back; by the ring's mutex
   std::atomic<int> out{0};               // batches that consumers have; back by the ring's mutex
+  bool outlives_ring = false;            // whoever gives the last of them back frees it; by the ring's mutex
 
   std::optional<Failure> failure;  // complete in Written
   std::vector<BadRecord> bad;      // rows set aside; in order and complete in Written

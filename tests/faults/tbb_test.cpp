@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/tbb_arena.h"
+#include "headrace/pipeline/compute_arena.h"
 #include "headrace/tests/pipeline/on_each.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/blocker.h"

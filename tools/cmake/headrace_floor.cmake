@@ -1,5 +1,6 @@
 # headrace_floor(NAME devices SOURCES ... PUBLIC libs PRIVATE libs): one floor as a static library,
-# headrace::devices, with the include root, warnings and sanitizers every target of the project has.
+# headrace::devices, with the include root, warnings and sanitizers every target of the project has. The shared
+# libraries are made of the same objects.
 
 add_library(headrace_options INTERFACE)
 target_include_directories(headrace_options INTERFACE
@@ -28,14 +29,32 @@ if(HEADRACE_SANITIZE)
   add_compile_definitions(HEADRACE_SANITIZED=1)
 endif()
 
+# Only faces are exported (devices/base/api.h), and what is exported nobody outside replaces: it may be inlined.
+function(headrace_hide_rooms target)
+  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-semantic-interposition>)
+endfunction()
+
 function(headrace_floor)
   cmake_parse_arguments(FLOOR "" "NAME" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   set(target headrace_${FLOOR_NAME})
   add_library(${target} STATIC ${FLOOR_SOURCES})
   add_library(headrace::${FLOOR_NAME} ALIAS ${target})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${FLOOR_NAME})
+  add_library(Headrace::${FLOOR_NAME} ALIAS ${target})
+  headrace_hide_rooms(${target})
+  # What its objects need wherever they are linked: headrace_shared.cmake.
+  set_property(TARGET ${target} PROPERTY HEADRACE_NEEDS ${FLOOR_PRIVATE})
   target_link_libraries(${target} PUBLIC headrace_options ${FLOOR_PUBLIC}
                         PRIVATE $<BUILD_INTERFACE:headrace_warnings> ${FLOOR_PRIVATE})
-  file(GLOB headers RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" "*.h")
-  install(FILES ${headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/headrace/${FLOOR_NAME}")
+  if(CMAKE_CURRENT_SOURCE_DIR STREQUAL "${Headrace_SOURCE_DIR}/${FLOOR_NAME}")  # the ground has its faces listed
+    file(GLOB headers CONFIGURE_DEPENDS "*.h")
+    headrace_install_headers("${headers}" ${FLOOR_NAME})
+  endif()
+endfunction()
+
+# headrace_install_headers("files ..." folder): faces, as <headrace/folder/...>
+function(headrace_install_headers files folder)
+  if(HEADRACE_SHARED)
+    install(FILES ${files} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/headrace/${folder}" COMPONENT development)
+  endif()
 endfunction()

@@ -5,7 +5,10 @@ using headrace::c::given;
 using headrace::c::guarded;
 
 hr_status hr_cache_memory(uint64_t budget, hr_cache** cache) {
-  return guarded(__func__, [&] { given(cache, "cache") = new hr_cache{headrace::memory(budget)}; });
+  return guarded(__func__, [&] {
+    hr_cache*& result = given(cache, "cache");
+    result = new hr_cache{headrace::memory(budget)};
+  });
 }
 
 hr_status hr_cache_disk(const char* folder, uint64_t budget, uint64_t segment_bytes, hr_cache** cache) {
@@ -13,7 +16,8 @@ hr_status hr_cache_disk(const char* folder, uint64_t budget, uint64_t segment_by
     headrace::DiskCacheOptions options{.budget_bytes = budget};
     if (segment_bytes != 0) options.segment_bytes = segment_bytes;
     const std::string at = &given(folder, "folder");
-    given(cache, "cache") = new hr_cache{headrace::disk(at, options)};
+    hr_cache*& result = given(cache, "cache");
+    result = new hr_cache{headrace::disk(at, options)};
   });
 }
 

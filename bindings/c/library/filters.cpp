@@ -27,13 +27,22 @@ RecordFilter filter_of(const hr_filter_options& options, std::shared_ptr<void> u
 using headrace::c::given;
 using headrace::c::guarded;
 
-hr_status hr_dataset_filter(hr_dataset* dataset, const hr_filter_options* options) {
+hr_status hr_filter_create(const hr_filter_options* options, hr_filter** filter) {
   return guarded(__func__, [&] {
     headrace::c::require(options, "options");
     const auto how = HR_READ(hr_filter_options, HR_FILTER_OPTIONS_INIT, options);
     std::shared_ptr<void> user = headrace::c::share(how.user);
+    hr_filter*& result = given(filter, "filter");
+    result = new hr_filter{headrace::c::filter_of(how, std::move(user))};
+  });
+}
+
+void hr_filter_free(hr_filter* filter) { delete filter; }
+
+hr_status hr_dataset_filter(hr_dataset* dataset, const hr_filter* filter) {
+  return guarded(__func__, [&] {
     hr_dataset& changed = given(dataset, "dataset");
-    changed.plan = changed.plan.filter(headrace::c::filter_of(how, std::move(user)));
+    changed.plan = changed.plan.filter(given(filter, "filter").filter);
   });
 }
 

@@ -29,6 +29,10 @@ struct hr_operations {
   std::vector<headrace::Operation> list;
 };
 
+struct hr_filter {
+  headrace::RecordFilter filter;
+};
+
 struct hr_cache {
   std::shared_ptr<headrace::SampleCache> cache;
 };

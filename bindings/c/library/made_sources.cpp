@@ -7,8 +7,7 @@ namespace headrace::c {
 namespace {
 
 // In the program's memory, or in a copy of it.
-BorrowedArray array_of(const hr_array& array) {
-  std::shared_ptr<const void> owner = share(array.owner);
+BorrowedArray array_of(const hr_array& array, std::shared_ptr<const void> owner) {
   const auto* data = static_cast<const std::byte*>(array.data);
   if (array.bytes > 0) require(data, "arrays.data");
   if (array.owner.release == nullptr) {
@@ -24,9 +23,12 @@ hr_source* made(SourcePtr source) {
 }
 
 SourcePtr make_in_memory(const hr_memory_options& options) {
+  std::vector<std::shared_ptr<const void>> owners;  // all of them are released, whichever array is refused
+  for (std::size_t i = 0; i < options.array_count; ++i)
+    owners.push_back(share((&given(options.arrays, "arrays"))[i].owner));
   std::vector<BorrowedArray> arrays;
   for (std::size_t i = 0; i < options.array_count; ++i)
-    arrays.push_back(array_of((&given(options.arrays, "arrays"))[i]));
+    arrays.push_back(array_of(options.arrays[i], std::move(owners[i])));
   return borrowed_arrays(text_of(options.name, "memory"), options.records, std::move(arrays),
                          texts_of(options.classes, options.class_count, "classes"));
 }
@@ -100,7 +102,8 @@ hr_status hr_source_in_memory(const hr_memory_options* options, hr_source** sour
     headrace::c::require(options, "options");
     const auto how = HR_READ(hr_memory_options, HR_MEMORY_OPTIONS_INIT, options);
     headrace::SourcePtr made = headrace::c::make_in_memory(how);
-    given(source, "source") = headrace::c::made(std::move(made));
+    hr_source*& result = given(source, "source");
+    result = headrace::c::made(std::move(made));
   });
 }
 

@@ -30,7 +30,10 @@ using headrace::c::given;
 using headrace::c::guarded;
 
 hr_status hr_operations_create(hr_operations** chain) {
-  return guarded(__func__, [&] { given(chain, "chain") = new hr_operations; });
+  return guarded(__func__, [&] {
+    hr_operations*& result = given(chain, "chain");
+    result = new hr_operations;
+  });
 }
 
 void hr_operations_free(hr_operations* chain) { delete chain; }

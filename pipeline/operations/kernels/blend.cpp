@@ -3,8 +3,11 @@
 #include "headrace/devices/base/simd.h"
 
 namespace headrace {
+namespace {
 
-HEADRACE_SIMD void blend_floats(float* first, float* second, std::int64_t count, float share) {
+// What is compiled for several generations is exported unless it has no name outside: hence not the functions
+// themselves.
+HEADRACE_SIMD void blend_f32(float* first, float* second, std::int64_t count, float share) {
   const float rest = 1 - share;
   for (std::int64_t i = 0; i < count; ++i) {
     const float a = first[i], b = second[i];
@@ -13,13 +16,23 @@ HEADRACE_SIMD void blend_floats(float* first, float* second, std::int64_t count,
   }
 }
 
-HEADRACE_SIMD void blend_bytes(std::uint8_t* first, std::uint8_t* second, std::int64_t count, float share) {
+HEADRACE_SIMD void blend_u8(std::uint8_t* first, std::uint8_t* second, std::int64_t count, float share) {
   const float rest = 1 - share;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto a = static_cast<float>(first[i]), b = static_cast<float>(second[i]);
     first[i] = static_cast<std::uint8_t>(static_cast<std::int32_t>(a * share + b * rest + 0.5F));
     second[i] = static_cast<std::uint8_t>(static_cast<std::int32_t>(b * share + a * rest + 0.5F));
   }
+}
+
+}  // namespace
+
+void blend_floats(float* first, float* second, std::int64_t count, float share) {
+  blend_f32(first, second, count, share);
+}
+
+void blend_bytes(std::uint8_t* first, std::uint8_t* second, std::int64_t count, float share) {
+  blend_u8(first, second, count, share);
 }
 
 }  // namespace headrace

@@ -291,17 +291,80 @@ static hr_status look_for_nothing(void* user, const hr_example* example, bool* k
 }
 
 static void test_filter(void) {
+  released = 0;
   hr_dataset* dataset = dataset_of(numbers(10));
+  hr_filter* filter = NULL;
   hr_filter_options options = HR_FILTER_OPTIONS_INIT;
   options.name = "large";
   options.keeps = keep_large;
-  OK(hr_dataset_filter(dataset, &options));
+  options.user.release = count_release;
+  OK(hr_filter_create(&options, &filter));
+  OK(hr_dataset_filter(dataset, filter));
+  hr_filter_free(filter);
   CHECK(records_of(dataset) == 4);
+  CHECK(released == 0);
   options.keeps = look_for_nothing;
-  OK(hr_dataset_filter(dataset, &options));
+  options.user.release = NULL;
+  OK(hr_filter_create(&options, &filter));
+  OK(hr_dataset_filter(dataset, filter));
+  hr_filter_free(filter);
   hr_dataset_info info = HR_DATASET_INFO_INIT;
   FAILS(HR_INVALID_ARGUMENT, "nothing", hr_dataset_describe(dataset, &info));
   hr_dataset_free(dataset);
+  CHECK(released == 1);
+}
+
+/* A plan whose data, operation and filter are code goes through text and comes back as the same plan. */
+static void test_plan_of_code(void) {
+  hr_source* source = squares(6);
+  hr_dataset *plan = NULL, *read = NULL;
+  hr_operations* chain = NULL;
+  hr_filter* filter = NULL;
+  hr_filter_options keeps = HR_FILTER_OPTIONS_INIT;
+  keeps.name = "large";
+  keeps.keeps = keep_large;
+  hr_user_map_options map = HR_USER_MAP_OPTIONS_INIT;
+  map.name = "noise";
+  map.field = "value";
+  map.output.rank = 1;
+  map.output.shape[0] = 2;
+  map.function = add_noise;
+  OK(hr_operations_create(&chain));
+  OK(hr_user_map(chain, &map));
+  OK(hr_filter_create(&keeps, &filter));
+  OK(hr_dataset_from(source, &plan));
+  OK(hr_dataset_filter(plan, filter));
+  OK(hr_dataset_map(plan, chain));
+  OK(hr_dataset_batch(plan, NULL));
+  const hr_named_source named = {.name = "the squares", .source = source};
+  const hr_filter* const filters[] = {filter};
+  hr_plan_options parts = HR_PLAN_OPTIONS_INIT;
+  parts.sources = &named;
+  parts.source_count = 1;
+  parts.operations = chain;
+  parts.filters = filters;
+  parts.filter_count = 1;
+  char *json = NULL, *again = NULL;
+  FAILS(HR_INVALID_ARGUMENT, "", hr_dataset_to_json(plan, NULL, &json));
+  OK(hr_dataset_to_json(plan, &parts, &json));
+  CHECK(strstr(json, "the squares") != NULL && strstr(json, "noise") != NULL && strstr(json, "large") != NULL);
+  OK(hr_dataset_from_json(json, &parts, &read));
+  OK(hr_dataset_to_json(read, &parts, &again));
+  CHECK(strcmp(json, again) == 0);
+  hr_dataset_info before = HR_DATASET_INFO_INIT, after = HR_DATASET_INFO_INIT;
+  OK(hr_dataset_describe(plan, &before));
+  OK(hr_dataset_describe(read, &after));
+  CHECK(before.fingerprint == after.fingerprint && after.records == before.records);
+  hr_dataset_free(read);
+  parts.source_count = 0;
+  FAILS(HR_INVALID_ARGUMENT, "the squares", hr_dataset_from_json(json, &parts, &read));
+  FAILS(HR_INVALID_ARGUMENT, "", hr_dataset_from_json("{", &parts, &read));
+  hr_string_free(json);
+  hr_string_free(again);
+  hr_dataset_free(plan);
+  hr_filter_free(filter);
+  hr_operations_free(chain);
+  hr_source_free(source);
 }
 
 int main(void) {
@@ -312,5 +375,6 @@ int main(void) {
   test_user_map();
   test_user_operation();
   test_filter();
+  test_plan_of_code();
   return end_of_test();
 }

@@ -15,6 +15,7 @@ static void test_null_arguments(void) {
   hr_operations* chain = NULL;
   hr_cache* cache = NULL;
   hr_digest* digest = NULL;
+  hr_filter* filter = NULL;
   OK(hr_operations_create(&chain));
   OK(hr_cache_memory(0, &cache));
   OK(hr_digest_create(loader, &digest));
@@ -100,7 +101,12 @@ static void test_null_arguments(void) {
   NULL_FAILS(hr_dataset_batch(NULL, NULL));
   NULL_FAILS(hr_dataset_padded_batch(NULL, NULL));
   NULL_FAILS(hr_dataset_prefetch(NULL, 1));
+  NULL_FAILS(hr_filter_create(NULL, &filter));
+  NULL_FAILS(hr_filter_create(&(hr_filter_options)HR_FILTER_OPTIONS_INIT, &filter));
   NULL_FAILS(hr_dataset_filter(dataset, NULL));
+  NULL_FAILS(hr_dataset_to_json(NULL, NULL, &text));
+  NULL_FAILS(hr_dataset_to_json(dataset, NULL, NULL));
+  NULL_FAILS(hr_dataset_from_json(NULL, NULL, &dataset));
   NULL_FAILS(hr_dataset_filter_labels(dataset, NULL, 1));
   NULL_FAILS(hr_example_bytes(NULL, "label", &data, &size));
   NULL_FAILS(hr_example_shape(NULL, "label", &(int64_t){0}, &size));
@@ -149,6 +155,7 @@ static void test_null_arguments(void) {
   hr_source_free(source);
   hr_devices_free(devices);
   hr_digest_free(NULL);
+  hr_filter_free(NULL);
   hr_cache_free(NULL);
   hr_operations_free(NULL);
   hr_batch_free(NULL);

@@ -110,6 +110,20 @@ TEST(CInterface, GivesTheSameStream) {
   EXPECT_NE(digest_in_c(1, options), expected);
 }
 
+TEST(CInterface, ReadsAPlanOfCpp) {
+  const CSource source = noise_source();
+  const std::string text = plan_in_cpp().to_json({.sources = {{"noise", test::noise_images(kRecords, 8, 8)}}});
+  const hr_named_source named{.name = "noise", .source = source.get()};
+  hr_plan_options options = HR_PLAN_OPTIONS_INIT;
+  options.sources = &named;
+  options.source_count = 1;
+  const CDataset plan = made<CDataset>(hr_dataset_from_json, text.c_str(), &options);
+  hr_dataset_info info = HR_DATASET_INFO_INIT;
+  ASSERT_EQ(hr_dataset_describe(plan.get(), &info), HR_OK);
+  EXPECT_EQ(info.fingerprint, plan_in_cpp().fingerprint());
+  EXPECT_EQ(made<CText>(hr_dataset_to_json, plan.get(), &options).get(), text);
+}
+
 TEST(CInterface, HasTheSamePlan) {
   const CDataset plan = plan_in_c();
   hr_dataset_info info = HR_DATASET_INFO_INIT;

@@ -136,6 +136,34 @@ static void test_record_file(void) {
   CHECK(result.records == 7 && result.bad_records == 1);
 }
 
+/* A plan written here runs wherever the data are. */
+static void test_plan_text(void) {
+  hr_source* source = NULL;
+  OK(hr_source_open(at("folder"), NULL, &source));
+  hr_dataset *plan = dataset_of(source), *read = NULL;
+  hr_operations* chain = NULL;
+  OK(hr_operations_create(&chain));
+  OK(hr_center_crop(chain, 8));
+  OK(hr_dataset_decode(plan, NULL));
+  OK(hr_dataset_map(plan, chain));
+  hr_operations_free(chain);
+  OK(hr_dataset_shuffle(plan, NULL));
+  OK(hr_dataset_batch(plan, NULL));
+  char* json = NULL;
+  OK(hr_dataset_to_json(plan, NULL, &json));
+  OK(hr_dataset_from_json(json, NULL, &read));
+  hr_dataset_info before = HR_DATASET_INFO_INIT, after = HR_DATASET_INFO_INIT;
+  OK(hr_dataset_describe(plan, &before));
+  OK(hr_dataset_describe(read, &after));
+  CHECK(before.fingerprint == after.fingerprint);
+  hr_dataset_free(read);
+  hr_plan_options options = HR_PLAN_OPTIONS_INIT;
+  options.refuse_paths = true;
+  FAILS(HR_INVALID_ARGUMENT, "path", hr_dataset_from_json(json, &options, &read));
+  hr_string_free(json);
+  hr_dataset_free(plan);
+}
+
 static void test_web_stream(void) {
   remove("pipe");
   CHECK(mkfifo("pipe", 0600) == 0);
@@ -205,6 +233,12 @@ static void test_borrowed_arrays(void) {
   options.records = 3;
   FAILS(HR_INVALID_ARGUMENT, "value", hr_source_in_memory(&options, &source));
   CHECK(released == 2);
+  hr_array several[] = {array, array, array};
+  several[0].field.dtype = 77;
+  options.arrays = several;
+  options.array_count = 3;
+  FAILS(HR_INVALID_ARGUMENT, "dtype = 77", hr_source_in_memory(&options, &source));
+  CHECK(released == 5);
 }
 
 int main(int argc, char** argv) {
@@ -214,6 +248,7 @@ int main(int argc, char** argv) {
   test_several_paths();
   test_refusals();
   test_record_file();
+  test_plan_text();
   test_web_stream();
   test_borrowed_arrays();
   return end_of_test();

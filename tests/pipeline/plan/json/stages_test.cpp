@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <typeinfo>
+
+#include "headrace/pipeline/plan/json/stage_options.h"
+#include "headrace/tests/pipeline/plan/json/change_options.h"
 #include "headrace/tests/pipeline/plan/json/plan_json.h"
 #include "headrace/tests/support/temp_folder.h"
 
@@ -120,6 +124,31 @@ TEST_F(PlanJsonStages, PaddedBatches) {
                      parts_);
   expect_same_stream(concatenate({texts.take(3), texts}).padded_batch({.global = 4}), parts_);
   expect_same_stream(zip({texts, texts}, {.suffixes = {"", "_2"}}).padded_batch({.global = 4}), parts_);
+}
+
+template <typename Options>
+void expect_shows(int members) {
+  Options options;
+  test::ChangeAll all(1);
+  plan_json::show(options, all);
+  EXPECT_EQ(all.count(), members) << typeid(Options).name();
+}
+
+// An option that is added and not shown would be lost.
+TEST_F(PlanJsonStages, ShowEveryOption) {
+  using test::count_members;
+  expect_shows<DecodeOptions>(count_members<DecodeOptions>());
+  expect_shows<ShuffleOptions>(count_members<ShuffleOptions>());
+  expect_shows<ShuffleWindowOptions>(count_members<ShuffleWindowOptions>());
+  expect_shows<WorkerShard>(count_members<WorkerShard>());
+  expect_shows<BatchOptions>(count_members<BatchOptions>());
+  expect_shows<PaddedBatchOptions>(count_members<PaddedBatchOptions>() + count_members<PadField>());
+  expect_shows<InterleaveOptions>(count_members<InterleaveOptions>());
+  expect_shows<MixOptions>(count_members<MixOptions>());
+  expect_shows<ZipOptions>(count_members<ZipOptions>());
+  const int folder = 1, labels = 1, function = 1;
+  expect_shows<plan_json::CacheFolder>(folder + count_members<DiskCacheOptions>());
+  expect_shows<plan_json::LabelOptions>(labels + count_members<RecordFilter>() - function);
 }
 
 // What a person may leave out takes the usual value.
