@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstring>
 #include <numeric>
 #include <set>
@@ -88,8 +87,8 @@ TEST(WhileWaiting, IsCalledAndMayLeaveNext) {
   test::Gate gate;
   GeneratorOptions options{.name = "slow", .fields = {{.name = "value", .dtype = DType::kI64, .shape = {}}}};
   options.records = 8;
-  options.function = [&](std::uint64_t index, RecordWriter& record) {
-    gate.wait();
+  options.function = [block = gate.blocker()](std::uint64_t index, RecordWriter& record) {
+    block();
     record.put(0, static_cast<std::int64_t>(index));
   };
   DeviceGroup devices = cpu_replicas(1);
@@ -111,8 +110,8 @@ TEST(WhileWaiting, DoesNotMoveTheTimeOut) {
   test::Gate gate;
   GeneratorOptions options{.name = "slow", .fields = {{.name = "value", .dtype = DType::kI64, .shape = {}}}};
   options.records = 8;
-  options.function = [&](std::uint64_t index, RecordWriter& record) {
-    gate.wait();
+  options.function = [block = gate.blocker()](std::uint64_t index, RecordWriter& record) {
+    block();
     record.put(0, static_cast<std::int64_t>(index));
   };
   DeviceGroup devices = cpu_replicas(1);
