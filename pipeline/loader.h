@@ -56,11 +56,15 @@ struct LoaderOptions {
   int prefetch = -1;       // batches ahead; -1: as the plan says, 2 where it says nothing
   std::optional<LoaderState> start = {};  // continue from here; ConfigError when it belongs to another stream
   double stall_timeout_seconds = 120;     // next() fails, naming the stage waited for, after this long; 0: never
-  // Called about twenty times a second by a thread that waits in next(), for a program that has to look for signals.
-  // What it throws leaves next(); the batch is there for the next call.
+  // Called about twenty times a second by a thread that waits in next(), for a program that has to look for
+  // signals. What it throws leaves next(); the batch is there for the next call.
   std::function<void()> while_waiting = {};
-  std::size_t trace_spans = 0;            // the latest spans kept of each thread; 0: nothing is traced
-  std::shared_ptr<Trace> trace = {};      // another's trace, to which this run adds its threads
+  // Batches take their memory with them and their slots go on with other memory: any number of them may be kept,
+  // and none holds the engine up. What is kept counts against no budget. Of devices with memory of their own, and
+  // in headspace mode, batches are slots nevertheless.
+  bool owned_batches = false;
+  std::size_t trace_spans = 0;        // the latest spans kept of each thread; 0: nothing is traced
+  std::shared_ptr<Trace> trace = {};  // another's trace, to which this run adds its threads
 
   ConvertAt convert = ConvertAt::kAuto;  // where u8 images become f32 for devices with memory of their own
   // What such a device makes of them: f32, or bf16, each number rounded to the nearest. A batch's tensors say

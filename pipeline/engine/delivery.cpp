@@ -42,7 +42,7 @@ class SlotLease final : public BatchLease {
 }  // namespace
 
 Delivery::Delivery(const RunPlan& run, Ring& ring, const StallReport& stalls, Trace* trace)
-    : run_(run), ring_(ring), stalls_(stalls) {
+    : run_(run), ring_(ring), stalls_(stalls), spare_rows_(std::make_shared<SpareRows>(ring.size())) {
   const ErrorPolicy& errors = run.options.errors;
   if (errors.tally != nullptr) errors.tally->begin(run.source().info());
   if (!errors.quarantine.empty()) quarantine_.emplace(errors.quarantine);
@@ -99,25 +99,37 @@ std::optional<Batch> Delivery::end_stream(Consumer& consumer) const {
   return std::nullopt;
 }
 
+// Where the host's rows are the batch, and are not handed out again.
+bool Delivery::gives_rows(const SlotShare& share) const noexcept {
+  return run_.options.owned_batches && run_.options.headspace == 0 && !share.device && !share.results &&
+         share.where->info().host_memory;
+}
+
 Batch Delivery::hand_out(Consumer& consumer, Slot& slot, int replica, std::shared_ptr<const void> owner) const {
-  const SlotShare& share = slot.shares[static_cast<std::size_t>(replica)];
-  BatchPosition position = slot.position;
-  position.first_row += share.first;
+  SlotShare& share = slot.shares[static_cast<std::size_t>(replica)];
+  const auto first = static_cast<std::size_t>(share.first), rows = static_cast<std::size_t>(share.rows);
+  BatchContent content{.position = slot.position,
+                       .examples = share.rows,
+                       .fields = &run_.plan.fields,
+                       .tensors = share.tensors,
+                       .records = std::span(slot.records).subspan(first, rows),
+                       .bad = slot.bad,
+                       .ready = share.ready.get(),
+                       .device = share.where,
+                       .writable = run_.options.headspace == 0 || static_cast<bool>(share.device)};
+  content.position.first_row += share.first;
+  std::unique_ptr<GivenRows> given;
+  if (gives_rows(share)) {
+    given = std::make_unique<GivenRows>(spare_rows_, share, content.records, content.bad, owner);
+    content = given->shown(content);
+  }
+  // Of a batch that takes its rows with it the slot comes back at once.
   auto lease = std::make_unique<SlotLease>(ring_, slot, replica, std::move(owner));
   slot.mark.take();
   consumer.examples.fetch_add(static_cast<std::uint64_t>(share.rows), std::memory_order_relaxed);
-  consumer.taken.store(position.sequence + 1);
-  const auto first = static_cast<std::size_t>(share.first), rows = static_cast<std::size_t>(share.rows);
-  return Batch({.position = position,
-                .examples = share.rows,
-                .fields = &run_.plan.fields,
-                .tensors = share.tensors,
-                .records = std::span(slot.records).subspan(first, rows),
-                .bad = slot.bad,
-                .ready = share.ready.get(),
-                .device = share.where,
-                .writable = run_.options.headspace == 0 || static_cast<bool>(share.device)},
-               std::move(lease));
+  consumer.taken.store(content.position.sequence + 1);
+  if (given != nullptr) return Batch(content, std::move(given));
+  return Batch(content, std::move(lease));
 }
 
 void Delivery::count_ready(Consumer& consumer, std::uint64_t sequence) const {

@@ -11,6 +11,7 @@
 #include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/batch.h"
 #include "headrace/pipeline/engine/bad_record_account.h"
+#include "headrace/pipeline/engine/given_rows.h"
 #include "headrace/pipeline/engine/ring.h"
 #include "headrace/pipeline/engine/run_plan.h"
 
@@ -60,12 +61,14 @@ class Delivery {
   void leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows) const;
   std::optional<Batch> end_stream(Consumer& consumer) const;
   Batch hand_out(Consumer& consumer, Slot& slot, int replica, std::shared_ptr<const void> owner) const;
+  bool gives_rows(const SlotShare& share) const noexcept;
 
   const RunPlan& run_;
   Ring& ring_;
   const StallReport& stalls_;
   std::optional<Quarantine> quarantine_;  // by the consumer of replica 0
   std::vector<std::unique_ptr<Consumer>> consumers_;
+  std::shared_ptr<SpareRows> spare_rows_;
 };
 
 }  // namespace headrace

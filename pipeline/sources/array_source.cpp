@@ -47,7 +47,8 @@ std::vector<BorrowedArray> owned(std::vector<Array> arrays) {
 
 ArraySource::ArraySource(std::string name, std::uint64_t records, std::vector<Array> arrays,
                          std::vector<std::string> classes, std::uint64_t label_count, std::uint64_t begins_at)
-    : ArraySource(std::move(name), records, owned(std::move(arrays)), std::move(classes), label_count, begins_at) {}
+    : ArraySource(std::move(name), records, owned(std::move(arrays)), std::move(classes), label_count, begins_at) {
+}
 
 ArraySource::ArraySource(std::string name, std::uint64_t records, std::vector<BorrowedArray> arrays,
                          std::vector<std::string> classes, std::uint64_t label_count, std::uint64_t begins_at)

@@ -50,6 +50,24 @@ TEST(InMemoryTest, FollowsTheFieldsInItsFingerprint) {
   EXPECT_NE(in_memory("a", 4, {reshaped})->info().fingerprint, plain);
 }
 
+TEST(InMemoryTest, BorrowedArraysAreTheSameWithoutACopy) {
+  auto owned = std::make_shared<const Array>(images(4, 0));
+  const std::weak_ptr<const Array> held = owned;
+  const std::byte* const place = owned->bytes.data();
+  SourcePtr source =
+      borrowed_arrays("a", 4, {{.field = owned->field, .bytes = owned->bytes, .owner = owned}}, {"cat", "dog"});
+  owned.reset();
+  std::vector<std::byte> scratch;
+  EXPECT_EQ(source->read(2, scratch).fields[0].data(), place + 12);
+  EXPECT_EQ(source->info().classes, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(
+      borrowed_arrays("a", 4, {{.field = held.lock()->field, .bytes = held.lock()->bytes}})->info().fingerprint,
+      in_memory("a", 4, {images(4, 0)})->info().fingerprint);
+  EXPECT_FALSE(held.expired());
+  source.reset();
+  EXPECT_TRUE(held.expired());
+}
+
 TEST(InMemoryTest, RefusesArraysThatDoNotFit) {
   EXPECT_THROW(in_memory("a", 5, {images(4, 0)}), ConfigError);
   EXPECT_THROW(in_memory("a", 4, {images(4, 0), labels(5)}), ConfigError);

@@ -1,0 +1,97 @@
+// Python objects that C++ threads own and call.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "headrace/bindings/python/errors.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/record.h"
+
+namespace headrace::python {
+
+// From now on no thread enters Python any more; waits, not for long, for those that are there. Called without the
+// GIL as the interpreter ends, by the thread that ends it.
+void end_of_python() noexcept;
+bool is_refused() noexcept;
+
+// Without the GIL while this lives. A thread that comes back when the interpreter has begun to end stays here for
+// good: before Python 3.14 it would be torn out of C++, which ends the process.
+class WithoutGil {
+ public:
+  WithoutGil() noexcept : state_(PyEval_SaveThread()) {}
+  ~WithoutGil();
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// For functions that wait, or that call Python from other threads.
+using Unlocked = nanobind::call_guard<WithoutGil>;
+
+// A thread of the engine that is in Python, or is going there.
+class Visit {
+ public:
+  Visit();  // Error(kCancelled) where Python has ended
+  ~Visit();
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+};
+
+// A Python object that any thread may share and let go of.
+using SharedObject = std::shared_ptr<PyObject>;
+SharedObject share(nanobind::object object);
+
+// A Python function that the engine's threads call.
+class PythonCallable {
+ public:
+  explicit PythonCallable(nanobind::object function) : function_(share(std::move(function))) {}
+
+  // body(function) with the GIL. What Python raises is thrown as raise_as_error() does.
+  template <typename Body>
+  auto call(const Body& body) const {
+    const Visit visit;
+    const nanobind::gil_scoped_acquire here;
+    try {
+      return body(nanobind::handle(function_.get()));
+    } catch (nanobind::python_error& raised) {
+      raise_as_error(raised);
+    }
+  }
+
+ private:
+  SharedObject function_;
+};
+
+// A copy of a field's elements as a NumPy array; of an encoded image as bytes.
+nanobind::object array_of(std::span<const std::byte> bytes, const Field& field, const Shape& shape);
+
+// The bytes of an object with a C-ordered buffer, such as an array or bytes, while this lives. With the GIL.
+class BufferView {
+ public:
+  explicit BufferView(nanobind::handle object);
+  ~BufferView() { PyBuffer_Release(&view_); }
+  BufferView(const BufferView&) = delete;
+  BufferView& operator=(const BufferView&) = delete;
+
+  std::span<const std::byte> bytes() const noexcept {
+    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+// The same with an owner that any thread may let go of.
+struct SharedBuffer {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+};
+SharedBuffer share_buffer(nanobind::handle object);
+
+}  // namespace headrace::python
