@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "headrace/devices/base/error.h"
 #include "headrace/devices/buffer.h"
 #include "headrace/devices/event.h"
 #include "headrace/devices/stream.h"
@@ -47,6 +48,15 @@ class Device : public BufferOwner {
   virtual std::unique_ptr<Event> create_event() = 0;
   // One that also knows when it was reached; dearer to record.
   virtual std::unique_ptr<Event> create_timed_event() = 0;
+
+  // A stream of the embedding program, by the backend's own handle (of CUDA a cudaStream_t; 0 is the default
+  // stream): for ordering its work after events and events after its work. What is returned owns nothing and waits
+  // for nothing when it is destroyed; the stream itself must outlive it. DeviceError(kUnsupported) from a device
+  // whose streams are not known to others.
+  virtual std::unique_ptr<Stream> borrow_stream(std::uintptr_t /*handle*/) {
+    throw DeviceError(ErrorCode::kUnsupported, "the device has no streams of other libraries", info().name,
+                      "name no stream: the host waits for the batch");
+  }
 
   // Uninitialised, aligned to at least 64 bytes. Throws DeviceError(kOutOfMemory) with sizes.
   virtual Buffer allocate(std::size_t bytes) = 0;

@@ -5,8 +5,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "headrace/devices/device.h"
 #include "headrace/devices/event.h"
 #include "headrace/devices/stream.h"
 #include "headrace/devices/tensor.h"
@@ -33,45 +35,57 @@ class BatchLease {
   virtual void release(Stream* consumer) noexcept = 0;
 };
 
+// What a batch shows; the lease keeps all of it.
+struct BatchContent {
+  BatchPosition position = {};
+  std::int64_t examples = 0;
+  const Fields* fields = nullptr;
+  std::span<const TensorView> tensors = {};
+  std::span<const std::uint64_t> records = {};
+  std::span<const BadRecord> bad = {};
+  const Event* ready = nullptr;
+  Device* device = nullptr;
+  bool writable = true;
+};
+
 // Move-only. Its memory is valid until release or destruction. Give it back soon: a held batch is a slot that
-// cannot be refilled. Destruction without release() is release(nullptr).
+// cannot be refilled. Destruction without release() is release(nullptr). A batch may outlive its loader, and then
+// keeps its slot's memory; its device must outlive both. Several owners: shared_batch.h.
 class Batch {
  public:
-  Batch(BatchPosition position, std::int64_t examples, const Fields* fields, std::span<const TensorView> tensors,
-        std::span<const std::uint64_t> records, std::span<const BadRecord> bad, const Event* ready,
-        std::unique_ptr<BatchLease> lease);
+  Batch(const BatchContent& content, std::unique_ptr<BatchLease> lease)
+      : content_(content), lease_(std::move(lease)) {}
   Batch(Batch&&) noexcept = default;
   Batch& operator=(Batch&&) noexcept = default;
   ~Batch();
 
-  const BatchPosition& position() const noexcept { return position_; }
+  const BatchPosition& position() const noexcept { return content_.position; }
   // Real examples of this replica: the leading rows of every tensor. The remaining rows up to the tensors'
   // first extent are padding of unspecified but finite content. May be 0.
-  std::int64_t examples() const noexcept { return examples_; }
+  std::int64_t examples() const noexcept { return content_.examples; }
   // Shape (rows, ...), the same for every batch of a loader.
   const TensorView& tensor(const std::string& field) const;  // ConfigError listing the fields
-  std::span<const TensorView> tensors() const noexcept { return tensors_; }
-  const Fields& fields() const noexcept { return *fields_; }
+  std::span<const TensorView> tensors() const noexcept { return content_.tensors; }
+  const Fields& fields() const noexcept { return *content_.fields; }
   // Source record of each real example.
-  std::span<const std::uint64_t> records() const noexcept { return records_; }
+  std::span<const std::uint64_t> records() const noexcept { return content_.records; }
 
   // Records of the global batch that could not be used, in order; see ErrorPolicy. All replicas are told all.
-  std::span<const BadRecord> bad_records() const noexcept { return bad_; }
+  std::span<const BadRecord> bad_records() const noexcept { return content_.bad; }
 
   // Complete when the tensors may be read. Streams wait(ready()), hosts ready().wait().
-  const Event& ready() const noexcept { return *ready_; }
+  const Event& ready() const noexcept { return *content_.ready; }
+  // Where the tensors are.
+  Device& device() const noexcept { return *content_.device; }
+  // Whether the holder may write to the tensors. False where the same bytes are handed out again:
+  // on the CPU under LoaderOptions::headspace.
+  bool writable() const noexcept { return content_.writable; }
 
   // Hands the slot back in `consumer`'s order: refilled only after the work submitted to it so far is done.
   void release(Stream& consumer) noexcept;
 
  private:
-  BatchPosition position_;
-  std::int64_t examples_ = 0;
-  const Fields* fields_ = nullptr;
-  std::span<const TensorView> tensors_;
-  std::span<const std::uint64_t> records_;
-  std::span<const BadRecord> bad_;
-  const Event* ready_ = nullptr;
+  BatchContent content_;
   std::unique_ptr<BatchLease> lease_;
 };
 

@@ -195,6 +195,8 @@ class Dataset {
   std::uint64_t size() const;
   // Batches in one epoch; ConfigError before .batch().
   std::uint64_t steps_per_epoch() const;
+  // Examples of a global batch; nothing before .batch().
+  std::optional<std::int64_t> global_batch() const;
   // Fields of one sample after all operations.
   Fields fields() const;
   // Class names where the source has them.

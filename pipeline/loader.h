@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +55,9 @@ struct LoaderOptions {
   int prefetch = -1;       // batches ahead; -1: as the plan says, 2 where it says nothing
   std::optional<LoaderState> start = {};  // continue from here; ConfigError when it belongs to another stream
   double stall_timeout_seconds = 120;     // next() fails, naming the stage waited for, after this long; 0: never
+  // Called about twenty times a second by a thread that waits in next(), for a program that has to look for signals.
+  // What it throws leaves next(); the batch is there for the next call.
+  std::function<void()> while_waiting = {};
   std::size_t trace_spans = 0;            // the latest spans kept of each thread; 0: nothing is traced
   std::shared_ptr<Trace> trace = {};      // another's trace, to which this run adds its threads
 
@@ -93,7 +97,7 @@ struct LoaderOptions {
 // The stream of batches depends on the plan, the seed and nothing else: not on threads, replicas, prefetch.
 class Loader {
  public:
-  // `devices` must outlive the loader; the loader must outlive its batches.
+  // `devices` must outlive the loader and its batches. Batches may outlive the loader.
   Loader(const Dataset& dataset, DeviceGroup& devices, LoaderOptions options = {});
   ~Loader();  // stops within a second from any state
   Loader(const Loader&) = delete;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -54,6 +55,15 @@ struct Array {
 };
 // Arrays of equal length; ConfigError otherwise.
 SourcePtr in_memory(std::string name, std::uint64_t records, std::vector<Array> arrays);
+
+// The same of bytes that belong to somebody else, who keeps them as they are while the source lives.
+struct BorrowedArray {
+  Field field;
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner = {};  // kept as long as the source; null: the caller sees to that
+};
+SourcePtr borrowed_arrays(std::string name, std::uint64_t records, std::vector<BorrowedArray> arrays,
+                          std::vector<std::string> classes = {});
 
 // "train" or "test": which half of a dataset that comes in two.
 enum class Split { kTrain, kTest };

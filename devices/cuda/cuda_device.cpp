@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <utility>
 
+#include "headrace/devices/cuda/cuda_borrowed_stream.h"
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_event.h"
 #include "headrace/devices/cuda/cuda_stream.h"
@@ -57,6 +58,11 @@ std::uint64_t CudaDevice::free_bytes() const {
 std::unique_ptr<Stream> CudaDevice::create_stream() {
   make_current();
   return std::make_unique<CudaStream>(*this, *pool_);
+}
+
+std::unique_ptr<Stream> CudaDevice::borrow_stream(std::uintptr_t handle) {
+  make_current();
+  return std::make_unique<CudaBorrowedStream>(*this, reinterpret_cast<cudaStream_t>(handle));
 }
 
 std::unique_ptr<Event> CudaDevice::create_event() {

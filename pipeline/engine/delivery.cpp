@@ -11,13 +11,17 @@ namespace headrace {
 namespace {
 
 constexpr int kSpins = 200;
+constexpr double kLookSeconds = 0.05;  // between two calls of LoaderOptions::while_waiting
 // By this thread, in next() of whichever replica.
 thread_local std::uint64_t waited_here_ns = 0;
 
 // What a Batch holds of its slot.
 class SlotLease final : public BatchLease {
  public:
-  SlotLease(Ring& ring, Slot& slot, int replica) : ring_(&ring), slot_(&slot), replica_(replica) {}
+  SlotLease(Ring& ring, Slot& slot, int replica, std::shared_ptr<const void> owner)
+      : owner_(std::move(owner)), ring_(&ring), slot_(&slot), replica_(replica) {
+    ring.take(slot);
+  }
   ~SlotLease() override { release(nullptr); }
   SlotLease(const SlotLease&) = delete;
   SlotLease& operator=(const SlotLease&) = delete;
@@ -29,7 +33,8 @@ class SlotLease final : public BatchLease {
   }
 
  private:
-  Ring* ring_;  // null once released
+  std::shared_ptr<const void> owner_;  // of the ring
+  Ring* ring_;                         // null once released
   Slot* slot_;
   int replica_;
 };
@@ -54,7 +59,7 @@ std::uint64_t Delivery::position() const noexcept {
   return sequence;
 }
 
-std::optional<Batch> Delivery::next(int replica) {
+std::optional<Batch> Delivery::next(int replica, std::shared_ptr<const void> owner) {
   if (replica < 0 || replica >= run_.layout.replicas) {
     throw ConfigError(fmt::format("next({}): there are {} replicas", replica, run_.layout.replicas));
   }
@@ -80,7 +85,7 @@ std::optional<Batch> Delivery::next(int replica) {
     consumer.failed = describe(slot.failure->what);
     slot.failure->raise();
   }
-  Batch batch = hand_out(consumer, slot, replica);
+  Batch batch = hand_out(consumer, slot, replica, std::move(owner));
   leave(consumer, sequence, arrived, static_cast<std::uint64_t>(batch.examples()));
   return batch;
 }
@@ -94,18 +99,25 @@ std::optional<Batch> Delivery::end_stream(Consumer& consumer) const {
   return std::nullopt;
 }
 
-Batch Delivery::hand_out(Consumer& consumer, Slot& slot, int replica) const {
+Batch Delivery::hand_out(Consumer& consumer, Slot& slot, int replica, std::shared_ptr<const void> owner) const {
   const SlotShare& share = slot.shares[static_cast<std::size_t>(replica)];
   BatchPosition position = slot.position;
   position.first_row += share.first;
-  auto lease = std::make_unique<SlotLease>(ring_, slot, replica);
+  auto lease = std::make_unique<SlotLease>(ring_, slot, replica, std::move(owner));
   slot.mark.take();
   consumer.examples.fetch_add(static_cast<std::uint64_t>(share.rows), std::memory_order_relaxed);
   consumer.taken.store(position.sequence + 1);
-  return Batch(
-      position, share.rows, &run_.plan.fields, share.tensors,
-      std::span(slot.records).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.rows)),
-      slot.bad, share.ready.get(), std::move(lease));
+  const auto first = static_cast<std::size_t>(share.first), rows = static_cast<std::size_t>(share.rows);
+  return Batch({.position = position,
+                .examples = share.rows,
+                .fields = &run_.plan.fields,
+                .tensors = share.tensors,
+                .records = std::span(slot.records).subspan(first, rows),
+                .bad = slot.bad,
+                .ready = share.ready.get(),
+                .device = share.where,
+                .writable = run_.options.headspace == 0 || static_cast<bool>(share.device)},
+               std::move(lease));
 }
 
 void Delivery::count_ready(Consumer& consumer, std::uint64_t sequence) const {
@@ -167,6 +179,18 @@ std::string Delivery::why_not_out(std::uint64_t sequence, int replica) const {
   return fmt::format("all {} slots are held by the consumer: release a batch or raise prefetch", ring_.size());
 }
 
+// As Ring::wait_until_out(), in short waits where the program wants to be called in between.
+bool Delivery::wait_within(std::uint64_t sequence, double seconds) const {
+  const std::function<void()>& look = run_.options.while_waiting;
+  if (!look) return ring_.wait_until_out(sequence, seconds);
+  const std::uint64_t end = seconds > 0 ? ring_.clock().after(seconds) : Clock::kNever;
+  while (!ring_.wait_until_out(sequence, kLookSeconds)) {
+    look();
+    if (ring_.clock().now() >= end) return false;
+  }
+  return true;
+}
+
 void Delivery::wait_until_out(Consumer& consumer, std::uint64_t sequence, int replica) {
   const SlotMark& mark = ring_.slot_of(sequence).mark;
   const auto refuse_stopped = [&] {
@@ -179,8 +203,17 @@ void Delivery::wait_until_out(Consumer& consumer, std::uint64_t sequence, int re
   }
   const double limit = run_.options.stall_timeout_seconds;
   const std::uint64_t began = ring_.clock().now();
-  const bool in_time = ring_.wait_until_out(sequence, limit);
-  consumer.stall_ns.fetch_add(ring_.clock().now() - began, std::memory_order_relaxed);
+  const auto count_stall = [&] {
+    consumer.stall_ns.fetch_add(ring_.clock().now() - began, std::memory_order_relaxed);
+  };
+  bool in_time = false;
+  try {
+    in_time = wait_within(sequence, limit);
+  } catch (...) {
+    count_stall();
+    throw;
+  }
+  count_stall();
   if (!in_time) {
     throw Error(ErrorCode::kTimeout, fmt::format("batch {} was not there after {} s: {}", sequence, limit,
                                                  why_not_out(sequence, replica)));

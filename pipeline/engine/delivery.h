@@ -44,8 +44,8 @@ class Delivery {
   // Everything must outlive this. `trace` null: nothing is traced.
   Delivery(const RunPlan& run, Ring& ring, const StallReport& stalls, Trace* trace);
 
-  // As Loader::next().
-  std::optional<Batch> next(int replica);
+  // As Loader::next(). The batch keeps `owner`, whose are all parts that it shows.
+  std::optional<Batch> next(int replica, std::shared_ptr<const void> owner = nullptr);
 
   // Sequence of the first batch that some replica has not taken.
   std::uint64_t position() const noexcept;
@@ -54,11 +54,12 @@ class Delivery {
  private:
   void count_ready(Consumer& consumer, std::uint64_t sequence) const;
   std::string why_not_out(std::uint64_t sequence, int replica) const;
+  bool wait_within(std::uint64_t sequence, double seconds) const;
   void wait_until_out(Consumer& consumer, std::uint64_t sequence, int replica);
   static void arrive(Consumer& consumer, std::uint64_t sequence, std::uint64_t now);
   void leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows) const;
   std::optional<Batch> end_stream(Consumer& consumer) const;
-  Batch hand_out(Consumer& consumer, Slot& slot, int replica) const;
+  Batch hand_out(Consumer& consumer, Slot& slot, int replica, std::shared_ptr<const void> owner) const;
 
   const RunPlan& run_;
   Ring& ring_;

@@ -96,7 +96,7 @@ std::optional<Batch> Engine::next(int replica) {
                 "make the loader after fork()");
   }
   if (replica == 0) tuning_.observe();
-  return delivery_.next(replica);
+  return delivery_.next(replica, shared_from_this());
 }
 
 void Engine::stop() noexcept {

@@ -1,5 +1,7 @@
 #include "headrace/pipeline/engine/ring.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 namespace headrace {
@@ -17,6 +19,7 @@ Ring::Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::u
       end_(end),
       copied_(copied),
       clock_(clock),
+      process_(getpid()),
       start_ns_(clock.now()),
       limit_(end) {}
 
@@ -119,6 +122,7 @@ void Ring::wake_assembler(const std::weak_ptr<Ring>& weak) {
 }
 
 void Ring::release(Slot& slot, int replica, Stream* consumer) noexcept {
+  if (getpid() != process_) return;
   SlotShare& share = slot.shares[static_cast<std::size_t>(replica)];
   bool fenced = false;
   try {
@@ -131,13 +135,28 @@ void Ring::release(Slot& slot, int replica, Stream* consumer) noexcept {
   } catch (const std::exception&) {
     // A stream that cannot record has failed: its work is over, and its own error says so.
   }
+  bool orphaned = false;  // the loader is gone, and nobody else has a batch of the slot
   {
     const std::lock_guard lock(mutex_);
     share.fenced = fenced;
     share.released = true;
     --slot.holders;
+    orphaned = slot.out.fetch_sub(1, std::memory_order_relaxed) == 1 && freed_;
   }
+  if (orphaned) return free_passed(slot);
   assembler_.notify_one();
+}
+
+void Ring::free_passed(Slot& slot) noexcept {
+  for (const SlotShare& share : slot.shares) {
+    try {
+      if (share.device) share.ready->wait();
+      if (share.fenced) share.fence->wait();
+    } catch (const std::exception&) {
+      // The device is lost, and with it the work that was to be waited for.
+    }
+  }
+  slot.free_memory();
 }
 
 void Ring::break_off(Failure failure) noexcept {
@@ -163,7 +182,11 @@ void Ring::stop() noexcept {
 }
 
 void Ring::free_memory() noexcept {
-  for (const auto& slot : slots_) slot->free_memory();
+  const std::lock_guard lock(mutex_);
+  freed_ = true;
+  for (const auto& slot : slots_) {
+    if (slot->out.load(std::memory_order_relaxed) == 0) slot->free_memory();
+  }
 }
 
 }  // namespace headrace

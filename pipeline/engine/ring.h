@@ -53,7 +53,11 @@ class Ring : public std::enable_shared_from_this<Ring> {
   // Consumers. Waits until the batch is out, the stream has ended before it, stopped or broken off; false after
   // `seconds`, 0: never.
   bool wait_until_out(std::uint64_t sequence, double seconds);
-  // The replica needs the batch no longer once `consumer` has come this far; null: at once.
+  // A consumer has a batch of this slot from now on, until release().
+  static void take(Slot& slot) noexcept { slot.out.fetch_add(1, std::memory_order_relaxed); }
+  // The replica needs the batch no longer once `consumer` has come this far; null: at once. After free_memory()
+  // the last one waits for the consumers and frees the slot's. Of a batch that a forked process inherited nothing
+  // is done: it is the parent's to give back.
   void release(Slot& slot, int replica, Stream* consumer) noexcept;
 
   // What ended one of the engine's threads ends the stream for every consumer that finds no batch. The first one
@@ -66,7 +70,8 @@ class Ring : public std::enable_shared_from_this<Ring> {
   // From construction to the first batch that was ready; 0: none was.
   std::uint64_t first_batch_ns() const noexcept { return first_batch_ns_.load(); }
 
-  // Frees the slots' memory. Nothing but stopped() and the slots' counters may be used afterwards.
+  // Frees the slots' memory; of one that consumers have, when they give it back. Nothing but release(), stopped()
+  // and the slots' counters may be used afterwards.
   void free_memory() noexcept;
 
   std::mutex& mutex() noexcept { return mutex_; }
@@ -74,6 +79,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
  private:
   bool may_begin(std::uint64_t sequence) const;
   void wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t sequence);
+  static void free_passed(Slot& slot) noexcept;
   static void wake_assembler(const std::weak_ptr<Ring>& ring);
 
   std::vector<std::unique_ptr<Slot>> slots_;
@@ -81,6 +87,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
   std::atomic<std::uint64_t> end_;  // set by mutex_
   bool copied_;
   const Clock& clock_;
+  long process_;
   std::uint64_t start_ns_;
   mutable std::mutex mutex_;
   std::condition_variable out_;        // for consumers
@@ -89,6 +96,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
   std::uint64_t limit_;  // of batches that may begin
   std::optional<Failure> end_failure_;
   std::optional<Failure> broken_off_;
+  bool freed_ = false;                // what no consumer has
   std::atomic<bool> stopped_{false};  // set by mutex_
   std::atomic<std::uint64_t> first_batch_ns_{0};
 };

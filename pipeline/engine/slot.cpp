@@ -24,6 +24,7 @@ Slot::Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout
     Device& device = devices[r];
     const bool in_place = device.info().host_memory;
     SlotShare share;
+    share.where = &device;
     share.host = in_place ? device.allocate(bytes) : device.allocate_pinned(bytes);
     if (!in_place) share.device = device.allocate(bytes - layout.sent_from);
     if (conversion != nullptr) share.results = device.allocate(conversion->result_bytes());

@@ -24,6 +24,7 @@ namespace headrace {
 
 // What a slot holds for one replica.
 struct SlotShare {
+  Device* where = nullptr;          // whose memory the batch is in
   Buffer host;                      // rows are written here: the batch itself, or pinned memory
   Buffer device;                    // where what is sent of `host` is copied to; empty where nothing is
   Buffer results;                   // of the fields that the device converts; else empty
@@ -109,6 +110,7 @@ class Slot {
   std::atomic<std::int64_t> pending{0};  // examples not yet written, later pairs not yet mixed
   std::size_t mixing = 0;                // batch-level operations begun; changes only while nothing is pending
   int holders = 0;                       // replicas that have not given it back; by the ring's mutex
+  std::atomic<int> out{0};               // batches that consumers have; back by the ring's mutex
 
   std::optional<Failure> failure;  // complete in Written
   std::vector<BadRecord> bad;      // rows set aside; in order and complete in Written

@@ -196,6 +196,11 @@ std::uint64_t Dataset::steps_per_epoch() const {
   return plan.steps_per_epoch(plan.index_map(0).size());
 }
 
+std::optional<std::int64_t> Dataset::global_batch() const {
+  const StreamPlan plan = make_stream_plan(plan_);
+  return plan.batch ? std::optional(plan.batch->global) : std::nullopt;
+}
+
 Fields Dataset::fields() const { return make_stream_plan(plan_).fields; }
 
 std::vector<LeftOut> Dataset::left_out() const { return source_of(plan_)->info().left_out; }

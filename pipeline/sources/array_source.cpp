@@ -20,7 +20,7 @@ std::size_t bytes_of_one(const std::string& name, const Field& field) {
   return static_cast<std::size_t>(field.shape.elements()) * size_of(field.dtype);
 }
 
-void check_size(const std::string& name, std::uint64_t records, const Array& array, std::size_t one) {
+void check_size(const std::string& name, std::uint64_t records, const BorrowedArray& array, std::size_t one) {
   // Divided, not multiplied: a huge record count must not wrap around.
   const bool fits =
       one == 0 ? array.bytes.empty() : array.bytes.size() / one == records && array.bytes.size() % one == 0;
@@ -34,9 +34,22 @@ std::span<const std::byte> slice(const FieldColumn& column, std::uint64_t index)
   return {column.data + index * column.record_bytes, column.record_bytes};
 }
 
+std::vector<BorrowedArray> owned(std::vector<Array> arrays) {
+  std::vector<BorrowedArray> result;
+  for (Array& array : arrays) {
+    auto bytes = std::make_shared<const std::vector<std::byte>>(std::move(array.bytes));
+    result.push_back({.field = std::move(array.field), .bytes = *bytes, .owner = bytes});
+  }
+  return result;
+}
+
 }  // namespace
 
 ArraySource::ArraySource(std::string name, std::uint64_t records, std::vector<Array> arrays,
+                         std::vector<std::string> classes, std::uint64_t label_count, std::uint64_t begins_at)
+    : ArraySource(std::move(name), records, owned(std::move(arrays)), std::move(classes), label_count, begins_at) {}
+
+ArraySource::ArraySource(std::string name, std::uint64_t records, std::vector<BorrowedArray> arrays,
                          std::vector<std::string> classes, std::uint64_t label_count, std::uint64_t begins_at)
     : arrays_(std::move(arrays)), begins_at_(begins_at) {
   if (arrays_.empty() || arrays_.size() > kMaxFields) {
@@ -45,7 +58,7 @@ ArraySource::ArraySource(std::string name, std::uint64_t records, std::vector<Ar
   }
   Fingerprint fingerprint("array 1");
   fingerprint.add(records);
-  for (const Array& array : arrays_) {
+  for (const BorrowedArray& array : arrays_) {
     columns_.push_back({.data = array.bytes.data(), .record_bytes = bytes_of_one(name, array.field)});
     check_size(name, records, array, columns_.back().record_bytes);
     fingerprint.add(array.field).add(array.bytes);

@@ -14,6 +14,9 @@ class ArraySource final : public Source {
  public:
   // ConfigError where an array's size is not `records` times its field's. `label_count` as in SourceInfo;
   // `begins_at`: where the first array's records begin in the file `name`.
+  ArraySource(std::string name, std::uint64_t records, std::vector<BorrowedArray> arrays,
+              std::vector<std::string> classes = {}, std::uint64_t label_count = 0,
+              std::uint64_t begins_at = DataLocation::kUnknown);
   ArraySource(std::string name, std::uint64_t records, std::vector<Array> arrays,
               std::vector<std::string> classes = {}, std::uint64_t label_count = 0,
               std::uint64_t begins_at = DataLocation::kUnknown);
@@ -27,7 +30,7 @@ class ArraySource final : public Source {
   std::string describe(std::uint64_t index) const override;  // "name[17]"
 
  private:
-  std::vector<Array> arrays_;
+  std::vector<BorrowedArray> arrays_;
   std::vector<FieldColumn> columns_;  // by array
   FieldColumn largest_;               // of them, by its records' bytes
   std::uint64_t begins_at_;

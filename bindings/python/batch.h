@@ -1,0 +1,53 @@
+// Batches and their tensors, as Python holds them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "headrace/devices/device_group.h"
+#include "headrace/pipeline/shared_batch.h"
+
+namespace headrace::python {
+
+// A share of a batch that a process forked meanwhile does not give back: the slots are its parent's.
+class HeldBatch {
+ public:
+  explicit HeldBatch(SharedBatch batch) : batch_(std::move(batch)) {}
+  HeldBatch(const HeldBatch&) = default;
+  HeldBatch& operator=(const HeldBatch&) = delete;
+  ~HeldBatch() {
+    if (getpid() != process_) new SharedBatch(std::move(batch_));
+  }
+
+  const SharedBatch& shared() const noexcept { return batch_; }
+  const Batch& operator*() const noexcept { return *batch_; }
+  const Batch* operator->() const noexcept { return &*batch_; }
+
+ private:
+  pid_t process_ = getpid();
+  SharedBatch batch_;
+};
+
+struct PythonBatch {
+  HeldBatch batch;
+  int replica = 0;
+};
+
+struct PythonTensor {
+  HeldBatch batch;
+  std::size_t field = 0;
+  bool padding = false;  // with the rows that fill the batch up
+
+  const TensorView& view() const { return batch->tensors()[field]; }
+  std::int64_t rows() const { return padding ? view().shape[0] : batch->examples(); }
+};
+
+// The same in memory of its own; `devices` own the batch's device. With bfloat16 and all, padding included. Waits.
+SharedBatch copy_of(const SharedBatch& batch, std::shared_ptr<const void> devices);
+
+}  // namespace headrace::python

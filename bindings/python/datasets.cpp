@@ -1,0 +1,190 @@
+// Plans. headrace/_dataset.py gives them the signatures that users see.
+#include "headrace/pipeline/dataset.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "headrace/bindings/python/callable.h"
+#include "headrace/bindings/python/module.h"
+#include "headrace/bindings/python/names.h"
+#include "headrace/devices/base/hash.h"
+#include "headrace/devices/registry.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+namespace {
+
+// Filters that are counted and sources that are read call Python from other threads: nothing here holds the GIL.
+using WithoutGil = nb::call_guard<nb::gil_scoped_release>;
+
+// Calls function(list of the fields' arrays) -> bool. `fields` are those that it sees.
+RecordFilter python_filter(nb::object function, const std::string& name, std::uint32_t version, bool processed,
+                           Fields fields) {
+  RecordFilter filter{.name = name, .version = version, .keeps = {}, .processed = processed};
+  filter.keeps = [function = PythonCallable(std::move(function)),
+                  fields = std::move(fields)](const ExampleView& example) {
+    return function.call([&](nb::handle keeps) {
+      nb::list arrays;
+      for (const Field& field : fields) {
+        const Shape shape = field.encoding == Encoding::kImage ? Shape() : example.shape(field.name);
+        arrays.append(array_of(example.bytes(field.name), field, shape));
+      }
+      return nb::cast<bool>(keeps(arrays));
+    });
+  };
+  return filter;
+}
+
+DeviceGroup devices_for(const std::optional<std::string>& spec) {
+  return open_devices(*spec, DeviceNeed::kMemory);
+}
+
+ConvertAt convert_at(const std::string& word) {
+  return choose<ConvertAt>("convert", word,
+                           {{"auto", ConvertAt::kAuto}, {"host", ConvertAt::kHost}, {"device", ConvertAt::kDevice}});
+}
+
+void bind_stages(nb::class_<Dataset>& dataset) {
+  dataset
+      .def("decode",
+           [](const Dataset& data, std::int64_t height, std::int64_t width, bool apply_orientation) {
+             return data.decode({.height = height, .width = width, .apply_orientation = apply_orientation});
+           },
+           "height"_a, "width"_a, "apply_orientation"_a, WithoutGil())
+      .def("map", &Dataset::map, "operations"_a, WithoutGil())
+      .def("shuffle",
+           [](const Dataset& data, std::uint64_t seed, bool anew) {
+             return data.shuffle({.seed = seed, .each_epoch_anew = anew});
+           },
+           "seed"_a, "each_epoch_anew"_a, WithoutGil())
+      .def("shuffle_window",
+           [](const Dataset& data, std::uint64_t size, std::uint64_t seed, bool anew) {
+             return data.shuffle_window({.size = size, .seed = seed, .each_epoch_anew = anew});
+           },
+           "size"_a, "seed"_a, "each_epoch_anew"_a, WithoutGil())
+      .def("repeat", &Dataset::repeat, "times"_a, WithoutGil())
+      .def("take", &Dataset::take, "count"_a, WithoutGil())
+      .def("skip", &Dataset::skip, "count"_a, WithoutGil())
+      .def("shard", &Dataset::shard, "count"_a, "index"_a, WithoutGil())
+      .def("without_shard", &Dataset::without_shard, "count"_a, "index"_a, WithoutGil())
+      .def("shard_for_worker",
+           [](const Dataset& data, std::uint64_t count, std::uint64_t index, const std::string& by) {
+             const auto how = choose<ShardBy>(
+                 "by", by, {{"auto", ShardBy::kAuto}, {"file", ShardBy::kFile}, {"element", ShardBy::kElement}});
+             return data.shard_for_worker({.count = count, .index = index, .by = how});
+           },
+           "count"_a, "index"_a, "by"_a, WithoutGil())
+      .def("filter_labels",
+           [](const Dataset& data, std::vector<std::int64_t> labels) {
+             return data.filter(with_labels(std::move(labels)));
+           },
+           "labels"_a, WithoutGil())
+      .def("filter",
+           [](const Dataset& data, nb::object function, const std::string& name, std::uint32_t version, bool processed,
+              const std::vector<FieldTuple>& fields) {
+             return data.filter(python_filter(std::move(function), name, version, processed, to_fields(fields)));
+           },
+           "function"_a, "name"_a, "version"_a, "processed"_a, "fields"_a)
+      .def("cache", &Dataset::cache, "cache"_a, WithoutGil())
+      .def("unbatch", &Dataset::unbatch, WithoutGil())
+      .def("batch",
+           [](const Dataset& data, std::int64_t size, bool drop) {
+             return data.batch({.global = size, .remainder = drop ? Remainder::kDrop : Remainder::kKeep});
+           },
+           "size"_a, "drop_remainder"_a, WithoutGil())
+      .def("padded_batch",
+           [](const Dataset& data, std::int64_t size, bool drop,
+              const std::vector<std::tuple<std::string, std::int64_t, int>>& pad) {
+             PaddedBatchOptions options{.global = size, .remainder = drop ? Remainder::kDrop : Remainder::kKeep};
+             for (const auto& [field, length, value] : pad) {
+               options.pad.push_back({.field = field, .length = length, .value = static_cast<std::byte>(value)});
+             }
+             return data.padded_batch(std::move(options));
+           },
+           "size"_a, "drop_remainder"_a, "pad"_a, WithoutGil())
+      .def("prefetch", &Dataset::prefetch, "batches"_a, WithoutGil());
+}
+
+void bind_questions(nb::class_<Dataset>& dataset) {
+  dataset
+      .def("explain",
+           [](const Dataset& data, const std::optional<std::string>& devices, const std::string& convert) {
+             if (!devices) return data.explain();
+             return data.explain(devices_for(devices), convert_at(convert));
+           },
+           "devices"_a, "convert"_a, WithoutGil())
+      .def("streamed", &Dataset::streamed, WithoutGil())
+      .def("size", &Dataset::size, WithoutGil())
+      .def("steps_per_epoch", &Dataset::steps_per_epoch, WithoutGil())
+      .def("batch_size", &Dataset::global_batch, WithoutGil())
+      .def("fields", [](const Dataset& data) { return to_tuples(data.fields()); }, WithoutGil())
+      .def("classes", &Dataset::classes, WithoutGil())
+      .def("left_out", [](const Dataset& data) { return describe(data.left_out()); }, WithoutGil())
+      .def("fingerprint", [](const Dataset& data) { return to_hex(data.fingerprint()); }, WithoutGil());
+}
+
+void bind_combinations(nb::module_& module) {
+  module.def("concatenate", &concatenate, "parts"_a, WithoutGil());
+  module.def(
+      "interleave",
+      [](const std::vector<Dataset>& parts, std::uint64_t block) { return interleave(parts, {.block = block}); },
+      "parts"_a, "block"_a, WithoutGil());
+  module.def(
+      "mix",
+      [](const std::vector<Dataset>& parts, std::vector<double> weights, std::uint64_t seed, const std::string& until) {
+        const auto end = choose<MixEnd>(
+            "until", until, {{"first_ends", MixEnd::kFirstEnds}, {"all_seen", MixEnd::kAllSeen}});
+        return mix(parts, {.weights = std::move(weights), .seed = seed, .end = end});
+      },
+      "parts"_a, "weights"_a, "seed"_a, "until"_a, WithoutGil());
+  module.def(
+      "zip",
+      [](const std::vector<Dataset>& parts, std::vector<std::string> suffixes) {
+        return zip(parts, {.suffixes = std::move(suffixes)});
+      },
+      "parts"_a, "suffixes"_a, WithoutGil());
+}
+
+}  // namespace
+
+void bind_datasets(nb::module_& module) {
+  nb::class_<SampleCache>(module, "SampleCache")
+      .def("counters",
+           [](const SampleCache& cache) {
+             const CacheCounters counters = cache.counters();
+             nb::dict dict;
+             dict["hits"] = counters.hits;
+             dict["misses"] = counters.misses;
+             dict["records"] = counters.records;
+             dict["bytes"] = counters.bytes;
+             dict["refused"] = counters.refused;
+             dict["bad"] = counters.bad;
+             return dict;
+           })
+      .def("describe", &SampleCache::describe)
+      .def("trouble", &SampleCache::trouble);
+  module.def("memory_cache", [](std::uint64_t budget) -> std::shared_ptr<SampleCache> { return memory(budget); },
+             "budget_bytes"_a);
+  module.def(
+      "disk_cache",
+      [](const std::string& folder, std::uint64_t budget) -> std::shared_ptr<SampleCache> {
+        return disk(folder, {.budget_bytes = budget});
+      },
+      "folder"_a, "budget_bytes"_a, WithoutGil());
+  nb::class_<Dataset> dataset(module, "Dataset");
+  bind_stages(dataset);
+  bind_questions(dataset);
+  bind_combinations(module);
+}
+
+}  // namespace headrace::python

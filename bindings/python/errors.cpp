@@ -1,0 +1,131 @@
+#include "headrace/bindings/python/errors.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+
+#include <deque>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "headrace/bindings/python/module.h"
+#include "headrace/devices/base/error.h"
+
+namespace nb = nanobind;
+
+namespace headrace::python {
+namespace {
+
+// What Python callables raised lately, by the text that it became. Guarded by the lock of kept_mutex.
+constexpr std::size_t kKept = 8;
+nb::ft_mutex kept_mutex;
+std::deque<std::pair<std::string, nb::object>>& kept() {
+  static auto* const list = new std::deque<std::pair<std::string, nb::object>>();  // never destroyed: Python is gone then
+  return *list;
+}
+
+void keep(const std::string& text, nb::object raised) {
+  nb::object dropped;  // outside of the lock: it may run Python
+  const nb::ft_lock_guard lock(kept_mutex);
+  kept().emplace_back(text, std::move(raised));
+  if (kept().size() <= kKept) return;
+  dropped = std::move(kept().front().second);
+  kept().pop_front();
+}
+
+// The exception behind an error with this message; null where there is none.
+nb::object take_cause(const std::string& message) {
+  const nb::ft_lock_guard lock(kept_mutex);
+  for (auto found = kept().begin(); found != kept().end(); ++found) {
+    if (message.find(found->first) == std::string::npos) continue;
+    nb::object cause = std::move(found->second);
+    kept().erase(found);
+    return cause;
+  }
+  return {};
+}
+
+std::string text_of(nb::handle value) {
+  try {
+    return nb::cast<std::string>(nb::str(value));
+  } catch (const std::exception&) {
+    return "an exception without text";
+  }
+}
+
+// Where it was raised: the innermost line of the traceback.
+std::string place_of(const nb::python_error& raised) {
+  try {
+    nb::object at = raised.traceback();
+    if (!at.is_valid() || at.is_none()) return {};
+    for (nb::object next = at.attr("tb_next"); !next.is_none(); next = at.attr("tb_next")) at = next;
+    return fmt::format(" (at {}:{})", text_of(at.attr("tb_frame").attr("f_code").attr("co_filename")),
+                       nb::cast<int>(at.attr("tb_lineno")));
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+nb::object number_or_none(std::uint64_t number) {
+  return number == DataLocation::kUnknown ? nb::none() : nb::object(nb::int_(number));
+}
+
+// Raises headrace.ConfigError and so on, as headrace/_errors.py defines them.
+void set_python_error(const char* kind, const Error& error, const nb::dict& where) {
+  nb::object made = nb::module_::import_("headrace._errors")
+                        .attr("make")(kind, to_string(error.code()), error.what(), error.message(), error.hint(), where);
+  const nb::object cause = take_cause(error.message());
+  if (cause.is_valid()) PyException_SetCause(made.ptr(), nb::object(cause).release().ptr());
+  PyErr_SetObject(made.type().ptr(), made.ptr());
+}
+
+void translate(const std::exception_ptr& thrown, void* /*unused*/) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const DataError& error) {
+    nb::dict where;
+    where["source"] = error.location().source;
+    where["record"] = number_or_none(error.location().record);
+    where["offset"] = number_or_none(error.location().offset);
+    set_python_error("DataError", error, where);
+  } catch (const DeviceError& error) {
+    nb::dict where;
+    where["device"] = error.device();
+    set_python_error("DeviceError", error, where);
+  } catch (const ConfigError& error) {
+    set_python_error("ConfigError", error, nb::dict());
+  } catch (const Error& error) {
+    // Ctrl-C that arrived within a callable ended the run: what is raised is the interrupt.
+    if (error.code() == ErrorCode::kCancelled && PyErr_CheckSignals() != 0) return;
+    set_python_error("HeadraceError", error, nb::dict());
+  }
+}
+
+}  // namespace
+
+void raise_as_error(nb::python_error& raised) {
+  const std::string text = fmt::format("{}: {}{}", text_of(raised.type().attr("__name__")), text_of(raised.value()),
+                                       place_of(raised));
+  if (!raised.matches(PyExc_Exception)) {
+    if (raised.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
+    throw Error(ErrorCode::kCancelled, text);
+  }
+  keep(text, nb::borrow(raised.value()));
+  throw Error(ErrorCode::kInvalidArgument, text);
+}
+
+void check_signals() {
+  const nb::gil_scoped_acquire here;
+  if (here.is_valid() && PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+void bind_errors(nb::module_& module) {
+  nb::register_exception_translator(translate);
+  module.def("forget_exceptions", [] {
+    std::deque<std::pair<std::string, nb::object>> dropped;
+    const nb::ft_lock_guard lock(kept_mutex);
+    dropped.swap(kept());
+  });
+}
+
+}  // namespace headrace::python

@@ -1,0 +1,32 @@
+"""Headrace's input engine: reads, decodes, shuffles, augments, batches and shards training data.
+
+    import headrace as hr
+
+    train = (hr.open("cifar10.tar.zst", split="train").decode().cache("memory").shuffle(seed=7)
+             .map(hr.pad_crop(32, 4), hr.flip(), hr.normalize(mean, std), hr.to_layout("channels_first"))
+             .batch(512).prefetch(2))
+    loader = hr.Loader(train, epochs=10)
+    for epoch in range(10):
+        for batch in loader:
+            step(batch.torch())
+"""
+
+from ._errors import ConfigError, DataError, DeviceError, HeadraceError
+from ._batch import BadRecord, Batch, Tensor
+from ._dataset import Cache, Dataset, concatenate, interleave, mix
+from ._dataset import zip_datasets as zip
+from ._fields import Field
+from ._function import Function, function
+from ._loader import Loader
+from ._native import __version__
+from ._operations import (Operations, brightness_contrast, cast, center_crop, color_jitter, cutmix, cutout, flatten, flip,
+                          mixup, normalize, one_hot, pad_crop, random_resized_crop, resize, to_layout)
+from ._sources import from_arrays, from_function, from_generator, from_torch_dataset, open
+
+__all__ = [
+    "BadRecord", "Batch", "Cache", "ConfigError", "DataError", "Dataset", "DeviceError", "Field", "Function",
+    "HeadraceError", "Loader", "Operations", "Tensor", "brightness_contrast", "cast", "center_crop", "color_jitter",
+    "concatenate", "cutmix", "cutout", "flatten", "flip", "from_arrays", "from_function", "from_generator",
+    "from_torch_dataset", "function", "interleave", "mix", "mixup", "normalize", "one_hot", "pad_crop",
+    "random_resized_crop", "resize", "to_layout",
+]

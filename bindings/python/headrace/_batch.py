@@ -1,0 +1,95 @@
+"""Batches and tensors as other frameworks' arrays, without a copy. What is native gets these methods here."""
+
+from collections.abc import Mapping
+from typing import NamedTuple, Optional
+
+import numpy as np
+
+from . import _native
+
+Tensor = _native.Tensor
+Batch = _native.Batch
+
+
+class BadRecord(NamedTuple):
+    """A record that could not be used, and what stands in its place."""
+
+    source: str
+    record: Optional[int]
+    name: str
+    offset: Optional[int]
+    operation: str
+    cause: str
+    substitute: Optional[int]
+    row: int
+
+
+def _numpy(tensor):
+    """As a NumPy array of the batch's memory; of a GPU's batch a BufferError says what to do."""
+    return np.asarray(memoryview(tensor))
+
+
+def _array(tensor, dtype=None, copy=None):
+    array = _numpy(tensor)
+    if dtype is not None and np.dtype(dtype) != array.dtype:
+        if copy is False:
+            raise ValueError(f"{array.dtype} does not become {np.dtype(dtype)} without a copy")
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def _torch(tensor):
+    """As a torch.Tensor of the batch's memory."""
+    import torch
+    return torch.from_dlpack(tensor)
+
+
+def _jax(tensor):
+    """As a jax.Array of the batch's memory, where JAX can take it as it is."""
+    import jax.dlpack
+    return jax.dlpack.from_dlpack(tensor)
+
+
+def _tensorflow(tensor):
+    """As a tf.Tensor of the batch's memory."""
+    import tensorflow as tf
+    return tf.experimental.dlpack.from_dlpack(tensor.__dlpack__())
+
+
+def _cupy(tensor):
+    """As a cupy.ndarray of the batch's memory."""
+    import cupy
+    return cupy.from_dlpack(tensor)
+
+
+def _tensor_repr(tensor):
+    return f"Tensor({tensor.dtype} {tensor.shape}, {tensor.device})"
+
+
+def _records(batch):
+    """Each example's number in the source."""
+    return np.frombuffer(batch._records(), dtype=np.uint64)
+
+
+def _bad_records(batch):
+    """Records of the global batch that could not be used."""
+    return [BadRecord(*bad) for bad in batch._bad_records()]
+
+
+def _dict_of(name, convert):
+    def method(batch):
+        return {field: convert(tensor) for field, tensor in batch.items()}
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"All fields as arrays of {name}, of the batch's memory: no copy, and they keep it alive."
+    return method
+
+
+for _name, _convert in {"numpy": _numpy, "torch": _torch, "jax": _jax, "tensorflow": _tensorflow, "cupy": _cupy}.items():
+    setattr(Tensor, _name, _convert)
+    setattr(Batch, _name, _dict_of(_name, _convert))
+Tensor.__array__ = _array
+Tensor.__repr__ = _tensor_repr
+Batch.records = property(_records)
+Batch.bad_records = property(_bad_records)
+Mapping.register(Batch)

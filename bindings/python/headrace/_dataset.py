@@ -1,0 +1,277 @@
+"""The plan."""
+
+import os
+
+from . import _native
+from ._errors import config_error
+from ._explain import explain_functions, measure
+from ._fields import from_native
+from ._function import Function, name_of
+
+
+class Cache:
+    """Decoded samples, kept in memory or in a folder. Given to several datasets of one plan it is shared."""
+
+    def __init__(self, where="memory", *, budget_bytes=0):
+        if where == "memory":
+            self._native = _native.memory_cache(budget_bytes)
+        else:
+            self._native = _native.disk_cache(os.fspath(where), budget_bytes)
+
+    @property
+    def counters(self):
+        """How often it had a sample: hits, misses, records, bytes, refused, bad."""
+        return self._native.counters()
+
+    def __repr__(self):
+        return f"Cache({self._native.describe()})"
+
+
+class Dataset:
+    """An immutable plan: every method returns a new one, nothing is read until a Loader runs it. Stages may be written
+    in any sensible order; the planner moves index operations before decoding."""
+
+    def __init__(self, native, *, source_fields=None, functions=()):
+        self._native = native
+        # The fields as the source holds them: what filters see.
+        self._source_fields = native.fields() if source_fields is None else source_fields
+        self._functions = functions  # of whole batches, done where they are taken
+
+    def _with(self, native, what=None):
+        if self._functions and what is not None:
+            raise config_error(f"{what} after {self._functions[-1]!r}, which works on whole batches",
+                               f"put {what} before it")
+        return Dataset(native, source_fields=self._source_fields, functions=self._functions)
+
+    # --------------------------------------------------------------------------------------------------- samples
+
+    def decode(self, *, height=0, width=0, apply_orientation=False):
+        """JPEG / PNG to uint8 (H, W, 3). height and width: what all images are known to measure, if they do.
+        apply_orientation: turns images the way up that their EXIF data say."""
+        return self._with(self._native.decode(height, width, apply_orientation), "decode()")
+
+    def map(self, *operations):
+        """What is done to each sample, one after another: the engine's operations and Python functions. mixup(),
+        cutmix() and functions of whole batches go behind batch(), all others before."""
+        result = self
+        for operation in operations:
+            result = result._map_one(operation)
+        return result
+
+    def _map_one(self, operation):
+        if isinstance(operation, _native.Operations):
+            return self._with(self._native.map(operation), "map() of the engine's operations")
+        function = operation if isinstance(operation, Function) else Function(operation)
+        if function.batched:
+            if self.batch_size is None:
+                raise config_error(f"{function!r} works on whole batches", "put it behind batch()")
+            return Dataset(self._native, source_fields=self._source_fields, functions=(*self._functions, function))
+        return self._with(self._native.map(function.operation(self.fields, self._first_sample)),
+                          f"map({function.name}) of single samples")
+
+    def _first_sample(self):
+        """The arrays of the first record as the stages so far leave it; images that are not decoded as bytes."""
+        fields = self.fields
+        if any(field.encoded or None in field.shape for field in fields.values()):
+            return self._first_through_filter(list(fields.values()))
+        from ._loader import Loader
+        with Loader(Dataset(self._native.take(1).batch(1, False)), threads=1) as loader:
+            return {name: tensor.numpy()[0].copy() for name, tensor in loader.next().items()}
+
+    def _first_through_filter(self, fields):
+        seen = {}
+
+        def look(arrays):
+            seen.update(zip((field.name for field in fields), arrays))
+            return True
+
+        native = [field.native() for field in fields]
+        self._native.take(1).filter(look, "first record", 1, True, native).size()
+        return seen
+
+    def filter(self, keeps=None, *, labels=None, name=None, version=1, processed=False):
+        """Only the records that keeps(sample) is true of, or whose label is among `labels`. It sees the fields as the
+        source holds them (an image is still encoded: bytes), or with processed=True as decode() and map() before it
+        leave them. All records are read once when the plan is first counted or opened. `name` and `version` are part
+        of the fingerprint."""
+        if (keeps is None) == (labels is None):
+            raise config_error("filter() takes a function or labels", "filter(lambda sample: ...) or filter(labels=[3, 5])")
+        if labels is not None:
+            return self._with(self._native.filter_labels([int(label) for label in labels]), "filter()")
+        seen = self._native.fields() if processed else self._source_fields
+        names = [field[0] for field in seen]
+        return self._with(self._native.filter(lambda arrays: bool(keeps(dict(zip(names, arrays)))),
+                                              name_of(keeps) if name is None else name, version, processed, seen),
+                          "filter()")
+
+    def cache(self, where="memory", *, budget_bytes=0):
+        """Decoded samples kept: in memory, in a folder, or in a Cache. What follows must be able to come after it."""
+        cache = where if isinstance(where, Cache) else Cache(where, budget_bytes=budget_bytes)
+        return self._with(self._native.cache(cache._native), "cache()")
+
+    # --------------------------------------------------------------------------------------------------- order
+
+    def shuffle(self, seed=0, *, reshuffle_each_epoch=True):
+        """A permutation of the whole epoch, in O(1) memory. The seed is mixed with the loader's."""
+        return self._with(self._native.shuffle(seed, reshuffle_each_epoch), "shuffle()")
+
+    def shuffle_window(self, size=1024, *, seed=0, reshuffle_each_epoch=True):
+        """Shuffles each `size` consecutive records among themselves: for what is best read nearly in order."""
+        return self._with(self._native.shuffle_window(size, seed, reshuffle_each_epoch), "shuffle_window()")
+
+    def repeat(self, times):
+        """An epoch becomes `times` passes, each shuffled again."""
+        return self._with(self._native.repeat(times), "repeat()")
+
+    def take(self, count):
+        """The first records."""
+        return self._with(self._native.take(count), "take()")
+
+    def skip(self, count):
+        """All but the first records."""
+        return self._with(self._native.skip(count), "skip()")
+
+    def shard(self, count, index):
+        """Every count-th record from `index` on."""
+        return self._with(self._native.shard(count, index), "shard()")
+
+    def without_shard(self, count, index):
+        """All records but those of shard(count, index)."""
+        return self._with(self._native.without_shard(count, index), "without_shard()")
+
+    def shard_for_worker(self, count, index, *, by="auto"):
+        """One worker's part; parts are disjoint and complete. by: "file", "element", or "auto": by file where there is
+        at least a file a worker. Loaders of one world need no sharding: see Loader(world=...)."""
+        return self._with(self._native.shard_for_worker(count, index, by), "shard_for_worker()")
+
+    def unbatch(self):
+        """A record of N equal samples, the first extent of every field, becomes N records."""
+        return Dataset(self._with(self._native, "unbatch()")._native.unbatch())
+
+    def concatenate(self, *others):
+        """This and the others, one after the other."""
+        return concatenate(self, *others)
+
+    # --------------------------------------------------------------------------------------------------- batches
+
+    def batch(self, size, *, drop_remainder=False):
+        """Global batches of so many examples: each replica of a loader gets its share."""
+        return self._with(self._native.batch(size, drop_remainder), "batch()")
+
+    def padded_batch(self, size, *, pad=None, drop_remainder=False):
+        """batch() of records whose fields differ in their first extent: each is padded to one length, and a field
+        `<name>_length` says what was there. pad: the length for each field, or (length, byte value); a length of 0, and
+        every field where pad is None, is the longest record's."""
+        entries = [(field, *(entry if isinstance(entry, tuple) else (entry, 0))) for field, entry in (pad or {}).items()]
+        native = self._native.padded_batch(size, drop_remainder, entries)
+        return self._with(native, "padded_batch()")
+
+    def prefetch(self, batches):
+        """Batches in flight ahead of the consumer."""
+        return self._with(self._native.prefetch(batches))
+
+    # --------------------------------------------------------------------------------------------------- questions
+
+    def explain(self, *, devices=None, seconds=0, seed=0, threads=0):
+        """The plan as it will run, one stage a line. With devices also what they do themselves. With seconds it is run
+        for so long: what each stage cost, Python functions among them, what bounds the stream, what would help."""
+        text = self._native.explain(devices, "auto") + explain_functions(self._functions)
+        if seconds > 0:
+            text += measure(self, devices or "cpu", seconds, seed, threads)
+        return text
+
+    @property
+    def fingerprint(self):
+        """Identity of the stream: source, operations with versions and parameters, decoder. 16 hexadecimal digits."""
+        return self._native.fingerprint()
+
+    @property
+    def fields(self):
+        """The fields of one sample after all operations."""
+        return {field[0]: from_native(field) for field in self._native.fields()}
+
+    @property
+    def classes(self):
+        """Class names, where the source has them."""
+        return self._native.classes()
+
+    @property
+    def records(self):
+        """Records in one epoch."""
+        return self._native.size()
+
+    @property
+    def streamed(self):
+        """Whether its records are those of a stream: then it has one epoch, of unknown length."""
+        return self._native.streamed()
+
+    @property
+    def batch_size(self):
+        """Examples of a global batch; None before batch()."""
+        return self._native.batch_size()
+
+    def to_json(self):
+        """The plan as JSON, to be run elsewhere: by C++, by another process."""
+        if self._functions:
+            raise config_error(f"{self._functions[0]!r} is a Python function", "a plan in JSON has the engine's operations")
+        if not hasattr(self._native, "to_json"):
+            raise config_error("this build does not write plans as JSON")
+        return self._native.to_json()
+
+    @staticmethod
+    def from_json(text):
+        """The plan that to_json() wrote."""
+        if not hasattr(_native.Dataset, "from_json"):
+            raise config_error("this build does not read plans as JSON")
+        return Dataset(_native.Dataset.from_json(text))
+
+    def __reduce__(self):
+        return Dataset.from_json, (self.to_json(),)
+
+    def __len__(self):
+        if self.streamed:
+            raise TypeError("a stream has no known length")
+        return self._native.size() if self.batch_size is None else self._native.steps_per_epoch()
+
+    def __bool__(self):
+        return True
+
+    def __iter__(self):
+        from ._loader import Loader
+        with Loader(self) as loader:
+            yield from loader
+
+    def __repr__(self):
+        fields = ", ".join(f"{field.name}: {'encoded image' if field.encoded else f'{field.dtype} {field.shape}'}"
+                           for field in self.fields.values())
+        return f"<headrace.Dataset {fields}>"
+
+
+def _natives(parts, what):
+    for part in parts:
+        if not isinstance(part, Dataset):
+            raise config_error(f"{what}() was given {type(part).__name__}", f"{what}(first, second, ...) of datasets")
+        if part._functions:
+            part._with(part._native, f"{what}()")
+    return [part._native for part in parts]
+
+
+def concatenate(*parts):
+    """One after the other. Every record of each once in an epoch."""
+    return Dataset(_native.concatenate(_natives(parts, "concatenate")))
+
+
+def interleave(*parts, block=1):
+    """In turn, `block` records of each; one that has ended is passed over."""
+    return Dataset(_native.interleave(_natives(parts, "interleave"), block))
+
+
+def mix(*parts, weights=None, seed=0, until="first_ends"):
+    """A random merge that keeps each dataset's order, in exact proportions. until: "first_ends" (every record at most
+    once) or "all_seen" (at least once)."""
+    return Dataset(_native.mix(_natives(parts, "mix"), [] if weights is None else [float(w) for w in weights], seed, until))
+
+
+def zip_datasets(*parts, suffixes=()):
+    """Record i has the fields of every dataset's record i; it ends with the shortest."""
+    return Dataset(_native.zip(_natives(parts, "zip"), list(suffixes)))

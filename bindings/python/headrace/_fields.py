@@ -1,0 +1,69 @@
+"""The fields of records, as they are declared, and between Python and the extension."""
+
+from typing import NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from ._errors import config_error
+
+MAX_FIELDS = 4
+_DTYPES = ("uint8", "int32", "int64", "float16", "bfloat16", "float32")
+# What NumPy's other types become, as in .npy files.
+_WIDER = {"bool": "uint8", "int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64", "uint64": "int64",
+          "float64": "float32"}
+
+
+class Field(NamedTuple):
+    """One named field of a record: its element type and shape. An extent of None differs from record to record."""
+
+    name: str
+    dtype: str
+    shape: Tuple[Optional[int], ...]
+    encoded: bool = False  # the bytes of a JPEG or PNG file
+
+    def native(self):
+        return self.name, self.dtype, [-1 if extent is None else int(extent) for extent in self.shape], self.encoded
+
+
+def from_native(field):
+    name, dtype, shape, encoded = field
+    return Field(name, dtype, tuple(None if extent < 0 else extent for extent in shape), encoded)
+
+
+def encoded_image(name):
+    return Field(name, "uint8", (None, None, 3), True)
+
+
+def declared(name, what):
+    """The field that "int64", ("float32", (32, 32, 3)), "image" or a Field declares."""
+    if isinstance(what, Field):
+        return what._replace(name=name)
+    if what == "image":
+        return encoded_image(name)
+    dtype, shape = (what, ()) if isinstance(what, (str, type, np.dtype)) else what
+    return Field(name, dtype_name(dtype, name), tuple(shape))
+
+
+def dtype_name(dtype, field):
+    """The engine's type for one of NumPy's; bool and others become the next wider one there is."""
+    name = dtype if dtype == "bfloat16" else np.dtype(dtype).name
+    name = _WIDER.get(name, name)
+    if field == "label" and name == "int32":
+        name = "int64"
+    if name not in _DTYPES:
+        raise config_error(f"field '{field}' has elements of type {name}", f"types: {', '.join(_DTYPES)}")
+    return name
+
+
+def numpy_dtype(field):
+    if field.dtype == "bfloat16":
+        raise config_error(f"field '{field.name}': NumPy has no bfloat16", "use float32 here")
+    return np.dtype(field.dtype)
+
+
+def fits(shape, field):
+    return len(shape) == len(field.shape) and all(want in (None, have) for have, want in zip(shape, field.shape))
+
+
+def shape_text(shape):
+    return "(" + ", ".join("?" if extent is None else str(extent) for extent in shape) + ")"

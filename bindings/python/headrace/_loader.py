@@ -1,0 +1,228 @@
+"""A running plan."""
+
+import atexit
+import os
+import time
+import weakref
+
+from . import _native
+from ._digest import digest_of
+from ._errors import config_error
+from ._fields import from_native
+
+_ENDLESS = 1 << 30  # epochs, for a run that its consumer ends
+_STATE = "headrace"
+_FUNCTIONS = "functions"
+
+# Closed when the interpreter ends, while the engine's threads can still come back from Python.
+_open_loaders = weakref.WeakSet()
+
+
+def _close_all():
+    for loader in list(_open_loaders):
+        loader.close()
+    _native.end_of_python()
+    _native.forget_exceptions()
+
+
+atexit.register(_close_all)
+
+
+class Loader:
+    """A running plan. Iterating gives the batches of one epoch, the rest of it after a restore or a break; the next
+    `for` goes on with the next epoch, until `epochs` are over. Batches are made ahead, across epochs, by threads that
+    do not hold the GIL. Ctrl-C works while it waits.
+
+    The stream depends on the plan, `seed` and nothing else: not on threads, replicas, prefetch.
+
+    devices: one a replica: "cpu", "cpu:4", "cuda:0,1", "auto". With several, take batches with next(replica) or
+        replica(i), from one thread each if need be.
+    epochs: None goes on for ever.
+    world: (replicas, first): this loader serves the replicas from `first` on, one a device, of so many; a process of
+        torchrun gives (world_size, rank).
+    on_error: what becomes of records that cannot be used: "fail", "skip", "substitute".
+    start: a state_dict() to continue from.
+    """
+
+    def __init__(self, dataset, *, devices="cpu", epochs=1, seed=0, threads=0, reader_threads=0, prefetch=None,
+                 world=None, start=None, on_error="fail", max_bad_share=0.01, quarantine=None, convert="auto",
+                 converted="float32", resident="auto", memory_budget_bytes=0, pinned_budget_bytes=0,
+                 resident_budget_bytes=0, cpu_budget=0, reader_limit=8, numa_node=-1, core_type=-1,
+                 stall_timeout_seconds=120, trace_spans=0, headspace=0):
+        replicas, first = (0, 0) if world is None else world
+        if epochs is None:
+            epochs = 1 if dataset.streamed else _ENDLESS
+        self._dataset = dataset
+        self._devices = devices
+        self._options = dict(
+            seed=seed, epochs=epochs, world_replicas=replicas, world_first=first, threads=threads,
+            reader_threads=reader_threads, prefetch=-1 if prefetch is None else prefetch, on_error=on_error,
+            max_bad_share=max_bad_share, quarantine="" if quarantine is None else os.fspath(quarantine),
+            convert=convert, converted=converted, resident=resident, memory_budget_bytes=memory_budget_bytes,
+            pinned_budget_bytes=pinned_budget_bytes, resident_budget_bytes=resident_budget_bytes,
+            cpu_budget=cpu_budget, reader_limit=reader_limit, numa_node=numa_node, core_type=core_type,
+            stall_timeout_seconds=float(stall_timeout_seconds), trace_spans=trace_spans, headspace=headspace)
+        self._functions = dataset._functions
+        self.reset_function_times()
+        self._start(start)
+        _open_loaders.add(self)
+
+    def _start(self, state):
+        self._native = _native.Loader(self._dataset._native, self._devices,
+                                      dict(self._options, start="" if state is None else self._position_of(state)))
+        self._replicas = self._native.replicas()
+
+    # --------------------------------------------------------------------------------------------------- batches
+
+    def next(self, replica=0):
+        """The replica's next batch, across epochs; None at the end of the last one."""
+        batch = self._native.next(replica)
+        if self._functions and batch is not None:
+            return self._apply(batch)
+        return batch
+
+    def _apply(self, batch):
+        for function, times in zip(self._functions, self._times):
+            began = time.perf_counter_ns()
+            batch = function.on_batch(batch)
+            times[0] += 1
+            times[1] += batch.examples
+            times[2] += time.perf_counter_ns() - began
+        return batch
+
+    def __iter__(self):
+        if self._replicas != 1:
+            raise config_error(f"the loader has {self._replicas} replicas, and each its own batches",
+                               "take them with loader.replica(i) or loader.next(i)")
+        return self.replica(0)
+
+    def replica(self, replica):
+        """The batches of one replica, to the end of the epoch."""
+        while True:
+            batch = self.next(replica)
+            if batch is None:
+                return
+            last = batch.last_of_epoch
+            yield batch
+            del batch  # not to be held while the next one is waited for
+            if last:
+                return
+
+    def all_epochs(self):
+        """The batches to the end of the last epoch."""
+        if self._replicas != 1:
+            iter(self)
+        while True:
+            batch = self.next()
+            if batch is None:
+                return
+            yield batch
+            del batch
+
+    def digest(self):
+        """Takes what is left of the stream and gives its SHA-256, as `headrace digest` prints it."""
+        return digest_of(self) if self._functions else self._native.digest()
+
+    def __len__(self):
+        if self._dataset.streamed:
+            raise TypeError("a stream has no known length")
+        return self._native.steps_per_epoch()
+
+    def __bool__(self):
+        return True
+
+    # --------------------------------------------------------------------------------------------------- state
+
+    def state_dict(self):
+        """Where it stands, after the last batch that every replica took: small, to be pickled or written as JSON."""
+        state = {_STATE: self._native.state()}
+        if self._functions:
+            state[_FUNCTIONS] = self._function_names()
+        return state
+
+    def load_state_dict(self, state):
+        """Goes on from there, with other threads and replicas if need be. ConfigError where it is of another stream."""
+        self._position_of(state)
+        self._native.close()
+        self._start(state)
+
+    def _position_of(self, state):
+        if isinstance(state, str):
+            return state
+        if _STATE not in state:
+            raise config_error(f"the state has no entry '{_STATE}'; it has {', '.join(map(str, state))}",
+                               "give what state_dict() returned")
+        if state.get(_FUNCTIONS, []) != self._function_names():
+            raise config_error(f"the state is of a stream with the functions {state.get(_FUNCTIONS, [])}",
+                               f"this one has {self._function_names()}")
+        return state[_STATE]
+
+    def _function_names(self):
+        return [f"{function.name}:{function.version}" for function in self._functions]
+
+    # --------------------------------------------------------------------------------------------------- questions
+
+    def stats(self):
+        """What it measured of itself so far: rates, waits, and what each stage took."""
+        return self._native.stats().to_dict()
+
+    def choices(self):
+        """What the engine decided for itself: (what, value, reason)."""
+        return self._native.choices()
+
+    def function_times(self):
+        """Of each function of whole batches: calls, examples, nanoseconds."""
+        return [(function, tuple(times)) for function, times in zip(self._functions, self._times)]
+
+    def reset_function_times(self):
+        self._times = [[0, 0, 0] for _ in self._functions]
+
+    @property
+    def trace(self):
+        """What its threads did lately, in the Trace Event Format. ConfigError where trace_spans is 0."""
+        return self._native.trace()
+
+    @property
+    def epoch(self):
+        """The epoch that the next batch is of."""
+        position = int(self._native.state().split()[-1])
+        return 0 if self._dataset.streamed else position // max(len(self), 1)
+
+    @property
+    def replicas(self):
+        """How many it serves: one a device."""
+        return self._replicas
+
+    @property
+    def devices(self):
+        """Their names, "cpu:0, cpu:1"."""
+        return self._native.devices()
+
+    @property
+    def threads(self):
+        """Tasks that may compute at once now."""
+        return self._native.threads()
+
+    @property
+    def fields(self):
+        """The fields of one sample, before functions of whole batches."""
+        return {field[0]: from_native(field) for field in self._native.fields()}
+
+    @property
+    def dataset(self):
+        return self._dataset
+
+    # --------------------------------------------------------------------------------------------------- end
+
+    def close(self):
+        """Stops its threads within a second. Batches and arrays of it live on."""
+        self._native.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.close()
+
+    def __repr__(self):
+        return f"<headrace.Loader of {self._dataset!r} on {self._devices}>"

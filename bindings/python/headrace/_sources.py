@@ -1,0 +1,142 @@
+"""Sources: files, arrays, and what Python makes."""
+
+import hashlib
+import inspect
+import itertools
+import os
+
+import numpy as np
+
+from . import _native
+from ._dataset import Dataset
+from ._errors import config_error
+from ._fields import Field, dtype_name, encoded_image
+from ._function import name_of
+from ._records import as_array, fields_of, is_encoded, packer
+
+
+def open(path, split="train", *, classes_at="", train_folder="", test_folder="", label_count=0):
+    """Opens whatever lies at `path`, recognised by content: folders, tar and zip archives of images, IDX and CIFAR
+    binaries, WebDataset shards, TFRecords, NumPy arrays, CSV lists, Headrace's own record files. Where folder names
+    do not tell, classes_at says which folder names an image's class ("2", "parent", "none" or a pattern),
+    train_folder and test_folder the splits; label_count how many classes there are where the data do not."""
+    return Dataset(_native.open(os.fspath(path), split, classes_at, train_folder, test_folder, label_count))
+
+
+def from_arrays(arrays, *, name="arrays", classes=()):
+    """Arrays whose first axis counts the records, one field each; a list of bytes is a field of JPEG and PNG files.
+    C-ordered arrays of a type that the engine knows are not copied: do not change them while the dataset lives."""
+    if not hasattr(arrays, "items") or not arrays:
+        raise config_error("from_arrays() takes a dict of arrays", 'from_arrays({"image": images, "label": labels})')
+    lengths = {field: len(values) for field, values in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise config_error(f"{name}: arrays of different lengths: {lengths}", "every array holds one entry a record")
+    if any(len(values) and is_encoded(values[0]) for values in arrays.values()):
+        return _from_files_in_memory(arrays, name, classes)
+    given = [_column(field, values, name) for field, values in arrays.items()]
+    return Dataset(_native.arrays(name, next(iter(lengths.values())), given, list(classes)))
+
+
+def _column(field, values, name):
+    array = as_array(values)
+    if array.ndim == 0 or array.dtype == object:
+        raise config_error(f"{name}: field '{field}' is {array.dtype} of {array.ndim} axes", "give arrays of numbers")
+    if field == "image" and array.ndim == 3:
+        array = array[..., np.newaxis]  # a channel, as images of .npy files are given
+    dtype = dtype_name(array.dtype, field)
+    array = np.ascontiguousarray(array, dtype)
+    return Field(field, dtype, array.shape[1:]).native(), array
+
+
+def _from_files_in_memory(arrays, name, classes):
+    columns = {field: values if is_encoded(values[0]) else as_array(values) for field, values in arrays.items()}
+    records = len(next(iter(columns.values())))
+    fields = [encoded_image(field) if is_encoded(values[0]) else
+              Field(field, dtype_name(values.dtype, field), values.shape[1:]) for field, values in columns.items()]
+    content = hashlib.blake2b(digest_size=8)
+    for field, values in columns.items():
+        content.update(field.encode())
+        for value in values:
+            content.update(memoryview(value) if is_encoded(value) else np.ascontiguousarray(value))
+    pack = packer(fields, name)
+    return _generated(lambda index: pack({field: values[index] for field, values in columns.items()}),
+                      records, fields, name, int.from_bytes(content.digest(), "little"), classes)
+
+
+def _generated(make, records, fields, name, fingerprint, classes):
+    return Dataset(_native.generated(name, [field.native() for field in fields], records, fingerprint, list(classes),
+                                     make))
+
+
+def _identity(*parts):
+    return int.from_bytes(hashlib.blake2b("\0".join(map(str, parts)).encode(), digest_size=8).digest(), "little")
+
+
+def from_function(function, records, *, fields=None, name=None, version=1, classes=()):
+    """Records that function(index) makes, in any order and on several threads. A record is a dict of fields, or a
+    tuple: ("image", "label") of two. Encoded images are bytes. Without `fields` record 0 is looked at. `name` and
+    `version` are what the stream is known by: change `version` with the function or its data."""
+    name = name_of(function) if name is None else name
+    if records < 1:
+        raise config_error(f"{name}: there are {records} records", "give the number of records")
+    made = fields_of(None if fields is not None else function(0), fields, name)
+    pack = packer(made, name)
+    return _generated(lambda index: pack(function(index)), records, made, name, _identity(name, version), classes)
+
+
+def from_torch_dataset(dataset, *, fields=None, name=None, version=1):
+    """Any object with __len__ and __getitem__, as torch.utils.data.Dataset. Items are dicts, tuples (image, label), or
+    single arrays; of tensors, NumPy arrays, PIL images, numbers, or bytes of JPEG and PNG files."""
+    if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
+        raise config_error(f"{type(dataset).__name__} has no __len__ and __getitem__",
+                           "give an iterable to from_generator()")
+    return from_function(dataset.__getitem__, len(dataset), fields=fields,
+                         name=name_of(type(dataset)) if name is None else name, version=version,
+                         classes=getattr(dataset, "classes", None) or ())
+
+
+def from_generator(generator, *, fields=None, name=None, version=1, in_memory=False, memory_limit=0, classes=()):
+    """Records that an iterator gives one after another: generator() is called once by each loader. A stream: one epoch,
+    shuffled within windows only. A generator with a parameter `first` is asked for the records from there on when a
+    loader is restored; of another one those before are passed over. in_memory=True reads all of it at once and keeps
+    it, up to memory_limit bytes, so that it is shuffled, counted and repeated like everything else."""
+    name = name_of(generator) if name is None else name
+    if not callable(generator):
+        raise config_error(f"{name} cannot be called", "give a function that returns an iterator, not the iterator")
+    first_item = None
+    if fields is None:
+        first_item = next(iter(_records_from(generator, 0)), None)
+        if first_item is None:
+            raise config_error(f"{name} gives no record to look at", "say what its fields are with fields=")
+    made = fields_of(first_item, fields, name)
+    pack = packer(made, name)
+    native = [field.native() for field in made]
+    if in_memory:
+        return Dataset(_native.pulled(name, native, list(classes), memory_limit, _puller(generator, 0, pack)))
+    return Dataset(_native.streamed(name, native, _identity(name, version), list(classes),
+                                    lambda first: _puller(generator, first, pack)))
+
+
+def _records_from(generator, first):
+    if "first" in _parameters(generator):
+        return iter(generator(first=first))
+    records = iter(generator())
+    return itertools.islice(records, first, None) if first else records
+
+
+def _parameters(generator):
+    try:
+        return inspect.signature(generator).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
+def _puller(generator, first, pack):
+    records = _records_from(generator, first)
+
+    def pull():
+        for record in records:
+            return pack(record)
+        return None
+
+    return pull

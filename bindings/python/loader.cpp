@@ -1,0 +1,247 @@
+// A running plan. headrace/_loader.py gives it the signatures that users see.
+#include "headrace/pipeline/loader.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "headrace/bindings/python/batch.h"
+#include "headrace/bindings/python/callable.h"
+#include "headrace/bindings/python/errors.h"
+#include "headrace/bindings/python/module.h"
+#include "headrace/bindings/python/names.h"
+#include "headrace/bindings/python/stats.h"
+#include "headrace/devices/registry.h"
+#include "headrace/pipeline/digest.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+namespace {
+
+using WithoutGil = nb::call_guard<nb::gil_scoped_release>;
+constexpr std::chrono::milliseconds kLook{50};  // between two looks for signals
+
+// One thread at a time takes a replica's batches; the others wait here, and look for signals.
+class Turn {
+ public:
+  explicit Turn(std::timed_mutex& mutex) : lock_(mutex, std::defer_lock) {
+    while (!lock_.try_lock_for(kLook)) check_signals();
+  }
+
+ private:
+  std::unique_lock<std::timed_mutex> lock_;
+};
+
+struct Replica {
+  std::timed_mutex taking;
+  std::atomic<int> held{0};  // of its batches in slots
+};
+
+// Counts a batch that Python holds in a slot, and keeps what the slot needs.
+class HeldSlot {
+ public:
+  HeldSlot(std::shared_ptr<DeviceGroup> devices, std::shared_ptr<Replica> replica)
+      : devices_(std::move(devices)), replica_(std::move(replica)) {
+    ++replica_->held;
+  }
+  ~HeldSlot() { --replica_->held; }
+  HeldSlot(const HeldSlot&) = delete;
+  HeldSlot& operator=(const HeldSlot&) = delete;
+
+ private:
+  std::shared_ptr<DeviceGroup> devices_;
+  std::shared_ptr<Replica> replica_;
+};
+
+// The engine with its devices. Used without the GIL; its end, too.
+class Running {
+ public:
+  Running(const Dataset& dataset, const std::string& devices, LoaderOptions options)
+      : devices_(std::make_shared<DeviceGroup>(open_devices(devices, DeviceNeed::kMemory))) {
+    options.while_waiting = check_signals;
+    world_ = options.world;
+    loader_ = std::make_unique<Loader>(dataset, *devices_, std::move(options));
+    slots_ = loader_->stats().slots;
+    for (int r = 0; r < devices_->size(); ++r) replicas_.push_back(std::make_shared<Replica>());
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() {
+    if (getpid() == process_) return;
+    new std::unique_ptr<Loader>(std::move(loader_));  // the threads and locks of both are the parent's
+    new std::shared_ptr<DeviceGroup>(std::move(devices_));
+  }
+
+  Loader& loader() const noexcept { return *loader_; }
+  DeviceGroup& devices() const noexcept { return *devices_; }
+  const World& world() const noexcept { return world_; }
+  bool is_forked() const noexcept { return getpid() != process_; }
+
+  // A batch that would be the last free slot is handed out as a copy: who keeps batches, list(loader) say, does not
+  // stop the engine.
+  std::optional<PythonBatch> next(int replica) {
+    if (replica < 0 || replica >= devices_->size()) {
+      throw ConfigError(fmt::format("next({}): there are {} replicas", replica, devices_->size()));
+    }
+    const std::shared_ptr<Replica>& of = replicas_[static_cast<std::size_t>(replica)];
+    const Turn mine(of->taking);
+    std::optional<Batch> batch = loader_->next(replica);
+    if (!batch) return std::nullopt;
+    if (batch->device().info().host_memory) batch->ready().wait();
+    SharedBatch shared(std::move(*batch), std::make_shared<HeldSlot>(devices_, of));
+    if (of->held.load() >= slots_) shared = copy_of(shared, devices_);
+    return PythonBatch{.batch = HeldBatch(std::move(shared)), .replica = replica};
+  }
+
+ private:
+  pid_t process_ = getpid();
+  World world_;
+  int slots_ = 0;
+  std::shared_ptr<DeviceGroup> devices_;
+  std::vector<std::shared_ptr<Replica>> replicas_;
+  std::unique_ptr<Loader> loader_;
+};
+
+// Threads of the engine that call Python must get the GIL while it ends.
+void end(std::shared_ptr<Running> running) {
+  const nb::gil_scoped_release others_run;
+  running.reset();
+}
+
+class PythonLoader {
+ public:
+  PythonLoader(const Dataset& dataset, const std::string& devices, const LoaderOptions& options)
+      : running_(std::make_shared<Running>(dataset, devices, options)) {}
+  PythonLoader(const PythonLoader&) = delete;
+  PythonLoader& operator=(const PythonLoader&) = delete;
+  ~PythonLoader() { end(std::move(running_)); }
+
+  // Whoever calls it keeps the engine for the call, while another thread closes the loader.
+  std::shared_ptr<Running> running() const {
+    const std::lock_guard lock(mutex_);
+    if (running_ == nullptr) throw Error(ErrorCode::kCancelled, "the loader was closed", "make another one");
+    return running_;
+  }
+
+  // With the GIL.
+  void close() {
+    std::shared_ptr<Running> last;
+    {
+      const std::lock_guard lock(mutex_);
+      last = std::move(running_);
+    }
+    if (last == nullptr) return;
+    if (!last->is_forked()) last->loader().stop();  // wakes those who wait in next()
+    end(std::move(last));
+  }
+
+ private:
+  mutable std::mutex mutex_;  // never held while Python runs
+  std::shared_ptr<Running> running_;
+};
+
+// As `headrace digest` prints it: of the rest of the stream, or of the shares of a part of the world.
+std::string digest(const PythonLoader& of) {
+  const std::shared_ptr<Running> running = of.running();
+  const World& world = running->world();
+  const bool part = world.replicas != 0 && world.replicas != running->devices().size();
+  StreamDigest stream(running->devices(), part ? std::optional<int>(world.first) : std::nullopt);
+  Sha256 shares;
+  auto looked = std::chrono::steady_clock::now();
+  while (stream.next(running->loader())) {
+    for (const ShareDigest& share : stream.shares()) shares.update(share.sha256);
+    if (const auto now = std::chrono::steady_clock::now(); now - looked > kLook) {
+      check_signals();
+      looked = now;
+    }
+  }
+  return part ? shares.finish_hex() : stream.finish();
+}
+
+ErrorPolicy error_policy(const std::string& on_error, double max_bad_share, const std::string& quarantine) {
+  return {.on_error = parse_on_error(on_error), .max_bad_share = max_bad_share, .quarantine = quarantine};
+}
+
+// Options by name, as headrace/_loader.py checked and completed them.
+LoaderOptions to_options(const nb::dict& given) {
+  const auto number = [&](const char* name) { return nb::cast<std::int64_t>(given[name]); };
+  const auto whole = [&](const char* name) { return nb::cast<std::uint64_t>(given[name]); };
+  const auto small = [&](const char* name) { return nb::cast<int>(given[name]); };
+  const auto word = [&](const char* name) { return nb::cast<std::string>(given[name]); };
+  LoaderOptions options;
+  options.seed = whole("seed");
+  options.epochs = whole("epochs");
+  options.world = {.replicas = small("world_replicas"), .first = small("world_first")};
+  options.threads = small("threads");
+  options.reader_threads = small("reader_threads");
+  options.prefetch = small("prefetch");
+  if (const std::string start = word("start"); !start.empty()) options.start = LoaderState::parse(start);
+  options.stall_timeout_seconds = nb::cast<double>(given["stall_timeout_seconds"]);
+  options.trace_spans = static_cast<std::size_t>(number("trace_spans"));
+  options.convert = choose<ConvertAt>(
+      "convert", word("convert"),
+      {{"auto", ConvertAt::kAuto}, {"host", ConvertAt::kHost}, {"device", ConvertAt::kDevice}});
+  options.converted = dtype_of(word("converted"));
+  options.resident = choose<Residency>(
+      "resident", word("resident"),
+      {{"auto", Residency::kAuto}, {"never", Residency::kNever}, {"always", Residency::kAlways}});
+  options.constraints = {.numa_node = small("numa_node"), .core_type = small("core_type")};
+  options.errors = error_policy(word("on_error"), nb::cast<double>(given["max_bad_share"]), word("quarantine"));
+  options.memory_budget_bytes = whole("memory_budget_bytes");
+  options.pinned_budget_bytes = whole("pinned_budget_bytes");
+  options.resident_budget_bytes = whole("resident_budget_bytes");
+  options.cpu_budget = small("cpu_budget");
+  options.reader_limit = small("reader_limit");
+  options.headspace = whole("headspace");
+  return options;
+}
+
+void make(PythonLoader* place, const Dataset& dataset, const std::string& devices, const nb::dict& given) {
+  const LoaderOptions options = to_options(given);
+  const nb::gil_scoped_release others_run;
+  new (place) PythonLoader(dataset, devices, options);
+}
+
+std::vector<std::tuple<std::string, std::string, std::string>> choices(const PythonLoader& of) {
+  std::vector<std::tuple<std::string, std::string, std::string>> list;
+  for (const Choice& choice : of.running()->loader().choices()) {
+    list.emplace_back(choice.what, choice.value, choice.reason);
+  }
+  return list;
+}
+
+}  // namespace
+
+void bind_loader(nb::module_& module) {
+  bind_stats(module);
+  nb::class_<PythonLoader>(module, "Loader")
+      .def("__init__", &make, "dataset"_a, "devices"_a, "options"_a)
+      .def("next", [](const PythonLoader& of, int replica) { return of.running()->next(replica); }, "replica"_a = 0,
+           WithoutGil())
+      .def("digest", &digest, WithoutGil())
+      .def("state", [](const PythonLoader& of) { return of.running()->loader().state().serialize(); }, WithoutGil())
+      .def("stats", [](const PythonLoader& of) { return of.running()->loader().stats(); }, WithoutGil())
+      .def("choices", &choices, WithoutGil())
+      .def("trace", [](const PythonLoader& of) { return of.running()->loader().trace_json(); }, WithoutGil())
+      .def("steps_per_epoch", [](const PythonLoader& of) { return of.running()->loader().steps_per_epoch(); }, WithoutGil())
+      .def("local_rows", [](const PythonLoader& of) { return of.running()->loader().local_rows(); }, WithoutGil())
+      .def("replicas", [](const PythonLoader& of) { return of.running()->devices().size(); }, WithoutGil())
+      .def("devices", [](const PythonLoader& of) { return of.running()->devices().to_string(); }, WithoutGil())
+      .def("threads", [](const PythonLoader& of) { return of.running()->loader().threads(); }, WithoutGil())
+      .def("fields", [](const PythonLoader& of) { return to_tuples(of.running()->loader().fields()); }, WithoutGil())
+      .def("close", &PythonLoader::close);
+  module.def("end_of_python", &refuse_to_enter);
+}
+
+}  // namespace headrace::python

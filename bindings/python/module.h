@@ -1,0 +1,19 @@
+// The parts of the extension `headrace._native`: what the pure-Python package `headrace` is made of.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace headrace::python {
+
+// Each adds its classes and functions; in this order, as later ones use the classes of those before.
+void bind_errors(nanobind::module_& module);
+void bind_operations(nanobind::module_& module);
+void bind_datasets(nanobind::module_& module);
+void bind_sources(nanobind::module_& module);
+void bind_tensor(nanobind::module_& module);
+void bind_batch(nanobind::module_& module);
+void bind_owned_batch(nanobind::module_& module);
+void bind_loader(nanobind::module_& module);
+void bind_train(nanobind::module_& module);  // train/, where that is built
+
+}  // namespace headrace::python

@@ -1,0 +1,105 @@
+// Sources: what lies at a path, arrays, and Python functions and iterators that make records.
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "headrace/bindings/python/callable.h"
+#include "headrace/bindings/python/module.h"
+#include "headrace/bindings/python/names.h"
+#include "headrace/pipeline/dataset.h"
+#include "headrace/pipeline/sources.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+namespace {
+
+Split split_of(const std::string& name) {
+  return choose<Split>("split", name, {{"train", Split::kTrain}, {"test", Split::kTest}});
+}
+
+Dataset open(const std::string& path, const std::string& split, const std::string& classes_at,
+             const std::string& train_folder, const std::string& test_folder, std::uint64_t label_count) {
+  const Split which = split_of(split);
+  const nb::gil_scoped_release others_run;
+  const LayoutOptions layout{.classes_at = classes_at, .train_folder = train_folder, .test_folder = test_folder};
+  return Dataset::from(open_source(path, which, {.layout = layout, .label_count = label_count}));
+}
+
+Dataset arrays(const std::string& name, std::uint64_t records,
+               const std::vector<std::pair<FieldTuple, nb::object>>& given, std::vector<std::string> classes) {
+  std::vector<BorrowedArray> borrowed;
+  for (const auto& [field, buffer] : given) {
+    SharedBuffer shared = share_buffer(buffer);
+    borrowed.push_back({.field = to_field(field), .bytes = shared.bytes, .owner = std::move(shared.owner)});
+  }
+  const nb::gil_scoped_release others_run;
+  return Dataset::from(borrowed_arrays(name, records, std::move(borrowed), std::move(classes)));
+}
+
+// A record as headrace/_records.py packs it: a buffer for each field, in their order. With the GIL.
+void put(nb::handle packed, RecordWriter& record) {
+  std::size_t field = 0;
+  for (nb::handle value : packed) record.put(field++, BufferView(value).bytes());
+}
+
+Dataset generated(const std::string& name, const std::vector<FieldTuple>& fields, std::uint64_t records,
+                  std::uint64_t fingerprint, std::vector<std::string> classes, nb::object function) {
+  GeneratorOptions options{.name = name,
+                           .fields = to_fields(fields),
+                           .records = records,
+                           .fingerprint = fingerprint,
+                           .classes = std::move(classes)};
+  options.function = [function = PythonCallable(std::move(function))](std::uint64_t index, RecordWriter& record) {
+    function.call([&](nb::handle make) { put(make(index), record); });
+  };
+  return Dataset::from(generator(std::move(options)));
+}
+
+// One record of a function that returns None at the end.
+bool put_next(const PythonCallable& function, RecordWriter& record) {
+  return function.call([&](nb::handle next) {
+    const nb::object packed = next();
+    if (packed.is_none()) return false;
+    put(packed, record);
+    return true;
+  });
+}
+
+// open(first) gives the function that gives the records from there on.
+Dataset streamed(const std::string& name, const std::vector<FieldTuple>& fields, std::uint64_t fingerprint,
+                 std::vector<std::string> classes, nb::object open) {
+  StreamOptions options{
+      .name = name, .fields = to_fields(fields), .classes = std::move(classes), .fingerprint = fingerprint};
+  options.open = [open = PythonCallable(std::move(open))](std::uint64_t first) -> std::function<bool(RecordWriter&)> {
+    PythonCallable next = open.call([&](nb::handle function) { return PythonCallable(function(first)); });
+    return [next = std::move(next)](RecordWriter& record) { return put_next(next, record); };
+  };
+  return Dataset::from(record_stream(std::move(options)));
+}
+
+Dataset pulled_in(const std::string& name, const std::vector<FieldTuple>& fields, std::vector<std::string> classes,
+                  std::uint64_t memory_limit, nb::object next) {
+  PullOptions options{.name = name, .fields = to_fields(fields), .classes = std::move(classes)};
+  if (memory_limit > 0) options.memory_limit = memory_limit;
+  options.function = [next = PythonCallable(std::move(next))](RecordWriter& record) { return put_next(next, record); };
+  const nb::gil_scoped_release others_run;
+  return Dataset::from(pulled(std::move(options)));
+}
+
+}  // namespace
+
+void bind_sources(nb::module_& module) {
+  module.def("open", &open, "path"_a, "split"_a, "classes_at"_a, "train_folder"_a, "test_folder"_a, "label_count"_a);
+  module.def("arrays", &arrays, "name"_a, "records"_a, "arrays"_a, "classes"_a);
+  module.def("generated", &generated, "name"_a, "fields"_a, "records"_a, "fingerprint"_a, "classes"_a, "function"_a);
+  module.def("streamed", &streamed, "name"_a, "fields"_a, "fingerprint"_a, "classes"_a, "open"_a);
+  module.def("pulled", &pulled_in, "name"_a, "fields"_a, "classes"_a, "memory_limit"_a, "next"_a);
+}
+
+}  // namespace headrace::python

@@ -1,0 +1,62 @@
+#include "headrace/devices/cuda/cuda_borrowed_stream.h"
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/cuda/cuda_check.h"
+#include "headrace/devices/cuda/cuda_event.h"
+#include "headrace/devices/device.h"
+
+namespace headrace {
+namespace {
+
+// Of this device's kind, or DeviceError.
+template <typename Any>
+auto& cuda_event_of(Any& event, const std::string& device) {
+  using Mine = std::conditional_t<std::is_const_v<Any>, const CudaEvent, CudaEvent>;
+  auto* const mine = dynamic_cast<Mine*>(&event);
+  if (mine == nullptr) {
+    throw DeviceError(ErrorCode::kInvalidArgument, "an event of another kind of device", device,
+                      "wait for it on the host, with Event::wait()");
+  }
+  return *mine;
+}
+
+}  // namespace
+
+void CudaBorrowedStream::synchronize() { CUDA_CHECK(cudaStreamSynchronize(stream_), name()); }
+
+void CudaBorrowedStream::record(Event& event) {
+  CUDA_CHECK(cudaEventRecord(cuda_event_of(event, name()).handle(), stream_), name());
+}
+
+void CudaBorrowedStream::wait(const Event& event) {
+  CUDA_CHECK(cudaStreamWaitEvent(stream_, cuda_event_of(event, name()).handle(), cudaEventWaitDefault), name());
+}
+
+void CudaBorrowedStream::follow(Stream& other) {
+  CudaEvent here(name(), CudaTiming::kNo);
+  other.record(here);
+  wait(here);
+}
+
+void CudaBorrowedStream::copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), name());
+}
+
+void CudaBorrowedStream::fill(void* to, unsigned char value, std::size_t bytes) {
+  if (bytes > 0) CUDA_CHECK(cudaMemsetAsync(to, value, bytes, stream_), name());
+}
+
+Buffer CudaBorrowedStream::allocate(std::size_t /*bytes*/) { refuse("allocate()"); }
+void CudaBorrowedStream::call(std::function<void()> /*function*/) { refuse("call()"); }
+void CudaBorrowedStream::begin_capture() { refuse("begin_capture()"); }
+std::unique_ptr<CapturedWork> CudaBorrowedStream::end_capture() { refuse("end_capture()"); }
+void CudaBorrowedStream::launch(CapturedWork& /*work*/) { refuse("launch()"); }
+
+const std::string& CudaBorrowedStream::name() const noexcept { return device_.info().name; }
+
+void CudaBorrowedStream::refuse(const std::string& call) const {
+  throw DeviceError(ErrorCode::kUnsupported, call + " in a stream of another library", name(),
+                    "take a stream of Device::create_stream()");
+}
+
+}  // namespace headrace
