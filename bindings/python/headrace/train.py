@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headrace import ConfigError, Dataset
+from headrace import Dataset
+from headrace._errors import config_error
 from headrace._native import train as _native
 from headrace._native.train import (  # what is the same in Python
     EpochReport,
@@ -255,7 +256,7 @@ class Model:
         """Sets every replica's copy."""
         array = np.ascontiguousarray(values, np.float32)
         if array.shape != self.variable_shape(name):
-            raise ConfigError(f"{name} has the shape {self.variable_shape(name)}, not {array.shape}")
+            raise config_error(f"{name} has the shape {self.variable_shape(name)}, not {array.shape}")
         self._native.write_variable(name, array)
 
     def copy_variables(self, source: Model, pattern: str = "*") -> list[str]:
@@ -301,9 +302,12 @@ def _plan(dataset: Dataset | None) -> Any:
     if dataset is None:
         return None
     if not isinstance(dataset, Dataset):
-        raise ConfigError(f"a {type(dataset).__name__} is not a headrace.Dataset",
-                          "make one with headrace.open(), from_arrays(), from_function() or from_torch_dataset()")
-    return dataset._plan
+        raise config_error(f"a {type(dataset).__name__} is not a headrace.Dataset",
+                           "make one with headrace.open(), from_arrays(), from_function() or from_torch_dataset()")
+    if dataset._functions:
+        raise config_error("the trainer cannot call Python functions of whole batches",
+                           "use functions of samples, before batch(), or operations of the engine")
+    return dataset._native
 
 
 def _metric(metric: Metric | Loss | str) -> Metric:
@@ -314,8 +318,8 @@ def _metric(metric: Metric | Loss | str) -> Metric:
         return words[metric]()
     if found := re.fullmatch(r"top_([1-9]\d*)", metric):
         return top_k(int(found[1]))
-    raise ConfigError(f"metric '{metric}' is not known", "choose 'accuracy', 'top_5', 'confusion_matrix', or give a "
-                                                         "Metric or a Loss")
+    raise config_error(f"metric '{metric}' is not known", "choose 'accuracy', 'top_5', 'confusion_matrix', or give a "
+                                                          "Metric or a Loss")
 
 
 def _checkpoints(checkpoints: Checkpoints | _Path | None) -> Mapping[str, Any]:

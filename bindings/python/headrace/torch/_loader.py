@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
-from headrace import ConfigError, Dataset
+from headrace import Batch, Dataset
+from headrace._errors import config_error
+from headrace._movable import MovableLoader
 from headrace.torch import _arguments as arguments
-from headrace.torch._engine import Engine
 from headrace.torch._plan import UNSET, plan_of
 
 _STATE_VERSION = 1
@@ -98,7 +99,10 @@ class DataLoader:
         self.pin_memory, self.device = pin_memory, arguments.one_device(device)
         self.fields = None if fields is None else tuple(fields)
         self._form = self._plan.form_of(self.fields)
-        self._engine = Engine(self._loader_options(options), copy=copy, pin=self._pins())
+        self._pins = self._can_pin()
+        # Of a GPU's memory nobody tells when a tensor of it goes, and a copy costs little.
+        self._clones = self.device.type != "cpu" and copy is not False
+        self._engine = MovableLoader(self._loader_options(options), False if self._pins else copy)
         self._epoch, self._begun = 0, False  # of the next iter(), or of the one that runs
         self._iterator: _Epoch | None = None
         self._resume: dict[str, Any] | None = None
@@ -107,8 +111,8 @@ class DataLoader:
         taken = {"world", "epochs", "start", "devices", "threads"} & set(more)
         if taken:
             name = sorted(taken)[0]
-            raise ConfigError(f"{name} is not an option of this DataLoader",
-                              "device, num_workers, rank and world_size say the same here")
+            raise config_error(f"{name} is not an option of this DataLoader",
+                               "device, num_workers, rank and world_size say the same here")
         options: dict[str, Any] = {
             "devices": str(self.device), "threads": self.num_workers, "seed": self.seed,
             "world": (self.world_size, self.rank),
@@ -121,13 +125,20 @@ class DataLoader:
             options["stall_timeout_seconds"] = self.timeout
         return options | dict(more)
 
-    def _pins(self) -> bool:
+    def _can_pin(self) -> bool:
         if not self.pin_memory or self.device.type != "cpu":
             return False
         if torch.cuda.is_available():
             return True
         warnings.warn("pin_memory has no effect: there is no GPU to pin memory for", stacklevel=3)
         return False
+
+    def _tensors(self, batch: Batch) -> dict[str, torch.Tensor]:
+        if self.device.type != "cpu":
+            tensors = batch.torch()
+            return {name: tensor.clone() for name, tensor in tensors.items()} if self._clones else tensors
+        tensors = {name: torch.from_numpy(array) for name, array in self._engine.arrays(batch).items()}
+        return {name: tensor.pin_memory() for name, tensor in tensors.items()} if self._pins else tensors
 
     def __len__(self) -> int:
         """Batches of an epoch, the same for every process. TypeError of a stream."""
@@ -136,7 +147,7 @@ class DataLoader:
     def set_epoch(self, epoch: int) -> None:
         """The epoch that the next iter() gives, from 0: what its order and its random numbers are drawn for."""
         if epoch < 0:
-            raise ConfigError(f"set_epoch({epoch}): epochs count from 0")
+            raise config_error(f"set_epoch({epoch}): epochs count from 0")
         if self._resume is None or self._resume["epoch"] != epoch:
             self._epoch, self._begun, self._resume = int(epoch), False, None
 
@@ -178,8 +189,8 @@ class DataLoader:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next iter() goes on from there: with the rest of the epoch, or after a complete one with the next."""
         if state.get("version") != _STATE_VERSION or not {"epoch", "step", "complete", "engine"} <= set(state):
-            raise ConfigError("this is no state of headrace.torch.DataLoader",
-                              "give what its state_dict() returned; a state of PyTorch's own loader does not fit")
+            raise config_error("this is no state of headrace.torch.DataLoader",
+                               "give what its state_dict() returned; a state of PyTorch's own loader does not fit")
         self._end_iteration()
         self._epoch, self._begun = int(state["epoch"]), bool(state["complete"])
         self._resume = None if state["complete"] else dict(state)
@@ -196,7 +207,7 @@ class DataLoader:
     def close(self) -> None:
         """Stops the engine's threads. Tensors live on; the next iter() starts them again."""
         self._end_iteration()
-        self._engine.close()
+        self._engine.pause()
 
     def __enter__(self) -> DataLoader:
         return self
@@ -224,17 +235,17 @@ class _Epoch:
         if self.complete:
             raise StopIteration
         if self._ended:
-            raise ConfigError("this iteration of the DataLoader has ended: another one has begun since",
-                              "make a DataLoader for each of two loops that run at a time")
-        loader = self._loader
-        tensors, last = loader._engine.next()
-        if tensors is None:
+            raise config_error("this iteration of the DataLoader has ended: another one has begun since",
+                               "make a DataLoader for each of two loops that run at a time")
+        batch = self._loader._engine.next()
+        if batch is None:
             self._finish()
             raise StopIteration
         self.given += 1
-        if last or self.given == self._length:
+        tensors = self._loader._tensors(batch)
+        if batch.last_of_epoch:
             self._finish()
-        return loader._form(tensors)
+        return self._loader._form(tensors)
 
     def _finish(self) -> None:
         self.complete = True

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch.utils import data as torch_data
 
-from headrace import ConfigError, Dataset, from_torch_dataset
+from headrace import Dataset, from_torch_dataset
+from headrace._errors import config_error
 from headrace.torch import _arguments as arguments
 
 UNSET: Any = object()  # batch_size, where nothing is said
@@ -49,8 +50,8 @@ class Plan:
             return self._form or dict
         missing = [name for name in fields if name not in self._dataset.fields]
         if missing:
-            raise ConfigError(f"the batches have no field '{missing[0]}'",
-                              "there are " + ", ".join(f"'{name}'" for name in self._dataset.fields))
+            raise config_error(f"the batches have no field '{missing[0]}'",
+                               "there are " + ", ".join(f"'{name}'" for name in self._dataset.fields))
         return lambda tensors: tuple(tensors[name] for name in fields)
 
     def state(self) -> dict[str, Any]:
@@ -64,31 +65,31 @@ class Plan:
 def _of_headrace(dataset: Dataset, batch_size: int | None, shuffle: bool | None, sampler: Any, drop_last: bool,
                  world_size: int) -> Plan:
     if arguments.is_own_sampler(sampler):
-        raise ConfigError(f"a {type(sampler).__name__} cannot give the order of a Headrace dataset",
-                          "say it in the plan: shuffle(), shard(), take(), filter(labels=...), mix(weights=...); or "
-                          "give the items as a torch Dataset")
+        raise config_error(f"a {type(sampler).__name__} cannot give the order of a Headrace dataset",
+                           "say it in the plan: shuffle(), shard(), take(), filter(labels=...), mix(weights=...); or "
+                           "give the items as a torch Dataset")
     shuffled = arguments.wants_shuffle(shuffle, sampler)
     if dataset.batch_size is not None:
         return _of_batched(dataset, batch_size, shuffled, drop_last, world_size)
     if batch_size is None:
-        raise ConfigError("batch_size=None with a dataset that is not batched",
-                          "end the plan with batch(), or say batch_size")
+        raise config_error("batch_size=None with a dataset that is not batched",
+                           "end the plan with batch(), or say batch_size")
     if shuffled and dataset.streamed:
-        raise ConfigError("shuffle=True: a stream cannot be permuted", "use Dataset.shuffle_window()")
+        raise config_error("shuffle=True: a stream cannot be permuted", "use Dataset.shuffle_window()")
     return _batched(dataset.shuffle() if shuffled else dataset, 1 if batch_size is UNSET else batch_size, drop_last,
                     world_size)
 
 
 def _of_batched(dataset: Dataset, batch_size: int | None, shuffled: bool, drop_last: bool, world_size: int) -> Plan:
     if batch_size is not UNSET and batch_size is not None:
-        raise ConfigError(f"batch_size = {batch_size}, but the plan ends in batch({dataset.batch_size}) already",
-                          "leave one of them out")
+        raise config_error(f"batch_size = {batch_size}, but the plan ends in batch({dataset.batch_size}) already",
+                           "leave one of them out")
     if shuffled or drop_last:
-        raise ConfigError(f"{'shuffle' if shuffled else 'drop_last'}=True with a plan that is batched already",
-                          "say shuffle() before batch() in the plan, and batch(..., drop_remainder=True)")
+        raise config_error(f"{'shuffle' if shuffled else 'drop_last'}=True with a plan that is batched already",
+                           "say shuffle() before batch() in the plan, and batch(..., drop_remainder=True)")
     if dataset.batch_size % world_size:
-        raise ConfigError(f"a batch of {dataset.batch_size} for {world_size} processes",
-                          "batch() is of all processes together: make it a multiple of their number")
+        raise config_error(f"a batch of {dataset.batch_size} for {world_size} processes",
+                           "batch() is of all processes together: make it a multiple of their number")
     _require_shares(dataset, world_size)
     return Plan(dataset, dataset.batch_size // world_size)
 
@@ -96,12 +97,12 @@ def _of_batched(dataset: Dataset, batch_size: int | None, shuffled: bool, drop_l
 def _batched(dataset: Dataset, batch_size: int, drop_last: bool, world_size: int, kind: type[Plan] = Plan,
              **more: Any) -> Plan:
     if batch_size < 1:
-        raise ConfigError(f"batch_size = {batch_size}", "say 1 or more")
+        raise config_error(f"batch_size = {batch_size}", "say 1 or more")
     whole = dataset.batch(batch_size * world_size, drop_remainder=drop_last)
     _require_shares(whole, world_size)
     if drop_last and not dataset.streamed and len(whole) == 0:
-        raise ConfigError(f"{dataset.records} records make no batch of {batch_size * world_size}, and drop_last=True "
-                          "leaves them out", "make the batch smaller")
+        raise config_error(f"{dataset.records} records make no batch of {batch_size * world_size}, and drop_last=True "
+                           "leaves them out", "make the batch smaller")
     return kind(whole, batch_size, **more)
 
 
@@ -111,8 +112,8 @@ def _require_shares(dataset: Dataset, world_size: int) -> None:
         return
     rest = dataset.records % dataset.batch_size
     if 0 < rest < world_size and len(dataset) * dataset.batch_size > dataset.records:
-        raise ConfigError(f"the last batch of an epoch has {rest} examples for {world_size} processes: one would have "
-                          "none", "say drop_last=True, or another batch_size")
+        raise config_error(f"the last batch of an epoch has {rest} examples for {world_size} processes: one would have "
+                           "none", "say drop_last=True, or another batch_size")
 
 
 # ------------------------------------------------------------------------------------------------- torch's datasets
@@ -123,6 +124,7 @@ class _Named:
 
     def __init__(self, items: Any, names: tuple[str, ...] | None, order: list[int] | None = None) -> None:
         self._items, self._names, self._order = items, names, order
+        self.classes = getattr(items, "classes", None)
 
     def __len__(self) -> int:
         return len(self._items) if self._order is None else len(self._order)
@@ -164,7 +166,7 @@ class _BySampler(Plan):
     def of_epoch(self, epoch: int) -> tuple[Dataset, int | None]:
         order = [int(index) for index in self._sampler]
         if not order:
-            raise ConfigError(f"the {type(self._sampler).__name__} gave no index for epoch {epoch}")
+            raise config_error(f"the {type(self._sampler).__name__} gave no index for epoch {epoch}")
         return self._planned(order)
 
     def _planned(self, order: list[int]) -> tuple[Dataset, int]:
@@ -182,17 +184,17 @@ class _BySampler(Plan):
 def _of_torch(dataset: Any, batch_size: int | None, shuffle: bool | None, sampler: Any, drop_last: bool,
               world_size: int) -> Plan:
     if isinstance(dataset, torch_data.IterableDataset) or not hasattr(dataset, "__getitem__"):
-        raise ConfigError(f"a {type(dataset).__name__} has no numbered items",
-                          "make a Headrace dataset of it: hr.from_generator(lambda: iter(dataset), fields=...)")
+        raise config_error(f"a {type(dataset).__name__} has no numbered items",
+                           "make a Headrace dataset of it: hr.from_generator(lambda: iter(dataset), fields=...)")
     if batch_size is None:
-        raise ConfigError("batch_size=None is not supported for a torch Dataset: the engine makes the batches",
-                          "say batch_size, and let the dataset give single items")
+        raise config_error("batch_size=None is not supported for a torch Dataset: the engine makes the batches",
+                           "say batch_size, and let the dataset give single items")
     if len(dataset) == 0:
-        raise ConfigError(f"the {type(dataset).__name__} is empty")
+        raise config_error(f"the {type(dataset).__name__} is empty")
     names, form = _form_of_item(dataset[0])
     if arguments.is_own_sampler(sampler):
         if shuffle:
-            raise ConfigError("shuffle=True beside a sampler", "the sampler gives the order: leave one of them out")
+            raise config_error("shuffle=True beside a sampler", "the sampler gives the order: leave one of them out")
         return _BySampler(dataset, names, form, sampler, batch_size, drop_last)
     plan = from_torch_dataset(_Named(dataset, names), name=type(dataset).__name__)
     if arguments.wants_shuffle(shuffle, sampler):
