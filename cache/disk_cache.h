@@ -39,6 +39,8 @@ class DiskCache final : public SampleCache {
   std::string describe() const override;
   bool resident() const noexcept override { return false; }
   std::string trouble() const override;
+  const std::filesystem::path& folder() const noexcept;
+  const DiskCacheOptions& options() const noexcept;
 
  private:
   struct State;

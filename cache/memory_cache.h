@@ -25,6 +25,7 @@ class MemoryCache final : public SampleCache {
   CacheCounters counters() const noexcept override;
   std::string describe() const override { return "memory"; }
   bool resident() const noexcept override { return true; }
+  std::uint64_t budget_bytes() const noexcept;
 
  private:
   struct State;

@@ -4,11 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "headrace/cache/disk_cache.h"
@@ -144,6 +147,24 @@ std::shared_ptr<MemoryCache> memory(std::uint64_t budget_bytes = 0);
 // Decoded samples in a folder, for this run and later ones, and for other processes: `.cache(disk("cache"))`.
 std::shared_ptr<DiskCache> disk(const std::filesystem::path& folder, DiskCacheOptions options = {});
 
+// What a plan's JSON cannot hold, because it is code, and what it calls it.
+struct PlanParts {
+  // In-memory arrays, generators, streams and the caller's own: `{"named": "my_data", "fingerprint": "..."}`.
+  std::map<std::string, SourcePtr> sources = {};
+  // user_map() and user_operation(), by the names they have: `{"named": "my_map", "version": 2}`.
+  std::vector<Operations> operations = {};
+  // By the names they have: `{"named": "my_filter", "version": 1}`.
+  std::vector<RecordFilter> filters = {};
+};
+
+struct PlanOptions {
+  PlanParts parts = {};
+  std::filesystem::path base = {};  // where relative paths begin; empty: in the process's working folder
+  // False: whatever names a path is a ConfigError, for a plan that comes from somebody who must not say which
+  // files this process opens.
+  bool allow_paths = true;
+};
+
 class DeviceGroup;
 
 // One stage of a plan; see plan.h.
@@ -195,14 +216,24 @@ class Dataset {
   std::uint64_t size() const;
   // Batches in one epoch; ConfigError before .batch().
   std::uint64_t steps_per_epoch() const;
-  // Examples of a global batch; nothing before .batch().
-  std::optional<std::int64_t> global_batch() const;
   // Fields of one sample after all operations.
   Fields fields() const;
   // Class names where the source has them.
   std::vector<std::string> classes() const;
   // What lies there beside the records of its source.
   std::vector<LeftOut> left_out() const;
+  // Examples in a global batch; ConfigError before .batch().
+  std::int64_t global_batch() const;
+  // The plan as JSON: sources with their paths as they were given, stages and all their options; pipeline/PLAN.md
+  // is the format. ConfigError naming the stage where one is code that `parts` does not hold: a user's operation
+  // or filter of that name and version, a source of that fingerprint.
+  std::string to_json(const PlanParts& parts = {}) const;
+  // The plan of such a text: where the data are the same, its fingerprint and its stream of batches are those of
+  // the plan that was written. Opens its sources. ConfigError naming the place, as
+  // `stages[3].map[1].flip.probability`, for a text that is no such plan; DataError for data that cannot be
+  // opened.
+  static Dataset from_json(std::string_view text, const PlanOptions& options = {});
+
   // Identity of the stream: source, operations with versions and parameters, decoder. Not of thread counts, nor of
   // which records a filter could not judge: a LoaderState is of them, too.
   std::uint64_t fingerprint() const;

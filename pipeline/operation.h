@@ -223,6 +223,7 @@ class Operation {
  public:
   template <DefinesOperation Options>
   Operation(Options options) : definition_(define(std::move(options))) {}  // NOLINT: implicit by design
+  explicit Operation(OperationPtr definition) : definition_(std::move(definition)) {}
 
   const OperationDefinition& definition() const noexcept { return *definition_; }
 

@@ -58,10 +58,20 @@ class RecordStream {
   virtual std::optional<RecordView> next(std::vector<std::byte>& buffer) = 0;
 };
 
+class Source;
+using SourcePtr = std::shared_ptr<const Source>;
+
+// The opener's name and arguments; known to the pipeline's own files.
+class SourceOrigin;
+using SourceOriginPtr = std::shared_ptr<const SourceOrigin>;
+
 // Immutable after construction and thread-safe.
 class Source {
  public:
+  Source() = default;
   virtual ~Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
 
   virtual const SourceInfo& info() const noexcept = 0;
 
@@ -88,8 +98,14 @@ class Source {
 
   // For messages and the quarantine: the file or archive member of a record, "train/cat/0007.jpg".
   virtual std::string describe(std::uint64_t index) const = 0;
-};
 
-using SourcePtr = std::shared_ptr<const Source>;
+  // How the file or folder was opened; null where that cannot be written down: arrays, functions, the caller's
+  // own.
+  const SourceOriginPtr& origin() const noexcept { return origin_; }
+
+ private:
+  friend SourcePtr with_origin(SourcePtr source, SourceOriginPtr origin);
+  mutable SourceOriginPtr origin_;  // set by openers, before anybody else has the source
+};
 
 }  // namespace headrace

@@ -107,7 +107,7 @@ ConfigError ended_early() {
 double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 nlohmann::ordered_json bench_line(const BenchOptions& options, Bench& bench, double images_per_second) {
-  return {{"pipeline", options.pipeline},
+  return {{"pipeline", options.name()},
           {"images_per_second", images_per_second},
           {"threads", bench.threads()},
           {"p50_us", bench.wait_us(0.50)},
@@ -215,7 +215,7 @@ void print_rates(const nlohmann::ordered_json& line, const LocalBatch& batch, st
 }
 
 void bench_input(const BenchOptions& options) {
-  check_outputs(options.common);
+  options.check_outputs();
   JsonLines json(options.common.json);
   const Dataset dataset = options.open();
   DeviceGroup devices = options.devices();
@@ -238,7 +238,7 @@ void bench_input(const BenchOptions& options) {
     line = bench_line(options, bench, *rate);
   }
   bench.line().clear();
-  const LocalBatch batch = local_batch(dataset, options.global_batch(), devices.size());
+  const LocalBatch batch = local_batch(dataset, dataset.global_batch(), devices.size());
   print_rates(line, batch, json.people());
   for (const Compared& other : others)
     print_compared(other, line["images_per_second"].get<double>(), json.people());
@@ -267,6 +267,7 @@ void add_bench_command(CLI::App& program) {
              {.min = kMinSeconds, .max = kMaxSeconds});
   command->add_flag("--baseline", options->baseline,
                     "compare with the least code that does the same work, in turn");
+  PipelineCommandOptions::exclude_plan(*command, {"--baseline"});
   command->callback([options] { bench_input(*options); });
 }
 

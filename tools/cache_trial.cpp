@@ -45,7 +45,7 @@ LoaderStats take_turn(Loader& loader, int replicas, const MeasuredRunOptions& ru
 }  // namespace
 
 bool can_try_cache(const PipelineCommandOptions& options, const LoaderStats& so_far) {
-  return so_far.decode_ns > 0 && options.common.cache == "none";
+  return so_far.decode_ns > 0 && options.common.cache == "none" && options.plan.empty();
 }
 
 WhatIf try_cache(PipelineCommandOptions options, const std::string& where, DeviceGroup& devices,

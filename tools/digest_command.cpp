@@ -74,7 +74,7 @@ std::string print_stream(const DigestOptions& options, Loader& loader, DeviceGro
 }
 
 void digest(const DigestOptions& options) {
-  check_outputs(options.common);
+  options.check_outputs();
   JsonLines json(options.common.json);
   const Dataset dataset = options.open();
   DeviceGroup devices = options.devices();

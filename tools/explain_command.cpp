@@ -9,6 +9,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/stats.h"
@@ -36,6 +37,7 @@ struct ExplainOptions : PipelineCommandOptions {
   std::int64_t consumer_us = 0;  // slept a batch, in place of a training step
   std::string try_cache = {};    // empty: in memory
   std::string trace = {};
+  std::string write_plan = {};
 };
 
 double microseconds(const WaitHistogram& waits, double share) { return waits.quantile_ns(share) * 1e-3; }
@@ -109,7 +111,8 @@ void refuse_without_run(const ExplainOptions& options) {
 
 void explain(ExplainOptions options) {
   const NamedPath trace_file{.option = "--trace", .path = options.trace};
-  check_outputs(options.common, {trace_file});
+  const NamedPath plan_file{.option = "--write-plan", .path = options.write_plan};
+  options.check_outputs({trace_file, plan_file});
   if (!options.try_cache.empty() && options.try_cache != "memory") {
     check_outputs({trace_file, {.option = "--json", .path = options.common.json}},
                   {{.option = "--try-cache", .path = options.try_cache}});
@@ -120,10 +123,11 @@ void explain(ExplainOptions options) {
   std::optional<FileWriter> trace;
   if (!options.trace.empty()) trace.emplace(options.trace);
   const Dataset dataset = options.open();
+  if (!options.write_plan.empty()) write_file_atomically(options.write_plan, dataset.to_json(pipeline_parts()));
   DeviceGroup devices = options.devices();
   LoaderOptions settings = options.loader();
   const std::string plan = dataset.explain(devices, settings.convert, settings.resident);
-  const LocalBatch batch = local_batch(dataset, options.global_batch(), devices.size());
+  const LocalBatch batch = local_batch(dataset, dataset.global_batch(), devices.size());
   std::fprintf(json.people(), "%s%s\n", plan.c_str(), batch.describe().c_str());
   if (options.seconds == 0 && options.trace.empty()) {
     json.write({{"plan", plan}, {"global_batch", batch.global}, {"local_batch", batch.max}});
@@ -203,6 +207,11 @@ void add_explain_command(CLI::App& program) {
       ->add_option("--trace", options->trace,
                    "write what each thread did to this file, which ui.perfetto.dev shows")
       ->type_name("FILE");
+  command
+      ->add_option("--write-plan", options->write_plan,
+                   "write the plan as JSON to this file, for --plan and Dataset::from_json()")
+      ->type_name("FILE");
+  PipelineCommandOptions::exclude_plan(*command, {"--try-cache"});
   command->callback([options] { explain(*options); });
 }
 

@@ -58,7 +58,7 @@ void keep_ledger(const LedgerOptions& options) {
         "--check proves that all replicas together have every record once; --world serves some of them",
         "leave --check out, put the ledgers of all parts together and look for what occurs twice");
   }
-  check_outputs(options.common);
+  options.check_outputs();
   JsonLines json(options.common.json);
   const Dataset dataset = options.open();
   DeviceGroup devices = options.devices();

@@ -54,6 +54,15 @@ ConvertAt convert_at(const std::string& word) {
                            {{"auto", ConvertAt::kAuto}, {"host", ConvertAt::kHost}, {"device", ConvertAt::kDevice}});
 }
 
+// Nothing before batch(), where what is wrong with the plan is not asked for either.
+std::optional<std::int64_t> batch_size(const Dataset& data) {
+  try {
+    return data.global_batch();
+  } catch (const ConfigError&) {
+    return std::nullopt;
+  }
+}
+
 void bind_stages(nb::class_<Dataset>& dataset) {
   dataset
       .def("decode",
@@ -126,7 +135,13 @@ void bind_questions(nb::class_<Dataset>& dataset) {
       .def("streamed", &Dataset::streamed, WithoutGil())
       .def("size", &Dataset::size, WithoutGil())
       .def("steps_per_epoch", &Dataset::steps_per_epoch, WithoutGil())
-      .def("batch_size", &Dataset::global_batch, WithoutGil())
+      .def("batch_size", &batch_size, WithoutGil())
+      .def("to_json", [](const Dataset& data) { return data.to_json(); }, WithoutGil())
+      .def_static("from_json",
+                  [](const std::string& text, const std::string& base, bool allow_paths) {
+                    return Dataset::from_json(text, {.base = base, .allow_paths = allow_paths});
+                  },
+                  "text"_a, "base"_a, "allow_paths"_a, WithoutGil())
       .def("fields", [](const Dataset& data) { return to_tuples(data.fields()); }, WithoutGil())
       .def("classes", &Dataset::classes, WithoutGil())
       .def("left_out", [](const Dataset& data) { return describe(data.left_out()); }, WithoutGil())

@@ -1,5 +1,5 @@
 // Sources: what lies at a path, arrays, and Python functions and iterators that make records.
-#include <nanobind/stl/function.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>

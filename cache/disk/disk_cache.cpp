@@ -198,6 +198,9 @@ DiskCache::DiskCache(std::filesystem::path folder, DiskCacheOptions options)
   }
 }
 
+const std::filesystem::path& DiskCache::folder() const noexcept { return state_->folder; }
+const DiskCacheOptions& DiskCache::options() const noexcept { return state_->options; }
+
 DiskCache::~DiskCache() {
   const std::lock_guard lock(state_->writing);
   state_->flush();

@@ -84,6 +84,8 @@ struct MemoryCache::State {
 MemoryCache::MemoryCache(std::uint64_t budget_bytes) : state_(std::make_unique<State>(budget_bytes)) {}
 MemoryCache::~MemoryCache() = default;
 
+std::uint64_t MemoryCache::budget_bytes() const noexcept { return state_->budget; }
+
 void MemoryCache::bind(std::uint64_t fingerprint, std::uint64_t records) {
   const std::scoped_lock lock(state_->binding);
   if (state_->owned != nullptr) {

@@ -34,9 +34,11 @@ class BrightnessContrastStep final : public Step {
   std::uint16_t number_;
 };
 
-class BrightnessContrastDefinition final : public OperationDefinition {
+class BrightnessContrastDefinition final : public DataOperation<BrightnessContrast> {
  public:
-  explicit BrightnessContrastDefinition(const BrightnessContrast& options) : options_(options) {}
+  using DataOperation::DataOperation;
+
+  const char* name() const noexcept override { return "brightness_contrast"; }
 
   std::string describe() const override {
     return fmt::format("brightness_contrast({}, {})", options_.brightness, options_.contrast);
@@ -64,7 +66,10 @@ class BrightnessContrastDefinition final : public OperationDefinition {
   }
 
  private:
-  BrightnessContrast options_;
+  void show(BrightnessContrast& options, OptionVisitor& visit) const override {
+    visit("brightness", options.brightness);
+    visit("contrast", options.contrast);
+  }
 };
 
 }  // namespace

@@ -6,9 +6,11 @@
 namespace headrace {
 namespace {
 
-class CastDefinition final : public OperationDefinition {
+class CastDefinition final : public DataOperation<Cast> {
  public:
-  explicit CastDefinition(const Cast& options) : options_(options) {}
+  using DataOperation::DataOperation;
+
+  const char* name() const noexcept override { return "cast"; }
 
   std::string describe() const override { return fmt::format("cast({})", to_string(options_.to)); }
 
@@ -34,7 +36,9 @@ class CastDefinition final : public OperationDefinition {
   }
 
  private:
-  Cast options_;
+  void show(Cast& options, OptionVisitor& visit) const override {
+    visit("to", options.to, {"uint8", "int32", "int64", "float16", "bfloat16", "float32"});
+  }
 };
 
 }  // namespace

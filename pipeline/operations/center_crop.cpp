@@ -28,9 +28,11 @@ class Center final : public WindowChange {
   CenterCrop options_;
 };
 
-class CenterCropDefinition final : public OperationDefinition {
+class CenterCropDefinition final : public DataOperation<CenterCrop> {
  public:
-  explicit CenterCropDefinition(const CenterCrop& options) : options_(options) {}
+  using DataOperation::DataOperation;
+
+  const char* name() const noexcept override { return "center_crop"; }
 
   std::string describe() const override { return fmt::format("center_crop({})", options_.size); }
 
@@ -68,7 +70,7 @@ class CenterCropDefinition final : public OperationDefinition {
   }
 
  private:
-  CenterCrop options_;
+  void show(CenterCrop& options, OptionVisitor& visit) const override { visit("size", options.size); }
 };
 
 }  // namespace

@@ -25,9 +25,11 @@ class ColorJitterStep final : public Step {
   std::uint16_t number_;
 };
 
-class ColorJitterDefinition final : public OperationDefinition {
+class ColorJitterDefinition final : public DataOperation<ColorJitter> {
  public:
-  explicit ColorJitterDefinition(const ColorJitter& options) : options_(options) {}
+  using DataOperation::DataOperation;
+
+  const char* name() const noexcept override { return "color_jitter"; }
 
   std::string describe() const override {
     return fmt::format("color_jitter(brightness={}, contrast={}, saturation={}, hue={})", options_.brightness,
@@ -54,7 +56,12 @@ class ColorJitterDefinition final : public OperationDefinition {
   }
 
  private:
-  ColorJitter options_;
+  void show(ColorJitter& options, OptionVisitor& visit) const override {
+    visit("brightness", options.brightness);
+    visit("contrast", options.contrast);
+    visit("saturation", options.saturation);
+    visit("hue", options.hue);
+  }
 };
 
 }  // namespace

@@ -55,9 +55,11 @@ class CutmixPairs final : public PairMixer {
   std::int64_t planes_ = 1, height_ = 1, width_ = 1, pixel_bytes_ = 1;
 };
 
-class CutmixDefinition final : public OperationDefinition {
+class CutmixDefinition final : public DataOperation<Cutmix> {
  public:
-  explicit CutmixDefinition(const Cutmix& options) : options_(options) {}
+  using DataOperation::DataOperation;
+
+  const char* name() const noexcept override { return "cutmix"; }
 
   std::string describe() const override {
     return fmt::format("cutmix(alpha={}, probability={})", options_.alpha, options_.probability);
@@ -78,7 +80,10 @@ class CutmixDefinition final : public OperationDefinition {
   }
 
  private:
-  Cutmix options_;
+  void show(Cutmix& options, OptionVisitor& visit) const override {
+    visit("alpha", options.alpha);
+    visit("probability", options.probability);
+  }
 };
 
 }  // namespace

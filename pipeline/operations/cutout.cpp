@@ -13,9 +13,11 @@
 namespace headrace {
 namespace {
 
-class CutoutDefinition final : public OperationDefinition {
+class CutoutDefinition final : public DataOperation<Cutout> {
  public:
-  explicit CutoutDefinition(Cutout options) : options_(std::move(options)) {}
+  using DataOperation::DataOperation;
+
+  const char* name() const noexcept override { return "cutout"; }
 
   std::string describe() const override {
     return fmt::format("cutout({}, fill=[{}])", options_.size, fmt::join(options_.fill, ", "));
@@ -49,7 +51,10 @@ class CutoutDefinition final : public OperationDefinition {
   }
 
  private:
-  Cutout options_;
+  void show(Cutout& options, OptionVisitor& visit) const override {
+    visit("size", options.size);
+    visit("fill", options.fill);
+  }
 };
 
 struct Rectangle {

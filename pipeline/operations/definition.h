@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "headrace/devices/base/option_visitor.h"
 #include "headrace/pipeline/operation.h"
 
 namespace headrace {
@@ -22,10 +24,23 @@ struct OperationPlace {
   bool cached = false;       // a cache keeps the result
 };
 
+// What an operation of the caller's own code is known by.
+struct CodeName {
+  std::string name = {};
+  std::uint32_t version = 0;
+};
+
 // Immutable and thread-safe.
 class OperationDefinition {
  public:
   virtual ~OperationDefinition() = default;
+
+  // "pad_crop", as a plan's JSON calls it; null where the operation is not data (DataOperation).
+  virtual const char* name() const noexcept { return nullptr; }
+  // Shows the options to the visitor; the operation with what it leaves in them. Null where it is not data.
+  virtual OperationPtr visit_options(OptionVisitor& /*visit*/) const { return nullptr; }
+  // Of the caller's own code; no name: it is none.
+  virtual CodeName code() const { return {}; }
 
   // "pad_crop(32, pad=4, zero)": name and parameters, for explain() and as fingerprint material.
   virtual std::string describe() const = 0;
@@ -59,6 +74,27 @@ class OperationDefinition {
   // works on one sample.
   virtual std::unique_ptr<const PairMixer> create_mixer(const Fields& fields) const;
   virtual bool is_batch_level() const noexcept { return false; }
+};
+
+// An operation whose options are data: its file says once which members they have, and plans are written and read
+// by that. operation_table.cpp lists all of them.
+template <typename Options>
+class DataOperation : public OperationDefinition {
+ public:
+  explicit DataOperation(Options options) : options_(std::move(options)) {}
+
+  const char* name() const noexcept override = 0;
+  OperationPtr visit_options(OptionVisitor& visit) const final {
+    Options options = options_;
+    show(options, visit);
+    return define(std::move(options));
+  }
+
+ protected:
+  // Shows every member, as it is called.
+  virtual void show(Options& options, OptionVisitor& visit) const = 0;
+
+  const Options options_;
 };
 
 }  // namespace headrace

@@ -4,8 +4,12 @@
 namespace headrace {
 namespace {
 
-class FlattenDefinition final : public OperationDefinition {
+class FlattenDefinition final : public DataOperation<FlattenSample> {
  public:
+  using DataOperation::DataOperation;
+
+  const char* name() const noexcept override { return "flatten"; }
+
   std::string describe() const override { return "flatten()"; }
 
   Field apply(const Field& before) const override {
@@ -23,11 +27,14 @@ class FlattenDefinition final : public OperationDefinition {
     pass.flat = true;
     return true;
   }
+
+ private:
+  void show(FlattenSample& /*options*/, OptionVisitor& /*visit*/) const override {}
 };
 
 }  // namespace
 
-OperationPtr define(FlattenSample /*options*/) { return std::make_shared<FlattenDefinition>(); }
+OperationPtr define(FlattenSample options) { return std::make_shared<FlattenDefinition>(options); }
 
 Operations flatten() { return Operation{FlattenSample{}}; }
 

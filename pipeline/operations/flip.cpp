@@ -23,9 +23,11 @@ class RandomMirroring final : public WindowChange {
   std::uint16_t number_;
 };
 
-class FlipDefinition final : public OperationDefinition {
+class FlipDefinition final : public DataOperation<Flip> {
  public:
-  explicit FlipDefinition(const Flip& options) : options_(options) {}
+  using DataOperation::DataOperation;
+
+  const char* name() const noexcept override { return "flip"; }
 
   std::string describe() const override {
     return fmt::format("flip({}{})", options_.probability,
@@ -48,7 +50,10 @@ class FlipDefinition final : public OperationDefinition {
   }
 
  private:
-  Flip options_;
+  void show(Flip& options, OptionVisitor& visit) const override {
+    visit("probability", options.probability);
+    visit("draw", options.draw, {"each_pass", "alternating"});
+  }
 };
 
 }  // namespace

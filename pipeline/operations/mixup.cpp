@@ -29,9 +29,11 @@ class MixupPairs final : public PairMixer {
   MixedFields fields_;
 };
 
-class MixupDefinition final : public OperationDefinition {
+class MixupDefinition final : public DataOperation<Mixup> {
  public:
-  explicit MixupDefinition(const Mixup& options) : options_(options) {}
+  using DataOperation::DataOperation;
+
+  const char* name() const noexcept override { return "mixup"; }
 
   std::string describe() const override {
     return fmt::format("mixup(alpha={}, probability={})", options_.alpha, options_.probability);
@@ -50,7 +52,10 @@ class MixupDefinition final : public OperationDefinition {
   }
 
  private:
-  Mixup options_;
+  void show(Mixup& options, OptionVisitor& visit) const override {
+    visit("alpha", options.alpha);
+    visit("probability", options.probability);
+  }
 };
 
 }  // namespace

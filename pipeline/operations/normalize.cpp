@@ -10,9 +10,11 @@
 namespace headrace {
 namespace {
 
-class NormalizeDefinition final : public OperationDefinition {
+class NormalizeDefinition final : public DataOperation<Normalize> {
  public:
-  explicit NormalizeDefinition(Normalize options) : options_(std::move(options)) {}
+  using DataOperation::DataOperation;
+
+  const char* name() const noexcept override { return "normalize"; }
 
   std::string describe() const override {
     return fmt::format("normalize(mean=[{}], std=[{}])", fmt::join(options_.mean, ", "),
@@ -51,7 +53,10 @@ class NormalizeDefinition final : public OperationDefinition {
   }
 
  private:
-  Normalize options_;
+  void show(Normalize& options, OptionVisitor& visit) const override {
+    visit("mean", options.mean);
+    visit("std", options.std);
+  }
 };
 
 }  // namespace

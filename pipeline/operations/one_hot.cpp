@@ -42,9 +42,11 @@ class OneHotStep final : public Step {
   OneHot options_;
 };
 
-class OneHotDefinition final : public OperationDefinition {
+class OneHotDefinition final : public DataOperation<OneHot> {
  public:
-  explicit OneHotDefinition(OneHot options) : options_(std::move(options)) {}
+  using DataOperation::DataOperation;
+
+  const char* name() const noexcept override { return "one_hot"; }
 
   std::string describe() const override {
     return fmt::format("one_hot({}, smoothing={}, field={})", options_.classes, options_.smoothing,
@@ -75,7 +77,11 @@ class OneHotDefinition final : public OperationDefinition {
   }
 
  private:
-  OneHot options_;
+  void show(OneHot& options, OptionVisitor& visit) const override {
+    visit("classes", options.classes);
+    visit("smoothing", options.smoothing);
+    visit("field", options.field);
+  }
 };
 
 }  // namespace

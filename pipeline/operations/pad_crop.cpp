@@ -33,9 +33,11 @@ class RandomPlace final : public WindowChange {
   std::uint16_t number_;
 };
 
-class PadCropDefinition final : public OperationDefinition {
+class PadCropDefinition final : public DataOperation<PadCrop> {
  public:
-  explicit PadCropDefinition(const PadCrop& options) : options_(options) {}
+  using DataOperation::DataOperation;
+
+  const char* name() const noexcept override { return "pad_crop"; }
 
   std::string describe() const override {
     return fmt::format("pad_crop({}, pad={}, {})", options_.size, options_.pad,
@@ -71,7 +73,11 @@ class PadCropDefinition final : public OperationDefinition {
   }
 
  private:
-  PadCrop options_;
+  void show(PadCrop& options, OptionVisitor& visit) const override {
+    visit("size", options.size);
+    visit("pad", options.pad);
+    visit("padding", options.padding, {"zero", "reflect"});
+  }
 };
 
 }  // namespace

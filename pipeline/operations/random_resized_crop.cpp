@@ -51,9 +51,11 @@ class RandomResizedCropStep final : public Step {
   std::optional<EncodedImages> encoded_;
 };
 
-class RandomResizedCropDefinition final : public OperationDefinition {
+class RandomResizedCropDefinition final : public DataOperation<RandomResizedCrop> {
  public:
-  explicit RandomResizedCropDefinition(const RandomResizedCrop& options) : options_(options) {}
+  using DataOperation::DataOperation;
+
+  const char* name() const noexcept override { return "random_resized_crop"; }
 
   std::string describe() const override {
     return fmt::format("random_resized_crop({}, area={}-{}, ratio={}-{})", options_.size, options_.min_area,
@@ -89,7 +91,13 @@ class RandomResizedCropDefinition final : public OperationDefinition {
   }
 
  private:
-  RandomResizedCrop options_;
+  void show(RandomResizedCrop& options, OptionVisitor& visit) const override {
+    visit("size", options.size);
+    visit("min_area", options.min_area);
+    visit("max_area", options.max_area);
+    visit("min_ratio", options.min_ratio);
+    visit("max_ratio", options.max_ratio);
+  }
 };
 
 constexpr int kTries = 10;

@@ -11,9 +11,11 @@
 namespace headrace {
 namespace {
 
-class ResizeDefinition final : public OperationDefinition {
+class ResizeDefinition final : public DataOperation<Resize> {
  public:
-  explicit ResizeDefinition(const Resize& options) : options_(options) {}
+  using DataOperation::DataOperation;
+
+  const char* name() const noexcept override { return "resize"; }
 
   std::string describe() const override { return fmt::format("resize({})", options_.size); }
 
@@ -37,7 +39,7 @@ class ResizeDefinition final : public OperationDefinition {
   }
 
  private:
-  Resize options_;
+  void show(Resize& options, OptionVisitor& visit) const override { visit("size", options.size); }
 };
 
 ImageSize resized_to(const Resize& options, const ImageSize& size) {

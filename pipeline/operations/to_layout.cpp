@@ -7,9 +7,11 @@
 namespace headrace {
 namespace {
 
-class ToLayoutDefinition final : public OperationDefinition {
+class ToLayoutDefinition final : public DataOperation<ToLayout> {
  public:
-  explicit ToLayoutDefinition(const ToLayout& options) : options_(options) {}
+  using DataOperation::DataOperation;
+
+  const char* name() const noexcept override { return "to_layout"; }
 
   std::string describe() const override {
     return fmt::format("to_layout({})", options_.to == ImageLayout::kChannelsFirst ? "CHW" : "HWC");
@@ -34,7 +36,9 @@ class ToLayoutDefinition final : public OperationDefinition {
   }
 
  private:
-  ToLayout options_;
+  void show(ToLayout& options, OptionVisitor& visit) const override {
+    visit("to", options.to, {"channels_last", "channels_first"});
+  }
 };
 
 }  // namespace

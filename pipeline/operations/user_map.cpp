@@ -43,6 +43,8 @@ class UserMapDefinition final : public OperationDefinition {
  public:
   explicit UserMapDefinition(UserMap map) : map_(std::move(map)) {}
 
+  CodeName code() const override { return {.name = map_.name, .version = map_.version}; }
+
   std::string describe() const override {
     return fmt::format("user_map('{}', version={}, field={}, output={} {})", map_.name, map_.version, map_.field,
                        to_string(map_.output.dtype), map_.output.shape.to_string());

@@ -77,6 +77,8 @@ class UserOperationDefinition final : public OperationDefinition {
  public:
   explicit UserOperationDefinition(UserOperation operation) : operation_(std::move(operation)) {}
 
+  CodeName code() const override { return {.name = operation_.name, .version = operation_.version}; }
+
   std::string describe() const override {
     std::string made;
     for (const Field& output : operation_.outputs) {

@@ -51,7 +51,8 @@ Dataset combine(const std::string& what, const std::vector<Dataset>& parts, How 
     combination->parts.push_back({.name = info.name,
                                   .records = info.records,
                                   .first_record = first,
-                                  .stages = std::move(plan.index_stages)});
+                                  .stages = std::move(plan.index_stages),
+                                  .plan = part.plan()});
     const auto sum = checked_sum({first, info.records});
     if (!sum) throw ConfigError(fmt::format("{}: more records than can be counted", what));
     first = *sum;
@@ -125,8 +126,15 @@ Dataset mix(const std::vector<Dataset>& parts, MixOptions options) {
 Dataset zip(const std::vector<Dataset>& parts, ZipOptions options) {
   want_parts("zip()", parts);
   std::vector<JoinedPart> sources;
-  for (const Dataset& part : parts) sources.push_back(joined_part(part));
-  return Dataset::from(std::make_shared<JoinedSource>(std::move(sources), options));
+  auto zipped = std::make_shared<Zipped>();
+  for (const Dataset& part : parts) {
+    sources.push_back(joined_part(part));
+    zipped->parts.push_back(part.plan());
+  }
+  SourceStage stage{.source = std::make_shared<JoinedSource>(std::move(sources), options)};
+  zipped->options = std::move(options);
+  stage.zipped = std::move(zipped);
+  return Dataset(std::make_shared<const PlanNode>(PlanNode{.before = nullptr, .stage = std::move(stage)}));
 }
 
 }  // namespace headrace

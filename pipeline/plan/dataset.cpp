@@ -25,10 +25,12 @@ const SourcePtr& source_of(const PlanPtr& plan) {
   return std::get<SourceStage>(node->stage).source;
 }
 
-// The same stages over another source of as many records.
-PlanPtr with_source(const PlanPtr& plan, const SourcePtr& source) {
-  if (plan->before == nullptr) return grow(nullptr, SourceStage{source});
-  return grow(with_source(plan->before, source), plan->stage);
+// The same stages over the padded records of its source.
+PlanPtr with_padding(const PlanPtr& plan, const SourcePtr& padded) {
+  if (plan->before != nullptr) return grow(with_padding(plan->before, padded), plan->stage);
+  SourceStage stage = std::get<SourceStage>(plan->stage);
+  stage.unpadded = std::exchange(stage.source, padded);
+  return grow(nullptr, std::move(stage));
 }
 
 // The plan, of records that have numbers.
@@ -146,7 +148,8 @@ Dataset Dataset::unbatch() const {
   auto source = std::make_shared<const UnbatchedSource>(plan.source);
   auto combination = std::make_shared<Combination>(Combination{.how = UnbatchRows{source->rows()}, .parts = {}});
   const SourceInfo& info = plan.source->info();
-  combination->parts.push_back({.name = info.name, .records = info.records, .stages = plan.index_stages});
+  combination->parts.push_back(
+      {.name = info.name, .records = info.records, .stages = plan.index_stages, .plan = plan_});
   return Dataset(grow(grow(nullptr, SourceStage{std::move(source)}), CombineStage{std::move(combination)}));
 }
 
@@ -155,7 +158,11 @@ Dataset Dataset::padded_batch(PaddedBatchOptions options) const {
   const SourcePtr source = source_of(plan_);
   const auto padded =
       std::make_shared<PaddedSource>(source, with_lengths(source, plan_padding(source->info(), options.pad)));
-  return Dataset(with_source(plan_, padded)).batch({.global = options.global, .remainder = options.remainder});
+  const Dataset batched =
+      Dataset(with_padding(plan_, padded)).batch({.global = options.global, .remainder = options.remainder});
+  BatchStage stage = std::get<BatchStage>(batched.plan()->stage);
+  stage.pad = std::move(options.pad);
+  return Dataset(grow(batched.plan()->before, std::move(stage)));
 }
 
 Dataset Dataset::cache(std::shared_ptr<SampleCache> cache) const {
@@ -176,6 +183,12 @@ Dataset Dataset::prefetch(int batches) const {
   return Dataset(grow(plan_, PrefetchStage{batches}));
 }
 
+std::int64_t Dataset::global_batch() const {
+  const StreamPlan plan = make_stream_plan(plan_);
+  if (!plan.batch) throw ConfigError("the plan has no batches yet", "call .batch() before global_batch()");
+  return plan.batch->global;
+}
+
 std::string Dataset::explain() const { return explain_plan(make_stream_plan(plan_)); }
 
 std::string Dataset::explain(const DeviceGroup& devices, ConvertAt at, Residency resident) const {
@@ -194,11 +207,6 @@ std::uint64_t Dataset::steps_per_epoch() const {
   const StreamPlan plan = plan_of_numbered(plan_, "steps_per_epoch()");
   if (!plan.batch) throw ConfigError("the plan has no batches yet", "call .batch() before steps_per_epoch()");
   return plan.steps_per_epoch(plan.index_map(0).size());
-}
-
-std::optional<std::int64_t> Dataset::global_batch() const {
-  const StreamPlan plan = make_stream_plan(plan_);
-  return plan.batch ? std::optional(plan.batch->global) : std::nullopt;
 }
 
 Fields Dataset::fields() const { return make_stream_plan(plan_).fields; }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -13,8 +14,16 @@
 
 namespace headrace {
 
+// The datasets whose records are put together field by field.
+struct Zipped {
+  std::vector<PlanPtr> parts;
+  ZipOptions options;
+};
 struct SourceStage {
   SourcePtr source;
+  // How the source came about, for those who write the plan down:
+  std::shared_ptr<const Zipped> zipped = {};  // by zip(); else null
+  SourcePtr unpadded = {};                    // what padded_batch() pads; else null
 };
 struct MapStage {
   std::vector<Operation> operations;
@@ -62,6 +71,7 @@ struct CacheStage {
 };
 struct BatchStage {
   BatchOptions options;
+  std::optional<std::vector<PadField>> pad = {};  // as given to padded_batch(); nothing: it is a batch()
 };
 struct PrefetchStage {
   int batches = 2;
@@ -77,6 +87,7 @@ struct CombinedPart {
   std::uint64_t records = 0;       // of its source
   std::uint64_t first_record = 0;  // of its own in the combined source
   std::vector<Stage> stages;       // its index stages
+  PlanPtr plan = {};               // as it was written
 };
 
 // Each record of the one part holds `rows` samples.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/plan/label_filter.h"
 #include "headrace/pipeline/plan/sample_program.h"
 
 namespace headrace {
@@ -50,10 +51,12 @@ std::int64_t ExampleView::integer(const std::string& field) const {
 RecordFilter with_labels(std::vector<std::int64_t> labels) {
   std::ranges::sort(labels);
   RecordFilter filter{.name = fmt::format("labels {}", fmt::join(labels, ", "))};
-  filter.keeps = [labels = std::move(labels)](const ExampleView& record) {
-    return std::ranges::binary_search(labels, record.label());
-  };
+  filter.keeps = LabelFilter{std::move(labels)};
   return filter;
+}
+
+bool LabelFilter::operator()(const ExampleView& record) const {
+  return std::ranges::binary_search(labels, record.label());
 }
 
 std::string describe(const RecordFilter& filter) {

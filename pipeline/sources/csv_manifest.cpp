@@ -14,6 +14,7 @@
 #include "headrace/pipeline/sources/csv_labels.h"
 #include "headrace/pipeline/sources/csv_table.h"
 #include "headrace/pipeline/sources/no_such_record.h"
+#include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/sample_table.h"
 
 namespace headrace {
@@ -159,6 +160,21 @@ class CsvManifest final : public Source {
   SourceInfo info_;
 };
 
+struct CsvManifestCall {
+  static constexpr const char* kName = "csv_manifest";
+
+  std::filesystem::path path = {};
+  CsvOptions options = {};
+
+  void show(OptionVisitor& visit) {
+    visit("path", path);
+    visit("path_column", options.path_column);
+    visit("label_column", options.label_column);
+    visit("label_count", options.label_count);
+  }
+  SourcePtr open() const { return csv_manifest(path, options); }
+};
+
 }  // namespace
 
 bool is_csv_manifest(const std::filesystem::path& path) {
@@ -180,7 +196,9 @@ bool is_csv_manifest(const std::filesystem::path& path) {
 }
 
 SourcePtr csv_manifest(const std::filesystem::path& csv, CsvOptions options) {
-  return std::make_shared<CsvManifest>(csv, options);
+  return opened_by(CsvManifestCall{.path = csv, .options = options}, std::make_shared<CsvManifest>(csv, options));
 }
+
+SourceOriginPtr csv_manifest_origin() { return std::make_shared<const CallOrigin<CsvManifestCall>>(); }
 
 }  // namespace headrace

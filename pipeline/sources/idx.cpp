@@ -12,6 +12,7 @@
 #include "headrace/pipeline/sources/array_source.h"
 #include "headrace/pipeline/sources/byte_input.h"
 #include "headrace/pipeline/sources/label_array.h"
+#include "headrace/pipeline/sources/origin.h"
 
 namespace headrace {
 namespace {
@@ -154,6 +155,35 @@ void check_labels(const IdxFile& labels, std::int64_t records, const std::string
   }
 }
 
+struct IdxFilesCall {
+  static constexpr const char* kName = "idx_files";
+
+  std::filesystem::path images = {}, labels = {};
+  std::uint64_t label_count = 0;
+
+  void show(OptionVisitor& visit) {
+    visit("images", images);
+    visit("labels", labels);
+    visit("label_count", label_count);
+  }
+  SourcePtr open() const { return idx_files(images, labels, label_count); }
+};
+
+struct IdxFolderCall {
+  static constexpr const char* kName = "idx_folder";
+
+  std::filesystem::path path = {};
+  Split split = Split::kTrain;
+  std::uint64_t label_count = 0;
+
+  void show(OptionVisitor& visit) {
+    visit("path", path);
+    show_split(split, visit);
+    visit("label_count", label_count);
+  }
+  SourcePtr open() const { return idx_folder(path, split, label_count); }
+};
+
 }  // namespace
 
 SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::path& labels,
@@ -165,8 +195,10 @@ SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::
   std::vector<Array> arrays;
   arrays.push_back(image_array(std::move(pixels)));
   arrays.push_back(label_array(classes.elements, classes.element));
-  return std::make_shared<ArraySource>(images.string(), static_cast<std::uint64_t>(classes.extents[0]),
-                                       std::move(arrays), std::vector<std::string>(), label_count, begins_at);
+  return opened_by(
+      IdxFilesCall{.images = images, .labels = labels, .label_count = label_count},
+      std::make_shared<ArraySource>(images.string(), static_cast<std::uint64_t>(classes.extents[0]),
+                                    std::move(arrays), std::vector<std::string>(), label_count, begins_at));
 }
 
 SourcePtr idx_folder(const std::filesystem::path& folder, Split split, std::uint64_t label_count) {
@@ -178,7 +210,12 @@ SourcePtr idx_folder(const std::filesystem::path& folder, Split split, std::uint
                     "has no " + stem + (images.empty() ? "-images-idx3-ubyte" : "-labels-idx1-ubyte"),
                     {.source = folder.string()}, "looked for it plain and as .gz, and with a dot before idx");
   }
-  return idx_files(images, labels, label_count);
+  return opened_by(IdxFolderCall{.path = folder, .split = split, .label_count = label_count},
+                   idx_files(images, labels, label_count));
 }
+
+SourceOriginPtr idx_files_origin() { return std::make_shared<const CallOrigin<IdxFilesCall>>(); }
+
+SourceOriginPtr idx_folder_origin() { return std::make_shared<const CallOrigin<IdxFolderCall>>(); }
 
 }  // namespace headrace

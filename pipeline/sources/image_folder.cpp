@@ -6,6 +6,7 @@
 #include "headrace/pipeline/sources/folder_listing.h"
 #include "headrace/pipeline/sources/image_table.h"
 #include "headrace/pipeline/sources/no_such_record.h"
+#include "headrace/pipeline/sources/origin.h"
 
 namespace headrace {
 namespace {
@@ -64,12 +65,30 @@ class ImageFolder final : public Source {
   SourceInfo info_;
 };
 
+struct ImageFolderCall {
+  static constexpr const char* kName = "image_folder";
+
+  std::filesystem::path path = {};
+  Split split = Split::kTrain;
+  LayoutOptions layout = {};
+
+  void show(OptionVisitor& visit) {
+    visit("path", path);
+    show_split(split, visit);
+    show_layout(layout, visit);
+  }
+  SourcePtr open() const { return image_folder(path, split, layout); }
+};
+
 }  // namespace
 
 SourcePtr image_folder(const std::filesystem::path& folder, Split split, const LayoutOptions& layout) {
   const FolderListing listing = list_files_below(folder);
-  return std::make_shared<ImageFolder>(folder, listing,
-                                       lay_out_images(listing.paths, split, folder.string(), layout));
+  return opened_by(ImageFolderCall{.path = folder, .split = split, .layout = layout},
+                   std::make_shared<ImageFolder>(folder, listing,
+                                                 lay_out_images(listing.paths, split, folder.string(), layout)));
 }
+
+SourceOriginPtr image_folder_origin() { return std::make_shared<const CallOrigin<ImageFolderCall>>(); }
 
 }  // namespace headrace

@@ -18,6 +18,7 @@
 #include "headrace/pipeline/sources/array_source.h"
 #include "headrace/pipeline/sources/byte_input.h"
 #include "headrace/pipeline/sources/npy_rows.h"
+#include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/zip_directory.h"
 
 namespace headrace {
@@ -259,6 +260,33 @@ SourcePtr open_npy(const std::filesystem::path& path, const std::vector<std::fil
                  "its order is Fortran's, in which a record is no slice: save numpy.ascontiguousarray(array)");
 }
 
+struct NumpyArraysCall {
+  static constexpr const char* kName = "numpy_arrays";
+
+  std::filesystem::path path = {};
+  NumpyOptions options = {};
+
+  void show(OptionVisitor& visit) {
+    visit("path", path);
+    show_split(options.split, visit);
+    visit("memory_limit", options.memory_limit);
+  }
+  SourcePtr open() const { return numpy_arrays(path, options); }
+};
+
+SourcePtr open_numpy_arrays(const std::filesystem::path& path, const NumpyOptions& options) {
+  if (path_kind(path) != PathKind::kDirectory) {
+    return is_npz(path) ? open_npz(path, options) : open_npy(path, {path}, options);
+  }
+  std::vector<std::filesystem::path> files;
+  for (const DirectoryEntry& entry : list_directory(path)) {
+    const std::string name = entry.path.filename().string();
+    if (!entry.is_directory && name.ends_with(".npy") && !name.starts_with('.')) files.push_back(entry.path);
+  }
+  if (files.empty()) throw DataError(ErrorCode::kNotFound, "has no .npy file", {.source = path.string()});
+  return open_npy(path, files, options);
+}
+
 }  // namespace
 
 bool is_npy(const std::filesystem::path& file) { return starts_like_npy(first_bytes(file)); }
@@ -273,16 +301,9 @@ bool is_npz(const std::filesystem::path& file) {
 }
 
 SourcePtr numpy_arrays(const std::filesystem::path& path, NumpyOptions options) {
-  if (path_kind(path) != PathKind::kDirectory) {
-    return is_npz(path) ? open_npz(path, options) : open_npy(path, {path}, options);
-  }
-  std::vector<std::filesystem::path> files;
-  for (const DirectoryEntry& entry : list_directory(path)) {
-    const std::string name = entry.path.filename().string();
-    if (!entry.is_directory && name.ends_with(".npy") && !name.starts_with('.')) files.push_back(entry.path);
-  }
-  if (files.empty()) throw DataError(ErrorCode::kNotFound, "has no .npy file", {.source = path.string()});
-  return open_npy(path, files, options);
+  return opened_by(NumpyArraysCall{.path = path, .options = options}, open_numpy_arrays(path, options));
 }
+
+SourceOriginPtr numpy_arrays_origin() { return std::make_shared<const CallOrigin<NumpyArraysCall>>(); }
 
 }  // namespace headrace

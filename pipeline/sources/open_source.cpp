@@ -15,6 +15,7 @@
 #include "headrace/pipeline/sources/image_listing.h"
 #include "headrace/pipeline/sources/known_formats.h"
 #include "headrace/pipeline/sources/numpy_arrays.h"
+#include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/record_file.h"
 #include "headrace/pipeline/sources/tf_records.h"
 #include "headrace/pipeline/sources/web_dataset.h"
@@ -130,15 +131,23 @@ OpenedSource open_file(const std::filesystem::path& file, Split split, const Sou
           .source = image_archive(file, {.split = split, .layout = options.layout})};
 }
 
-}  // namespace
+struct OpenSourceCall {
+  static constexpr const char* kName = "open";
 
-Split parse_split(const std::string& name) {
-  if (name == "train") return Split::kTrain;
-  if (name == "test") return Split::kTest;
-  throw ConfigError("there is no split '" + name + "'", "use train or test");
-}
+  std::filesystem::path path = {};
+  Split split = Split::kTrain;
+  SourceOptions options = {};
 
-OpenedSource recognise_source(const std::filesystem::path& path, Split split, const SourceOptions& options) {
+  void show(OptionVisitor& visit) {
+    visit("path", path);
+    show_split(split, visit);
+    show_layout(options.layout, visit);
+    visit("label_count", options.label_count);
+  }
+  SourcePtr open() const { return open_source(path, split, options); }
+};
+
+OpenedSource recognise(const std::filesystem::path& path, Split split, const SourceOptions& options) {
   switch (path_kind(path)) {
     case PathKind::kDirectory: return open_folder(path, split, options);
     case PathKind::kFile: return open_file(path, split, options);
@@ -154,8 +163,24 @@ OpenedSource recognise_source(const std::filesystem::path& path, Split split, co
                   accepted_formats());
 }
 
+}  // namespace
+
+Split parse_split(const std::string& name) {
+  if (name == "train") return Split::kTrain;
+  if (name == "test") return Split::kTest;
+  throw ConfigError("there is no split '" + name + "'", "use train or test");
+}
+
+OpenedSource recognise_source(const std::filesystem::path& path, Split split, const SourceOptions& options) {
+  OpenedSource opened = recognise(path, split, options);
+  opened.source = opened_by(OpenSourceCall{.path = path, .split = split, .options = options}, opened.source);
+  return opened;
+}
+
 SourcePtr open_source(const std::filesystem::path& path, Split split, const SourceOptions& options) {
   return recognise_source(path, split, options).source;
 }
+
+SourceOriginPtr open_source_origin() { return std::make_shared<const CallOrigin<OpenSourceCall>>(); }
 
 }  // namespace headrace

@@ -7,12 +7,26 @@
 #include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/no_such_record.h"
+#include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/record_file_header.h"
 
 namespace headrace {
 namespace {
 
 const char* split_word(Split split) { return split == Split::kTrain ? "train" : "test"; }
+
+struct RecordFileCall {
+  static constexpr const char* kName = "record_file";
+
+  std::filesystem::path path = {};
+  Split split = Split::kTrain;
+
+  void show(OptionVisitor& visit) {
+    visit("path", path);
+    show_split(split, visit);
+  }
+  SourcePtr open() const { return record_file(path, split); }
+};
 
 }  // namespace
 
@@ -79,7 +93,9 @@ bool is_record_file(const std::filesystem::path& path) {
 }
 
 SourcePtr record_file(const std::filesystem::path& path, Split split) {
-  return std::make_shared<RecordFile>(path, split);
+  return opened_by(RecordFileCall{.path = path, .split = split}, std::make_shared<RecordFile>(path, split));
 }
+
+SourceOriginPtr record_file_origin() { return std::make_shared<const CallOrigin<RecordFileCall>>(); }
 
 }  // namespace headrace

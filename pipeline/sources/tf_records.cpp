@@ -13,6 +13,7 @@
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/little_endian.h"
 #include "headrace/pipeline/sources/no_such_record.h"
+#include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/sample_table.h"
 #include "headrace/pipeline/sources/tf_example.h"
 
@@ -47,6 +48,26 @@ std::optional<Packing> tf_packing(const std::filesystem::path& path) {
   }
   return std::nullopt;
 }
+
+struct TfRecordsCall {
+  static constexpr const char* kName = "tf_records";
+
+  std::vector<std::filesystem::path> paths = {};  // one: a file or a folder
+  TfRecordOptions options = {};
+
+  void show(OptionVisitor& visit) {
+    visit("path", paths);
+    show_split(options.split, visit);
+    visit("image_keys", options.image_keys);
+    visit("label_keys", options.label_keys);
+    visit("classes", options.classes);
+    visit("label_count", options.label_count);
+    visit("memory_limit", options.memory_limit);
+  }
+  SourcePtr open() const {
+    return paths.size() == 1 ? tf_records(paths.front(), options) : tf_records(paths, options);
+  }
+};
 
 }  // namespace
 
@@ -221,14 +242,20 @@ SourcePtr tf_records(const std::filesystem::path& path, TfRecordOptions options)
     throw DataError(ErrorCode::kNotFound, "has no .tfrecord file", {.source = path.string()},
                     "name the files themselves where they are called otherwise");
   }
-  return std::make_shared<TfRecords>(path.string(), std::move(files), std::move(options));
+  TfRecordsCall call{.paths = {path}, .options = options};
+  return opened_by(std::move(call),
+                   std::make_shared<TfRecords>(path.string(), std::move(files), std::move(options)));
 }
 
 SourcePtr tf_records(std::vector<std::filesystem::path> files, TfRecordOptions options) {
   if (files.empty()) throw ConfigError("tf_records() was given no files");
   std::string name = files.front().string();
   if (files.size() > 1) name += fmt::format(" and {} more", files.size() - 1);
-  return std::make_shared<TfRecords>(std::move(name), std::move(files), std::move(options));
+  TfRecordsCall call{.paths = files, .options = options};
+  return opened_by(std::move(call),
+                   std::make_shared<TfRecords>(std::move(name), std::move(files), std::move(options)));
 }
+
+SourceOriginPtr tf_records_origin() { return std::make_shared<const CallOrigin<TfRecordsCall>>(); }
 
 }  // namespace headrace

@@ -8,8 +8,30 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources/no_such_record.h"
+#include "headrace/pipeline/sources/origin.h"
 
 namespace headrace {
+namespace {
+
+struct WebDatasetCall {
+  static constexpr const char* kName = "web_dataset";
+
+  std::vector<std::filesystem::path> paths = {};  // one: a file or a folder
+  WebDatasetOptions options = {};
+
+  void show(OptionVisitor& visit) {
+    visit("path", paths);
+    show_split(options.split, visit);
+    visit("classes", options.classes);
+    visit("label_count", options.label_count);
+    visit("memory_limit", options.memory_limit);
+  }
+  SourcePtr open() const {
+    return paths.size() == 1 ? web_dataset(paths.front(), options) : web_dataset(paths, options);
+  }
+};
+
+}  // namespace
 
 WebDataset::WebDataset(std::string name, std::vector<std::filesystem::path> archives,
                        const WebDatasetOptions& options)
@@ -122,14 +144,18 @@ SourcePtr web_dataset(const std::filesystem::path& path, WebDatasetOptions optio
       path, [](const auto& file) { return is_web_shard(file) || has_ending(file, kZip); }, options.split);
   if (archives.empty())
     throw DataError(ErrorCode::kNotFound, "has no .tar or .zip file", {.source = path.string()});
-  return std::make_shared<WebDataset>(path.string(), std::move(archives), options);
+  return opened_by(WebDatasetCall{.paths = {path}, .options = options},
+                   std::make_shared<WebDataset>(path.string(), std::move(archives), options));
 }
 
 SourcePtr web_dataset(std::vector<std::filesystem::path> archives, WebDatasetOptions options) {
   if (archives.empty()) throw ConfigError("web_dataset() was given no archives");
   std::string name = archives.front().string();
   if (archives.size() > 1) name += fmt::format(" and {} more", archives.size() - 1);
-  return std::make_shared<WebDataset>(std::move(name), std::move(archives), options);
+  WebDatasetCall call{.paths = archives, .options = options};
+  return opened_by(std::move(call), std::make_shared<WebDataset>(std::move(name), std::move(archives), options));
 }
+
+SourceOriginPtr web_dataset_origin() { return std::make_shared<const CallOrigin<WebDatasetCall>>(); }
 
 }  // namespace headrace

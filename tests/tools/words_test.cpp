@@ -132,7 +132,7 @@ TEST(Words, OfHelp) {
     EXPECT_LE(longest, 100U) << result.output;
   }
   const std::string text = headrace({"digest", "--help"}).output;
-  EXPECT_THAT(text, HasSubstr("Usage: headrace digest --pipeline NAME [OPTIONS]\n"));
+  EXPECT_THAT(text, HasSubstr("Usage: headrace digest [OPTIONS]\n"));
   EXPECT_THAT(text,
               HasSubstr("  --prefetch N            batches made ahead of the consumer; 0 to 1024; default 2\n"));
   EXPECT_THAT(text, HasSubstr("  --seed N                the seed of all randomness; default 0\n"));

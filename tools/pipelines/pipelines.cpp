@@ -88,16 +88,20 @@ void require_images(const Takes& takes, const Source& source) {
                     fmt::format("pipelines that fit this data: {}", fmt::join(fitting, ", ")));
 }
 
-SourcePtr integers(const PipelineOptions& options) {
-  if (!options.data.empty() || options.split || !options.source.layout.empty()) {
-    throw ConfigError("the pipeline trivial counts integers and reads no data",
-                      "leave out --data, --split, --classes-at, --train-folder and --test-folder");
-  }
+SourcePtr make_integers() {
   std::vector<std::byte> bytes(kIntegers * sizeof(std::int64_t));
   for (std::uint64_t i = 0; i < kIntegers; ++i) std::memcpy(bytes.data() + i * sizeof i, &i, sizeof i);
   return in_memory(
       "integers", kIntegers,
       {Array{.field = {.name = "value", .dtype = DType::kI64, .shape = {}}, .bytes = std::move(bytes)}});
+}
+
+SourcePtr integers(const PipelineOptions& options) {
+  if (!options.data.empty() || options.split || !options.source.layout.empty()) {
+    throw ConfigError("the pipeline trivial counts integers and reads no data",
+                      "leave out --data, --split, --classes-at, --train-folder and --test-folder");
+  }
+  return make_integers();
 }
 
 // Decoded where the source holds encoded images.
@@ -123,6 +127,8 @@ const std::vector<std::string>& pipeline_names() {
   }();
   return names;
 }
+
+PlanParts pipeline_parts() { return {.sources = {{"integers", make_integers()}}, .operations = {skew()}}; }
 
 bool reads_data(const std::string& name) {
   const auto found = pipelines().find(name);

@@ -40,6 +40,9 @@ Dataset make_pipeline(const std::string& name, const PipelineOptions& options);
 // Its records, before anything is done to them; ConfigError as make_pipeline()'s.
 SourcePtr source_of(const std::string& name, const PipelineOptions& options);
 
+// The code of these pipelines, which the JSON of their plans names.
+PlanParts pipeline_parts();
+
 const std::vector<std::string>& pipeline_names();
 // False for "trivial", and for a name that there is not.
 bool reads_data(const std::string& name);

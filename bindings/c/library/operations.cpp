@@ -1,0 +1,148 @@
+// Chains of operations.
+#include "headrace/pipeline/operation.h"
+
+#include "headrace/bindings/c/library/handles.h"
+#include "headrace/bindings/c/library/structs.h"
+
+namespace headrace::c {
+namespace {
+
+// The body of a function that adds what `define` gives.
+template <typename Define>
+hr_status add_operation(const char* function, hr_operations* chain, const Define& define) noexcept {
+  return guarded(function, [&] {
+    std::vector<Operation>& list = given(chain, "chain").list;
+    list.emplace_back(define());
+  });
+}
+
+std::vector<float> floats_of(const float* values, std::size_t count, const char* name) {
+  require(values, name);
+  return {values, values + count};
+}
+
+}  // namespace
+}  // namespace headrace::c
+
+using headrace::c::add_operation;
+using headrace::c::enum_of;
+using headrace::c::given;
+using headrace::c::guarded;
+
+hr_status hr_operations_create(hr_operations** chain) {
+  return guarded(__func__, [&] { given(chain, "chain") = new hr_operations; });
+}
+
+void hr_operations_free(hr_operations* chain) { delete chain; }
+
+hr_status hr_operations_append(hr_operations* chain, const hr_operations* other) {
+  return guarded(__func__, [&] {
+    const std::vector<headrace::Operation> added = given(other, "other").list;
+    std::vector<headrace::Operation>& list = given(chain, "chain").list;
+    list.insert(list.end(), added.begin(), added.end());
+  });
+}
+
+hr_status hr_operations_describe(const hr_operations* chain, char** text) {
+  return guarded(__func__, [&] {
+    char*& result = given(text, "text");
+    std::string all;
+    for (const headrace::Operation& operation : given(chain, "chain").list) {
+      if (!all.empty()) all += " | ";
+      all += headrace::describe(operation);
+    }
+    result = headrace::c::owned_text(all);
+  });
+}
+
+hr_status hr_pad_crop(hr_operations* chain, int32_t size, int32_t pad, int32_t padding) {
+  return add_operation(__func__, chain, [&] {
+    return headrace::PadCrop{
+        .size = size, .pad = pad, .padding = enum_of(padding, headrace::Padding::kReflect, "padding")};
+  });
+}
+
+hr_status hr_flip(hr_operations* chain, float probability, int32_t draw) {
+  return add_operation(__func__, chain, [&] {
+    return headrace::Flip{.probability = probability,
+                          .draw = enum_of(draw, headrace::FlipDraw::kAlternating, "draw")};
+  });
+}
+
+hr_status hr_normalize(hr_operations* chain, const float* mean, const float* std, size_t channels) {
+  return add_operation(__func__, chain, [&] {
+    return headrace::Normalize{.mean = headrace::c::floats_of(mean, channels, "mean"),
+                               .std = headrace::c::floats_of(std, channels, "std")};
+  });
+}
+
+hr_status hr_cast(hr_operations* chain, int32_t dtype) {
+  return add_operation(__func__, chain,
+                       [&] { return headrace::Cast{.to = enum_of(dtype, headrace::DType::kF32, "dtype")}; });
+}
+
+hr_status hr_to_layout(hr_operations* chain, int32_t layout) {
+  return add_operation(__func__, chain, [&] {
+    return headrace::ToLayout{.to = enum_of(layout, headrace::ImageLayout::kChannelsFirst, "layout")};
+  });
+}
+
+hr_status hr_flatten(hr_operations* chain) {
+  return add_operation(__func__, chain, [&] { return headrace::FlattenSample{}; });
+}
+
+hr_status hr_resize(hr_operations* chain, int32_t size) {
+  return add_operation(__func__, chain, [&] { return headrace::Resize{.size = size}; });
+}
+
+hr_status hr_center_crop(hr_operations* chain, int32_t size) {
+  return add_operation(__func__, chain, [&] { return headrace::CenterCrop{.size = size}; });
+}
+
+hr_status hr_color_jitter(hr_operations* chain, float brightness, float contrast, float saturation, float hue) {
+  return add_operation(__func__, chain, [&] {
+    return headrace::ColorJitter{
+        .brightness = brightness, .contrast = contrast, .saturation = saturation, .hue = hue};
+  });
+}
+
+hr_status hr_brightness_contrast(hr_operations* chain, float brightness, float contrast) {
+  return add_operation(__func__, chain, [&] {
+    return headrace::BrightnessContrast{.brightness = brightness, .contrast = contrast};
+  });
+}
+
+hr_status hr_cutout(hr_operations* chain, int32_t size, const float* fill, size_t channels) {
+  return add_operation(__func__, chain, [&] {
+    return headrace::Cutout{.size = size, .fill = headrace::c::floats_of(fill, channels, "fill")};
+  });
+}
+
+hr_status hr_one_hot(hr_operations* chain, int32_t classes, float smoothing, const char* field) {
+  return add_operation(__func__, chain, [&] {
+    return headrace::OneHot{.classes = classes,
+                            .smoothing = smoothing,
+                            .field = headrace::c::text_of(field, headrace::kLabelField.c_str())};
+  });
+}
+
+hr_status hr_mixup(hr_operations* chain, float alpha, float probability) {
+  return add_operation(__func__, chain,
+                       [&] { return headrace::Mixup{.alpha = alpha, .probability = probability}; });
+}
+
+hr_status hr_cutmix(hr_operations* chain, float alpha, float probability) {
+  return add_operation(__func__, chain,
+                       [&] { return headrace::Cutmix{.alpha = alpha, .probability = probability}; });
+}
+
+hr_status hr_random_resized_crop(hr_operations* chain, const hr_random_resized_crop_options* options) {
+  return add_operation(__func__, chain, [&] {
+    const auto how = HR_READ(hr_random_resized_crop_options, HR_RANDOM_RESIZED_CROP_OPTIONS_INIT, options);
+    return headrace::RandomResizedCrop{.size = how.side,
+                                       .min_area = how.min_area,
+                                       .max_area = how.max_area,
+                                       .min_ratio = how.min_ratio,
+                                       .max_ratio = how.max_ratio};
+  });
+}

@@ -1,0 +1,15 @@
+// What every plan's JSON has.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace headrace::plan_json {
+
+inline constexpr const char* kVersionName = "headrace_plan";
+// Raise it where an older reader would take a plan for another one.
+inline constexpr std::uint32_t kVersion = 1;
+// Of all datasets of a plan together.
+inline constexpr std::size_t kMaxStages = 1000;
+
+}  // namespace headrace::plan_json

@@ -1,0 +1,72 @@
+// Options read from an object of a plan's JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/option_visitor.h"
+#include "headrace/pipeline/dataset.h"
+#include "headrace/pipeline/plan/json/json_place.h"
+
+namespace headrace::plan_json {
+
+// The names of the options that it is shown.
+class OptionNames final : public OptionVisitor {
+ public:
+  const std::vector<std::string>& names() const noexcept { return names_; }
+
+ protected:
+  void visit(const char* name, OptionPlace /*place*/) override { names_.emplace_back(name); }
+  void visit_choice(const char* name, std::size_t& /*number*/, std::span<const char* const> /*choices*/) override {
+    names_.emplace_back(name);
+  }
+  void visit_list(const char* name, const List& /*list*/) override { names_.emplace_back(name); }
+
+ private:
+  std::vector<std::string> names_;
+};
+
+// Writes what the object says to the options that it is shown. One that is not there stays as it is, but a path
+// must be there. PlaceError for a value of another type, out of range, or a path where there may be none.
+class OptionReader final : public OptionVisitor {
+ public:
+  OptionReader(const JsonPlace& object, const PlanOptions& options) : object_(object), options_(options) {}
+
+ protected:
+  void visit(const char* name, OptionPlace place) override;
+  void visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) override;
+  void visit_list(const char* name, const List& list) override;
+
+ private:
+  JsonPlace object_;
+  const PlanOptions& options_;
+};
+
+// What an object must and may have beside options that have a value anyway.
+struct Members {
+  std::vector<std::string> required = {};
+  std::vector<std::string> others = {};  // members that are no options
+};
+
+// PlaceError where a member is unknown or a required one is missing. `show` shows the options to a visitor.
+template <typename Show>
+void want_options(const JsonPlace& object, const Show& show, const Members& members = {}) {
+  OptionNames known;
+  show(known);
+  std::vector<std::string> names = known.names();
+  names.insert(names.end(), members.others.begin(), members.others.end());
+  object.want_only(names);
+  for (const std::string& name : members.required) {
+    if (!object.has(name)) object.refuse("'" + name + "' is missing");
+  }
+}
+
+template <typename Show>
+void read_options(const JsonPlace& object, const PlanOptions& options, const Show& show,
+                  const Members& members = {}) {
+  want_options(object, show, members);
+  OptionReader reader(object, options);
+  show(reader);
+}
+
+}  // namespace headrace::plan_json

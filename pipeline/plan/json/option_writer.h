@@ -1,0 +1,38 @@
+// Options written as an object of a plan's JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "headrace/devices/base/option_visitor.h"
+
+namespace headrace::plan_json {
+
+// Leaves the options that it is shown as they are. ConfigError for a number that is none, and for a text that is
+// no UTF-8.
+class OptionWriter final : public OptionVisitor {
+ public:
+  // `path` is the object's, for messages.
+  explicit OptionWriter(std::string path) : path_(std::move(path)) {}
+
+  nlohmann::ordered_json take() { return std::move(object_); }
+
+ protected:
+  void visit(const char* name, OptionPlace place) override;
+  void visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) override;
+  void visit_list(const char* name, const List& list) override;
+
+ private:
+  std::string path_;
+  nlohmann::ordered_json object_ = nlohmann::ordered_json::object();
+};
+
+template <typename Show>
+nlohmann::ordered_json write_options(const std::string& path, const Show& show) {
+  OptionWriter writer(path);
+  show(writer);
+  return writer.take();
+}
+
+}  // namespace headrace::plan_json

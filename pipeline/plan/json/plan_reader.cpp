@@ -1,0 +1,280 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/operations/definition.h"
+#include "headrace/pipeline/operations/operation_table.h"
+#include "headrace/pipeline/plan/json/format.h"
+#include "headrace/pipeline/plan/json/named_parts.h"
+#include "headrace/pipeline/plan/json/option_reader.h"
+#include "headrace/pipeline/plan/json/parse.h"
+#include "headrace/pipeline/plan/json/stage_options.h"
+#include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/sources/origin.h"
+
+namespace headrace {
+namespace plan_json {
+namespace {
+
+template <typename Options>
+Options read(const JsonPlace& object, const PlanOptions& plan, const Members& members = {}) {
+  Options options;
+  read_options(
+      object, plan, [&](OptionVisitor& visit) { show(options, visit); }, members);
+  return options;
+}
+
+// A ConfigError of the call becomes one that names the place.
+template <typename Call>
+auto at_place(const JsonPlace& place, const Call& call) {
+  try {
+    return call();
+  } catch (const PlaceError&) {
+    throw;
+  } catch (const ConfigError& error) {
+    place.refuse(error.message(), error.hint());
+  }
+}
+
+Operation read_operation(const JsonPlace& place, const PlanOptions& plan) {
+  if (place.has(kNamed)) return named_operation(place, plan.parts);
+  const std::string name = place.only_name("an operation");
+  const OperationPtr usual = find_operation(name);
+  if (usual == nullptr) {
+    std::vector<std::string> known{kNamed};
+    for (const OperationPtr& one : data_operations()) known.emplace_back(one->name());
+    place.refuse(fmt::format("there is no operation {}", in_quotes(name)), "write " + one_of(std::move(known)));
+  }
+  const JsonPlace object = place.member(name);
+  want_options(object, [&](OptionVisitor& visit) { usual->visit_options(visit); });
+  OptionReader reader(object, plan);
+  return Operation(usual->visit_options(reader));
+}
+
+Dataset read_map(const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+  std::optional<Operations> chain;
+  for (const JsonPlace& item : place.items()) {
+    Operations one = read_operation(item, plan);
+    chain = chain ? std::move(*chain) | one : std::move(one);
+  }
+  if (!chain) place.refuse("a map without operations", "leave it out");
+  return before.map(*chain);
+}
+
+Dataset read_filter(const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+  if (place.has(kNamed)) return before.filter(named_filter(place, plan.parts));
+  const auto options = read<LabelOptions>(place, plan, {.required = {"labels"}});
+  RecordFilter filter = with_labels(options.labels);
+  const std::string usual = std::exchange(filter.name, options.filter.name);
+  if (filter.name.empty()) filter.name = usual;
+  filter.version = options.filter.version;
+  filter.processed = options.filter.processed;
+  filter.stall_timeout_seconds = options.filter.stall_timeout_seconds;
+  filter.max_failures = options.filter.max_failures;
+  return before.filter(std::move(filter));
+}
+
+Dataset read_cache(const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+  const std::string kind = place.only_name("a cache");
+  if (kind == "memory") return before.cache(memory(read<MemoryBudget>(place.member(kind), plan).budget_bytes));
+  if (kind != "disk") place.refuse(fmt::format("there is no cache {}", in_quotes(kind)), "write memory or disk");
+  const auto folder = read<CacheFolder>(place.member(kind), plan);
+  return before.cache(disk(folder.folder, folder.options));
+}
+
+using ReadStage = Dataset (*)(const Dataset& before, const JsonPlace& place, const PlanOptions& plan);
+
+const std::map<std::string, ReadStage, std::less<>>& stage_table() {
+  static const std::map<std::string, ReadStage, std::less<>> table{
+      {"batch", [](const Dataset& before, const JsonPlace& place,
+                   const PlanOptions& plan) { return before.batch(read<BatchOptions>(place, plan)); }},
+      {"cache", read_cache},
+      {"decode", [](const Dataset& before, const JsonPlace& place,
+                    const PlanOptions& plan) { return before.decode(read<DecodeOptions>(place, plan)); }},
+      {"filter", read_filter},
+      {"map", read_map},
+      {"padded_batch",
+       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+         return before.padded_batch(read<PaddedBatchOptions>(place, plan));
+       }},
+      {"prefetch",
+       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+         return before.prefetch(read<BatchesAhead>(place, plan, {.required = {"batches"}}).batches);
+       }},
+      {"repeat",
+       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+         return before.repeat(read<Passes>(place, plan, {.required = {"times"}}).times);
+       }},
+      {"shard",
+       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+         const auto shard = read<ShardOf>(place, plan, {.required = {"count", "index"}});
+         return before.shard(shard.count, shard.index);
+       }},
+      {"shard_for_worker",
+       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+         return before.shard_for_worker(read<WorkerShard>(place, plan, {.required = {"count", "index"}}));
+       }},
+      {"shuffle", [](const Dataset& before, const JsonPlace& place,
+                     const PlanOptions& plan) { return before.shuffle(read<ShuffleOptions>(place, plan)); }},
+      {"shuffle_window",
+       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+         return before.shuffle_window(read<ShuffleWindowOptions>(place, plan));
+       }},
+      {"skip",
+       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+         return before.skip(read<RecordCount>(place, plan, {.required = {"count"}}).count);
+       }},
+      {"take",
+       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+         return before.take(read<RecordCount>(place, plan, {.required = {"count"}}).count);
+       }},
+      {"unbatch",
+       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+         read<NoOptions>(place, plan);
+         return before.unbatch();
+       }},
+      {"without_shard",
+       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+         const auto shard = read<ShardOf>(place, plan, {.required = {"count", "index"}});
+         return before.without_shard(shard.count, shard.index);
+       }},
+  };
+  return table;
+}
+
+// A dataset as it grows; finds the stage that made it one that makes no sense.
+class Growth {
+ public:
+  Growth(JsonPlace place, Dataset source) { add(std::move(place), std::move(source)); }
+
+  const Dataset& last() const noexcept { return grown_.back().dataset; }
+  void add(JsonPlace place, Dataset dataset) {
+    grown_.push_back({.place = std::move(place), .dataset = std::move(dataset)});
+  }
+
+  // PlaceError at the first stage with which the plan makes no sense.
+  void want_sense() const {
+    if (makes_sense(grown_.back())) return;
+    const auto wrong = std::ranges::partition_point(grown_, makes_sense);
+    at_place(wrong->place, [&] { make_stream_plan(wrong->dataset.plan()); });
+  }
+
+ private:
+  struct Grown {
+    JsonPlace place;
+    Dataset dataset;
+  };
+
+  static bool makes_sense(const Grown& grown) {
+    try {
+      make_stream_plan(grown.dataset.plan());
+      return true;
+    } catch (const ConfigError&) {
+      return false;
+    }
+  }
+
+  std::vector<Grown> grown_;
+};
+
+class PlanReader {
+ public:
+  explicit PlanReader(const PlanOptions& plan) : plan_(plan) {}
+
+  // {"source": ..., "stages": [...]}
+  Dataset dataset(const JsonPlace& place, const std::vector<std::string>& others = {}) {
+    std::vector<std::string> known{"source", "stages"};
+    known.insert(known.end(), others.begin(), others.end());
+    place.want_only(known);
+    if (!place.has("source")) place.refuse("'source' is missing", "say which data the plan begins with");
+    const JsonPlace from = place.member("source");
+    Growth growth(from, source(from));
+    if (!place.has("stages")) return growth.last();
+    for (const JsonPlace& item : place.member("stages").items()) {
+      if (++stages_ > kMaxStages) item.refuse(fmt::format("the plan has more than {} stages", kMaxStages));
+      try {
+        growth.add(item, stage(growth.last(), item));
+      } catch (const PlaceError&) {
+        throw;
+      } catch (const ConfigError& error) {
+        growth.want_sense();  // an earlier stage may be to blame
+        item.refuse(error.message(), error.hint());
+      }
+    }
+    growth.want_sense();
+    return growth.last();
+  }
+
+ private:
+  Dataset stage(const Dataset& before, const JsonPlace& place) {
+    const std::string name = place.only_name("a stage");
+    const auto found = stage_table().find(name);
+    if (found == stage_table().end()) {
+      std::vector<std::string> known;
+      for (const auto& [one, read_it] : stage_table()) known.push_back(one);
+      place.refuse(fmt::format("there is no stage {}", in_quotes(name)), "write " + one_of(std::move(known)));
+    }
+    return found->second(before, place.member(name), plan_);
+  }
+
+  Dataset source(const JsonPlace& place) {
+    if (place.has(kNamed)) return Dataset::from(named_source(place, plan_.parts));
+    const std::string name = place.only_name("a source");
+    if (name == "concatenate") {
+      return combined<NoOptions>(place.member(name), [](const auto& parts, auto&&) { return concatenate(parts); });
+    }
+    if (name == "interleave") return combined<InterleaveOptions>(place.member(name), interleave);
+    if (name == "mix") return combined<MixOptions>(place.member(name), mix);
+    if (name == "zip") return combined<ZipOptions>(place.member(name), zip);
+    const SourceOriginPtr origin = find_source_origin(name);
+    if (origin == nullptr) {
+      std::vector<std::string> known{kNamed, "concatenate", "interleave", "mix", "zip"};
+      for (const SourceOriginPtr& one : source_origins()) known.emplace_back(one->name());
+      place.refuse(fmt::format("there is no source {}", in_quotes(name)), "write " + one_of(std::move(known)));
+    }
+    const JsonPlace object = place.member(name);
+    want_options(object, [&](OptionVisitor& visit) { origin->visit_arguments(visit); });
+    OptionReader reader(object, plan_);
+    return at_place(object, [&] { return Dataset::from(origin->open(reader)); });
+  }
+
+  template <typename Options, typename Combine>
+  Dataset combined(const JsonPlace& object, const Combine& combine) {
+    auto options = read<Options>(object, plan_, {.required = {"parts"}, .others = {"parts"}});
+    std::vector<Dataset> parts;
+    for (const JsonPlace& item : object.member("parts").items()) parts.push_back(dataset(item));
+    return at_place(object, [&] { return combine(parts, std::move(options)); });
+  }
+
+  const PlanOptions& plan_;
+  std::size_t stages_ = 0;
+};
+
+void want_version(const JsonPlace& plan) {
+  const char* const kHint = "a plan is what Dataset::to_json() or headrace explain --write-plan gives";
+  if (!plan.has(kVersionName)) plan.refuse(fmt::format("'{}' is missing: this is no plan", kVersionName), kHint);
+  const JsonPlace version = plan.member(kVersionName);
+  if (version.value().is_number_unsigned() && version.value().get<std::uint64_t>() == kVersion) return;
+  version.refuse(
+      fmt::format("version {} of the format; this Headrace reads version {}", version.shown(), kVersion),
+      "read it with the Headrace that wrote it, or a newer one");
+}
+
+}  // namespace
+}  // namespace plan_json
+
+Dataset Dataset::from_json(std::string_view text, const PlanOptions& options) {
+  const nlohmann::json json = plan_json::parse(text);
+  const plan_json::JsonPlace plan(json);
+  plan.want_object();
+  plan_json::want_version(plan);
+  return plan_json::PlanReader(options).dataset(plan, {plan_json::kVersionName});
+}
+
+}  // namespace headrace

@@ -1,0 +1,109 @@
+// The options of the stages and combinations of a plan, shown to visitors: reader and writer go by these alone.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/option_visitor.h"
+#include "headrace/pipeline/dataset.h"
+
+namespace headrace::plan_json {
+
+// Of stages that take plain numbers.
+struct NoOptions {};
+struct RecordCount {
+  std::uint64_t count = 0;
+};
+struct Passes {
+  std::int64_t times = 1;
+};
+struct ShardOf {
+  std::uint64_t count = 1, index = 0;
+};
+struct BatchesAhead {
+  int batches = 2;
+};
+struct MemoryBudget {
+  std::uint64_t budget_bytes = 0;
+};
+struct CacheFolder {
+  std::filesystem::path folder = {};
+  DiskCacheOptions options = {};
+};
+// with_labels() and what may be changed of it.
+struct LabelOptions {
+  std::vector<std::int64_t> labels = {};
+  RecordFilter filter = {};  // without its function
+};
+
+inline void show(NoOptions& /*options*/, OptionVisitor& /*visit*/) {}
+inline void show(RecordCount& options, OptionVisitor& visit) { visit("count", options.count); }
+inline void show(Passes& options, OptionVisitor& visit) { visit("times", options.times); }
+inline void show(ShardOf& options, OptionVisitor& visit) {
+  visit("count", options.count);
+  visit("index", options.index);
+}
+inline void show(BatchesAhead& options, OptionVisitor& visit) { visit("batches", options.batches); }
+inline void show(MemoryBudget& options, OptionVisitor& visit) { visit("budget_bytes", options.budget_bytes); }
+inline void show(CacheFolder& cache, OptionVisitor& visit) {
+  visit("folder", cache.folder);
+  visit("budget_bytes", cache.options.budget_bytes);
+  visit("segment_bytes", cache.options.segment_bytes);
+}
+inline void show(DecodeOptions& options, OptionVisitor& visit) {
+  visit("height", options.height);
+  visit("width", options.width);
+  visit("apply_orientation", options.apply_orientation);
+}
+inline void show(ShuffleOptions& options, OptionVisitor& visit) {
+  visit("seed", options.seed);
+  visit("each_epoch_anew", options.each_epoch_anew);
+}
+inline void show(ShuffleWindowOptions& options, OptionVisitor& visit) {
+  visit("size", options.size);
+  visit("seed", options.seed);
+  visit("each_epoch_anew", options.each_epoch_anew);
+}
+inline void show(WorkerShard& options, OptionVisitor& visit) {
+  visit("count", options.count);
+  visit("index", options.index);
+  visit("by", options.by, {"auto", "file", "element"});
+}
+inline void show_remainder(Remainder& remainder, OptionVisitor& visit) {
+  visit("remainder", remainder, {"keep", "drop"});
+}
+inline void show(BatchOptions& options, OptionVisitor& visit) {
+  visit("global", options.global);
+  show_remainder(options.remainder, visit);
+}
+inline void show_pad(PadField& pad, OptionVisitor& visit) {
+  visit("field", pad.field);
+  visit("length", pad.length);
+  auto value = std::to_integer<std::uint8_t>(pad.value);
+  visit("value", value);
+  pad.value = std::byte{value};
+}
+inline void show(PaddedBatchOptions& options, OptionVisitor& visit) {
+  visit("global", options.global);
+  show_remainder(options.remainder, visit);
+  visit("pad", options.pad, show_pad);
+}
+inline void show(LabelOptions& options, OptionVisitor& visit) {
+  visit("labels", options.labels);
+  visit("name", options.filter.name);
+  visit("version", options.filter.version);
+  visit("processed", options.filter.processed);
+  visit("stall_timeout_seconds", options.filter.stall_timeout_seconds);
+  visit("max_failures", options.filter.max_failures);
+}
+inline void show(InterleaveOptions& options, OptionVisitor& visit) { visit("block", options.block); }
+inline void show(MixOptions& options, OptionVisitor& visit) {
+  visit("weights", options.weights);
+  visit("seed", options.seed);
+  visit("end", options.end, {"first_ends", "all_seen"});
+}
+inline void show(ZipOptions& options, OptionVisitor& visit) { visit("suffixes", options.suffixes); }
+
+}  // namespace headrace::plan_json

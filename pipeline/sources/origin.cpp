@@ -1,0 +1,34 @@
+#include "headrace/pipeline/sources/origin.h"
+
+#include <algorithm>
+#include <array>
+
+namespace headrace {
+
+SourcePtr with_origin(SourcePtr source, SourceOriginPtr origin) {
+  source->origin_ = std::move(origin);
+  return source;
+}
+
+void show_split(Split& split, OptionVisitor& visit) { visit("split", split, {"train", "test"}); }
+
+void show_layout(LayoutOptions& layout, OptionVisitor& visit) {
+  visit("classes_at", layout.classes_at);
+  visit("train_folder", layout.train_folder);
+  visit("test_folder", layout.test_folder);
+}
+
+std::span<const SourceOriginPtr> source_origins() {
+  static const std::array origins{open_source_origin(),  image_folder_origin(), image_archive_origin(),
+                                  web_dataset_origin(),  web_stream_origin(),   tf_records_origin(),
+                                  csv_manifest_origin(), numpy_arrays_origin(), record_file_origin(),
+                                  idx_folder_origin(),   idx_files_origin(),    cifar_binary_origin()};
+  return origins;
+}
+
+SourceOriginPtr find_source_origin(std::string_view name) {
+  const auto found = std::ranges::find_if(source_origins(), [&](const auto& one) { return one->name() == name; });
+  return found == source_origins().end() ? nullptr : *found;
+}
+
+}  // namespace headrace

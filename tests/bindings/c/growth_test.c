@@ -1,0 +1,73 @@
+/* A thousand loaders opened and dropped, some with a batch that outlives them: neither memory, nor threads, nor
+ * open files grow. */
+#include <dirent.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include "headrace/tests/bindings/c/check.h"
+
+static long entries_of(const char* folder) {
+  DIR* all = opendir(folder);
+  long count = 0;
+  while (readdir(all) != NULL) ++count;
+  closedir(all);
+  return count;
+}
+
+static long resident_kilobytes(void) {
+  FILE* file = fopen("/proc/self/statm", "r");
+  long total = 0, resident = 0;
+  CHECK(fscanf(file, "%ld %ld", &total, &resident) == 2);
+  fclose(file);
+  return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void open_and_drop(const hr_dataset* dataset, const hr_devices* devices, int number) {
+  hr_loader_options options = HR_LOADER_OPTIONS_INIT;
+  options.seed = (uint64_t)number;
+  options.threads = 1;
+  hr_loader* loader = NULL;
+  OK(hr_loader_open(dataset, devices, &options, &loader));
+  hr_batch* batch = NULL;
+  if (number % 2 == 0) OK(hr_loader_next(loader, 0, &batch));
+  if (number % 3 == 0) {
+    hr_loader_free(loader);
+    hr_batch_free(batch);
+  } else {
+    hr_batch_free(batch);
+    hr_loader_free(loader);
+  }
+}
+
+/* Threads that have ended may still be on their way out. */
+static long settled_threads(long wanted) {
+  long threads = entries_of("/proc/self/task");
+  for (int i = 0; i < 100 && threads > wanted; ++i) {
+    usleep(10000);
+    threads = entries_of("/proc/self/task");
+  }
+  return threads;
+}
+
+int main(void) {
+  enum { kLoaders = 1000, kWarm = 100 };
+  hr_devices* devices = cpus(1);
+  hr_dataset* dataset = numbers_in_batches(4096, 1024);
+  for (int i = 0; i < kWarm; ++i) open_and_drop(dataset, devices, i);
+  const long threads = entries_of("/proc/self/task"), files = entries_of("/proc/self/fd");
+  malloc_trim(0);
+  const long memory = resident_kilobytes();
+  for (int i = 0; i < kLoaders; ++i) open_and_drop(dataset, devices, i);
+  malloc_trim(0);
+  const long grown = resident_kilobytes() - memory;
+  printf("threads %ld, then %ld; files %ld, then %ld; memory grew by %ld kB\n", threads, settled_threads(threads),
+         files, entries_of("/proc/self/fd"), grown);
+  CHECK(settled_threads(threads) <= threads);
+  CHECK(entries_of("/proc/self/fd") == files);
+#ifndef HEADRACE_SANITIZED
+  CHECK(grown < 2048); /* each had batches of 24 kB */
+#endif
+  hr_dataset_free(dataset);
+  hr_devices_free(devices);
+  return end_of_test();
+}

@@ -1,0 +1,131 @@
+// The input engine in front of a training loop in plain C: softmax regression on Fashion-MNIST by stochastic
+// gradient descent. A save in the middle of the second epoch and a loader that goes on from it change nothing.
+//   example_own_trainer_in_c [DATA]
+//
+// Prints: ^prefetch\(4\)
+// Prints: ^epoch 1: loss [0-9.]+, accuracy 0\.[0-9]+, [0-9]+ examples
+// Prints: ^to go on from here: headrace-loader-1 [0-9a-f]+ [0-9]+$
+// Prints: ^epoch 3: loss 0\.[0-9]+, accuracy (0\.[89][0-9]+|1\.0+), [0-9]+ examples
+#include <headrace/headrace.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { kPixels = 28 * 28, kClasses = 10, kEpochs = 3 };
+
+// Ends the program with what was wrong and what to do next.
+static void want(hr_status status) {
+  if (status == HR_OK) return;
+  fprintf(stderr, "%s\n", hr_last_error()->what);
+  exit(1);
+}
+
+typedef struct Progress {
+  double loss;
+  int64_t correct, examples;
+} Progress;
+
+// One step over a batch; `images` and `labels` have `rows` rows.
+static void step(float* weights, const float* images, const int64_t* labels, int64_t rows, Progress* progress) {
+  static float gradients[kPixels * kClasses];
+  for (int w = 0; w < kPixels * kClasses; ++w) gradients[w] = 0;
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* image = images + i * kPixels;
+    float scores[kClasses] = {0}, max = 0, sum = 0;
+    int best = 0;
+    for (int p = 0; p < kPixels; ++p) {
+      for (int c = 0; c < kClasses; ++c) scores[c] += image[p] * weights[p * kClasses + c];
+    }
+    for (int c = 1; c < kClasses; ++c) best = scores[c] > scores[best] ? c : best;
+    max = scores[best];
+    for (int c = 0; c < kClasses; ++c) sum += scores[c] = expf(scores[c] - max);
+    progress->correct += best == labels[i];
+    progress->loss -= log((double)(scores[labels[i]] / sum));
+    for (int c = 0; c < kClasses; ++c) scores[c] = scores[c] / sum - (c == labels[i] ? 1.0F : 0.0F);
+    for (int p = 0; p < kPixels; ++p) {
+      for (int c = 0; c < kClasses; ++c) gradients[p * kClasses + c] += image[p] * scores[c];
+    }
+  }
+  for (int w = 0; w < kPixels * kClasses; ++w) weights[w] -= 0.01F / (float)rows * gradients[w];
+  progress->examples += rows;
+}
+
+static hr_dataset* plan_of(const char* data) {
+  hr_source* source = NULL;
+  hr_dataset* plan = NULL;
+  hr_operations* chain = NULL;
+  const float half = 0.5F;
+  hr_shuffle_options shuffle = HR_SHUFFLE_OPTIONS_INIT;
+  hr_batch_options batch = HR_BATCH_OPTIONS_INIT;
+  shuffle.seed = 7;
+  batch.global = 64;
+  want(hr_source_open(data, NULL, &source));
+  want(hr_dataset_from(source, &plan));
+  want(hr_dataset_shuffle(plan, &shuffle));
+  want(hr_operations_create(&chain));
+  want(hr_normalize(chain, &half, &half, 1));
+  want(hr_dataset_map(plan, chain));
+  want(hr_dataset_batch(plan, &batch));
+  want(hr_dataset_prefetch(plan, 4));
+  hr_operations_free(chain);
+  hr_source_free(source);
+  return plan;
+}
+
+static void print_plan(const hr_dataset* plan) {
+  char* text = NULL;
+  want(hr_dataset_explain(plan, NULL, &text));
+  printf("%s\n", text);
+  hr_string_free(text);
+}
+
+static hr_loader* open_loader(const hr_dataset* plan, const char* state) {
+  hr_devices* devices = NULL;
+  hr_loader* loader = NULL;
+  hr_loader_options options = HR_LOADER_OPTIONS_INIT;
+  options.epochs = kEpochs;
+  options.start = state;
+  want(hr_devices_open("cpu", &devices));
+  want(hr_loader_open(plan, devices, &options, &loader));
+  hr_devices_free(devices);
+  return loader;
+}
+
+// Another loader that stands where this one stood.
+static hr_loader* save_and_restore(hr_loader* loader, const hr_dataset* plan) {
+  char* state = NULL;
+  want(hr_loader_state(loader, &state));
+  printf("to go on from here: %s\n", state);
+  hr_loader_free(loader);
+  hr_loader* restored = open_loader(plan, state);
+  hr_string_free(state);
+  return restored;
+}
+
+int main(int argc, char** argv) {
+  static float weights[kPixels * kClasses];
+  hr_dataset* plan = plan_of(argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist");
+  print_plan(plan);
+  hr_loader* loader = open_loader(plan, NULL);
+  hr_batch* batch = NULL;
+  Progress progress = {0};
+  for (want(hr_loader_next(loader, 0, &batch)); batch != NULL; want(hr_loader_next(loader, 0, &batch))) {
+    hr_batch_info info = HR_BATCH_INFO_INIT;
+    hr_tensor images = HR_TENSOR_INIT, labels = HR_TENSOR_INIT;
+    want(hr_batch_describe(batch, &info));
+    want(hr_batch_tensor(batch, "image", &images));
+    want(hr_batch_tensor(batch, "label", &labels));
+    want(hr_batch_wait(batch));
+    step(weights, images.data, labels.data, info.examples, &progress);
+    hr_batch_free(batch);
+    if (info.epoch == 1 && info.step == 10) loader = save_and_restore(loader, plan);
+    if (!info.last_of_epoch) continue;
+    printf("epoch %d: loss %.4f, accuracy %.4f, %lld examples\n", (int)info.epoch + 1,
+           progress.loss / (double)progress.examples, (double)progress.correct / (double)progress.examples,
+           (long long)progress.examples);
+    progress = (Progress){0};
+  }
+  hr_loader_free(loader);
+  hr_dataset_free(plan);
+  return 0;
+}

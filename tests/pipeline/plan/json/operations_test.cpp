@@ -1,0 +1,177 @@
+// Every operation goes through JSON with each of its options, to the last bit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "headrace/devices/base/file.h"
+#include "headrace/pipeline/operations/definition.h"
+#include "headrace/pipeline/operations/operation_table.h"
+#include "headrace/pipeline/plan/json/option_reader.h"
+#include "headrace/pipeline/plan/json/option_writer.h"
+#include "headrace/pipeline/plan/json/parse.h"
+#include "headrace/tests/pipeline/plan/json/plan_json.h"
+#include "headrace/tests/support/source_file.h"
+
+namespace headrace {
+namespace {
+
+// Makes each option another than it was, and counts them.
+class ChangeAll final : public OptionVisitor {
+ public:
+  explicit ChangeAll(std::uint32_t round) : round_(round) {}
+  int count() const noexcept { return count_; }
+
+ protected:
+  void visit(const char* /*name*/, OptionPlace place) override {
+    ++count_;
+    std::visit([this](auto* value) { change(*value); }, place);
+  }
+  void visit_choice(const char* /*name*/, std::size_t& number, std::span<const char* const> choices) override {
+    ++count_;
+    number = (number + 1 + round_) % choices.size();
+  }
+  void visit_list(const char* /*name*/, const List& list) override {
+    ++count_;
+    list.resize(round_ % 3);
+    for (std::size_t i = 0; i < round_ % 3; ++i) list.show(i, *this);
+  }
+
+ private:
+  // Any bits that make a finite float.
+  float any_float() {
+    for (;;) {
+      const std::uint32_t bits = random_.next_u32();
+      float value = 0;
+      std::memcpy(&value, &bits, sizeof value);
+      if (std::isfinite(value)) return value;
+    }
+  }
+
+  void change(bool& value) { value = !value; }
+  void change(float& value) { value = any_float(); }
+  void change(double& value) { value = double{any_float()} / 3; }
+  void change(std::string& value) { value += "é\"\n" + std::to_string(random_.next_u32()); }
+  void change(std::filesystem::path& value) { value /= std::to_string(random_.next_u32()); }
+  template <typename Number>
+  requires std::is_integral_v<Number>
+  void change(Number& value) {
+    const std::uint64_t high = random_.next_u32();
+    value = static_cast<Number>(high << 32 | random_.next_u32());
+  }
+  template <typename Item>
+  void change(std::vector<Item>& values) {
+    values.resize(1 + round_ % 4);
+    for (Item& item : values) change(item);
+  }
+
+  std::uint32_t round_;
+  int count_ = 0;
+  Philox random_{{.seed = 17, .record = round_}};
+};
+
+// As many members as an options struct can be initialised with.
+template <typename Options>
+struct AnyMember {
+  template <typename Value>
+  requires(!std::is_same_v<std::remove_cvref_t<Value>, Options>) operator Value()
+      const;  // NOLINT: it stands for a value of any type
+};
+template <typename Options, typename... Members>
+constexpr int count_members() {
+  if constexpr (requires { Options{Members{}..., AnyMember<Options>{}}; }) {
+    return count_members<Options, Members..., AnyMember<Options>>();
+  } else {
+    return sizeof...(Members);
+  }
+}
+
+struct TwoMembers {
+  int one = 0;
+  std::vector<float> two = {};
+};
+static_assert(count_members<TwoMembers>() == 2);
+
+template <typename Options>
+void expect_all_shown() {
+  ChangeAll all(0);
+  const OperationPtr usual = define(Options{});
+  usual->visit_options(all);
+  EXPECT_EQ(all.count(), count_members<Options>()) << usual->name() << ": show() leaves a member out";
+}
+
+template <typename... Options>
+void expect_each_shown(OperationList<Options...> /*list*/) {
+  (expect_all_shown<Options>(), ...);
+}
+
+TEST(PlanJsonOperations, ShowEveryMember) { expect_each_shown(DataOperations()); }
+
+// Whoever declares an operation and forgets the table is told here.
+TEST(PlanJsonOperations, AreAllInTheTable) {
+  const std::vector<std::byte> bytes = read_whole_file(test::source_file("pipeline/operation.h"));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  static constexpr std::string_view kDeclared = "\nOperationPtr define(";
+  std::size_t declared = 0;
+  for (std::size_t at = 0; (at = text.find(kDeclared, at)) != std::string_view::npos; ++at) ++declared;
+  constexpr std::size_t kCode = 2;  // user_map() and user_operation()
+  EXPECT_EQ(data_operations().size() + kCode, declared);
+}
+
+TEST(PlanJsonOperations, KeepEveryOptionToTheBit) {
+  const PlanOptions plan;
+  for (const OperationPtr& usual : data_operations()) {
+    EXPECT_EQ(find_operation(usual->name()), usual);
+    for (std::uint32_t round = 0; round < 300; ++round) {
+      ChangeAll change(round);
+      const OperationPtr changed = usual->visit_options(change);
+      const auto json =
+          plan_json::write_options(usual->name(), [&](auto& visit) { changed->visit_options(visit); });
+      const nlohmann::json parsed = plan_json::parse(plan_json::print(json));
+      plan_json::OptionReader reader(plan_json::JsonPlace(parsed), plan);
+      ASSERT_EQ(usual->visit_options(reader)->describe(), changed->describe()) << json;
+    }
+  }
+}
+
+// Such a stream with each; another operation needs another line.
+TEST(PlanJsonOperations, GiveTheSameStream) {
+  const Operations floats = normalize({0.1F, 0.2F, 1.0F / 3}, {0.3F, 0.7F, 0.1F});
+  const Operations soft = one_hot(10, 0.1F);
+  const std::map<std::string, Operations> chains{
+      {"brightness_contrast", floats | brightness_contrast({.brightness = 0.3F, .contrast = 0.1F})},
+      {"cast", cast(DType::kF32)},
+      {"center_crop", center_crop(7)},
+      {"color_jitter", color_jitter({.brightness = 0.1F, .contrast = 0.7F, .saturation = 0.3F, .hue = 0.01F})},
+      {"cutmix", cutmix({.alpha = 0.9F, .probability = 0.7F})},
+      {"cutout", cutout(4, {1.0F, 7.0F, 250.0F})},
+      {"flatten", flatten()},
+      {"flip", alternating_flip()},
+      {"mixup", mixup({.alpha = 0.1F, .probability = 0.9F})},
+      {"normalize", floats},
+      {"one_hot", soft},
+      {"pad_crop", pad_crop(11, 3, Padding::kReflect)},
+      {"random_resized_crop", random_resized_crop({.size = 6, .min_area = 0.3F, .max_ratio = 1.7F})},
+      {"resize", resize(9)},
+      {"to_layout", floats | to_layout(ImageLayout::kChannelsFirst)},
+  };
+  const SourcePtr source = test::noise_images(29, 12, 10);
+  const PlanParts parts{.sources = {{"noise", source}}};
+  for (const OperationPtr& operation : data_operations()) {
+    const auto chain = chains.find(operation->name());
+    ASSERT_NE(chain, chains.end()) << "no stream here has " << operation->name();
+    const Dataset images = Dataset::from(source).shuffle({.seed = 1});
+    const bool mixes = operation->is_batch_level();
+    const Dataset batches = images.map(mixes ? floats | soft : chain->second).batch({.global = 8});
+    test::expect_same_stream(mixes ? batches.map(chain->second) : batches, parts);
+  }
+}
+
+}  // namespace
+}  // namespace headrace

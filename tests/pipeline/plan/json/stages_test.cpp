@@ -1,0 +1,158 @@
+// Every stage and every combination goes through JSON and gives the same stream.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "headrace/tests/pipeline/plan/json/plan_json.h"
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace {
+namespace {
+
+using test::expect_same_stream;
+using test::noise_images;
+using test::numbers;
+using ::testing::HasSubstr;
+
+class PlanJsonStages : public ::testing::Test {
+ protected:
+  Dataset first() const { return Dataset::from(parts_.sources.at("first")); }
+  Dataset second() const { return Dataset::from(parts_.sources.at("second")); }
+  Dataset images() const { return Dataset::from(parts_.sources.at("images")); }
+  void expect_same(const Dataset& dataset) const { expect_same_stream(dataset.batch({.global = 4}), parts_); }
+
+  const RecordFilter even_{.name = "even",
+                           .keeps = [](const ExampleView& record) { return record.integer("value") % 2 == 0; }};
+  PlanParts parts_{
+      .sources = {{"first", numbers(23)}, {"second", numbers(31)}, {"images", noise_images(13, 6, 5)}},
+      .filters = {even_}};
+};
+
+TEST_F(PlanJsonStages, OnPositions) {
+  expect_same(first());
+  expect_same(first().shuffle({.seed = ~std::uint64_t{0}}));
+  expect_same(first().shuffle({.seed = 3, .each_epoch_anew = false}));
+  expect_same(first().shuffle_window({.size = 5, .seed = 9}));
+  expect_same(first().shuffle_window({.size = 5, .seed = 9, .each_epoch_anew = false}));
+  expect_same(first().repeat(3).take(50).skip(7));
+  expect_same(first().shard(3, 2));
+  expect_same(first().without_shard(3, 1));
+  expect_same(first().shard_for_worker({.count = 2, .index = 1}));
+}
+
+TEST_F(PlanJsonStages, ShardsOfFiles) {
+  const Dataset two = concatenate({first(), second()});
+  for (const ShardBy by : {ShardBy::kAuto, ShardBy::kElement}) {
+    expect_same(two.shard_for_worker({.count = 2, .index = 1, .by = by}));
+  }
+}
+
+TEST_F(PlanJsonStages, OfBatches) {
+  expect_same_stream(first().batch({.global = 7, .remainder = Remainder::kDrop}).prefetch(0), parts_);
+  const Dataset read = test::written_and_read(first().batch({.global = 7}).prefetch(5), parts_);
+  EXPECT_THAT(read.explain(), HasSubstr("prefetch(5)"));
+  EXPECT_EQ(read.global_batch(), 7);
+}
+
+TEST_F(PlanJsonStages, LabelsAreData) {
+  const Dataset kept = images().filter(with_labels({7, 1, 2}));
+  expect_same(kept.shuffle({.seed = 2}));
+  EXPECT_THAT(kept.to_json(parts_), HasSubstr(R"("labels": [1, 2, 7])"));
+  RecordFilter filter = with_labels({4});
+  filter.name = "fours";
+  filter.version = 3;
+  filter.processed = true;
+  filter.stall_timeout_seconds = 0.1;
+  filter.max_failures = 12;
+  const Dataset fours = images().map(center_crop(4)).filter(filter);
+  expect_same(fours);
+  EXPECT_THAT(fours.to_json(parts_), HasSubstr(R"("stall_timeout_seconds": 0.1)"));
+  EXPECT_THAT(fours.to_json(parts_), HasSubstr(R"("max_failures": 12)"));
+}
+
+TEST_F(PlanJsonStages, Caches) {
+  const test::TempFolder folder;
+  expect_same(images().cache(memory(1 << 20)).map(flip()));
+  expect_same(
+      images().cache(disk(folder / "cache", {.budget_bytes = 1 << 20, .segment_bytes = 1 << 16})).map(flip()));
+  const Dataset in_memory = images().cache(memory(12345));
+  EXPECT_THAT(in_memory.to_json(parts_), HasSubstr(R"({"cache": {"memory": {"budget_bytes": 12345}}})"));
+}
+
+TEST_F(PlanJsonStages, Combinations) {
+  expect_same(concatenate({first().take(5), second().shuffle({.seed = 3})}).shuffle({.seed = 1}));
+  expect_same(interleave({first(), second().skip(3), first().repeat(2)}, {.block = 3}));
+  expect_same(mix({first(), second()}));
+  expect_same(mix({first(), second()}, {.weights = {0.1, 1.0 / 3}, .seed = 8, .end = MixEnd::kAllSeen}));
+  expect_same(zip({first(), second().skip(2)}, {.suffixes = {"", "_2"}}).shuffle({.seed = 4}));
+  const Dataset inner = concatenate({first(), mix({second(), first().take(4)}, {.weights = {2, 1}})});
+  expect_same(interleave({inner.take(40), second()}).repeat(2));
+  expect_same(zip({concatenate({first(), first()}), zip({second().filter(even_)})}, {.suffixes = {"_a", "_b"}}));
+}
+
+TEST_F(PlanJsonStages, UnbatchedRecords) {
+  std::vector<std::byte> bytes(6 * 4 * sizeof(std::int64_t), std::byte{1});
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i % 251);
+  const Field rows{.name = "value", .dtype = DType::kI64, .shape = {4, 1}};
+  parts_.sources["rows"] = in_memory("rows", 6, {Array{.field = rows, .bytes = bytes}});
+  const Dataset batches = Dataset::from(parts_.sources.at("rows"));
+  expect_same(batches.unbatch());
+  expect_same(batches.shuffle({.seed = 5}).skip(1).unbatch().shuffle({.seed = 6}).take(15));
+  expect_same(concatenate({batches, batches}).unbatch().unbatch());
+}
+
+// A record of so many bytes as its number says.
+TEST_F(PlanJsonStages, PaddedBatches) {
+  parts_.sources["texts"] =
+      generator({.name = "texts",
+                 .fields = {{.name = "text", .dtype = DType::kU8, .shape = {Shape::kDynamic}}},
+                 .records = 17,
+                 .fingerprint = 5,
+                 .function = [](std::uint64_t index, RecordWriter& record) {
+                   std::ranges::fill(record.allocate(0, index % 7 + 1), std::byte{3});
+                 }});
+  const Dataset texts = Dataset::from(parts_.sources.at("texts"));
+  expect_same_stream(texts.padded_batch({.global = 4}), parts_);
+  expect_same_stream(texts.shuffle({.seed = 1})
+                         .padded_batch({.global = 4,
+                                        .remainder = Remainder::kDrop,
+                                        .pad = {{.field = "text", .length = 9, .value = std::byte{255}}}})
+                         .prefetch(1),
+                     parts_);
+  expect_same_stream(concatenate({texts.take(3), texts}).padded_batch({.global = 4}), parts_);
+  expect_same_stream(zip({texts, texts}, {.suffixes = {"", "_2"}}).padded_batch({.global = 4}), parts_);
+}
+
+// What a person may leave out takes the usual value.
+TEST_F(PlanJsonStages, OptionsHaveUsualValues) {
+  const std::string json = R"({"headrace_plan": 1, "source": {"named": "images"}, "stages": [
+    {"shuffle": {}}, {"map": [{"flip": {}}, {"pad_crop": {"size": 6}}]}, {"batch": {}}]})";
+  const Dataset read = Dataset::from_json(json, {.parts = parts_});
+  EXPECT_EQ(read.fingerprint(), images().shuffle().map(flip() | pad_crop(6, 4)).batch({}).fingerprint());
+  const std::string bare = R"({"headrace_plan": 1, "source": {"named": "images"}})";
+  EXPECT_EQ(Dataset::from_json(bare, {.parts = parts_}).fingerprint(), images().fingerprint());
+}
+
+// For people: short lists on a line, one stage a line.
+TEST_F(PlanJsonStages, AreReadable) {
+  parts_.sources = {{"images", parts_.sources.at("images")}};
+  const Dataset plan =
+      images().shuffle({.seed = 7}).map(normalize({0.1F, 0.2F, 0.3F}, {1, 1, 1}) | flip()).batch({.global = 8});
+  const std::string json = plan.to_json(parts_);
+  EXPECT_THAT(json, ::testing::StartsWith("{\n  \"headrace_plan\": 1,\n  \"source\": {\"named\": \"images\", "));
+  EXPECT_THAT(json, HasSubstr(R"(
+  "stages": [
+    {"shuffle": {"seed": 7, "each_epoch_anew": true}},
+    {
+      "map": [
+        {"normalize": {"mean": [0.1, 0.2, 0.3], "std": [1.0, 1.0, 1.0]}},
+        {"flip": {"probability": 0.5, "draw": "each_pass"}}
+      ]
+    },
+    {"batch": {"global": 8, "remainder": "keep"}}
+  ]
+}
+)"));
+}
+
+}  // namespace
+}  // namespace headrace
