@@ -3,6 +3,7 @@
 
 Takes Fashion-MNIST of Debian's package dataset-fashion-mnist, or --data.
 """
+# needs: jax[cpu]
 import argparse
 
 import jax

@@ -3,6 +3,7 @@
 
 Takes Fashion-MNIST of Debian's package dataset-fashion-mnist, or --data.
 """
+# needs: keras tensorflow-cpu
 import argparse
 import os
 

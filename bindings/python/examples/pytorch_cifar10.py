@@ -3,9 +3,11 @@
 
     python pytorch_cifar10.py --data cifar10.tar.zst --workers 2
 
-`--data`: an archive or folder of 32x32 colour JPEGs or PNGs in class folders (train/cat/1.jpg); without it Fashion-MNIST
-of Debian's package dataset-fashion-mnist. First each side only delivers batches, then it trains for some steps.
+`--data`: an archive or folder of 32x32 colour JPEGs or PNGs in class folders (train/cat/1.jpg); without it
+Fashion-MNIST of Debian's package dataset-fashion-mnist. First each side only delivers batches, then it trains for
+some steps.
 """
+# needs: torch torchvision pillow numpy
 import argparse
 import gzip
 import io
@@ -43,7 +45,7 @@ def headraces(opt):
 
 
 class Encoded(torch.utils.data.Dataset):
-    """What the archive holds, for PyTorch: the bytes of each image in memory, decoded and transformed in the workers."""
+    """What the archive holds, for PyTorch: each image's bytes in memory, decoded and transformed in the workers."""
 
     def __init__(self, data):
         from torchvision.transforms import v2
@@ -90,7 +92,8 @@ class Fashion(torch.utils.data.Dataset):
     def __init__(self):
         from torchvision.transforms import v2
         with gzip.open(FASHION / "train-images-idx3-ubyte.gz") as file:
-            self.images = torch.from_numpy(np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 1, 28, 28).copy())
+            pixels = np.frombuffer(file.read(), np.uint8, offset=16)
+            self.images = torch.from_numpy(pixels.reshape(-1, 1, 28, 28).copy())
         with gzip.open(FASHION / "train-labels-idx1-ubyte.gz") as file:
             self.labels = np.frombuffer(file.read(), np.uint8, offset=8).astype(np.int64)
         self.transform = v2.Compose([v2.RandomCrop(28, padding=2), v2.RandomHorizontalFlip(),
@@ -154,7 +157,8 @@ def report(name, make, opt):
     batches = endless(make(opt))
     rate = input_rate(batches, opt)
     first, last, trained = train(batches, opt)
-    print(f"{name}: input {rate:,.0f} images/s; training {trained:,.0f} images/s, loss {first:.3f} -> {last:.3f}", flush=True)
+    print(f"{name}: input {rate:,.0f} images/s; training {trained:,.0f} images/s, loss {first:.3f} -> {last:.3f}",
+          flush=True)
     if not last < first:
         raise SystemExit(f"{name}: the net does not learn")
     return rate

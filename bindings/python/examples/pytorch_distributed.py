@@ -6,6 +6,7 @@
 There is no DistributedSampler: the loader reads the process's rank. Every record of an epoch is given to one process,
 once, which the program checks at the end. Takes Fashion-MNIST of Debian's package dataset-fashion-mnist, or --data.
 """
+# needs: torch numpy
 import argparse
 
 import torch

@@ -43,7 +43,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         model.fit(data, epochs=2, validation=test, callbacks=[tell], verbose=0, checkpoints=folder)
         again = train.restore_or_create(strategy, folder, lambda: model_of(strategy, data, 3 * len(data)))
-        history = again.fit(data, epochs=3, validation=test, callbacks=[tell], verbose=2, checkpoints=folder, resume=True)
+        history = again.fit(data, epochs=3, validation=test, callbacks=[tell], verbose=2, checkpoints=folder,
+                            resume=True)
     print({name: [round(value, 4) for value in history[name]] for name in ("loss", "val_loss", "val_accuracy")})
     result = again.evaluate(test, views="mirrored")
     predictions = again.predict(test)

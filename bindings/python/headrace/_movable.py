@@ -68,6 +68,13 @@ class MovableLoader:
     def _begin_views(self):
         self._views, self._next, self._slots = _Views(), 0, 0
 
+    def set_option(self, name, value):
+        """Of headrace.Loader, for the next one that is opened."""
+        if self._options.get(name) != value:
+            self._options[name] = value
+            self.pause()
+            self._dataset = self._paused = None
+
     # ---- where it stands
 
     def seek(self, dataset, *, epoch, length):

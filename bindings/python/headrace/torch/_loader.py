@@ -90,6 +90,7 @@ class DataLoader:
         arguments.require_counts(num_workers=num_workers, timeout=timeout, prefetch_factor=prefetch_factor)
         self.rank, self.world_size = arguments.place_in_world(rank, world_size, sampler)
         self.seed = arguments.seed_of(seed, generator, sampler, self.world_size)
+        self._said_seed = seed is not None
         self._plan = plan_of(dataset, batch_size=batch_size, shuffle=shuffle, sampler=sampler, drop_last=drop_last,
                              world_size=self.world_size)
         self.dataset, self.sampler, self.generator = dataset, sampler, generator
@@ -179,19 +180,25 @@ class DataLoader:
         running = self._iterator if self._begun else None
         return {
             "version": _STATE_VERSION,
+            "seed": self.seed,
             "epoch": self._epoch,
-            "step": running.given if running else 0,
-            "complete": bool(running and running.complete),
-            "engine": self._engine.state() if running else None,
+            "step": 0 if running is None else running.given,
+            "complete": running is not None and running.complete,
+            "engine": None if running is None else self._engine.state(),
             **self._plan.state(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next iter() goes on from there: with the rest of the epoch, or after a complete one with the next."""
-        if state.get("version") != _STATE_VERSION or not {"epoch", "step", "complete", "engine"} <= set(state):
+        if state.get("version") != _STATE_VERSION or not {"seed", "epoch", "step", "complete", "engine"} <= set(state):
             raise config_error("this is no state of headrace.torch.DataLoader",
                                "give what its state_dict() returned; a state of PyTorch's own loader does not fit")
+        if self._said_seed and self.seed != state["seed"]:
+            raise config_error(f"the state is of seed {state['seed']}, and this loader was given {self.seed}",
+                               "give the same seed, or none: a state brings its own")
         self._end_iteration()
+        self.seed = int(state["seed"])
+        self._engine.set_option("seed", self.seed)
         self._epoch, self._begun = int(state["epoch"]), bool(state["complete"])
         self._resume = None if state["complete"] else dict(state)
 
