@@ -1,0 +1,58 @@
+"""What the tests of the Python package share."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import headrace as hr
+
+RECORDS = 100
+
+
+@pytest.fixture
+def images():
+    return np.random.default_rng(0).integers(0, 256, (RECORDS, 8, 8, 3), dtype=np.uint8)
+
+
+@pytest.fixture
+def labels():
+    return np.arange(RECORDS) % 10
+
+
+@pytest.fixture
+def data(images, labels):
+    return hr.from_arrays({"image": images, "label": labels})
+
+
+@pytest.fixture
+def augmented(data):
+    """A plan with everything random in it."""
+    return data.shuffle(7).map(hr.pad_crop(8, 1), hr.flip(), hr.normalize([0.5] * 3, [0.2] * 3)).batch(16)
+
+
+@pytest.fixture
+def command():
+    """The `headrace` command of the same build."""
+    path = os.environ.get("HEADRACE_COMMAND", "")
+    if not os.access(path, os.X_OK):
+        pytest.skip("HEADRACE_COMMAND names no headrace command")
+    return path
+
+
+@pytest.fixture
+def python():
+    """Runs a program in a Python of its own: its completed process, after at most so many seconds."""
+
+    def run(text, seconds=60, **options):
+        return subprocess.run([sys.executable, "-c", textwrap.dedent(text)], timeout=seconds, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+
+    return run
+
+
+def pytest_make_parametrize_id(config, val, argname):
+    return f"{argname}={val}"

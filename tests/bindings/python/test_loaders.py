@@ -1,0 +1,153 @@
+"""Loaders: the stream, its state, its identity."""
+
+import json
+import subprocess
+
+import numpy as np
+import pytest
+
+import headrace as hr
+
+
+def take(loader, count):
+    return [{name: array.copy() for name, array in loader.next().numpy().items()} for _ in range(count)]
+
+
+def equal(first, second):
+    return len(first) == len(second) and all(
+        (a["image"] == b["image"]).all() and (a["label"] == b["label"]).all() for a, b in zip(first, second))
+
+
+def test_epochs_follow_one_another(augmented):
+    loader = hr.Loader(augmented, epochs=3)
+    counts = [sum(batch.examples for batch in loader) for _ in range(4)]
+    assert counts == [100, 100, 100, 0] and len(loader) == 7
+
+
+def test_a_break_is_gone_on_from(augmented):
+    loader = hr.Loader(augmented, epochs=2)
+    for batch in loader:
+        if batch.step == 2:
+            break
+    assert [batch.step for batch in loader] == [3, 4, 5, 6]
+    assert [batch.epoch for batch in loader] == [1] * 7
+
+
+def test_without_a_number_of_epochs_it_goes_on(augmented):
+    loader = hr.Loader(augmented, epochs=None)
+    for epoch in range(5):
+        assert {batch.epoch for batch in loader} == {epoch}
+    assert loader.epoch == 5
+
+
+@pytest.mark.parametrize("options", [{"threads": 1}, {"threads": 3}, {"devices": "cpu:4"}, {"prefetch": 7},
+                                     {"prefetch": 0}])
+def test_the_stream_depends_on_the_plan_alone(augmented, options):
+    assert hr.Loader(augmented, epochs=2, seed=5, **options).digest() == hr.Loader(augmented, epochs=2, seed=5).digest()
+
+
+def test_the_seed_makes_another_stream(augmented):
+    assert hr.Loader(augmented, seed=5).digest() != hr.Loader(augmented, seed=6).digest()
+
+
+@pytest.mark.parametrize("taken", [0, 3, 7, 9])
+def test_restored_with_other_threads(augmented, taken):
+    loader = hr.Loader(augmented, epochs=2, threads=1)
+    take(loader, taken)
+    state = json.loads(json.dumps(loader.state_dict()))
+    expected = take(loader, 4)
+    again = hr.Loader(augmented, epochs=2, threads=3)
+    again.next()
+    again.load_state_dict(state)
+    assert equal(take(again, 4), expected)
+    assert equal(take(hr.Loader(augmented, epochs=2, threads=2, start=state), 4), expected)
+
+
+def test_a_restored_epoch_is_its_rest(augmented):
+    loader = hr.Loader(augmented, epochs=2)
+    take(loader, 5)
+    again = hr.Loader(augmented, epochs=2, start=loader.state_dict())
+    assert [batch.step for batch in again] == [5, 6] and len(list(again)) == 7
+
+
+def test_a_state_of_another_stream_is_refused(augmented, data):
+    state = hr.Loader(data.batch(3)).state_dict()
+    with pytest.raises(hr.ConfigError):
+        hr.Loader(augmented, start=state)
+    with pytest.raises(hr.ConfigError, match="no entry 'headrace'"):
+        hr.Loader(augmented).load_state_dict({"epoch": 1})
+
+
+def test_replicas_share_each_global_batch(augmented):
+    loader = hr.Loader(augmented, devices="cpu:2")
+    whole = hr.Loader(augmented)
+    for _ in range(7):
+        shares = [loader.next(0), loader.next(1)]
+        together = np.concatenate([share["image"].numpy() for share in shares])
+        np.testing.assert_array_equal(together, whole.next()["image"].numpy())
+        assert [share.replica for share in shares] == [0, 1]
+    assert loader.next(0) is None and loader.next(1) is None
+    with pytest.raises(hr.ConfigError, match="2 replicas"):
+        iter(loader)
+
+
+def test_a_world_is_divided(augmented):
+    parts = [hr.Loader(augmented, world=(2, rank)) for rank in range(2)]
+    whole = hr.Loader(augmented)
+    for _ in range(7):
+        together = np.concatenate([part.next()["label"].numpy() for part in parts])
+        np.testing.assert_array_equal(together, whole.next()["label"].numpy())
+    assert parts[0].state_dict() == parts[1].state_dict() == whole.state_dict()
+
+
+def test_the_digest_is_the_commands(command, tmp_path):
+    images = np.random.default_rng(1).integers(0, 256, (200, 32, 32, 3), dtype=np.uint8)
+    np.savez(tmp_path / "data.npz", x_train=images, y_train=np.arange(200) % 10)
+    printed = subprocess.run(
+        [command, "digest", "--pipeline", "cifar-train", "--data", tmp_path / "data.npz", "--seed", "3", "--epochs", "2",
+         "--global-batch", "64", "--replicas", "3"], check=True, text=True, stdout=subprocess.PIPE).stdout
+    mean, std = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
+    plan = (hr.open(tmp_path / "data.npz").shuffle(3)
+            .map(hr.pad_crop(32, 4), hr.flip(), hr.normalize(mean, std), hr.to_layout("channels_first"))
+            .batch(64).prefetch(2))
+    assert hr.Loader(plan, epochs=2, seed=3).digest() == printed.split()[-1]
+
+
+def test_stats(augmented):
+    loader = hr.Loader(augmented)
+    list(loader)
+    stats = loader.stats()
+    assert stats["batches"] == 7 and stats["examples"] == 100
+    assert {stage["kind"] for stage in stats["stages"]} >= {"operate", "consume"}
+    assert any(what == "threads" for what, _, _ in loader.choices())
+
+
+def test_trace(augmented):
+    loader = hr.Loader(augmented, trace_spans=1000)
+    list(loader)
+    assert json.loads(loader.trace)["traceEvents"]
+    with pytest.raises(hr.ConfigError, match="trace"):
+        hr.Loader(augmented).trace
+
+
+def test_bad_records_are_dealt_with(tmp_path):
+    def make(index):
+        if index == 5:
+            raise ValueError("no record 5")
+        return {"x": np.float32(index)}
+
+    plan = hr.from_function(make, 20).batch(10)
+    with pytest.raises(hr.DataError):
+        list(hr.Loader(plan))
+    loader = hr.Loader(plan, on_error="skip", max_bad_share=0.1, quarantine=tmp_path / "bad.jsonl")
+    first = loader.next()
+    assert first.examples == 9 and first.bad_records[0].record == 5
+    assert "no record 5" in json.loads((tmp_path / "bad.jsonl").read_text())["cause"]
+
+
+def test_the_end_is_the_end(augmented):
+    with hr.Loader(augmented) as loader:
+        assert len(list(loader.all_epochs())) == 7 and loader.next() is None
+    with pytest.raises(hr.HeadraceError, match="closed"):
+        loader.next()
+    loader.close()

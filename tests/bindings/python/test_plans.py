@@ -1,0 +1,121 @@
+"""Datasets: fluent, immutable, the same plan as in C++."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import headrace as hr
+
+
+def labels_of(dataset, **options):
+    with hr.Loader(dataset, **options) as loader:
+        return np.concatenate([batch["label"].numpy() for batch in loader]).tolist()
+
+
+def test_lengths(data):
+    assert len(data) == data.records == 100 and data.batch_size is None
+    assert len(data.batch(16)) == 7 and data.batch(16).batch_size == 16
+    assert len(data.batch(16, drop_remainder=True)) == 6
+    assert len(data.repeat(3).batch(16)) == 19
+
+
+def test_methods_return_new_plans(data):
+    before = data.fingerprint
+    data.shuffle(1).batch(3)
+    assert data.fingerprint == before and len(data) == 100
+
+
+@pytest.mark.parametrize("change, expected", [
+    (lambda data: data.take(3), [0, 1, 2]),
+    (lambda data: data.skip(97), [7, 8, 9]),
+    (lambda data: data.shard(40, 1), [1, 1, 1]),
+    (lambda data: data.take(4).without_shard(2, 0), [1, 3]),
+    (lambda data: data.shard_for_worker(50, 49), [9, 9]),
+    (lambda data: data.filter(labels=[3]).take(2), [3, 3]),
+    (lambda data: data.filter(lambda sample: sample["label"] > 7).take(4), [8, 9, 8, 9]),
+    (lambda data: data.take(2).concatenate(data.skip(98)), [0, 1, 8, 9]),
+    (lambda data: hr.interleave(data.take(2), data.skip(98)), [0, 8, 1, 9]),
+    (lambda data: data.take(2).repeat(2), [0, 1, 0, 1]),
+])
+def test_stages(data, change, expected):
+    assert labels_of(change(data).batch(3)) == expected
+
+
+def test_mix_is_exact(data):
+    mixed = hr.mix(data.take(10), data.skip(90), weights=[1, 1], seed=1)
+    assert sorted(labels_of(mixed.batch(4))) == sorted([*range(10), *range(10)])
+
+
+def test_zip_joins_fields(data):
+    other = hr.from_arrays({"weight": np.arange(100, dtype=np.float32)}, name="weights")
+    joined = hr.zip(data, other).batch(100)
+    assert list(joined.fields) == ["image", "label", "weight"]
+    np.testing.assert_array_equal(hr.Loader(joined).next()["weight"].numpy(), np.arange(100))
+
+
+def test_shuffle_is_each_epoch_another(data):
+    plan = data.shuffle(5).batch(100)
+    first, second = [batch.records.tolist() for batch in hr.Loader(plan, epochs=2).all_epochs()]
+    assert first != second and sorted(first) == sorted(second) == list(range(100))
+    fixed = data.shuffle(5, reshuffle_each_epoch=False).batch(100)
+    first, second = [batch.records.tolist() for batch in hr.Loader(fixed, epochs=2).all_epochs()]
+    assert first == second
+
+
+def test_unbatch(images):
+    records = hr.from_arrays({"image": images.reshape(10, 10, 8, 8, 3)})
+    np.testing.assert_array_equal(hr.Loader(records.unbatch().batch(100)).next()["image"].numpy(), images)
+
+
+def test_padded_batch():
+    rows = [np.arange(n, dtype=np.int32) for n in (1, 3, 2)]
+    plan = hr.from_function(lambda i: {"tokens": rows[i]}, 3, fields={"tokens": ("int32", (None,))}).padded_batch(3)
+    batch = hr.Loader(plan).next()
+    assert batch["tokens"].numpy().tolist() == [[0, 0, 0], [0, 1, 2], [0, 1, 0]]
+    assert batch["tokens_length"].numpy().tolist() == [1, 3, 2]
+
+
+def test_caches_are_filled_once(data, tmp_path):
+    for cache in (hr.Cache(), hr.Cache(tmp_path)):
+        plan = data.map(hr.cast("float32")).cache(cache).shuffle(1).batch(10)
+        expected = hr.Loader(data.map(hr.cast("float32")).shuffle(1).batch(10), epochs=2).digest()
+        assert hr.Loader(plan, epochs=2).digest() == expected
+        assert cache.counters["records"] == 100
+
+
+def test_explain_names_every_stage(data):
+    text = data.shuffle(3).map(hr.flip(), hr.cutout(2)).batch(16).prefetch(3).explain()
+    for word in ("arrays", "shuffle", "flip", "cutout", "batch", "prefetch"):
+        assert word in text
+    assert "cpu:0" in data.batch(4).explain(devices="cpu") or data.batch(4).explain(devices="cpu")
+
+
+def test_explain_measures(augmented):
+    text = augmented.explain(seconds=0.3)
+    assert "ns an item" in text and "bound" in text and "images/s" in text
+
+
+def test_fields(data):
+    assert data.fields["image"] == hr.Field("image", "uint8", (8, 8, 3))
+    assert data.map(hr.normalize(0.5, 0.5), hr.to_layout("channels_first")).fields["image"] == hr.Field(
+        "image", "float32", (3, 8, 8))
+
+
+def test_iterating_a_dataset_is_one_epoch(augmented):
+    assert sum(batch.examples for batch in augmented) == 100
+    assert len(list(augmented)) == 7
+
+
+def test_operations_join(data):
+    chain = hr.flip() | hr.cast("float32") | hr.flatten()
+    assert len(chain) == 3
+    assert data.map(chain).fingerprint == data.map(hr.flip(), hr.cast("float32"), hr.flatten()).fingerprint
+
+
+def test_a_plan_travels_as_json(tmp_path, images, labels):
+    np.savez(tmp_path / "data.npz", x_train=images, y_train=labels)
+    plan = hr.open(tmp_path / "data.npz").shuffle(2).map(hr.flip(), hr.normalize(0.5, 0.5)).batch(8)
+    again = hr.Dataset.from_json(plan.to_json())
+    assert again.fingerprint == plan.fingerprint
+    assert hr.Loader(again).digest() == hr.Loader(pickle.loads(pickle.dumps(plan))).digest() == hr.Loader(plan).digest()

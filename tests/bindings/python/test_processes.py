@@ -1,0 +1,250 @@
+"""Threads, signals, processes and the end of the interpreter."""
+
+import gc
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import headrace as hr
+
+ENDLESS = """
+    import headrace as hr, numpy as np, time
+    def slow(index):
+        time.sleep(3600)
+        return {"x": np.int64(index)}
+    loader = hr.Loader(hr.from_function(slow, 100, fields={"x": "int64"}).batch(4))
+"""
+
+
+def test_ctrl_c_works_while_next_waits():
+    def slow(index):
+        release.wait(20)
+        return {"x": np.int64(index)}
+
+    release = threading.Event()
+    loader = hr.Loader(hr.from_function(slow, 100, fields={"x": "int64"}).batch(4))
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        loader.next()
+    assert time.monotonic() - began < 5
+    release.set()
+    assert loader.next()["x"].numpy().tolist() == [0, 1, 2, 3], "the batch is there for the next call"
+
+
+def test_the_gil_is_released_while_next_waits():
+    """Another thread of Python goes on, and so does what makes the batch."""
+    counted = threading.Event()
+
+    def waits_for_the_other(index):
+        assert counted.wait(20), "the other thread did not run"
+        return {"x": np.int64(index)}
+
+    loader = hr.Loader(hr.from_function(waits_for_the_other, 8, fields={"x": "int64"}).batch(4))
+    threading.Timer(0.1, counted.set).start()
+    assert loader.next()["x"].numpy().tolist() == [0, 1, 2, 3]
+
+
+def test_two_threads_take_the_batches_of_two_replicas(augmented):
+    loader = hr.Loader(augmented, devices="cpu:2", epochs=20)
+    taken = [0, 0]
+
+    def consume(replica):
+        while (batch := loader.next(replica)) is not None:
+            taken[replica] += batch.examples
+
+    threads = [threading.Thread(target=consume, args=(replica,)) for replica in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sum(taken) == 2000
+
+
+def test_threads_that_share_a_replica_take_each_batch_once(augmented):
+    loader = hr.Loader(augmented, epochs=20)
+    steps = []
+
+    def consume():
+        while (batch := loader.next()) is not None:
+            steps.append(batch.sequence)
+
+    threads = [threading.Thread(target=consume) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(steps) == list(range(140))
+
+
+def test_closed_while_another_thread_waits():
+    release = threading.Event()
+
+    def slow(index):
+        release.wait(20)
+        return {"x": np.int64(index)}
+
+    loader = hr.Loader(hr.from_function(slow, 100, fields={"x": "int64"}).batch(4))
+    errors = []
+
+    def consume():
+        try:
+            loader.next()
+        except hr.HeadraceError as error:
+            errors.append(error.code)
+
+    thread = threading.Thread(target=consume)
+    thread.start()
+    time.sleep(0.2)
+    loader.close()
+    thread.join(10)
+    release.set()
+    assert errors == ["cancelled"]
+
+
+def test_who_keeps_batches_does_not_stop_the_engine(augmented):
+    kept = list(hr.Loader(augmented, epochs=None, prefetch=1).replica(0))
+    kept += list(hr.Loader(augmented, epochs=5).all_epochs())
+    assert len(kept) == 7 + 35
+    again = np.concatenate([batch["image"].numpy() for batch in hr.Loader(augmented)])
+    np.testing.assert_array_equal(np.concatenate([batch["image"].numpy() for batch in kept[:7]]), again)
+
+
+def test_batches_are_not_copied_where_they_are_given_back(data):
+    """A loop that lets go of its batches sees the ring's slots again and again."""
+    places = {batch["image"].data_ptr for batch in hr.Loader(data.batch(5).prefetch(2))}
+    assert len(places) <= 3
+
+
+def resources():
+    gc.collect()
+    with open("/proc/self/statm") as statm:
+        pages = int(statm.read().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
+
+
+def careless(augmented, number):
+    """Dropped in whatever state it is: not begun, in mid-epoch, with batches that are still held."""
+    loader = hr.Loader(augmented, threads=2, prefetch=1 + number % 3)
+    held = [loader.next() for _ in range(number % 3)]
+    exported = [np.from_dlpack(batch["image"]) for batch in held]
+    if number % 5 == 0:
+        loader.close()
+    return len(exported)
+
+
+def test_a_thousand_loaders_leave_nothing_behind(augmented):
+    for number in range(300):
+        careless(augmented, number)
+    memory, threads, files = resources()
+    for number in range(300, 1000):
+        careless(augmented, number)
+    after = resources()
+    assert after[0] < memory + (8 << 20)
+    assert after[1] <= threads + 1 and after[2] == files
+
+
+def test_functions_are_let_go_of(data):
+    import weakref
+
+    class Callable:
+        def __call__(self, sample):
+            return {"image": sample["image"]}
+
+    function = Callable()
+    gone = weakref.ref(function)
+    plan = data.map(hr.function(function, name="f")).batch(10)
+    list(hr.Loader(plan))
+    del function, plan
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("program", [
+    "import headrace as hr, numpy as np\n"
+    "loader = hr.Loader(hr.from_arrays({'x': np.arange(100000)}).batch(3), epochs=None)\n"
+    "batch = loader.next(); array = batch['x'].numpy(); print('done')",
+    "import headrace as hr, numpy as np, threading\n"
+    "loader = hr.Loader(hr.from_function(lambda i: {'x': np.int64(i)}, 100000, fields={'x': 'int64'}).batch(3),"
+    " epochs=None, threads=3)\n"
+    "[loader.next() for _ in range(50)]; print('done')",
+    "import headrace as hr, numpy as np, threading\n"
+    "loader = hr.Loader(hr.from_function(lambda i: {'x': np.int64(i)}, 100000, fields={'x': 'int64'}).batch(3),"
+    " epochs=None)\n"
+    "threading.Thread(target=lambda: [None for _ in iter(loader.next, None)], daemon=True).start()\n"
+    "import time; time.sleep(0.3); print('done')",
+])
+def test_the_interpreter_ends_with_loaders_at_work(python, program):
+    for _ in range(3):
+        done = python(program)
+        assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout
+
+
+def test_a_call_that_hangs_does_not_keep_the_interpreter(python):
+    began = time.monotonic()
+    done = python(ENDLESS + "\n    import threading; threading.Timer(0.3, lambda: None).start(); print('done')")
+    assert done.returncode == 0 and "done" in done.stdout, done.stdout
+    assert time.monotonic() - began < 30
+
+
+def test_forked_processes_are_told_to_fork_earlier(python):
+    done = python("""
+        import headrace as hr, numpy as np, os, sys
+        loader = hr.Loader(hr.from_arrays({"x": np.arange(1000)}).batch(4))
+        held = loader.next()
+        child = os.fork()
+        if child == 0:
+            try:
+                loader.next()
+            except hr.HeadraceError as error:
+                print(error.code, error, flush=True)
+            del held
+            loader.close()
+            sys.exit(7)  # with all that is done at the end of the interpreter
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        print(loader.next()["x"].numpy())
+    """)
+    assert done.returncode == 0, done.stdout
+    assert "unsupported the loader was started before fork()" in done.stdout and "[4 5 6 7]" in done.stdout
+
+
+def test_fork_before_the_first_loader(python):
+    done = python("""
+        import headrace as hr, numpy as np, os
+        plan = hr.from_arrays({"x": np.arange(1000)}).batch(100)
+        for _ in range(2):
+            child = os.fork()
+            if child == 0:
+                os._exit(10 if sum(batch.examples for batch in hr.Loader(plan)) == 1000 else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 10
+        print("done")
+    """)
+    assert "done" in done.stdout, done.stdout
+
+
+def test_spawned_processes_read_the_plan(tmp_path, python):
+    np.savez(tmp_path / "data.npz", x_train=np.arange(64, dtype=np.uint8).reshape(16, 2, 2), y_train=np.arange(16))
+    script = tmp_path / "spawned.py"
+    script.write_text("""
+import multiprocessing, sys
+import headrace as hr
+
+def digest(plan, rank):
+    return [batch["label"].numpy().tolist() for batch in hr.Loader(plan, world=(2, rank))]
+
+if __name__ == "__main__":
+    plan = hr.open(sys.argv[1]).shuffle(1).batch(4)
+    hr.Loader(plan).next()
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        first, second = pool.starmap(digest, [(plan, 0), (plan, 1)])
+    print(sorted(sum(first + second, [])) == list(range(16)))
+""")
+    import subprocess
+    import sys
+    done = subprocess.run([sys.executable, script, tmp_path / "data.npz"], timeout=120, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.stdout == "True\n", done.stdout

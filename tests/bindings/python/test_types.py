@@ -1,0 +1,53 @@
+"""The stub: what type checkers know is what there is."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import headrace as hr
+
+PROGRAM = """
+    import numpy as np
+    import headrace as hr
+
+    data = hr.from_arrays({"image": np.zeros((10, 4, 4, 3), np.uint8), "label": np.arange(10)})
+    plan = data.shuffle(seed=1).map(hr.pad_crop(4, 1) | hr.flip(), lambda sample: sample).batch(4, drop_remainder=True)
+    with hr.Loader(plan, devices="cpu", epochs=None, on_error="skip") as loader:
+        for batch in loader:
+            shape: tuple[int, ...] = batch["image"].shape
+            array = batch.numpy()["label"] + 1
+    state: dict[str, object] = loader.state_dict()
+"""
+
+
+def test_a_program_type_checks(tmp_path):
+    pytest.importorskip("mypy")
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(PROGRAM))
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", program], text=True, stdout=subprocess.PIPE, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    program.write_text(textwrap.dedent(PROGRAM).replace('on_error="skip"', 'on_error="ignore"'))
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", program], text=True, stdout=subprocess.PIPE, cwd=tmp_path)
+    assert done.returncode == 1 and '"ignore"' in done.stdout, done.stdout
+
+
+def test_the_stub_says_what_there_is(tmp_path):
+    pytest.importorskip("mypy")
+    allowed = tmp_path / "allowed"
+    allowed.write_text(Path(__file__).with_name("stub_allowances.txt").read_text())
+    done = subprocess.run([sys.executable, "-m", "mypy.stubtest", "headrace", "--concise", "--ignore-missing-stub",
+                           "--ignore-disjoint-bases", "--allowlist", allowed], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+def test_everything_public_has_words():
+    for name in hr.__all__:
+        assert getattr(hr, name).__doc__, name
+    for kind in (hr.Dataset, hr.Loader):
+        for name, member in vars(kind).items():
+            if not name.startswith("_") and name not in ("reset_function_times", "dataset"):
+                assert member.__doc__, f"{kind.__name__}.{name}"
