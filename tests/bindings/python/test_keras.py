@@ -1,5 +1,6 @@
 """headrace.keras.PyDataset, where Keras is installed, without its trainer: examples/keras_fit.py has that."""
 
+import importlib.util
 import os
 
 import numpy as np
@@ -7,10 +8,9 @@ import pytest
 
 import headrace as hr
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+if importlib.util.find_spec("torch"):  # TensorFlow's libraries do not share a process with PyTorch's
+    os.environ.setdefault("KERAS_BACKEND", "torch")
 pytest.importorskip("keras", reason="Keras is not installed")
-if "torch" in __import__("sys").modules:
-    pytest.skip("PyTorch's and TensorFlow's libraries do not share a process", allow_module_level=True)
 from headrace.keras import PyDataset  # noqa: E402
 
 
