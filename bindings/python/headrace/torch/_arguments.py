@@ -70,7 +70,7 @@ def place_in_world(rank: int | None, world_size: int | None, sampler: Any) -> tu
         rank = 0
     if (rank is None) != (world_size is None):
         raise config_error("rank and world_size go together", "give both or neither")
-    if rank is None:
+    if rank is None or world_size is None:
         rank, world_size = _found_world(sampler)
     if world_size < 1 or not 0 <= rank < world_size:
         raise config_error(f"rank {rank} of world_size {world_size}", "rank is one of 0 .. world_size - 1")
