@@ -55,9 +55,9 @@ struct StepScalars {
   // global batch; 1 for a sum.
   float inverse_global_rows = 0;
   float learning_rates[kMaxParameterGroups] = {};  // of each parameter group
-  float beta1_correction = 1;                      // 1 / (1 - beta1^t)
-  float beta2_correction = 1;                      // 1 / (1 - beta2^t)
-  std::uint64_t step = 0;                          // global step, keys dropout
+  // Of each group that Adam updates, 1 / (1 - beta1^t) and 1 / (1 - beta2^t); of others what their rule wants.
+  float corrections[kMaxParameterGroups][2] = {};
+  std::uint64_t step = 0;        // global step, keys dropout
   std::uint64_t first_row = 0;   // this replica's first row within the global batch, keys dropout
   std::uint64_t kept_norms = 0;  // bit g: in this step Muon leaves the norms of group g's weights as they are
   float average_decay = 0;       // of average(), in this step
@@ -77,11 +77,11 @@ struct MetricSums {
 enum class ElementLoss { kSquaredError, kAbsoluteError, kBinaryFromLogits, kBinaryFromProbabilities };
 
 // With g the gradient: m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2,
-// w -= lr weight_decay w + lr (m beta1_correction) / (sqrt(v beta2_correction) + epsilon).
+// w -= lr weight_decay w + lr (m c1) / (sqrt(v c2) + epsilon), c1 and c2 being the group's corrections.
 struct AdamOptions {
   float beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-7F;
   float weight_decay = 0;  // decoupled (AdamW); 0 is plain Adam
-  int group = 0;           // whose learning rate
+  int group = 0;           // whose learning rate and corrections
 
   bool operator==(const AdamOptions&) const = default;
 };
@@ -321,9 +321,11 @@ class Kernels {
   virtual void soft_cross_entropy(Stream&, const TensorView& logits, const TensorView& targets,
                                   float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
                                   MetricSums* sums) = 0;
-  // targets: as many as elements of x, f32 or i64. A row's loss is the mean over its elements.
+  // targets: as many as elements of x, f32 or i64; target = (1 - label_smoothing) t + label_smoothing / 2. A row's
+  // loss is the mean over its elements.
   virtual void element_loss(Stream&, ElementLoss, const TensorView& x, const TensorView& targets,
-                            const StepScalars* scalars, const TensorView& dx, MetricSums* sums) = 0;
+                            float label_smoothing, const StepScalars* scalars, const TensorView& dx,
+                            MetricSums* sums) = 0;
   // Adds losses (M) that were computed elsewhere. No gradient.
   virtual void add_losses(Stream&, const TensorView& losses, const StepScalars* scalars, MetricSums* sums) = 0;
 

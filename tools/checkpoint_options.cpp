@@ -17,9 +17,17 @@ void CheckpointFlags::add_to(CLI::App& command) {
   add_number(command, "--checkpoint-keep", keep, "the latest checkpoints that stay; 0: all", {.min = 0})
       ->needs(into)
       ->capture_default_str();
-  command.add_option("--checkpoint-best", best, "keep the epoch that is best by this, too, as best.safetensors")
-      ->type_name("METRIC")
-      ->needs(into);
+  auto* by =
+      command
+          .add_option("--checkpoint-best", best, "keep the epoch that is best by this, too, as best.safetensors")
+          ->type_name("METRIC")
+          ->needs(into);
+  add_choice(
+      command, "--checkpoint-best-mode", best_mode,
+      "whether a larger or a smaller value is better; auto: larger for accuracy, top_k and examples_per_second",
+      {"auto", "max", "min"})
+      ->needs(by)
+      ->capture_default_str();
   command.add_flag("--resume", resume, "go on from the newest checkpoint in the folder, if there is one")
       ->needs(into);
   command
@@ -29,10 +37,20 @@ void CheckpointFlags::add_to(CLI::App& command) {
       ->excludes("--runs");
 }
 
+Better CheckpointFlags::better() const {
+  if (best_mode == "auto") return Better::kAuto;
+  return best_mode == "max" ? Better::kHigher : Better::kLower;
+}
+
 void CheckpointFlags::apply(const Recipe& recipe, FitOptions& fit) const {
   if (!on()) return;
-  fit.checkpoints = CheckpointOptions{
-      .folder = folder, .record = record, .every_steps = every, .keep = keep, .best = best, .input = recipe.input};
+  fit.checkpoints = CheckpointOptions{.folder = folder,
+                                      .record = record,
+                                      .every_steps = every,
+                                      .keep = keep,
+                                      .best = best,
+                                      .best_mode = better(),
+                                      .input = recipe.input};
   fit.checkpoints->input.views = recipe.views;
   fit.resume = resume;
 }

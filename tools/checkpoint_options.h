@@ -13,18 +13,22 @@ class App;
 
 namespace headrace::tools {
 
-// --checkpoint-dir, --checkpoint-every, --checkpoint-keep, --checkpoint-best, --resume and --record.
+// --checkpoint-dir, --checkpoint-every, --checkpoint-keep, --checkpoint-best, --checkpoint-best-mode, --resume and
+// --record.
 struct CheckpointFlags {
   std::string folder = {};
   std::uint64_t every = 0;  // 0: every epoch
   int keep = 3;
-  std::string best = {};
+  std::string best = {}, best_mode = "auto";
   bool resume = false;
   std::string record = {};
 
   void add_to(CLI::App& command);
   bool on() const noexcept { return !folder.empty() || !record.empty(); }
   void apply(const Recipe& recipe, FitOptions& fit) const;
+
+ private:
+  Better better() const;
 };
 
 }  // namespace headrace::tools

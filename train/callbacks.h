@@ -18,7 +18,7 @@ namespace headrace {
 class Model;
 
 // The length of a step's gradient as one vector, summed over batches and replicas, before clipping; and that of
-// each trained variable, in layer order.
+// each trained variable, in layer order. Without what is frozen.
 struct GradientNorms {
   double all = 0;
   std::vector<std::pair<std::string, double>> by_variable = {};  // "dense/weights"
@@ -34,7 +34,7 @@ struct StepReport {
   double examples_per_second = 0;
   double input_stall_fraction = 0, exposed_copy_fraction = 0, device_idle_fraction = 0;  // as in EpochReport
   double remaining_seconds = 0;
-  std::vector<MetricValue> metrics = {};    // those of compile(), of the same batches; tables in exact reports
+  std::vector<MetricValue> metrics = {};    // as in EpochReport, of the same batches; tables in exact reports
   std::vector<double> learning_rates = {};  // as FitControl::learning_rates()
   // Of the last step. Nothing but with FitOptions::gradient_norms; in exact reports also where the optimizer
   // limits the norm, then `all` alone, of what it counts.
@@ -58,7 +58,9 @@ struct EpochReport {
   double input_stall_fraction = 0, exposed_copy_fraction = 0, device_idle_fraction = 0;
   double host_us_per_step = 0;    // of the thread that submits, without its waits
   std::uint64_t bad_records = 0;  // skipped or substituted, see ErrorPolicy; validation's included
-  std::vector<MetricValue> metrics = {}, val_metrics = {};     // those of compile(), in their order
+  // Those of compile(), in their order, then what each term of a loss of several gives by itself, without its
+  // weight: "left_loss" of the output "left"; "left_mean_squared_error_loss" where that has several.
+  std::vector<MetricValue> metrics = {}, val_metrics = {};
   std::vector<double> learning_rates = {};                     // after the epoch, as FitControl::learning_rates()
   std::optional<GradientNorms> gradient_norms = std::nullopt;  // of the last step, as in exact StepReports
   std::vector<StepTimes> replicas = {};                        // where each one's time went in training

@@ -19,6 +19,7 @@
 #include "headrace/train/layers.h"
 #include "headrace/train/losses.h"
 #include "headrace/train/metrics.h"
+#include "headrace/train/update_rules.h"
 
 namespace headrace {
 
@@ -47,11 +48,12 @@ struct CheckpointOptions {
   InputDescription input = {};
 };
 
-// Your own losses, metrics and layers, which a record names but cannot hold.
+// Your own losses, metrics, layers and update rules, which a record names but cannot hold.
 struct OwnParts {
   std::vector<Loss> losses = {};  // of one term each
   std::vector<Metric> metrics = {};
   LayerMakers layers = {};
+  UpdateMakers rules = {};
 };
 
 // The newest complete checkpoint in the folder, by its optimizer steps; nothing where there is none, nor a folder.
@@ -67,8 +69,8 @@ Model restore_model(Strategy& strategy, const std::filesystem::path& file, const
 Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
                         const std::function<Model()>& create, const OwnParts& own = {});
 
-// The file's variables become those of a model that was built otherwise; its second sets of weights follow, all else
-// stays. DataError where one is missing or has another shape.
+// The file's variables become those of a model that was built otherwise; its second sets of weights follow, all
+// else stays. DataError where one is missing or has another shape.
 void load_weights(Model& model, const std::filesystem::path& file);
 
 // Writes the model as it is now, with nothing about a training. It must be compiled.

@@ -62,8 +62,9 @@ struct FitOptions {
   // checkpoints' folder, else begin. Everything goes on as if it had never stopped, with the same bits where the
   // number of replicas is the same, or with virtual shards any: variables, optimizer, position in the data and in
   // the epoch, callbacks, history, of which fit() then returns all. ConfigError where data, seed, `accumulate`,
-  // virtual shards or the steps of an epoch are not those of the file; there may be more `epochs`. What a callback
-  // ended after an epoch has ended, unless there are.
+  // virtual shards, the steps of an epoch or the optimizer's rules, groups, lookahead or average are not those of
+  // the file; there may be more `epochs`, and schedules may differ. What a callback ended after an epoch has
+  // ended, unless there are more.
   bool resume = false;
   // Validate with the average of the weights, as EvaluateOptions::averaged_weights.
   bool validate_averaged = false;
@@ -85,8 +86,8 @@ struct EvaluateOptions {
   // How the data are read, for one pass: a ConfigError where `epochs`, `start`, `converted`, `trace_spans` or
   // `headspace` are set.
   LoaderOptions input = {};
-  // What evaluate() makes of each image, all fields of shape (height, width, channels) alike: the logits are the
-  // weighted sum over the views. Empty: the image as it is.
+  // What evaluate() makes of each image, all fields of shape (height, width, channels) alike: the logits, and
+  // every other result of the net, are the weighted sum over the views. Empty: the image as it is.
   std::vector<View> views = {};
   // As FitOptions::virtual_shards: the sums are the same bits for any number of replicas.
   int virtual_shards = 0;
@@ -104,7 +105,7 @@ struct Evaluation {
   double accuracy = 0;  // 0 where nothing counts it
   std::int64_t examples = 0;
   double seconds = 0;
-  std::vector<MetricValue> metrics = {};  // those of compile(), in their order
+  std::vector<MetricValue> metrics = {};  // as in EpochReport
 };
 
 // What one output of a model gives.

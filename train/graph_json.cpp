@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/train/engine/attribute_json.h"
 #include "headrace/train/layers/layer.h"
 
 namespace headrace {
@@ -21,28 +20,13 @@ constexpr int kVersion = 1;
   throw ConfigError(fmt::format("a graph's JSON is wrong at {}: {}", place, why));
 }
 
-// A float with as few digits as tell it from its neighbours.
-Json written_value(const LayerAttributes::Value& value) {
-  return std::visit(
-      [](const auto& held) -> Json {
-        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, float>) {
-          if (!std::isfinite(held))
-            throw ConfigError(fmt::format("a layer's attribute {} cannot be written", held));
-          return Json::parse(fmt::format("{}", held));
-        } else {
-          return held;
-        }
-      },
-      value);
-}
-
 Json written_layer(const Graph& graph, int id) {
   Json json{{"name", graph.name(id)}, {"kind", graph.layer(id).kind()}};
   if (!graph.inputs(id).empty()) json["inputs"] = Json::array();
   for (const int input : graph.inputs(id)) json["inputs"].push_back(graph.name(input));
   if (graph.owner(id) != id) json["variables_of"] = graph.name(graph.owner(id));
   const LayerAttributes attributes = graph.layer(id).attributes();
-  for (const auto& [name, value] : attributes.entries()) json["attributes"][name] = written_value(value);
+  for (const auto& [name, value] : attributes.entries()) json["attributes"][name] = attribute_to_json(value);
   return json;
 }
 
@@ -62,27 +46,14 @@ std::vector<std::string> texts_at(const Json& json, const char* key, const std::
   return texts;
 }
 
-LayerAttributes::Value attribute_from(const Json& json, const std::string& place) {
-  if (json.is_boolean()) return json.get<bool>();
-  if (json.is_string()) return json.get<std::string>();
-  if (json.is_number_float()) return json.get<float>();
-  const bool too_large = json.is_number_unsigned() && !std::in_range<std::int64_t>(json.get<std::uint64_t>());
-  if (json.is_number_integer() && !too_large) return json.get<std::int64_t>();
-  if (!json.is_array()) refuse_graph(place, "an attribute is a flag, a number, a text or a list of whole numbers");
-  std::vector<std::int64_t> numbers;
-  for (const Json& each : json) {
-    if (!each.is_number_integer()) refuse_graph(place, "a list holds something that is no whole number");
-    numbers.push_back(each.get<std::int64_t>());
-  }
-  return numbers;
-}
-
 LayerAttributes attributes_from(const Json& json, const std::string& place) {
   LayerAttributes attributes;
   if (!json.contains("attributes")) return attributes;
   if (!json.at("attributes").is_object()) refuse_graph(place, "'attributes' is not an object");
   for (const auto& [name, value] : json.at("attributes").items()) {
-    attributes.add(name, attribute_from(value, place + ".attributes." + name));
+    const auto attribute = attribute_from_json(value);
+    if (!attribute) refuse_graph(place + ".attributes." + name, kNoAttribute);
+    attributes.add(name, *attribute);
   }
   return attributes;
 }

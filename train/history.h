@@ -7,7 +7,8 @@
 
 namespace headrace {
 
-// Names: "loss", each metric that is a number ("accuracy"), "val_loss", "val_accuracy" and so on, "steps",
+// Names: "loss", each metric that is a number ("accuracy"), each term's own of a loss of several ("left_loss", see
+// EpochReport::metrics), "val_loss", "val_accuracy" and so on, "steps",
 // "seconds" (the whole epoch), "examples_per_second" (training alone), "input_stall_fraction",
 // "exposed_copy_fraction", "device_idle_fraction", "learning_rate" (the optimizer's own after the epoch), and
 // "gradient_norm" where it is known.

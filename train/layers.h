@@ -4,16 +4,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "headrace/devices/kernels.h"
+#include "headrace/train/attributes.h"
 #include "headrace/train/layer_options.h"
 
 namespace headrace {
@@ -104,33 +103,8 @@ struct LayerContext {
   std::vector<TensorView> variable_gradients = {};  // undefined for what is not trained
 };
 
-// By which, with the shapes of its inputs, a layer can be made again: named values, in order.
-class LayerAttributes {
- public:
-  using Value = std::variant<bool, std::int64_t, float, std::string, std::vector<std::int64_t>>;
-  using Entry = std::pair<std::string, Value>;
-
-  LayerAttributes() = default;
-  LayerAttributes(std::initializer_list<Entry> entries) : entries_(entries) {}
-
-  void add(const std::string& name, Value value) { entries_.emplace_back(name, std::move(value)); }
-  const std::vector<Entry>& entries() const noexcept { return entries_; }
-
-  // The one of this name; ConfigError where there is none, or one of another type or range. A whole number is a
-  // float, too.
-  bool flag(const std::string& name) const;
-  int whole(const std::string& name) const;
-  float number(const std::string& name) const;
-  std::string text(const std::string& name) const;
-  Shape shape(const std::string& name) const;
-
-  bool operator==(const LayerAttributes&) const = default;
-
- private:
-  const Value& find(const std::string& name) const;
-
-  std::vector<Entry> entries_;
-};
+// By which, with the shapes of its inputs, a layer can be made again.
+using LayerAttributes = Attributes;
 
 class Layer {
  public:

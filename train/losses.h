@@ -127,6 +127,8 @@ Loss categorical_crossentropy(const CrossEntropyOptions& options = {});
 
 struct BinaryCrossEntropyOptions {
   bool from_logits = true;  // false: the results are probabilities, taken as within [1e-7, 1 - 1e-7]
+  // As Keras defines it, for the two classes: a label y counts as (1 - label_smoothing) y + label_smoothing / 2.
+  float label_smoothing = 0;
   Reduction reduction = Reduction::kMean;
 };
 

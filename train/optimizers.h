@@ -55,10 +55,10 @@ struct Optimizer {
   std::optional<Lookahead> lookahead = {};
   std::optional<WeightAverage> average = {};  // of the weights after lookahead
 
-  // Of the variables that no group takes: "adam", "sgd", "muon".
+  // Of the variables that no group takes: "adam", "sgd", "muon", or that of a rule of your own.
   std::string name() const;
   // The number of arenas, each the size of the parameters, in which its rules keep moments from step to step.
-  int moments() const noexcept;
+  int moments() const;
   bool operator==(const Optimizer&) const = default;
 };
 
@@ -71,8 +71,9 @@ Optimizer sgd(Schedule learning_rate = 1e-2F, SgdOptions options = {});
 Optimizer muon(Schedule learning_rate = 0.02F, MuonOptions options = {});
 
 // All of an optimizer as a JSON object, and back: the result is equal. What is left out has its default;
-// ConfigError with the place for a key or a value that cannot be.
+// ConfigError with the place for a key or a value that cannot be, and for a rule that is neither this library's
+// nor made by `own`.
 std::string to_json(const Optimizer& optimizer);
-Optimizer optimizer_from_json(std::string_view json);
+Optimizer optimizer_from_json(std::string_view json, const UpdateMakers& own = {});
 
 }  // namespace headrace

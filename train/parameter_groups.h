@@ -9,11 +9,12 @@
 #include "headrace/devices/base/shape.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/train/schedule.h"
+#include "headrace/train/update_rules.h"
 
 namespace headrace {
 
 // The options' `group` is the model's to set.
-using UpdateRule = std::variant<AdamOptions, SgdOptions, MuonOptions>;
+using UpdateRule = std::variant<AdamOptions, SgdOptions, MuonOptions, OwnRule>;
 
 // What a group of parameters is chosen by.
 struct TrainedVariable {

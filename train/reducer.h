@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "headrace/devices/collective.h"
@@ -15,26 +16,36 @@ struct ReducerOptions {
   std::int64_t bucket_bytes_apart = std::int64_t{2} << 20;
 };
 
+// Elements [begin, end) of an arena.
+struct ArenaSlice {
+  std::int64_t begin = 0, end = 0;
+};
+
 // Gradients lie in one arena in the order in which the backward pass finishes them, so that a bucket is a slice:
 // no copies. One object for all replicas; each replica makes the same calls: filled() as often as it likes,
-// finish(), join(). With one replica nothing is sent. Where the streams are apart, the communication stream waits
-// for a bucket's gradients and sums it beside what the compute stream does next; the calls then belong into one
-// capture of the compute stream.
+// finish(), join(). With one replica nothing is sent. `wanted` are the slices that are summed, in ascending order
+// without overlap, the same in all calls up to join(); what lies between them is what nobody updates, and stays
+// each replica's own. Where the streams are apart, the communication stream waits for a bucket's gradients and
+// sums it beside what the compute stream does next; the calls then belong into one capture of the compute stream.
 class Reducer {
  public:
   Reducer(Collective& collective, std::int64_t elements, const ReducerOptions& options = {});
 
   // The arena's elements [0, filled) are final on this replica: sends the buckets that are now full. Returns n:
-  // in the order of the compute stream the elements [0, n) are sums over all replicas from here on.
-  std::int64_t filled(int replica, const TensorView& arena, std::int64_t filled, const ReplicaStreams& streams);
+  // in the order of the compute stream the wanted ones of the elements [0, n) are sums over all replicas from here
+  // on.
+  std::int64_t filled(int replica, const TensorView& arena, std::int64_t filled,
+                      std::span<const ArenaSlice> wanted, const ReplicaStreams& streams);
   // Sends the rest. Returns n as filled() does: where the streams are apart, all that was sent before.
-  std::int64_t finish(int replica, const TensorView& arena, const ReplicaStreams& streams);
+  std::int64_t finish(int replica, const TensorView& arena, std::span<const ArenaSlice> wanted,
+                      const ReplicaStreams& streams);
   // From here on the whole arena is, and whatever the communication stream was given is done. The next call starts
   // again.
   void join(int replica, const ReplicaStreams& streams);
 
  private:
-  void send(int replica, const TensorView& arena, std::int64_t end, const ReplicaStreams& streams);
+  void send(int replica, const TensorView& arena, std::int64_t end, std::span<const ArenaSlice> wanted,
+            const ReplicaStreams& streams);
 
   Collective* collective_;
   std::int64_t elements_;

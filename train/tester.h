@@ -32,7 +32,7 @@ class Tester {
   std::optional<GlobalBatch> take();
   const ForwardPass& forward(GlobalBatch batches);
 
-  // Over the batches since the last reset: waits for them. metrics() are those of compile(), in their order.
+  // Over the batches since the last reset: waits for them. metrics() are as in EpochReport.
   MetricSums finish();
   std::vector<MetricValue> metrics() const;
   void reset_metrics();

@@ -108,7 +108,7 @@ class Trainer::Impl {
 
   void all_reduce() {
     order_.all_reduce();
-    launch(all_reduces_, [this](int r) { step_.submit_all_reduce(r); });
+    sum_gradients();
   }
 
   void apply_gradients() {
@@ -126,6 +126,9 @@ class Trainer::Impl {
     const Variable& variable = state_.layout.find(name);
     if (variable.spec.role != VariableRole::kTrained) {
       throw ConfigError("variable '" + name + "' is not trained: it has no gradient");
+    }
+    if (variable.frozen) {
+      throw ConfigError("variable '" + name + "' is frozen: it has no gradient", "unfreeze() it, then compile()");
     }
     return {step_.arenas(replica).gradients.as<float>() + variable.offset, variable.spec.shape, DType::kF32};
   }
@@ -170,7 +173,7 @@ class Trainer::Impl {
     // Of each replica: whole steps or, where a step is in parts, what follows its last batch; the batches
     // themselves are `batches`, one a shard.
     Works updates = {}, batches = {};
-    Works backwards = {}, applies = {};  // pieces, one a replica, from their first call on
+    Works backwards = {}, all_reduces = {}, applies = {};  // pieces, one a replica, from their first call on
   };
 
   static std::size_t index(int number) { return static_cast<std::size_t>(number); }
@@ -244,9 +247,14 @@ class Trainer::Impl {
   }
 
   void finish_traced() {
-    launch(all_reduces_, [this](int r) { step_.submit_all_reduce(r); });
+    sum_gradients();
     update();
     trace_->check_update(state_.step);
+  }
+
+  void sum_gradients() {
+    Variant& variant = variants_[variant_];
+    launch(variant.all_reduces, [&](int r) { step_.submit_all_reduce(r, variant.phase); });
   }
 
   void update() {
@@ -285,7 +293,7 @@ class Trainer::Impl {
   TrainerOptions options_;
   std::deque<Variant> variants_;   // by the beginning of their phases
   std::size_t variant_ = 0;        // that of the last step
-  Works forwards_, all_reduces_;   // pieces
+  Works forwards_;                 // pieces
   std::optional<NanTrace> trace_;  // with NanPolicy::kTrace
   TrainingStep step_;              // after recordings: it waits when destroyed
   ForwardPass pass_;

@@ -86,15 +86,14 @@ class Trainer {
   // Instead of an update: drops the gradients there are, which were only to be looked at.
   void discard_gradients();
 
-  // A trained variable's gradient in a replica's device memory: the replica's own part, of the last batch, after
-  // backward() (not with virtual shards), the step's after all_reduce(). What is written there before
-  // apply_gradients() must be the same on all replicas.
+  // The gradient of a trained variable that is not frozen, in a replica's device memory: the replica's own part,
+  // of the last batch, after backward() (not with virtual shards), the step's after all_reduce(). What is written
+  // there before apply_gradients() must be the same on all replicas.
   TensorView gradient(const std::string& variable, int replica) const;
 
   // Sums over the batches since the last reset, as far as they are known without waiting.
   MetricSums progress() const;
-  // Of the same batches, the metrics that the model was compiled with, in their order. Those with tables are there
-  // after finish().
+  // Of the same batches, as EpochReport::metrics. Those with tables are there after finish().
   std::vector<MetricValue> metrics() const;
   // The same after waiting for everything submitted, whose errors surface here.
   MetricSums finish();

@@ -7,7 +7,7 @@
 
 namespace headrace {
 
-// The net's logits for the image so moved count with this weight.
+// What the net makes of the image so moved counts with this weight: of each of its results.
 struct View {
   float weight = 1;
   ImageShift shift = {};

@@ -15,7 +15,7 @@ void optimizer(const Target& target, benchmark::State& state, Update update) {
   const Shape arena{state.range(0)};
   const TensorView p = bench.random(arena), g = bench.random(arena), m = bench.empty(arena),
                    v = bench.empty(arena);
-  const StepScalars* scalars = bench.constant(StepScalars{.learning_rates = {1e-6F}});
+  const StepScalars* scalars = bench.constant(StepScalars{.learning_rates = {1e-6F}, .corrections = {{1, 1}}});
   const UpdateRange<AdamOptions> by_adam[]{{.end = arena.elements()}};
   const UpdateRange<SgdOptions> by_sgd[]{{.end = arena.elements(), .options = {.momentum = 0.9F}}};
   bench.time(state, [&] {

@@ -31,8 +31,10 @@ void mlp_step(const Target& target, benchmark::State& state) {
     x.push_back(bench.empty({rows, kSizes[layer + 1]}));
     dx.push_back(bench.empty({rows, kSizes[layer + 1]}));
   }
-  const StepScalars* scalars = bench.constant(StepScalars{
-      .rows = rows, .inverse_global_rows = 1.0F / static_cast<float>(rows), .learning_rates = {1e-6F}});
+  const StepScalars* scalars = bench.constant(StepScalars{.rows = rows,
+                                                          .inverse_global_rows = 1.0F / static_cast<float>(rows),
+                                                          .learning_rates = {1e-6F},
+                                                          .corrections = {{1, 1}}});
   MetricSums* sums = bench.constant(MetricSums{});
   const UpdateRange<AdamOptions> whole[]{{.end = kParameters}};
   bench.time(state, [&] {

@@ -92,7 +92,8 @@ class CpuKernels final : public Kernels {
                           float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
                           MetricSums* sums) override;
   void element_loss(Stream& stream, ElementLoss loss, const TensorView& x, const TensorView& targets,
-                    const StepScalars* scalars, const TensorView& dx, MetricSums* sums) override;
+                    float label_smoothing, const StepScalars* scalars, const TensorView& dx,
+                    MetricSums* sums) override;
   void add_losses(Stream& stream, const TensorView& losses, const StepScalars* scalars, MetricSums* sums) override;
   void count_top(Stream& stream, const TensorView& x, const TensorView& labels, int k, const StepScalars* scalars,
                  MetricSums* sums) override;

@@ -54,12 +54,16 @@ void CpuKernels::soft_cross_entropy(Stream& stream, const TensorView& logits, co
 }
 
 void CpuKernels::element_loss(Stream& stream, ElementLoss loss, const TensorView& x, const TensorView& targets,
-                              const StepScalars* scalars, const TensorView& dx, MetricSums* sums) {
+                              float label_smoothing, const StepScalars* scalars, const TensorView& dx,
+                              MetricSums* sums) {
   check::element_loss("element_loss", x, targets, dx);
   submit(stream, [=] {
     const auto run = [&]<typename Target>(Target*) {
-      const ElementRows<Target> of{
-          .rows = x.shape[0], .elements = x.elements() / x.shape[0], .x = f32(x), .targets = targets.as<Target>()};
+      const ElementRows<Target> of{.rows = x.shape[0],
+                                   .elements = x.elements() / x.shape[0],
+                                   .x = f32(x),
+                                   .targets = targets.as<Target>(),
+                                   .label_smoothing = label_smoothing};
       cpu::element_loss(loss, of, *scalars, f32(dx), *sums);
     };
     targets.dtype == DType::kF32 ? run(f32(targets)) : run(targets.as<std::int64_t>());

@@ -31,11 +31,14 @@ ElementTerm element_term(float x, float t) {
 }
 
 template <ElementLoss kLoss, typename Target>
-double element_loss_row(const float* x, const Target* targets, std::int64_t elements, float factor,
-                        float* gradient) {
+double element_loss_row(const ElementRows<Target>& of, std::int64_t at, float factor, float* gradient) {
+  const float* x = of.x + at;
+  const Target* targets = of.targets + at;
+  const std::int64_t elements = of.elements;
+  const float keep = 1 - of.label_smoothing, half = of.label_smoothing / 2;
   double loss = 0;
   for (std::int64_t i = 0; i < elements; ++i) {
-    const ElementTerm term = element_term<kLoss>(x[i], static_cast<float>(targets[i]));
+    const ElementTerm term = element_term<kLoss>(x[i], keep * static_cast<float>(targets[i]) + half);
     loss += static_cast<double>(term.loss);
     if (gradient != nullptr) gradient[i] = term.slope * factor;
   }
@@ -51,8 +54,7 @@ void element_loss_rows(const ElementRows<Target>& of, const StepScalars& scalars
   parallel_ranges(scalars.rows, row_grain(4 * elements), [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t at = row * elements;
-      losses[row] =
-          element_loss_row<kLoss>(of.x + at, of.targets + at, elements, factor, dx == nullptr ? nullptr : dx + at);
+      losses[row] = element_loss_row<kLoss>(of, at, factor, dx == nullptr ? nullptr : dx + at);
     }
   });
   double loss = 0;

@@ -14,6 +14,7 @@ struct ElementRows {
   std::int64_t elements = 0;  // of an example
   const float* x = nullptr;
   const Target* targets = nullptr;
+  float label_smoothing = 0;  // target = (1 - label_smoothing) t + label_smoothing / 2
 };
 
 // dx may be null. Of float and std::int64_t targets. An example's elements are added in f64 in their order, and so

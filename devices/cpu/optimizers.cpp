@@ -21,8 +21,8 @@ HEADRACE_SIMD_MATH void adam_range(const ParameterArena& arena, float* __restric
   const float beta1 = options.beta1, beta2 = options.beta2, epsilon = options.epsilon;
   const float learning_rate = scalars.learning_rates[options.group];
   const float keep = 1.0F - learning_rate * options.weight_decay;
-  const float rate = learning_rate * scalars.beta1_correction;
-  const float correction = scalars.beta2_correction;
+  const float rate = learning_rate * scalars.corrections[options.group][0];
+  const float correction = scalars.corrections[options.group][1];
   for (std::int64_t i = 0; i < arena.count; ++i) {
     const float gradient = gradients[i];
     const float m = beta1 * first[i] + (1.0F - beta1) * gradient;

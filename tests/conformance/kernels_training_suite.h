@@ -79,7 +79,8 @@ class KernelsTrainingSuite : public KernelsFixture<Target> {
     for (const std::int64_t alignment : {1, 16}) {
       const auto ranges = this->many_ranges(options, alignment);
       const Shape shape{ranges.back().end + 5};
-      const StepScalars* scalars = this->scalars({.learning_rates = {0.3F, 0.2F, 0.01F, 0.1F}});
+      const StepScalars* scalars = this->scalars({.learning_rates = {0.3F, 0.2F, 0.01F, 0.1F},
+                                                  .corrections = {{1.7F, 2.9F}, {}, {1.3F, 3.7F}, {2.3F, 1.2F}}});
       const TensorView gradients = this->random(shape, 4);
       const auto halves = [&] {
         return this->tensor(shape, std::vector<float>(static_cast<std::size_t>(shape.elements()), 0.5F));
@@ -118,8 +119,8 @@ class KernelsTrainingSuite : public KernelsFixture<Target> {
     for (std::size_t i = 0; i < ps.size(); ++i) expected.push_back({ps[i], ms[i], vs[i]});
     for (std::uint64_t t = 0; t < 3; ++t) {
       const TensorView gradients = this->random({kCount}, 10 + t);
-      const StepScalars values{
-          .learning_rates = {0.3F, 0.2F, 0.01F, 0.1F}, .beta1_correction = 1.7F, .beta2_correction = 2.9F};
+      const StepScalars values{.learning_rates = {0.3F, 0.2F, 0.01F, 0.1F},
+                               .corrections = {{1.7F, 2.9F}, {1.1F, 2.1F}, {1.3F, 3.7F}, {2.3F, 1.2F}}};
       const StepScalars* scalars = this->scalars(values);
       this->run([&](Stream& stream) { submit(stream, parameters, gradients, first, second, scalars); },
                 {parameters, first, second});

@@ -30,6 +30,7 @@ const GoldenLoss kGoldenLosses[] = {
     {"binary", binary_crossentropy()},
     {"binary_of_probabilities", binary_crossentropy({.from_logits = false}), true},
     {"squared_error_of_probabilities", mean_squared_error(), true},
+    {"binary_smoothed", binary_crossentropy({.label_smoothing = 0.2F})},
     {"weighted_sum", 0.7F * categorical_crossentropy() + 0.3F * mean_squared_error()},
 };
 

@@ -47,6 +47,17 @@ def groups(net):
                              lr=1e-2, eps=1e-7)
 
 
+def groups_of_betas(net):
+    weights = [p for p in net.parameters() if p.dim() > 1]
+    biases = [p for p in net.parameters() if p.dim() == 1]
+    return torch.optim.AdamW([{"params": weights}, {"params": biases, "betas": (0.7, 0.9), "eps": 1e-3, "weight_decay": 0}],
+                             lr=1e-2, eps=1e-7, weight_decay=0.1)
+
+
+def rmsprop(net):
+    return torch.optim.RMSprop(net.parameters(), lr=1e-2, alpha=0.9, eps=1e-7, momentum=0.5)
+
+
 SCHEDULES = {
     "constant": lambda o: rates.ConstantLR(o, 1.0, 0),
     "cosine": lambda o: rates.CosineAnnealingLR(o, STEPS, eta_min=1e-4),
@@ -65,6 +76,9 @@ CASES = {
     "adamw_groups_average": (groups, "piecewise", None, None, 0.9, None),
     "adam_lookahead": (lambda n: adam(n, lr=1e-2), "warm_cosine", None, None, None, (5, 0.4)),
     "sgd_everything": (lambda n: sgd(n, lr=5e-2, momentum=0.9, nesterov=True), "one_cycle_linear", 0.3, None, 0.8, (3, 0.5)),
+    "rmsprop": (rmsprop, "cosine", 0.2, None, None, None),
+    "adamw_groups_betas": (groups_of_betas, "cosine", None, None, None, None),
+    "adamw_groups_betas": (groups_of_betas, "cosine", None, None, None, None),
 }
 
 

@@ -2,13 +2,13 @@
 // (make_optimizers_expected.py wrote optimizers_expected.json).
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "headrace/pipeline/loader.h"
-#include "headrace/tests/support/source_file.h"
+#include "headrace/tests/golden/recorded_run.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
+#include "headrace/tests/train/user_rule.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace {
@@ -17,11 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 const Json& expected_optimizers() {
-  static const Json parsed = [] {
-    std::ifstream file(test::source_file("tests/golden/optimizers_expected.json"));
-    EXPECT_TRUE(file) << "optimizers_expected.json is missing";
-    return Json::parse(file);
-  }();
+  static const Json parsed = test::read_expected("optimizers_expected.json");
   return parsed;
 }
 
@@ -77,10 +73,17 @@ Optimizer golden_optimizer(const std::string& name) {
                          .learning_rate = golden_schedule("piecewise", 2e-2F)}};
     optimizer.average = {.decay = 0.9F};
   }
+  if (name == "adamw_groups_betas") {
+    optimizer = adamw(golden_schedule("cosine", 1e-2F), {.weight_decay = 0.1F});
+    optimizer.groups = {{.takes = VariableRule::of_rank(1),
+                         .rule = AdamOptions{.beta1 = 0.7F, .beta2 = 0.9F, .epsilon = 1e-3F},
+                         .learning_rate = golden_schedule("cosine", 1e-2F)}};
+  }
   if (name == "adam_lookahead") {
     optimizer = adam(golden_schedule("warm_cosine", 1e-2F));
     optimizer.lookahead = {.every = 5, .share = 0.4F};
   }
+  if (name == "rmsprop") optimizer.rule = OwnRule(test::rmsprop());
   if (name == "sgd_everything") {
     optimizer = sgd(golden_schedule("one_cycle_linear"), {.momentum = 0.9F, .nesterov = true});
     optimizer.clip.max_norm = 0.3F;
@@ -103,8 +106,9 @@ void expect_golden(const Model& model, const Json& values, const std::string& su
 }
 
 TEST(OptimizersGolden, FollowPyTorch) {
+  const UpdateMakers makers{{"rmsprop", [](const Attributes&) { return test::rmsprop(); }}};
   const Json& cases = expected_optimizers()["cases"];
-  ASSERT_EQ(cases.size(), 6U);
+  ASSERT_EQ(cases.size(), 8U);
   for (const auto& [name, run] : cases.items()) {
     for (const int replicas : {1, 2}) {
       const Dataset data = test::labelled({8}, run["images"].get<std::vector<float>>(),
@@ -115,7 +119,7 @@ TEST(OptimizersGolden, FollowPyTorch) {
           [](Graph& g) { return g.dense(g.dense(g.input("image"), 16, {.activation = Activation::kRelu}), 5); },
           {.fields = data.fields()});
       // By way of its JSON.
-      model.compile({.optimizer = optimizer_from_json(to_json(golden_optimizer(name)))});
+      model.compile({.optimizer = optimizer_from_json(to_json(golden_optimizer(name)), makers)});
       for (const auto& [variable, values] : run["initial"].items()) {
         model.write_variable(variable, values.get<std::vector<float>>());
       }

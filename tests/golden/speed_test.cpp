@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "headrace/pipeline/loader.h"
-#include "headrace/tests/support/source_file.h"
+#include "headrace/tests/golden/recorded_run.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/tools/recipes/speed_recipe.h"
@@ -59,12 +58,7 @@ std::vector<float> start(const std::string& name, const Shape& shape) {
   return {};
 }
 
-json expected_speed() {
-  const std::filesystem::path path = test::source_file("tests/golden/speed_expected.json");
-  std::ifstream file(path);
-  EXPECT_TRUE(file) << path << " is missing";
-  return json::parse(file);
-}
+json expected_speed() { return test::read_expected("speed_expected.json"); }
 
 // A GPU's Muon multiplies in bf16, which makes each update wrong by about a percent.
 double tolerance(double on_cpu) { return test::on_gpu() ? 0.02 : on_cpu; }

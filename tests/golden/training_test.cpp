@@ -1,12 +1,10 @@
 // A few steps of training against PyTorch's (make_expected.py wrote expected.json).
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "headrace/pipeline/loader.h"
 #include "headrace/tests/golden/recorded_run.h"
-#include "headrace/tests/support/source_file.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
@@ -47,12 +45,7 @@ const Case kCases[] = {
     {"residual_momentum", residual, sgd(5e-2F, {.momentum = 0.9F})},
 };
 
-json expected_training() {
-  const std::filesystem::path path = test::source_file("tests/golden/expected.json");
-  std::ifstream file(path);
-  EXPECT_TRUE(file) << path << " is missing";
-  return json::parse(file);
-}
+json expected_training() { return test::read_expected("expected.json"); }
 
 Shape shape_of(const json& extents) {
   const auto values = extents.get<std::vector<std::int64_t>>();

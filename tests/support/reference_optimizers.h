@@ -16,8 +16,8 @@ inline Trained adam_step(Trained of, double gradient, const AdamOptions& options
   const double beta1 = options.beta1, beta2 = options.beta2, rate = scalars.learning_rates[options.group];
   of.first = beta1 * of.first + (1 - beta1) * gradient;
   of.second = beta2 * of.second + (1 - beta2) * gradient * gradient;
-  const double step =
-      of.first * scalars.beta1_correction / (std::sqrt(of.second * scalars.beta2_correction) + options.epsilon);
+  const float* corrections = scalars.corrections[options.group];
+  const double step = of.first * corrections[0] / (std::sqrt(of.second * corrections[1]) + options.epsilon);
   of.parameter -= rate * options.weight_decay * of.parameter;
   of.parameter -= rate * step;
   return of;

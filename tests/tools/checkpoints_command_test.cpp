@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
 #include "headrace/train/checkpoints.h"
+#include "headrace/train/records/record.h"
 
 namespace headrace::test {
 namespace {
@@ -195,6 +197,31 @@ void stop_and_resume(int signal, int status, const std::string& said) {
 
 TEST(StoppedTraining, OnSigtermLeavesACheckpoint) { stop_and_resume(SIGTERM, 143, "terminated"); }
 TEST(StoppedTraining, OnTheFirstInterruptLeavesACheckpoint) { stop_and_resume(SIGINT, 130, "interrupted"); }
+
+// JSON has the digits of a double.
+TEST(BestCheckpoint, IsChosenByTheModeThatIsGiven) {
+  const KilledRuns runs({"--epochs", "4", "--devices", "cpu:1"});
+  for (const std::string mode : {"", "auto", "min", "max"}) {
+    const std::filesystem::path folder = runs.work / ("best" + mode);
+    std::vector<std::string> options{
+        "--checkpoint-dir", folder.string(), "--checkpoint-best", "loss", "--verbose", "0"};
+    if (!mode.empty()) options.insert(options.end(), {"--checkpoint-best-mode", mode});
+    std::vector<double> losses;
+    for (const nlohmann::json& line : json_of(runs.with(options))) {
+      if (line.contains("epoch")) losses.push_back(line["loss"].get<double>());
+    }
+    ASSERT_EQ(losses.size(), 4U);
+    const double wanted = mode == "max" ? std::ranges::max(losses) : std::ranges::min(losses);
+    EXPECT_EQ(Record(folder / "best.safetensors").training()->position.best, wanted) << mode;
+    EXPECT_LT(std::ranges::min(losses), std::ranges::max(losses));
+  }
+  const CommandResult wrong = headrace(
+      runs.with({"--checkpoint-dir", "x", "--checkpoint-best", "loss", "--checkpoint-best-mode", "most"}));
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.errors, HasSubstr("--checkpoint-best-mode"));
+  EXPECT_THAT(wrong.errors, HasSubstr("auto, max or min"));
+  EXPECT_EQ(headrace(runs.with({"--checkpoint-dir", "x", "--checkpoint-best-mode", "max"})).status, 2);
+}
 
 TEST(RecordCommands, KnowTheModelFromTheRecordAlone) {
   const KilledRuns runs({"--epochs", "2"});

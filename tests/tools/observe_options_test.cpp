@@ -3,15 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <limits>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/folder_contents.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
+#include "headrace/tests/tools/spoilt_images.h"
 
 namespace headrace::test {
 namespace {
@@ -99,23 +97,9 @@ TEST_F(ObserveOptionsTest, WhatCannotBeIsRefused) {
   EXPECT_EQ(contents_of(made_.path()).size(), 1U) << "nothing was made";
 }
 
-// Float images of which one has a pixel that is no number.
 TEST(DebugNan, NamesTheRecord) {
   const TempFolder folder;
-  const auto images = [](std::size_t count, bool spoilt) {
-    std::vector<float> pixels(count * 784, 0.5F);
-    if (spoilt) pixels[17 * 784 + 5] = std::numeric_limits<float>::quiet_NaN();
-    return make_npy("<f4", "(" + std::to_string(count) + ", 28, 28, 1)", std::as_bytes(std::span(pixels)));
-  };
-  const auto labels = [](std::size_t count) {
-    return make_npy("|u1", "(" + std::to_string(count) + ",)", Bytes(count));
-  };
-  const auto data = folder.write("floats.npz", ZipBuilder()
-                                                   .add("x_train.npy", images(5050, true))
-                                                   .add("y_train.npy", labels(5050))
-                                                   .add("x_test.npy", images(20, false))
-                                                   .add("y_test.npy", labels(20))
-                                                   .finish());
+  const auto data = write_spoilt_images(folder);
   const CommandResult result = headrace({"train", "--recipe", "fashion-mnist", "--data", data.string(),
                                          "--devices", "cpu:1", "--debug-nan", "--verbose", "0"});
   EXPECT_EQ(result.status, 1);

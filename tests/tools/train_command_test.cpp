@@ -2,16 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "headrace/tests/support/archives.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
+#include "headrace/tests/tools/spoilt_images.h"
 
 namespace headrace::test {
 namespace {
@@ -75,23 +73,9 @@ TEST(TrainedInPart, AnInterruptEndsTheTest) {
   EXPECT_THAT(result.output, Not(HasSubstr("\"final\"")));
 }
 
-// Float images of which one has a pixel that is no number.
 TEST(Failures, TrainingThatIsNoLongerFiniteIsARunThatFailed) {
   const TempFolder folder;
-  const auto images = [](std::size_t count, bool spoilt) {
-    std::vector<float> pixels(count * 784, 0.5F);
-    if (spoilt) pixels[17 * 784] = std::numeric_limits<float>::quiet_NaN();
-    return make_npy("<f4", "(" + std::to_string(count) + ", 28, 28, 1)", std::as_bytes(std::span(pixels)));
-  };
-  const auto labels = [](std::size_t count) {
-    return make_npy("|u1", "(" + std::to_string(count) + ",)", Bytes(count));
-  };
-  const auto data = folder.write("floats.npz", ZipBuilder()
-                                                   .add("x_train.npy", images(5050, true))
-                                                   .add("y_train.npy", labels(5050))
-                                                   .add("x_test.npy", images(20, false))
-                                                   .add("y_test.npy", labels(20))
-                                                   .finish());
+  const auto data = write_spoilt_images(folder);
   const CommandResult result =
       headrace({"train", "--recipe", "fashion-mnist", "--data", data.string(), "--devices", "cpu:1"});
   EXPECT_EQ(result.status, 1);

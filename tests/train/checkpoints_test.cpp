@@ -218,7 +218,7 @@ TEST(Checkpoints, HoldLossesAndMetrics) {
   for (const Loss& loss :
        {sparse_categorical_crossentropy({.label_smoothing = 0.25F, .reduction = Reduction::kSum}),
         categorical_crossentropy({.label_smoothing = 0.1F}), binary_crossentropy(), mean_squared_error(),
-        binary_crossentropy({.from_logits = false}), mean_absolute_error()}) {
+        binary_crossentropy({.from_logits = false, .label_smoothing = 0.2F}), mean_absolute_error()}) {
     Model model = training.strategy.build(small_mlp);
     model.compile({.loss = loss, .metrics = {top_k(2), mean_squared_error()}});
     save_model(model, folder / "model");

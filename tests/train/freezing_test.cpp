@@ -5,8 +5,11 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/engine/learning_phases.h"
 #include "headrace/train/engine/program.h"
 #include "headrace/train/engine/update_plan.h"
+#include "headrace/train/reducer.h"
+#include "headrace/train/trainer.h"
 
 namespace headrace {
 namespace {
@@ -67,8 +70,11 @@ TEST(Freezing, KeepsTheBitsUntilUnfrozen) {
 
 // The same weights as where the layers below are no part of what is trained: a norm of gradients counts what
 // learns alone.
-TEST(Freezing, TrainsAsIfTheOthersWereConstants) {
-  test::Training training(1);
+class FreezingTest : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(R, FreezingTest, testing::Values(1, 2, 4));
+
+TEST_P(FreezingTest, TrainsAsIfTheOthersWereConstants) {
+  test::Training training(GetParam());
   Optimizer optimizer = sgd(0.1F, {.momentum = 0.9F});
   optimizer.clip.max_norm = 0.01F;
   const auto trained = [&](const std::string& pattern, const Optimizer& by) {
@@ -89,6 +95,83 @@ TEST(Freezing, TrainsAsIfTheOthersWereConstants) {
   model.fit(test::blobs(48).batch({.global = 16}), {.epochs = 2, .verbose = 0});
   EXPECT_EQ(model.read_variable("head/weights"), trained("", still));
   EXPECT_NE(model.read_variable("head/weights"), trained("", optimizer));
+}
+
+// What is sent of a step's gradients in small buckets.
+class CountingCollective final : public Collective {
+ public:
+  int size() const noexcept override { return 2; }
+  void all_reduce_sum(int, const TensorView& tensor, Stream&) override { bytes += tensor.bytes(); }
+  void broadcast(int, int, const TensorView&, Stream&) override {}
+  void abort(const std::string&) noexcept override {}
+
+  std::size_t bytes = 0;
+};
+
+std::size_t bytes_sent(const Model& model, const ReplicaStreams& streams) {
+  const ModelState& state = model.state();
+  const Program program(*state.graph, state.layout, {});
+  const UpdatePlan plan(*state.graph, state.layout, state.compiled->optimizer);
+  const LearningPhase phase = learning_phases(program, state.layout, state.graph->size(), plan).front();
+  CountingCollective collective;
+  Reducer reducer(collective, state.layout.trained_elements(), {.bucket_bytes = 64});
+  const TensorView gradients =
+      state.optimizer.front().gradients.view({state.layout.trained_elements()}, DType::kF32);
+  for (int id = state.graph->size() - 1; id >= 0; --id) {
+    reducer.filled(0, gradients, state.layout.filled_after(id), phase.summed, streams);
+  }
+  reducer.finish(0, gradients, phase.summed, streams);
+  reducer.join(0, streams);
+  return collective.bytes;
+}
+
+// 24 + 4 elements of the head lie first, then 36 + 6, then 48 + 6; each variable begins on a multiple of 16.
+TEST(Freezing, SendsNoGradientOfWhatIsFrozen) {
+  test::Training training(1);
+  Model model = training.strategy.build(three_layers);
+  const auto sent = [&](const std::vector<std::string>& frozen) {
+    model.unfreeze("*");
+    for (const std::string& pattern : frozen) model.freeze(pattern);
+    model.compile({});
+    return bytes_sent(model, training.strategy.streams(0)) / sizeof(float);
+  };
+  EXPECT_EQ(sent({}), 166U);
+  EXPECT_EQ(sent({"first/*"}), 102U);
+  EXPECT_EQ(sent({"first/*", "second/bias"}), 84U);
+  EXPECT_EQ(sent({"second/*"}), 36U + 54);
+  EXPECT_EQ(sent({"second/bias"}), 84U + 54);
+  EXPECT_EQ(sent({"head/bias"}), 24U + 118);
+  EXPECT_EQ(sent({"head/*", "second/*", "first/weights"}), 6U);
+  EXPECT_EQ(sent({}), 166U) << "unfrozen again";
+}
+
+// A replica's own part of the batch is what it has of a frozen variable whose layer learns.
+TEST_P(FreezingTest, SumsWhatLearnsAlone) {
+  test::Training training(GetParam());
+  Model model = training.strategy.build(three_layers, {.seed = 3});
+  model.freeze("second/bias");
+  model.compile({});
+  Loader loader(test::blobs(32).batch({.global = 32}), training.devices);
+  Trainer trainer(training.strategy, model, loader, {.gradient_norms = true});
+  trainer.gradients(std::move(*trainer.take()));
+  trainer.all_reduce();
+  trainer.finish();
+  for (int r = 1; r < GetParam(); ++r) {
+    const auto first = test::gradients_of(model, training.strategy, 0);
+    const auto mine = test::gradients_of(model, training.strategy, r);
+    for (const Variable& variable : model.state().layout.variables()) {
+      const auto of = [&](const std::vector<float>& arena) {
+        const auto begin = arena.begin() + variable.offset;
+        return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(variable.spec.shape.elements()));
+      };
+      EXPECT_EQ(of(first) == of(mine), variable.name != "second/bias") << variable.name;
+    }
+  }
+  trainer.apply_gradients();
+  const std::optional<GradientNorms> norms = trainer.gradient_norms();
+  ASSERT_EQ(norms->by_variable.size(), 5U);
+  for (const auto& [name, norm] : norms->by_variable) EXPECT_NE(name, "second/bias");
+  EXPECT_THAT(freezing_refusal([&] { trainer.gradient("second/bias", 0); }), HasSubstr("frozen"));
 }
 
 TEST(Freezing, LeavesOutTheBackwardPassBelow) {

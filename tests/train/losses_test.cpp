@@ -28,8 +28,11 @@ using testing::HasSubstr;
 // One example's loss, in double.
 using RealLoss = std::function<double(const Reals& result, const Reals& labels)>;
 
-RealLoss real_elements(ElementLoss loss) {
-  return [loss](const Reals& x, const Reals& t) { return test::element_loss(loss, x, t); };
+RealLoss real_elements(ElementLoss loss, double smoothing = 0) {
+  return [=](const Reals& x, Reals t) {
+    for (double& value : t) value = (1 - smoothing) * value + smoothing / 2;
+    return test::element_loss(loss, x, t);
+  };
 }
 
 struct LossCase {
@@ -81,6 +84,10 @@ const LossCase kLosses[] = {
     {"binary", binary_crossentropy(), real_elements(ElementLoss::kBinaryFromLogits)},
     {"binary_of_probabilities", binary_crossentropy({.from_logits = false}),
      real_elements(ElementLoss::kBinaryFromProbabilities), true},
+    {"binary_smoothed", binary_crossentropy({.label_smoothing = 0.2F}),
+     real_elements(ElementLoss::kBinaryFromLogits, 0.2)},
+    {"binary_smoothed_of_probabilities", binary_crossentropy({.from_logits = false, .label_smoothing = 0.2F}),
+     real_elements(ElementLoss::kBinaryFromProbabilities, 0.2), true},
     {"weighted", 0.25F * mean_squared_error(),
      [](const Reals& x, const Reals& t) { return 0.25 * test::element_loss(ElementLoss::kSquaredError, x, t); }},
     {"weighted_sum", 2 * categorical_crossentropy() + 0.5F * mean_squared_error() + binary_crossentropy(),
@@ -301,6 +308,7 @@ TEST_F(LossesTest, WhatDoesNotFitIsRefusedBeforeTheFirstStep) {
   EXPECT_THAT(told<ConfigError>([] { return Metric(mean_squared_error() + mean_absolute_error()); }),
               HasSubstr("one loss"));
   EXPECT_THROW(categorical_crossentropy({.label_smoothing = -0.1F}), ConfigError);
+  EXPECT_THROW(binary_crossentropy({.label_smoothing = 1}), ConfigError);
   EXPECT_THROW(top_k(0), ConfigError);
 
   Model probabilities = training_.strategy.build(softmax_net);

@@ -10,6 +10,7 @@
 #include "headrace/tests/support/reference_optimizers.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
+#include "headrace/tests/train/user_rule.h"
 #include "headrace/train/engine/update_plan.h"
 #include "headrace/train/trainer.h"
 
@@ -61,15 +62,41 @@ struct RealOptimizer {
     }
   }
 
+  // By the rules of user_rule.h as they are among the cases.
+  void move_by(const std::string& rule, RealVariable& of, const test::Reals& gradient, double rate) const {
+    double squares = 0;
+    for (const double g : gradient) squares += g * g;
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      const double g = gradient[i];
+      double &w = of.weights.values[i], &m = of.velocity.values[i], &v = of.second[i];
+      if (rule == "lion") {
+        const double moved = 0.9 * m + 0.1 * g;
+        w -= rate * ((moved > 0) - (moved < 0) + 0.1 * w);
+        m = 0.99 * m + 0.01 * g;
+      } else if (rule == "rmsprop") {
+        v = 0.9 * v + 0.1 * g * g;
+        m = 0.5 * m + g / (std::sqrt(v) + 1e-7);
+        w -= rate * m;
+      } else {
+        w -= rate * g * std::min(1.0, 0.1 * static_cast<double>(step + 1)) *
+             std::min(1.0, 0.05 / std::sqrt(squares));
+      }
+    }
+  }
+
   void move(RealVariable& of, const test::Reals& gradient, const StepScalars& scalars) const {
     if (const auto* rule = std::get_if<MuonOptions>(&optimizer.rule); rule != nullptr && of.weights.rows > 1) {
       const test::RealMatrix as_matrix{of.weights.rows, of.weights.columns, gradient};
       return test::muon_step(of.weights, as_matrix, of.velocity, *rule,
                              static_cast<double>(scalars.learning_rates[0]));
     }
+    if (const auto* own = std::get_if<OwnRule>(&optimizer.rule)) {
+      return move_by(own->function->name(), of, gradient, static_cast<double>(scalars.learning_rates[0]));
+    }
     for (std::size_t i = 0; i < gradient.size(); ++i) {
       test::Trained each{of.weights.values[i], of.velocity.values[i], of.second[i]};
-      const UpdateRule& rule = optimizer.groups.empty() ? optimizer.rule : optimizer.groups[0].rule;
+      const bool grouped = !optimizer.groups.empty() && of.weights.rows == 1;
+      const UpdateRule& rule = grouped ? optimizer.groups[0].rule : optimizer.rule;
       if (const auto* as_adam = std::get_if<AdamOptions>(&rule))
         each = test::adam_step(each, gradient[i], *as_adam, scalars);
       if (const auto* as_sgd = std::get_if<SgdOptions>(&rule))
@@ -101,7 +128,10 @@ struct RealOptimizer {
     UpdatePlan(*state.graph, state.layout, optimizer).set_rates(step, scalars);
     for (auto& [name, of] : variables) {
       StepScalars here = scalars;
-      if (!optimizer.groups.empty() && of.weights.rows == 1) here.learning_rates[0] = scalars.learning_rates[1];
+      if (!optimizer.groups.empty() && of.weights.rows == 1) {  // the only group, of biases
+        here.learning_rates[0] = scalars.learning_rates[1];
+        std::ranges::copy(scalars.corrections[1], here.corrections[0]);
+      }
       move(of, gradients[name], here);
       follow(of);
     }
@@ -134,21 +164,35 @@ struct OptimizerCase {
   double tolerance = 1e-5;
 };
 
+Optimizer own(OwnRule rule, Schedule learning_rate) {
+  return {.rule = std::move(rule), .learning_rate = std::move(learning_rate)};
+}
+
 std::vector<OptimizerCase> optimizer_cases() {
   const Schedule cycle = Schedule::one_cycle({.peak = 0.05F, .total_steps = kOptimizerSteps});
   Optimizer with_bias_group = muon(0.02F);
   with_bias_group.groups = {
       {.takes = VariableRule::of_rank(1), .rule = SgdOptions{.momentum = 0.9F}, .learning_rate = cycle}};
+  Optimizer two_adams = adam(5e-3F);
+  two_adams.groups = {{.takes = VariableRule::of_rank(1),
+                       .rule = AdamOptions{.beta1 = 0.7F, .beta2 = 0.9F, .epsilon = 1e-3F, .weight_decay = 1e-2F},
+                       .learning_rate = 1e-2F}};
   Optimizer values = sgd(0.05F);
   values.clip = {.max_norm = 0.2F, .max_value = 0.01F};
-  return {{"adam", adam(5e-3F)},
-          {"adamw", adamw(Schedule::warm_up(4, Schedule::cosine_decay({.peak = 5e-3F, .total_steps = 20})))},
-          {"sgd", sgd(cycle, {.momentum = 0.9F, .weight_decay = 1e-2F, .nesterov = true})},
-          {"muon", with_bias_group, 1e-4},
-          {"values", values},
-          {"adam_with_all", test::with_all_around(adam(5e-3F))},
-          {"sgd_with_all", test::with_all_around(sgd(0.1F, {.momentum = 0.9F}))},
-          {"muon_with_all", test::with_all_around(with_bias_group), 1e-4}};
+  return {
+      {"adam", adam(5e-3F)},
+      {"adamw", adamw(Schedule::warm_up(4, Schedule::cosine_decay({.peak = 5e-3F, .total_steps = 20})))},
+      {"sgd", sgd(cycle, {.momentum = 0.9F, .weight_decay = 1e-2F, .nesterov = true})},
+      {"muon", with_bias_group, 1e-4},
+      {"values", values},
+      {"own_of_kernels", own(std::make_shared<test::Lion>(0.9F, 0.99F, 0.1F), 1e-3F)},
+      {"own_on_the_host", own(test::rmsprop(), cycle), 1e-4},
+      {"own_of_variables", own(std::make_shared<test::LimitedDescent>(0.05F), 0.5F)},
+      {"own_with_all", test::with_all_around(own(std::make_shared<test::Lion>(0.9F, 0.99F, 0.1F), cycle)), 1e-4},
+      {"two_adams", two_adams},
+      {"adam_with_all", test::with_all_around(adam(5e-3F))},
+      {"sgd_with_all", test::with_all_around(sgd(0.1F, {.momentum = 0.9F}))},
+      {"muon_with_all", test::with_all_around(with_bias_group), 1e-4}};
 }
 
 class OptimizerStepsTest : public testing::TestWithParam<int> {};

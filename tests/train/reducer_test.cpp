@@ -31,6 +31,8 @@ class NotingCollective final : public Collective {
   const float* base_;
 };
 
+const std::vector<ArenaSlice> kWhole{{0, 1000}};
+
 using Slices = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 class ReducerTest : public testing::Test {
@@ -49,10 +51,10 @@ TEST_F(ReducerTest, SendsFullBucketsAsTheyFillAndTheRestAtTheEnd) {
     collective.slices.clear();
     std::vector<std::int64_t> summed;
     for (const std::int64_t filled : {50, 120, 130, 700, 990}) {
-      summed.push_back(reducer.filled(0, arena_, filled, streams()));
+      summed.push_back(reducer.filled(0, arena_, filled, kWhole, streams()));
     }
     EXPECT_EQ(summed, (std::vector<std::int64_t>{0, 120, 120, 700, 990}));
-    EXPECT_EQ(reducer.finish(0, arena_, streams()), 1000);
+    EXPECT_EQ(reducer.finish(0, arena_, kWhole, streams()), 1000);
     reducer.join(0, streams());
     EXPECT_EQ(collective.slices, (Slices{{0, 120}, {120, 700}, {700, 990}, {990, 1000}}));
   }
@@ -66,21 +68,39 @@ TEST_F(ReducerTest, BesideTheComputeStreamNothingCountsAsSummedBeforeItIsWaitedF
   for (int round = 0; round < 2; ++round) {
     collective.slices.clear();
     for (const std::int64_t filled : {50, 120, 130, 700, 990}) {
-      EXPECT_EQ(reducer.filled(0, arena_, filled, apart), 0);
+      EXPECT_EQ(reducer.filled(0, arena_, filled, kWhole, apart), 0);
     }
     EXPECT_EQ(collective.slices, (Slices{{0, 120}, {120, 700}, {700, 990}}));
-    EXPECT_EQ(reducer.finish(0, arena_, apart), 990);
+    EXPECT_EQ(reducer.finish(0, arena_, kWhole, apart), 990);
     reducer.join(0, apart);
     EXPECT_EQ(collective.slices.back(), (std::pair<std::int64_t, std::int64_t>{990, 1000}));
+  }
+}
+
+// Buckets are as large as before; no element but the wanted ones is sent, each once.
+TEST_F(ReducerTest, SendsNothingBetweenTheSlicesThatAreWanted) {
+  NotingCollective collective(2, memory_.data());
+  Reducer reducer(collective, 1000, {.bucket_bytes = 400});
+  const std::vector<ArenaSlice> wanted{{0, 60}, {100, 130}, {500, 620}, {980, 990}};
+  for (int round = 0; round < 2; ++round) {
+    collective.slices.clear();
+    std::vector<std::int64_t> summed;
+    for (const std::int64_t filled : {50, 120, 130, 510, 700, 985}) {
+      summed.push_back(reducer.filled(0, arena_, filled, wanted, streams()));
+    }
+    EXPECT_EQ(summed, (std::vector<std::int64_t>{0, 0, 0, 510, 700, 700}));
+    EXPECT_EQ(reducer.finish(0, arena_, wanted, streams()), 1000);
+    reducer.join(0, streams());
+    EXPECT_EQ(collective.slices, (Slices{{0, 60}, {100, 130}, {500, 510}, {510, 620}, {980, 990}}));
   }
 }
 
 TEST_F(ReducerTest, OneReplicaSendsNothing) {
   NotingCollective collective(1, memory_.data());
   Reducer reducer(collective, 1000, {.bucket_bytes = 400});
-  EXPECT_EQ(reducer.filled(0, arena_, 20, streams()), 20);
-  EXPECT_EQ(reducer.filled(0, arena_, 800, streams()), 800);
-  EXPECT_EQ(reducer.finish(0, arena_, streams()), 1000);
+  EXPECT_EQ(reducer.filled(0, arena_, 20, kWhole, streams()), 20);
+  EXPECT_EQ(reducer.filled(0, arena_, 800, kWhole, streams()), 800);
+  EXPECT_EQ(reducer.finish(0, arena_, kWhole, streams()), 1000);
   reducer.join(0, streams());
   EXPECT_TRUE(collective.slices.empty());
 }

@@ -284,6 +284,64 @@ std::string refusal_to_resume(const std::function<void(FitOptions&)>& change) {
   return {};
 }
 
+// With another optimizer, on the checkpoint of one with two groups; empty where it goes on.
+std::string refusal_of_optimizer(const std::function<void(Optimizer&)>& change) {
+  const TempFolder folder;
+  Optimizer optimizer = with_all_around(grouped());
+  const auto fit = [&](std::uint64_t stop) {
+    Training training(1);
+    Model model = compiled(training.strategy, small_cnn, optimizer);
+    model.fit(blobs(32, {6, 6, 2}).batch({.global = 8}),
+              {.epochs = 2,
+               .verbose = 0,
+               .stop_after_steps = stop,
+               .checkpoints = CheckpointOptions{.folder = folder.path()},
+               .resume = true});
+  };
+  fit(3);
+  change(optimizer);
+  try {
+    fit(0);
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(folder.path().string()));
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Resume, RefusesAnotherOptimizerAndNamesBoth) {
+  using ::testing::AllOf;
+  EXPECT_THAT(
+      refusal_of_optimizer([](Optimizer& of) { of = adam(); }),
+      AllOf(HasSubstr("has for all variables"), HasSubstr("muon {"), HasSubstr("that of the model has adam {")));
+  EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) { std::get<MuonOptions>(of.rule).momentum = 0.7F; }),
+              AllOf(HasSubstr("\"momentum\":0.6,"), HasSubstr("\"momentum\":0.7,")));
+  EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) { of.groups[1].rule = SgdOptions{}; }),
+              AllOf(HasSubstr("in parameter group 2, adam {"), HasSubstr("model has sgd {")));
+  EXPECT_THAT(
+      refusal_of_optimizer([](Optimizer& of) { of.groups[0].takes = VariableRule::named("*/bias"); }),
+      AllOf(HasSubstr("in parameter group 1, variables of {\"rank\":1}"), HasSubstr("{\"name\":\"*/bias\"}")));
+  EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) {
+                of.groups.push_back({.takes = VariableRule::of_kind("conv"), .rule = MuonOptions{}});
+              }),
+              AllOf(HasSubstr("2 parameter groups"), HasSubstr("has 3")));
+  EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) { of.average.reset(); }),
+              HasSubstr("average of the weights; that of the model has none"));
+  EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) { of.lookahead.reset(); }),
+              HasSubstr("has lookahead; that of the model has none"));
+}
+
+// As a run of more epochs has them.
+TEST(Resume, TakesOtherSchedules) {
+  EXPECT_EQ(refusal_of_optimizer([](Optimizer& of) {
+              of.learning_rate = 0.01F;
+              of.groups[0].learning_rate = Schedule::cosine_decay({.peak = 0.1F, .total_steps = 99});
+              std::get<MuonOptions>(of.rule).norm_interval = {.first = 2, .growth = 3, .over_steps = 400};
+              of.clip.max_norm = 0.5F;
+            }),
+            "");
+}
+
 TEST(Resume, RefusesAnotherTraining) {
   EXPECT_THAT(refusal_to_resume([](FitOptions& options) { options.accumulate = 2; }), HasSubstr("accumulate = 1"));
   EXPECT_THAT(refusal_to_resume([](FitOptions& options) { options.steps_per_epoch = 4; }),

@@ -75,6 +75,37 @@ TEST(Views, EvaluateTheWeightedSumOfLogits) {
   }
 }
 
+// Each result is what a net of it alone makes of the views; of a softmax that the loss leaves out, the logits.
+TEST(Views, AreSummedForEachOfSeveralResults) {
+  const Net two_heads = [](Graph& g) -> Results {
+    const Node x = g.flatten(g.conv(g.input("image", {6, 6, 2}), 3, {.activation = Activation::kGelu}));
+    return {g.dense(x, 4, {.name = "left"}), g.softmax(g.dense(x, 4, {.name = "logits"}), {.name = "right"})};
+  };
+  const Loss left = sparse_categorical_crossentropy(),
+             right = sparse_categorical_crossentropy({.from_logits = false});
+  const Dataset data = test::blobs(11, {6, 6, 2}).batch({.global = 4});
+  const EvaluateOptions options{.views = mirrored_and_shifted_views()};
+  for (const int replicas : {1, 2, 4}) {
+    test::Training training(replicas);
+    Model both = training.strategy.build(two_heads, {.seed = 3});
+    both.compile({.loss = left + 0.5F * right.of("right"), .metrics = {accuracy(), accuracy().of("right")}});
+    const Evaluation seen = both.evaluate(data, options);
+    const auto alone = [&](const std::string& head, const Loss& loss) {
+      Model one = training.strategy.build(net_of(both.graph(), {head}), {.seed = 4});
+      one.copy_variables(both);
+      one.compile({.loss = loss});
+      return one.evaluate(data, options);
+    };
+    const Evaluation of_left = alone("left", left), of_right = alone("right", right);
+    EXPECT_NEAR(find_metric(seen.metrics, "left_loss")->number(), of_left.loss, 1e-6 * test::slack());
+    EXPECT_NEAR(find_metric(seen.metrics, "right_loss")->number(), of_right.loss, 1e-6 * test::slack());
+    EXPECT_EQ(find_metric(seen.metrics, "accuracy")->number(), of_left.accuracy);
+    EXPECT_EQ(find_metric(seen.metrics, "right/accuracy")->number(), of_right.accuracy);
+    EXPECT_NEAR(seen.loss, of_left.loss + 0.5 * of_right.loss, 1e-6 * test::slack());
+    EXPECT_NE(seen.loss, both.evaluate(data).loss);
+  }
+}
+
 TEST(Views, WeighOneInAll) {
   for (const auto& views : {mirrored_views(), mirrored_and_shifted_views()}) {
     float sum = 0;

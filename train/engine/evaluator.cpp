@@ -26,7 +26,7 @@ void Evaluator::capture(int shard, const BatchRunnerOptions& options, const std:
   works_.push_back(headrace::capture(bound.stream, [&] {
     if (views.empty()) program.forward(bound);
     const std::vector<TensorView> results =
-        views.empty() ? program.results(bound) : std::vector{ensembles_.back().forward(bound)};
+        views.empty() ? program.results(bound) : ensembles_.back().forward(bound);
     if (options.loss) runner_.submit_objective(shard, results, {});
   }));
 }

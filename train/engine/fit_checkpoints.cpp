@@ -7,6 +7,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/train/engine/model_state.h"
+#include "headrace/train/engine/objective.h"
 #include "headrace/train/records/record.h"
 
 namespace headrace {
@@ -31,8 +32,8 @@ const CheckpointOptions& checked(const CheckpointOptions& options) {
 }
 
 std::vector<std::string> metric_names(const Model& model, bool validates) {
-  std::vector<std::string> names{"loss"};
-  for (const Metric& metric : model.state().compiled->metrics) names.push_back(metric.function->name());
+  const CompileOptions& compiled = *model.state().compiled;
+  std::vector<std::string> names = reported_names(model.graph(), compiled.loss, compiled.metrics);
   const std::size_t trained = names.size();
   for (std::size_t i = 0; i < trained && validates; ++i) names.push_back("val_" + names[i]);
   return names;

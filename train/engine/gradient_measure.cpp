@@ -8,7 +8,7 @@ namespace headrace {
 
 GradientMeasure::GradientMeasure(ModelState& model) : model_(model) {
   for (const Variable& variable : model.layout.variables()) {
-    if (variable.spec.role != VariableRole::kTrained) continue;
+    if (!variable.learns()) continue;
     parts_.push_back(
         {.variable = variable.name, .begin = variable.offset, .elements = variable.spec.shape.elements()});
   }

@@ -14,9 +14,10 @@ namespace headrace {
 struct LearningPhase {
   std::uint64_t begin = 0;
   Program::Needed needed = {};
-  // Gradients that are no longer computed: they must be 0, as they are summed over replicas and go through the
-  // update, which moves nothing.
+  // Gradients that are no longer computed: they must be 0, as they go through the update, which moves nothing.
   std::vector<ArenaSlice> silent = {};
+  // Those that are summed over replicas: all that are computed, of variables that are not frozen.
+  std::vector<ArenaSlice> summed = {};
   // Where clipping counts gradients into their norm: those of variables that learn, all of which are computed.
   std::vector<ArenaSlice> learning = {};
 };

@@ -33,7 +33,9 @@ struct ModelState {
   std::optional<CompileOptions> compiled;
   std::uint64_t compilations = 0;          // calls of compile(): each replaces the optimizer's memory
   std::vector<OptimizerMemory> optimizer;  // by replica, from compile()
-  std::uint64_t step = 0;                  // updates submitted since compile()
+  // By variable of the layout: as what its rule keeps the first of OptimizerMemory::moments.
+  std::vector<std::vector<std::string>> moment_names;
+  std::uint64_t step = 0;  // updates submitted since compile()
   // Of the model's file, until a fit continues it or compile() makes it another training.
   std::shared_ptr<const TrainingState> restored = nullptr;
   double learning_rate_scale = 1;  // FitControl::set_learning_rate_scale()

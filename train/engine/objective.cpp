@@ -45,7 +45,35 @@ std::string metric_name(const Graph& graph, const Metric& metric) {
   return one ? metric.function->name() : metric.result + "/" + metric.function->name();
 }
 
+// By term; nothing where there is one alone.
+std::vector<std::string> term_names(const Graph& graph, const Loss& loss) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < loss.terms.size() && loss.terms.size() > 1; ++i) {
+    std::size_t of_output = 0, before = 0;
+    const std::string function = loss.terms[i].function->name();
+    const auto output = [&](const LossTerm& term) { return output_of(graph, function, term.result); };
+    const std::size_t mine = output(loss.terms[i]);
+    for (std::size_t k = 0; k < loss.terms.size(); ++k) {
+      if (output(loss.terms[k]) != mine) continue;
+      ++of_output;
+      before += k < i && loss.terms[k].function->name() == function ? 1 : 0;
+    }
+    std::string name = graph.name(graph.outputs()[mine]);
+    if (of_output > 1) name += "_" + function;
+    if (before > 0) name += fmt::format("_{}", before + 1);
+    names.push_back(name + "_loss");
+  }
+  return names;
+}
+
 }  // namespace
+
+std::vector<std::string> reported_names(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics) {
+  std::vector<std::string> names{"loss"};
+  for (const Metric& metric : metrics) names.push_back(metric_name(graph, metric));
+  for (std::string& name : term_names(graph, loss)) names.push_back(std::move(name));
+  return names;
+}
 
 ResultInfo result_info(const Graph& graph, std::size_t output) {
   const int id = graph.outputs().at(output);
@@ -81,7 +109,6 @@ void check_objective(const Graph& graph, const Loss& loss, const std::vector<Met
     term.function->check_result(result_info(graph, output_of(graph, term.function->name(), term.result)));
   }
   const std::vector<bool> logits = leaves_out_softmax(graph, loss);
-  std::vector<std::string> names{"loss"};
   for (const Metric& metric : metrics) {
     const std::string name = metric_name(graph, metric);
     const std::size_t output = output_of(graph, name, metric.result);
@@ -89,10 +116,11 @@ void check_objective(const Graph& graph, const Loss& loss, const std::vector<Met
     if (metric.function->form() == ResultForm::kLogits && !logits[output]) {
       throw ConfigError("metric '" + name + "' is of the logits, but the loss takes the probabilities");
     }
-    if (std::ranges::count(names, name) > 0) {
-      throw ConfigError("two metrics are called '" + name + "'", "name each once");
-    }
-    names.push_back(name);
+  }
+  std::vector<std::string> names = reported_names(graph, loss, metrics);
+  std::ranges::sort(names);
+  if (const auto twice = std::ranges::adjacent_find(names); twice != names.end()) {
+    throw ConfigError("two metrics are called '" + *twice + "'", "name each once");
   }
 }
 
@@ -164,8 +192,10 @@ Objective::Scratch Objective::reserve(const std::vector<TensorView>& views, std:
 }
 
 void Objective::add_terms(const Graph& graph, const Loss& loss, const Fields& fields) {
+  const std::vector<std::string> names = term_names(graph, loss);
   for (const LossTerm& each : loss.terms) {
     Term term{.loss = each,
+              .name = names.empty() ? "" : names[terms_.size()],
               .output = output_of(graph, each.function->name(), each.result),
               .labels = labels_of(each.label_field, fields, 0)};
     const Output& output = outputs_[term.output];
@@ -327,6 +357,9 @@ std::vector<MetricValue> Objective::values(const ObjectiveTotals& totals) const 
          .table = elements > 0 ? all.subspan(judge.table_at, elements) : std::span<const std::int64_t>()});
     value.name = judge.name;
     values.push_back(std::move(value));
+  }
+  for (std::size_t i = 0; i < terms_.size() && terms_.size() > 1; ++i) {
+    values.push_back({.name = terms_[i].name, .values = {mean_loss(totals.sums[i])}});
   }
   return values;
 }

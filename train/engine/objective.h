@@ -24,6 +24,12 @@ std::vector<bool> leaves_out_softmax(const Graph& graph, const Loss& loss);
 // ConfigError where loss and metrics do not fit the graph or each other; the data are not known yet.
 void check_objective(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics);
 
+// The names of what is reported: "loss", the metrics' in their order, and where the loss has several terms those
+// of its terms: "left_loss" for that of output "left", "left_mean_squared_error_loss" for one of several of that
+// output, "left_mean_squared_error_2_loss" for the second that is called so. Of a loss and metrics that were
+// checked.
+std::vector<std::string> reported_names(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics);
+
 // One replica's memory and where to submit. Labels are in place.
 struct ObjectiveBinding {
   Stream& stream;
@@ -78,7 +84,8 @@ class Objective {
   void add_tables(const std::byte* tables, ObjectiveTotals& into) const;
   // Over all terms: weighted loss, examples, and the correct ones where an accuracy is counted.
   MetricSums sums(const ObjectiveTotals& totals) const;
-  // Without those of tables where these were not read.
+  // The metrics, without those of tables where these were not read; then the mean of each term of several, without
+  // its weight.
   std::vector<MetricValue> values(const ObjectiveTotals& totals) const;
   // Of a replica's totals, in host memory.
   bool finite_losses(const std::byte* totals) const;
@@ -100,6 +107,7 @@ class Objective {
   };
   struct Term {
     LossTerm loss;
+    std::string name = {};  // where it is reported
     std::size_t output = 0;
     std::size_t labels = 0;  // index
     bool first = true;       // of its result

@@ -8,53 +8,68 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/train/engine/model_state.h"
+#include "headrace/train/engine/parameter_grouping.h"
 #include "headrace/train/engine/step_failure.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
 namespace {
 
-enum class Kept { kFirstMoment, kSecondMoment, kSlow, kAverage };
+// One of the arenas, and as what it is known of a variable.
+struct KeptArena {
+  enum class What { kMoment, kSlow, kAverage };
 
-struct NamedArena {
-  Kept what;
-  const char* name;
+  What what;
+  std::size_t moment = 0;  // of kMoment
+  std::string name;        // "conv/weights:first_moment"
+
+  bool is_second_weights() const noexcept { return what != What::kMoment; }
 };
-constexpr NamedArena kArenas[]{{Kept::kFirstMoment, "first_moment"},
-                               {Kept::kSecondMoment, "second_moment"},
-                               {Kept::kSlow, "slow"},
-                               {Kept::kAverage, "average"}};
 
-const Buffer& arena_of(const OptimizerMemory& memory, Kept what) {
-  switch (what) {
-    case Kept::kFirstMoment: return memory.moments[0];
-    case Kept::kSecondMoment: return memory.moments[1];
-    case Kept::kSlow: return memory.slow;
-    case Kept::kAverage: return memory.average;
-  }
-  return memory.average;
+const Buffer& arena_of(const OptimizerMemory& memory, const KeptArena& kept) {
+  if (kept.what == KeptArena::What::kMoment) return memory.moments.at(kept.moment);
+  return kept.what == KeptArena::What::kSlow ? memory.slow : memory.average;
 }
 
-TensorView place_of(const ModelState& model, Kept what, const Variable& variable, int replica) {
-  const Buffer& arena = arena_of(model.optimizer.at(static_cast<std::size_t>(replica)), what);
+TensorView place_of(const ModelState& model, const KeptArena& kept, const Variable& variable, int replica) {
+  const Buffer& arena = arena_of(model.optimizer.at(static_cast<std::size_t>(replica)), kept);
   return arena.view(variable.spec.shape, DType::kF32, static_cast<std::size_t>(variable.offset) * sizeof(float));
 }
 
-std::string name_of(const Variable& variable, const NamedArena& arena) { return variable.name + ":" + arena.name; }
-
-// Calls function(variable, arena) for each that the optimizer keeps.
+// Calls function(variable, kept) for each that the optimizer keeps.
 template <typename Function>
 void for_each_kept(const ModelState& model, const Function& function) {
   if (model.optimizer.empty()) return;
-  for (const Variable& variable : model.layout.variables()) {
-    if (variable.spec.role != VariableRole::kTrained) continue;
-    for (const NamedArena& arena : kArenas) {
-      if (arena_of(model.optimizer.front(), arena.what)) function(variable, arena);
-    }
+  const OptimizerMemory& memory = model.optimizer.front();
+  const std::vector<Variable>& variables = model.layout.variables();
+  for (std::size_t v = 0; v < variables.size(); ++v) {
+    if (variables[v].spec.role != VariableRole::kTrained) continue;
+    const std::vector<std::string>& moments = model.moment_names[v];
+    const auto call = [&](KeptArena::What what, const std::string& name, std::size_t moment = 0) {
+      function(variables[v], KeptArena{.what = what, .moment = moment, .name = variables[v].name + ":" + name});
+    };
+    for (std::size_t i = 0; i < moments.size(); ++i) call(KeptArena::What::kMoment, moments[i], i);
+    if (memory.slow) call(KeptArena::What::kSlow, "slow");
+    if (memory.average) call(KeptArena::What::kAverage, "average");
   }
 }
 
-bool is_second_weights(Kept what) { return what == Kept::kSlow || what == Kept::kAverage; }
+// A variable under one of the library's rules has as many as any of these keeps.
+std::vector<std::vector<std::string>> moment_names_of(const ModelState& model, const Optimizer& optimizer) {
+  Optimizer theirs = optimizer;
+  std::erase_if(theirs.groups, [](const auto& group) { return std::holds_alternative<OwnRule>(group.rule); });
+  if (std::holds_alternative<OwnRule>(theirs.rule) && !theirs.groups.empty()) theirs.rule = theirs.groups[0].rule;
+  std::vector<std::string> names{"first_moment", "second_moment"};
+  names.resize(std::min(names.size(), static_cast<std::size_t>(theirs.moments())));
+  std::vector<std::vector<std::string>> all(model.layout.variables().size(), names);
+  for (const GroupedVariable& each : grouped_variables(*model.graph, model.layout, optimizer)) {
+    const auto group = static_cast<std::size_t>(each.group);
+    const UpdateRule& rule = group == 0 ? optimizer.rule : optimizer.groups[group - 1].rule;
+    const auto at = static_cast<std::size_t>(each.variable - model.layout.variables().data());
+    if (const auto* own = std::get_if<OwnRule>(&rule)) all[at] = own->function->state();
+  }
+  return all;
+}
 
 std::vector<float> values_at(const ModelState& model, const TensorView& place, int replica) {
   std::vector<float> values(static_cast<std::size_t>(place.elements()));
@@ -64,7 +79,7 @@ std::vector<float> values_at(const ModelState& model, const TensorView& place, i
   return values;
 }
 
-void write_everywhere(const ModelState& model, Kept what, const Variable& variable,
+void write_everywhere(const ModelState& model, const KeptArena& kept, const Variable& variable,
                       std::span<const float> values) {
   if (static_cast<std::int64_t>(values.size()) != variable.spec.shape.elements()) {
     throw ConfigError(fmt::format("variable '{}' has shape {}: {} values do not fit", variable.name,
@@ -72,7 +87,7 @@ void write_everywhere(const ModelState& model, Kept what, const Variable& variab
   }
   submit_and_wait(*model.strategy, [&] {
     for (int replica = 0; replica < model.strategy->replicas(); ++replica) {
-      const TensorView place = place_of(model, what, variable, replica);
+      const TensorView place = place_of(model, kept, variable, replica);
       model.strategy->stream(replica).copy(place.data, values.data(), place.bytes());
     }
   });
@@ -86,8 +101,7 @@ OptimizerMemory memory_for(const ModelState& model, const Optimizer& optimizer, 
   Device& device = model.strategy->device(replica);
   const std::size_t bytes = model.variables.parameters(replica).bytes();
   OptimizerMemory memory{.gradients = device.allocate(bytes)};
-  for (int i = 0; i < optimizer.moments(); ++i)
-    memory.moments[static_cast<std::size_t>(i)] = device.allocate(bytes);
+  for (int i = 0; i < optimizer.moments(); ++i) memory.moments.push_back(device.allocate(bytes));
   if (optimizer.lookahead) memory.slow = device.allocate(bytes);
   if (!optimizer.average) return memory;
   memory.average = device.allocate(bytes);
@@ -100,13 +114,15 @@ OptimizerMemory memory_for(const ModelState& model, const Optimizer& optimizer, 
 }  // namespace
 
 void create_optimizer_memory(ModelState& model, const Optimizer& optimizer) {
+  model.moment_names = moment_names_of(model, optimizer);
   model.optimizer.clear();
   for (int r = 0; r < model.strategy->replicas(); ++r) model.optimizer.push_back(memory_for(model, optimizer, r));
   submit_and_wait(*model.strategy, [&] {
     for (int r = 0; r < model.strategy->replicas(); ++r) {
       const OptimizerMemory& memory = model.optimizer[static_cast<std::size_t>(r)];
       Stream& stream = model.strategy->stream(r);
-      for (const Buffer* zeros : {&memory.gradients, &memory.moments[0], &memory.moments[1]}) zero(stream, *zeros);
+      zero(stream, memory.gradients);
+      for (const Buffer& moment : memory.moments) zero(stream, moment);
       const TensorView parameters = model.variables.parameters(r);
       for (const Buffer* weights : {&memory.slow, &memory.average}) {
         if (*weights) stream.copy(weights->data(), parameters.data, parameters.bytes());
@@ -117,16 +133,14 @@ void create_optimizer_memory(ModelState& model, const Optimizer& optimizer) {
 
 std::vector<std::string> optimizer_variable_names(const ModelState& model) {
   std::vector<std::string> names;
-  for_each_kept(model, [&](const Variable& variable, const NamedArena& arena) {
-    names.push_back(name_of(variable, arena));
-  });
+  for_each_kept(model, [&](const Variable&, const KeptArena& kept) { names.push_back(kept.name); });
   return names;
 }
 
 std::vector<NamedView> optimizer_views(const ModelState& model, int replica) {
   std::vector<NamedView> views;
-  for_each_kept(model, [&](const Variable& variable, const NamedArena& arena) {
-    views.push_back({.name = name_of(variable, arena), .view = place_of(model, arena.what, variable, replica)});
+  for_each_kept(model, [&](const Variable& variable, const KeptArena& kept) {
+    views.push_back({.name = kept.name, .view = place_of(model, kept, variable, replica)});
   });
   return views;
 }
@@ -134,46 +148,45 @@ std::vector<NamedView> optimizer_views(const ModelState& model, int replica) {
 std::optional<std::vector<float>> read_optimizer_variable(const ModelState& model, const std::string& name,
                                                           int replica) {
   std::optional<std::vector<float>> values;
-  for_each_kept(model, [&](const Variable& variable, const NamedArena& arena) {
-    if (name_of(variable, arena) != name) return;
-    values = values_at(model, place_of(model, arena.what, variable, replica), replica);
+  for_each_kept(model, [&](const Variable& variable, const KeptArena& kept) {
+    if (kept.name != name) return;
+    values = values_at(model, place_of(model, kept, variable, replica), replica);
   });
   return values;
 }
 
 bool write_optimizer_variable(ModelState& model, const std::string& name, std::span<const float> values) {
   bool found = false;
-  for_each_kept(model, [&](const Variable& variable, const NamedArena& arena) {
-    if (name_of(variable, arena) != name) return;
-    write_everywhere(model, arena.what, variable, values);
+  for_each_kept(model, [&](const Variable& variable, const KeptArena& kept) {
+    if (kept.name != name) return;
+    write_everywhere(model, kept, variable, values);
     found = true;
   });
   return found;
 }
 
 void write_second_weights(ModelState& model, const std::string& written, std::span<const float> values) {
-  for_each_kept(model, [&](const Variable& variable, const NamedArena& arena) {
-    if (variable.name == written && is_second_weights(arena.what)) {
-      write_everywhere(model, arena.what, variable, values);
+  for_each_kept(model, [&](const Variable& variable, const KeptArena& kept) {
+    if (variable.name == written && kept.is_second_weights()) {
+      write_everywhere(model, kept, variable, values);
     }
   });
 }
 
 void check_second_weights(const ModelState& model) {
-  for_each_kept(model, [&](const Variable& variable, const NamedArena& arena) {
-    if (!is_second_weights(arena.what)) return;
+  for_each_kept(model, [&](const Variable& variable, const KeptArena& kept) {
+    if (!kept.is_second_weights()) return;
     const auto hash_on = [&](int replica) {
-      const std::vector<float> values = values_at(model, place_of(model, arena.what, variable, replica), replica);
+      const std::vector<float> values = values_at(model, place_of(model, kept, variable, replica), replica);
       return xxh3(std::as_bytes(std::span(values)));
     };
     const std::uint64_t first = hash_on(0);
     for (int replica = 1; replica < model.strategy->replicas(); ++replica) {
       if (hash_on(replica) == first) continue;
-      throw DeviceError(
-          ErrorCode::kInternal,
-          fmt::format("variable '{}' differs between replicas 0 and {}", name_of(variable, arena), replica),
-          model.strategy->device(replica).info().name,
-          "something wrote to one replica's copy alone, or its memory is faulty");
+      throw DeviceError(ErrorCode::kInternal,
+                        fmt::format("variable '{}' differs between replicas 0 and {}", kept.name, replica),
+                        model.strategy->device(replica).info().name,
+                        "something wrote to one replica's copy alone, or its memory is faulty");
     }
   });
 }

@@ -1,7 +1,6 @@
 // What an optimizer keeps from step to step: arenas on each replica, laid out as the parameters'.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -19,7 +18,7 @@ struct ModelState;
 // One replica's. What the optimizer has no use for is empty.
 struct OptimizerMemory {
   Buffer gradients = {};
-  std::array<Buffer, 2> moments = {};
+  std::vector<Buffer> moments = {};           // Optimizer::moments()
   Buffer slow = {};                           // Lookahead's weights
   Buffer average = {}, rounded_average = {};  // WeightAverage's, and a bf16 copy where parameters have one
 };
@@ -27,8 +26,9 @@ struct OptimizerMemory {
 // For `optimizer`, on every replica: moments of 0, second sets of weights that equal the first. Waits.
 void create_optimizer_memory(ModelState& model, const Optimizer& optimizer);
 
-// As names, of each trained variable: "conv/weights:first_moment", ":second_moment", ":slow", ":average". Together
-// with the variables and the step they are all that training depends on.
+// As names, of each trained variable: "conv/weights:first_moment", ":second_moment" or what a rule of one's own
+// calls its state, ":slow", ":average". Together with the variables and the step they are all that training
+// depends on.
 std::vector<std::string> optimizer_variable_names(const ModelState& model);
 // Where they lie in a replica's memory, in the same order.
 struct NamedView {

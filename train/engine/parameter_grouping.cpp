@@ -84,7 +84,7 @@ std::vector<GroupedVariable> grouped_variables(const Graph& graph, const Variabl
   }
   std::vector<GroupedVariable> grouped;
   for (const auto& [variable, described] : variables)
-    grouped.push_back({variable, group_of(optimizer, described)});
+    grouped.push_back({variable, described, group_of(optimizer, described)});
   return grouped;
 }
 

@@ -11,6 +11,7 @@ namespace headrace {
 
 struct GroupedVariable {
   const Variable* variable;
+  TrainedVariable described;
   int group;  // 0: the optimizer's own rule, its groups follow
 };
 

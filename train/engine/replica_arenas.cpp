@@ -10,6 +10,9 @@
 namespace headrace {
 namespace {
 
+// Of pinned scratch: where its arrays begin.
+constexpr std::size_t kScratchAt = (sizeof(StepScalars) + 63) / 64 * 64;
+
 TensorView part(const TensorView& arena, std::int64_t begin, std::int64_t end) {
   if (!arena.defined()) return {};
   const std::size_t offset = static_cast<std::size_t>(begin) * size_of(arena.dtype);
@@ -18,11 +21,13 @@ TensorView part(const TensorView& arena, std::int64_t begin, std::int64_t end) {
 
 }  // namespace
 
-ReplicaArenas::ReplicaArenas(ModelState& model, int replica, bool accumulates)
+ReplicaArenas::ReplicaArenas(ModelState& model, int replica, const UpdateScratch& scratch,
+                             std::int64_t scratch_elements, bool accumulates)
     : parameters(model.variables.parameters(replica)),
       rounded(model.variables.rounded_parameters(replica)),
       state_(model.variables.state(replica)),
-      clip_(model.require_compiled("training").optimizer.clip) {
+      clip_(model.require_compiled("training").optimizer.clip),
+      scratch_elements_(scratch_elements) {
   if (const std::int64_t averaged = model.layout.averaged_elements(); averaged > 0) {
     averaged_ = part(state_, 0, averaged);
   }
@@ -30,12 +35,15 @@ ReplicaArenas::ReplicaArenas(ModelState& model, int replica, bool accumulates)
   Stream& stream = model.strategy->stream(replica);
   const OptimizerMemory& memory = model.optimizer.at(static_cast<std::size_t>(replica));
   gradients = memory.gradients.view(parameters.shape, DType::kF32);
-  for (std::size_t i = 0; i < moments.size(); ++i) {
-    if (memory.moments[i]) moments[i] = memory.moments[i].view(parameters.shape, DType::kF32);
-  }
+  for (const Buffer& moment : memory.moments) moments.push_back(moment.view(parameters.shape, DType::kF32));
   if (memory.slow) slow_ = memory.slow.view(parameters.shape, DType::kF32);
   if (memory.average) average_ = memory.average.view(parameters.shape, DType::kF32);
   if (clip_.max_norm != 0) norm_ = device.allocate(sizeof(GradientNorm));
+  const auto bytes_of = [&](int arrays) {
+    return static_cast<std::size_t>(arrays * scratch_elements) * sizeof(float);
+  };
+  if (scratch.device > 0) scratch_ = device.allocate(bytes_of(scratch.device));
+  if (scratch.pinned > 0) pinned_scratch_ = device.allocate_pinned(kScratchAt + bytes_of(scratch.pinned));
   if (accumulates) accumulated_ = device.allocate(parameters.bytes());
   if (averaged_.defined()) summed_state_ = device.allocate(averaged_.bytes());
   submit_and_wait(*model.strategy, [&] {
@@ -45,10 +53,24 @@ ReplicaArenas::ReplicaArenas(ModelState& model, int replica, bool accumulates)
 }
 
 OptimizerViews ReplicaArenas::slice(std::int64_t begin, std::int64_t end) const {
-  return {.parameters = part(parameters, begin, end),
-          .gradients = part(gradients, begin, end),
-          .moments = {part(moments[0], begin, end), part(moments[1], begin, end)},
-          .rounded = part(rounded, begin, end)};
+  OptimizerViews views{.parameters = part(parameters, begin, end),
+                       .gradients = part(gradients, begin, end),
+                       .moments = {},
+                       .rounded = part(rounded, begin, end)};
+  for (const TensorView& moment : moments) views.moments.push_back(part(moment, begin, end));
+  return views;
+}
+
+void ReplicaArenas::lend_scratch(const UpdateScratch& wanted, UpdateCall& call) const {
+  const auto array = [&](const Buffer& from, std::size_t begin, int index) {
+    const std::size_t at = begin + static_cast<std::size_t>(index * scratch_elements_) * sizeof(float);
+    return from.view(call.parameters.shape, DType::kF32, at);
+  };
+  for (int i = 0; i < wanted.device; ++i) call.device_scratch.push_back(array(scratch_, 0, i));
+  for (int i = 0; i < wanted.pinned; ++i) {
+    call.pinned_scratch.push_back(array(pinned_scratch_, kScratchAt, i));
+  }
+  if (pinned_scratch_) call.pinned_scalars = reinterpret_cast<StepScalars*>(pinned_scratch_.data());
 }
 
 void ReplicaArenas::accumulate(Stream& stream, Kernels& kernels) const {
@@ -95,10 +117,11 @@ void ReplicaArenas::average_state(Collective& collective, int replica, Stream& s
 
 std::vector<TensorView> ReplicaArenas::changing() const {
   std::vector<TensorView> views;
-  for (const TensorView& view :
-       {parameters, rounded, gradients, moments[0], moments[1], slow_, average_, state_}) {
+  const auto add = [&](const TensorView& view) {
     if (view.defined() && view.bytes() > 0) views.push_back(view);
-  }
+  };
+  for (const TensorView& view : {parameters, rounded, gradients, slow_, average_, state_}) add(view);
+  for (const TensorView& moment : moments) add(moment);
   return views;
 }
 

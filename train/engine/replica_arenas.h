@@ -1,7 +1,6 @@
 // One replica's arenas during training, and what is done to a whole arena between backward and optimizer.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -10,25 +9,22 @@
 #include "headrace/devices/kernels.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/engine/shard_arenas.h"
+#include "headrace/train/reducer.h"
 
 namespace headrace {
 
-// What an optimizer reads and writes. A moment that its rule does not keep is undefined.
+// What an optimizer reads and writes.
 struct OptimizerViews {
   TensorView parameters, gradients;
-  std::array<TensorView, 2> moments;
+  std::vector<TensorView> moments;
   TensorView rounded;  // the parameters in bf16; undefined where no copy is kept
-};
-
-// Elements [begin, end) of an arena.
-struct ArenaSlice {
-  std::int64_t begin = 0, end = 0;
 };
 
 // Functions submit to one of the replica's streams, and may be captured.
 class ReplicaArenas {
  public:
-  ReplicaArenas(ModelState& model, int replica, bool accumulates);
+  ReplicaArenas(ModelState& model, int replica, const UpdateScratch& scratch, std::int64_t scratch_elements,
+                bool accumulates);
 
   // Elements [begin, end) of each arena.
   OptimizerViews slice(std::int64_t begin, std::int64_t end) const;
@@ -51,8 +47,11 @@ class ReplicaArenas {
   std::vector<Buffer> save(Stream& stream) const;
   void restore(Stream& stream, const std::vector<Buffer>& saved) const;
 
+  // Gives a call the arrays that its rule wants; the next call in the stream has the same memory.
+  void lend_scratch(const UpdateScratch& wanted, UpdateCall& call) const;
+
   TensorView parameters, gradients;  // whole arenas, owned by the model
-  std::array<TensorView, 2> moments;
+  std::vector<TensorView> moments;   // as many as the optimizer's rules want
   TensorView rounded;
 
  private:
@@ -63,6 +62,8 @@ class ReplicaArenas {
   GradientClip clip_;
   Buffer norm_;  // a GradientNorm, where the norm is limited
   Buffer accumulated_;
+  std::int64_t scratch_elements_ = 0;  // of each array
+  Buffer scratch_, pinned_scratch_;    // pinned: StepScalars before the arrays
   Buffer summed_state_;
 };
 

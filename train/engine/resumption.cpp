@@ -7,12 +7,14 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/train/records/checkpoint_folder.h"
+#include "headrace/train/records/same_optimizer.h"
 
 namespace headrace {
 
 Resumption::Resumption(Model& model, const FitOptions& options, std::uint64_t steps) {
   if (!options.resume) return;
   find(model, options);
+  if (record_) check_same_optimizer(record_->file(), model.state().require_compiled("training").optimizer);
   if (state_ != nullptr) check(options, steps);
 }
 

@@ -16,10 +16,13 @@ std::vector<ShardArenas> make_shard_arenas(const ModelState& model, const Traine
   return arenas;
 }
 
-std::vector<ReplicaArenas> make_arenas(ModelState& model, const TrainerOptions& options) {
+std::vector<ReplicaArenas> make_arenas(ModelState& model, const UpdatePlan& plan, const TrainerOptions& options) {
   const bool accumulates = options.accumulate > 1 && options.virtual_shards == 0;  // else each shard does
   std::vector<ReplicaArenas> arenas;
-  for (int r = 0; r < model.strategy->replicas(); ++r) arenas.emplace_back(model, r, accumulates);
+  for (int r = 0; r < model.strategy->replicas(); ++r) {
+    const auto [elements, arrays] = plan.scratch(model.strategy->device(r).info().host_memory);
+    arenas.emplace_back(model, r, arrays, elements, accumulates);
+  }
   return arenas;
 }
 
@@ -30,7 +33,7 @@ TrainingStep::TrainingStep(ModelState& model, Loader& loader, const TrainerOptio
       accumulates_(options.accumulate > 1),
       plan_(*model.graph, model.layout, model.compiled->optimizer),
       shard_arenas_(make_shard_arenas(model, options)),
-      arenas_(make_arenas(model, options)),
+      arenas_(make_arenas(model, plan_, options)),
       runner_(model, loader.fields(),
               {.program = {.mode = Mode::kTrain,
                            .rows = loader.local_rows(),
@@ -71,10 +74,10 @@ void TrainingStep::submit_whole(int r, const LearningPhase& phase, const Replica
   submit_forward(r);
   if (streams.apart()) average_state_beside(r, streams);
   backward(r, phase, [&](std::int64_t filled) {
-    const std::int64_t summed = reducer_.filled(r, gradients, filled, streams);
+    const std::int64_t summed = reducer_.filled(r, gradients, filled, phase.summed, streams);
     if (updates_early(r)) update(r, std::exchange(updated, summed), summed);
   });
-  const std::int64_t summed = reducer_.finish(r, gradients, streams);
+  const std::int64_t summed = reducer_.finish(r, gradients, phase.summed, streams);
   if (!plan_.clips()) update(r, std::exchange(updated, summed), summed);
   reducer_.join(r, streams);
   update_rest(r, updated, phase);
@@ -90,7 +93,7 @@ void TrainingStep::submit_rest(int r, const LearningPhase& phase, const ReplicaS
   end_accumulation(r);
   merge_shards(r);
   if (streams.apart()) average_state_beside(r, streams);
-  reducer_.finish(r, arenas(r).gradients, streams);
+  reducer_.finish(r, arenas(r).gradients, phase.summed, streams);
   reducer_.join(r, streams);
   update_rest(r, 0, phase);
   if (!streams.apart()) average_state(r, streams.compute);
@@ -109,11 +112,11 @@ void TrainingStep::submit_backward(int shard, const LearningPhase& phase) {
 }
 
 // There is nothing to run beside it.
-void TrainingStep::submit_all_reduce(int r) {
+void TrainingStep::submit_all_reduce(int r, const LearningPhase& phase) {
   const ReplicaStreams one{.compute = strategy().stream(r), .communication = strategy().stream(r)};
   end_accumulation(r);
   merge_shards(r);
-  reducer_.finish(r, arenas(r).gradients, one);
+  reducer_.finish(r, arenas(r).gradients, phase.summed, one);
   reducer_.join(r, one);
 }
 

@@ -46,7 +46,7 @@ class TrainingStep {
   // The same in pieces, for loops that look in between.
   void submit_forward(int shard);
   void submit_backward(int shard, const LearningPhase& phase);
-  void submit_all_reduce(int replica);
+  void submit_all_reduce(int replica, const LearningPhase& phase);
   void submit_update(int replica, const LearningPhase& phase);
   void submit_discard(int replica) { end_accumulation(replica); }
 

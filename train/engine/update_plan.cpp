@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <set>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/device.h"
 #include "headrace/train/engine/parameter_grouping.h"
 
 namespace headrace {
@@ -30,6 +32,37 @@ void check_options(const Optimizer& optimizer) {
     throw ConfigError(fmt::format("an average of weights cannot decay by {}", optimizer.average->decay),
                       "the decay lies from 0 to 1");
   }
+}
+
+// Of an optimizer's rule, if that is one's own.
+void check_own(const UpdateRule& rule) {
+  const auto* own = std::get_if<OwnRule>(&rule);
+  if (own == nullptr) return;
+  if (own->function == nullptr) {
+    throw ConfigError("an update rule of one's own has no function", "give it one: std::make_shared<MyRule>()");
+  }
+  const std::string name = own->function->name();
+  for (const char* known : {"", "adam", "sgd", "muon"}) {
+    if (name != known) continue;
+    throw ConfigError(fmt::format("an update rule of one's own is called '{}'", name),
+                      "give it a name of its own");
+  }
+  std::set<std::string> names{"", "slow", "average"};
+  for (const std::string& kept : own->function->state()) {
+    if (names.insert(kept).second) continue;
+    throw ConfigError(fmt::format("update rule '{}' keeps something called '{}'", name, kept),
+                      "give each array of its state a name of its own, other than slow and average");
+  }
+}
+
+// In the update after `step` others.
+std::array<float, 2> corrections_at(const UpdateRule& rule, std::uint64_t step) {
+  if (const auto* own = std::get_if<OwnRule>(&rule)) return own->function->corrections(step);
+  const auto* adam = std::get_if<AdamOptions>(&rule);
+  if (adam == nullptr) return {};
+  const auto t = static_cast<double>(step + 1);
+  return {static_cast<float>(1.0 / (1.0 - std::pow(adam->beta1, t))),
+          static_cast<float>(1.0 / (1.0 - std::pow(adam->beta2, t)))};
 }
 
 TensorView as_shape(const TensorView& flat, const Shape& shape) { return {flat.data, shape, flat.dtype}; }
@@ -57,65 +90,64 @@ void UpdatePlan::add_groups(const Optimizer& optimizer) {
   };
   add(optimizer.rule, optimizer.learning_rate);
   for (const ParameterGroup& group : optimizer.groups) add(group.rule, group.learning_rate);
+  for (const Group& group : groups_) check_own(group.rule);
   if (groups_.size() > kMaxParameterGroups) {
     throw ConfigError(fmt::format("an optimizer can have {} groups beside its own rule, got {}",
                                   kMaxParameterGroups - 1, optimizer.groups.size()));
   }
-  std::optional<AdamOptions> first;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     std::visit([i](auto& rule) { rule.group = static_cast<int>(i); }, groups_[i].rule);
-    const auto* adam = std::get_if<AdamOptions>(&groups_[i].rule);
-    if (adam == nullptr) continue;
-    if (first && (first->beta1 != adam->beta1 || first->beta2 != adam->beta2)) {
-      throw ConfigError("all groups under Adam must have the same beta1 and beta2");
-    }
-    first = *adam;
   }
 }
 
 void UpdatePlan::add_parts(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer) {
-  for (const auto& [variable, group] : grouped_variables(graph, layout, optimizer)) {
-    if (!variable->frozen) add_part(*variable, group);
+  for (const auto& [variable, described, group] : grouped_variables(graph, layout, optimizer)) {
+    if (!variable->frozen) add_part(described, *variable, group);
   }
   if (parts_.empty()) throw ConfigError("all variables are frozen: there is nothing to train", "unfreeze() some");
 }
 
-// Whether nothing lies between them but what fills the cache line.
-bool UpdatePlan::adjoin(const Part& before, std::int64_t begin) {
-  return begin - before.end < VariableLayout::kAlignment;
+// Whether nothing lies between them but what fills the cache line, which stays 0 under the library's rules; under
+// others nothing is known of it.
+bool UpdatePlan::adjoins(const Part& before, std::int64_t begin) const {
+  return begin - before.end < (own(before.group) == nullptr ? VariableLayout::kAlignment : 1);
+}
+
+const UpdateFunction* UpdatePlan::own(int group) const {
+  const auto* found = std::get_if<OwnRule>(&rule(group));
+  return found == nullptr ? nullptr : found->function.get();
+}
+
+bool UpdatePlan::takes_whole(int group) const {
+  const UpdateFunction* function = own(group);
+  return function == nullptr ? is_muon(group) : !function->elementwise();
 }
 
 // Neighbours of one group are one slice, the gap between them included.
-void UpdatePlan::add_part(const Variable& variable, int group) {
+void UpdatePlan::add_part(const TrainedVariable& described, const Variable& variable, int group) {
   const Shape& shape = variable.spec.shape;
   const std::int64_t begin = variable.offset, end = begin + shape.elements();
-  if (is_muon(group)) {
-    if (shape.rank() < 2) {
+  if (const UpdateFunction* function = own(group)) function->check_variable(described);
+  if (takes_whole(group)) {
+    if (is_muon(group) && shape.rank() < 2) {
       throw ConfigError(
           fmt::format("Muon is for matrices, variable '{}' has shape {}", variable.name, shape.to_string()),
           "put it into a parameter group of another rule");
     }
     parts_.push_back({begin, end, group, shape});
-  } else if (!parts_.empty() && parts_.back().group == group && adjoin(parts_.back(), begin)) {
+  } else if (!parts_.empty() && parts_.back().group == group && adjoins(parts_.back(), begin)) {
     parts_.back().end = end;
   } else {
     parts_.push_back({begin, end, group, {}});
   }
 }
 
-bool UpdatePlan::is_muon(int group) const {
-  return std::holds_alternative<MuonOptions>(groups_[static_cast<std::size_t>(group)].rule);
-}
-
 void UpdatePlan::set_rates(std::uint64_t step, StepScalars& scalars, float scale) const {
-  const auto t = static_cast<double>(step + 1);
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     scalars.learning_rates[i] = scale * groups_[i].learning_rate.at(step);
     if (!groups_[i].norms.scales(step)) scalars.kept_norms |= std::uint64_t{1} << i;
-    const auto* adam = std::get_if<AdamOptions>(&groups_[i].rule);
-    if (adam == nullptr) continue;
-    scalars.beta1_correction = static_cast<float>(1.0 / (1.0 - std::pow(adam->beta1, t)));
-    scalars.beta2_correction = static_cast<float>(1.0 / (1.0 - std::pow(adam->beta2, t)));
+    const std::array<float, 2> corrections = corrections_at(groups_[i].rule, step);
+    std::ranges::copy(corrections, scalars.corrections[i]);
   }
   if (lookahead_) scalars.slow_share = lookahead_->share_at(step);
   if (average_) scalars.average_decay = average_->decay_at(step);
@@ -166,7 +198,16 @@ void UpdatePlan::submit(Stream& stream, Kernels& kernels, const ReplicaArenas& a
   if (!sgds.empty()) {
     kernels.sgd(stream, parameters, arenas.gradients, arenas.moments[0], sgds, scalars);
   }
+  for (const Part& part : parts_) {
+    const Part run{std::max(part.begin, begin), std::min(part.end, end), part.group};
+    if (own(part.group) != nullptr && !takes_whole(part.group) && run.begin < run.end) {
+      submit_own(stream, kernels, arenas, run, scalars);
+    }
+  }
   if (end != elements_) return;
+  for (const Part& part : parts_) {
+    if (own(part.group) != nullptr && takes_whole(part.group)) submit_own(stream, kernels, arenas, part, scalars);
+  }
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     if (is_muon(static_cast<int>(i))) submit_matrices(stream, kernels, arenas, static_cast<int>(i), scalars);
   }
@@ -181,6 +222,37 @@ std::vector<UpdateRange<Options>> UpdatePlan::ranges(std::int64_t begin, std::in
     if (options != nullptr && from < to) found.push_back({from, to, *options});
   }
   return found;
+}
+
+UpdatePlan::Scratch UpdatePlan::scratch(bool host_memory) const {
+  constexpr std::int64_t kLine = VariableLayout::kAlignment;
+  Scratch scratch;
+  for (const Part& part : parts_) {
+    if (own(part.group) == nullptr) continue;
+    const UpdateScratch wanted = own(part.group)->scratch(host_memory);
+    scratch.elements = std::max(scratch.elements, (part.end - part.begin + kLine - 1) / kLine * kLine);
+    scratch.arrays.device = std::max(scratch.arrays.device, wanted.device);
+    scratch.arrays.pinned = std::max(scratch.arrays.pinned, wanted.pinned);
+  }
+  return scratch;
+}
+
+void UpdatePlan::submit_own(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, const Part& part,
+                            const StepScalars* scalars) const {
+  const UpdateFunction& function = *own(part.group);
+  const Shape shape = part.shape.rank() > 0 ? part.shape : Shape{part.end - part.begin};
+  const OptimizerViews views = arenas.slice(part.begin, part.end);
+  UpdateCall call{.stream = stream,
+                  .kernels = kernels,
+                  .scalars = scalars,
+                  .group = part.group,
+                  .parameters = as_shape(views.parameters, shape),
+                  .gradients = as_shape(views.gradients, shape)};
+  for (std::size_t i = 0; i < function.state().size(); ++i)
+    call.state.push_back(as_shape(views.moments[i], shape));
+  arenas.lend_scratch(function.scratch(stream.device().info().host_memory), call);
+  function.submit(call);
+  if (views.rounded.defined()) kernels.convert(stream, views.parameters, views.rounded);
 }
 
 void UpdatePlan::submit_matrices(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, int group,

@@ -17,8 +17,8 @@ namespace headrace {
 // Immutable. Group 0 is the optimizer's own rule, its groups follow.
 class UpdatePlan {
  public:
-  // ConfigError for a group that takes nothing, too many groups, Muon on what is no matrix, Adams of different
-  // decay rates, and limits, averages and lookahead that cannot be.
+  // ConfigError for a group that takes nothing, too many groups, Muon on what is no matrix, rules of one's own
+  // that cannot be, and limits, averages and lookahead that cannot be.
   UpdatePlan(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer);
 
   // The rates, times `scale`, and corrections of the update after `step` others.
@@ -34,9 +34,16 @@ class UpdatePlan {
   // The steps, in ascending order, from which on some variable does not learn any more.
   std::vector<std::uint64_t> ends() const;
 
-  // Updates the arenas' elements [begin, end), with one call for each kind of rule among them: the calls of a step
-  // go through the arenas in order, without gaps.
-  // Matrices of Muon are updated together, with the last elements.
+  // What its rules need on a replica, as large as their largest call.
+  struct Scratch {
+    std::int64_t elements = 0;  // of each array
+    UpdateScratch arrays = {};
+  };
+  Scratch scratch(bool host_memory) const;
+
+  // Updates the arenas' elements [begin, end), with one call for each kind of rule among them, but of rules of
+  // one's own one for each run: the calls of a step go through the arenas in order, without gaps.
+  // Matrices of Muon, and whole variables of other rules, are updated together, with the last elements.
   void submit(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, std::int64_t begin, std::int64_t end,
               const StepScalars* scalars) const;
 
@@ -47,24 +54,30 @@ class UpdatePlan {
     std::optional<std::uint64_t> ends;  // the schedule's zero_from()
     NormSchedule norms;                 // Muon's
   };
-  // Elements [begin, end) of the arenas: neighbours of one group, or a matrix.
+  // Elements [begin, end) of the arenas: neighbours of one group, or what is updated as a whole.
   struct Part {
     std::int64_t begin = 0, end = 0;
     int group = 0;
-    Shape shape = {};  // of a matrix
+    Shape shape = {};  // of what is updated as a whole: a matrix, or a variable
   };
 
   void add_groups(const Optimizer& optimizer);
   void add_parts(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer);
-  void add_part(const Variable& variable, int group);
-  static bool adjoin(const Part& before, std::int64_t begin);
-  bool is_muon(int group) const;
+  void add_part(const TrainedVariable& described, const Variable& variable, int group);
+  bool adjoins(const Part& before, std::int64_t begin) const;
+  const UpdateRule& rule(int group) const { return groups_[static_cast<std::size_t>(group)].rule; }
+  bool is_muon(int group) const { return std::holds_alternative<MuonOptions>(rule(group)); }
+  // Null where the group's rule is one of this library's.
+  const UpdateFunction* own(int group) const;
+  bool takes_whole(int group) const;
   bool learns(int group, std::uint64_t step) const;
   // Of the arenas' elements [begin, end) those under rules of this kind.
   template <typename Options>
   std::vector<UpdateRange<Options>> ranges(std::int64_t begin, std::int64_t end) const;
   void submit_matrices(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, int group,
                        const StepScalars* scalars) const;
+  void submit_own(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, const Part& part,
+                  const StepScalars* scalars) const;
 
   GradientClip clip_;
   std::optional<Lookahead> lookahead_;

@@ -8,14 +8,13 @@ namespace headrace {
 
 ViewEnsemble::ViewEnsemble(const Graph& graph, const Program& program, const ProgramBinding& binding,
                            const std::vector<View>& views)
-    : program_(&program), views_(views), logits_(program.results(binding).front().shape) {
-  if (graph.outputs().size() > 1) {
-    throw ConfigError("views of images are for a net of one result", "evaluate without views");
-  }
+    : program_(&program), views_(views) {
   add_images(graph, binding);
-  const auto bytes = static_cast<std::size_t>(logits_.elements()) * sizeof(float);
-  sum_ = binding.stream.allocate(bytes);
-  scaled_ = binding.stream.allocate(bytes);
+  for (const TensorView& result : program.results(binding)) {
+    sums_.push_back({.shape = result.shape,
+                     .sum = binding.stream.allocate(result.bytes()),
+                     .scaled = binding.stream.allocate(result.bytes())});
+  }
 }
 
 void ViewEnsemble::add_images(const Graph& graph, const ProgramBinding& binding) {
@@ -36,23 +35,28 @@ void ViewEnsemble::add_images(const Graph& graph, const ProgramBinding& binding)
   }
 }
 
-TensorView ViewEnsemble::forward(const ProgramBinding& binding) const {
+std::vector<TensorView> ViewEnsemble::forward(const ProgramBinding& binding) const {
   Stream& stream = binding.stream;
   for (const Image& image : images_) {
     const TensorView value = program_->value(binding, image.layer);
     stream.copy(image.copy.data(), value.data, value.bytes());
   }
-  const TensorView sum = sum_.view(logits_, DType::kF32), scaled = scaled_.view(logits_, DType::kF32);
+  std::vector<TensorView> sums;
+  for (const Sum& each : sums_) sums.push_back(each.sum.view(each.shape, DType::kF32));
   for (std::size_t i = 0; i < views_.size(); ++i) {
     for (const Image& image : images_) {
       const TensorView value = program_->value(binding, image.layer);
       binding.kernels.shift_images(stream, image.copy.view(value.shape, value.dtype), views_[i].shift, value);
     }
     program_->forward(binding);
-    binding.kernels.scale(stream, program_->results(binding).front(), views_[i].weight, i == 0 ? sum : scaled);
-    if (i > 0) binding.kernels.accumulate(stream, scaled, sum);
+    const std::vector<TensorView> results = program_->results(binding);
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      const TensorView share = i == 0 ? sums[k] : sums_[k].scaled.view(sums_[k].shape, DType::kF32);
+      binding.kernels.scale(stream, results[k], views_[i].weight, share);
+      if (i > 0) binding.kernels.accumulate(stream, share, sums[k]);
+    }
   }
-  return sum;
+  return sums;
 }
 
 }  // namespace headrace

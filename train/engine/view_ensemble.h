@@ -13,14 +13,13 @@ namespace headrace {
 // The program must outlive it.
 class ViewEnsemble {
  public:
-  // ConfigError where the net has no image among its inputs, or an image
-  // that is no larger than a shift.
+  // ConfigError where the net has no image among its inputs, or an image that is no larger than a shift.
   ViewEnsemble(const Graph& graph, const Program& program, const ProgramBinding& binding,
                const std::vector<View>& views);
 
   // Submits the passes over the batch that was brought to the program's inputs; may be captured. Returns where the
-  // weighted sum of logits will be.
-  TensorView forward(const ProgramBinding& binding) const;
+  // weighted sums of the program's results will be, in their order.
+  std::vector<TensorView> forward(const ProgramBinding& binding) const;
 
  private:
   struct Image {
@@ -33,8 +32,12 @@ class ViewEnsemble {
   const Program* program_;
   std::vector<View> views_;
   std::vector<Image> images_;
-  Shape logits_;
-  Buffer sum_, scaled_;
+  // What the views of one result add up to, and a view's share of it.
+  struct Sum {
+    Shape shape;
+    Buffer sum, scaled;
+  };
+  std::vector<Sum> sums_;  // by result
 };
 
 }  // namespace headrace

@@ -7,7 +7,8 @@ namespace {
 
 class MeanOverElements final : public LossFunction {
  public:
-  MeanOverElements(std::string name, ElementLoss loss) : name_(std::move(name)), loss_(loss) {}
+  MeanOverElements(std::string name, ElementLoss loss, float label_smoothing)
+      : name_(std::move(name)), loss_(loss), label_smoothing_(label_smoothing) {}
 
   std::string name() const override { return name_; }
   void check_result(const ResultInfo& result) const override {
@@ -17,23 +18,26 @@ class MeanOverElements final : public LossFunction {
     check_targets(name_, result, labels);
   }
   std::string options_json() const override {
-    if (loss_ == ElementLoss::kBinaryFromLogits) return R"({"from_logits":true})";
-    return loss_ == ElementLoss::kBinaryFromProbabilities ? R"({"from_logits":false})" : "{}";
+    const bool from_logits = loss_ == ElementLoss::kBinaryFromLogits;
+    if (!from_logits && loss_ != ElementLoss::kBinaryFromProbabilities) return "{}";
+    return cross_entropy_json(from_logits, label_smoothing_);
   }
 
   void submit(const LossCall& call) const override {
-    call.kernels.element_loss(call.stream, loss_, call.result, call.labels, call.scalars, call.gradient,
-                              call.sums);
+    call.kernels.element_loss(call.stream, loss_, call.result, call.labels, label_smoothing_, call.scalars,
+                              call.gradient, call.sums);
   }
 
  private:
   std::string name_;
   ElementLoss loss_;
+  float label_smoothing_;
 };
 
 // `name` stands in messages.
-Loss mean_over_elements(const std::string& name, ElementLoss loss, Reduction reduction) {
-  Loss made(std::make_shared<MeanOverElements>(name, loss));
+Loss mean_over_elements(const std::string& name, ElementLoss loss, Reduction reduction,
+                        float label_smoothing = 0) {
+  Loss made(std::make_shared<MeanOverElements>(name, loss, label_smoothing));
   made.reduction = reduction;
   return made;
 }
@@ -49,10 +53,11 @@ Loss mean_absolute_error(Reduction reduction) {
 }
 
 Loss binary_crossentropy(const BinaryCrossEntropyOptions& options) {
+  check_smoothing(options.label_smoothing);
   return mean_over_elements(
       "binary_crossentropy",
       options.from_logits ? ElementLoss::kBinaryFromLogits : ElementLoss::kBinaryFromProbabilities,
-      options.reduction);
+      options.reduction, options.label_smoothing);
 }
 
 }  // namespace headrace

@@ -2,24 +2,56 @@
 
 #include <algorithm>
 
+#include "headrace/train/engine/attribute_json.h"
 #include "headrace/train/optimizers.h"
 
 namespace headrace {
 namespace optimizer_json {
 namespace {
 
-Json written_update(const UpdateRule& rule) {
-  const char* const names[]{"adam", "sgd", "muon"};
-  return std::visit([&](const auto& options) { return Json{{names[rule.index()], write_fields(options)}}; }, rule);
+struct UpdateWriter {
+  Json operator()(const AdamOptions& options) const { return {{"adam", write_fields(options)}}; }
+  Json operator()(const SgdOptions& options) const { return {{"sgd", write_fields(options)}}; }
+  Json operator()(const MuonOptions& options) const { return {{"muon", write_fields(options)}}; }
+  Json operator()(const OwnRule& own) const {
+    if (own.function == nullptr) throw ConfigError("an update rule of one's own has no function");
+    const Attributes attributes = own.function->attributes();
+    Json written = Json::object();
+    for (const auto& [name, value] : attributes.entries()) written[name] = attribute_to_json(value);
+    return {{own.function->name(), written}};
+  }
+};
+
+Json written_update(const UpdateRule& rule) { return std::visit(UpdateWriter{}, rule); }
+
+Attributes attributes_of_rule(const Json& json, const std::string& place) {
+  if (!json.is_object()) refuse(place, "expected an object, got " + json.dump());
+  Attributes attributes;
+  for (const auto& [name, value] : json.items()) {
+    const auto attribute = attribute_from_json(value);
+    if (!attribute) refuse(within(place, name), kNoAttribute);
+    attributes.add(name, *attribute);
+  }
+  return attributes;
 }
 
-UpdateRule update_rule_from(const Json& json, const std::string& place) {
+UpdateRule own_rule_from(const UpdateMaker& make, const Json& json, const std::string& place) {
+  try {
+    return OwnRule(make(attributes_of_rule(json, place)));
+  } catch (const ConfigError& error) {
+    refuse(place, error.what());
+  }
+}
+
+UpdateRule update_rule_from(const Json& json, const std::string& place, const UpdateMakers& own) {
   const auto [name, options] = choice(json, place);
   const std::string inside = within(place, name);
   if (name == "adam") return read_fields<AdamOptions>(options, inside);
   if (name == "sgd") return read_fields<SgdOptions>(options, inside);
   if (name == "muon") return read_fields<MuonOptions>(options, inside);
-  refuse(place, "no rule is called '" + name + "', there are adam, sgd and muon");
+  if (const auto made = own.find(name); made != own.end()) return own_rule_from(made->second, options, inside);
+  refuse(place, "no rule is called '" + name + "', there are adam, sgd and muon",
+         "where it is one of your own, hand over what makes it: {{\"" + name + "\", maker}}");
 }
 
 Json written_group(const ParameterGroup& group) {
@@ -28,7 +60,7 @@ Json written_group(const ParameterGroup& group) {
           {"learning_rate", written(group.learning_rate)}};
 }
 
-ParameterGroup group_from(const Json& json, const std::string& place) {
+ParameterGroup group_from(const Json& json, const std::string& place, const UpdateMakers& own) {
   FieldReader reader(json, place);
   for (const char* name : {"takes", "rule", "learning_rate"}) reader.know(name);
   reader.refuse_unknown();
@@ -36,19 +68,19 @@ ParameterGroup group_from(const Json& json, const std::string& place) {
     if (!json.contains(name)) refuse(place, std::string("'") + name + "' is missing");
   }
   ParameterGroup group{.takes = variable_rule_from(json.at("takes"), within(place, "takes")),
-                       .rule = update_rule_from(json.at("rule"), within(place, "rule"))};
+                       .rule = update_rule_from(json.at("rule"), within(place, "rule"), own)};
   if (json.contains("learning_rate")) {
     group.learning_rate = schedule_from(json.at("learning_rate"), within(place, "learning_rate"));
   }
   return group;
 }
 
-Optimizer optimizer_from(const Json& json) {
+Optimizer optimizer_from(const Json& json, const UpdateMakers& own) {
   FieldReader reader(json, "");
   for (const char* name : {"rule", "learning_rate", "groups", "clip", "lookahead", "average"}) reader.know(name);
   reader.refuse_unknown();
   Optimizer optimizer;
-  if (json.contains("rule")) optimizer.rule = update_rule_from(json["rule"], "rule");
+  if (json.contains("rule")) optimizer.rule = update_rule_from(json["rule"], "rule", own);
   if (json.contains("learning_rate")) {
     optimizer.learning_rate = schedule_from(json["learning_rate"], "learning_rate");
   }
@@ -56,7 +88,7 @@ Optimizer optimizer_from(const Json& json) {
     const Json& groups = json["groups"];
     if (!groups.is_array()) refuse("groups", "expected a list, got " + groups.dump());
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      optimizer.groups.push_back(group_from(groups[i], fmt::format("groups[{}]", i)));
+      optimizer.groups.push_back(group_from(groups[i], fmt::format("groups[{}]", i), own));
     }
   }
   if (json.contains("clip")) optimizer.clip = read_fields<GradientClip>(json["clip"], "clip");
@@ -119,7 +151,7 @@ std::string to_json(const Optimizer& optimizer) {
   return json.dump(2);
 }
 
-Optimizer optimizer_from_json(std::string_view json) {
+Optimizer optimizer_from_json(std::string_view json, const UpdateMakers& own) {
   using optimizer_json::Json;
   static constexpr int kMaxDepth = 100;  // reading goes as deep as the text
   const auto shallow = [](int depth, Json::parse_event_t, Json&) {
@@ -128,7 +160,7 @@ Optimizer optimizer_from_json(std::string_view json) {
   };
   const Json parsed = Json::parse(json, shallow, /*allow_exceptions=*/false);
   if (parsed.is_discarded()) throw ConfigError("an optimizer's JSON does not parse");
-  return optimizer_json::optimizer_from(parsed);
+  return optimizer_json::optimizer_from(parsed, own);
 }
 
 }  // namespace headrace

@@ -25,8 +25,9 @@ Json written(const VariableRule& rule);
 Schedule schedule_from(const Json& json, const std::string& place);
 VariableRule variable_rule_from(const Json& json, const std::string& place);
 
-[[noreturn]] inline void refuse(const std::string& place, const std::string& why) {
-  throw ConfigError(fmt::format("an optimizer's JSON is wrong at {}: {}", place.empty() ? "its top" : place, why));
+[[noreturn]] inline void refuse(const std::string& place, const std::string& why, const std::string& hint = {}) {
+  throw ConfigError(fmt::format("an optimizer's JSON is wrong at {}: {}", place.empty() ? "its top" : place, why),
+                    hint);
 }
 
 inline std::string within(const std::string& place, const std::string& name) {

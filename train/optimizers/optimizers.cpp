@@ -6,7 +6,11 @@
 namespace headrace {
 namespace {
 
-int moments_of(const UpdateRule& rule) noexcept { return std::holds_alternative<AdamOptions>(rule) ? 2 : 1; }
+int moments_of(const UpdateRule& rule) {
+  const auto* own = std::get_if<OwnRule>(&rule);
+  if (own != nullptr) return own->function == nullptr ? 0 : static_cast<int>(own->function->state().size());
+  return std::holds_alternative<AdamOptions>(rule) ? 2 : 1;
+}
 
 }  // namespace
 
@@ -17,11 +21,13 @@ float WeightAverage::decay_at(std::uint64_t step) const noexcept {
 }
 
 std::string Optimizer::name() const {
+  const auto* own = std::get_if<OwnRule>(&rule);
+  if (own != nullptr) return own->function == nullptr ? "" : own->function->name();
   if (std::holds_alternative<AdamOptions>(rule)) return "adam";
   return std::holds_alternative<SgdOptions>(rule) ? "sgd" : "muon";
 }
 
-int Optimizer::moments() const noexcept {
+int Optimizer::moments() const {
   int max_moments = moments_of(rule);
   for (const ParameterGroup& group : groups) max_moments = std::max(max_moments, moments_of(group.rule));
   return max_moments;

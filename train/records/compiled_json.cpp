@@ -52,7 +52,8 @@ std::optional<Loss> built_in_loss(const std::string& name, const Json& options) 
   if (name == "mean_squared_error") return mean_squared_error();
   if (name == "mean_absolute_error") return mean_absolute_error();
   if (name != "binary_crossentropy") return std::nullopt;
-  return binary_crossentropy({.from_logits = options.at("from_logits").get<bool>()});
+  return binary_crossentropy({.from_logits = options.at("from_logits").get<bool>(),
+                              .label_smoothing = options.value("label_smoothing", 0.0F)});
 }
 
 // The one of this name among `own`, where the record has no options for it.
@@ -124,7 +125,7 @@ Json to_record_json(const CompileOptions& options) {
 
 CompileOptions compile_options_from(const Json& json, const OwnParts& own) {
   CompileOptions options{
-      .optimizer = optimizer_from_json(json.at("optimizer").dump()),
+      .optimizer = optimizer_from_json(json.at("optimizer").dump(), own.rules),
       .loss = loss_from(json.at("loss"), own.losses),
       .metrics = {},
       .precision = json.at("precision").get<std::string>() == "bf16" ? Precision::kBF16 : Precision::kF32};

@@ -10,8 +10,8 @@
 namespace headrace {
 
 record_json::Json to_record_json(const CompileOptions& options);
-// ConfigError for what cannot be, and for a loss or metric that is neither this library's nor among `own`: it says
-// what to hand over.
+// ConfigError for what cannot be, and for a loss, metric or update rule that is neither this library's nor among
+// `own`: it says what to hand over.
 CompileOptions compile_options_from(const record_json::Json& json, const OwnParts& own);
 
 }  // namespace headrace

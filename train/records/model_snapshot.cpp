@@ -17,9 +17,12 @@ ModelSnapshot::ModelSnapshot(const ModelState& model, int sets, std::size_t set_
   add_arena(model.variables.state(0));
   if (!model.optimizer.empty()) {
     const OptimizerMemory& memory = model.optimizer.front();
-    for (const Buffer* arena : {&memory.moments[0], &memory.moments[1], &memory.slow, &memory.average}) {
-      if (*arena) add_arena(arena->view({static_cast<std::int64_t>(arena->size())}, DType::kU8));
-    }
+    const auto add = [this](const Buffer& arena) {
+      if (arena) add_arena(arena.view({static_cast<std::int64_t>(arena.size())}, DType::kU8));
+    };
+    for (const Buffer& moment : memory.moments) add(moment);
+    add(memory.slow);
+    add(memory.average);
   }
   for (const Variable& variable : model.layout.variables()) {
     add_place(variable.name, model.variables.view(variable, 0));

@@ -49,6 +49,14 @@ std::set<std::string> frozen_names(const TensorFile& file) {
                                 [](const Json& json) { return json.at("frozen").get<std::set<std::string>>(); });
 }
 
+// For what is not trained on: nothing is updated, so that rules of another program's own are not needed.
+Json without_updates(Json compiled) {
+  Json& optimizer = compiled.at("optimizer");
+  for (const char* name : {"groups", "learning_rate"}) optimizer.erase(name);
+  optimizer["rule"] = {{"sgd", Json::object()}};
+  return compiled;
+}
+
 }  // namespace
 
 RecordTexts model_texts(const ModelState& model, const InputDescription& input) {
@@ -77,8 +85,9 @@ InputDescription Record::input() const {
 }
 
 Model Record::build(Strategy& strategy, const OwnParts& own, Use use) const {
-  const CompileOptions options = record_json::read_text(
-      file_, kCompiledText, [&](const Json& json) { return compile_options_from(json, own); });
+  const CompileOptions options = record_json::read_text(file_, kCompiledText, [&](const Json& json) {
+    return compile_options_from(use == Use::kAll ? json : without_updates(json), own);
+  });
   Model model = strategy.build(net_from_json(file_.text(kGraphText), own.layers));
   model.state().frozen = frozen_names(file_);
   model.compile(options);

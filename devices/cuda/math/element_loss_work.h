@@ -33,9 +33,11 @@ struct ElementRows {
   const float* x;
   const Target* targets;
   std::int64_t elements;  // of an example
+  float label_smoothing;
 
   HEADRACE_HOST_DEVICE ElementTerm term(std::int64_t at) const {
-    return element_term<kLoss>(x[at], static_cast<float>(targets[at]));
+    const float target = (1 - label_smoothing) * static_cast<float>(targets[at]) + label_smoothing / 2;
+    return element_term<kLoss>(x[at], target);
   }
   HEADRACE_HOST_DEVICE RowMaximum maximum(std::int64_t, int) const { return {}; }
   HEADRACE_HOST_DEVICE RowLoss sums(std::int64_t row, int lane, const RowMaximum&) const {
@@ -78,11 +80,11 @@ void by_element_loss(ElementLoss loss, const Function& function) {
 }
 
 template <typename Launcher, typename Loss, typename Target>
-void submit_element_loss(Launcher& launch, Loss, const TensorView& x, const Target* targets,
+void submit_element_loss(Launcher& launch, Loss, const TensorView& x, const Target* targets, float label_smoothing,
                          const StepScalars* scalars, const TensorView& dx, MetricSums* sums, void* scratch) {
   auto* losses = static_cast<RowLoss*>(scratch);
   const std::int64_t rows = x.shape[0];
-  const ElementRows<Loss::value, Target> in{x.as<float>(), targets, x.elements() / rows};
+  const ElementRows<Loss::value, Target> in{x.as<float>(), targets, x.elements() / rows, label_smoothing};
   launch.rows(ElementLossRows<Loss::value, Target>{in, scalars, dx.as<float>(), losses}, rows);
   launch.total(MetricTotal{losses, rows, scalars, sums});
 }

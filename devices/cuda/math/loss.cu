@@ -11,7 +11,7 @@ template void GpuKernels<CudaLaunches>::softmax_backward(Stream&, const TensorVi
 template void GpuKernels<CudaLaunches>::soft_cross_entropy(Stream&, const TensorView&, const TensorView&, float,
                                                            const StepScalars*, const TensorView&, MetricSums*);
 template void GpuKernels<CudaLaunches>::element_loss(Stream&, ElementLoss, const TensorView&, const TensorView&,
-                                                     const StepScalars*, const TensorView&, MetricSums*);
+                                                     float, const StepScalars*, const TensorView&, MetricSums*);
 template void GpuKernels<CudaLaunches>::add_losses(Stream&, const TensorView&, const StepScalars*, MetricSums*);
 
 }  // namespace headrace::cuda

@@ -46,15 +46,16 @@ void GpuKernels<Launches>::soft_cross_entropy(Stream& stream, const TensorView& 
 
 template <typename Launches>
 void GpuKernels<Launches>::element_loss(Stream& stream, ElementLoss loss, const TensorView& x,
-                                        const TensorView& targets, const StepScalars* scalars,
-                                        const TensorView& dx, MetricSums* sums) {
+                                        const TensorView& targets, float label_smoothing,
+                                        const StepScalars* scalars, const TensorView& dx, MetricSums* sums) {
   check::element_loss("element_loss", x, targets, dx);
   launches_.submit(stream, "element_loss", loss_scratch_bytes(x), [=](auto& launch, void* scratch) {
     by_element_loss(loss, [&](auto which) {
       if (targets.dtype == DType::kF32) {
-        submit_element_loss(launch, which, x, targets.as<float>(), scalars, dx, sums, scratch);
+        submit_element_loss(launch, which, x, targets.as<float>(), label_smoothing, scalars, dx, sums, scratch);
       } else {
-        submit_element_loss(launch, which, x, targets.as<std::int64_t>(), scalars, dx, sums, scratch);
+        submit_element_loss(launch, which, x, targets.as<std::int64_t>(), label_smoothing, scalars, dx, sums,
+                            scratch);
       }
     });
   });

@@ -35,8 +35,8 @@ struct AdamRule {
   HEADRACE_HOST_DEVICE void run(const AdamOptions& options, std::int64_t at) const {
     const float learning_rate = scalars->learning_rates[options.group];
     const float keep = 1.0F - learning_rate * options.weight_decay;
-    const float rate = learning_rate * scalars->beta1_correction;
-    const float correction = scalars->beta2_correction;
+    const float rate = learning_rate * scalars->corrections[options.group][0];
+    const float correction = scalars->corrections[options.group][1];
     const Pack<float, kWidth> gradient = load_pack<kWidth>(gradients + at);
     Pack<float, kWidth> w = load_pack<kWidth>(parameters + at);
     Pack<float, kWidth> m = load_pack<kWidth>(first + at);

@@ -40,8 +40,8 @@ TEST(UpdatePlan, RefusesWhatCannotBe) {
   optimizer = adam();
   optimizer.groups.assign(64, group(kAnything, SgdOptions{}));
   EXPECT_THAT(refusal_of_optimizer(optimizer), HasSubstr("63 groups"));
-  optimizer.groups = {group(kVectors, AdamOptions{.beta1 = 0.8F})};
-  EXPECT_THAT(refusal_of_optimizer(optimizer), HasSubstr("same beta1"));
+  optimizer.groups = {group(kVectors, AdamOptions{.beta1 = 0.8F, .beta2 = 0.9F, .epsilon = 1e-3F})};
+  EXPECT_EQ(refusal_of_optimizer(optimizer), "");
   optimizer.groups = {group(kVectors, AdamOptions{.weight_decay = 0.1F})};
   EXPECT_EQ(refusal_of_optimizer(optimizer), "");
 }
@@ -64,7 +64,21 @@ TEST(UpdatePlan, GivesEachGroupItsRate) {
   EXPECT_FLOAT_EQ(scalars.learning_rates[0], 0.075F);
   EXPECT_FLOAT_EQ(scalars.learning_rates[1], 0.05F);
   EXPECT_FLOAT_EQ(scalars.learning_rates[2], 0.01F);
-  EXPECT_NEAR(scalars.beta1_correction, 1 / (1 - std::pow(0.9, 11)), 1e-5);
+  EXPECT_NEAR(scalars.corrections[2][0], 1 / (1 - std::pow(0.9, 11)), 1e-5);
+  EXPECT_NEAR(scalars.corrections[2][1], 1 / (1 - std::pow(0.999, 11)), 1e-2);
+}
+
+TEST(UpdatePlan, GivesEachAdamItsOwnCorrections) {
+  Graph graph;
+  graph.finish(test::small_cnn(graph));
+  Optimizer optimizer = adam();
+  optimizer.groups = {group(kVectors, AdamOptions{.beta1 = 0.5F, .beta2 = 0.75F})};
+  StepScalars scalars;
+  UpdatePlan(graph, VariableLayout(graph), optimizer).set_rates(1, scalars);
+  EXPECT_NEAR(scalars.corrections[0][0], 1 / (1 - 0.9 * 0.9), 1e-4);
+  EXPECT_NEAR(scalars.corrections[0][1], 1 / (1 - 0.999 * 0.999), 1e-1);
+  EXPECT_NEAR(scalars.corrections[1][0], 1 / (1 - 0.25), 1e-6);
+  EXPECT_NEAR(scalars.corrections[1][1], 1 / (1 - 0.5625), 1e-6);
 }
 
 // One variable's update from its gradient, by the rule of its group in test::grouped().

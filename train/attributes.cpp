@@ -1,48 +1,48 @@
-// Attributes found by name and type.
+#include "headrace/train/attributes.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/train/layers.h"
 
 namespace headrace {
 namespace {
 
 [[noreturn]] void refuse_attribute(const std::string& name, const std::string& wanted) {
-  throw ConfigError("attribute '" + name + "' of a layer is not " + wanted);
+  throw ConfigError("attribute '" + name + "' is not " + wanted);
 }
 
 }  // namespace
 
-const LayerAttributes::Value& LayerAttributes::find(const std::string& name) const {
+const Attributes::Value& Attributes::find(const std::string& name) const {
   const auto found = std::ranges::find(entries_, name, &Entry::first);
-  if (found == entries_.end()) throw ConfigError("a layer has no attribute '" + name + "'");
+  if (found == entries_.end()) throw ConfigError("there is no attribute '" + name + "'");
   return found->second;
 }
 
-bool LayerAttributes::flag(const std::string& name) const {
+bool Attributes::flag(const std::string& name) const {
   if (const bool* value = std::get_if<bool>(&find(name))) return *value;
   refuse_attribute(name, "true or false");
 }
 
-int LayerAttributes::whole(const std::string& name) const {
+int Attributes::whole(const std::string& name) const {
   const auto* value = std::get_if<std::int64_t>(&find(name));
   if (value != nullptr && std::in_range<int>(*value)) return static_cast<int>(*value);
   refuse_attribute(name, "a whole number in range");
 }
 
-float LayerAttributes::number(const std::string& name) const {
+float Attributes::number(const std::string& name) const {
   if (const float* value = std::get_if<float>(&find(name))) return *value;
   if (const auto* value = std::get_if<std::int64_t>(&find(name))) return static_cast<float>(*value);
   refuse_attribute(name, "a number");
 }
 
-std::string LayerAttributes::text(const std::string& name) const {
+std::string Attributes::text(const std::string& name) const {
   if (const auto* value = std::get_if<std::string>(&find(name))) return *value;
   refuse_attribute(name, "a text");
 }
 
-Shape LayerAttributes::shape(const std::string& name) const {
+Shape Attributes::shape(const std::string& name) const {
   const auto* value = std::get_if<std::vector<std::int64_t>>(&find(name));
   if (value == nullptr || value->size() > Shape::kMaxRank) refuse_attribute(name, "a shape");
   return Shape(*value);
