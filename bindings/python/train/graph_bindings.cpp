@@ -6,16 +6,13 @@
 
 #include <utility>
 
-#include "headrace/devices/base/error.h"
-#include "headrace/train/nets.h"
-#include "headrace/train/sequential.h"
-
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/train/bindings.h"
-#include "python_node.h"
-#include "shapes.h"
-
-#include "words.h"
+#include "headrace/bindings/python/train/python_node.h"
+#include "headrace/bindings/python/train/shapes.h"
+#include "headrace/bindings/python/train/words.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/train/nets.h"
 
 namespace headrace::python {
 namespace {

@@ -1,11 +1,10 @@
 #include <nanobind/operators.h>
 #include <nanobind/stl/string.h>
 
+#include "headrace/bindings/python/train/bindings.h"
+#include "headrace/bindings/python/train/words.h"
 #include "headrace/train/losses.h"
 #include "headrace/train/metrics.h"
-
-#include "headrace/bindings/python/train/bindings.h"
-#include "words.h"
 
 namespace headrace::python {
 namespace {

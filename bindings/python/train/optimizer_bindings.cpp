@@ -7,10 +7,9 @@
 #include <optional>
 #include <utility>
 
+#include "headrace/bindings/python/train/bindings.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/train/optimizers.h"
-
-#include "headrace/bindings/python/train/bindings.h"
 
 namespace headrace::python {
 namespace {

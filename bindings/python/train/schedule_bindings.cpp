@@ -3,9 +3,8 @@
 
 #include <cstdint>
 
-#include "headrace/train/schedule.h"
-
 #include "headrace/bindings/python/train/bindings.h"
+#include "headrace/train/schedule.h"
 
 namespace headrace::python {
 namespace {
@@ -47,7 +46,7 @@ void bind_decays(nb::module_& module) {
       "rates"_a, "boundaries"_a, "rates[0] up to the step boundaries[0], rates[1] from there on, and so forth.");
 }
 
-void bind_combinations(nb::module_& module) {
+void bind_compositions(nb::module_& module) {
   module.def(
       "one_cycle",
       [](float peak, std::uint64_t total_steps, float warmup_share, float initial_divisor, float final_divisor,
@@ -77,7 +76,7 @@ void bind_schedules(nb::module_& module) {
           "__eq__", [](const Schedule& a, const Schedule& b) { return a == b; }, nb::is_operator());
   nb::implicitly_convertible<float, Schedule>();
   bind_decays(module);
-  bind_combinations(module);
+  bind_compositions(module);
 }
 
 }  // namespace headrace::python
