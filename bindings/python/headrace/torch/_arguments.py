@@ -1,0 +1,119 @@
+"""What the arguments of a DataLoader mean, and which of them are refused."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from torch.utils import data as torch_data
+from torch.utils.data.distributed import DistributedSampler
+
+from headrace._errors import config_error
+
+_SEED_BITS = 63
+
+
+def refuse(*, batch_sampler: Any, collate_fn: Any, worker_init_fn: Any, multiprocessing_context: Any,
+           pin_memory_device: str, in_order: bool) -> None:
+    """ConfigError for what the engine does not do, saying what does it."""
+    if batch_sampler is not None:
+        raise config_error("batch_sampler is not supported: the engine makes batches of one size",
+                           "give batch_size, shuffle, sampler and drop_last")
+    if collate_fn is not None and collate_fn is not torch_data.default_collate:
+        raise config_error("collate_fn is not supported: rows are written into the batch where they are made",
+                           "do it to samples with Dataset.map(), or to whole batches with "
+                           "Dataset.map(hr.function(..., batched=True)) behind batch()")
+    if worker_init_fn is not None:
+        raise config_error("worker_init_fn is not supported: there are threads in place of worker processes",
+                           "random operations have their seed from generator or seed; initialise the rest once, before "
+                           "the loop")
+    if multiprocessing_context is not None:
+        raise config_error("multiprocessing_context is not supported: there are threads in place of worker processes",
+                           "leave it out")
+    if pin_memory_device:
+        raise config_error(f"pin_memory_device '{pin_memory_device}' is not supported",
+                           "say device= for batches in the memory of that device")
+    if not in_order:
+        raise config_error("in_order=False is not supported: one stream of batches is what the engine promises",
+                           "leave it out: one slow record holds up no other record")
+
+
+def require_counts(*, num_workers: int, timeout: float, prefetch_factor: int | None) -> None:
+    if num_workers < 0:
+        raise config_error(f"num_workers = {num_workers}", "say how many threads, or 0 for the engine's own choice")
+    if timeout < 0:
+        raise config_error(f"timeout = {timeout}", "say seconds, or 0 for the engine's own 120")
+    if prefetch_factor is not None and prefetch_factor < 1:
+        raise config_error(f"prefetch_factor = {prefetch_factor}", "say 1 or more batches a worker, or None")
+
+
+def is_own_sampler(sampler: Any) -> bool:
+    """Whether its indices are its own affair: a sampler that is none of those that the engine does itself."""
+    if sampler is None or type(sampler) in (torch_data.SequentialSampler, DistributedSampler):
+        return False
+    plain = type(sampler) is torch_data.RandomSampler and not sampler.replacement
+    return not (plain and sampler.num_samples == len(sampler.data_source))
+
+
+def wants_shuffle(shuffle: bool | None, sampler: Any) -> bool:
+    if sampler is None:
+        return bool(shuffle)
+    if shuffle:
+        raise config_error("shuffle=True beside a sampler", "the sampler gives the order: leave one of them out")
+    return type(sampler) is torch_data.RandomSampler or getattr(sampler, "shuffle", False) is True
+
+
+def place_in_world(rank: int | None, world_size: int | None, sampler: Any) -> tuple[int, int]:
+    """This process's number and how many there are."""
+    if rank is None and world_size == 1:
+        rank = 0
+    if (rank is None) != (world_size is None):
+        raise config_error("rank and world_size go together", "give both or neither")
+    if rank is None or world_size is None:
+        rank, world_size = _found_world(sampler)
+    if world_size < 1 or not 0 <= rank < world_size:
+        raise config_error(f"rank {rank} of world_size {world_size}", "rank is one of 0 .. world_size - 1")
+    return rank, world_size
+
+
+def _found_world(sampler: Any) -> tuple[int, int]:
+    if type(sampler) is DistributedSampler:
+        return sampler.rank, sampler.num_replicas
+    if is_own_sampler(sampler):
+        return 0, 1  # which indices are this process's is what the sampler says
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    try:
+        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    except KeyError:
+        return 0, 1
+    except ValueError:
+        raise config_error(f"RANK is '{os.environ['RANK']}' and WORLD_SIZE '{os.environ['WORLD_SIZE']}' in the "
+                           "environment", "give rank and world_size") from None
+
+
+def seed_of(seed: int | None, generator: torch.Generator | None, sampler: Any, world_size: int) -> int:
+    if seed is not None and generator is not None:
+        raise config_error("seed beside generator", "give one of them")
+    if seed is not None:
+        return int(seed)
+    if type(sampler) is DistributedSampler:
+        return sampler.seed
+    generator = generator if generator is not None else getattr(sampler, "generator", None)
+    if generator is None and world_size > 1:
+        return 0
+    return int(torch.randint(2**_SEED_BITS - 1, (), dtype=torch.int64, generator=generator))
+
+
+def followed_epoch(sampler: Any) -> int | None:
+    """The epoch that a DistributedSampler was set to: who gave one goes on saying set_epoch() to it."""
+    return sampler.epoch if type(sampler) is DistributedSampler else None
+
+
+def one_device(device: str | torch.device) -> torch.device:
+    """With its number: of Headrace "cuda" means every GPU."""
+    device = torch.device(device)
+    if device.type == "cuda" and device.index is None:
+        return torch.device("cuda", torch.cuda.current_device())
+    return device

@@ -1,0 +1,264 @@
+"""The DataLoader: PyTorch's arguments in front of a headrace.Loader."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from headrace import Batch, Dataset
+from headrace._errors import config_error
+from headrace._movable import MovableLoader
+from headrace.torch import _arguments as arguments
+from headrace.torch._plan import UNSET, plan_of
+
+_STATE_VERSION = 1
+
+
+class DataLoader:
+    """Gives batches of tensors, as torch.utils.data.DataLoader does for its common arguments.
+
+    What it cannot honour it refuses with a ConfigError that says what to use in its place: collate_fn, batch_sampler,
+    worker_init_fn, multiprocessing_context, datasets without numbers (IterableDataset), and samplers of a kind of
+    their own over a Headrace dataset.
+
+    dataset: a Headrace dataset, or any object with __len__ and __getitem__ (a map-style torch Dataset). The items of
+        the latter are made by Python code on the engine's threads, one at a time under the GIL.
+    batch_size: examples of one batch of this process, 1 if nothing is said. Of a plan that ends in batch(): leave it
+        out; the plan's is the batch of all processes.
+    shuffle, sampler: a full permutation, another one each epoch. Sequential-, Random- (without replacement) and
+        DistributedSampler are recognised and done by the engine: the seed decides the order, which is not PyTorch's.
+        Over a torch Dataset any other sampler is asked for its indices at each epoch's begin.
+    num_workers: threads that decode and operate; 0: the engine chooses.
+    prefetch_factor: batches ahead for each worker, as there; None: two batches in all.
+    persistent_workers: None or True: the engine runs on between epochs and prepares the next one. False: it stops at
+        each epoch's end.
+    drop_last: the last, smaller batch of an epoch is left out.
+    pin_memory: batches are copied into pinned memory, where there is a GPU. With `device` they need not be.
+    timeout: seconds without a batch after which an error names the stage waited for; 0: the engine's 120.
+    generator, seed: what is random. One of the two; with neither the seed is drawn from PyTorch's default generator
+        (torch.manual_seed()), or 0 where there are several processes, which must agree.
+    rank, world_size: this process among those that share the data, DistributedSampler's job; None: those of the
+        DistributedSampler, of torch.distributed where it is initialised, or of RANK and WORLD_SIZE; else 0 and 1.
+        world_size=1 gives every process all the data. No record is repeated to make the shares equal.
+    fields: names of fields: batches are then tuples of these. None: of a Headrace dataset they are dicts, of a torch
+        Dataset what its items are: dicts, lists or single tensors.
+    device: "cpu", or a GPU as "cuda:1", in whose memory the batches then are.
+    copy: None: tensors are views of the engine's memory as long as the loop gives batches back before the engine
+        needs their memory, and copies if it keeps them. True: copies always. False: views always; a loop that keeps
+        batches stops, with an error that says so.
+    options: more options of headrace.Loader, as on_error="skip".
+
+    Iterating makes an epoch; the next one begins with the next iter(), or where set_epoch() says. state_dict() and
+    load_state_dict() are those of torchdata's StatefulDataLoader: also within an epoch, with another number of threads
+    or, the batch of all processes being the same, of processes.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset | Any,
+        batch_size: int | None = UNSET,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        collate_fn: Any = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Any = None,
+        multiprocessing_context: Any = None,
+        generator: torch.Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool | None = None,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+        seed: int | None = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+        fields: Sequence[str] | None = None,
+        device: str | torch.device = "cpu",
+        copy: bool | None = None,
+        **options: Any,
+    ) -> None:
+        arguments.refuse(batch_sampler=batch_sampler, collate_fn=collate_fn, worker_init_fn=worker_init_fn,
+                         multiprocessing_context=multiprocessing_context, pin_memory_device=pin_memory_device,
+                         in_order=in_order)
+        arguments.require_counts(num_workers=num_workers, timeout=timeout, prefetch_factor=prefetch_factor)
+        self.rank, self.world_size = arguments.place_in_world(rank, world_size, sampler)
+        self.seed = arguments.seed_of(seed, generator, sampler, self.world_size)
+        self._said_seed = seed is not None
+        self._plan = plan_of(dataset, batch_size=batch_size, shuffle=shuffle, sampler=sampler, drop_last=drop_last,
+                             world_size=self.world_size)
+        self.dataset, self.sampler, self.generator = dataset, sampler, generator
+        self.batch_size, self.drop_last = self._plan.local_batch, drop_last
+        self.num_workers, self.prefetch_factor, self.timeout = num_workers, prefetch_factor, timeout
+        self.persistent_workers = persistent_workers is not False
+        self.pin_memory, self.device = pin_memory, arguments.one_device(device)
+        self.fields = None if fields is None else tuple(fields)
+        self._form = self._plan.form_of(self.fields)
+        self._pins = self._can_pin()
+        # Of a GPU's memory nobody tells when a tensor of it goes, and a copy costs little.
+        self._clones = self.device.type != "cpu" and copy is not False
+        self._engine = MovableLoader(self._loader_options(options), False if self._pins else copy)
+        self._epoch, self._begun = 0, False  # of the next iter(), or of the one that runs
+        self._iterator: _Epoch | None = None
+        self._resume: dict[str, Any] | None = None
+
+    def _loader_options(self, more: Mapping[str, Any]) -> dict[str, Any]:
+        taken = {"world", "epochs", "start", "devices", "threads"} & set(more)
+        if taken:
+            name = sorted(taken)[0]
+            raise config_error(f"{name} is not an option of this DataLoader",
+                               "device, num_workers, rank and world_size say the same here")
+        options: dict[str, Any] = {
+            "devices": str(self.device), "threads": self.num_workers, "seed": self.seed,
+            "world": (self.world_size, self.rank),
+        }
+        if self._plan.from_python and self.num_workers:
+            options["reader_threads"] = self.num_workers
+        if self.prefetch_factor is not None:
+            options["prefetch"] = self.prefetch_factor * max(1, self.num_workers)
+        if self.timeout:
+            options["stall_timeout_seconds"] = self.timeout
+        return options | dict(more)
+
+    def _can_pin(self) -> bool:
+        if not self.pin_memory or self.device.type != "cpu":
+            return False
+        if torch.cuda.is_available():
+            return True
+        warnings.warn("pin_memory has no effect: there is no GPU to pin memory for", stacklevel=3)
+        return False
+
+    def _tensors(self, batch: Batch) -> dict[str, torch.Tensor]:
+        if self.device.type != "cpu":
+            tensors = batch.torch()
+            return {name: tensor.clone() for name, tensor in tensors.items()} if self._clones else tensors
+        tensors = {name: torch.from_numpy(array) for name, array in self._engine.arrays(batch).items()}
+        return {name: tensor.pin_memory() for name, tensor in tensors.items()} if self._pins else tensors
+
+    def __len__(self) -> int:
+        """Batches of an epoch, the same for every process. TypeError of a stream."""
+        return self._plan.batches()
+
+    def set_epoch(self, epoch: int) -> None:
+        """The epoch that the next iter() gives, from 0: what its order and its random numbers are drawn for."""
+        if epoch < 0:
+            raise config_error(f"set_epoch({epoch}): epochs count from 0")
+        if self._resume is None or self._resume["epoch"] != epoch:
+            self._epoch, self._begun, self._resume = int(epoch), False, None
+
+    def __iter__(self) -> Iterator[Any]:
+        self._end_iteration()
+        resume, self._resume = self._resume, None
+        if resume is not None and resume["engine"] is not None:
+            self._epoch, step = int(resume["epoch"]), int(resume["step"])
+            plan, length = self._plan.restored(resume)
+            self._engine.restore(plan, resume["engine"])
+        else:
+            self._epoch, step = self._next_epoch(), 0
+            plan, length = self._plan.of_epoch(self._epoch)
+            self._engine.seek(plan, epoch=0 if self._plan.replanned else self._epoch, length=length)
+        self._begun = True
+        self._iterator = _Epoch(self, length, step)
+        return self._iterator
+
+    def _next_epoch(self) -> int:
+        followed = arguments.followed_epoch(self.sampler)
+        if followed is not None:
+            return followed
+        return self._epoch + 1 if self._begun else self._epoch
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the iteration stands, after the last batch that it gave."""
+        if self._resume is not None:
+            return dict(self._resume)
+        running = self._iterator if self._begun else None
+        return {
+            "version": _STATE_VERSION,
+            "seed": self.seed,
+            "epoch": self._epoch,
+            "step": 0 if running is None else running.given,
+            "complete": running is not None and running.complete,
+            "engine": None if running is None else self._engine.state(),
+            **self._plan.state(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The next iter() goes on from there: with the rest of the epoch, or after a complete one with the next."""
+        if state.get("version") != _STATE_VERSION or not {"seed", "epoch", "step", "complete", "engine"} <= set(state):
+            raise config_error("this is no state of headrace.torch.DataLoader",
+                               "give what its state_dict() returned; a state of PyTorch's own loader does not fit")
+        if self._said_seed and self.seed != state["seed"]:
+            raise config_error(f"the state is of seed {state['seed']}, and this loader was given {self.seed}",
+                               "give the same seed, or none: a state brings its own")
+        self._end_iteration()
+        self.seed = int(state["seed"])
+        self._engine.set_option("seed", self.seed)
+        self._epoch, self._begun = int(state["epoch"]), bool(state["complete"])
+        self._resume = None if state["complete"] else dict(state)
+
+    def _end_iteration(self) -> None:
+        if self._iterator is not None:
+            self._iterator.end()
+        self._iterator = None
+
+    def stats(self) -> dict[str, Any]:
+        """What the engine measured of itself since it began, as headrace.Loader.stats(); empty before the first batch."""
+        return self._engine.stats()
+
+    def close(self) -> None:
+        """Stops the engine's threads. Tensors live on; the next iter() starts them again."""
+        self._end_iteration()
+        self._engine.pause()
+
+    def __enter__(self) -> DataLoader:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class _Epoch:
+    """The batches of one epoch of a DataLoader, of which one is iterated at a time."""
+
+    def __init__(self, loader: DataLoader, length: int | None, step: int) -> None:
+        self._loader, self._length = loader, length
+        self.given, self.complete, self._ended = step, length is not None and step >= length, False
+
+    def __iter__(self) -> _Epoch:
+        return self
+
+    def __len__(self) -> int:
+        if self._length is None:
+            raise TypeError("a stream has no length")
+        return self._length - self.given
+
+    def __next__(self) -> Any:
+        if self.complete:
+            raise StopIteration
+        if self._ended:
+            raise config_error("this iteration of the DataLoader has ended: another one has begun since",
+                               "make a DataLoader for each of two loops that run at a time")
+        batch = self._loader._engine.next()
+        if batch is None:
+            self._finish()
+            raise StopIteration
+        self.given += 1
+        tensors = self._loader._tensors(batch)
+        if batch.last_of_epoch:
+            self._finish()
+        return self._loader._form(tensors)
+
+    def _finish(self) -> None:
+        self.complete = True
+        if not self._loader.persistent_workers:
+            self._loader._engine.pause()
+
+    def end(self) -> None:
+        self._ended = True
+

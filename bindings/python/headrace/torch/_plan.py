@@ -1,0 +1,214 @@
+"""The plan that a DataLoader runs: a Headrace dataset, shuffled and batched, or the items of a torch Dataset."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import data as torch_data
+
+from headrace import Dataset, from_torch_dataset
+from headrace._errors import config_error
+from headrace.torch import _arguments as arguments
+
+UNSET: Any = object()  # batch_size, where nothing is said
+
+_Form = Callable[[Mapping[str, torch.Tensor]], Any]
+
+
+def plan_of(dataset: Any, *, batch_size: int | None, shuffle: bool | None, sampler: Any, drop_last: bool,
+            world_size: int) -> Plan:
+    if isinstance(dataset, Dataset):
+        return _of_headrace(dataset, batch_size, shuffle, sampler, drop_last, world_size)
+    return _of_torch(dataset, 1 if batch_size is UNSET else batch_size, shuffle, sampler, drop_last, world_size)
+
+
+class Plan:
+    """A plan that is the same in every epoch."""
+
+    from_python = False  # Python code makes the records
+    replanned = False    # each epoch is a plan of its own
+
+    def __init__(self, dataset: Dataset, local_batch: int, form: _Form | None = None) -> None:
+        self._dataset, self.local_batch, self._form = dataset, local_batch, form
+
+    def batches(self) -> int:
+        if self._dataset.streamed:
+            raise TypeError("a stream has no length")
+        return len(self._dataset)
+
+    def of_epoch(self, epoch: int) -> tuple[Dataset, int | None]:
+        """The plan, and its batches in this epoch; None: as many as come."""
+        return self._dataset, None if self._dataset.streamed else len(self._dataset)
+
+    def form_of(self, fields: tuple[str, ...] | None) -> _Form:
+        """What is made of a batch's tensors."""
+        if fields is None:
+            return self._form or dict
+        missing = [name for name in fields if name not in self._dataset.fields]
+        if missing:
+            raise config_error(f"the batches have no field '{missing[0]}'",
+                               "there are " + ", ".join(f"'{name}'" for name in self._dataset.fields))
+        return lambda tensors: tuple(tensors[name] for name in fields)
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def restored(self, state: Mapping[str, Any]) -> tuple[Dataset, int | None]:
+        """Plan and batches of the epoch that a state is of."""
+        return self.of_epoch(int(state["epoch"]))
+
+
+def _of_headrace(dataset: Dataset, batch_size: int | None, shuffle: bool | None, sampler: Any, drop_last: bool,
+                 world_size: int) -> Plan:
+    if arguments.is_own_sampler(sampler):
+        raise config_error(f"a {type(sampler).__name__} cannot give the order of a Headrace dataset",
+                           "say it in the plan: shuffle(), shard(), take(), filter(labels=...), mix(weights=...); or "
+                           "give the items as a torch Dataset")
+    shuffled = arguments.wants_shuffle(shuffle, sampler)
+    if dataset.batch_size is not None:
+        return _of_batched(dataset, batch_size, shuffled, drop_last, world_size)
+    if batch_size is None:
+        raise config_error("batch_size=None with a dataset that is not batched",
+                           "end the plan with batch(), or say batch_size")
+    if shuffled and dataset.streamed:
+        raise config_error("shuffle=True: a stream cannot be permuted", "use Dataset.shuffle_window()")
+    return _batched(dataset.shuffle() if shuffled else dataset, 1 if batch_size is UNSET else batch_size, drop_last,
+                    world_size)
+
+
+def _of_batched(dataset: Dataset, batch_size: int | None, shuffled: bool, drop_last: bool, world_size: int) -> Plan:
+    if batch_size is not UNSET and batch_size is not None:
+        raise config_error(f"batch_size = {batch_size}, but the plan ends in batch({dataset.batch_size}) already",
+                           "leave one of them out")
+    if shuffled or drop_last:
+        raise config_error(f"{'shuffle' if shuffled else 'drop_last'}=True with a plan that is batched already",
+                           "say shuffle() before batch() in the plan, and batch(..., drop_remainder=True)")
+    if dataset.batch_size % world_size:
+        raise config_error(f"a batch of {dataset.batch_size} for {world_size} processes",
+                           "batch() is of all processes together: make it a multiple of their number")
+    _require_shares(dataset, world_size)
+    return Plan(dataset, dataset.batch_size // world_size)
+
+
+def _batched(dataset: Dataset, batch_size: int, drop_last: bool, world_size: int, kind: type[Plan] = Plan,
+             **more: Any) -> Plan:
+    if batch_size < 1:
+        raise config_error(f"batch_size = {batch_size}", "say 1 or more")
+    whole = dataset.batch(batch_size * world_size, drop_remainder=drop_last)
+    _require_shares(whole, world_size)
+    if drop_last and not dataset.streamed and len(whole) == 0:
+        raise config_error(f"{dataset.records} records make no batch of {batch_size * world_size}, and drop_last=True "
+                           "leaves them out", "make the batch smaller")
+    return kind(whole, batch_size, **more)
+
+
+def _require_shares(dataset: Dataset, world_size: int) -> None:
+    """ConfigError where a process would have no example in the last batch: its loss would be that of nothing."""
+    if world_size == 1 or dataset.streamed or len(dataset) == 0:
+        return
+    rest = dataset.records % dataset.batch_size
+    if 0 < rest < world_size and len(dataset) * dataset.batch_size > dataset.records:
+        raise config_error(f"the last batch of an epoch has {rest} examples for {world_size} processes: one would have "
+                           "none", "say drop_last=True, or another batch_size")
+
+
+# ------------------------------------------------------------------------------------------------- torch's datasets
+
+
+class _Named:
+    """Items as dicts, whatever they were: the engine's fields have names."""
+
+    def __init__(self, items: Any, names: tuple[str, ...] | None, order: list[int] | None = None) -> None:
+        self._items, self._names, self._order = items, names, order
+        self.classes = getattr(items, "classes", None)
+
+    def __len__(self) -> int:
+        return len(self._items) if self._order is None else len(self._order)
+
+    def __getitem__(self, index: int) -> Any:
+        item = self._items[index if self._order is None else self._order[index]]
+        if self._names is None:
+            return item
+        if self._names == ("data",):
+            return {"data": item}
+        return dict(zip(self._names, item, strict=True))
+
+
+class _FromTorch(Plan):
+    from_python = True
+
+
+class _BySampler(Plan):
+    """A sampler of the caller's own: asked once an epoch, which is then a plan of its own."""
+
+    from_python = True
+    replanned = True
+
+    def __init__(self, items: Any, names: tuple[str, ...] | None, form: _Form, sampler: Any, local_batch: int,
+                 drop_last: bool) -> None:
+        self._items, self._names, self._sampler, self._drop_last = items, names, sampler, drop_last
+        self._order: list[int] | None = None  # of the epoch that runs, or is to be gone on with
+        super().__init__(self._plan([0]), local_batch, form)
+
+    def _plan(self, order: list[int], size: int = 1) -> Dataset:
+        digest = zlib.crc32(np.asarray(order, np.int64).tobytes())
+        items = _Named(self._items, self._names, order)
+        return from_torch_dataset(items, version=digest).batch(size, drop_remainder=self._drop_last)
+
+    def batches(self) -> int:
+        whole, rest = divmod(len(self._sampler), self.local_batch)
+        return whole + (1 if rest and not self._drop_last else 0)
+
+    def of_epoch(self, epoch: int) -> tuple[Dataset, int | None]:
+        order = [int(index) for index in self._sampler]
+        if not order:
+            raise config_error(f"the {type(self._sampler).__name__} gave no index for epoch {epoch}")
+        return self._planned(order)
+
+    def _planned(self, order: list[int]) -> tuple[Dataset, int]:
+        self._order = order
+        plan = self._plan(order, self.local_batch)
+        return plan, len(plan)
+
+    def state(self) -> dict[str, Any]:
+        return {"order": self._order}
+
+    def restored(self, state: Mapping[str, Any]) -> tuple[Dataset, int]:
+        return self._planned(list(state["order"]))
+
+
+def _of_torch(dataset: Any, batch_size: int | None, shuffle: bool | None, sampler: Any, drop_last: bool,
+              world_size: int) -> Plan:
+    if isinstance(dataset, torch_data.IterableDataset) or not hasattr(dataset, "__getitem__"):
+        raise config_error(f"a {type(dataset).__name__} has no numbered items",
+                           "make a Headrace dataset of it: hr.from_generator(lambda: iter(dataset), fields=...)")
+    if batch_size is None:
+        raise config_error("batch_size=None is not supported for a torch Dataset: the engine makes the batches",
+                           "say batch_size, and let the dataset give single items")
+    if len(dataset) == 0:
+        raise config_error(f"the {type(dataset).__name__} is empty")
+    names, form = _form_of_item(dataset[0])
+    if arguments.is_own_sampler(sampler):
+        if shuffle:
+            raise config_error("shuffle=True beside a sampler", "the sampler gives the order: leave one of them out")
+        return _BySampler(dataset, names, form, sampler, batch_size, drop_last)
+    plan = from_torch_dataset(_Named(dataset, names), name=type(dataset).__name__)
+    if arguments.wants_shuffle(shuffle, sampler):
+        plan = plan.shuffle()
+    return _batched(plan, batch_size, drop_last, world_size, _FromTorch, form=form)
+
+
+def _form_of_item(item: Any) -> tuple[tuple[str, ...] | None, _Form]:
+    """The names of the fields that an item has, None where it is a dict, and what default_collate makes of a batch."""
+    if isinstance(item, Mapping):
+        return None, dict
+    if isinstance(item, tuple | list):
+        names = ("image", "label") if len(item) == 2 else tuple(f"field_{i}" for i in range(len(item)))
+        if hasattr(item, "_fields"):
+            return tuple(item._fields), lambda tensors: type(item)(**tensors)
+        return names, lambda tensors: [tensors[name] for name in names]
+    return ("data",), lambda tensors: tensors["data"]

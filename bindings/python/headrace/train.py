@@ -1,0 +1,330 @@
+"""The mirrored trainer, thin: what train/ of the C++ library has, for notebooks.
+
+    from headrace import train
+
+    strategy = train.Strategy("cpu:2")
+    model = strategy.build(lambda g: g.dense(g.flatten(g.input("image")), 10), data=data)
+    model.compile(optimizer=train.adam(1e-3))
+    history = model.fit(data, epochs=3, validation=test)
+    plt.plot(history["loss"])
+
+Nets are functions that call the methods of a Graph; there is no layer, loss or optimizer in Python. A training runs
+without the GIL; Ctrl-C ends it after the present step.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headrace import Dataset
+from headrace._errors import config_error
+from headrace._native import train as _native
+from headrace._native.train import (  # what is the same in Python
+    EpochReport,
+    FitControl,
+    Graph,
+    Loss,
+    Metric,
+    Node,
+    Optimizer,
+    ReadyCallback,
+    Schedule,
+    StepReport,
+    VariableRule,
+    accuracy,
+    adam,
+    adamw,
+    binary_crossentropy,
+    categorical_crossentropy,
+    chained,
+    confusion_matrix,
+    cosine_decay,
+    csv_logger,
+    early_stopping,
+    exponential_decay,
+    learning_rate_scheduler,
+    linear_decay,
+    mean_absolute_error,
+    mean_squared_error,
+    muon,
+    named,
+    net_names,
+    newest_checkpoint,
+    of_kind,
+    of_rank,
+    one_cycle,
+    piecewise,
+    reduce_lr_on_plateau,
+    sgd,
+    sparse_categorical_crossentropy,
+    tensorboard,
+    top_k,
+    warm_up,
+)
+
+__all__ = [
+    "Checkpoints", "EpochReport", "FitControl", "Graph", "History", "Loss", "Metric", "Model", "Node", "Optimizer",
+    "Predictions", "ReadyCallback", "Schedule", "StepReport", "Strategy", "VariableRule", "accuracy", "adam", "adamw",
+    "binary_crossentropy", "categorical_crossentropy", "chained", "confusion_matrix", "cosine_decay", "csv_logger",
+    "early_stopping", "exponential_decay", "learning_rate_scheduler", "linear_decay", "mean_absolute_error",
+    "mean_squared_error", "muon", "named", "net_names", "newest_checkpoint", "of_kind", "of_rank", "one_cycle",
+    "piecewise", "reduce_lr_on_plateau", "restore_model", "restore_or_create", "sgd",
+    "sparse_categorical_crossentropy", "tensorboard", "top_k", "warm_up",
+]
+
+_Path = str | os.PathLike[str]
+
+
+class History(dict[str, list[float]]):
+    """What a fit saw: a list a metric, an entry an epoch. pandas.DataFrame(history) is a table of it."""
+
+    @property
+    def history(self) -> dict[str, list[float]]:
+        """The same, as Keras has it."""
+        return self
+
+    @property
+    def epochs(self) -> int:
+        return len(self["loss"]) if "loss" in self else 0
+
+    def __missing__(self, name: str) -> list[float]:
+        raise KeyError(f"no '{name}'; there are {', '.join(sorted(self))}")
+
+
+class Predictions(NamedTuple):
+    """Results in the order in which the dataset gives its records."""
+
+    values: NDArray[np.float32]  # (examples, ...)
+    records: NDArray[np.uint64]  # source record of each example
+    others: dict[str, NDArray[np.float32]]  # of a net of several outputs: those after the first, by layer
+
+
+class Checkpoints(NamedTuple):
+    """Where a training is kept while it runs; fit(resume=True) goes on from the newest one with the same bits.
+
+    name: of a file, without ".safetensors"; {epoch}, {step}, {val_loss} and any other list of the history.
+    every_steps: 0: after every epoch. keep: the latest that stay, 0: all. best: a list of the history whose best
+    epoch is kept as best.safetensors, too.
+    """
+
+    folder: _Path
+    name: str = "checkpoint-{step}"
+    every_steps: int = 0
+    keep: int = 3
+    best: str = ""
+    best_mode: str = "auto"
+    asynchronous: bool = True
+
+
+class Strategy:
+    """Synchronous training with one mirrored copy of every variable on each device: "cpu", "cpu:4", "cuda:0,1", "auto".
+
+    standalone: a process that a launcher started as one of several is refused; True says that this is meant.
+    """
+
+    def __init__(self, devices: str = "auto", *, standalone: bool = False, announce: bool = True) -> None:
+        self._native = _native.Strategy(devices, standalone=standalone)
+        if announce:
+            print(self, flush=True)
+
+    def build(self, net: Callable[[Graph], Node | Sequence[Node]] | str, *, seed: int = 0,
+              data: Dataset | None = None) -> Model:
+        """The model of a net: a function of a Graph that returns its results, or a name of net_names(). `data` tells
+        the shapes of inputs that have none."""
+        return Model(self._native.build(net, seed=seed, data=_plan(data)), self)
+
+    @property
+    def replicas(self) -> int:
+        return self._native.replicas
+
+    def __str__(self) -> str:
+        return str(self._native)
+
+
+class Model:
+    """A net with its variables mirrored on every replica. Made by Strategy.build(). One thread at a time."""
+
+    def __init__(self, native: Any, strategy: Strategy) -> None:
+        self._native, self.strategy = native, strategy
+
+    def compile(self, optimizer: Optimizer | None = None, loss: Loss | None = None,
+                metrics: Iterable[Metric | Loss | str] = ("accuracy",), *, precision: str = "float32") -> None:
+        """Sets what to train for and resets the optimizer: adam() and sparse_categorical_crossentropy() unless said
+        otherwise. Metrics may be words: "accuracy", "top_5", "confusion_matrix". precision: "float32", or "bfloat16"
+        for products in it."""
+        self._native.compile(
+            optimizer=adam() if optimizer is None else optimizer,
+            loss=sparse_categorical_crossentropy() if loss is None else loss,
+            metrics=[_metric(metric) for metric in metrics], precision=precision)
+
+    def fit(
+        self,
+        train: Dataset,
+        *,
+        epochs: int = 1,
+        steps_per_epoch: int = 0,
+        validation: Dataset | None = None,
+        callbacks: Iterable[Any] = (),
+        verbose: int = 1,
+        seed: int = 0,
+        threads: int = 0,
+        accumulate: int = 1,
+        virtual_shards: int = 0,
+        stop_after_steps: int = 0,
+        nan: str = "stop",
+        checkpoints: Checkpoints | _Path | None = None,
+        resume: bool = False,
+        validate_averaged: bool = False,
+        mirror_check_every: int = 0,
+        gradient_norms: bool = False,
+        **input: Any,
+    ) -> History:
+        """Trains on a batched dataset.
+
+        callbacks: functions of (report, control) that are called after each epoch, objects with some of
+            on_train_begin(control), on_epoch_begin(epoch, control), on_step(report, control), on_epoch_end(report,
+            control) and on_train_end(control), and early_stopping() and the like. What one raises ends the fit.
+        verbose: 0: nothing; 1: a live bar on a terminal, else a line an epoch; 2: a line an epoch.
+        accumulate: batches whose gradients are summed before an update.
+        virtual_shards: a power of two makes the result the same bits for any number of replicas up to that.
+        nan: "stop" ends with an error, "ignore" does not, "trace" names the operation that made it.
+        input: more options of headrace.Loader: prefetch, on_error, max_bad_share, ...
+        """
+        return History(self._native.fit(
+            _plan(train), epochs=epochs, steps_per_epoch=steps_per_epoch, validation=_plan(validation),
+            callbacks=list(callbacks), verbose=verbose, input={"seed": seed, "threads": threads, **input},
+            accumulate=accumulate, virtual_shards=virtual_shards, stop_after_steps=stop_after_steps, nan=nan,
+            checkpoints=_checkpoints(checkpoints), resume=resume, validate_averaged=validate_averaged,
+            mirror_check_every=mirror_check_every, gradient_norms=gradient_norms))
+
+    def evaluate(self, data: Dataset, *, steps: int = 0, views: str | None = None, virtual_shards: int = 0,
+                 averaged_weights: bool = False, **input: Any) -> dict[str, Any]:
+        """Loss and metrics by name, and how many examples they are of. views: "mirrored" or "mirrored_and_shifted" for
+        test-time augmentation."""
+        return self._native.evaluate(_plan(data), steps=steps, input=input, views=views,
+                                     virtual_shards=virtual_shards, averaged_weights=averaged_weights)
+
+    def predict(self, data: Dataset, *, steps: int = 0, averaged_weights: bool = False, **input: Any) -> Predictions:
+        """The net's results. Needs no compile()."""
+        return Predictions(*self._native.predict(_plan(data), steps=steps, input=input,
+                                                 averaged_weights=averaged_weights))
+
+    def summary(self) -> str:
+        """A table of layers, shapes and parameters."""
+        return self._native.summary()
+
+    @property
+    def parameter_count(self) -> int:
+        return self._native.parameter_count
+
+    @property
+    def global_step(self) -> int:
+        """Optimizer steps since compile()."""
+        return self._native.global_step
+
+    @property
+    def variable_names(self) -> list[str]:
+        return self._native.variable_names
+
+    @property
+    def optimizer_variable_names(self) -> list[str]:
+        return self._native.optimizer_variable_names
+
+    @property
+    def frozen_variables(self) -> list[str]:
+        return self._native.frozen_variables
+
+    @property
+    def parameter_groups(self) -> dict[str, list[str]]:
+        """By rule, the variables that the compiled optimizer updates with it."""
+        return self._native.parameter_groups
+
+    def variable_shape(self, name: str) -> tuple[int, ...]:
+        return self._native.variable_shape(name)
+
+    def read_variable(self, name: str, *, replica: int = 0) -> NDArray[np.float32]:
+        """One replica's copy of a variable, or of the optimizer's."""
+        return self._native.read_variable(name, replica=replica)
+
+    def write_variable(self, name: str, values: ArrayLike) -> None:
+        """Sets every replica's copy."""
+        array = np.ascontiguousarray(values, np.float32)
+        if array.shape != self.variable_shape(name):
+            raise config_error(f"{name} has the shape {self.variable_shape(name)}, not {array.shape}")
+        self._native.write_variable(name, array)
+
+    def copy_variables(self, source: Model, pattern: str = "*") -> list[str]:
+        """Of all variables that both models have and whose name fits the pattern; gives their names."""
+        return self._native.copy_variables(source._native, pattern)
+
+    def freeze(self, pattern: str) -> list[str]:
+        """From the next compile() on these variables stay as they are; gives their names."""
+        return self._native.freeze(pattern)
+
+    def unfreeze(self, pattern: str) -> list[str]:
+        return self._native.unfreeze(pattern)
+
+    def weights_sha256(self) -> str:
+        """Of all variables in layer order."""
+        return self._native.weights_sha256()
+
+    def check_mirrored(self) -> None:
+        """DeviceError naming the first variable of which the replicas' copies differ."""
+        self._native.check_mirrored()
+
+    def save(self, file: _Path) -> None:
+        """The model as it is now; it must be compiled. restore_model() and `headrace evaluate` read it."""
+        self._native.save(os.fspath(file))
+
+    def load_weights(self, file: _Path) -> None:
+        """A file's variables become those of this model."""
+        self._native.load_weights(os.fspath(file))
+
+
+def restore_model(strategy: Strategy, file: _Path) -> Model:
+    """The model as it was saved: its net, variables, compile options and optimizer."""
+    return Model(_native.restore_model(strategy._native, os.fspath(file)), strategy)
+
+
+def restore_or_create(strategy: Strategy, folder: _Path, create: Callable[[], Model]) -> Model:
+    """The model of the newest checkpoint in the folder, or create()'s; fit(checkpoints=folder, resume=True) goes on."""
+    newest = newest_checkpoint(os.fspath(folder))
+    return create() if newest is None else restore_model(strategy, newest)
+
+
+def _plan(dataset: Dataset | None) -> Any:
+    if dataset is None:
+        return None
+    if not isinstance(dataset, Dataset):
+        raise config_error(f"a {type(dataset).__name__} is not a headrace.Dataset",
+                           "make one with headrace.open(), from_arrays(), from_function() or from_torch_dataset()")
+    if dataset._functions:
+        raise config_error("the trainer cannot call Python functions of whole batches",
+                           "use functions of samples, before batch(), or operations of the engine")
+    return dataset._native
+
+
+def _metric(metric: Metric | Loss | str) -> Metric:
+    if not isinstance(metric, str):
+        return metric if isinstance(metric, Metric) else Metric(metric)
+    words = {"accuracy": accuracy, "confusion_matrix": confusion_matrix}
+    if metric in words:
+        return words[metric]()
+    if found := re.fullmatch(r"top_([1-9]\d*)", metric):
+        return top_k(int(found[1]))
+    raise config_error(f"metric '{metric}' is not known", "choose 'accuracy', 'top_5', 'confusion_matrix', or give a "
+                                                          "Metric or a Loss")
+
+
+def _checkpoints(checkpoints: Checkpoints | _Path | None) -> Mapping[str, Any]:
+    if checkpoints is None:
+        return {}
+    if not isinstance(checkpoints, Checkpoints):
+        checkpoints = Checkpoints(checkpoints)
+    return {**checkpoints._asdict(), "folder": os.fspath(checkpoints.folder)}

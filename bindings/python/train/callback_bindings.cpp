@@ -1,0 +1,199 @@
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "headrace/bindings/python/callable.h"
+#include "headrace/bindings/python/train/bindings.h"
+#include "headrace/bindings/python/train/callbacks.h"
+#include "headrace/bindings/python/train/reports.h"
+#include "headrace/bindings/python/train/words.h"
+#include "headrace/devices/base/error.h"
+
+namespace headrace::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+// The control of a running fit, as long as the callback runs that was given it.
+class OpenControl {
+ public:
+  explicit OpenControl(FitControl& control) : control_(&control) {}
+
+  FitControl& get() const {
+    if (control_ != nullptr) return *control_;
+    throw ConfigError("this control was of a call that is over", "use the one that each call is given");
+  }
+  void close() noexcept { control_ = nullptr; }
+
+ private:
+  FitControl* control_;
+};
+
+// function(arguments..., control) with the interpreter's lock.
+template <typename... Arguments>
+void call_python(const SharedObject& function, FitControl& control, const Arguments&... arguments) {
+  const nb::gil_scoped_acquire lock;
+  const auto open = std::make_shared<OpenControl>(control);
+  struct Closing {
+    OpenControl& control;
+    ~Closing() { control.close(); }
+  } const closing{*open};
+  nb::handle(function.get())(arguments..., open);
+}
+
+// The object's method; null where it has none.
+SharedObject method_of(nb::handle object, const char* name) {
+  nb::object method = nb::getattr(object, name, nb::none());
+  return method.is_none() ? nullptr : share(std::move(method));
+}
+
+void add_calls(Callback& callback, nb::handle object) {
+  if (const SharedObject begin = method_of(object, "on_train_begin")) {
+    callback.on_train_begin = [begin](FitControl& control) { call_python(begin, control); };
+  }
+  if (const SharedObject begin = method_of(object, "on_epoch_begin")) {
+    callback.on_epoch_begin = [begin](int epoch, FitControl& control) { call_python(begin, control, epoch); };
+  }
+  if (const SharedObject step = method_of(object, "on_step")) {
+    callback.on_step = [step](const StepReport& report, FitControl& control) {
+      call_python(step, control, report);
+    };
+  }
+  if (const SharedObject end = method_of(object, "on_epoch_end")) {
+    callback.on_epoch_end = [end](const EpochReport& report, FitControl& control) {
+      call_python(end, control, report);
+    };
+  }
+  if (const SharedObject end = method_of(object, "on_train_end")) {
+    callback.on_train_end = [end](FitControl& control) { call_python(end, control); };
+  }
+}
+
+// What it remembers, for checkpoints: state_dict() and load_state_dict(), as JSON.
+void add_state(Callback& callback, nb::handle object) {
+  const SharedObject save = method_of(object, "state_dict"), load = method_of(object, "load_state_dict");
+  if (!save || !load) return;
+  callback.save = [save] {
+    const nb::gil_scoped_acquire lock;
+    return nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(nb::handle(save.get())()));
+  };
+  callback.restore = [load](const std::string& text) {
+    const nb::gil_scoped_acquire lock;
+    nb::handle(load.get())(nb::module_::import_("json").attr("loads")(text));
+  };
+}
+
+bool has_calls(const Callback& callback) {
+  return callback.on_train_begin || callback.on_epoch_begin || callback.on_step || callback.on_epoch_end ||
+         callback.on_train_end;
+}
+
+Callback callback_of(nb::handle object) {
+  if (nb::isinstance<Callback>(object)) return nb::cast<Callback>(object);
+  Callback callback;
+  callback.name = nb::cast<std::string>(nb::str(nb::getattr(object, "name", object.type().attr("__name__"))));
+  callback.every_steps = nb::cast<std::uint64_t>(nb::getattr(object, "every_steps", nb::int_(0)));
+  add_calls(callback, object);
+  if (has_calls(callback)) {
+    add_state(callback, object);
+    return callback;
+  }
+  if (nb::hasattr(object, "__call__")) {
+    const SharedObject end = share(nb::borrow(object));
+    callback.on_epoch_end = [end](const EpochReport& report, FitControl& control) {
+      call_python(end, control, report);
+    };
+    return callback;
+  }
+  throw ConfigError("a " + callback.name + " is no callback",
+                    "give functions of (report, control), or objects with on_epoch_end(report, control), "
+                    "on_step(report, control) or on_train_begin(control)");
+}
+
+void bind_control(nb::module_& module) {
+  nb::class_<OpenControl>(module, "FitControl", "What a callback may do to the fit that called it.")
+      .def(
+          "request_stop", [](const OpenControl& control) { control.get().request_stop(); },
+          "Ends the fit after the present step (on_step) or epoch (on_epoch_end).")
+      .def_prop_ro("stop_requested", [](const OpenControl& control) { return control.get().stop_requested(); })
+      .def_prop_rw(
+          "learning_rate_scale", [](const OpenControl& control) { return control.get().learning_rate_scale(); },
+          [](const OpenControl& control, double scale) { control.get().set_learning_rate_scale(scale); },
+          "A factor on all learning rates, on top of their schedules, from the next step on.")
+      .def_prop_ro(
+          "learning_rates", [](const OpenControl& control) { return control.get().learning_rates(); },
+          "Of the next step: the optimizer's own rate, then that of each of its groups.");
+}
+
+void bind_ready_made(nb::module_& module) {
+  module.def(
+      "early_stopping",
+      [](const std::string& monitor, int patience, double min_delta, const std::string& mode,
+         bool restore_best_weights) {
+        return early_stopping({.monitor = monitor,
+                               .patience = patience,
+                               .min_delta = min_delta,
+                               .mode = better_of(mode),
+                               .restore_best_weights = restore_best_weights});
+      },
+      "monitor"_a = "val_loss", nb::kw_only(), "patience"_a = 0, "min_delta"_a = 0.0, "mode"_a = "auto",
+      "restore_best_weights"_a = false);
+  module.def(
+      "reduce_lr_on_plateau",
+      [](const std::string& monitor, double factor, int patience, double min_delta, const std::string& mode,
+         int cooldown, double min_scale) {
+        return reduce_lr_on_plateau({.monitor = monitor,
+                                     .factor = factor,
+                                     .patience = patience,
+                                     .min_delta = min_delta,
+                                     .mode = better_of(mode),
+                                     .cooldown = cooldown,
+                                     .min_scale = min_scale});
+      },
+      "monitor"_a = "val_loss", nb::kw_only(), "factor"_a = 0.1, "patience"_a = 10, "min_delta"_a = 1e-4,
+      "mode"_a = "auto", "cooldown"_a = 0, "min_scale"_a = 0.0);
+  module.def("csv_logger", &csv_logger, "path"_a, "One line an epoch: its number from 1, and History's values.");
+  module.def(
+      "tensorboard",
+      [](const std::filesystem::path& folder, std::uint64_t every_steps, int histograms_every_epochs) {
+        return tensorboard(folder,
+                           {.every_steps = every_steps, .histograms_every_epochs = histograms_every_epochs});
+      },
+      "folder"_a, nb::kw_only(), "every_steps"_a = 0, "histograms_every_epochs"_a = 0);
+  module.def(
+      "learning_rate_scheduler",
+      [](nb::object rate) {
+        return learning_rate_scheduler([rate = share(std::move(rate))](int epoch) {
+          const nb::gil_scoped_acquire lock;
+          return nb::cast<double>(nb::handle(rate.get())(epoch));
+        });
+      },
+      "rate"_a, "At each epoch's begin, from 0, the learning rate becomes rate(epoch).");
+}
+
+}  // namespace
+
+std::vector<Callback> callbacks_of(const nb::list& objects) {
+  std::vector<Callback> callbacks;
+  for (const nb::handle object : objects) callbacks.push_back(callback_of(object));
+  return callbacks;
+}
+
+void bind_callbacks(nb::module_& module) {
+  bind_reports(module);
+  bind_control(module);
+  nb::class_<Callback>(module, "ReadyCallback", "A callback that Headrace brings along.")
+      .def_ro("name", &Callback::name);
+  bind_ready_made(module);
+}
+
+}  // namespace headrace::python

@@ -1,0 +1,263 @@
+#include <nanobind/operators.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+
+#include "headrace/bindings/python/callable.h"
+#include "headrace/bindings/python/train/bindings.h"
+#include "headrace/bindings/python/train/python_node.h"
+#include "headrace/bindings/python/train/shapes.h"
+#include "headrace/bindings/python/train/words.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/train/nets.h"
+
+namespace headrace::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+using GraphPtr = std::shared_ptr<OpenGraph>;
+
+ConvPadding conv_padding_of(const std::string& word) {
+  return choose<ConvPadding>(
+      "padding", word,
+      {{"same", ConvPadding::kSame}, {"even", ConvPadding::kEven}, {"valid", ConvPadding::kValid}});
+}
+
+Initializer initializer_of(const std::string& word) {
+  return choose<Initializer>("initializer", word,
+                             {{"glorot_uniform", Initializer::kGlorotUniform},
+                              {"he_uniform", Initializer::kHeUniform},
+                              {"fan_in_uniform", Initializer::kFanInUniform},
+                              {"dirac", Initializer::kDirac},
+                              {"unit_deviation", Initializer::kUnitDeviation}});
+}
+
+std::vector<Node> nodes_of(const std::vector<PythonNode>& several) {
+  std::vector<Node> nodes;
+  for (const PythonNode& one : several) nodes.push_back(one.node);
+  return nodes;
+}
+
+// A layer that takes one input and nothing but a name.
+using NamedLayer = Node (Graph::*)(Node, const LayerOptions&);
+
+template <NamedLayer kLayer>
+PythonNode add_layer(const GraphPtr& graph, const PythonNode& x, const std::string& name) {
+  return {graph, (graph->get().*kLayer)(x.node, {.name = name})};
+}
+
+using PoolLayer = Node (Graph::*)(Node, int, const PoolLayerOptions&);
+
+template <PoolLayer kLayer>
+PythonNode add_pool(const GraphPtr& graph, const PythonNode& x, int window, int stride, const std::string& name) {
+  return {graph, (graph->get().*kLayer)(x.node, window, {.stride = stride, .name = name})};
+}
+
+PythonNode add_input(const GraphPtr& graph, const std::string& field,
+                     const std::optional<std::vector<std::int64_t>>& shape) {
+  Graph& open = graph->get();
+  return {graph, shape ? open.input(field, Shape(std::span<const std::int64_t>(*shape))) : open.input(field)};
+}
+
+PythonNode add_dense(const GraphPtr& graph, const PythonNode& x, int units,
+                     const std::optional<std::string>& activation, bool bias, const std::string& initializer,
+                     const std::string& name) {
+  return {graph, graph->get().dense(x.node, units,
+                                    {.activation = activation_of(activation),
+                                     .bias = bias,
+                                     .initializer = initializer_of(initializer),
+                                     .name = name})};
+}
+
+PythonNode add_conv(const GraphPtr& graph, const PythonNode& x, int filters, int kernel, int stride,
+                    const std::string& padding, const std::optional<std::string>& activation, bool bias,
+                    bool trained_weights, const std::string& initializer, const std::string& name) {
+  return {graph, graph->get().conv(x.node, filters,
+                                   {.kernel = kernel,
+                                    .stride = stride,
+                                    .padding = conv_padding_of(padding),
+                                    .activation = activation_of(activation),
+                                    .bias = bias,
+                                    .trained_weights = trained_weights,
+                                    .initializer = initializer_of(initializer),
+                                    .name = name})};
+}
+
+PythonNode add_batch_norm(const GraphPtr& graph, const PythonNode& x, float momentum, float epsilon, bool scale,
+                          bool synchronised, const std::string& name) {
+  return {
+      graph,
+      graph->get().batch_norm(
+          x.node,
+          {.momentum = momentum, .epsilon = epsilon, .scale = scale, .synchronised = synchronised, .name = name})};
+}
+
+Results results_of(nb::handle returned) {
+  PythonNode one;
+  if (nb::try_cast(returned, one)) return one.node;
+  std::vector<PythonNode> several;
+  if (nb::try_cast(returned, several)) return nodes_of(several);
+  throw ConfigError("the net's function returned " + std::string(nb::str(returned.type()).c_str()) +
+                        " in place of a node or a list of nodes",
+                    "end it with 'return x', x being what a layer gave");
+}
+
+// Closes the graph to Python whichever way the net's function ends.
+class Closing {
+ public:
+  explicit Closing(GraphPtr graph) : graph_(std::move(graph)) {}
+  ~Closing() { graph_->close(); }
+  Closing(const Closing&) = delete;
+  Closing& operator=(const Closing&) = delete;
+
+ private:
+  GraphPtr graph_;
+};
+
+void bind_node(nb::module_& module) {
+  nb::class_<PythonNode>(module, "Node", "The result of a layer, to be given to other layers.")
+      .def_prop_ro(
+          "shape", [](const PythonNode& x) { return tuple_of(x.graph->get().shape(x.node)); },
+          "Of one example's result, without the batch's extent.")
+      .def_prop_ro(
+          "name", [](const PythonNode& x) { return x.graph->get().name(x.node.id); }, "Its layer's name.")
+      .def("__add__",
+           [](const PythonNode& a, const PythonNode& b) {
+             return PythonNode{a.graph, a.graph->get().add(a.node, b.node)};
+           })
+      .def("__mul__",
+           [](const PythonNode& x, float factor) {
+             return PythonNode{x.graph, x.graph->get().scale(x.node, factor)};
+           })
+      .def("__rmul__", [](const PythonNode& x, float factor) {
+        return PythonNode{x.graph, x.graph->get().scale(x.node, factor)};
+      });
+}
+
+// The methods that add layers take the graph's holder, so that a node keeps it.
+template <typename Function, typename... Extra>
+void method(nb::class_<OpenGraph>& graph, const char* name, Function&& function, const Extra&... extra) {
+  graph.def(name, std::forward<Function>(function), extra...);
+}
+
+void bind_layers_with_variables(nb::class_<OpenGraph>& graph) {
+  method(
+      graph, "input", &add_input, "field"_a, "shape"_a = nb::none(),
+      "A field of the batch. float32 is taken as it is, uint8 becomes x / 255. The shape is one example's; None: "
+      "that of the data given to build().");
+  method(graph, "dense", &add_dense, "x"_a, "units"_a, nb::kw_only(), "activation"_a = nb::none(), "bias"_a = true,
+         "initializer"_a = "glorot_uniform", "name"_a = "",
+         "Acts on the last axis; any other axes count as rows.");
+  method(graph, "conv", &add_conv, "x"_a, "filters"_a, nb::kw_only(), "kernel"_a = 3, "stride"_a = 1,
+         "padding"_a = "same", "activation"_a = nb::none(), "bias"_a = true, "trained_weights"_a = true,
+         "initializer"_a = "glorot_uniform", "name"_a = "",
+         "A two-dimensional convolution of a channels-last image. padding: 'same', 'even' (PyTorch's (kernel - 1) "
+         "/ 2 "
+         "on every side) or 'valid'.");
+  method(graph, "batch_norm", &add_batch_norm, "x"_a, nb::kw_only(), "momentum"_a = 0.99F, "epsilon"_a = 1e-3F,
+         "scale"_a = true, "synchronised"_a = false, "name"_a = "",
+         "Running statistics are momentum * running + (1 - momentum) * batch.");
+}
+
+void bind_functions(nb::class_<OpenGraph>& graph) {
+  method(graph, "relu", &add_layer<&Graph::relu>, "x"_a, nb::kw_only(), "name"_a = "");
+  method(graph, "gelu", &add_layer<&Graph::gelu>, "x"_a, nb::kw_only(), "name"_a = "");
+  method(graph, "silu", &add_layer<&Graph::silu>, "x"_a, nb::kw_only(), "name"_a = "");
+  method(graph, "sigmoid", &add_layer<&Graph::sigmoid>, "x"_a, nb::kw_only(), "name"_a = "");
+  method(graph, "tanh", &add_layer<&Graph::tanh>, "x"_a, nb::kw_only(), "name"_a = "");
+  method(graph, "softmax", &add_layer<&Graph::softmax>, "x"_a, nb::kw_only(), "name"_a = "",
+         "Over the last axis.");
+  method(graph, "flatten", &add_layer<&Graph::flatten>, "x"_a, nb::kw_only(), "name"_a = "");
+  method(graph, "global_average_pool", &add_layer<&Graph::global_average_pool>, "x"_a, nb::kw_only(),
+         "name"_a = "");
+  method(graph, "max_pool", &add_pool<&Graph::max_pool>, "x"_a, "window"_a, nb::kw_only(), "stride"_a = 0,
+         "name"_a = "", "stride 0: the window.");
+  method(graph, "average_pool", &add_pool<&Graph::average_pool>, "x"_a, "window"_a, nb::kw_only(), "stride"_a = 0,
+         "name"_a = "", "stride 0: the window.");
+  method(
+      graph, "dropout",
+      [](const GraphPtr& open, const PythonNode& x, float rate, const std::string& name) {
+        return PythonNode{open, open->get().dropout(x.node, rate, {.name = name})};
+      },
+      "x"_a, "rate"_a, nb::kw_only(), "name"_a = "");
+  method(
+      graph, "scale",
+      [](const GraphPtr& open, const PythonNode& x, float factor, const std::string& name) {
+        return PythonNode{open, open->get().scale(x.node, factor, {.name = name})};
+      },
+      "x"_a, "factor"_a, nb::kw_only(), "name"_a = "", "factor * x.");
+}
+
+void bind_layers_of_several(nb::class_<OpenGraph>& graph) {
+  method(
+      graph, "add",
+      [](const GraphPtr& open, const std::vector<PythonNode>& several, const std::string& name) {
+        return PythonNode{open, open->get().add(nodes_of(several), {.name = name})};
+      },
+      "several"_a, nb::kw_only(), "name"_a = "", "The sum of a list of nodes; of two also a + b.");
+  method(
+      graph, "concat",
+      [](const GraphPtr& open, const std::vector<PythonNode>& several, const std::string& name) {
+        return PythonNode{open, open->get().concat(nodes_of(several), {.name = name})};
+      },
+      "several"_a, nb::kw_only(), "name"_a = "", "Side by side on the last axis.");
+  method(
+      graph, "again",
+      [](const GraphPtr& open, const PythonNode& first, const std::vector<PythonNode>& inputs,
+         const std::string& name) {
+        return PythonNode{open, open->get().again(first.node, nodes_of(inputs), {.name = name})};
+      },
+      "first"_a, "inputs"_a, nb::kw_only(), "name"_a = "",
+      "The layer that gave `first` once more, on other inputs, with the same variables.");
+  method(
+      graph, "net",
+      [](const GraphPtr& open, const std::string& name) {
+        const Results results = net_named(name)(open->get());
+        std::vector<PythonNode> nodes;
+        for (const Node node : results.nodes) nodes.push_back({open, node});
+        return nodes;
+      },
+      "name"_a, "The results of one of net_names(), within this graph.");
+}
+
+}  // namespace
+
+Graph& OpenGraph::get() const {
+  if (graph_ != nullptr) return *graph_;
+  throw ConfigError("the net of this graph is built: it takes no more layers and its nodes are gone",
+                    "call its methods within the function given to build()");
+}
+
+Net net_of_python(nb::object net) {
+  std::string name;
+  if (nb::try_cast(net, name)) return net_named(name);
+  if (!nb::hasattr(net, "__call__")) {
+    throw ConfigError(
+        "a net is a function of a graph or the name of one, not " + std::string(nb::str(net.type()).c_str()),
+        "as strategy.build(lambda g: g.dense(g.flatten(g.input('image', (28, 28, 1))), 10))");
+  }
+  return [function = share(std::move(net))](Graph& graph) -> Results {
+    const nb::gil_scoped_acquire lock;
+    auto open = std::make_shared<OpenGraph>(graph);
+    const Closing closing(open);
+    return results_of(nb::handle(function.get())(open));
+  };
+}
+
+void bind_graph(nb::module_& module) {
+  bind_node(module);
+  nb::class_<OpenGraph> graph(module, "Graph",
+                              "A net as layers called on each other's results. Shapes are inferred and checked at "
+                              "once; images are channels-last.");
+  bind_layers_with_variables(graph);
+  bind_functions(graph);
+  bind_layers_of_several(graph);
+  module.def("net_names", &net_names, "The nets that build() knows by name.");
+}
+
+}  // namespace headrace::python

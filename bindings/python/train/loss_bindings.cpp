@@ -1,0 +1,82 @@
+#include <nanobind/operators.h>
+#include <nanobind/stl/string.h>
+
+#include "headrace/bindings/python/train/bindings.h"
+#include "headrace/bindings/python/train/words.h"
+#include "headrace/train/losses.h"
+#include "headrace/train/metrics.h"
+
+namespace headrace::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+void bind_loss_class(nb::module_& module) {
+  nb::class_<Loss>(module, "Loss", "What training makes small. 0.7 * a + 0.3 * b is the weighted sum of two.")
+      .def("of", &Loss::of, "layer"_a, "The same of a layer's result, for a model of several outputs.")
+      .def("against", &Loss::against, "field"_a, "The same of another field of the data than 'label'.")
+      .def("__add__", [](const Loss& a, const Loss& b) { return a + b; })
+      .def("__mul__", [](const Loss& loss, float weight) { return weight * loss; })
+      .def("__rmul__", [](const Loss& loss, float weight) { return weight * loss; })
+      .def("__repr__", [](const Loss& loss) {
+        std::string text;
+        for (const LossTerm& term : loss.terms) text += (text.empty() ? "" : " + ") + term.function->name();
+        return "Loss(" + text + ")";
+      });
+}
+
+}  // namespace
+
+void bind_losses(nb::module_& module) {
+  bind_loss_class(module);
+  module.def(
+      "sparse_categorical_crossentropy",
+      [](bool from_logits, float label_smoothing, const std::string& reduction) {
+        return sparse_categorical_crossentropy({.from_logits = from_logits,
+                                                .label_smoothing = label_smoothing,
+                                                .reduction = reduction_of(reduction)});
+      },
+      nb::kw_only(), "from_logits"_a = true, "label_smoothing"_a = 0.0F, "reduction"_a = "mean",
+      "Labels are class numbers. from_logits=False: the net ends in softmax.");
+  module.def(
+      "categorical_crossentropy",
+      [](bool from_logits, float label_smoothing, const std::string& reduction) {
+        return categorical_crossentropy({.from_logits = from_logits,
+                                         .label_smoothing = label_smoothing,
+                                         .reduction = reduction_of(reduction)});
+      },
+      nb::kw_only(), "from_logits"_a = true, "label_smoothing"_a = 0.0F, "reduction"_a = "mean",
+      "Labels are float32, one for each class: one_hot(), smoothed, or mixed.");
+  module.def(
+      "binary_crossentropy",
+      [](bool from_logits, const std::string& reduction) {
+        return binary_crossentropy({.from_logits = from_logits, .reduction = reduction_of(reduction)});
+      },
+      nb::kw_only(), "from_logits"_a = true, "reduction"_a = "mean");
+  module.def(
+      "mean_squared_error",
+      [](const std::string& reduction) { return mean_squared_error(reduction_of(reduction)); }, nb::kw_only(),
+      "reduction"_a = "mean");
+  module.def(
+      "mean_absolute_error",
+      [](const std::string& reduction) { return mean_absolute_error(reduction_of(reduction)); }, nb::kw_only(),
+      "reduction"_a = "mean");
+}
+
+void bind_metrics(nb::module_& module) {
+  nb::class_<Metric>(module, "Metric", "What is counted beside the loss: exact sums over examples and replicas.")
+      .def(nb::init<const Loss&>(), "loss"_a, "The mean of a loss.")
+      .def("of", &Metric::of, "layer"_a, "The same of a layer's result, for a model of several outputs.")
+      .def_prop_ro("name", [](const Metric& metric) { return metric.function->name(); });
+  nb::implicitly_convertible<Loss, Metric>();
+  module.def(
+      "accuracy", [] { return accuracy(); }, "The share of examples whose largest result is their label's.");
+  module.def(
+      "top_k", [](int k) { return top_k(k); }, "k"_a, "Whose label is among the k largest: 'top_5'.");
+  module.def(
+      "confusion_matrix", [] { return confusion_matrix(); },
+      "How often the model said one class (the column) of examples of another (the row).");
+}
+
+}  // namespace headrace::python

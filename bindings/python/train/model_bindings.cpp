@@ -1,0 +1,145 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "headrace/bindings/python/train/arrays.h"
+#include "headrace/bindings/python/train/bindings.h"
+#include "headrace/bindings/python/train/python_model.h"
+#include "headrace/bindings/python/train/python_node.h"
+#include "headrace/bindings/python/train/runs.h"
+#include "headrace/bindings/python/train/shapes.h"
+#include "headrace/bindings/python/train/words.h"
+#include "headrace/train/checkpoints.h"
+
+namespace headrace::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+using FloatArray = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
+
+std::shared_ptr<PythonModel> build(const StrategyPtr& strategy, nb::object net, std::uint64_t seed,
+                                   const std::optional<Dataset>& data) {
+  const Fields fields = data ? data->fields() : Fields{};
+  return std::make_shared<PythonModel>(
+      strategy, strategy->get().build(net_of_python(std::move(net)), {.seed = seed, .fields = fields}));
+}
+
+void compile(PythonModel& model, const Optimizer& optimizer, const Loss& loss, const std::vector<Metric>& metrics,
+             const std::string& precision) {
+  model.use()->compile(
+      {.optimizer = optimizer,
+       .loss = loss,
+       .metrics = metrics,
+       .precision = choose<Precision>("precision", precision,
+                                      {{"float32", Precision::kF32}, {"bfloat16", Precision::kBF16}})});
+}
+
+void write_variable(PythonModel& model, const std::string& name, const FloatArray& values) {
+  model.use()->write_variable(name, std::span(values.data(), values.size()));
+}
+
+nb::object read_variable(PythonModel& model, const std::string& name, int replica) {
+  const PythonModel::Use use = model.use();
+  const std::vector<std::string> own = use->variable_names();
+  std::vector<float> values = use->read_variable(name, replica);
+  if (std::ranges::find(own, name) == own.end()) return array_of(std::move(values));  // the optimizer's
+  return array_of(std::move(values), use->variable_shape(name));
+}
+
+nb::dict groups_of(PythonModel& model) {
+  nb::dict groups;
+  for (const GroupMembers& group : model.use()->parameter_groups()) {
+    groups[group.rule.c_str()] = nb::cast(group.variables);
+  }
+  return groups;
+}
+
+void bind_strategy(nb::module_& module) {
+  nb::class_<PythonStrategy>(module, "Strategy",
+                             "Synchronous training with one mirrored copy of every variable on each device.")
+      .def(nb::init<const std::string&, bool>(), "devices"_a = "auto", nb::kw_only(), "standalone"_a = false)
+      .def("build", &build, "net"_a, nb::kw_only(), "seed"_a = 0, "data"_a = nb::none(),
+           "Builds the net, a function of a Graph or a name of net_names(), and gives every replica the same "
+           "initial "
+           "variables. `data` tells the shapes of inputs that have none.")
+      .def_prop_ro("replicas", [](PythonStrategy& strategy) { return strategy.get().replicas(); })
+      .def("__str__", [](PythonStrategy& strategy) { return strategy.get().to_string(); });
+}
+
+void bind_variables(nb::class_<PythonModel>& model) {
+  model.def_prop_ro("variable_names", [](PythonModel& self) { return self.use()->variable_names(); })
+      .def_prop_ro("optimizer_variable_names",
+                   [](PythonModel& self) { return self.use()->optimizer_variable_names(); })
+      .def(
+          "variable_shape",
+          [](PythonModel& self, const std::string& name) { return tuple_of(self.use()->variable_shape(name)); },
+          "name"_a)
+      .def("read_variable", &read_variable, "name"_a, nb::kw_only(), "replica"_a = 0,
+           "One replica's copy of a variable, or of the optimizer's, as a float32 array.")
+      .def("write_variable", &write_variable, "name"_a, "values"_a, "Sets every replica's copy.")
+      .def(
+          "copy_variables",
+          [](PythonModel& self, PythonModel& from, const std::string& pattern) {
+            return self.use()->copy_variables(*from.use(), pattern);
+          },
+          "source"_a, "pattern"_a = "*", "Of all variables that both models have; gives their names.")
+      .def(
+          "freeze", [](PythonModel& self, const std::string& pattern) { return self.use()->freeze(pattern); },
+          "pattern"_a, "From the next compile() on these variables stay as they are; gives their names.")
+      .def(
+          "unfreeze", [](PythonModel& self, const std::string& pattern) { return self.use()->unfreeze(pattern); },
+          "pattern"_a)
+      .def_prop_ro("frozen_variables", [](PythonModel& self) { return self.use()->frozen_variables(); })
+      .def_prop_ro("parameter_groups", &groups_of, "By rule, the variables that the optimizer updates with it.");
+}
+
+void bind_files(nb::module_& module, nb::class_<PythonModel>& model) {
+  model
+      .def(
+          "save", [](PythonModel& self, const std::filesystem::path& file) { save_model(*self.use(), file); },
+          "file"_a, "The model as it is now, in a .safetensors file that restore_model() reads.")
+      .def(
+          "load_weights",
+          [](PythonModel& self, const std::filesystem::path& file) { load_weights(*self.use(), file); }, "file"_a);
+  module.def(
+      "restore_model",
+      [](const StrategyPtr& strategy, const std::filesystem::path& file) {
+        return std::make_shared<PythonModel>(strategy, restore_model(strategy->get(), file));
+      },
+      "strategy"_a, "file"_a, "The model as it was saved: its net, variables, compile options and optimizer.");
+  module.def("newest_checkpoint", &newest_checkpoint, "folder"_a, "None where there is none.");
+}
+
+void bind_model(nb::module_& module) {
+  nb::class_<PythonModel> model(module, "Model", "A net with its variables mirrored on every replica.");
+  model.def("compile", &compile, nb::kw_only(), "optimizer"_a, "loss"_a, "metrics"_a, "precision"_a = "float32")
+      .def("summary", [](PythonModel& self) { return self.use()->summary(); })
+      .def_prop_ro("parameter_count", [](PythonModel& self) { return self.use()->parameter_count(); })
+      .def_prop_ro("global_step", [](PythonModel& self) { return self.use()->global_step(); })
+      .def("weights_sha256", [](PythonModel& self) { return self.use()->weights_sha256(); })
+      .def(
+          "check_mirrored", [](PythonModel& self) { self.use()->check_mirrored(); },
+          "DeviceError where the replicas' copies differ.")
+      .def_prop_ro("strategy", [](const PythonModel& self) { return self.strategy(); });
+  bind_variables(model);
+  bind_runs(model);
+  bind_files(module, model);
+}
+
+}  // namespace
+
+void bind_models(nb::module_& module) {
+  bind_strategy(module);
+  bind_model(module);
+}
+
+}  // namespace headrace::python

@@ -1,0 +1,60 @@
+// Strategies and models as Python holds them: each keeps what it needs alive.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/registry.h"
+#include "headrace/train/model.h"
+#include "headrace/train/strategy.h"
+
+namespace headrace::python {
+
+class PythonStrategy {
+ public:
+  PythonStrategy(const std::string& devices, bool standalone)
+      : devices_(open_devices(devices)), strategy_(devices_, {.announce = false, .standalone = standalone}) {}
+
+  Strategy& get() noexcept { return strategy_; }
+
+ private:
+  DeviceGroup devices_;
+  Strategy strategy_;
+};
+using StrategyPtr = std::shared_ptr<PythonStrategy>;
+
+class PythonModel {
+ public:
+  PythonModel(StrategyPtr strategy, Model model) : strategy_(std::move(strategy)), model_(std::move(model)) {}
+
+  // The model for this thread alone; again on the same thread, as in a callback of its fit. ConfigError while
+  // another thread has it.
+  class Use {
+   public:
+    explicit Use(PythonModel& model) : lock_(model.used_, std::try_to_lock), model_(&model.model_) {
+      if (!lock_.owns_lock()) {
+        throw ConfigError("another thread is using this model",
+                          "one thread at a time: wait until its call returns");
+      }
+    }
+    Model* operator->() const noexcept { return model_; }
+    Model& operator*() const noexcept { return *model_; }
+
+   private:
+    std::unique_lock<std::recursive_mutex> lock_;
+    Model* model_;
+  };
+  Use use() { return Use(*this); }
+
+  const StrategyPtr& strategy() const noexcept { return strategy_; }
+
+ private:
+  StrategyPtr strategy_;  // goes last
+  Model model_;
+  std::recursive_mutex used_;
+};
+
+}  // namespace headrace::python

@@ -1,0 +1,37 @@
+// Nodes and graphs as Python holds them: they may outlive the net that is being built, and then say so.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "headrace/pipeline/dataset.h"
+#include "headrace/train/graph.h"
+
+#include "headrace/bindings/python/train/bindings.h"
+
+namespace headrace::python {
+
+// The graph of a net while its function runs.
+class OpenGraph {
+ public:
+  explicit OpenGraph(Graph& graph) : graph_(&graph) {}
+
+  // ConfigError once the net is built.
+  Graph& get() const;
+  void close() noexcept { graph_ = nullptr; }
+
+ private:
+  Graph* graph_;
+};
+
+struct PythonNode {
+  std::shared_ptr<OpenGraph> graph;
+  Node node;
+};
+
+// The net that a Python object describes: a function of a graph that gives a node or several, or the name of a net
+// of train/nets.h. The function is called with the interpreter's lock.
+Net net_of_python(nanobind::object net);
+
+}  // namespace headrace::python

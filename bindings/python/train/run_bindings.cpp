@@ -1,0 +1,145 @@
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <utility>
+
+#include "headrace/bindings/python/errors.h"
+#include "headrace/bindings/python/train/arrays.h"
+#include "headrace/bindings/python/train/callbacks.h"
+#include "headrace/bindings/python/train/interrupts.h"
+#include "headrace/bindings/python/train/python_output.h"
+#include "headrace/bindings/python/train/reports.h"
+#include "headrace/bindings/python/train/run_options.h"
+#include "headrace/bindings/python/train/runs.h"
+#include "headrace/bindings/python/train/words.h"
+
+namespace headrace::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+// run() without the interpreter's lock, for Ctrl-C to end.
+template <typename Run>
+auto unlocked(const Run& run) {
+  const InterruptWatch watch;
+  auto result = [&] {
+    const nb::gil_scoped_release unlocked_here;
+    try {
+      return run(watch.stop());
+    } catch (const Error& error) {
+      // An evaluation that was stopped: by an interrupt, which is what is raised then.
+      if (error.code() == ErrorCode::kCancelled) InterruptWatch::raise();
+      throw;
+    }
+  }();
+  InterruptWatch::raise();
+  return result;
+}
+
+std::optional<CheckpointOptions> checkpoints_of(const nb::dict& said) {
+  if (said.size() == 0) return std::nullopt;
+  CheckpointOptions options;
+  options.folder = nb::cast<std::filesystem::path>(said["folder"]);
+  options.name = nb::cast<std::string>(said["name"]);
+  options.every_steps = nb::cast<std::uint64_t>(said["every_steps"]);
+  options.keep = nb::cast<int>(said["keep"]);
+  options.best = nb::cast<std::string>(said["best"]);
+  options.best_mode = better_of(nb::cast<std::string>(said["best_mode"]));
+  options.asynchronous = nb::cast<bool>(said["asynchronous"]);
+  return options;
+}
+
+nb::dict fit(PythonModel& model, const Dataset& train, int epochs, std::uint64_t steps_per_epoch,
+             const std::optional<Dataset>& validation, const nb::list& callbacks, int verbose,
+             const nb::dict& input, int accumulate, int virtual_shards, std::uint64_t stop_after_steps,
+             const std::string& nan, const nb::dict& checkpoints, bool resume, bool validate_averaged,
+             std::uint64_t mirror_check_every, bool gradient_norms) {
+  const PythonModel::Use use = model.use();
+  const PythonOutput output;
+  FitOptions options;
+  options.epochs = epochs;
+  options.steps_per_epoch = steps_per_epoch;
+  options.validation = validation;
+  options.callbacks = callbacks_of(callbacks);
+  options.verbose = verbose;
+  options.output = output.file();
+  options.input = input_of(input);
+  options.accumulate = accumulate;
+  options.virtual_shards = virtual_shards;
+  options.stop_after_steps = stop_after_steps;
+  options.nan = nan_policy_of(nan);
+  options.checkpoints = checkpoints_of(checkpoints);
+  options.resume = resume;
+  options.validate_averaged = validate_averaged;
+  options.mirror_check_every = mirror_check_every;
+  options.gradient_norms = gradient_norms;
+  const History history = unlocked([&](const std::atomic<bool>* stop) {
+    options.stop = stop;
+    return use->fit(train, options);
+  });
+  nb::dict lists;
+  for (const auto& [name, values] : history.lists()) lists[name.c_str()] = nb::cast(values);
+  return lists;
+}
+
+EvaluateOptions evaluate_options(std::uint64_t steps, const nb::dict& input, int virtual_shards,
+                                 bool averaged_weights) {
+  EvaluateOptions options;
+  options.steps = steps;
+  options.input = input_of(input);
+  options.virtual_shards = virtual_shards;
+  options.averaged_weights = averaged_weights;
+  return options;
+}
+
+nb::dict evaluate(PythonModel& model, const Dataset& data, std::uint64_t steps, const nb::dict& input,
+                  const std::optional<std::string>& views, int virtual_shards, bool averaged_weights) {
+  const PythonModel::Use use = model.use();
+  EvaluateOptions options = evaluate_options(steps, input, virtual_shards, averaged_weights);
+  options.views = views_of(views);
+  const Evaluation evaluation = unlocked([&](const std::atomic<bool>* stop) {
+    options.stop = stop;
+    return use->evaluate(data, options);
+  });
+  nb::dict values;
+  values["loss"] = evaluation.loss;
+  values.update(values_of_metrics(evaluation.metrics));
+  values["examples"] = evaluation.examples;
+  values["seconds"] = evaluation.seconds;
+  return values;
+}
+
+// (values, records, values of the other outputs by layer)
+nb::tuple predict(PythonModel& model, const Dataset& data, std::uint64_t steps, const nb::dict& input,
+                  bool averaged_weights) {
+  const PythonModel::Use use = model.use();
+  EvaluateOptions options = evaluate_options(steps, input, 0, averaged_weights);
+  Predictions predictions = unlocked([&](const std::atomic<bool>* stop) {
+    options.stop = stop;
+    return use->predict(data, options);
+  });
+  nb::dict others;
+  for (OutputValues& other : predictions.others) {
+    others[other.layer.c_str()] = array_of(std::move(other.values), other.shape);
+  }
+  return nb::make_tuple(array_of(std::move(predictions.values), predictions.shape),
+                        array_of(std::move(predictions.records)), others);
+}
+
+}  // namespace
+
+void bind_runs(nb::class_<PythonModel>& model) {
+  model.def("fit", &fit, "train"_a, nb::kw_only(), "epochs"_a, "steps_per_epoch"_a, "validation"_a.none(),
+            "callbacks"_a, "verbose"_a, "input"_a, "accumulate"_a, "virtual_shards"_a, "stop_after_steps"_a,
+            "nan"_a, "checkpoints"_a, "resume"_a, "validate_averaged"_a, "mirror_check_every"_a,
+            "gradient_norms"_a);
+  model.def("evaluate", &evaluate, "data"_a, nb::kw_only(), "steps"_a, "input"_a, "views"_a.none(),
+            "virtual_shards"_a, "averaged_weights"_a);
+  model.def("predict", &predict, "data"_a, nb::kw_only(), "steps"_a, "input"_a, "averaged_weights"_a);
+}
+
+}  // namespace headrace::python

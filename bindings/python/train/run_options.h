@@ -1,0 +1,24 @@
+// What Python says of a run of the trainer, as the trainer's options.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headrace/train/fit_options.h"
+
+namespace headrace::python {
+
+// How data are read, from a dict with the options of headrace.Loader that a run does not decide itself.
+// ConfigError for others, naming those that there are. A wait for a batch looks for signals.
+LoaderOptions input_of(const nanobind::dict& options);
+
+// "stop", "ignore" or "trace".
+NanPolicy nan_policy_of(const std::string& word);
+
+// None, "mirrored" or "mirrored_and_shifted".
+std::vector<View> views_of(const std::optional<std::string>& word);
+
+}  // namespace headrace::python

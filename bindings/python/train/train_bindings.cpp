@@ -1,0 +1,17 @@
+#include "headrace/bindings/python/module.h"
+#include "headrace/bindings/python/train/bindings.h"
+
+namespace headrace::python {
+
+void bind_train(nanobind::module_& module) {
+  nanobind::module_ train = module.def_submodule("train", "What is native of headrace.train.");
+  bind_graph(train);
+  bind_losses(train);
+  bind_metrics(train);
+  bind_schedules(train);
+  bind_optimizers(train);
+  bind_callbacks(train);
+  bind_models(train);
+}
+
+}  // namespace headrace::python

@@ -1,0 +1,35 @@
+"""Batches as JAX's arrays, where JAX is installed."""
+
+import numpy as np
+import pytest
+
+import headrace as hr
+
+jax = pytest.importorskip("jax", reason="JAX is not installed")
+from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
+
+from headrace.jax import batches  # noqa: E402
+
+
+def over(devices):
+    return NamedSharding(Mesh(np.array(devices), "data"), PartitionSpec("data"))
+
+
+def test_arrays_are_the_batches(data, images):
+    made = [np.array(batch["image"]) for batch in batches(hr.Loader(data.batch(16)))]
+    assert np.array_equal(np.concatenate(made), images)
+
+
+def test_arrays_stay_as_they_are_when_kept(data, images):
+    sharding = over(jax.local_devices())
+    kept = list(batches(hr.Loader(data.batch(20)), sharding))
+    assert all(batch["image"].sharding == sharding for batch in kept)
+    assert np.array_equal(np.concatenate([np.array(batch["image"]) for batch in kept]), images)
+
+
+def test_a_batch_that_devices_do_not_divide_is_refused(data):
+    class Three:
+        addressable_devices = (1, 2, 3)
+
+    with pytest.raises(hr.ConfigError, match="16 examples for the 3 devices"):
+        next(batches(hr.Loader(data.batch(16)), Three()))

@@ -1,0 +1,372 @@
+"""headrace.train: the trainer from Python."""
+
+import json
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import headrace as hr
+from headrace import train
+
+EXAMPLES, CLASSES = 96, 3
+
+
+@pytest.fixture
+def easy():
+    """Images whose brightness tells their class."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(EXAMPLES) % CLASSES
+    images = (80 * labels[:, None, None, None] + rng.integers(0, 40, (EXAMPLES, 6, 6, 1))).astype(np.uint8)
+    return hr.from_arrays({"image": images, "label": labels})
+
+
+@pytest.fixture
+def batches(easy):
+    return easy.shuffle(1).batch(16)
+
+
+def net(g):
+    x = g.conv(g.input("image"), 4, activation="relu")
+    return g.dense(g.flatten(g.max_pool(x, 2)), CLASSES)
+
+
+def compiled(data, devices="cpu", **options):
+    model = train.Strategy(devices, announce=False).build(net, data=data, seed=1)
+    model.compile(**({"optimizer": train.adam(1e-2)} | options))
+    return model
+
+
+def forever(data):
+    """A fit that only a signal or a callback ends in good time."""
+    return {"train": data, "epochs": 1_000_000, "verbose": 0}
+
+
+# --------------------------------------------------------------------------------------------------- training
+
+
+def test_learns_and_keeps_a_history(batches, easy):
+    model = compiled(batches, "cpu:2", metrics=["accuracy", "top_2"])
+    history = model.fit(batches, epochs=8, validation=easy.batch(48), verbose=0)
+    assert {"loss", "accuracy", "top_2", "val_loss", "val_accuracy", "seconds", "learning_rate"} <= set(history)
+    assert history.epochs == len(history["loss"]) == 8 and history.history is history
+    assert history["loss"][-1] < 0.6 * history["loss"][0]
+    result = model.evaluate(easy.batch(48))
+    assert result["examples"] == EXAMPLES and result["accuracy"] == history["val_accuracy"][-1] > 0.8
+    assert model.global_step == 8 * len(batches)
+    with pytest.raises(KeyError, match="no 'val_los'; there are .*val_loss"):
+        history["val_los"]
+
+
+def test_predicts_in_the_order_of_the_records(batches, easy):
+    model = compiled(batches)
+    model.fit(batches, epochs=8, verbose=0)
+    predictions = model.predict(easy.batch(40))
+    assert predictions.values.shape == (EXAMPLES, CLASSES) and predictions.values.dtype == np.float32
+    assert np.array_equal(predictions.records, np.arange(EXAMPLES)) and predictions.others == {}
+    right = np.mean(predictions.values.argmax(1) == np.arange(EXAMPLES) % CLASSES)
+    assert right == pytest.approx(model.evaluate(easy.batch(40))["accuracy"])
+
+
+def test_replicas_give_the_same_bits_with_virtual_shards(batches):
+    def weights(devices):
+        model = compiled(batches, devices)
+        model.fit(batches, epochs=2, verbose=0, virtual_shards=4)
+        model.check_mirrored()
+        return model.weights_sha256()
+
+    assert weights("cpu") == weights("cpu:2")
+
+
+def test_several_results_with_losses_of_their_own(batches, easy):
+    def two(g):
+        x = g.dense(g.flatten(g.input("image")), 8, activation="relu", name="shared")
+        return [g.dense(x, CLASSES, name="class"), g.dense(x, CLASSES, name="again")]
+
+    model = train.Strategy("cpu", announce=False).build(two, data=batches)
+    loss = 0.7 * train.sparse_categorical_crossentropy() + 0.3 * train.sparse_categorical_crossentropy().of("again")
+    model.compile(optimizer=train.sgd(0.1, momentum=0.9), loss=loss, metrics=["accuracy", train.accuracy().of("again")])
+    history = model.fit(batches, epochs=3, verbose=0)
+    assert {"accuracy", "again/accuracy"} <= set(history) and history["loss"][-1] < history["loss"][0]
+    assert set(model.predict(easy.batch(32)).others) == {"again"}
+
+
+def test_nets_of_the_library_have_names(easy):
+    assert {"mnist_mlp", "cifar10_cnn", "resnet18"} <= set(train.net_names())
+    images = hr.from_arrays({"image": np.zeros((4, 28, 28, 1), np.uint8), "label": np.zeros(4, np.int64)})
+    model = train.Strategy("cpu", announce=False).build("mnist_mlp", data=images)
+    assert model.parameter_count == 269322 and "dense" in model.summary()
+    with pytest.raises(hr.ConfigError, match="mnist_mlp"):
+        train.Strategy("cpu", announce=False).build("no_such_net", data=images)
+
+
+def test_nodes_know_their_shapes_and_end_with_the_net():
+    seen = []
+
+    def residual(g):
+        x = g.conv(g.input("image", (6, 6, 2)), 2)
+        y = x + 0.5 * g.relu(x)
+        seen.extend([x.shape, y.shape, y, g])
+        return g.dense(g.global_average_pool(y), 2)
+
+    train.Strategy("cpu", announce=False).build(residual)
+    assert seen[:2] == [(6, 6, 2), (6, 6, 2)]
+    with pytest.raises(hr.ConfigError, match="is built"):
+        seen[2].shape
+    with pytest.raises(hr.ConfigError, match="is built"):
+        seen[3].relu(seen[2])
+
+
+def test_what_a_net_raises_arrives(easy):
+    strategy = train.Strategy("cpu", announce=False)
+    with pytest.raises(ZeroDivisionError):
+        strategy.build(lambda g: 1 / 0, data=easy)
+    with pytest.raises(hr.ConfigError, match="in place of a node"):
+        strategy.build(lambda g: None, data=easy)
+    with pytest.raises(hr.ConfigError, match="a function of a graph"):
+        strategy.build(7, data=easy)
+    with pytest.raises(hr.ConfigError, match="activation"):
+        strategy.build(lambda g: g.dense(g.flatten(g.input("image")), 2, activation="rellu"), data=easy)
+
+
+# --------------------------------------------------------------------------------------------------- variables
+
+
+def test_variables_are_arrays(batches):
+    model = compiled(batches)
+    assert model.variable_names == ["conv/weights", "conv/bias", "dense/weights", "dense/bias"]
+    values = np.random.default_rng(0).normal(size=model.variable_shape("dense/weights")).astype(np.float32)
+    model.write_variable("dense/weights", values)
+    assert np.array_equal(model.read_variable("dense/weights"), values)
+    with pytest.raises(hr.ConfigError, match="has the shape"):
+        model.write_variable("dense/weights", values[:-1])
+    with pytest.raises(hr.ConfigError, match="dense/wieghts"):
+        model.read_variable("dense/wieghts")
+    assert set(model.freeze("conv/*")) == {"conv/weights", "conv/bias"} == set(model.frozen_variables)
+    model.compile(optimizer=train.adam(1e-2))
+    before = model.read_variable("conv/weights")
+    model.fit(batches, verbose=0)
+    assert np.array_equal(model.read_variable("conv/weights"), before)
+
+
+def test_a_model_is_saved_and_restored(batches, easy, tmp_path):
+    model = compiled(batches)
+    model.fit(batches, epochs=2, verbose=0)
+    model.save(tmp_path / "net.safetensors")
+    again = train.restore_model(train.Strategy("cpu:2", announce=False), tmp_path / "net.safetensors")
+    assert again.weights_sha256() == model.weights_sha256()
+    assert again.evaluate(easy.batch(32))["loss"] == pytest.approx(model.evaluate(easy.batch(32))["loss"], rel=1e-6)
+    other = compiled(batches)
+    other.load_weights(tmp_path / "net.safetensors")
+    assert other.weights_sha256() == model.weights_sha256()
+
+
+def test_a_training_goes_on_with_the_same_bits(batches, tmp_path):
+    whole = compiled(batches)
+    expected = whole.fit(batches, epochs=3, verbose=0)
+    compiled(batches).fit(batches, epochs=1, verbose=0, checkpoints=tmp_path)
+    strategy = train.Strategy("cpu", announce=False)
+    again = train.restore_or_create(strategy, tmp_path, lambda: pytest.fail("there is a checkpoint"))
+    history = again.fit(batches, epochs=3, verbose=0, checkpoints=tmp_path, resume=True)
+    assert history["loss"] == expected["loss"] and again.weights_sha256() == whole.weights_sha256()
+
+
+# --------------------------------------------------------------------------------------------------- optimizers
+
+
+def test_schedules_are_functions_of_the_step():
+    assert train.linear_decay(1.0, 10, warmup_steps=2)(2) == pytest.approx(1.0)
+    assert train.piecewise([1.0, 0.5], [3])(3) == pytest.approx(0.5)
+    assert train.exponential_decay(1.0, 0.5, 2)(4) == pytest.approx(0.25)
+    assert train.warm_up(4, train.cosine_decay(0.1, 20))(3) == pytest.approx(0.1, rel=1e-3)
+    assert train.one_cycle(0.1, 100)(29) == pytest.approx(0.1, rel=1e-3)
+    with pytest.raises(hr.ConfigError):
+        train.piecewise([1.0], [3])
+
+
+def test_optimizers_are_values(batches):
+    rule = train.of_rank(1) | train.named("dense/*")
+    made = train.muon(0.02).group(rule, train.adamw(1e-3)).averaged(decay=0.9)
+    assert train.Optimizer.from_json(made.to_json()) == made and json.loads(made.to_json())
+    model = compiled(batches, optimizer=made)
+    groups = model.parameter_groups
+    assert groups["all others"] == ["conv/weights"] and len(groups) == 2
+    model.fit(batches, verbose=0)
+    assert any(name.endswith(":average") for name in model.optimizer_variable_names)
+    assert model.evaluate(batches, averaged_weights=True)["loss"] != model.evaluate(batches)["loss"]
+    with pytest.raises(hr.ConfigError, match="a rule and a learning rate"):
+        train.sgd(0.1).group(rule, train.adam(clip_norm=1.0))
+
+
+# --------------------------------------------------------------------------------------------------- callbacks
+
+
+def test_a_function_is_called_after_each_epoch(batches, easy):
+    seen = []
+
+    def tell(report, control):
+        seen.append((report.epoch, report.val_loss, report.values["loss"]))
+        control.learning_rate_scale = 0.5
+        if report.epoch == 1:
+            control.request_stop()
+
+    history = compiled(batches).fit(batches, epochs=5, validation=easy.batch(32), callbacks=[tell], verbose=0)
+    assert [epoch for epoch, _, _ in seen] == [0, 1] and history.epochs == 2
+    assert [loss for _, _, loss in seen] == history["loss"] and seen[1][1] == history["val_loss"][1]
+    assert history["learning_rate"] == pytest.approx([0.01, 0.005])
+
+
+def test_an_object_is_called_wherever_it_wants(batches):
+    class Everything:
+        every_steps = 2
+
+        def __init__(self):
+            self.calls, self.control = [], None
+
+        def on_train_begin(self, control):
+            self.calls.append("begin")
+
+        def on_epoch_begin(self, epoch, control):
+            self.calls.append(f"epoch {epoch}")
+
+        def on_step(self, report, control):
+            self.calls.append(report.global_step)
+
+        def on_epoch_end(self, report, control):
+            self.control = control
+
+        def on_train_end(self, control):
+            self.calls.append("end")
+
+    callback = Everything()
+    compiled(batches).fit(batches, callbacks=[callback], verbose=0)
+    assert callback.calls == ["begin", "epoch 0", 2, 4, 6, "end"]
+    with pytest.raises(hr.ConfigError, match="a call that is over"):
+        callback.control.request_stop()
+
+
+def test_ready_callbacks(batches, easy, tmp_path):
+    history = compiled(batches, optimizer=train.sgd(1e-12)).fit(
+        batches, epochs=20, validation=easy.batch(32), verbose=0,
+        callbacks=[train.early_stopping("val_loss", patience=2), train.csv_logger(tmp_path / "log.csv"),
+                   train.tensorboard(tmp_path / "events")])
+    assert history.epochs < 20
+    assert len((tmp_path / "log.csv").read_text().splitlines()) == history.epochs + 1
+    assert any((tmp_path / "events").iterdir())
+    rates = compiled(batches).fit(batches, epochs=2, verbose=0,
+                                  callbacks=[train.learning_rate_scheduler(lambda epoch: 0.1 / (epoch + 1))])
+    assert rates["learning_rate"] == pytest.approx([0.1, 0.05])
+
+
+def test_what_a_callback_raises_ends_the_fit(batches):
+    class Mine(Exception):
+        pass
+
+    def fail(report, control):
+        raise Mine("enough")
+
+    model = compiled(batches)
+    with pytest.raises(Mine, match="enough"):
+        model.fit(batches, callbacks=[fail], verbose=0)
+    assert model.fit(batches, verbose=0).epochs == 1
+    with pytest.raises(hr.ConfigError, match="is no callback"):
+        model.fit(batches, callbacks=[object()], verbose=0)
+
+
+# --------------------------------------------------------------------------------------------------- notebooks
+
+
+def test_lines_go_to_pythons_stdout(batches, capsys):
+    train.Strategy("cpu:2")
+    assert "Number of devices: 2" in capsys.readouterr().out
+    compiled(batches).fit(batches, epochs=2)
+    printed = capsys.readouterr().out
+    assert "Epoch 2/2" in printed and printed.count("loss:") == 2
+
+
+def test_ctrl_c_ends_a_fit_and_its_checkpoint_is_there(batches, tmp_path):
+    model = compiled(batches)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(**forever(batches), checkpoints=tmp_path)
+    assert time.monotonic() - begin < 20
+    assert train.newest_checkpoint(tmp_path) is not None
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert model.fit(batches, verbose=0).epochs == 1
+
+
+def test_ctrl_c_ends_a_fit_that_waits_for_data(easy):
+    waits = threading.Event()
+
+    def slow(sample):
+        if threading.current_thread() is not threading.main_thread():  # which tries it on the first record
+            waits.wait(30)
+        return sample
+
+    data = easy.map(slow).batch(16)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begin = time.monotonic()
+    release = threading.Timer(3, waits.set)  # the thread that is within Python must come back
+    release.start()
+    with pytest.raises(KeyboardInterrupt):
+        compiled(easy).fit(data, verbose=0)
+    release.cancel()
+    waits.set()
+    assert time.monotonic() - begin < 20
+
+
+def test_other_threads_run_meanwhile_and_are_kept_from_the_model(batches):
+    model, errors, counted = compiled(batches), [], [0]
+    begun = threading.Event()
+
+    def meanwhile():
+        begun.wait(10)
+        try:
+            model.evaluate(batches)
+        except hr.ConfigError as error:
+            errors.append(str(error))
+        for _ in range(1000):
+            counted[0] += 1
+
+    def until(report, control):
+        begun.set()
+        if counted[0] == 1000:
+            control.request_stop()
+
+    thread = threading.Thread(target=meanwhile)
+    thread.start()
+    model.fit(**forever(batches), callbacks=[until])
+    thread.join()
+    assert counted == [1000] and "another thread is using this model" in errors[0]
+
+
+def test_wrong_options_are_refused(batches):
+    model = compiled(batches)
+    for options, message in [({"no_such": 1}, "no option 'no_such'"), ({"nan": "maybe"}, "nan"),
+                             ({"threads": "two"}, "wrong type"), ({"virtual_shards": 3}, "shards"),
+                             ({"on_error": "shrug"}, "shrug")]:
+        with pytest.raises(hr.ConfigError, match=message):
+            model.fit(batches, verbose=0, **options)
+    with pytest.raises(hr.ConfigError, match="metric 'acuracy'"):
+        model.compile(metrics=["acuracy"])
+    with pytest.raises(hr.ConfigError, match="not a headrace.Dataset"):
+        model.fit([1, 2, 3])
+    uncompiled = train.Strategy("cpu", announce=False).build(net, data=batches)
+    with pytest.raises(hr.ConfigError, match="compile"):
+        uncompiled.fit(batches, verbose=0)
+
+
+def test_models_end_in_any_order(batches):
+    for _ in range(3):
+        strategy = train.Strategy("cpu:2", announce=False)
+        model = strategy.build(net, data=batches)
+        del strategy
+        model.compile()
+        model.fit(batches, verbose=0)
+        del model
