@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/checkpoint_fixture.h"
@@ -215,8 +217,9 @@ TEST(UserRule, RefusesWhatCannotBe) {
 
 TEST(UserRule, AnExceptionEndsTheRunWithItsStep) {
   Training training(2);
-  const auto broken = host_rule("broken", {}, [](const HostUpdate& update) {
-    if (update.step == 2) throw std::runtime_error("out of luck");
+  std::atomic<bool> thrown{false};  // by one replica: the other one's collective is then aborted
+  const auto broken = host_rule("broken", {}, [&](const HostUpdate& update) {
+    if (update.step == 2 && !thrown.exchange(true)) throw std::runtime_error("out of luck");
   });
   Model model = test::compiled(training.strategy, test::small_mlp, {.rule = broken, .learning_rate = 0.1F});
   try {

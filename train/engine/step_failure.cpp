@@ -23,13 +23,16 @@ int replica_of(const Strategy& strategy, const std::string& device) {
 Failure find_cause(Strategy& strategy, const std::optional<DeviceError>& known) {
   std::optional<Failure> found;
   if (known) found = Failure{replica_of(strategy, known->device()), *known};
+  const auto note = [&found](int replica, const Error& error) {
+    if (!found || found->error.code() == ErrorCode::kCancelled) found = Failure{replica, error};
+  };
   strategy.for_each_stream([&](int replica, Stream& stream) {
     try {
       stream.synchronize();
     } catch (const Error& error) {
-      if (!found || found->error.code() == ErrorCode::kCancelled) found = Failure{replica, error};
-    } catch (const std::exception& error) {
-      if (!found) found = Failure{replica, Error(ErrorCode::kDevice, error.what())};
+      note(replica, error);
+    } catch (const std::exception& error) {  // of a function of the user's
+      note(replica, Error(ErrorCode::kDevice, error.what()));
     }
   });
   return found.value_or(Failure{0, Error(ErrorCode::kDevice, "its work was skipped")});
