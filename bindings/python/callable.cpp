@@ -15,7 +15,7 @@ namespace headrace::python {
 namespace {
 
 std::atomic<bool> refused{false};
-std::atomic<int> visits{0};  // threads of the engine in Python
+std::atomic<int> visits{0};  // threads that C++ let into Python, or that wait for the GIL on their way there
 std::atomic<std::thread::id> ended_by{};
 constexpr std::chrono::milliseconds kMaxFarewell{2000}, kStep{1};
 
@@ -26,9 +26,12 @@ constexpr std::chrono::milliseconds kMaxFarewell{2000}, kStep{1};
 // With the GIL, as long as there is one: afterwards the object is left to the end of the process.
 template <typename Body>
 void with_python(const Body& body) noexcept {
-  if (is_refused()) return;
-  const nb::detail::cleanup_guard here;
-  if (here) body();
+  ++visits;
+  if (!is_refused()) {
+    const nb::detail::cleanup_guard here;
+    if (here) body();
+  }
+  --visits;
 }
 
 nb::dlpack::dtype numpy_type(DType dtype) {
@@ -52,9 +55,15 @@ void end_of_python() noexcept {
   while (visits.load() > 0 && std::chrono::steady_clock::now() < last) std::this_thread::sleep_for(kStep);
 }
 
+// Counted before it looks: end_of_python() waits for who is between the look and the GIL.
 WithoutGil::~WithoutGil() {
-  if (is_refused() && ended_by.load() != std::this_thread::get_id()) stay_for_good();
+  ++visits;
+  if (is_refused() && ended_by.load() != std::this_thread::get_id()) {
+    --visits;
+    stay_for_good();
+  }
   PyEval_RestoreThread(state_);
+  --visits;
 }
 
 Visit::Visit() {

@@ -118,7 +118,7 @@ void raise_as_error(nb::python_error& raised) {
 }
 
 void check_signals() {
-  if (is_refused()) return;
+  const Visit visit;
   const nb::gil_scoped_acquire here;
   if (here.is_valid() && PyErr_CheckSignals() != 0) throw nb::python_error();
 }

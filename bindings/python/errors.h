@@ -10,7 +10,8 @@ namespace headrace::python {
 // are nobody's record: they cancel the run, and Python is told of the interrupt again.
 [[noreturn]] void raise_as_error(nanobind::python_error& raised);
 
-// Takes the GIL, and throws what Python's signal handlers raised, as KeyboardInterrupt.
+// Takes the GIL, and throws what Python's signal handlers raised, as KeyboardInterrupt; Error(kCancelled) where
+// Python has ended.
 void check_signals();
 
 }  // namespace headrace::python

@@ -20,7 +20,15 @@ ENDLESS = """
 """
 
 
-def test_ctrl_c_works_while_next_waits():
+@pytest.fixture
+def interrupts():
+    """As in a terminal: shells start background jobs with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_works_while_next_waits(interrupts):
     def slow(index):
         release.wait(20)
         return {"x": np.int64(index)}

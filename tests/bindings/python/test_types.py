@@ -31,15 +31,17 @@ def test_a_program_type_checks(tmp_path):
     assert done.returncode == 0, done.stdout
     program.write_text(textwrap.dedent(PROGRAM).replace('on_error="skip"', 'on_error="ignore"'))
     done = subprocess.run([sys.executable, "-m", "mypy", "--strict", program], text=True, stdout=subprocess.PIPE, cwd=tmp_path)
-    assert done.returncode == 1 and '"ignore"' in done.stdout, done.stdout
+    assert done.returncode == 1 and '"on_error"' in done.stdout, done.stdout
 
 
 def test_the_stub_says_what_there_is(tmp_path):
     pytest.importorskip("mypy")
     allowed = tmp_path / "allowed"
     allowed.write_text(Path(__file__).with_name("stub_allowances.txt").read_text())
+    config = tmp_path / "mypy.ini"
+    config.write_text("[mypy]\nignore_missing_imports = True\n")  # frameworks that are not installed
     done = subprocess.run([sys.executable, "-m", "mypy.stubtest", "headrace", "--concise", "--ignore-missing-stub",
-                           "--ignore-disjoint-bases", "--allowlist", allowed], text=True, stdout=subprocess.PIPE,
+                           "--ignore-disjoint-bases", "--mypy-config-file", config, "--allowlist", allowed], text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, cwd=tmp_path)
     assert done.returncode == 0, done.stdout
 
