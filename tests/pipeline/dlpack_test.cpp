@@ -113,7 +113,7 @@ TEST(Dlpack, IsReadOnlyWhereTheBytesAreHandedOutAgain) {
 
 TEST(Dlpack, TheLastTensorGivesTheSlotBack) {
   DeviceGroup devices = test::cpu_replicas(1);
-  Loader loader(numbers_in_batches(100, 2), devices, {.prefetch = 1, .stall_timeout_seconds = 0.05});
+  Loader loader(numbers_in_batches(100, 2), devices, {.prefetch = 1, .stall_timeout_seconds = 1});
   std::optional<SharedBatch> first(*loader.next());
   auto one = import(*first, "value"), other = import(*first, "value");
   const SharedBatch second(*loader.next());
@@ -202,12 +202,12 @@ TEST_F(DlpackStreams, TheConsumersStreamWaitsAndTheHostDoesNot) {
 
 TEST_F(DlpackStreams, WithoutAStreamTheHostWaits) {
   const SharedBatch batch(*loader->next());
+  const auto unsynchronised = import(batch, "value", {.synchronize = false});
+  EXPECT_FALSE(batch->ready().ready());
   std::thread opener([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     copies.open();
   });
-  const auto unsynchronised = import(batch, "value", {.synchronize = false});
-  EXPECT_FALSE(batch->ready().ready());
   EXPECT_EQ(import(batch, "value").values<std::int64_t>(), (std::vector<std::int64_t>{0, 1, 2, 3}));
   opener.join();
 }

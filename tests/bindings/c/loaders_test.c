@@ -183,7 +183,7 @@ static void test_a_tensor_holds_the_slot(void) {
   hr_dataset* dataset = numbers_in_batches(100, 2);
   hr_loader_options options = HR_LOADER_OPTIONS_INIT;
   options.prefetch = 1;
-  options.stall_timeout_seconds = 0.05;
+  options.stall_timeout_seconds = 1;
   hr_loader* loader = loader_of(dataset, &options);
   struct DLManagedTensorVersioned* tensors[2] = {NULL, NULL};
   for (int i = 0; i < 2; ++i) {
