@@ -46,9 +46,14 @@ class HeadraceError(Exception):
     code: str  # "invalid_argument", "not_found", "timeout", "cancelled", ...
     message: str
     hint: str
+    def __init__(self, text: str = "", *, code: str = "internal", message: str | None = None, hint: str = "") -> None: ...
 
 class ConfigError(HeadraceError, ValueError):
     """What was asked for cannot be: a wrong option, an unknown name, shapes that do not match."""
+
+    def __init__(
+        self, text: str = "", *, code: str = "invalid_argument", message: str | None = None, hint: str = ""
+    ) -> None: ...
 
 class DataError(HeadraceError, OSError):
     """The input is missing, unreadable or malformed."""
@@ -56,11 +61,25 @@ class DataError(HeadraceError, OSError):
     source: str
     record: int | None
     offset: int | None
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        code: str = "data_corrupt",
+        message: str | None = None,
+        hint: str = "",
+        source: str = "",
+        record: int | None = None,
+        offset: int | None = None,
+    ) -> None: ...
 
 class DeviceError(HeadraceError, RuntimeError):
     """A device call failed."""
 
     device: str
+    def __init__(
+        self, text: str = "", *, code: str = "device", message: str | None = None, hint: str = "", device: str = ""
+    ) -> None: ...
 
 # ------------------------------------------------------------------------------------------------------- operations
 
@@ -85,13 +104,13 @@ def random_resized_crop(
 def resize(size: int) -> Operations: ...
 def center_crop(size: int) -> Operations: ...
 def color_jitter(
-    *, brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0
+    *, brightness: float = 0.0, contrast: float = 0.0, saturation: float = 0.0, hue: float = 0.0
 ) -> Operations: ...
-def brightness_contrast(*, brightness: float = 0, contrast: float = 0) -> Operations: ...
+def brightness_contrast(*, brightness: float = 0.0, contrast: float = 0.0) -> Operations: ...
 def cutout(size: int = 8, *, fill: float | Sequence[float] = 0.0) -> Operations: ...
-def one_hot(classes: int, *, smoothing: float = 0) -> Operations: ...
-def mixup(alpha: float = 0.2, *, probability: float = 1) -> Operations: ...
-def cutmix(alpha: float = 1, *, probability: float = 1) -> Operations: ...
+def one_hot(classes: int, *, smoothing: float = 0.0) -> Operations: ...
+def mixup(alpha: float = 0.2, *, probability: float = 1.0) -> Operations: ...
+def cutmix(alpha: float = 1.0, *, probability: float = 1.0) -> Operations: ...
 
 class Function:
     """A Python callable as an operation, for Dataset.map().
@@ -165,6 +184,7 @@ def from_generator(
     name: str | None = None,
     version: int = 1,
     in_memory: bool = False,
+    memory_limit: int = 0,
     classes: Sequence[str] = (),
 ) -> Dataset:
     """Records that an iterator gives one after another: generator() is called once by each loader. A stream: one epoch,

@@ -24,9 +24,9 @@ class BadRecord(NamedTuple):
     row: int
 
 
-def _numpy(tensor):
+def _numpy(self):
     """As a NumPy array of the batch's memory; of a GPU's batch a BufferError says what to do."""
-    return np.asarray(memoryview(tensor))
+    return np.asarray(memoryview(self))
 
 
 def _array(tensor, dtype=None, copy=None):
@@ -38,28 +38,28 @@ def _array(tensor, dtype=None, copy=None):
     return array.copy() if copy else array
 
 
-def _torch(tensor):
+def _torch(self):
     """As a torch.Tensor of the batch's memory."""
     import torch
-    return torch.from_dlpack(tensor)
+    return torch.from_dlpack(self)
 
 
-def _jax(tensor):
+def _jax(self):
     """As a jax.Array of the batch's memory, where JAX can take it as it is."""
     import jax.dlpack
-    return jax.dlpack.from_dlpack(tensor)
+    return jax.dlpack.from_dlpack(self)
 
 
-def _tensorflow(tensor):
+def _tensorflow(self):
     """As a tf.Tensor of the batch's memory."""
     import tensorflow as tf
-    return tf.experimental.dlpack.from_dlpack(tensor.__dlpack__())
+    return tf.experimental.dlpack.from_dlpack(self.__dlpack__())
 
 
-def _cupy(tensor):
+def _cupy(self):
     """As a cupy.ndarray of the batch's memory."""
     import cupy
-    return cupy.from_dlpack(tensor)
+    return cupy.from_dlpack(self)
 
 
 def _tensor_repr(tensor):
@@ -77,8 +77,8 @@ def _bad_records(batch):
 
 
 def _dict_of(name, convert):
-    def method(batch):
-        return {field: convert(tensor) for field, tensor in batch.items()}
+    def method(self):
+        return {field: convert(tensor) for field, tensor in self.items()}
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"All fields as arrays of {name}, of the batch's memory: no copy, and they keep it alive."

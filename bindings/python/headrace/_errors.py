@@ -42,6 +42,7 @@ class DeviceError(HeadraceError, RuntimeError):
 _KINDS = {kind.__name__: kind for kind in (HeadraceError, ConfigError, DataError, DeviceError)}
 for _kind in _KINDS.values():
     _kind.__module__ = "headrace"
+del _kind
 
 
 def make(kind, code, text, message, hint, where):
