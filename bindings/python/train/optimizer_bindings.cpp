@@ -92,7 +92,8 @@ void bind_optimizer_class(nb::module_& module) {
           "The same with an average of the weights, for fit(validate_averaged=True) and "
           "evaluate(averaged_weights=True).")
       .def("to_json", [](const Optimizer& optimizer) { return to_json(optimizer); })
-      .def_static("from_json", &optimizer_from_json, "text"_a)
+      .def_static(
+          "from_json", [](std::string_view text) { return optimizer_from_json(text); }, "text"_a)
       .def(
           "__eq__", [](const Optimizer& a, const Optimizer& b) { return a == b; }, nb::is_operator())
       .def("__repr__", [](const Optimizer& optimizer) { return "Optimizer(" + to_json(optimizer) + ")"; });
