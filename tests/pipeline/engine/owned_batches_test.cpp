@@ -21,7 +21,7 @@ Dataset counted(std::uint64_t records, std::int64_t global) {
   return Dataset::from(numbers(records)).batch({.global = global}).prefetch(2);
 }
 
-std::vector<std::int64_t> values_of(const Batch& batch) {
+std::vector<std::int64_t> numbers_in(const Batch& batch) {
   const auto* const values = batch.tensor("value").as<std::int64_t>();
   return {values, values + batch.examples()};
 }
@@ -37,7 +37,7 @@ TEST(OwnedBatches, AllOfAStreamMayBeKept) {
   for (const Batch& batch : kept) {
     std::vector<std::int64_t> expected(static_cast<std::size_t>(batch.examples()));
     std::iota(expected.begin(), expected.end(), static_cast<std::int64_t>(8 * batch.position().step));
-    EXPECT_EQ(values_of(batch), expected);
+    EXPECT_EQ(numbers_in(batch), expected);
     ASSERT_EQ(batch.records().size(), expected.size());
     EXPECT_EQ(batch.records().front(), static_cast<std::uint64_t>(expected.front()));
     EXPECT_TRUE(batch.ready().ready());
@@ -103,7 +103,7 @@ TEST(WhileWaiting, IsCalledAndMayLeaveNext) {
   gate.open();
   const std::optional<Batch> batch = loader.next();
   ASSERT_TRUE(batch);
-  EXPECT_EQ(values_of(*batch), (std::vector<std::int64_t>{0, 1, 2, 3})) << "the batch is there for the next call";
+  EXPECT_EQ(numbers_in(*batch), (std::vector<std::int64_t>{0, 1, 2, 3})) << "the batch is there for the next call";
 }
 
 TEST(WhileWaiting, DoesNotMoveTheTimeOut) {
