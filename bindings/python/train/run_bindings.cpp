@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/errors.h"
 #include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/callbacks.h"
@@ -27,7 +28,7 @@ template <typename Run>
 auto unlocked(const Run& run) {
   const InterruptWatch watch;
   auto result = [&] {
-    const nb::gil_scoped_release unlocked_here;
+    const WithoutGil unlocked_here;
     try {
       return run(watch.stop());
     } catch (const Error& error) {
