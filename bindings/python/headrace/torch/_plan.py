@@ -87,11 +87,12 @@ def _of_batched(dataset: Dataset, batch_size: int | None, shuffled: bool, drop_l
     if shuffled or drop_last:
         raise config_error(f"{'shuffle' if shuffled else 'drop_last'}=True with a plan that is batched already",
                            "say shuffle() before batch() in the plan, and batch(..., drop_remainder=True)")
-    if dataset.batch_size % world_size:
-        raise config_error(f"a batch of {dataset.batch_size} for {world_size} processes",
+    batch = _global_batch(dataset)
+    if batch % world_size:
+        raise config_error(f"a batch of {batch} for {world_size} processes",
                            "batch() is of all processes together: make it a multiple of their number")
     _require_shares(dataset, world_size)
-    return Plan(dataset, dataset.batch_size // world_size)
+    return Plan(dataset, batch // world_size)
 
 
 def _batched(dataset: Dataset, batch_size: int, drop_last: bool, world_size: int, kind: type[Plan] = Plan,
@@ -106,12 +107,18 @@ def _batched(dataset: Dataset, batch_size: int, drop_last: bool, world_size: int
     return kind(whole, batch_size, **more)
 
 
+def _global_batch(dataset: Dataset) -> int:
+    assert dataset.batch_size is not None, "the plan has batch()"
+    return dataset.batch_size
+
+
 def _require_shares(dataset: Dataset, world_size: int) -> None:
     """ConfigError where a process would have no example in the last batch: its loss would be that of nothing."""
     if world_size == 1 or dataset.streamed or len(dataset) == 0:
         return
-    rest = dataset.records % dataset.batch_size
-    if 0 < rest < world_size and len(dataset) * dataset.batch_size > dataset.records:
+    batch = _global_batch(dataset)
+    rest = dataset.records % batch
+    if 0 < rest < world_size and len(dataset) * batch > dataset.records:
         raise config_error(f"the last batch of an epoch has {rest} examples for {world_size} processes: one would have "
                            "none", "say drop_last=True, or another batch_size")
 
