@@ -77,7 +77,8 @@ TEST_F(ErrorPolicyOfCommands, EveryCommandSaysHowManyRecordsItSkipped) {
         with({"explain", "--seconds", "0.2"})}) {
     const CommandResult skipped = headrace(command, kSkip);
     EXPECT_EQ(skipped.status, 0) << skipped.errors;
-    const auto line = skipped.errors.substr(skipped.errors.find("headrace: "));
+    const auto line =
+        skipped.errors.substr(skipped.errors.rfind("headrace: "));  // behind what a slow machine is told
     EXPECT_THAT(line, says("2 of 20 records were bad and were skipped", data, 3, kList)) << command[0];
     if (command[0] != "ledger") {
       EXPECT_EQ(last_line(skipped.output).at("bad_records"), 2) << command[0];
