@@ -83,14 +83,19 @@ TEST(OwnedBatches, OfReplayedBytesAreNone) {
   EXPECT_FALSE(loader.next()->writable());
 }
 
-TEST(WhileWaiting, IsCalledAndMayLeaveNext) {
-  test::Gate gate;
+// Eight numbers by fours, none of which is there before the gate opens.
+Dataset behind(test::Gate& gate) {
   GeneratorOptions options{.name = "slow", .fields = {{.name = "value", .dtype = DType::kI64, .shape = {}}}};
   options.records = 8;
   options.function = [block = gate.blocker()](std::uint64_t index, RecordWriter& record) {
     block();
     record.put(0, static_cast<std::int64_t>(index));
   };
+  return Dataset::from(generator(options)).batch({.global = 4});
+}
+
+TEST(WhileWaiting, IsCalledAndMayLeaveNext) {
+  test::Gate gate;
   DeviceGroup devices = cpu_replicas(1);
   int calls = 0;
   struct Interrupted {};
@@ -98,7 +103,7 @@ TEST(WhileWaiting, IsCalledAndMayLeaveNext) {
   run.while_waiting = [&] {
     if (++calls == 3) throw Interrupted();
   };
-  Loader loader(Dataset::from(generator(options)).batch({.global = 4}), devices, run);
+  Loader loader(behind(gate), devices, run);
   EXPECT_THROW(loader.next(), Interrupted);
   gate.open();
   const std::optional<Batch> batch = loader.next();
@@ -109,16 +114,10 @@ TEST(WhileWaiting, IsCalledAndMayLeaveNext) {
 
 TEST(WhileWaiting, DoesNotMoveTheTimeOut) {
   test::Gate gate;
-  GeneratorOptions options{.name = "slow", .fields = {{.name = "value", .dtype = DType::kI64, .shape = {}}}};
-  options.records = 8;
-  options.function = [block = gate.blocker()](std::uint64_t index, RecordWriter& record) {
-    block();
-    record.put(0, static_cast<std::int64_t>(index));
-  };
   DeviceGroup devices = cpu_replicas(1);
   LoaderOptions run{.stall_timeout_seconds = 0.2};
   run.while_waiting = [] {};
-  Loader loader(Dataset::from(generator(options)).batch({.global = 4}), devices, run);
+  Loader loader(behind(gate), devices, run);
   try {
     loader.next();
     ADD_FAILURE() << "no time-out";
