@@ -18,7 +18,6 @@
 #include "headrace/bindings/python/errors.h"
 #include "headrace/bindings/python/module.h"
 #include "headrace/bindings/python/names.h"
-#include "headrace/bindings/python/stats.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/digest.h"
 

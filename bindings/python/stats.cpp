@@ -1,4 +1,4 @@
-#include "headrace/bindings/python/stats.h"
+#include "headrace/bindings/python/module.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

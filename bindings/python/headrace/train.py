@@ -304,11 +304,11 @@ def _plan(dataset: Dataset | None) -> Any:
     if not isinstance(dataset, Dataset):
         raise config_error(f"a {type(dataset).__name__} is not a headrace.Dataset",
                            "make one with headrace.open(), from_arrays(), from_function() or from_torch_dataset()")
-    inside: Any = dataset  # what the stub does not show
-    if inside._functions:
+    untyped: Any = dataset  # the stub leaves private members out
+    if untyped._functions:
         raise config_error("the trainer cannot call Python functions of whole batches",
                            "use functions of samples, before batch(), or operations of the engine")
-    return inside._native
+    return untyped._native
 
 
 def _metric(metric: Metric | Loss | str) -> Metric:

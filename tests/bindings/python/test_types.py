@@ -49,7 +49,7 @@ def test_the_stub_says_what_there_is(tmp_path):
     assert done.returncode == 0, done.stdout
 
 
-def test_everything_public_has_words():
+def test_everything_public_has_a_docstring():
     for name in hr.__all__:
         assert getattr(hr, name).__doc__, name
     for kind in (hr.Dataset, hr.Loader):
