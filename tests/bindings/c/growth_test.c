@@ -1,5 +1,5 @@
 /* A thousand loaders opened and dropped, some with a batch that outlives them: neither memory, nor threads, nor
- * open files grow. */
+ * open files grow. oneTBB's workers, at most one a processor and one, start when they are first needed. */
 #include <dirent.h>
 #include <malloc.h>
 #include <unistd.h>
@@ -60,12 +60,13 @@ int main(void) {
   for (int i = 0; i < kLoaders; ++i) open_and_drop(dataset, devices, i);
   malloc_trim(0);
   const long grown = resident_kilobytes() - memory;
-  printf("threads %ld, then %ld; files %ld, then %ld; memory grew by %ld kB\n", threads, settled_threads(threads),
-         files, entries_of("/proc/self/fd"), grown);
-  CHECK(settled_threads(threads) <= threads);
+  const long allowed = threads + sysconf(_SC_NPROCESSORS_ONLN) + 1, left = settled_threads(allowed);
+  printf("threads %ld, then %ld; files %ld, then %ld; memory grew by %ld kB\n", threads, left, files,
+         entries_of("/proc/self/fd"), grown);
+  CHECK(left <= allowed);
   CHECK(entries_of("/proc/self/fd") == files);
 #ifndef HEADRACE_SANITIZED
-  CHECK(grown < 2048); /* each had batches of 24 kB */
+  CHECK(grown < 8192); /* each had batches of 24 kB */
 #endif
   hr_dataset_free(dataset);
   hr_devices_free(devices);

@@ -153,7 +153,8 @@ def test_a_thousand_loaders_leave_nothing_behind(augmented):
         careless(augmented, number)
     after = resources()
     assert after[0] < memory + (8 << 20)
-    assert after[1] <= threads + 1 and after[2] == files
+    workers = os.cpu_count() + 1  # oneTBB's, which start when they are first needed
+    assert after[1] <= threads + workers and after[2] == files
 
 
 def test_functions_are_let_go_of(data):
