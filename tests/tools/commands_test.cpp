@@ -219,7 +219,8 @@ TEST(ExplainCommand, WritesATrace) {
     (event["ph"] == "M" ? named : busy).insert(event["tid"].get<int>());
   }
   EXPECT_EQ(named.size(), 4U);  // two compute threads, the assembler, the consumer
-  EXPECT_EQ(busy, named);
+  EXPECT_TRUE(std::ranges::includes(named, busy));
+  EXPECT_GE(busy.size(), 3U);  // a loaded machine may give one compute thread all the work
 }
 
 TEST(DoctorCommand, ListsTheCpu) {
