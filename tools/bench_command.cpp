@@ -14,27 +14,27 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/tools/commands.h"
+#include "headrace/tools/compared_rates.h"
+#include "headrace/tools/first_pass.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/local_batch.h"
 #include "headrace/tools/measured_run.h"
 #include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
-#include "headrace/tools/pipelines/baseline.h"
 #include "headrace/tools/quantile.h"
 #include "headrace/tools/resident_memory.h"
 
 namespace headrace::tools {
 namespace {
 
-constexpr int kPairs = 5;
 constexpr double kMinMeasuredShare = 0.3;  // of --seconds, however long the start took
 constexpr double kWorthSaying = 1.25;      // a run that takes so many times what was asked for says so
 
 struct BenchOptions : PipelineCommandOptions {
   double seconds = 5;
   double warm_up = 0;  // 0: a part of `seconds`
-  bool baseline = false;
+  bool baseline = false, first_pass = false;
 
   TimePlan plan() const { return {.seconds = seconds, .warm_up = warm_up}; }
   // Whether the data is read again and again until the time is over; a stream can be read only once.
@@ -80,8 +80,7 @@ class Bench {
   double seconds_to_rest() const { return loader_.stats().slots * warm_up_.batch_seconds; }
   int threads() const { return loader_.threads(); }
   double first_batch_ms() const { return first_batch_ms_; }
-  // Of waiting in next() for a global batch.
-  double wait_us(double share) { return waits_.empty() ? 0 : quantile(waits_, share); }
+  std::vector<double>& waits_us() { return waits_; }  // in next(), of each global batch
   ProgressLine& line() { return line_; }
 
  private:
@@ -106,16 +105,23 @@ ConfigError ended_early() {
 
 double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-nlohmann::ordered_json bench_line(const BenchOptions& options, Bench& bench, double images_per_second) {
+// Memory is that of now.
+nlohmann::ordered_json bench_line(const BenchOptions& options, int threads, double first_batch_ms) {
   return {{"pipeline", options.name()},
-          {"images_per_second", images_per_second},
-          {"threads", bench.threads()},
-          {"p50_us", bench.wait_us(0.50)},
-          {"p99_us", bench.wait_us(0.99)},
-          {"first_batch_ms", bench.first_batch_ms()},
+          {"images_per_second", 0.0},
+          {"threads", threads},
+          {"p50_us", 0.0},
+          {"p99_us", 0.0},
+          {"first_batch_ms", first_batch_ms},
           {"rss_mb", megabytes(resident_memory_bytes())},
-          {"peak_rss_mb", megabytes(peak_resident_memory_bytes())},
-          {"warmed_up", bench.warm().finished}};
+          {"peak_rss_mb", megabytes(peak_resident_memory_bytes())}};
+}
+
+void set_rates(nlohmann::ordered_json& line, double images_per_second, std::vector<double>& waits_us) {
+  line["images_per_second"] = images_per_second;
+  if (waits_us.empty()) return;
+  line["p50_us"] = quantile(waits_us, 0.50);
+  line["p99_us"] = quantile(waits_us, 0.99);
 }
 
 void say_how_long(double expected, double asked) {
@@ -126,39 +132,14 @@ void say_how_long(double expected, double asked) {
              std::ceil(expected), asked, kPairs);
 }
 
-double median(std::vector<double> values) { return quantile(values, 0.5); }
-
-// What the engine is compared with, in turn: its samples, and the engine's rate of each turn divided by its own.
-struct Compared {
-  std::string key, name;  // in JSON and for people
-  Baseline baseline;
-  std::vector<double> rates = {}, ratios = {};
-
-  void run(int threads, double seconds, double engine) {
-    rates.push_back(baseline(threads, seconds));
-    ratios.push_back(engine / rates.back());
-  }
-};
-
-std::vector<Compared> compared_with(const BenchOptions& options) {
-  std::vector<Compared> all;
-  all.push_back({.key = "baseline",
-                 .name = baseline_name(options.pipeline),
-                 .baseline = make_baseline(options.pipeline, options.pipeline_options())});
-  if (Baseline bound = make_memory_bound(options.pipeline)) {
-    all.push_back({.key = "memory", .name = "memory alone", .baseline = std::move(bound)});
-  }
-  return all;
-}
-
 // The engine and what it is compared with in turn, A B A B ...; the engine's samples.
-std::vector<double> take_turns(const BenchOptions& options, Bench& bench, std::vector<Compared>& others) {
+std::vector<double> take_turns(const BenchOptions& options, Bench& bench, std::vector<ComparedRates>& others) {
   // Also what a turn takes beside its time.
   const double trial = options.seconds / (4 * kPairs);
   bench.rest();
   const Stopwatch watch;
   const auto count = static_cast<double>(others.size());
-  for (Compared& other : others) other.baseline(bench.threads(), trial);
+  for (ComparedRates& other : others) other.baseline(bench.threads(), trial);
   const double beside = bench.seconds_to_rest() + std::max(0.0, watch.seconds() - count * trial);
   const double left =
       std::max(options.plan().whole_seconds() - bench.seconds_since_start(), kMinMeasuredShare * options.seconds);
@@ -173,29 +154,10 @@ std::vector<double> take_turns(const BenchOptions& options, Bench& bench, std::v
     if (!engine) break;
     bench.rest();
     ours.push_back(*engine);
-    for (Compared& other : others) other.run(bench.threads(), turn, *engine);
+    for (ComparedRates& other : others) other.run(bench.threads(), turn, *engine);
   }
   if (ours.empty()) throw ended_early();
   return ours;
-}
-
-// The ratio is the median of the pairs'; the baseline's keys stand alone, another's begin with its own.
-void add(nlohmann::ordered_json& line, const Compared& other) {
-  const std::string prefix = other.key == "baseline" ? "" : other.key + "_";
-  line["samples"][other.key] = other.rates;
-  line[prefix + "ratios"] = other.ratios;
-  line[other.key] = other.name;
-  line[other.key + "_images_per_second"] = median(other.rates);
-  line[prefix + "ratio"] = median(other.ratios);
-  line[prefix + "ratio_min"] = *std::ranges::min_element(other.ratios);
-  line[prefix + "ratio_max"] = *std::ranges::max_element(other.ratios);
-}
-
-void print_compared(const Compared& other, double engine, std::FILE* people) {
-  fmt::print(people, "{}: {:.0f} images/s; the engine's {:.0f} are {:.2f} of it ({:.2f} to {:.2f}, {})\n",
-             other.name, median(other.rates), engine, median(other.ratios),
-             *std::ranges::min_element(other.ratios), *std::ranges::max_element(other.ratios),
-             count_of(other.ratios.size(), "pair"));
 }
 
 void print_rates(const nlohmann::ordered_json& line, const LocalBatch& batch, std::FILE* people) {
@@ -207,11 +169,64 @@ void print_rates(const nlohmann::ordered_json& line, const LocalBatch& batch, st
              count_of(line["threads"].get<std::uint64_t>(), "thread"), number("p50_us"), number("p99_us"),
              number("first_batch_ms"), number("rss_mb"), number("peak_rss_mb"));
   fmt::print(people, "{}\n", batch.describe());
-  if (!line["warmed_up"].get<bool>()) {
+  if (!line.value("warmed_up", true)) {
     fmt::print(people,
                "measured before it had warmed up: more --seconds give the engine time to tune itself and to see "
                "all data once\n");
   }
+}
+
+// What was measured, and beside what.
+struct Measured {
+  nlohmann::ordered_json line;
+  std::vector<ComparedRates> others = {};
+};
+
+std::vector<ComparedRates> compared_with(const BenchOptions& options) {
+  if (!options.baseline) return {};
+  return compared_with(options.pipeline, options.pipeline_options());
+}
+
+Measured measure_warm(const BenchOptions& options, const Dataset& dataset, DeviceGroup& devices) {
+  Bench bench(options, dataset, devices);
+  Measured measured{bench_line(options, bench.threads(), bench.first_batch_ms())};  // the engine's memory alone
+  if (options.baseline) {
+    measured.others = compared_with(options);
+    std::vector<double> ours = take_turns(options, bench, measured.others);
+    set_rates(measured.line, median(ours), bench.waits_us());
+    measured.line["samples"]["headrace"] = std::move(ours);
+  } else {
+    const double left = options.plan().whole_seconds() - bench.seconds_since_start();
+    const std::optional<double> rate = bench.measure(std::max(left, kMinMeasuredShare * options.seconds));
+    if (!rate) throw ended_early();
+    set_rates(measured.line, *rate, bench.waits_us());
+    measured.line["threads"] = bench.threads();
+  }
+  measured.line["warmed_up"] = bench.warm().finished;
+  bench.line().clear();
+  return measured;
+}
+
+// One pass; beside a baseline, several.
+Measured measure_first(const BenchOptions& options, const Dataset& dataset, DeviceGroup& devices) {
+  if (options.common.cache != "none" && options.common.cache != "memory") {
+    throw ConfigError("--first-pass with a disk cache: the next first pass would find the samples of this one",
+                      "--cache none or memory");
+  }
+  std::vector<ComparedRates> others = compared_with(options);
+  const std::vector<FirstPass> passes =
+      options.baseline ? first_passes_in_turn(options, devices, others)
+                       : std::vector<FirstPass>{measure_first_pass(options, dataset, devices)};
+  std::vector<double> rates, waits_us;
+  for (const FirstPass& pass : passes) {
+    rates.push_back(pass.images_per_second);
+    waits_us.insert(waits_us.end(), pass.waits_us.begin(), pass.waits_us.end());
+  }
+  Measured measured{bench_line(options, passes.back().threads, passes.back().first_batch_ms), std::move(others)};
+  set_rates(measured.line, median(rates), waits_us);
+  measured.line["first_pass"] = true;
+  if (options.baseline) measured.line["samples"]["headrace"] = std::move(rates);
+  return measured;
 }
 
 void bench_input(const BenchOptions& options) {
@@ -219,29 +234,15 @@ void bench_input(const BenchOptions& options) {
   JsonLines json(options.common.json);
   const Dataset dataset = options.open();
   DeviceGroup devices = options.devices();
-  Bench bench(options, dataset, devices);
-  nlohmann::ordered_json line;
-  std::vector<Compared> others;
-  if (options.baseline) {
-    line = bench_line(options, bench, 0);  // its memory is the engine's alone
-    others = compared_with(options);
-    std::vector<double> ours = take_turns(options, bench, others);
-    line["images_per_second"] = median(ours);
-    line["p50_us"] = bench.wait_us(0.50);
-    line["p99_us"] = bench.wait_us(0.99);
-    line["samples"]["headrace"] = std::move(ours);
-    for (const Compared& other : others) add(line, other);
-  } else {
-    const double left = options.plan().whole_seconds() - bench.seconds_since_start();
-    const std::optional<double> rate = bench.measure(std::max(left, kMinMeasuredShare * options.seconds));
-    if (!rate) throw ended_early();
-    line = bench_line(options, bench, *rate);
-  }
-  bench.line().clear();
+  Measured measured =
+      options.first_pass ? measure_first(options, dataset, devices) : measure_warm(options, dataset, devices);
+  nlohmann::ordered_json& line = measured.line;
+  for (const ComparedRates& other : measured.others) other.add_to(line);
   const LocalBatch batch = local_batch(dataset, dataset.global_batch(), devices.size());
   print_rates(line, batch, json.people());
-  for (const Compared& other : others)
-    print_compared(other, line["images_per_second"].get<double>(), json.people());
+  for (const ComparedRates& other : measured.others) {
+    other.print(line["images_per_second"].get<double>(), json.people());
+  }
   options.common.warn_of_caches();
   options.common.errors.report();
   line["global_batch"] = batch.global;
@@ -267,6 +268,11 @@ void add_bench_command(CLI::App& program) {
              {.min = kMinSeconds, .max = kMaxSeconds});
   command->add_flag("--baseline", options->baseline,
                     "compare with the least code that does the same work, in turn");
+  command
+      ->add_flag("--first-pass", options->first_pass,
+                 "measure a run of one epoch: one pass over the data, start and indexing of JPEGs included; with "
+                 "--baseline several, each by a new engine")
+      ->excludes("--seconds", "--warm-up", "--epochs");
   PipelineCommandOptions::exclude_plan(*command, {"--baseline"});
   command->callback([options] { bench_input(*options); });
 }

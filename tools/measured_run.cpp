@@ -20,10 +20,10 @@ std::optional<std::int64_t> take_batch(Loader& loader, int replicas, std::chrono
   return examples;
 }
 
-void take_first_batch(Loader& loader, int replicas, std::chrono::microseconds consumer) {
-  if (!take_batch(loader, replicas, consumer)) {
-    throw Error(ErrorCode::kNotFound, "the pipeline has no batches", "is the data set empty?");
-  }
+std::int64_t take_first_batch(Loader& loader, int replicas, std::chrono::microseconds consumer) {
+  const std::optional<std::int64_t> examples = take_batch(loader, replicas, consumer);
+  if (!examples) throw Error(ErrorCode::kNotFound, "the pipeline has no batches", "is the data set empty?");
+  return *examples;
 }
 
 WarmUp warm_up(Loader& loader, int replicas, const MeasuredRunOptions& options, ProgressLine& line) {

@@ -29,8 +29,8 @@ struct WarmUp {
 // Takes the next global batch from all replicas and gives it back; its examples, nothing at the end.
 std::optional<std::int64_t> take_batch(Loader& loader, int replicas, std::chrono::microseconds consumer = {});
 
-// The first batch. Error(kNotFound) where there is none.
-void take_first_batch(Loader& loader, int replicas, std::chrono::microseconds consumer = {});
+// The first batch's examples. Error(kNotFound) where there is none.
+std::int64_t take_first_batch(Loader& loader, int replicas, std::chrono::microseconds consumer = {});
 
 // Takes batches until the engine has tuned itself and those passes are over, or the time is.
 WarmUp warm_up(Loader& loader, int replicas, const MeasuredRunOptions& options, ProgressLine& line);

@@ -22,14 +22,20 @@ inline CommandResult headrace(std::vector<std::string> arguments, const std::vec
   return run_command(arguments);
 }
 
+using Lines = std::vector<nlohmann::json>;
+
 // The lines that it writes with --json; it must succeed.
-inline std::vector<nlohmann::json> json_of(std::vector<std::string> arguments) {
+inline Lines json_of(std::vector<std::string> arguments) {
   const CommandResult result = headrace(std::move(arguments), {"--json", "-"});
   EXPECT_EQ(result.status, 0) << result.errors;
-  std::vector<nlohmann::json> lines;
+  Lines lines;
   std::istringstream text(result.output);
   for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
   return lines;
+}
+
+inline void expect_keys(const nlohmann::json& line, const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) EXPECT_TRUE(line.contains(key)) << key << " is missing in " << line;
 }
 
 }  // namespace headrace::test

@@ -23,14 +23,14 @@ TEST(Seconds, ABenchTakesThoseItIsGiven) {
   EXPECT_EQ(result.errors, "") << "no progress where there is no terminal";
   EXPECT_THAT(result.output, ContainsRegex("memory [0-9]+ MB, [0-9]+ MB at its peak\n"));
   EXPECT_GE(seconds, 1.4);
-  EXPECT_LE(seconds, 3) << "a busy machine may take longer to start it";
+  EXPECT_LE(seconds, 5) << "a busy machine may take longer to start it";
 }
 
 TEST(Seconds, AnExplanationTakesThoseItIsGiven) {
   const Stopwatch watch;
   json_of({"explain", "--pipeline", "trivial", "--seconds", "1.5"});
   EXPECT_GE(watch.seconds(), 1.4);
-  EXPECT_LE(watch.seconds(), 3);
+  EXPECT_LE(watch.seconds(), 5);
 }
 
 TEST(Seconds, ABenchTellsItsMemory) {
