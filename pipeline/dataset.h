@@ -82,6 +82,27 @@ struct RecordFilter {
   std::uint64_t max_failures = 65536;
 };
 
+// For a program that has to look for signals. While it lives, its thread calls `look` about twenty times a second
+// when it waits for a pass over all records: a filter's, which size() or a Loader's constructor may be the first
+// to need, that of padded_batch() and from_json() of such a plan, or inspect_source()'s. What `look` throws ends
+// the pass within a second and leaves the call that waited; a later one begins the pass again. The innermost poll
+// of a thread counts; an empty `look` leaves the outer one in force. LoaderOptions::while_waiting is one for the
+// constructor.
+class ScanPoll {
+ public:
+  explicit ScanPoll(std::function<void()> look);
+  ~ScanPoll();
+  ScanPoll(const ScanPoll&) = delete;
+  ScanPoll& operator=(const ScanPoll&) = delete;
+
+  // Calls this thread's, if there is one.
+  static void look();
+
+ private:
+  std::function<void()> look_;
+  const std::function<void()>* outer_;
+};
+
 // Keeps the records whose label is one of these.
 RecordFilter with_labels(std::vector<std::int64_t> labels);
 

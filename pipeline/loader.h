@@ -56,8 +56,9 @@ struct LoaderOptions {
   int prefetch = -1;       // batches ahead; -1: as the plan says, 2 where it says nothing
   std::optional<LoaderState> start = {};  // continue from here; ConfigError when it belongs to another stream
   double stall_timeout_seconds = 120;     // next() fails, naming the stage waited for, after this long; 0: never
-  // Called about twenty times a second by a thread that waits in next(), for a program that has to look for
-  // signals. What it throws leaves next(); the batch is there for the next call.
+  // Called about twenty times a second by a thread that waits in next(), or in the constructor for a pass over all
+  // records (see ScanPoll), for a program that has to look for signals. What it throws leaves next(), where the
+  // batch is there for the next call, or the constructor.
   std::function<void()> while_waiting = {};
   // Batches take their memory with them and their slots go on with other memory: any number of them may be kept,
   // and none holds the engine up. What is kept counts against no budget. Of devices with memory of their own, and

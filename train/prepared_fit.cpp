@@ -29,8 +29,10 @@ class PreparedFit::Impl {
   FitLoop loop_;
 };
 
-PreparedFit::PreparedFit(Model& model, const Dataset& train, const FitOptions& options)
-    : impl_(std::make_unique<Impl>(model, train, options)) {}
+PreparedFit::PreparedFit(Model& model, const Dataset& train, const FitOptions& options) {
+  const ScanPoll poll(options.input.while_waiting);  // counting steps may need a filter's pass
+  impl_ = std::make_unique<Impl>(model, train, options);
+}
 
 PreparedFit::~PreparedFit() = default;
 

@@ -25,7 +25,7 @@
 
 /* Of this header; it grows when a symbol or a struct is added. A program runs with any library whose
  * hr_abi_version() is not smaller. */
-#define HR_ABI_VERSION 1
+#define HR_ABI_VERSION 2
 
 #if defined(__GNUC__)
 #define HR_API __attribute__((visibility("default")))
@@ -110,6 +110,46 @@ typedef struct hr_field {
   int64_t rank; /* 0: a scalar */
   int64_t shape[HR_MAX_RANK];
 } hr_field;
+
+/* ---- Bad records -----------------------------------------------------------------------------------------------
+ */
+
+/* A record that cannot be used, or that was used though its file is damaged. Strings belong to the handle it was
+ * asked of. */
+typedef struct hr_bad_record {
+  size_t size;
+  hr_status code;
+  bool substituted;
+  uint64_t substitute; /* the record that stands in its place, where one does */
+  const char* source;
+  const char* name;
+  const char* operation;
+  const char* cause;
+  uint64_t record;
+  uint64_t offset;
+  int64_t row; /* where it stands, or would, in the global batch */
+} hr_bad_record;
+#define HR_BAD_RECORD_INIT \
+  { sizeof(hr_bad_record), 0, false, 0, NULL, NULL, NULL, NULL, 0, 0, 0 }
+
+/* Counts the records that loaders and conversions skip or replace, each once, over all that it was given to:
+ * several loaders, splits and epochs. What a single loader has met, records with a warning included, is in
+ * hr_stats. */
+typedef struct hr_tally hr_tally;
+
+typedef struct hr_tally_count {
+  size_t size;
+  uint64_t bad;
+  uint64_t records; /* of all sources that were read */
+} hr_tally_count;
+#define HR_TALLY_COUNT_INIT \
+  { sizeof(hr_tally_count), 0, 0 }
+
+HR_API hr_status hr_tally_create(hr_tally** tally);
+HR_API hr_status hr_tally_read(const hr_tally* tally, hr_tally_count* count);
+/* The bad record that was met first; HR_NOT_FOUND where there was none. */
+HR_API hr_status hr_tally_first(const hr_tally* tally, hr_bad_record* first);
+HR_API void hr_tally_free(hr_tally* tally);
 
 /* ---- Devices ---------------------------------------------------------------------------------------------------
  */
@@ -285,6 +325,50 @@ HR_API hr_status hr_source_field(const hr_source* source, size_t index, hr_field
 HR_API hr_status hr_source_class(const hr_source* source, size_t index, const char** name);
 HR_API void hr_source_free(hr_source* source);
 
+/* What lies in a source, found by a pass over its records that reads them and decodes their images: how many have
+ * which label, the images' sizes, and what is bad or damaged. */
+typedef struct hr_inspection hr_inspection;
+
+typedef struct hr_inspect_options {
+  size_t size;
+  uint64_t max_examined; /* so many records, evenly spread; 0: all */
+  size_t max_listed;     /* bad records, and as many that have a warning */
+} hr_inspect_options;
+#define HR_INSPECT_OPTIONS_INIT \
+  { sizeof(hr_inspect_options), 0, 5 }
+
+typedef struct hr_inspection_info {
+  size_t size;
+  uint64_t records;
+  uint64_t examined;
+  uint64_t bytes;     /* of the fields of those examined, as they are stored */
+  int64_t min_height; /* of the images that could be decoded; 0 where there are none */
+  int64_t max_height;
+  int64_t min_width;
+  int64_t max_width;
+  size_t label_count; /* labels that occur */
+  uint64_t labelled;  /* records that have one: of all where it is known without reading them */
+  uint64_t bad;       /* of those examined */
+  uint64_t warned;    /* of those examined: damaged in a way that changes no pixel */
+  uint64_t oriented;  /* images whose EXIF data say that they are stored another way up */
+  size_t bad_listed;
+  size_t warned_listed;
+} hr_inspection_info;
+#define HR_INSPECTION_INFO_INIT \
+  { sizeof(hr_inspection_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `options` may be null. */
+HR_API hr_status hr_source_inspect(const hr_source* source, const hr_inspect_options* options,
+                                   hr_inspection** inspection);
+HR_API hr_status hr_inspection_describe(const hr_inspection* inspection, hr_inspection_info* info);
+/* In ascending order. */
+HR_API hr_status hr_inspection_label(const hr_inspection* inspection, size_t index, int64_t* label,
+                                     uint64_t* records);
+/* In the order of the records. */
+HR_API hr_status hr_inspection_bad_record(const hr_inspection* inspection, size_t index, hr_bad_record* bad);
+HR_API hr_status hr_inspection_warned_record(const hr_inspection* inspection, size_t index, hr_bad_record* warned);
+HR_API void hr_inspection_free(hr_inspection* inspection);
+
 /* Packs a data set into one record file, for fast reading by position. */
 typedef struct hr_convert_options {
   size_t size;
@@ -299,9 +383,11 @@ typedef struct hr_convert_options {
   const char* train_folder;
   const char* test_folder;
   uint64_t label_count;
+  const char* quarantine; /* a file that lists bad records; null: none is written */
+  hr_tally* tally;        /* counts those that are left out; may be null */
 } hr_convert_options;
 #define HR_CONVERT_OPTIONS_INIT \
-  { sizeof(hr_convert_options), 0, 0, 0, -1, false, false, 0.01, NULL, NULL, NULL, 0 }
+  { sizeof(hr_convert_options), 0, 0, 0, -1, false, false, 0.01, NULL, NULL, NULL, 0, NULL, NULL }
 typedef struct hr_convert_result {
   size_t size;
   uint64_t records;
@@ -564,6 +650,14 @@ HR_API hr_status hr_dataset_mix(const hr_dataset* const* parts, size_t count, co
 HR_API hr_status hr_dataset_zip(const hr_dataset* const* parts, size_t count, const char* const* suffixes,
                                 hr_dataset** dataset);
 
+/* For a program that has to look for signals: from now on `look` is called about twenty times a second when this
+ * thread waits for a pass over all records. That is a filter's, which the functions below and hr_loader_open() may
+ * be the first to need, that of hr_dataset_padded_batch() and of hr_source_inspect(). What it returns but HR_OK
+ * ends the pass within a second and is what the function returns; a later call begins the pass again. Null:
+ * nothing is called any more. `user` is released when another takes its place or the thread ends. Not to be called
+ * by a callback. */
+HR_API hr_status hr_set_scan_poll(hr_status (*look)(void* user), hr_user user);
+
 typedef struct hr_dataset_info {
   size_t size;
   uint64_t records;         /* of one epoch; of a stream HR_UNKNOWN */
@@ -572,9 +666,10 @@ typedef struct hr_dataset_info {
   size_t field_count;       /* of one sample after all operations */
   size_t class_count;
   bool streamed;
+  int64_t global_batch; /* examples over all replicas; 0 before it is batched */
 } hr_dataset_info;
 #define HR_DATASET_INFO_INIT \
-  { sizeof(hr_dataset_info), 0, 0, 0, 0, 0, false }
+  { sizeof(hr_dataset_info), 0, 0, 0, 0, 0, false, 0 }
 /* Filters are run for it, once. */
 HR_API hr_status hr_dataset_describe(const hr_dataset* dataset, hr_dataset_info* info);
 /* Names belong to the dataset and stay until it is freed. */
@@ -646,17 +741,16 @@ typedef struct hr_loader_options {
   uint64_t resident_budget_bytes;
   uint64_t headspace; /* batches made before the same bytes are handed out again and again; 0: off */
   int32_t reader_limit;
-  /* Called about twenty times a second by a thread that waits in hr_loader_next(): what it returns but HR_OK is
-   * what that returns. May be null. */
+  /* Called about twenty times a second by a thread that waits in hr_loader_next(), or in hr_loader_open() for a
+   * filter to judge all records: what it returns but HR_OK is what that returns. May be null. */
   hr_status (*while_waiting)(void* user);
   hr_user user;
+  hr_tally* tally; /* counts records that are skipped or replaced; may be null */
 } hr_loader_options;
 #define HR_LOADER_OPTIONS_INIT                                                                                    \
   {                                                                                                               \
     sizeof(hr_loader_options), 0, 1, 0, 0, 0, 0, -1, HR_CONVERT_AUTO, HR_F32, HR_RESIDENT_AUTO, NULL, 120, 0, -1, \
-        -1, HR_ON_ERROR_FAIL, 0, 0.01, NULL, 0, 0, 0, 0, 8, NULL, {                                               \
-      NULL, NULL                                                                                                  \
-    }                                                                                                             \
+        -1, HR_ON_ERROR_FAIL, 0, 0.01, NULL, 0, 0, 0, 0, 8, NULL, {NULL, NULL}, NULL                              \
   }
 
 /* `options` may be null. */
@@ -761,22 +855,6 @@ typedef struct hr_tensor {
   {                                               \
     sizeof(hr_tensor), NULL, NULL, 0, 0, 0, { 0 } \
   }
-
-typedef struct hr_bad_record {
-  size_t size;
-  hr_status code;
-  bool substituted;
-  uint64_t substitute; /* the record that stands in its place, where one does */
-  const char* source;
-  const char* name;
-  const char* operation;
-  const char* cause;
-  uint64_t record;
-  uint64_t offset;
-  int64_t row; /* where it stands, or would, in the global batch */
-} hr_bad_record;
-#define HR_BAD_RECORD_INIT \
-  { sizeof(hr_bad_record), 0, false, 0, NULL, NULL, NULL, NULL, 0, 0, 0 }
 
 HR_API hr_status hr_batch_describe(const hr_batch* batch, hr_batch_info* info);
 HR_API hr_status hr_batch_tensor(const hr_batch* batch, const char* field, hr_tensor* tensor);

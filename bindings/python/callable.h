@@ -9,6 +9,7 @@
 
 #include "headrace/bindings/python/errors.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/record.h"
 
 namespace headrace::python {
@@ -31,8 +32,13 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
+// Looks for signals while its thread waits for a pass over all records.
+class SignalPoll {
+  ScanPoll poll_{check_signals};
+};
+
 // For functions that wait, or that call Python from other threads.
-using Unlocked = nanobind::call_guard<WithoutGil>;
+using Unlocked = nanobind::call_guard<WithoutGil, SignalPoll>;
 
 // A thread of the engine that is in Python, or is going there.
 class Visit {

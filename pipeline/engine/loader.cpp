@@ -7,8 +7,9 @@ namespace headrace {
 // Owns the running engine, which its threads share.
 class Loader::Running {
  public:
-  Running(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options)
-      : devices_(devices), engine_(std::make_shared<Engine>(dataset, devices, options)) {
+  Running(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options) : devices_(devices) {
+    const ScanPoll poll(options.while_waiting);
+    engine_ = std::make_shared<Engine>(dataset, devices, options);
     engine_->start();
   }
   ~Running() {

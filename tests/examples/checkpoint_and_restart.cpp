@@ -13,6 +13,8 @@
 #include <headrace/train/nets.h>
 #include <headrace/train/strategy.h>
 
+#include <cstdio>
+
 using namespace headrace;
 
 static void run_training(const Dataset& train, const Dataset& validation, int epochs) {
@@ -30,7 +32,7 @@ static void run_training(const Dataset& train, const Dataset& validation, int ep
                     .resume = true});
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const char* data = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
   const Dataset all = Dataset::from(open_source(data, Split::kTrain));
   const std::uint64_t kept = all.size() - all.size() / 6;
@@ -38,4 +40,7 @@ int main(int argc, char** argv) {
   const Dataset validation = all.skip(kept).batch({.global = 32});
   run_training(train, validation, 1);  // creates the model
   run_training(train, validation, 2);  // and, as another program would, continues its training
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }

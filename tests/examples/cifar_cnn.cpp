@@ -34,7 +34,7 @@ Dataset images(const char* data, Split split) {
              : all;
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const char* data = argc > 1 ? argv[1] : std::getenv("HEADRACE_CIFAR10");
   if (data == nullptr) {
     std::puts("skipped: no CIFAR-10 (name it as the argument, or in HEADRACE_CIFAR10)");
@@ -51,4 +51,7 @@ int main(int argc, char** argv) {
   std::puts(model.summary().c_str());
   model.compile({.optimizer = adam(2e-3F), .loss = sparse_categorical_crossentropy(), .metrics = {accuracy()}});
   model.fit(train, {.epochs = argc > 2 ? std::atoi(argv[2]) : 4, .validation = test});
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }

@@ -24,7 +24,7 @@ Node small_cnn(Graph& g) {
   return g.dense(x, 10);
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const char* data = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
   const int epochs = argc > 2 ? std::atoi(argv[2]) : 4;
   DeviceGroup devices = open_devices();
@@ -67,4 +67,7 @@ int main(int argc, char** argv) {
                 loss / static_cast<double>(train.steps_per_epoch()), 100 * mean_accuracy(trained),
                 mean_loss(tested), 100 * mean_accuracy(tested));
   }
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }

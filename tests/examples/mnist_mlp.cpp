@@ -16,7 +16,7 @@
 
 using namespace headrace;
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const char* data = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
   const Dataset all = Dataset::from(open_source(data, Split::kTrain));
   const std::uint64_t kept = all.size() - all.size() / 6;  // 50,000 of 60,000; the others validate
@@ -37,4 +37,7 @@ int main(int argc, char** argv) {
 
   const Evaluation tested = model.evaluate(test);
   std::printf("test - loss: %.4f - accuracy: %.4f\n", tested.loss, tested.accuracy);
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }

@@ -52,7 +52,7 @@ Share compute(const std::vector<float>& weights, const Batch& batch) {
   return share;
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const char* data = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
   constexpr int kShares = 2, kEpochs = 3;
   DeviceGroup devices = open_devices("cpu:2", DeviceNeed::kMemory);
@@ -90,4 +90,7 @@ int main(int argc, char** argv) {
                 static_cast<double>(correct) / static_cast<double>(examples), static_cast<long long>(examples));
   }
   std::printf("to go on from here: %s\n", loader.state().serialize().c_str());
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }

@@ -14,7 +14,7 @@
 
 using namespace headrace;
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const char* data = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
   DeviceGroup devices = open_devices();
   Strategy strategy(devices);
@@ -27,4 +27,7 @@ int main(int argc, char** argv) {
 
   const Evaluation test = evaluate_record(strategy, record.file(), open_source(data, Split::kTest));
   std::printf("test accuracy: %.4f\n", test.accuracy);
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }

@@ -45,7 +45,7 @@ double accuracy_of(Model& model, const Dataset& train, const Dataset& test) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const char* data = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
   const Dataset train = Dataset::from(open_source(data, Split::kTrain));
   const Dataset test = Dataset::from(open_source(data, Split::kTest));
@@ -73,4 +73,7 @@ int main(int argc, char** argv) {
   }
   std::printf("from nothing %.3f, with what the base learned %.3f\n", without, with);
   return with > without + 0.02 ? 0 : 1;
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }

@@ -45,20 +45,6 @@ hr_tensor tensor_of(const Batch& batch, std::size_t index) {
   return tensor;
 }
 
-hr_bad_record bad_record_of(const BadRecord& bad) {
-  return {.size = sizeof(hr_bad_record),
-          .code = static_cast<hr_status>(bad.code) + 1,
-          .substituted = bad.substitute.has_value(),
-          .substitute = bad.substitute.value_or(0),
-          .source = bad.source.c_str(),
-          .name = bad.name.c_str(),
-          .operation = bad.operation.c_str(),
-          .cause = bad.cause.c_str(),
-          .record = bad.record,
-          .offset = bad.offset,
-          .row = bad.row};
-}
-
 DlpackOptions dlpack_options_of(const hr_dlpack_options* options) {
   const auto how = HR_READ(hr_dlpack_options, HR_DLPACK_OPTIONS_INIT, options);
   DlpackOptions dlpack{.synchronize = !how.unsynchronized, .padding = how.padding, .read_only = how.read_only};

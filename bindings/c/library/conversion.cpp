@@ -17,6 +17,8 @@ ConvertOptions convert_options_of(const hr_convert_options& how) {
                     .label_count = how.label_count};
   options.errors.on_error = how.skip_bad ? OnError::kSkip : OnError::kFail;
   options.errors.max_bad_share = how.max_bad_share;
+  options.errors.quarantine = text_of(how.quarantine);
+  options.errors.tally = share(how.tally);
   return options;
 }
 

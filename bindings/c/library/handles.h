@@ -12,6 +12,7 @@
 #include "headrace/headrace.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/digest.h"
+#include "headrace/pipeline/inspect.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/shared_batch.h"
 #include "headrace/pipeline/sources.h"
@@ -35,6 +36,16 @@ struct hr_filter {
 
 struct hr_cache {
   std::shared_ptr<headrace::SampleCache> cache;
+};
+
+struct hr_tally {
+  std::shared_ptr<headrace::BadRecordTally> tally = std::make_shared<headrace::BadRecordTally>();
+  mutable std::mutex mutex;
+  mutable std::optional<headrace::BadRecord> first;  // once it was asked for; by mutex until set
+};
+
+struct hr_inspection {
+  headrace::Inspection found;
 };
 
 struct hr_dataset {
@@ -91,6 +102,10 @@ inline std::shared_ptr<void> share(const hr_user& user) {
 Field field_of(const hr_field& field);
 // Named by `name`, which the caller keeps.
 hr_field describe(const Field& field, const char* name);
+// Points to the strings of `bad`.
+hr_bad_record bad_record_of(const BadRecord& bad);
+// Null stays null.
+std::shared_ptr<BadRecordTally> share(const hr_tally* tally);
 Fields fields_of(const hr_field* fields, std::size_t count);
 // `what`, as "field", with this number; ConfigError where there are only `count`.
 void check_index(std::size_t index, std::size_t count, const char* what);

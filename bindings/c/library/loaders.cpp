@@ -9,7 +9,8 @@ namespace {
 ErrorPolicy policy_of(const hr_loader_options& how) {
   return {.on_error = enum_of(how.on_error, OnError::kSubstitute, "on_error"),
           .max_bad_share = how.max_bad_share,
-          .quarantine = text_of(how.quarantine)};
+          .quarantine = text_of(how.quarantine),
+          .tally = share(how.tally)};
 }
 
 std::function<void()> waiting_call_of(const hr_loader_options& how, std::shared_ptr<void> user) {

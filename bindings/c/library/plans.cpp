@@ -30,12 +30,12 @@ const char* named_by(const hr_dataset& dataset, const std::string& name) {
   return dataset.names.insert(name).first->c_str();
 }
 
-// Batches are counted where there are any.
-std::uint64_t steps_of(const Dataset& plan) {
+// 0 where there are no batches yet.
+std::int64_t batch_of(const Dataset& plan) {
   try {
-    return plan.steps_per_epoch();
+    return plan.global_batch();
   } catch (const ConfigError&) {
-    return HR_UNKNOWN;
+    return 0;
   }
 }
 
@@ -85,7 +85,8 @@ hr_status hr_dataset_describe(const hr_dataset* dataset, hr_dataset_info* info) 
     hr_dataset_info answer = HR_DATASET_INFO_INIT;
     answer.streamed = plan.streamed();
     answer.records = answer.streamed ? HR_UNKNOWN : plan.size();
-    answer.steps_per_epoch = answer.streamed ? HR_UNKNOWN : headrace::c::steps_of(plan);
+    answer.global_batch = headrace::c::batch_of(plan);
+    answer.steps_per_epoch = answer.streamed || answer.global_batch == 0 ? HR_UNKNOWN : plan.steps_per_epoch();
     answer.fingerprint = plan.fingerprint();
     answer.field_count = plan.fields().size();
     answer.class_count = plan.classes().size();

@@ -66,4 +66,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except hr.HeadraceError as error:
+        raise SystemExit(str(error)) from None

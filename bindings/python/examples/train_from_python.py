@@ -67,4 +67,7 @@ def plot(history, file):
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except hr.HeadraceError as error:
+        raise SystemExit(str(error)) from None

@@ -4,6 +4,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/plan/scan/record_scan.h"
 
 namespace headrace {
 namespace {
@@ -54,16 +55,44 @@ std::string Selection::describe() const {
   return fmt::format("{} of what {} leaves", text, stages.empty() ? "the source" : stages);
 }
 
-const FilterScan& Selection::result() const {
-  const std::lock_guard lock(mutex_);
-  if (!result_) {
-    const StreamPlan plan = make_stream_plan(before_);
-    std::vector<Stage> stages = plan.index_stages;
-    stages.resize(stages_before_filter(stages));
-    const std::vector<SampleStage> none;
-    result_ = run_filter(plan.source, stages, filter_.processed ? plan.sample_stages : none, filter_);
+// One thread at a time reads the records; the others wait for it, each with its ScanPoll.
+class Selection::Turn {
+ public:
+  explicit Turn(const Selection& of) : of_(of) {
+    std::unique_lock lock(of.mutex_);
+    while (!of.turn_ended_.wait_for(lock, kScanPause, [&] { return !of.taken_; })) {
+      lock.unlock();
+      ScanPoll::look();
+      lock.lock();
+    }
+    of.taken_ = true;
   }
+  ~Turn() {
+    {
+      const std::lock_guard lock(of_.mutex_);
+      of_.taken_ = false;
+    }
+    of_.turn_ended_.notify_one();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  const Selection& of_;
+};
+
+const FilterScan& Selection::result() const {
+  const Turn turn(*this);
+  if (!result_) result_ = scan();
   return *result_;
+}
+
+FilterScan Selection::scan() const {
+  const StreamPlan plan = make_stream_plan(before_);
+  std::vector<Stage> stages = plan.index_stages;
+  stages.resize(stages_before_filter(stages));
+  const std::vector<SampleStage> none;
+  return run_filter(plan.source, stages, filter_.processed ? plan.sample_stages : none, filter_);
 }
 
 }  // namespace headrace

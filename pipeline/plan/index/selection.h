@@ -1,6 +1,7 @@
 // What a filter keeps: found by one parallel scan over the source, the first time somebody asks.
 #pragma once
 
+#include <condition_variable>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -23,19 +24,24 @@ class Selection {
   // The positions, among those of the index stages that stay before the filter, whose record is kept; what could
   // not be read or judged is. The first call, of this or of filter_failures(), reads every record of them. It
   // throws the ConfigError of the function, what no record is to blame for, as running out of memory, and
-  // Error(kTimeout) as RecordScan does; a later call then tries again.
+  // Error(kTimeout) and what a ScanPoll throws as RecordScan does; a later call then tries again.
   const BitSelect& kept() const { return result().kept; }
   // The records that could not be read or judged, by their number in the source of `before`. They are never tried
   // again.
   const FilterFailures& filter_failures() const { return result().filter_failures; }
 
  private:
+  class Turn;
+
   const FilterScan& result() const;
+  FilterScan scan() const;
 
   PlanPtr before_;
   RecordFilter filter_;
   mutable std::mutex mutex_;
-  mutable std::optional<FilterScan> result_;  // by mutex_ until set
+  mutable std::condition_variable turn_ended_;
+  mutable bool taken_ = false;                // by mutex_: a thread has its turn
+  mutable std::optional<FilterScan> result_;  // of whose turn it is, until set
 };
 
 // How many of the index stages stay before a filter that is put behind them: a trailing run of shuffles and

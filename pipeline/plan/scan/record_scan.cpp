@@ -13,13 +13,12 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/plan/scan/retry.h"
 #include "headrace/pipeline/plan/scan/worker_allowance.h"
 
 namespace headrace {
 namespace {
-
-using std::chrono::milliseconds;
 
 // After so many records that the system refused for good none is tried again: the fault does not pass.
 constexpr int kMaxInVain = 16;
@@ -31,8 +30,7 @@ constexpr double kScanGraceSeconds = 0.3;
 // Shared by the tasks of a scan and whoever waits for them: what a task left behind may still touch.
 class RecordScan::Tasks : public std::enable_shared_from_this<Tasks> {
  public:
-  Tasks(std::shared_ptr<RecordScan> scan, int count)
-      : scan_(std::move(scan)), arena_(count, 0) {
+  Tasks(std::shared_ptr<RecordScan> scan, int count) : scan_(std::move(scan)), arena_(count, 0) {
     for (int i = 0; i < count; ++i) states_.push_back(std::make_unique<ThreadState>());
   }
 
@@ -46,7 +44,7 @@ class RecordScan::Tasks : public std::enable_shared_from_this<Tasks> {
     }
   }
   // Whether none is left, `pause` from now at the latest.
-  bool ended_within(milliseconds pause) {
+  bool ended_within(std::chrono::milliseconds pause) {
     std::unique_lock lock(mutex_);
     return left_.wait_for(lock, pause, [this] { return running_ == 0; });
   }
@@ -59,12 +57,13 @@ class RecordScan::Tasks : public std::enable_shared_from_this<Tasks> {
     }
     return {};
   }
-  // After the scan was told to stop. Tasks in user code are left there after a while, and keep the scan; where all
-  // have come to their end nothing does.
+  // Tells the scan to stop. Tasks in user code are left there after a while, and keep the scan; where all have
+  // come to their end nothing does.
   void end() {
+    scan_->stop();
     const std::uint64_t deadline = system_clock().after(kScanGraceSeconds);
     for (const auto& state : states_) state->end(system_clock(), deadline);
-    if (ended_within(milliseconds(0))) scan_.reset();
+    if (ended_within(std::chrono::milliseconds(0))) scan_.reset();
   }
 
  private:
@@ -98,10 +97,15 @@ void RecordScan::run(const std::shared_ptr<RecordScan>& scan) {
   const auto tasks = std::make_shared<Tasks>(scan, count);
   tasks->start();
   std::string stalled;
-  while (stalled.empty() && !tasks->ended_within(milliseconds(50))) {
-    if (scan->stall_timeout_seconds_ > 0) stalled = tasks->what_takes_longer_than(scan->stall_timeout_seconds_);
+  try {
+    while (stalled.empty() && !tasks->ended_within(kScanPause)) {
+      ScanPoll::look();
+      if (scan->stall_timeout_seconds_ > 0) stalled = tasks->what_takes_longer_than(scan->stall_timeout_seconds_);
+    }
+  } catch (...) {
+    tasks->end();
+    throw;
   }
-  scan->stop();
   tasks->end();
   if (!stalled.empty()) {
     throw Error(
@@ -130,6 +134,7 @@ void RecordScan::work(ThreadState& state) {
 void RecordScan::visit_block(Visitor& visitor, std::uint64_t first, ThreadState& state) {
   const std::uint64_t end = std::min(first + kBlock, positions_);
   for (std::uint64_t position = first; position < end && !error_.is_beyond(position); ++position) {
+    if (stopped_.load(std::memory_order_relaxed)) return;
     try {
       visitor.visit(position);
     } catch (const Abandoned&) {
@@ -145,7 +150,10 @@ RecordView RecordScan::read(std::uint64_t record, std::vector<std::byte>& scratc
   try {
     return read_with_retries(
         system_clock(), [&] { return read_once(record, scratch, state); },
-        [&] { return in_vain_.load(std::memory_order_relaxed) < kMaxInVain; });
+        [&] {
+          return !stopped_.load(std::memory_order_relaxed) &&
+                 in_vain_.load(std::memory_order_relaxed) < kMaxInVain;
+        });
   } catch (const DataError& error) {
     if (is_refusal(error)) in_vain_.fetch_add(1, std::memory_order_relaxed);
     throw;

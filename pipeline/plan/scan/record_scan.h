@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -13,6 +14,8 @@
 namespace headrace {
 
 inline constexpr double kScanStallSeconds = 120;  // as a loader's
+// Between two looks of a thread that waits for a scan: ScanPoll::look(), and whether a task has stalled.
+inline constexpr std::chrono::milliseconds kScanPause{50};
 
 // Goes to every position once, in oneTBB tasks of an arena of its own: the caller's may be at work. Reads are
 // tried again as the engine tries them, and watched. The tasks own the scan with the caller: one of them may be
@@ -29,8 +32,8 @@ class RecordScan {
   RecordScan(const RecordScan&) = delete;
   RecordScan& operator=(const RecordScan&) = delete;
 
-  // Returns when all positions were visited. Throws what the visit of the smallest position threw, and
-  // Error(kTimeout) with the step and the record that took too long.
+  // Returns when all positions were visited. Throws what the visit of the smallest position threw, Error(kTimeout)
+  // with the step and the record that took too long, and what this thread's ScanPoll throws.
   static void run(const std::shared_ptr<RecordScan>& scan);
 
  protected:
@@ -54,13 +57,17 @@ class RecordScan {
   void work(ThreadState& state);
   void visit_block(Visitor& visitor, std::uint64_t first, ThreadState& state);
   RecordView read_once(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) const;
-  void stop() noexcept { next_.store(positions_); }
+  void stop() noexcept {
+    stopped_.store(true);
+    next_.store(positions_);
+  }
 
   SourcePtr source_;
   std::uint64_t positions_;
   double stall_timeout_seconds_;
   std::atomic<std::uint64_t> next_{0};
-  std::atomic<int> in_vain_{0};  // records that the system refused for good
+  std::atomic<bool> stopped_{false};  // what the rest of the positions holds does not matter any more
+  std::atomic<int> in_vain_{0};       // records that the system refused for good
   FirstError error_;
 };
 

@@ -16,6 +16,10 @@ static void test_null_arguments(void) {
   hr_cache* cache = NULL;
   hr_digest* digest = NULL;
   hr_filter* filter = NULL;
+  hr_tally* tally = NULL;
+  hr_inspection* inspection = NULL;
+  OK(hr_tally_create(&tally));
+  OK(hr_source_inspect(source, NULL, &inspection));
   OK(hr_operations_create(&chain));
   OK(hr_cache_memory(0, &cache));
   OK(hr_digest_create(loader, &digest));
@@ -52,6 +56,17 @@ static void test_null_arguments(void) {
   NULL_FAILS(hr_source_class(NULL, 0, &name));
   NULL_FAILS(hr_convert(NULL, "to", NULL, NULL));
   NULL_FAILS(hr_convert("from", NULL, NULL, NULL));
+  NULL_FAILS(hr_tally_create(NULL));
+  NULL_FAILS(hr_tally_read(NULL, &(hr_tally_count)HR_TALLY_COUNT_INIT));
+  NULL_FAILS(hr_tally_read(tally, NULL));
+  NULL_FAILS(hr_tally_first(NULL, &(hr_bad_record)HR_BAD_RECORD_INIT));
+  NULL_FAILS(hr_source_inspect(NULL, NULL, &inspection));
+  NULL_FAILS(hr_source_inspect(source, NULL, NULL));
+  NULL_FAILS(hr_inspection_describe(NULL, &(hr_inspection_info)HR_INSPECTION_INFO_INIT));
+  NULL_FAILS(hr_inspection_describe(inspection, NULL));
+  NULL_FAILS(hr_inspection_label(NULL, 0, &(int64_t){0}, &(uint64_t){0}));
+  NULL_FAILS(hr_inspection_bad_record(NULL, 0, &(hr_bad_record)HR_BAD_RECORD_INIT));
+  NULL_FAILS(hr_inspection_warned_record(NULL, 0, &(hr_bad_record)HR_BAD_RECORD_INIT));
   NULL_FAILS(hr_operations_create(NULL));
   NULL_FAILS(hr_operations_append(NULL, chain));
   NULL_FAILS(hr_operations_append(chain, NULL));
@@ -146,6 +161,8 @@ static void test_null_arguments(void) {
   NULL_FAILS(hr_digest_next(digest, loader, NULL, NULL));
   NULL_FAILS(hr_digest_finish(digest, NULL));
 
+  hr_inspection_free(inspection);
+  hr_tally_free(tally);
   hr_digest_free(digest);
   hr_cache_free(cache);
   hr_operations_free(chain);

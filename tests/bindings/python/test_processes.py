@@ -3,6 +3,9 @@
 import gc
 import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 
@@ -42,6 +45,63 @@ def test_ctrl_c_works_while_next_waits(interrupts):
     assert time.monotonic() - began < 5
     release.set()
     assert loader.next()["x"].numpy().tolist() == [0, 1, 2, 3], "the batch is there for the next call"
+
+
+# What the first record that is judged says goes out at once; a whole pass would take days.
+JUDGING = """
+    import signal, sys, time
+    import numpy as np
+    import headrace as hr
+
+    def keep(sample):
+        sys.stdout.write("judging\\n")
+        sys.stdout.flush()
+        time.sleep({seconds})
+        return True
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    numbers = hr.from_arrays({{"x": np.arange(1_000_000)}})
+    plan = numbers.filter(keep, name="keep").batch(10)
+    try:
+        {waits}
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.5, 3600])
+@pytest.mark.parametrize("waits", [
+    "hr.Loader(plan)",
+    "len(plan)",
+    "hr.zip(numbers.filter(keep, name='keep'), numbers, suffixes=['', '_2'])",
+])
+def test_ctrl_c_ends_a_pass_over_all_records(waits, seconds):
+    program = textwrap.dedent(JUDGING).format(waits=waits, seconds=seconds)
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True) as process:
+        try:
+            assert process.stdout.readline() == "judging\n"
+            process.send_signal(signal.SIGINT)
+            printed, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert printed.replace("judging\n", "") == "interrupted\n" and process.returncode == 0, printed
+
+
+def test_a_pass_that_was_interrupted_begins_again(interrupts):
+    def slow(sample):
+        judged.set()
+        release.wait(20)
+        return sample["x"] % 2 == 0
+
+    judged, release = threading.Event(), threading.Event()
+    plan = hr.from_arrays({"x": np.arange(100)}).filter(slow, name="even").batch(10)
+    threading.Thread(target=lambda: judged.wait(20) and os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        len(plan)
+    release.set()
+    assert len(plan) == 5
+    assert next(iter(hr.Loader(plan)))["x"].numpy().tolist() == list(range(0, 20, 2))
 
 
 def test_the_gil_is_released_while_next_waits():
@@ -252,8 +312,6 @@ if __name__ == "__main__":
         first, second = pool.starmap(digest, [(plan, 0), (plan, 1)])
     print(sorted(sum(first + second, [])) == list(range(16)))
 """)
-    import subprocess
-    import sys
     done = subprocess.run([sys.executable, script, tmp_path / "data.npz"], timeout=120, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.stdout == "True\n", done.stdout

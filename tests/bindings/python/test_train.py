@@ -300,6 +300,22 @@ def test_ctrl_c_ends_a_fit_and_its_checkpoint_is_there(batches, tmp_path):
     assert model.fit(batches, verbose=0).epochs == 1
 
 
+def test_ctrl_c_ends_a_fit_that_waits_for_a_filter(easy):
+    def slow(sample):
+        judged.set()
+        release.wait(30)
+        return True
+
+    judged, release = threading.Event(), threading.Event()
+    model, data = compiled(easy), easy.filter(slow, name="slow").batch(16)
+    threading.Thread(target=lambda: judged.wait(30) and os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(data, verbose=0)
+    assert not release.is_set()
+    release.set()
+    assert model.fit(data, verbose=0).epochs == 1
+
+
 def test_ctrl_c_ends_a_fit_that_waits_for_data(easy):
     waits = threading.Event()
 
