@@ -115,8 +115,9 @@ void note_missing(RunReading& run) {
   missing(kHistoryFile, "there are no epochs to show");
   missing(kRunFile, "what was run, and how it ended, is not known");
   missing(kTimelineFile, "how busy the devices were within an epoch is not known");
-  missing(kInputFile, run.going_on ? "the input engine's statistics come after the first seconds"
-                                   : "the run ended before the input engine had been measured");
+  missing(kInputFile, run.going_on
+                          ? "the input engine's statistics come after the first seconds"
+                          : "what the input engine did is not known; an epoch's second step begins to tell");
   missing(kModelFile, "the net is not known");
   missing(kPlanFile, "the plan of the input is not known");
 }
