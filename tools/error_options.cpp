@@ -44,10 +44,13 @@ ErrorPolicy ErrorOptions::policy() const {
           .tally = tally};
 }
 
-void ErrorOptions::report() const {
+std::string ErrorOptions::text() const {
   const BadRecordTally::Count count = tally->count();
-  if (count.bad == 0) return;
-  std::fprintf(stderr, "headrace: %s\n", describe(count, parse_on_error(on_error), quarantine).c_str());
+  return count.bad == 0 ? std::string() : describe(count, parse_on_error(on_error), quarantine);
+}
+
+void ErrorOptions::report() const {
+  if (const std::string line = text(); !line.empty()) std::fprintf(stderr, "headrace: %s\n", line.c_str());
 }
 
 std::string describe(const BadRecordTally::Count& count, OnError on_error,

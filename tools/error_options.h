@@ -26,8 +26,10 @@ struct ErrorOptions {
   ErrorPolicy policy() const;
   // Records that were bad so far, each once.
   std::uint64_t bad_records() const { return tally->count().bad; }
-  // One line on standard error, at the end of a command: how many records were skipped or replaced, the first of
-  // them, and where all are listed. Nothing where there were none.
+  // How many records were skipped or replaced, the first of them, and where all are listed; empty where there were
+  // none.
+  std::string text() const;
+  // That line on standard error, at the end of a command. Nothing where there were none.
   void report() const;
 
   std::shared_ptr<BadRecordTally> tally = std::make_shared<BadRecordTally>();  // shared by copies of the options

@@ -21,6 +21,7 @@
 #include "headrace/tools/options.h"
 #include "headrace/tools/output_check.h"
 #include "headrace/tools/pipeline_options.h"
+#include "headrace/tools/stage_lines.h"
 
 namespace headrace::tools {
 namespace {
@@ -39,40 +40,6 @@ struct ExplainOptions : PipelineCommandOptions {
   std::string trace = {};
   std::string write_plan = {};
 };
-
-double microseconds(const WaitHistogram& waits, double share) { return waits.quantile_ns(share) * 1e-3; }
-
-nlohmann::ordered_json report_line(const StageStats& stage, std::uint64_t elapsed_ns) {
-  return {{"name", stage.name},
-          {"stage_kind", to_string(stage.kind)},
-          {"threads", stage.threads},
-          {"items", stage.items},
-          {"ns_per_item", stage.ns_per_item()},
-          {"occupancy", stage.occupancy(elapsed_ns)},
-          {"wait_p50_us", microseconds(stage.waits, 0.50)},
-          {"wait_p99_us", microseconds(stage.waits, 0.99)}};
-}
-
-nlohmann::ordered_json report_line(const Verdict& verdict, const LoaderStats& stats) {
-  nlohmann::ordered_json what_ifs = nlohmann::ordered_json::array();
-  for (const WhatIf& what_if : verdict.what_ifs) {
-    what_ifs.push_back({{"what", what_if.what},
-                        {"images_per_second", what_if.images_per_second},
-                        {"bottleneck", what_if.bottleneck},
-                        {"instead_of", what_if.instead_of},
-                        {"sentence", verdict.sentence(what_if)}});
-  }
-  const WaitHistogram& waits = stats.stages.back().waits;
-  return {{"bottleneck", verdict.bottleneck},
-          {"kind", verdict.kind},
-          {"ceiling_images_per_second", verdict.ceiling_images_per_second},
-          {"measured_images_per_second", verdict.measured_images_per_second},
-          {"wait_p50_us", microseconds(waits, 0.50)},
-          {"wait_p99_us", microseconds(waits, 0.99)},
-          {"ready_share", stats.ready_share},
-          {"sentence", verdict.sentence()},
-          {"what_ifs", what_ifs}};
-}
 
 void print_stages(std::FILE* people, const LoaderStats& stats, const std::vector<Choice>& choices,
                   const Verdict& verdict) {
@@ -166,11 +133,11 @@ void explain(ExplainOptions options) {
         json.people());
   }
   print_stages(json.people(), stats, loader.choices(), verdict);
-  for (const StageStats& stage : stats.stages) json.write(report_line(stage, stats.elapsed_ns));
+  for (const StageStats& stage : stats.stages) json.write(stage_line(stage, stats.elapsed_ns));
   for (const Choice& choice : loader.choices()) {
     json.write({{"choice", choice.what}, {"value", choice.value}, {"reason", choice.reason}});
   }
-  nlohmann::ordered_json last = report_line(verdict, stats);
+  nlohmann::ordered_json last = verdict_line(verdict, stats);
   last["global_batch"] = batch.global;
   last["local_batch"] = batch.max;
   last["bad_records"] = options.common.errors.bad_records();

@@ -68,6 +68,7 @@ int main(int argc, char** argv) {
   headrace::tools::add_explain_command(program);
   headrace::tools::add_cache_command(program);
   headrace::tools::add_convert_command(program);
+  headrace::tools::add_report_command(program);
   headrace::tools::add_doctor_command(program);
   for (CLI::App* command : program.get_subcommands({})) {
     command->group("Commands");

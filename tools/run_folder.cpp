@@ -1,7 +1,6 @@
 #include "headrace/tools/run_folder.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <system_error>
 
@@ -12,7 +11,7 @@ namespace headrace::tools {
 namespace {
 
 bool holds_run(const std::filesystem::path& folder) {
-  return std::ranges::any_of(std::array{kHistoryFile, kModelFile, kPlanFile},
+  return std::ranges::any_of(kRunFiles,
                              [&](const char* name) { return path_kind(folder / name) != PathKind::kMissing; });
 }
 
@@ -24,7 +23,7 @@ RunFolder::RunFolder(const std::filesystem::path& folder) : path_(folder) {
   if (!holds_run(folder)) return;
   made_ = true;
   for (int number = 2;; ++number) {
-    path_ = folder / ("run-" + std::to_string(number));
+    path_ = folder / (kNumberedRun + std::to_string(number));
     std::error_code error;
     if (std::filesystem::create_directory(path_, error)) return;  // false where it exists
     if (error && error != std::errc::file_exists) {

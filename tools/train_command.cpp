@@ -28,6 +28,7 @@
 #include "headrace/tools/recipe_run.h"
 #include "headrace/tools/recipes/recipes.h"
 #include "headrace/tools/train_results.h"
+#include "headrace/tools/typed_command.h"
 #include "headrace/tools/virtual_shards.h"
 #include "headrace/train/model.h"
 #include "headrace/train/strategy.h"
@@ -53,6 +54,7 @@ struct TrainOptions {
   bool standalone = false;
   ObserveOptions observe;
   CheckpointFlags checkpoints;
+  std::string typed;  // the command itself
 };
 
 constexpr std::size_t kSpansAThread = 1 << 16;  // the latest are kept
@@ -101,6 +103,7 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, TrainR
   options.checkpoints.apply(recipe, fit);
   fit.callbacks.push_back(
       {.on_epoch_end = [&results](const EpochReport& report, FitControl&) { results.write_epoch(report); }});
+  results.attach(fit);
   if (options.profile_epoch > 0) fit.callbacks.push_back(profiled_epoch(options.profile_epoch));
   if (options.trace.empty()) return fit;
   fit.input.trace = std::make_shared<Trace>(kSpansAThread);
@@ -132,6 +135,28 @@ Precision precision_of(const TrainOptions& options, DeviceGroup& devices) {
   return devices[0].kernels()->prefers_bf16() ? Precision::kBF16 : Precision::kF32;
 }
 
+nlohmann::ordered_json describe_run(const TrainOptions& options, const Recipe& recipe, Strategy& strategy,
+                                    Precision precision) {
+  nlohmann::ordered_json descriptions = nlohmann::ordered_json::array();
+  for (int i = 0; i < strategy.devices().size(); ++i) {
+    descriptions.push_back(strategy.device(i).info().description);
+  }
+  const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.replicas());
+  return {{"command", options.typed},
+          {"directory", std::filesystem::current_path().string()},
+          {"recipe", options.recipe},
+          {"data", options.common.data.string()},
+          {"devices", strategy.devices().to_string()},
+          {"device_descriptions", descriptions},
+          {"replicas", strategy.replicas()},
+          {"precision", precision == Precision::kBF16 ? "bf16" : "f32"},
+          {"global_batch", batch.global},
+          {"local_batch", batch.max},
+          {"epochs", recipe.fit.epochs},
+          {"runs", options.runs},
+          {"seed", options.common.seed}};
+}
+
 // A run that is continued says so itself.
 void announce_begin(const TrainOptions& options, const TrainResults& results) {
   const CheckpointFlags& files = options.checkpoints;
@@ -159,7 +184,7 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   Optimizer optimizer = recipe.optimizer;
   options.observe.apply(optimizer);
   model.compile({.optimizer = optimizer, .loss = recipe.loss, .metrics = recipe.metrics, .precision = precision});
-  results.describe(recipe, model);
+  results.describe(recipe, model, describe_run(options, recipe, strategy, precision));
 
   const FitOptions fit = fit_options(options, recipe, results);
   const std::optional<double> price = price_of_shards(options, recipe, fit, model, results);
@@ -218,6 +243,17 @@ std::string stopped_text(const TrainOptions& options, std::string text) {
   return fmt::format("{}; {} holds the run{}", text, file, files.folder.empty() ? "" : ": go on with --resume");
 }
 
+// What the run told of its data and caches on standard error.
+std::vector<std::string> warnings_of(const TrainOptions& options, const Recipe& recipe) {
+  std::vector<std::string> warnings;
+  if (const auto left_out = recipe.train.left_out(); !left_out.empty()) warnings.push_back(describe(left_out));
+  for (const auto& cache : options.common.opened) {
+    if (const std::string trouble = cache->trouble(); !trouble.empty()) warnings.push_back(trouble);
+  }
+  if (const std::string bad = options.common.errors.text(); !bad.empty()) warnings.push_back(bad);
+  return warnings;
+}
+
 // The runs share the data and the devices, with all that these have loaded and chosen by then.
 void train(const TrainOptions& options) {
   require_mirrored(options.strategy);
@@ -241,6 +277,7 @@ void train(const TrainOptions& options) {
     const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.replicas());
     std::fprintf(results.people(), "%s\n%s\n", strategy.to_string().c_str(), batch.describe().c_str());
   }
+  const auto warnings = [&] { return warnings_of(options, recipe); };
   try {
     for (std::uint64_t run = 0; run < options.runs; ++run) {
       TrainOptions one = options;
@@ -248,14 +285,20 @@ void train(const TrainOptions& options) {
       train_once(one, recipe, strategy, results);
     }
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kCancelled) throw;
+    const bool cancelled = error.code() == ErrorCode::kCancelled;
+    results.end(cancelled ? "interrupted" : "failed", error.message(), warnings());
+    if (!cancelled) throw;
     results.finish();
     options.common.errors.report();
     if (stop_signal == 0) throw;
     throw StoppedBySignal(stop_signal, stopped_text(options, error.message()));
+  } catch (const std::exception& error) {
+    results.end("failed", error.what(), warnings());
+    throw;
   }
   options.common.errors.report();
   results.finish();
+  results.end("finished", "", warnings());
 }
 
 }  // namespace
@@ -295,8 +338,8 @@ void add_train_command(CLI::App& program) {
       ->excludes("--runs");
   command
       ->add_option("--run-dir", options->run_dir,
-                   "folder for history.jsonl, model.txt and plan.txt; if it holds a run already, this one gets a "
-                   "numbered folder inside it")
+                   "folder for the history, the plan and what headrace report shows as a page; if it holds a run "
+                   "already, this one gets a numbered folder inside it")
       ->type_name("FOLDER");
   options->checkpoints.add_to(*command);
   command
@@ -307,7 +350,10 @@ void add_train_command(CLI::App& program) {
   options->observe.add_to(*command);
   command->add_flag("--standalone", options->standalone,
                     "train alone, although a launcher started this process as one of several");
-  command->callback([options] { train(*options); });
+  command->callback([options, command] {
+    options->typed = typed_command(*command);
+    train(*options);
+  });
 }
 
 }  // namespace headrace::tools

@@ -1,5 +1,6 @@
 #include "headrace/tools/train_results.h"
 
+#include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/tools/metric_lines.h"
 #include "headrace/train/strategy.h"
@@ -41,13 +42,18 @@ TrainResults::TrainResults(const TrainTargets& targets) : json_(targets.json) {
   history_.emplace((folder / kHistoryFile).string());
 }
 
-void TrainResults::describe(const Recipe& recipe, const Model& model) const {
+void TrainResults::describe(const Recipe& recipe, const Model& model, const nlohmann::ordered_json& run) {
   if (!folder_) return;
   const std::filesystem::path& folder = folder_->path();
   write_file_atomically(folder / kModelFile, model.summary());
   write_file_atomically(
       folder / kPlanFile,
       recipe.train.explain(model.strategy().devices(), recipe.fit.input.convert, recipe.fit.input.resident));
+  if (!journal_) journal_.emplace(folder, run);
+}
+
+void TrainResults::attach(FitOptions& fit) {
+  if (journal_) journal_->attach(fit);
 }
 
 void TrainResults::write_earlier(const History& history) {
@@ -71,6 +77,19 @@ void TrainResults::write(const nlohmann::ordered_json& line) {
 void TrainResults::finish() {
   json_.finish();
   if (history_) history_->finish();
+}
+
+void TrainResults::end(const std::string& status, const std::string& reason,
+                       const std::vector<std::string>& warnings) {
+  if (!journal_) return;
+  try {
+    for (const std::string& warning : warnings) journal_->warn(warning);
+    journal_->end(status, reason);
+  } catch (const Error& error) {
+    if (status == "finished") throw;
+    std::fprintf(stderr, "headrace: warning: the end of the run is not in its folder: %s\n",
+                 error.message().c_str());
+  }
 }
 
 nlohmann::ordered_json final_line(const RecipeRun::Result& result, const Model& model) {

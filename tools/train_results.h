@@ -7,11 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/tools/json_lines.h"
 #include "headrace/tools/recipe_run.h"
 #include "headrace/tools/run_folder.h"
+#include "headrace/tools/run_journal.h"
 #include "headrace/train/callbacks.h"
 #include "headrace/train/history.h"
 #include "headrace/train/model.h"
@@ -29,8 +31,10 @@ class TrainResults {
   // Tells people where the run goes if its folder holds one already.
   explicit TrainResults(const TrainTargets& targets);
 
-  // The net and the plan, into the folder.
-  void describe(const Recipe& recipe, const Model& model) const;
+  // Of the next training of the run: the net, the plan and what else is known of the run, into the folder.
+  void describe(const Recipe& recipe, const Model& model, const nlohmann::ordered_json& run);
+  // Lets it be observed for the folder.
+  void attach(FitOptions& fit);
 
   // Of a run that is continued: what its first part wrote of its epochs, but for what is no part of the history.
   void write_earlier(const History& history);
@@ -38,6 +42,9 @@ class TrainResults {
   void write(const nlohmann::ordered_json& line);
   // After the last line, also of a run that was interrupted.
   void finish();
+  // How the run ended, as RunJournal::end() has it, and what was left unsaid. Where this cannot be written, a run
+  // that failed keeps its own error.
+  void end(const std::string& status, const std::string& reason, const std::vector<std::string>& warnings);
 
   // Where text for people goes.
   std::FILE* people() const { return json_.people(); }
@@ -49,6 +56,7 @@ class TrainResults {
   std::shared_ptr<FileWriter> trace_;
   std::optional<RunFolder> folder_;
   std::optional<JsonLines> history_;
+  std::optional<RunJournal> journal_;
 };
 
 // How the run ended, without what its options say.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "headrace/devices/base/api.h"
+#include "headrace/pipeline/stats.h"
 #include "headrace/train/history.h"
 #include "headrace/train/metrics.h"
 #include "headrace/train/step_times.h"
@@ -74,7 +75,8 @@ std::vector<std::pair<std::string, double>> epoch_values(const EpochReport& repo
 // What a callback may do to the fit that called it.
 class FitControl {
  public:
-  explicit FitControl(Model& model) : model_(&model) {}
+  explicit FitControl(Model& model, std::function<LoaderStats()> input = {})
+      : model_(&model), input_(std::move(input)) {}
 
   Model& model() const noexcept { return *model_; }
   // Ends the fit after the present step (on_step) or epoch (on_epoch_end).
@@ -88,8 +90,14 @@ class FitControl {
   // Of the next step: the optimizer's own rate, then that of each of its groups, scale included.
   std::vector<double> learning_rates() const;
 
+  // What the input engine did for the training of this epoch: from its first step, which waits for the engine's
+  // start or for a validation before it, until now, or until the last step once that is over. Empty before the
+  // first step, and where no fit is under way.
+  LoaderStats input_stats() const { return input_ ? input_() : LoaderStats(); }
+
  private:
   Model* model_;
+  std::function<LoaderStats()> input_;
   bool stop_ = false;
 };
 

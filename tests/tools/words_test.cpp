@@ -29,7 +29,8 @@ std::vector<std::string> digest(const std::vector<std::string>& more) {
 
 TEST(Words, OfWrongUsage) {
   const std::string commands =
-      "\n  hint: there are: train, evaluate, predict, digest, ledger, bench, explain, cache, convert, doctor\n";
+      "\n  hint: there are: train, evaluate, predict, digest, ledger, bench, explain, cache, convert, report, "
+      "doctor\n";
   const std::vector<Wrong> all{
       {{}, "headrace: headrace needs a command" + commands},
       {{"trian"}, "headrace: unknown command 'trian': did you mean 'train'?" + commands},

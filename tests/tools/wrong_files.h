@@ -31,10 +31,14 @@ inline void write_sound_inputs(const TempFolder& to) {
     for (int i = 0; i < 40; ++i) labels.put(static_cast<char>(i % 10));
   }
   to.write("cache/notes.txt", "no segment");
+  to.write("run-whole/history.jsonl", "{\"epoch\":1,\"loss\":0.5}\n");
 }
 
 inline void write_odd_nodes(const TempFolder& to) {
   to.write("empty", "");
+  to.write("run-torn/history.jsonl", "{\"epoch\":1,\"lo");
+  to.write("run-mine/history.jsonl", "{\"epoch\":1,\"loss\":0.5}\n");
+  to.write("run-mine/report.html", "notes of my own");
   to.write("poem.txt", "a river runs through it\n");
   to.write("caf\xE9.txt", "a name in Latin-1\n");
   std::filesystem::create_directory(to / "nothing");
@@ -272,6 +276,18 @@ inline WrongInputs wrong_records() {
       {"cache inspect @images/train/cat/0.jpg", 1, "0.jpg"},
       {"cache inspect @caf\xE9.txt", 1, "caf"},
       {"cache inspect ''", 1, ""},
+      {"report @missing", 1, "@missing"},
+      {"report @poem.txt", 1, "@poem.txt"},
+      {"report @nothing", 1, "@nothing"},
+      {"report @images --out @new", 1, "@images"},
+      {"report @loop", 1, "@loop"},
+      {"report /dev/null", 1, "/dev/null"},
+      {"report @pipe", 1, "@pipe"},
+      {"report ''", 1, ""},
+      {"report @run-torn --out @new", 1, "history.jsonl"},
+      {"report @run-mine", 1, "was not made by headrace report"},
+      {"report @run-whole --run 2 --out @new", 1, "there is no run 2"},
+      {"report @run-whole --out @no/such/folder", 1, "@no/such"},
   };
 }
 

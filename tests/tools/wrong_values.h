@@ -40,6 +40,7 @@ inline WrongInputs wrong_integers() {
       {convert, "--quality", {"0", "101"}},
       {convert, "--threads", {}},
       {"doctor --data @images", "--examine", {}},
+      {"report @run-whole", "--run", {"0"}},
   };
   WrongInputs rows;
   for (const NumberOption& one : options) {
@@ -148,6 +149,12 @@ inline WrongInputs wrong_combinations() {
       {"cache verify", 2, "folder"},
       {"cache inspect", 2, "folder"},
       {"cache remove @cache", 2, ""},
+      {"report", 2, "RUN_DIR"},
+      {"report @run-whole @run-whole", 2, "@run-whole"},
+      {"report @run-whole --out", 2, "--out"},
+      {"report @run-whole --json -", 2, "--json"},
+      {"report @run-whole --out @run-whole", 2, "is a folder"},
+      {"report @run-whole --out @run-whole/history.jsonl", 2, "--out would overwrite"},
       {"cache verify @cache @cache", 2, ""},
       {"cache verify @cache --threads -1", 2, "--threads"},
       {"convert", 2, "--"},

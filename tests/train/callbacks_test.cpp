@@ -75,6 +75,31 @@ TEST(Callbacks, AStopTakesEffectAtTheStepThatAskedForIt) {
   EXPECT_THAT(history["steps"], ElementsAre(10, 3));
 }
 
+// Without the epoch's first step, which waits for the engine's start or for a validation before it.
+TEST(Callbacks, TellWhatTheInputEngineDidForTheEpoch) {
+  Training training(2);
+  Model model = test::compiled(training.strategy, test::small_mlp);
+  EXPECT_EQ(FitControl(model).input_stats().examples, 0U) << "no fit";
+  std::vector<std::uint64_t> in_steps, at_end;
+  const Callback callback{
+      .on_epoch_begin = [](int, FitControl& control) { EXPECT_EQ(control.input_stats().examples, 0U); },
+      .on_step = [&](const StepReport&,
+                     FitControl& control) { in_steps.push_back(control.input_stats().examples); },
+      .every_steps = 5,
+      .on_epoch_end =
+          [&](const EpochReport& report, FitControl& control) {
+            const LoaderStats stats = control.input_stats();
+            at_end.push_back(stats.examples);
+            EXPECT_EQ(stats.batches, 9U);
+            EXPECT_EQ(stats.stages.back().kind, StageKind::kConsume);
+            EXPECT_EQ(stats.stages.back().items, 72U);
+            EXPECT_LE(static_cast<double>(stats.elapsed_ns) * 1e-9, report.seconds);
+          }};
+  model.fit(ten_steps(), {.epochs = 2, .validation = ten_steps(), .callbacks = {callback}, .verbose = 0});
+  EXPECT_THAT(in_steps, ElementsAre(32, 72, 32, 72));
+  EXPECT_THAT(at_end, ElementsAre(72, 72));
+}
+
 TEST(Callbacks, TheScaleOfTheLearningRateHoldsFromTheNextStepOn) {
   Training training(2);
   const auto end = [&](float rate, double scale) {

@@ -42,7 +42,7 @@ FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOpti
 FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
     : model_(model),
       options_(options),
-      control_(model),
+      control_(model, [this] { return input_stats(); }),
       callbacks_(options.callbacks, control_),
       progress_(options),
       steps_(steps_of_epoch(train, options)),
@@ -122,6 +122,8 @@ void FitLoop::run_epochs() {
 
 void FitLoop::begin_epoch(int epoch) {
   trainer_.reset_metrics();
+  first_step_input_.reset();
+  epoch_input_.reset();
   earlier_steps_ = position_.epoch_step;
   earlier_examples_ = 0;
   bad_before_ = bad_records();
@@ -142,6 +144,7 @@ std::uint64_t FitLoop::train_epoch(int epoch) {
       return position_.epoch_step;
     }
     ++position_.epoch_step;
+    if (!first_step_input_) first_step_input_ = loader_.stats();
     report_step(epoch, position_.epoch_step);
     if (checkpoints_ && checkpoints_->is_due()) save_now(/*ends=*/false);
   }
@@ -182,6 +185,7 @@ bool FitLoop::is_cut(const EpochReport& report) const {
 }
 
 EpochReport FitLoop::finish_epoch(int epoch, std::uint64_t steps) {
+  epoch_input_ = input_stats();
   const MetricSums sums = trainer_.finish();
   const double training = epoch_time_.seconds();
   const StepTimes times = trainer_.times();
@@ -261,6 +265,11 @@ bool FitLoop::stopped() const {
   if (ended_) return true;
   if (options_.stop_after_steps > 0 && model_.global_step() >= options_.stop_after_steps) return true;
   return control_.stop_requested() || (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed));
+}
+
+LoaderStats FitLoop::input_stats() const {
+  if (epoch_input_) return *epoch_input_;
+  return first_step_input_ ? loader_.stats().since(*first_step_input_) : LoaderStats();
 }
 
 std::uint64_t FitLoop::bad_records() const {

@@ -58,6 +58,8 @@ class FitLoop {
   void remember(const EpochReport& report);
   bool stopped() const;
   std::uint64_t bad_records() const;
+  // As FitControl::input_stats().
+  LoaderStats input_stats() const;
 
   Model& model_;
   const FitOptions& options_;
@@ -83,6 +85,8 @@ class FitLoop {
   std::int64_t earlier_examples_ = 0;
   std::optional<LoaderState> validated_;  // the validation's loader after its last whole pass
   std::uint64_t next_report_ns_ = 0;
+  // The loader's counters after the epoch's first step, and what they counted from there to its last one.
+  std::optional<LoaderStats> first_step_input_, epoch_input_;
 };
 
 }  // namespace headrace

@@ -1,0 +1,226 @@
+// `headrace report`: real runs, whole and cut, as pages that a strict parser reads.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "headrace/tests/support/folder_contents.h"
+#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/tools/headrace_command.h"
+#include "headrace/tests/tools/recipes/small_data.h"
+#include "headrace/tests/tools/report/page_reader.h"
+#include "headrace/tests/tools/spoilt_images.h"
+
+namespace headrace::test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+std::vector<nlohmann::json> history_lines(const std::filesystem::path& file) {
+  std::vector<nlohmann::json> lines;
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+std::vector<std::string> train_line(const std::filesystem::path& data, const std::filesystem::path& run,
+                                    const std::vector<std::string>& more = {}) {
+  std::vector<std::string> line{"train",     "--recipe",       "mnist-mlp", "--data",    data.string(),
+                                "--devices", "cpu:2",          "--epochs",  "2",         "--verbose",
+                                "0",         "--global-batch", "10",        "--run-dir", run.string()};
+  line.insert(line.end(), more.begin(), more.end());
+  return line;
+}
+
+std::string four(const nlohmann::json& value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4f", value.get<double>());
+  return text;
+}
+
+class ReportCommand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!can_read_pages()) GTEST_SKIP() << "needs Python 3";
+    write_digits(digits_, 10'200);
+  }
+
+  void train(const std::filesystem::path& run, const std::vector<std::string>& more = {}) const {
+    const CommandResult result = headrace(train_line(digits_.path(), run, more));
+    ASSERT_EQ(result.status, 0) << result.errors;
+  }
+
+  TempFolder digits_, work_;
+};
+
+TEST_F(ReportCommand, ShowsARunWithItsFigures) {
+  const auto run = work_ / "run";
+  train(run);
+  const CommandResult result = headrace({"report", run.string()});
+  ASSERT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(result.output, (run / "report.html").string() + "\n");
+  EXPECT_EQ(result.errors, "");
+  const nlohmann::json page = read_page(run / "report.html");
+  ASSERT_TRUE(page.is_object());
+  EXPECT_EQ(page["title"], "mnist-mlp: finished");
+  EXPECT_THAT(page["foreign"], IsEmpty());
+  EXPECT_GE(page["charts"], 6) << "loss, accuracy, rates, saturation";
+  EXPECT_GE(page["stages"], 3);
+  EXPECT_THAT(page["text"].get<std::string>(), HasSubstr("The devices waited for "));
+  EXPECT_THAT(page["captions"], Contains("accuracy, training and validation"));
+  const auto history = history_lines(run / "history.jsonl");
+  ASSERT_EQ(history.size(), 3U);
+  for (const auto& row : {history[0], history[1]}) {
+    std::vector<std::string> figures;
+    for (const char* key : {"loss", "accuracy", "val_loss", "val_accuracy"}) figures.push_back(four(row[key]));
+    EXPECT_THAT(page["rows"].get<std::vector<std::vector<std::string>>>(),
+                Contains(testing::IsSupersetOf(figures)));
+  }
+  const std::string text = page["text"];
+  EXPECT_THAT(text, HasSubstr(four(history[2]["test_loss"])));
+  EXPECT_THAT(text, HasSubstr(history[2]["weights_sha256"].get<std::string>()));
+  EXPECT_THAT(text, HasSubstr(text_of(run / "model.txt").substr(0, 60)));
+  EXPECT_THAT(text, HasSubstr("headrace train --recipe mnist-mlp --data " + digits_.path().string()));
+  const nlohmann::json input = nlohmann::json::parse(text_of(run / "input.json"));
+  EXPECT_THAT(text, HasSubstr(input["verdict"]["sentence"].get<std::string>()));
+  for (const nlohmann::json& stage : input["stages"]) {
+    EXPECT_THAT(page["titles"], Contains(StartsWith(stage["name"].get<std::string>() + ": ")));
+  }
+}
+
+// What the engine counted is of the training alone: two epochs of 20 steps, without each epoch's first.
+TEST_F(ReportCommand, TheRunMeasuresItsInput) {
+  const auto run = work_ / "run";
+  train(run);
+  const nlohmann::json input = nlohmann::json::parse(text_of(run / "input.json"));
+  EXPECT_EQ(input["batches"], 38);
+  EXPECT_EQ(input["examples"], 380);
+  EXPECT_GT(input["verdict"]["ceiling_images_per_second"], 0);
+  const auto timeline = history_lines(run / "timeline.jsonl");
+  ASSERT_FALSE(timeline.empty());
+  EXPECT_EQ(timeline.back()["step"], 40);
+  EXPECT_GT(timeline.back()["examples_per_second"], 0);
+  const nlohmann::json about = nlohmann::json::parse(text_of(run / "run.json"));
+  EXPECT_EQ(about["status"], "finished");
+  EXPECT_EQ(about["replicas"], 2);
+}
+
+TEST_F(ReportCommand, ShowsARunThatWasInterrupted) {
+  const auto run = work_ / "run";
+  const std::string script =
+      "\"$@\" & train=$!\n"
+      "while [ ! -s \"$0/history.jsonl\" ]; do sleep 0.02; done\n"
+      "kill -INT $train; wait $train";
+  std::vector<std::string> line{"/bin/sh", "-c", script, run.string(), HEADRACE_BINARY};
+  for (const std::string& argument : train_line(digits_.path(), run)) line.push_back(argument);
+  *std::ranges::find(line, "2") = "1000000";
+  const CommandResult cut = run_command(line);
+  ASSERT_EQ(cut.status, 1) << cut.errors;
+  const CommandResult result = headrace({"report", run.string()});
+  ASSERT_EQ(result.status, 0) << result.errors;
+  const nlohmann::json page = read_page(run / "report.html");
+  EXPECT_EQ(page["title"], "mnist-mlp: interrupted");
+  EXPECT_THAT(page["text"].get<std::string>(), HasSubstr("interrupted"));
+  EXPECT_THAT(page["headings"], Contains("Saturation"));
+  EXPECT_THAT(page["headings"], Contains("Pipeline"));
+}
+
+TEST_F(ReportCommand, ShowsARunThatFailed) {
+  const auto data = write_spoilt_images(work_);
+  const auto run = work_ / "run";
+  const CommandResult failed = headrace({"train", "--recipe", "fashion-mnist", "--data", data.string(),
+                                         "--devices", "cpu:1", "--run-dir", run.string()});
+  ASSERT_EQ(failed.status, 1);
+  const CommandResult result = headrace({"report", run.string()});
+  ASSERT_EQ(result.status, 0) << result.errors;
+  const nlohmann::json page = read_page(run / "report.html");
+  EXPECT_EQ(page["title"], "fashion-mnist: failed");
+  const std::string reason = nlohmann::json::parse(text_of(run / "run.json"))["reason"];
+  EXPECT_THAT(failed.errors, HasSubstr(reason));
+  EXPECT_THAT(page["text"].get<std::string>(), HasSubstr(reason));
+}
+
+TEST_F(ReportCommand, ShowsARunThatWasKilled) {
+  const auto run = work_ / "run";
+  train(run);
+  nlohmann::ordered_json about = nlohmann::ordered_json::parse(text_of(run / "run.json"));
+  for (const char* key : {"status", "ended", "seconds"}) about.erase(key);
+  work_.write("run/run.json", about.dump());
+  const std::string history = text_of(run / "history.jsonl");
+  work_.write("run/history.jsonl", history.substr(0, history.find('\n') + 20));
+  std::filesystem::remove(run / "input.json");
+  const CommandResult result = headrace({"report", run.string()});
+  ASSERT_EQ(result.status, 0) << result.errors;
+  EXPECT_THAT(result.errors, HasSubstr((run / "history.jsonl").string() + ": line 2 is damaged"));
+  const nlohmann::json page = read_page(run / "report.html");
+  EXPECT_EQ(page["title"], "mnist-mlp: cut off");
+  EXPECT_THAT(page["text"].get<std::string>(), HasSubstr("input.json is missing"));
+  EXPECT_THAT(page["text"].get<std::string>(), HasSubstr("did not write its end"));
+  EXPECT_THAT(page["headings"], Not(Contains("Pipeline")));
+}
+
+TEST_F(ReportCommand, NamesMayHoldMarkup) {
+  const auto data = work_ / "a <b> & \"c\" 'd' é";
+  std::filesystem::create_directory_symlink(digits_.path(), data);
+  const auto run = work_ / "r<u>n & 'é' \"";
+  const CommandResult trained = headrace(train_line(data, run));
+  ASSERT_EQ(trained.status, 0) << trained.errors;
+  ASSERT_EQ(headrace({"report", run.string()}).status, 0);
+  const nlohmann::json page = read_page(run / "report.html");
+  const std::string text = page["text"];
+  EXPECT_THAT(text, HasSubstr(data.string()));
+  EXPECT_THAT(text, HasSubstr(run.string()));
+  EXPECT_THAT(text, HasSubstr("--data '")) << "quoted, for a shell";
+}
+
+TEST_F(ReportCommand, TakesTheNewestOfSeveralRuns) {
+  const auto runs = work_ / "runs";
+  train(runs, {"--seed", "11"});
+  train(runs, {"--seed", "22", "--runs", "2"});
+  const CommandResult newest = headrace({"report", runs.string(), "--out", (work_ / "new.html").string()});
+  ASSERT_EQ(newest.status, 0) << newest.errors;
+  EXPECT_THAT(newest.errors, HasSubstr("This is run 2 of 2 runs"));
+  const nlohmann::json page = read_page(work_ / "new.html");
+  EXPECT_THAT(page["text"].get<std::string>(), HasSubstr("--seed 22"));
+  EXPECT_THAT(page["headings"], Contains("All trainings of this run"));
+  EXPECT_FALSE(std::filesystem::exists(runs / "run-2/report.html"));
+  ASSERT_EQ(headrace({"report", runs.string(), "--run", "1"}).status, 0);
+  EXPECT_THAT(read_page(runs / "report.html")["text"].get<std::string>(), HasSubstr("--seed 11"));
+  const CommandResult gone = headrace({"report", runs.string(), "--run", "7"});
+  EXPECT_EQ(gone.status, 1);
+  EXPECT_THAT(gone.errors, HasSubstr("there are: 1, 2"));
+}
+
+TEST_F(ReportCommand, DestroysNothing) {
+  const auto run = work_ / "run";
+  train(run);
+  ASSERT_EQ(headrace({"report", run.string()}).status, 0);
+  ASSERT_EQ(headrace({"report", run.string()}).status, 0) << "a report is replaced";
+  const FolderContents before = contents_of(work_.path());
+  for (const char* name : {"history.jsonl", "run.json", "model.txt", "timeline.jsonl"}) {
+    const CommandResult result = headrace({"report", run.string(), "--out", (run / name).string()});
+    EXPECT_EQ(result.status, 2) << name;
+    EXPECT_THAT(result.errors, HasSubstr("--out would overwrite"));
+  }
+  EXPECT_EQ(headrace({"report", run.string(), "--out", run.string()}).status, 2) << "a folder";
+  EXPECT_EQ(headrace({"report", run.string(), "--out", (work_ / "no/such.html").string()}).status, 1);
+  EXPECT_EQ(contents_of(work_.path()), before);
+  work_.write("run/report.html", "my own notes");
+  const CommandResult refused = headrace({"report", run.string()});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.errors, HasSubstr("was not made by headrace report"));
+  EXPECT_EQ(text_of(run / "report.html"), "my own notes");
+  const CommandResult printed = headrace({"report", run.string(), "--out", "-"});
+  EXPECT_EQ(printed.status, 0);
+  EXPECT_THAT(printed.output, StartsWith("<!DOCTYPE html>"));
+}
+
+}  // namespace
+}  // namespace headrace::test
