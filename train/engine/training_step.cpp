@@ -8,16 +8,17 @@ namespace headrace {
 namespace {
 
 std::vector<ShardArenas> make_shard_arenas(const ModelState& model, const TrainerOptions& options) {
-  const Shards shards(*model.strategy, options.virtual_shards);
+  const Shards shards(*model.strategy, options.step.virtual_shards);
   std::vector<ShardArenas> arenas;
   for (int r = 0; r < model.strategy->replicas(); ++r) {
-    arenas.emplace_back(model, shards, r, options.accumulate > 1);
+    arenas.emplace_back(model, shards, r, options.step.accumulate > 1);
   }
   return arenas;
 }
 
 std::vector<ReplicaArenas> make_arenas(ModelState& model, const UpdatePlan& plan, const TrainerOptions& options) {
-  const bool accumulates = options.accumulate > 1 && options.virtual_shards == 0;  // else each shard does
+  const bool accumulates =
+      options.step.accumulate > 1 && options.step.virtual_shards == 0;  // else each shard does
   std::vector<ReplicaArenas> arenas;
   for (int r = 0; r < model.strategy->replicas(); ++r) {
     const auto [elements, arrays] = plan.scratch(model.strategy->device(r).info().host_memory);
@@ -30,7 +31,7 @@ std::vector<ReplicaArenas> make_arenas(ModelState& model, const UpdatePlan& plan
 
 TrainingStep::TrainingStep(ModelState& model, Loader& loader, const TrainerOptions& options)
     : model_(model),
-      accumulates_(options.accumulate > 1),
+      accumulates_(options.step.accumulate > 1),
       plan_(*model.graph, model.layout, model.compiled->optimizer),
       shard_arenas_(make_shard_arenas(model, options)),
       arenas_(make_arenas(model, plan_, options)),
@@ -42,12 +43,12 @@ TrainingStep::TrainingStep(ModelState& model, Loader& loader, const TrainerOptio
                .loss = model.compiled->loss,
                .metrics = model.compiled->metrics,
                .in_flight = options.in_flight,
-               .nan = options.nan,
+               .nan = options.step.nan,
                .trace = options.trace,
-               .virtual_shards = options.virtual_shards,
+               .virtual_shards = options.step.virtual_shards,
                .shard_arenas = &shard_arenas_}),
       reducer_(model.strategy->collective(), model.layout.trained_elements(), options.buckets) {
-  if (options.gradient_norms) measure_.emplace(model);
+  if (options.step.gradient_norms) measure_.emplace(model);
 }
 
 void TrainingStep::begin() {

@@ -76,7 +76,7 @@ class TrainingStep {
   UpdatePlan plan_;
   std::vector<ShardArenas> shard_arenas_;
   std::vector<ReplicaArenas> arenas_;
-  std::optional<GradientMeasure> measure_;  // with TrainerOptions::gradient_norms
+  std::optional<GradientMeasure> measure_;  // with StepOptions::gradient_norms
   BatchRunner runner_;                      // after what its work uses: it waits when destroyed
   Reducer reducer_;
 };
