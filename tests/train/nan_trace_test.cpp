@@ -58,8 +58,9 @@ TEST_P(NanTraceTest, ChangesNoWeights) {
       std::vector<double> losses;
       for (const NanPolicy nan : {NanPolicy::kStop, NanPolicy::kTrace}) {
         Model model = made(net, {.optimizer = test::with_all_around(adam(1e-2F))});
-        const History history =
-            model.fit(data, {.epochs = 2, .verbose = 0, .step = {.accumulate = accumulate, .nan = nan}});
+        const History history = model.fit(
+            data,
+            {.epochs = 2, .verbose = 0, .step = {.accumulate = accumulate, .virtual_shards = shards, .nan = nan}});
         EXPECT_EQ(model.global_step(), accumulate == 1 ? 14U : 6U);
         hashes.push_back(model.weights_sha256());
         losses.push_back(history["loss"].back());
