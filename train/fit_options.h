@@ -35,9 +35,10 @@ struct StepOptions {
   // A power of two, 8 for example, makes the result independent of the replicas: each global batch is divided into
   // that many shards, which have gradients, sums and batch statistics of their own and are added as one tree.
   // Final weights and history are then bit-identical for 1, 2, 4 ... up to that many replicas of one kind of
-  // device. A batch-norm layer sees a shard at a time, and a shard computes with one thread, several side by side:
-  // its price is small where a shard has some tens of examples. 0: one shard a replica, so that the order of sums
-  // depends on the number of replicas.
+  // device, one GPU or several. A batch-norm layer sees a shard at a time, and a shard computes with one thread,
+  // several side by side: its price is small where a shard has some tens of examples. Several GPUs add in a fixed
+  // order in place of NCCL's (Collective::in_order()). 0: one shard a replica, so that the order of sums depends
+  // on the number of replicas.
   int virtual_shards = 0;
   NanPolicy nan = NanPolicy::kStop;
   // Debugging: every this many steps compare the hashes of all replicas' variables; 0: never.

@@ -305,11 +305,6 @@ class Trainer::Impl {
 namespace {
 
 void check_shards(Strategy& strategy, const Loader& loader, const TrainerOptions& options) {
-  if (options.step.virtual_shards > 0 && strategy.replicas() > 1 && !strategy.collective().fixed_order()) {
-    throw ConfigError("NCCL adds the gradients of these devices (" + strategy.devices().to_string() +
-                          ") in an order of its own: virtual shards would not make the result independent of them",
-                      "train on one GPU, as \"cuda:0x4\" with several replicas, or without virtual shards");
-  }
   if (const int shards = Shards(strategy, options.step.virtual_shards).size(); loader.devices().size() != shards) {
     throw ConfigError(fmt::format("the loader divides its batches among {} replicas, the training among {} shards",
                                   loader.devices().size(), shards),

@@ -7,6 +7,12 @@
 namespace headrace {
 namespace {
 
+// Virtual shards want sums whose order does not depend on the devices.
+Collective& collective_for(const ModelState& model, const TrainerOptions& options) {
+  Collective& collective = model.strategy->collective();
+  return options.step.virtual_shards > 0 && collective.size() > 1 ? collective.in_order() : collective;
+}
+
 std::vector<ShardArenas> make_shard_arenas(const ModelState& model, const TrainerOptions& options) {
   const Shards shards(*model.strategy, options.step.virtual_shards);
   std::vector<ShardArenas> arenas;
@@ -31,6 +37,7 @@ std::vector<ReplicaArenas> make_arenas(ModelState& model, const UpdatePlan& plan
 
 TrainingStep::TrainingStep(ModelState& model, Loader& loader, const TrainerOptions& options)
     : model_(model),
+      collective_(collective_for(model, options)),
       accumulates_(options.step.accumulate > 1),
       plan_(*model.graph, model.layout, model.compiled->optimizer),
       shard_arenas_(make_shard_arenas(model, options)),
@@ -47,7 +54,7 @@ TrainingStep::TrainingStep(ModelState& model, Loader& loader, const TrainerOptio
                .trace = options.trace,
                .virtual_shards = options.step.virtual_shards,
                .shard_arenas = &shard_arenas_}),
-      reducer_(model.strategy->collective(), model.layout.trained_elements(), options.buckets) {
+      reducer_(collective_, model.layout.trained_elements(), options.buckets) {
   if (options.step.gradient_norms) measure_.emplace(model);
 }
 
@@ -176,7 +183,7 @@ void TrainingStep::update_rest(int r, std::int64_t begin, const LearningPhase& p
 
 // What is not trained becomes its mean over replicas.
 void TrainingStep::average_state(int r, Stream& stream) {
-  arenas(r).average_state(strategy().collective(), r, stream, kernels(r), shard_arenas(r));
+  arenas(r).average_state(collective_, r, stream, kernels(r), shard_arenas(r));
 }
 
 // It is final once the forward pass is done, and read by the next one.
