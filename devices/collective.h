@@ -12,8 +12,7 @@
 namespace HEADRACE_API headrace {
 
 // Every replica must make the same calls in the same order, each on its own stream; calls may be captured.
-// Thread-safe over replicas. The result bits depend on the group's size and the data, never on timing; for
-// replicas on distinct GPUs they are NCCL's, which are equal on all of them.
+// Thread-safe over replicas. The result bits depend on the group's size and the data, never on timing.
 class Collective {
  public:
   virtual ~Collective() = default;
@@ -23,12 +22,14 @@ class Collective {
   // Whether calls may come from a stream of their own, beside the replica's other work.
   virtual bool runs_beside() const noexcept { return true; }
 
-  // Whether all_reduce_sum() adds in the order that it promises below, which does not depend on what the replicas
-  // are: not where NCCL does it.
-  virtual bool fixed_order() const noexcept { return true; }
+  // The same group, whose all_reduce_sum() adds as the tree whatever the replicas are: a slower one where NCCL's
+  // order is the fast one, with scratch memory of its own; else the group itself. It belongs to the group, and
+  // abort() of either calls off both. The first call may wait for the devices: it comes before work is captured,
+  // while no replica waits for another. One thread.
+  virtual Collective& in_order() { return *this; }
 
   // Every replica's `tensor` (f32) becomes the sum over replicas, the same bits on every replica: added as one
-  // fixed pairwise tree ((0+1)+(2+3))+..., except by NCCL, whose order is its own.
+  // fixed pairwise tree ((0+1)+(2+3))+..., except among distinct GPUs, where NCCL chooses the order (in_order()).
   virtual void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) = 0;
   // Every replica's `tensor` becomes a copy of the root's, bit for bit.
   virtual void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) = 0;

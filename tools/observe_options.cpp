@@ -59,9 +59,9 @@ void ObserveOptions::check() const {
 }
 
 void ObserveOptions::apply(FitOptions& fit) const {
-  if (debug_nan) fit.nan = NanPolicy::kTrace;
-  if (mirror_check_every > 0) fit.mirror_check_every = mirror_check_every;
-  if (gradient_norms) fit.gradient_norms = true;
+  if (debug_nan) fit.step.nan = NanPolicy::kTrace;
+  if (mirror_check_every > 0) fit.step.mirror_check_every = mirror_check_every;
+  if (gradient_norms) fit.step.gradient_norms = true;
   if (averages()) fit.validate_averaged = true;
   if (!tensorboard.empty()) {
     fit.callbacks.push_back(headrace::tensorboard(

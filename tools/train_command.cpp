@@ -97,7 +97,7 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, TrainR
   fit.verbose = options.verbose;
   fit.output = results.people();
   fit.stop_after_steps = options.stop_after_steps;
-  fit.virtual_shards = options.shards.count();
+  fit.step.virtual_shards = options.shards.count();
   fit.stop = &interrupted;
   options.observe.apply(fit);
   options.checkpoints.apply(recipe, fit);
@@ -167,12 +167,12 @@ void announce_begin(const TrainOptions& options, const TrainResults& results) {
 // Nothing where there are none.
 std::optional<double> price_of_shards(const TrainOptions& options, const Recipe& recipe, const FitOptions& fit,
                                       Model& model, const TrainResults& results) {
-  if (fit.virtual_shards == 0) return std::nullopt;
+  if (fit.step.virtual_shards == 0) return std::nullopt;
   const double price = shard_price(model, recipe.train, fit);
   if (options.verbose > 0) {
     std::fprintf(results.people(),
                  "%d virtual shards: the result is that of 1 to %d replicas; a step takes %.2f times as long\n",
-                 fit.virtual_shards, fit.virtual_shards, price);
+                 fit.step.virtual_shards, fit.step.virtual_shards, price);
   }
   return price;
 }
@@ -209,7 +209,7 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   last["global_batch"] = batch.global;
   last["local_batch"] = batch.max;
   if (price) {
-    last["virtual_shards"] = fit.virtual_shards;
+    last["virtual_shards"] = fit.step.virtual_shards;
     last["shard_price"] = *price;
   }
   last["bad_records"] = options.common.errors.bad_records();

@@ -25,7 +25,8 @@ double step_seconds(Model& model, const Dataset& data, const FitOptions& fit, in
   LoaderOptions input = fit.input;
   input.trace = nullptr;
   Loader loader(data, shards, input);
-  Trainer trainer(strategy, model, loader, {.accumulate = fit.accumulate, .virtual_shards = virtual_shards});
+  Trainer trainer(strategy, model, loader,
+                  {.step = {.accumulate = fit.step.accumulate, .virtual_shards = virtual_shards}});
   trainer.warm_up();  // memory is touched for the first time
   double shortest = std::numeric_limits<double>::max();
   const Stopwatch all;
@@ -54,7 +55,7 @@ int ShardOptions::count() const noexcept {
 
 double shard_price(Model& model, const Dataset& data, const FitOptions& fit) {
   const double plain = step_seconds(model, data, fit, 0);
-  return step_seconds(model, data, fit, fit.virtual_shards) / plain;
+  return step_seconds(model, data, fit, fit.step.virtual_shards) / plain;
 }
 
 }  // namespace headrace::tools

@@ -20,13 +20,13 @@ struct ShardOptions {
   std::uint64_t virtual_shards = 0;
 
   void add_to(CLI::App& command);
-  // As FitOptions::virtual_shards has it.
+  // As StepOptions::virtual_shards has it.
   int count() const noexcept;
 };
 
-// How many times as long a step takes with fit.virtual_shards as without: the shortest of a few steps of each,
-// with no examples, while nothing else is asked of the input. The model stays as it is. Takes some seconds for a
-// slow net.
+// How many times as long a step takes with fit.step.virtual_shards as without: the shortest of a few steps of
+// each, with no examples, while nothing else is asked of the input. The model stays as it is. Takes some seconds
+// for a slow net.
 double shard_price(Model& model, const Dataset& data, const FitOptions& fit);
 
 }  // namespace headrace::tools

@@ -38,7 +38,7 @@ struct StepReport {
   double remaining_seconds = 0;
   std::vector<MetricValue> metrics = {};    // as in EpochReport, of the same batches; tables in exact reports
   std::vector<double> learning_rates = {};  // as FitControl::learning_rates()
-  // Of the last step. Nothing but with FitOptions::gradient_norms; in exact reports also where the optimizer
+  // Of the last step. Nothing but with StepOptions::gradient_norms; in exact reports also where the optimizer
   // limits the norm, then `all` alone, of what it counts.
   std::optional<GradientNorms> gradient_norms = std::nullopt;
   std::vector<StepTimes> replicas = {};  // where each one's time went in this epoch, a few steps behind

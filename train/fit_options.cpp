@@ -8,8 +8,8 @@
 namespace headrace {
 
 std::uint64_t steps_of_pass(const Dataset& train, const FitOptions& options) {
-  if (options.accumulate < 1) {
-    throw ConfigError("accumulate must be at least 1, got " + std::to_string(options.accumulate));
+  if (options.step.accumulate < 1) {
+    throw ConfigError("accumulate must be at least 1, got " + std::to_string(options.step.accumulate));
   }
   if (train.streamed()) {
     throw ConfigError("the training data is a stream of unknown length",
@@ -18,7 +18,7 @@ std::uint64_t steps_of_pass(const Dataset& train, const FitOptions& options) {
   const std::uint64_t batches = train.steps_per_epoch();
   if (batches == 0)
     throw ConfigError("the training data gives no batch", "keep the remainder, or use smaller batches");
-  const auto group = static_cast<std::uint64_t>(options.accumulate);
+  const auto group = static_cast<std::uint64_t>(options.step.accumulate);
   return (batches + group - 1) / group;
 }
 

@@ -27,6 +27,27 @@ enum class NanPolicy {
   kTrace,
 };
 
+// What a step is made of and what is looked at meanwhile, of a fit and of a Trainer alike.
+struct StepOptions {
+  // Batches a step: their gradients are summed before one all-reduce and one update, as if they were one
+  // batch (the last step of a pass may have fewer).
+  int accumulate = 1;
+  // A power of two, 8 for example, makes the result independent of the replicas: each global batch is divided into
+  // that many shards, which have gradients, sums and batch statistics of their own and are added as one tree.
+  // Final weights and history are then bit-identical for 1, 2, 4 ... up to that many replicas of one kind of
+  // device, one GPU or several. A batch-norm layer sees a shard at a time, and a shard computes with one thread,
+  // several side by side: its price is small where a shard has some tens of examples. Several GPUs add in a fixed
+  // order in place of NCCL's (Collective::in_order()). 0: one shard a replica, so that the order of sums depends
+  // on the number of replicas.
+  int virtual_shards = 0;
+  NanPolicy nan = NanPolicy::kStop;
+  // Debugging: every this many steps compare the hashes of all replicas' variables; 0: never.
+  std::uint64_t mirror_check_every = 0;
+  // Computes the norm of each step's gradients, for reports and Trainer::gradient_norms(): a pass over them in
+  // each step, and a report of a step waits for it.
+  bool gradient_norms = false;
+};
+
 struct FitOptions {
   int epochs = 1;
   // Optimizer steps in an epoch; 0: one pass over the data. Otherwise each epoch continues in the data where the
@@ -42,21 +63,12 @@ struct FitOptions {
   // `trace_spans`: a ConfigError where they are set. The validation has a loader of its own with the same options,
   // budgets included, which is not traced and for which Residency::kAlways means kAuto.
   LoaderOptions input = {};
-  // Batches a step: their gradients are summed before one all-reduce and one update, as if they were one
-  // batch (the last step of a pass may have fewer).
-  int accumulate = 1;
-  // A power of two, 8 for example, makes the result independent of the replicas: each global batch is divided into
-  // that many shards, which have gradients, sums and batch statistics of their own and are added as one tree.
-  // Final weights and history are then bit-identical for 1, 2, 4 ... up to that many replicas of one kind of
-  // device. A batch-norm layer sees a shard at a time, and a shard computes with one thread, several side by side:
-  // its price is small where a shard has some tens of examples. 0: one shard a replica.
-  int virtual_shards = 0;
+  StepOptions step = {};
   // End the fit, cleanly, once the model has made this many optimizer steps in all; 0: no such limit. An epoch
   // that is cut short is reported without validation.
   std::uint64_t stop_after_steps = 0;
   // Set by another thread or a signal handler: the fit ends after the present step, or batch of the validation.
   const std::atomic<bool>* stop = nullptr;
-  NanPolicy nan = NanPolicy::kStop;
   // Where the training is kept while it runs. A fit that ends, whatever ends it but an error, leaves one.
   std::optional<CheckpointOptions> checkpoints = std::nullopt;
   // Continue: from where the model was restored (restore_or_create()), else from the newest checkpoint in the
@@ -69,11 +81,6 @@ struct FitOptions {
   bool resume = false;
   // Validate with the average of the weights, as EvaluateOptions::averaged_weights.
   bool validate_averaged = false;
-  // Debugging: every this many steps compare the hashes of all replicas' variables; 0: never.
-  std::uint64_t mirror_check_every = 0;
-  // Computes the norm of each step's gradients, for reports: a pass over them in each step, and a report of a step
-  // waits for it.
-  bool gradient_norms = false;
 };
 
 // Optimizer steps in a pass over the data, in an epoch and in all epochs, for a schedule of the learning rate;
@@ -90,7 +97,7 @@ struct EvaluateOptions {
   // What evaluate() makes of each image, all fields of shape (height, width, channels) alike: the logits, and
   // every other result of the net, are the weighted sum over the views. Empty: the image as it is.
   std::vector<View> views = {};
-  // As FitOptions::virtual_shards: the sums are the same bits for any number of replicas.
+  // As StepOptions::virtual_shards: the sums are the same bits for any number of replicas.
   int virtual_shards = 0;
   // With the average that the optimizer keeps (WeightAverage) in the place of the weights, which stay as they are.
   // A ConfigError where it keeps none. Running statistics are those of training.

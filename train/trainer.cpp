@@ -29,9 +29,9 @@ class Trainer::Impl {
         options_(options),
         step_(state_, loader, options),
         pass_(state_, runner(), loader.fields()),
-        order_(options.accumulate > 1) {
+        order_(options.step.accumulate > 1) {
     if (options.first_step) state_.step = *options.first_step;
-    if (options.nan == NanPolicy::kTrace) trace_.emplace(state_, runner());
+    if (options.step.nan == NanPolicy::kTrace) trace_.emplace(state_, runner());
     const Program& program = runner().program();
     for (LearningPhase& phase : learning_phases(program, state_.layout, state_.graph->size(), step_.plan())) {
       variants_.push_back({.phase = std::move(phase)});
@@ -58,7 +58,7 @@ class Trainer::Impl {
       std::optional<GlobalBatch> batches = take();
       if (!batches) return false;
       const BatchPosition position = batches->front().position();
-      last = micro == options_.accumulate || position.last_of_epoch;
+      last = micro == options_.step.accumulate || position.last_of_epoch;
       if (micro == 1) step_.begin();
       examples += position.global_examples;
       submit(std::move(*batches), examples, last);
@@ -268,7 +268,7 @@ class Trainer::Impl {
   // Of a batch that ends at `group_end` examples into its step. While gradients accumulate they are sums; the
   // update divides by the step's examples, which are known then.
   StepScalars scalars(const BatchPosition& position, std::int64_t group_end) const {
-    const bool sums = options_.accumulate > 1 || sums_losses();
+    const bool sums = options_.step.accumulate > 1 || sums_losses();
     StepScalars common{.step = state_.step};
     common.inverse_global_rows =
         sums ? 1.0F : 1.0F / static_cast<float>(std::max<std::int64_t>(1, position.global_examples));
@@ -281,7 +281,8 @@ class Trainer::Impl {
 
   void advance() {
     ++state_.step;
-    if (options_.mirror_check_every == 0 || state_.step % options_.mirror_check_every != 0) return;
+    const std::uint64_t every = options_.step.mirror_check_every;
+    if (every == 0 || state_.step % every != 0) return;
     runner().drain();
     model_.check_mirrored();
   }
@@ -304,12 +305,7 @@ class Trainer::Impl {
 namespace {
 
 void check_shards(Strategy& strategy, const Loader& loader, const TrainerOptions& options) {
-  if (options.virtual_shards > 0 && strategy.replicas() > 1 && !strategy.collective().fixed_order()) {
-    throw ConfigError("NCCL adds the gradients of these devices (" + strategy.devices().to_string() +
-                          ") in an order of its own: virtual shards would not make the result independent of them",
-                      "train on one GPU, as \"cuda:0x4\" with several replicas, or without virtual shards");
-  }
-  if (const int shards = Shards(strategy, options.virtual_shards).size(); loader.devices().size() != shards) {
+  if (const int shards = Shards(strategy, options.step.virtual_shards).size(); loader.devices().size() != shards) {
     throw ConfigError(fmt::format("the loader divides its batches among {} replicas, the training among {} shards",
                                   loader.devices().size(), shards),
                       "open it on the strategy's devices, each repeated() once for each of its virtual shards");
@@ -317,7 +313,7 @@ void check_shards(Strategy& strategy, const Loader& loader, const TrainerOptions
 }
 
 void check_layers(const Graph& graph, const TrainerOptions& options) {
-  for (int id = 0; id < graph.size() && options.virtual_shards > 0; ++id) {
+  for (int id = 0; id < graph.size() && options.step.virtual_shards > 0; ++id) {
     const Layer& layer = graph.layer(id);
     if (!layer.traits(Mode::kTrain).over_replicas) continue;
     throw ConfigError(
@@ -327,9 +323,9 @@ void check_layers(const Graph& graph, const TrainerOptions& options) {
 }
 
 void check_batch_counts(const TrainerOptions& options) {
-  if (options.accumulate < 1 || options.in_flight < 1) {
-    throw ConfigError("accumulate and in_flight must be at least 1, got " + std::to_string(options.accumulate) +
-                      " and " + std::to_string(options.in_flight));
+  if (options.step.accumulate < 1 || options.in_flight < 1) {
+    throw ConfigError("accumulate and in_flight must be at least 1, got " +
+                      std::to_string(options.step.accumulate) + " and " + std::to_string(options.in_flight));
   }
 }
 

@@ -40,18 +40,13 @@ namespace HEADRACE_API headrace {
 
 struct TrainerOptions {
   std::uint64_t seed = 0;  // of dropout
-  int accumulate = 1;      // batches a step(); more than 1: gradients() may be called several times a step
-  // 0: one shard a replica, so that sums are added in an order which depends on the number of replicas. Otherwise
-  // the result does not: as FitOptions::virtual_shards. The loader then has the strategy's devices repeated() for
-  // as many shards, and forward() and backward() come together, as gradients().
-  int virtual_shards = 0;
+  // With `accumulate` gradients() may be called several times a step. With `virtual_shards` the loader has the
+  // strategy's devices repeated() for as many shards, and forward() and backward() come together, as gradients().
+  StepOptions step = {};
   int in_flight = 3;  // batches submitted ahead of the slowest replica
   // The optimizer step that the first one counts as, in schedules and for dropout; nothing: the model goes on from
   // its own. LoaderOptions::start is the same for the data.
   std::optional<std::uint64_t> first_step = std::nullopt;
-  NanPolicy nan = NanPolicy::kStop;
-  std::uint64_t mirror_check_every = 0;
-  bool gradient_norms = false;  // computes them in each step, for gradient_norms()
   ReducerOptions buckets = {};
   std::shared_ptr<Trace> trace = {};  // is given a ring for each replica's device; null: nothing is traced
 };
@@ -111,7 +106,7 @@ class Trainer {
   StepTimes times() const noexcept;
   // The same of each replica.
   std::vector<StepTimes> replica_times() const;
-  // Of the last step, which is waited for. With TrainerOptions::gradient_norms; else nothing but `all` where the
+  // Of the last step, which is waited for. With StepOptions::gradient_norms; else nothing but `all` where the
   // optimizer limits the norm, of what it counts, and there nothing at all.
   std::optional<GradientNorms> gradient_norms() const;
 

@@ -1,19 +1,16 @@
-// What every Collective must do.
+// What a Collective must do beside its sums (collective_sums_suite.h): failures, refusals, many rounds.
 #pragma once
 
 #include <gmock/gmock.h>
 
-#include <algorithm>
-#include <chrono>
-#include <functional>
-#include <memory>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/collective.h"
+#include "headrace/tests/conformance/collective_sums_suite.h"
 #include "headrace/tests/conformance/replicas.h"
 
 namespace headrace::test {
@@ -27,117 +24,6 @@ class CollectiveSuite : public ::testing::Test {
 };
 TYPED_TEST_SUITE_P(CollectiveSuite);
 
-TYPED_TEST_P(CollectiveSuite, SumsAreTheTreesSumsOnEveryReplica) {
-  for (int size = 1; size <= 8; ++size) {
-    for (const std::size_t count : {1, 2, 15, 16, 17, 127, 1023, 1025, 8195, 100'003}) {
-      Replicas replicas(TypeParam::open(size), count);
-      replicas.randomize(count);
-      replicas.upload();
-      replicas.all_reduce();
-      const std::vector<float> wanted = replicas.tree_sums();
-      for (int r = 0; r < size; ++r) {
-        ASSERT_EQ(replicas.download(r), wanted)
-            << "replica " << r << " of " << size << ", " << count << " elements";
-      }
-    }
-  }
-}
-
-TYPED_TEST_P(CollectiveSuite, ViewsMayBeginAnywhere) {
-  Replicas replicas(TypeParam::open(3), 1000);
-  replicas.randomize(1);
-  replicas.upload();
-  replicas.each([](Replicas& all, int r) {
-    TensorView part = all.view(r);
-    part.data = part.as<float>() + 3;
-    part.shape = {500};
-    all.collective().all_reduce_sum(r, part, all.stream(r));
-  });
-  for (int r = 0; r < 3; ++r) {
-    std::vector<float> wanted = replicas.values(r);
-    for (std::size_t i = 3; i < 503; ++i) wanted[i] = replicas.tree_sum(i);
-    EXPECT_EQ(replicas.download(r), wanted) << r;
-  }
-}
-
-TYPED_TEST_P(CollectiveSuite, BroadcastCopiesTheRootsBits) {
-  for (int root = 0; root < 3; ++root) {
-    Replicas replicas(TypeParam::open(3), 1001);
-    replicas.randomize(5);
-    replicas.upload();
-    replicas.each(
-        [root](Replicas& all, int r) { all.collective().broadcast(r, root, all.view(r), all.stream(r)); });
-    for (int r = 0; r < 3; ++r) {
-      EXPECT_EQ(replicas.download(r), replicas.values(root)) << r << " from " << root;
-    }
-  }
-}
-
-TYPED_TEST_P(CollectiveSuite, CapturedCallsRunAtEveryLaunch) {
-  Replicas replicas(TypeParam::open(4), 777);
-  std::vector<std::unique_ptr<CapturedWork>> work;
-  replicas.each([&](Replicas& all, int r) {
-    all.stream(r).begin_capture();
-    all.collective().all_reduce_sum(r, all.view(r), all.stream(r));
-    all.collective().broadcast(r, 2, all.view(r), all.stream(r));
-    work.push_back(all.stream(r).end_capture());
-  });
-  for (std::uint64_t launch = 0; launch < 3; ++launch) {
-    replicas.randomize(launch);
-    replicas.upload();
-    replicas.each([&](Replicas& all, int r) { all.stream(r).launch(*work[static_cast<std::size_t>(r)]); });
-    for (int r = 0; r < 4; ++r) EXPECT_EQ(replicas.download(r), replicas.tree_sums()) << r;
-  }
-}
-
-// Two sums on a stream of their own, the second of what the replica's stream wrote meanwhile.
-class SumsBeside {
- public:
-  SumsBeside(Replicas& replicas, const std::function<void()>& before) {
-    const std::int64_t half = replicas.view(0).elements() / 2;
-    replicas.each([&](Replicas& all, int r) {
-      streams_.push_back(all.device(r).create_stream());
-      const TensorView first{all.view(r).data, {half}, DType::kF32};
-      const TensorView second{first.as<float>() + half, {half}, DType::kF32};
-      all.stream(r).begin_capture();
-      if (r == 1) all.stream(r).call(before);
-      sum(all, r, first);
-      all.stream(r).fill(second.data, 0, second.bytes());
-      sum(all, r, second);
-      all.stream(r).follow(*streams_.back());
-      work_.push_back(all.stream(r).end_capture());
-    });
-  }
-
-  void launch(Replicas& replicas) {
-    replicas.each([&](Replicas& all, int r) { all.stream(r).launch(*work_[static_cast<std::size_t>(r)]); });
-  }
-
- private:
-  void sum(Replicas& all, int replica, const TensorView& tensor) {
-    streams_.back()->follow(all.stream(replica));
-    all.collective().all_reduce_sum(replica, tensor, *streams_.back());
-  }
-
-  std::vector<std::unique_ptr<Stream>> streams_;
-  std::vector<std::unique_ptr<CapturedWork>> work_;
-};
-
-TYPED_TEST_P(CollectiveSuite, CapturedCallsMayRunBesideTheReplicasStreams) {
-  for (const int size : {2, 3, 4}) {
-    Replicas replicas(TypeParam::open(size), 2000);
-    SumsBeside work(replicas, [] {});
-    for (std::uint64_t launch = 0; launch < 5; ++launch) {
-      replicas.randomize(launch);
-      replicas.upload();
-      work.launch(replicas);
-      std::vector<float> wanted = replicas.tree_sums();
-      std::fill(wanted.begin() + 1000, wanted.end(), 0.0F);
-      for (int r = 0; r < size; ++r) ASSERT_EQ(replicas.download(r), wanted) << r << " of " << size;
-    }
-  }
-}
-
 TYPED_TEST_P(CollectiveSuite, AReplicaThatFailsBesideItsSumsDoesNotHoldUpTheOthers) {
   for (const bool within : {true, false}) {
     Replicas replicas(TypeParam::open(3), 100);
@@ -149,25 +35,6 @@ TYPED_TEST_P(CollectiveSuite, AReplicaThatFailsBesideItsSumsDoesNotHoldUpTheOthe
     for (const int r : {0, 2}) EXPECT_EQ(error_of(replicas.stream(r)).first, ErrorCode::kCancelled) << r;
     EXPECT_EQ(error_of(replicas.stream(1)).second, "no more");
   }
-}
-
-TYPED_TEST_P(CollectiveSuite, AbortReleasesThoseWhoWaitAndThoseWhoCome) {
-  Replicas replicas(TypeParam::open(3), 10);
-  replicas.randomize(0);
-  replicas.upload();
-  for (int r = 0; r < 2; ++r) replicas.collective().all_reduce_sum(r, replicas.view(r), replicas.stream(r));
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  replicas.collective().abort("replica 2 caught fire");
-  for (int r = 0; r < 2; ++r) {
-    const auto [code, message] = error_of(replicas.stream(r));
-    EXPECT_EQ(code, ErrorCode::kCancelled);
-    EXPECT_THAT(message, ::testing::HasSubstr("replica 2 caught fire"));
-  }
-  replicas.collective().abort("later reasons do not count");
-  replicas.collective().all_reduce_sum(2, replicas.view(2), replicas.stream(2));
-  const auto [code, message] = error_of(replicas.stream(2));
-  EXPECT_EQ(code, ErrorCode::kCancelled);
-  EXPECT_THAT(message, ::testing::HasSubstr("replica 2 caught fire"));
 }
 
 TYPED_TEST_P(CollectiveSuite, AReplicaThatFailedBeforeDoesNotHoldUpTheOthers) {
@@ -243,11 +110,7 @@ TYPED_TEST_P(CollectiveSuite, MoreReplicasThanCoresGetThere) {
   }
 }
 
-REGISTER_TYPED_TEST_SUITE_P(CollectiveSuite, SumsAreTheTreesSumsOnEveryReplica, ViewsMayBeginAnywhere,
-                            BroadcastCopiesTheRootsBits, CapturedCallsRunAtEveryLaunch,
-                            CapturedCallsMayRunBesideTheReplicasStreams,
-                            AReplicaThatFailsBesideItsSumsDoesNotHoldUpTheOthers,
-                            AbortReleasesThoseWhoWaitAndThoseWhoCome,
+REGISTER_TYPED_TEST_SUITE_P(CollectiveSuite, AReplicaThatFailsBesideItsSumsDoesNotHoldUpTheOthers,
                             AReplicaThatFailedBeforeDoesNotHoldUpTheOthers, ReplicasThatDisagreeAllGetAnError,
                             WhatCannotBeIsRefusedAtOnce, TwoGroupsOverTheSameDevicesDoNotMeet,
                             TenThousandRoundsStayExact, MoreReplicasThanCoresGetThere);

@@ -17,6 +17,8 @@ struct Cpu {
   static DeviceGroup open(int replicas) {
     return open_devices(fmt::format("cpu:{}", replicas), DeviceNeed::kMemory);
   }
+  static int max_replicas() { return 8; }
+  static std::unique_ptr<Collective> create(DeviceGroup& devices) { return create_collective(devices); }
 };
 
 }  // namespace
@@ -26,6 +28,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, StreamSuite, Cpu);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, StreamMemorySuite, Cpu);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, StreamFailureSuite, Cpu);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, InputKernelsSuite, Cpu);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, CollectiveSumsSuite, Cpu);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, CollectiveSuite, Cpu);
 
 }  // namespace headrace::test

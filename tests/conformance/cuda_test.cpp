@@ -1,4 +1,5 @@
-// The CUDA backend against the same suites, logical replicas on the first GPU. Skips where there is none.
+// The CUDA backend against the same suites: logical replicas on the first GPU, and sums over several GPUs. Skips
+// where there are none.
 #include <fmt/format.h>
 
 #include "headrace/devices/registry.h"
@@ -18,6 +19,27 @@ struct Cuda {
   static DeviceGroup open(int replicas) {
     return open_devices(fmt::format("cuda:0x{}", replicas), DeviceNeed::kMemory);
   }
+  static int max_replicas() { return 8; }
+  static std::unique_ptr<Collective> create(DeviceGroup& devices) { return create_collective(devices); }
+};
+
+int gpus() {
+  for (const Backend* backend : backends()) {
+    if (backend->name() == "cuda") return static_cast<int>(backend->list().size());
+  }
+  return 0;
+}
+
+// One replica a GPU.
+struct CudaGpus {
+  static std::string absent() { return gpus() < 2 ? "sums over GPUs need two of them" : ""; }
+  static int max_replicas() { return gpus(); }
+  static DeviceGroup open(int replicas) {
+    std::string spec = "cuda:0";
+    for (int gpu = 1; gpu < replicas; ++gpu) spec += fmt::format(",{}", gpu);
+    return open_devices(spec, DeviceNeed::kKernels);
+  }
+  static std::unique_ptr<Collective> create(DeviceGroup& devices) { return create_collective(devices); }
 };
 
 }  // namespace
@@ -27,6 +49,8 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, StreamSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, StreamMemorySuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, StreamFailureSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, InputKernelsSuite, Cuda);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, CollectiveSumsSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, CollectiveSuite, Cuda);
+INSTANTIATE_TYPED_TEST_SUITE_P(CudaGpus, CollectiveSumsSuite, CudaGpus);
 
 }  // namespace headrace::test

@@ -17,8 +17,12 @@ namespace headrace::test {
 // A group of replicas, each with a stream and a vector in its device's memory.
 class Replicas {
  public:
-  Replicas(DeviceGroup devices, std::size_t count)
-      : devices_(std::move(devices)), collective_(create_collective(devices_)), count_(count) {
+  using Create = std::function<std::unique_ptr<Collective>(DeviceGroup&)>;
+
+  Replicas(
+      DeviceGroup devices, std::size_t count,
+      const Create& create = [](DeviceGroup& group) { return create_collective(group); })
+      : devices_(std::move(devices)), collective_(create(devices_)), count_(count) {
     for (int r = 0; r < size(); ++r) {
       streams_.push_back(devices_[r].create_stream());
       buffers_.push_back(devices_[r].allocate(count * sizeof(float)));
@@ -28,7 +32,8 @@ class Replicas {
 
   int size() const { return devices_.size(); }
   Device& device(int replica) const { return devices_[replica]; }
-  Collective& collective() const { return *collective_; }
+  // Whose sums are the tree's.
+  Collective& collective() const { return collective_->in_order(); }
   // What upload() brings to this replica.
   std::vector<float>& values(int replica) { return values_[static_cast<std::size_t>(replica)]; }
   TensorView view(int replica) const {

@@ -25,7 +25,7 @@ std::vector<std::vector<float>> trained(DeviceGroup devices, int accumulate,
                                         const Optimizer& optimizer = adam(1e-2F)) {
   Strategy strategy(devices, {.announce = false});
   Model model = test::compiled(strategy, test::norm_cnn, optimizer);
-  model.fit(data(), {.epochs = 3, .validation = data(), .verbose = 0, .accumulate = accumulate});
+  model.fit(data(), {.epochs = 3, .validation = data(), .verbose = 0, .step = {.accumulate = accumulate}});
   std::vector<std::vector<float>> values = test::variables_of(model);
   for (const std::string& name : model.optimizer_variable_names()) values.push_back(model.read_variable(name));
   return values;

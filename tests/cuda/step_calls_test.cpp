@@ -128,7 +128,7 @@ TEST_F(StepCalls, OfAStepOfTwoBatches) {
   Calls budget;
   for (const auto& [name, count] : kBusyStep) budget[name] = 2 * count;
   budget["cudaGraphLaunch"] = 3;
-  EXPECT_EQ(of_a_step(1, true, {.accumulate = 2}), budget);
+  EXPECT_EQ(of_a_step(1, true, {.step = {.accumulate = 2}}), budget);
 }
 
 TEST_F(StepCalls, OfFourCopiedBatches) {

@@ -77,7 +77,7 @@ bool training_survives(const TrainingUse& use, int victim, const DeviceCall& cal
       strategy = std::make_unique<Strategy>(devices, StrategyOptions{.announce = false});
       Model model = test::compiled(*strategy, test::norm_cnn);
       Loader loader(data, devices, {.epochs = 2, .threads = 1, .stall_timeout_seconds = 30});
-      Trainer trainer(*strategy, model, loader, {.accumulate = use.accumulate});
+      Trainer trainer(*strategy, model, loader, {.step = {.accumulate = use.accumulate}});
       use.train(trainer);
       EXPECT_FALSE(device.lost()) << "an error was lost";
     } catch (const DeviceError& error) {

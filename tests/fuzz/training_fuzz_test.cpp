@@ -88,8 +88,7 @@ FitOptions fuzz_fit(const FuzzCase& of) {
       .validation = of.validates ? std::optional(test::blobs(7, {8}, 4, 2).batch({.global = 3})) : std::nullopt,
       .verbose = 0,
       .input = {.seed = of.number},
-      .accumulate = of.accumulate,
-      .virtual_shards = of.shards};
+      .step = {.accumulate = of.accumulate, .virtual_shards = of.shards}};
 }
 
 Node fuzz_net(Graph& g) {
@@ -157,7 +156,7 @@ FuzzOutcome loop(const FuzzCase& of) {
   DeviceGroup repeated = training.devices.repeated(of.shards == 0 ? 1 : of.shards / of.replicas);
   Loader loader(data, repeated, {.seed = of.number, .epochs = (steps + pass - 1) / pass});
   Trainer trainer(training.strategy, model, loader,
-                  {.seed = of.number, .accumulate = of.accumulate, .virtual_shards = of.shards});
+                  {.seed = of.number, .step = {.accumulate = of.accumulate, .virtual_shards = of.shards}});
   SeenRecords seen;
   for (int pending = 0; model.global_step() < steps;) {
     std::optional<GlobalBatch> batches = trainer.take();

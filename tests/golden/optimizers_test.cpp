@@ -123,7 +123,7 @@ TEST(OptimizersGolden, FollowPyTorch) {
       for (const auto& [variable, values] : run["initial"].items()) {
         model.write_variable(variable, values.get<std::vector<float>>());
       }
-      model.fit(data, {.verbose = 0, .mirror_check_every = 7});
+      model.fit(data, {.verbose = 0, .step = {.mirror_check_every = 7}});
       ASSERT_EQ(model.global_step(), kGoldenSteps);
       const std::string what = name + " on " + std::to_string(replicas);
       expect_golden(model, run["final"], "", what);

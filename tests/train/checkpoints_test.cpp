@@ -50,7 +50,7 @@ TEST(Checkpoints, TheBestEpochIsKeptBeside) {
                                                   .validation = kept_data(),
                                                   .callbacks = {spoil},
                                                   .verbose = 0,
-                                                  .nan = NanPolicy::kIgnore,
+                                                  .step = {.nan = NanPolicy::kIgnore},
                                                   .checkpoints = options});
   const std::vector<double>& losses = history["val_loss"];
   const auto best = std::ranges::min_element(losses) - losses.begin();

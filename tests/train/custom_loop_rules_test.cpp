@@ -41,7 +41,7 @@ TEST(CustomLoop, AnOrderThatWouldLoseGradientsIsRefused) {
   EXPECT_THAT(refused([&] { trainer.all_reduce(); }), HasSubstr("without its backward()"));
   trainer.forward(*trainer.take());  // the one before was only looked at
   trainer.backward();
-  EXPECT_THAT(refused([&] { trainer.gradients(*trainer.take()); }), HasSubstr("TrainerOptions::accumulate"));
+  EXPECT_THAT(refused([&] { trainer.gradients(*trainer.take()); }), HasSubstr("StepOptions::accumulate"));
   EXPECT_THAT(refused([&] { trainer.step(); }), HasSubstr("not used yet"));
   EXPECT_THAT(refused([&] { trainer.apply_gradients(); }), HasSubstr("before all_reduce()"));
   trainer.discard_gradients();
@@ -149,7 +149,7 @@ TEST(CustomLoop, GivesBackAllMemory) {
     Strategy strategy(*group, {.announce = false});
     Model model = test::compiled(strategy, test::norm_cnn);
     Loader loader(loop_data(), *group, {.epochs = 2});
-    Trainer trainer(strategy, model, loader, {.accumulate = 2});
+    Trainer trainer(strategy, model, loader, {.step = {.accumulate = 2}});
     const ForwardPass& pass = trainer.forward(*trainer.take());
     pass.example_losses(1);
     trainer.backward();

@@ -91,7 +91,7 @@ LoopOutcome train_in_steps(const LoopRun& run) {
   Training training(run.replicas);
   Model model = test::compiled(training.strategy, run.net, run.optimizer);
   Loader loader(loop_data(run.batch), training.devices, {.epochs = 2});
-  Trainer trainer(training.strategy, model, loader, {.accumulate = run.accumulate});
+  Trainer trainer(training.strategy, model, loader, {.step = {.accumulate = run.accumulate}});
   LoopOutcome outcome;
   while (trainer.step()) {
     outcome.losses.push_back(mean_loss(trainer.finish()));
@@ -130,7 +130,7 @@ TEST(CustomLoop, GradientsOfSeveralBatchesAreThoseOfALargerOne) {
     Model model = test::compiled(training.strategy, test::small_cnn);
     Loader loader(loop_data(4), training.devices,
                   {.epochs = 2});  // 13 batches an epoch, the last one of 2 examples
-    Trainer trainer(training.strategy, model, loader, {.accumulate = 4});
+    Trainer trainer(training.strategy, model, loader, {.step = {.accumulate = 4}});
     bool more = true;
     while (more) {
       int batches_of_step = 0;
@@ -161,7 +161,7 @@ TEST(CustomLoop, DiscardedGradientsLeaveNoTrace) {
     Training training(2);
     Model model = test::compiled(training.strategy, test::small_cnn);
     Loader loader(loop_data(10), training.devices);
-    Trainer trainer(training.strategy, model, loader, {.accumulate = 2});
+    Trainer trainer(training.strategy, model, loader, {.step = {.accumulate = 2}});
     GlobalBatch first = *trainer.take();
     if (discards) {
       trainer.gradients(std::move(first));
@@ -179,7 +179,7 @@ TEST(CustomLoop, AccumulatedPiecesGiveTheBitsOfAccumulatedSteps) {
   Training training(2);
   Model model = test::compiled(training.strategy, test::small_cnn);
   Loader loader(loop_data(10), training.devices, {.epochs = 2});
-  Trainer trainer(training.strategy, model, loader, {.accumulate = 2});
+  Trainer trainer(training.strategy, model, loader, {.step = {.accumulate = 2}});
   int pending = 0;
   while (std::optional<GlobalBatch> batches = trainer.take()) {
     const bool last = batches->front().position().last_of_epoch;
@@ -201,7 +201,7 @@ TEST(CustomLoop, PiecesOfVirtualShardsGiveTheStepsBits) {
       Model model = test::compiled(training.strategy, test::norm_cnn);
       DeviceGroup repeated = training.devices.repeated(4 / replicas);
       Loader loader(loop_data(10), repeated, {.epochs = 2});
-      Trainer trainer(training.strategy, model, loader, {.accumulate = 2, .virtual_shards = 4});
+      Trainer trainer(training.strategy, model, loader, {.step = {.accumulate = 2, .virtual_shards = 4}});
       while (!pieces && trainer.step()) {
       }
       for (int pending = 0; pieces;) {
@@ -226,7 +226,7 @@ TEST(CustomLoop, VirtualShardsKeepNoResultsApart) {
   Model model = test::compiled(training.strategy, test::small_cnn);
   DeviceGroup repeated = training.devices.repeated(4);
   Loader loader(loop_data(), repeated);
-  Trainer trainer(training.strategy, model, loader, {.virtual_shards = 4});
+  Trainer trainer(training.strategy, model, loader, {.step = {.virtual_shards = 4}});
   EXPECT_THROW(trainer.forward(*trainer.take()), ConfigError);
   EXPECT_TRUE(trainer.step());
 }

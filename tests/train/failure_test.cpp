@@ -88,7 +88,7 @@ TEST_P(FailureTest, ALossThatIsNoNumberStopsTheFitAtItsStep) {
     EXPECT_EQ(dynamic_cast<const ConfigError*>(&error), nullptr) << "the run failed; nothing was asked wrongly";
   }
   Model careless = test::compiled(training.strategy, linear);
-  EXPECT_EQ(careless.fit(bad, {.verbose = 0, .nan = NanPolicy::kIgnore}).epochs(), 1U);
+  EXPECT_EQ(careless.fit(bad, {.verbose = 0, .step = {.nan = NanPolicy::kIgnore}}).epochs(), 1U);
 }
 
 TEST(NotFinite, AParameterIsNamedAtTheEndOfTheEpoch) {
@@ -159,12 +159,12 @@ TEST(Mirrored, TheFitFindsAFaultyReplicaAtTheNextCheck) {
   Training training(2);
   Model model = test::compiled(training.strategy, test::small_mlp);
   const Dataset data = test::blobs(64).batch({.global = 8});
-  EXPECT_EQ(model.fit(data, {.verbose = 0, .mirror_check_every = 3}).epochs(), 1U);
+  EXPECT_EQ(model.fit(data, {.verbose = 0, .step = {.mirror_check_every = 3}}).epochs(), 1U);
   const Callback fault{.on_epoch_end = [&](const EpochReport&, FitControl& control) {
     test::disturb(control.model(), training.strategy, "dense_1/bias", 1, 1, 1.0F);
   }};
   try {
-    model.fit(data, {.epochs = 2, .callbacks = {fault}, .verbose = 0, .mirror_check_every = 3});
+    model.fit(data, {.epochs = 2, .callbacks = {fault}, .verbose = 0, .step = {.mirror_check_every = 3}});
     FAIL();
   } catch (const DeviceError& error) {
     EXPECT_THAT(error.what(), HasSubstr("differs between replicas 0 and 1"));

@@ -152,7 +152,7 @@ TEST_P(FreezingTest, SumsWhatLearnsAlone) {
   model.freeze("second/bias");
   model.compile({});
   Loader loader(test::blobs(32).batch({.global = 32}), training.devices);
-  Trainer trainer(training.strategy, model, loader, {.gradient_norms = true});
+  Trainer trainer(training.strategy, model, loader, {.step = {.gradient_norms = true}});
   trainer.gradients(std::move(*trainer.take()));
   trainer.all_reduce();
   trainer.finish();

@@ -20,7 +20,7 @@ TEST(GradientClipping, ALimitThatIsNeverReachedChangesNoBit) {
       test::Training training(2);
       Model model = test::compiled(training.strategy, test::small_cnn, optimizer);
       model.fit(test::blobs(60, {6, 6, 2}).batch({.global = 8}),
-                {.epochs = 2, .verbose = 0, .accumulate = accumulate});
+                {.epochs = 2, .verbose = 0, .step = {.accumulate = accumulate}});
       hashes[clips] = model.weights_sha256();
     }
     EXPECT_EQ(hashes[0], hashes[1]) << accumulate;
@@ -38,7 +38,7 @@ TEST(GradientClipping, NoStepIsLongerThanTheLimit) {
       const Dataset data = test::blobs(64).batch({.global = 16});
       for (std::uint64_t step = 1; step <= 4; ++step) {
         const auto before = test::variables_of(model);
-        model.fit(data, {.epochs = 4, .verbose = 0, .accumulate = accumulate, .stop_after_steps = step});
+        model.fit(data, {.epochs = 4, .verbose = 0, .step = {.accumulate = accumulate}, .stop_after_steps = step});
         const auto after = test::variables_of(model);
         double squares = 0;
         for (std::size_t v = 0; v < before.size(); ++v) {

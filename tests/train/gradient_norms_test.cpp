@@ -35,7 +35,8 @@ TEST_P(GradientNormsTest, AreThoseOfTheSummedGradients) {
       Training training(GetParam());
       Model model = test::compiled(training.strategy, test::norm_cnn);
       Loader loader(data_, training.devices);
-      Trainer trainer(training.strategy, model, loader, {.accumulate = accumulate, .gradient_norms = true});
+      Trainer trainer(training.strategy, model, loader,
+                      {.step = {.accumulate = accumulate, .gradient_norms = true}});
       const auto step = [&] {
         if (!pieces) return trainer.step();
         std::optional<GlobalBatch> batches = trainer.take();
@@ -78,7 +79,7 @@ TEST_P(GradientNormsTest, ChangeNoResultAndAreOffUnlessAskedFor) {
                                 },
                             .every_steps = 2};
     const History history =
-        model.fit(data_, {.epochs = 2, .callbacks = {callback}, .verbose = 0, .gradient_norms = wanted});
+        model.fit(data_, {.epochs = 2, .callbacks = {callback}, .verbose = 0, .step = {.gradient_norms = wanted}});
     EXPECT_EQ(history.has("gradient_norm"), wanted);
     EXPECT_EQ(reports, 4);
     hashes.push_back(model.weights_sha256());
@@ -101,7 +102,7 @@ TEST_P(GradientNormsTest, WhereTheNormIsLimitedItIsKnownAnyway) {
                                   norms.push_back(report.gradient_norms->all);
                                 },
                             .every_steps = 1};
-    model.fit(data_, {.callbacks = {callback}, .verbose = 0, .gradient_norms = wanted});
+    model.fit(data_, {.callbacks = {callback}, .verbose = 0, .step = {.gradient_norms = wanted}});
   }
   ASSERT_EQ(norms.size(), 8U);
   for (std::size_t i = 0; i < 4; ++i) {
@@ -116,7 +117,7 @@ TEST(GradientNorms, OfVirtualShardsAreThoseOfTheirSum) {
     Training training(replicas);
     Model model = test::compiled(training.strategy, test::small_cnn);
     const History history = model.fit(test::blobs(48, {6, 6, 2}).batch({.global = 16}),
-                                      {.verbose = 0, .virtual_shards = 4, .gradient_norms = true});
+                                      {.verbose = 0, .step = {.virtual_shards = 4, .gradient_norms = true}});
     norms.push_back(history["gradient_norm"][0]);
     const std::vector<float> arena = test::gradients_of(model, training.strategy);
     EXPECT_NEAR(norms.back(), norm_of(arena, 0, static_cast<std::int64_t>(arena.size())), 1e-5 * norms.back());

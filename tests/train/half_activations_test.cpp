@@ -101,7 +101,7 @@ TEST(HalfActivations, MirroredReplicasStayBitEqualAndRunsRepeat) {
     Model model = training.strategy.build(whole_cnn, {.seed = 3});
     model.compile({.optimizer = sgd(1e-2F, {.momentum = 0.9F}), .precision = Precision::kBF16});
     model.fit(test::blobs(37, {6, 6, 2}).batch({.global = 16}),
-              {.epochs = 2, .verbose = 0, .mirror_check_every = 1});
+              {.epochs = 2, .verbose = 0, .step = {.mirror_check_every = 1}});
     model.check_mirrored();
     return model.weights_sha256();
   };

@@ -122,7 +122,7 @@ Dataset images(std::int64_t count = 60) { return test::blobs(count, {6, 6, 2}).b
 Model trained(Strategy& strategy, const Optimizer& optimizer) {
   Model model = strategy.build(net_of_products, {.seed = 3});
   model.compile({.optimizer = optimizer, .precision = Precision::kBF16});
-  model.fit(images(), {.epochs = 2, .validation = images(), .verbose = 0, .mirror_check_every = 1});
+  model.fit(images(), {.epochs = 2, .validation = images(), .verbose = 0, .step = {.mirror_check_every = 1}});
   return model;
 }
 
@@ -154,7 +154,7 @@ TEST(HalfWeights, FollowWhatIsWrittenAndWhatWarmingUpPutsBack) {
       for (float& value : values) value = 0.3F - value;
       model.write_variable(name, values);
     }
-    PreparedFit fit(model, images(), {.verbose = 0, .mirror_check_every = 1});
+    PreparedFit fit(model, images(), {.verbose = 0, .step = {.mirror_check_every = 1}});
     fit.warm_up();
     model.check_mirrored();
     const Predictions before = model.predict(images());

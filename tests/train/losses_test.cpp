@@ -196,7 +196,7 @@ TEST_P(LossTest, SeveralReplicasTrainAsOne) {
     Model model = model_of(training, GetParam());
     const Dataset data = data_of(GetParam(), 53).batch({.global = batch});
     const History history =
-        model.fit(data, {.epochs = 3, .validation = data, .verbose = 0, .accumulate = accumulate});
+        model.fit(data, {.epochs = 3, .validation = data, .verbose = 0, .step = {.accumulate = accumulate}});
     model.check_mirrored();
     std::vector<double> seen = history["loss"];
     seen.insert(seen.end(), history["val_loss"].begin(), history["val_loss"].end());

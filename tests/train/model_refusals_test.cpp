@@ -54,7 +54,7 @@ TEST_F(ModelTest, DataMustFitTheNet) {
   EXPECT_THAT(message_of<ConfigError>([&] { model.fit(float_label.batch({.global = 4}), {.verbose = 0}); }),
               AllOf(HasSubstr("float32"), HasSubstr("int64")));
   EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.epochs = 0, .verbose = 0}); }), HasSubstr("epoch"));
-  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0, .accumulate = 0}); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0, .step = {.accumulate = 0}}); }),
               HasSubstr("accumulate"));
 }
 

@@ -151,13 +151,13 @@ TEST_F(ModelTest, BatchNormUsesRunningStatisticsOnlyOutsideTraining) {
 
 TEST_F(ModelTest, KnowsItsStepsBeforeItTrains) {
   EXPECT_EQ(steps_of_pass(data_, {}), 20U);
-  EXPECT_EQ(steps_of_pass(data_, {.accumulate = 3}), 7U);
-  EXPECT_EQ(steps_of_fit(data_, {.epochs = 4, .accumulate = 3}), 28U);
-  EXPECT_EQ(steps_of_epoch(data_, {.steps_per_epoch = 11, .accumulate = 3}), 11U);
-  EXPECT_EQ(steps_of_fit(data_, {.epochs = 4, .steps_per_epoch = 11, .accumulate = 3}), 44U);
+  EXPECT_EQ(steps_of_pass(data_, {.step = {.accumulate = 3}}), 7U);
+  EXPECT_EQ(steps_of_fit(data_, {.epochs = 4, .step = {.accumulate = 3}}), 28U);
+  EXPECT_EQ(steps_of_epoch(data_, {.steps_per_epoch = 11, .step = {.accumulate = 3}}), 11U);
+  EXPECT_EQ(steps_of_fit(data_, {.epochs = 4, .steps_per_epoch = 11, .step = {.accumulate = 3}}), 44U);
   Model model = make();
-  model.fit(data_, {.epochs = 2, .verbose = 0, .accumulate = 3});
-  EXPECT_EQ(model.global_step(), steps_of_fit(data_, {.epochs = 2, .accumulate = 3}));
+  model.fit(data_, {.epochs = 2, .verbose = 0, .step = {.accumulate = 3}});
+  EXPECT_EQ(model.global_step(), steps_of_fit(data_, {.epochs = 2, .step = {.accumulate = 3}}));
 }
 
 TEST_F(ModelTest, PrintsALineAnEpochWhereThereIsNoTerminal) {

@@ -32,7 +32,7 @@ class NanTraceTest : public testing::TestWithParam<int> {
   template <typename Thrown = Error>
   std::string message_of(Model& model, const Dataset& data, int accumulate = 1) {
     try {
-      model.fit(data, {.verbose = 0, .accumulate = accumulate, .nan = NanPolicy::kTrace});
+      model.fit(data, {.verbose = 0, .step = {.accumulate = accumulate, .nan = NanPolicy::kTrace}});
     } catch (const Thrown& error) {
       return error.what();
     } catch (const std::exception& error) {
@@ -58,7 +58,9 @@ TEST_P(NanTraceTest, ChangesNoWeights) {
       std::vector<double> losses;
       for (const NanPolicy nan : {NanPolicy::kStop, NanPolicy::kTrace}) {
         Model model = made(net, {.optimizer = test::with_all_around(adam(1e-2F))});
-        const History history = model.fit(data, {.epochs = 2, .verbose = 0, .accumulate = accumulate, .nan = nan});
+        const History history = model.fit(
+            data,
+            {.epochs = 2, .verbose = 0, .step = {.accumulate = accumulate, .virtual_shards = shards, .nan = nan}});
         EXPECT_EQ(model.global_step(), accumulate == 1 ? 14U : 6U);
         hashes.push_back(model.weights_sha256());
         losses.push_back(history["loss"].back());
@@ -186,7 +188,7 @@ TEST_P(NanTraceTest, WithVirtualShards) {
   const Dataset data = test::labelled({8}, images, std::vector<std::int64_t>(40, 1)).batch({.global = 8});
   Model model = made(test::small_mlp);
   try {
-    model.fit(data, {.verbose = 0, .virtual_shards = 8, .nan = NanPolicy::kTrace});
+    model.fit(data, {.verbose = 0, .step = {.virtual_shards = 8, .nan = NanPolicy::kTrace}});
     FAIL();
   } catch (const DataError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("field 'image'"), HasSubstr("record 21"), HasSubstr("step 2"),
@@ -201,7 +203,7 @@ TEST(NanTrace, TheStepInPiecesIsTraced) {
   Training training(2);
   Model model = test::compiled(training.strategy, test::small_mlp);
   Loader loader(test::blobs(40).batch({.global = 8}), training.devices);
-  Trainer trainer(training.strategy, model, loader, {.nan = NanPolicy::kTrace});
+  Trainer trainer(training.strategy, model, loader, {.step = {.nan = NanPolicy::kTrace}});
   trainer.gradients(*trainer.take());
   trainer.all_reduce();
   trainer.apply_gradients();

@@ -161,8 +161,7 @@ std::vector<std::vector<float>> overlapped_weights(DeviceGroup devices, const Re
   Model model = test::compiled(strategy, run.net, run.optimizer);
   Loader loader(test::blobs(53, {6, 6, 2}).batch({.global = 8}), devices, {.epochs = 2});
   Trainer trainer(strategy, model, loader,
-                  {.accumulate = run.accumulate,
-                   .mirror_check_every = 1,
+                  {.step = {.accumulate = run.accumulate, .mirror_check_every = 1},
                    .buckets = {.bucket_bytes = run.bucket_bytes, .bucket_bytes_apart = run.bucket_bytes}});
   while (trainer.step()) {
   }

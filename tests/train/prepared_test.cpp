@@ -54,8 +54,11 @@ PreparedOutcome outcome_of(const Job& job, Way way) {
   Model model = test::compiled(training.strategy, job.net, job.optimizer);
   const Dataset train = test::blobs(50, job.shape).shuffle().batch({.global = 8});
   const Dataset held_out = test::blobs(20, job.shape, 4, 2).batch({.global = 6});
-  const FitOptions options{
-      .epochs = 2, .validation = held_out, .verbose = 0, .input = {.seed = 5}, .accumulate = job.accumulate};
+  const FitOptions options{.epochs = 2,
+                           .validation = held_out,
+                           .verbose = 0,
+                           .input = {.seed = 5},
+                           .step = {.accumulate = job.accumulate}};
   History history;
   Evaluation evaluation;
   if (way == Way::kInOneGo) {

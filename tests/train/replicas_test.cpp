@@ -34,7 +34,8 @@ ReplicasOutcome train(const Run& run) {
       {.optimizer = run.optimizer, .loss = sparse_categorical_crossentropy({.reduction = run.reduction})});
   const Dataset data = test::blobs(run.examples, {6, 6, 2}).batch({.global = run.batch});
   ReplicasOutcome outcome;
-  outcome.history = model.fit(data, {.epochs = 3, .validation = data, .verbose = 0, .accumulate = run.accumulate});
+  outcome.history =
+      model.fit(data, {.epochs = 3, .validation = data, .verbose = 0, .step = {.accumulate = run.accumulate}});
   model.check_mirrored();
   outcome.variables = test::variables_of(model);
   for (const std::string& name : model.optimizer_variable_names()) {
@@ -165,7 +166,7 @@ TEST(Replicas, GiveBackAllMemory) {
     Strategy strategy(devices, {.announce = false});
     Model model = test::compiled(strategy, test::norm_cnn);
     const Dataset data = test::blobs(30, {6, 6, 2}).batch({.global = 8});
-    model.fit(data, {.validation = data, .verbose = 0, .accumulate = 2});
+    model.fit(data, {.validation = data, .verbose = 0, .step = {.accumulate = 2}});
     model.predict(data);
     model.evaluate(data, {.views = mirrored_views()});
     EXPECT_GT(devices[1].memory_use().device_bytes, 0U);

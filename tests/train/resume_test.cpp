@@ -80,8 +80,7 @@ ResumedOutcome fit_job(const ResumedJob& job, const std::function<void(FitOption
                      .callbacks = {counting(counted)},
                      .verbose = 0,
                      .input = {.seed = 5},
-                     .accumulate = job.accumulate,
-                     .virtual_shards = job.virtual_shards};
+                     .step = {.accumulate = job.accumulate, .virtual_shards = job.virtual_shards}};
   if (job.validated) options.validation = blobs(20, {6, 6, 2}, 4, 2).shuffle().batch({.global = 6});
   change(options);
   const History history = model.fit(blobs(50, {6, 6, 2}).shuffle().map(flip()).batch({.global = 8}), options);
@@ -343,7 +342,8 @@ TEST(Resume, TakesOtherSchedules) {
 }
 
 TEST(Resume, RefusesAnotherTraining) {
-  EXPECT_THAT(refusal_to_resume([](FitOptions& options) { options.accumulate = 2; }), HasSubstr("accumulate = 1"));
+  EXPECT_THAT(refusal_to_resume([](FitOptions& options) { options.step.accumulate = 2; }),
+              HasSubstr("accumulate = 1"));
   EXPECT_THAT(refusal_to_resume([](FitOptions& options) { options.steps_per_epoch = 4; }),
               HasSubstr("steps in an epoch = 7"));
   EXPECT_THAT(refusal_to_resume([](FitOptions& options) { options.input.seed = 6; }), HasSubstr("seed = 5"));

@@ -228,7 +228,7 @@ TEST(Schedules, CountOptimizerStepsWhateverAnEpochIs) {
         model.fit(data, {.epochs = 10,
                          .steps_per_epoch = steps_per_epoch,
                          .verbose = 0,
-                         .accumulate = accumulate,
+                         .step = {.accumulate = accumulate},
                          .stop_after_steps = step});
         ASSERT_EQ(model.global_step(), step);
         const std::vector<std::vector<float>> now = test::variables_of(model);

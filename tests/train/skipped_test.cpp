@@ -48,7 +48,7 @@ TEST(Skipped, TrainsAsIfTheyHadNeverBeen) {
                                            .validation = from,
                                            .verbose = 0,
                                            .input = {.threads = 2, .errors = kSkip},
-                                           .accumulate = accumulate});
+                                           .step = {.accumulate = accumulate}});
         weights = model.read_variable(model.variable_names().front());
         const Evaluation test = model.evaluate(from, {.input = {.errors = kSkip}});
         EXPECT_EQ(test.examples, 40);

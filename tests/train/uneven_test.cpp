@@ -37,7 +37,7 @@ History run(const Sizes& sizes, int replicas) {
                                      .validation = data,
                                      .verbose = 0,
                                      .input = {.threads = 1},
-                                     .accumulate = sizes.accumulate});
+                                     .step = {.accumulate = sizes.accumulate}});
   model.check_mirrored();
   return history;
 }

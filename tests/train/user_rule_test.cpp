@@ -77,7 +77,7 @@ TEST(UserRule, GivesOneResultOnAnyNumberOfReplicas) {
   for (const int replicas : {1, 2, 4}) {
     Training training(replicas);
     Model model = test::compiled(training.strategy, test::small_cnn, test::with_all_around(with_own_groups()));
-    model.fit(test::loop_data(), {.epochs = 3, .verbose = 0, .accumulate = 2, .virtual_shards = 4});
+    model.fit(test::loop_data(), {.epochs = 3, .verbose = 0, .step = {.accumulate = 2, .virtual_shards = 4}});
     model.check_mirrored();
     weights.push_back(model.weights_sha256());
   }

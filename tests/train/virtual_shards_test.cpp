@@ -49,7 +49,7 @@ ShardedOutcome train_sharded(const ShardedRun& run, Training& training) {
   fit.epochs = 3;
   fit.verbose = 0;
   fit.validation = run.data();
-  fit.virtual_shards = run.shards;
+  fit.step.virtual_shards = run.shards;
   const History history = model.fit(run.data(), fit);
   model.check_mirrored();
   ShardedOutcome outcome;
@@ -94,7 +94,7 @@ TEST(VirtualShards, GiveOneResultWhenSomeHaveNoExamples) {
 
 TEST(VirtualShards, GiveOneResultWhenBatchesAreSummed) {
   ShardedRun run{.data = [] { return test::blobs(53, {6, 6, 2}).batch({.global = 9}); }};
-  run.fit.accumulate = 3;
+  run.fit.step.accumulate = 3;
   expect_independent(run);
   run.compiled.loss = sparse_categorical_crossentropy({.reduction = Reduction::kSum});
   run.compiled.optimizer = sgd(1e-3F);
@@ -164,7 +164,8 @@ TEST(VirtualShards, AreAStepWithoutThem) {
   const auto fit = [](int shards) {
     Training training(1);
     Model model = test::compiled(training.strategy, test::small_cnn);
-    model.fit(test::blobs(100, {6, 6, 2}).batch({.global = 16}), {.verbose = 0, .virtual_shards = shards});
+    model.fit(test::blobs(100, {6, 6, 2}).batch({.global = 16}),
+              {.verbose = 0, .step = {.virtual_shards = shards}});
     return test::variables_of(model);
   };
   const auto plain = fit(0), sharded = fit(4);
@@ -182,7 +183,7 @@ TEST(VirtualShards, TakeAStepInPieces) {
     Model model = test::compiled(training.strategy, sharded_cnn);
     DeviceGroup shards = training.devices.repeated(2);
     Loader loader(test::blobs(50, {6, 6, 2}).batch({.global = 16}), shards);
-    Trainer trainer(training.strategy, model, loader, {.virtual_shards = 4});
+    Trainer trainer(training.strategy, model, loader, {.step = {.virtual_shards = 4}});
     if (!pieces) {
       trainer.warm_up();
       while (trainer.step()) {
@@ -212,7 +213,7 @@ TEST(VirtualShards, WhereOneFailsNothingIsUpdated) {
                                            return 1.0;
                                          })});
   const Dataset data = test::blobs(64, {6, 6, 2}).batch({.global = 16});
-  const auto fit = [&] { model.fit(data, {.verbose = 0, .virtual_shards = 4}); };
+  const auto fit = [&] { model.fit(data, {.verbose = 0, .step = {.virtual_shards = 4}}); };
   try {
     fit();
     FAIL();
@@ -227,7 +228,7 @@ TEST(VirtualShards, WhereOneFailsNothingIsUpdated) {
                                           for (float& slope : example.gradient) slope = 0.1F;
                                           return 1.0;
                                         })});
-  once.fit(data, {.verbose = 0, .virtual_shards = 4, .stop_after_steps = 1});
+  once.fit(data, {.verbose = 0, .step = {.virtual_shards = 4}, .stop_after_steps = 1});
   EXPECT_EQ(weights, test::variables_of(once));
   EXPECT_NO_THROW(fit()) << "the model can be used again";
 }
@@ -238,7 +239,7 @@ TEST(VirtualShards, GiveBackAllMemory) {
     Strategy strategy(devices, {.announce = false});
     Model model = test::compiled(strategy, sharded_cnn);
     const Dataset data = test::blobs(30, {6, 6, 2}).batch({.global = 8});
-    model.fit(data, {.validation = data, .verbose = 0, .accumulate = 2, .virtual_shards = 8});
+    model.fit(data, {.validation = data, .verbose = 0, .step = {.accumulate = 2, .virtual_shards = 8}});
     model.evaluate(data, {.views = mirrored_views(), .virtual_shards = 8});
   }
   for (int r = 0; r < 2; ++r) {
@@ -253,7 +254,7 @@ TEST(VirtualShards, WrongNumbersAreRefused) {
     Training training(replicas);
     Model model = test::compiled(training.strategy, test::small_mlp);
     try {
-      model.fit(data, {.verbose = 0, .virtual_shards = shards});
+      model.fit(data, {.verbose = 0, .step = {.virtual_shards = shards}});
     } catch (const ConfigError& error) {
       return error.what();
     }
@@ -267,7 +268,7 @@ TEST(VirtualShards, WrongNumbersAreRefused) {
   Training training(2);
   Model model = test::compiled(training.strategy, test::small_mlp);
   Loader loader(data, training.devices);
-  EXPECT_THROW(Trainer(training.strategy, model, loader, {.virtual_shards = 8}), ConfigError);
+  EXPECT_THROW(Trainer(training.strategy, model, loader, {.step = {.virtual_shards = 8}}), ConfigError);
 }
 
 }  // namespace

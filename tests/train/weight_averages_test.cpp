@@ -19,9 +19,11 @@ TEST(WeightAverages, AreEvaluatedInThePlaceOfTheWeights) {
       Model model = training.strategy.build(test::small_cnn, {.seed = 3});
       model.compile({.optimizer = optimizer, .precision = precision});
       const Dataset data = test::blobs(60, {6, 6, 2}).batch({.global = 16});
-      const History history = model.fit(
-          data,
-          {.epochs = 2, .validation = data, .verbose = 0, .validate_averaged = true, .mirror_check_every = 1});
+      const History history = model.fit(data, {.epochs = 2,
+                                               .validation = data,
+                                               .verbose = 0,
+                                               .step = {.mirror_check_every = 1},
+                                               .validate_averaged = true});
       const std::string weights = model.weights_sha256();
       const Evaluation averaged = model.evaluate(data, {.averaged_weights = true});
       const std::vector<float> predicted = model.predict(data, {.averaged_weights = true}).values;

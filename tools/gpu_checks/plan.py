@@ -5,7 +5,7 @@ were chosen: each has its weight's share, and what one leaves over is shared by 
 """
 import dataclasses
 
-from gpu_checks import benchmarks, correctness, device, kernels, photographs, profile, training
+from gpu_checks import benchmarks, correctness, device, kernels, photographs, profile, shards, training
 from gpu_checks.parts import Part
 
 LAST_SECONDS = 15  # of a check, for what is still to be stopped, and for packing the logs
@@ -13,6 +13,7 @@ LAST_SECONDS = 15  # of a check, for what is still to be stopped, and for packin
 PARTS = (
     Part("device", 25, "device", device.device, "the GPU, its driver, what Headrace sees of them"),
     Part("tests", 235, "tests", correctness.tests, "Cuda suites; trainer and ring on one replica, then on two"),
+    Part("shards", 30, "tests", shards.shards, "virtual shards: the same weights on one replica, two, and all GPUs"),
     Part("kernels", 120, "benchmarks", kernels.kernels, "each kernel against the machine's own floors"),
     Part("memcheck", 80, "tests", correctness.sanitizer("memcheck"), "compute-sanitizer on short tests"),
     Part("racecheck", 45, "tests", correctness.sanitizer("racecheck"), "the same"),
@@ -37,7 +38,7 @@ class Call:
 
 
 CALLS = {
-    "correctness": Call(9.0, ("device", "tests", "kernels", "memcheck", "racecheck", "synccheck")),
+    "correctness": Call(9.0, ("device", "tests", "shards", "kernels", "memcheck", "racecheck", "synccheck")),
     "seeds": Call(8.0, ("device", "cifar10-fast", "profile", "steps", "cifar10-fast-again", "cifar10-fast-b", "input",
                         "photographs")),
     "torch": Call(9.0, ("device", "cifar10-fast", "record", "cifar10-fast-again", "resnet18", "oracle", "ddp"))}

@@ -67,7 +67,7 @@ FitOptions fit_of(const RecipeOptions& options, int usual_epochs) {
   return {.epochs = options.epochs > 0 ? options.epochs : usual_epochs,
           .steps_per_epoch = options.steps_per_epoch,
           .input = options.input,
-          .accumulate = options.accumulate};
+          .step = {.accumulate = options.accumulate}};
 }
 
 LoaderOptions host_input(const RecipeOptions& options) {

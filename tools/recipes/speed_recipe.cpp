@@ -34,7 +34,7 @@ SpeedOptimizerOptions optimizer_of(const SpeedRecipe& recipe, std::int64_t batch
                                    const FitOptions& fit) {
   SpeedOptimizerOptions options = recipe.optimizer;
   const auto batches = static_cast<std::int64_t>(train.steps_per_epoch());
-  options.examples_per_step = batch * std::min<std::int64_t>(fit.accumulate, batches);
+  options.examples_per_step = batch * std::min<std::int64_t>(fit.step.accumulate, batches);
   options.steps = steps_of_fit(train, fit);
   const auto pass = static_cast<double>(steps_of_pass(train, fit));
   options.whitening_steps = static_cast<std::uint64_t>(std::ceil(recipe.whitening_passes * pass));

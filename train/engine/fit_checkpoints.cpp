@@ -51,7 +51,7 @@ FitCheckpoints::FitCheckpoints(Model& model, const FitOptions& fit, const std::s
                                std::optional<double> best, const Trainer& trainer)
     : model_(model),
       options_(checked(*fit.checkpoints)),
-      skips_nan_(fit.nan != NanPolicy::kIgnore),
+      skips_nan_(fit.step.nan != NanPolicy::kIgnore),
       metrics_(metric_names(model, fit.validation.has_value())),
       run_(run.empty() ? new_run() : run),
       best_(best),

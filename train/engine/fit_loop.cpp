@@ -28,7 +28,7 @@ double per_second(std::int64_t examples, double seconds) {
 
 FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOptions& options,
                                 const std::optional<LoaderState>& start)
-    : shards(shard_devices(model.strategy(), options.virtual_shards)),
+    : shards(shard_devices(model.strategy(), options.step.virtual_shards)),
       loader(data, shards, validation_input(model.state(), options, start)),
       evaluator(model.state(), loader,
                 {.program = {.mode = Mode::kEvaluate,
@@ -37,7 +37,7 @@ FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOpti
                  .loss = model.state().compiled->loss,
                  .metrics = model.state().compiled->metrics,
                  .averaged_weights = options.validate_averaged,
-                 .virtual_shards = options.virtual_shards}) {}
+                 .virtual_shards = options.step.virtual_shards}) {}
 
 FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
     : model_(model),
@@ -49,17 +49,11 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
       streamed_(train.streamed()),
       resumption_(model, options, steps_),
       position_(resumption_.position()),
-      shards_(shard_devices(model.strategy(), options.virtual_shards)),
+      shards_(shard_devices(model.strategy(), options.step.virtual_shards)),
       loader_(train, shards_,
               training_input(model.state(), options, passes(train, options), resumption_.loader())),
       trainer_(model.strategy(), model, loader_,
-               {.seed = options.input.seed,
-                .accumulate = options.accumulate,
-                .virtual_shards = options.virtual_shards,
-                .nan = options.nan,
-                .mirror_check_every = options.mirror_check_every,
-                .gradient_norms = options.gradient_norms,
-                .trace = options.input.trace}) {
+               {.seed = options.input.seed, .step = options.step, .trace = options.input.trace}) {
   if (options.validation) {
     validated_ = resumption_.validation();
     validation_.emplace(model, *options.validation, options, validated_);
@@ -162,8 +156,8 @@ TrainingState FitLoop::state_now() const {
   state.position.epochs = options_.epochs;
   state.position.ended = control_.stop_requested() && position_.epoch_step == 0;
   state.position.steps_per_epoch = steps_;
-  state.position.accumulate = options_.accumulate;
-  state.position.virtual_shards = options_.virtual_shards;
+  state.position.accumulate = options_.step.accumulate;
+  state.position.virtual_shards = options_.step.virtual_shards;
   state.position.replicas = model_.strategy().replicas();
   state.position.seed = options_.input.seed;
   state.position.loader = loader_.state();
@@ -189,7 +183,7 @@ EpochReport FitLoop::finish_epoch(int epoch, std::uint64_t steps) {
   const MetricSums sums = trainer_.finish();
   const double training = epoch_time_.seconds();
   const StepTimes times = trainer_.times();
-  if (options_.nan != NanPolicy::kIgnore) model_.state().variables.check_finite();
+  if (options_.step.nan != NanPolicy::kIgnore) model_.state().variables.check_finite();
   EpochReport report{.epoch = epoch,
                      .epochs = options_.epochs,
                      .steps = steps,
@@ -226,7 +220,7 @@ void FitLoop::report_step(int epoch, std::uint64_t step) {
   const bool exact = callbacks_.wants(model_.global_step());
   const bool live = now_ns() >= next_report_ns_;
   if (!exact && !live) return;
-  const bool done = exact || options_.gradient_norms;  // these are the last step's, which must be done
+  const bool done = exact || options_.step.gradient_norms;  // these are the last step's, which must be done
   StepReport report = step_report(epoch, step, done ? trainer_.finish() : trainer_.progress());
   if (done) report.gradient_norms = trainer_.gradient_norms();
   if (exact) callbacks_.exact_step(report);

@@ -44,10 +44,11 @@ void Resumption::check(const FitOptions& options, std::uint64_t steps) const {
     throw ConfigError(fmt::format("the training to continue has {} = {}, this one {}", name, was, is),
                       "continue it with what it was begun with, or begin another one in another folder");
   };
-  same("accumulate", static_cast<std::uint64_t>(at.accumulate), static_cast<std::uint64_t>(options.accumulate));
+  same("accumulate", static_cast<std::uint64_t>(at.accumulate),
+       static_cast<std::uint64_t>(options.step.accumulate));
   same("steps in an epoch", at.steps_per_epoch, steps);
   same("virtual shards", static_cast<std::uint64_t>(at.virtual_shards),
-       static_cast<std::uint64_t>(options.virtual_shards));
+       static_cast<std::uint64_t>(options.step.virtual_shards));
   same("seed", at.seed, options.input.seed);
 }
 

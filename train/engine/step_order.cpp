@@ -10,7 +10,7 @@ std::int64_t StepOrder::forward(std::int64_t examples) {
   }
   if (done_ == Done::kBackward && !accumulates_) {
     throw ConfigError("a second batch before all_reduce() would overwrite the gradients",
-                      "set TrainerOptions::accumulate to the batches of a step: they are then added; or call "
+                      "set StepOptions::accumulate to the batches of a step: they are then added; or call "
                       "discard_gradients()");
   }
   done_ = Done::kForward;

@@ -7,17 +7,24 @@
 namespace headrace {
 namespace {
 
+// Virtual shards want sums whose order does not depend on the devices.
+Collective& collective_for(const ModelState& model, const TrainerOptions& options) {
+  Collective& collective = model.strategy->collective();
+  return options.step.virtual_shards > 0 && collective.size() > 1 ? collective.in_order() : collective;
+}
+
 std::vector<ShardArenas> make_shard_arenas(const ModelState& model, const TrainerOptions& options) {
-  const Shards shards(*model.strategy, options.virtual_shards);
+  const Shards shards(*model.strategy, options.step.virtual_shards);
   std::vector<ShardArenas> arenas;
   for (int r = 0; r < model.strategy->replicas(); ++r) {
-    arenas.emplace_back(model, shards, r, options.accumulate > 1);
+    arenas.emplace_back(model, shards, r, options.step.accumulate > 1);
   }
   return arenas;
 }
 
 std::vector<ReplicaArenas> make_arenas(ModelState& model, const UpdatePlan& plan, const TrainerOptions& options) {
-  const bool accumulates = options.accumulate > 1 && options.virtual_shards == 0;  // else each shard does
+  const bool accumulates =
+      options.step.accumulate > 1 && options.step.virtual_shards == 0;  // else each shard does
   std::vector<ReplicaArenas> arenas;
   for (int r = 0; r < model.strategy->replicas(); ++r) {
     const auto [elements, arrays] = plan.scratch(model.strategy->device(r).info().host_memory);
@@ -30,7 +37,8 @@ std::vector<ReplicaArenas> make_arenas(ModelState& model, const UpdatePlan& plan
 
 TrainingStep::TrainingStep(ModelState& model, Loader& loader, const TrainerOptions& options)
     : model_(model),
-      accumulates_(options.accumulate > 1),
+      collective_(collective_for(model, options)),
+      accumulates_(options.step.accumulate > 1),
       plan_(*model.graph, model.layout, model.compiled->optimizer),
       shard_arenas_(make_shard_arenas(model, options)),
       arenas_(make_arenas(model, plan_, options)),
@@ -42,12 +50,12 @@ TrainingStep::TrainingStep(ModelState& model, Loader& loader, const TrainerOptio
                .loss = model.compiled->loss,
                .metrics = model.compiled->metrics,
                .in_flight = options.in_flight,
-               .nan = options.nan,
+               .nan = options.step.nan,
                .trace = options.trace,
-               .virtual_shards = options.virtual_shards,
+               .virtual_shards = options.step.virtual_shards,
                .shard_arenas = &shard_arenas_}),
-      reducer_(model.strategy->collective(), model.layout.trained_elements(), options.buckets) {
-  if (options.gradient_norms) measure_.emplace(model);
+      reducer_(collective_, model.layout.trained_elements(), options.buckets) {
+  if (options.step.gradient_norms) measure_.emplace(model);
 }
 
 void TrainingStep::begin() {
@@ -175,7 +183,7 @@ void TrainingStep::update_rest(int r, std::int64_t begin, const LearningPhase& p
 
 // What is not trained becomes its mean over replicas.
 void TrainingStep::average_state(int r, Stream& stream) {
-  arenas(r).average_state(strategy().collective(), r, stream, kernels(r), shard_arenas(r));
+  arenas(r).average_state(collective_, r, stream, kernels(r), shard_arenas(r));
 }
 
 // It is final once the forward pass is done, and read by the next one.

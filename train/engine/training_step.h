@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "headrace/devices/collective.h"
 #include "headrace/train/engine/batch_runner.h"
 #include "headrace/train/engine/gradient_measure.h"
 #include "headrace/train/engine/learning_phases.h"
@@ -72,11 +73,12 @@ class TrainingStep {
   int within_replica(int shard) const { return shard - shards().first_of(shards().replica_of(shard)); }
 
   ModelState& model_;
+  Collective& collective_;
   bool accumulates_;
   UpdatePlan plan_;
   std::vector<ShardArenas> shard_arenas_;
   std::vector<ReplicaArenas> arenas_;
-  std::optional<GradientMeasure> measure_;  // with TrainerOptions::gradient_norms
+  std::optional<GradientMeasure> measure_;  // with StepOptions::gradient_norms
   BatchRunner runner_;                      // after what its work uses: it waits when destroyed
   Reducer reducer_;
 };

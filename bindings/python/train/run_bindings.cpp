@@ -69,15 +69,15 @@ nb::dict fit(PythonModel& model, const Dataset& train, int epochs, std::uint64_t
   options.verbose = verbose;
   options.output = output.file();
   options.input = input_of(input);
-  options.accumulate = accumulate;
-  options.virtual_shards = virtual_shards;
+  options.step = {.accumulate = accumulate,
+                  .virtual_shards = virtual_shards,
+                  .nan = nan_policy_of(nan),
+                  .mirror_check_every = mirror_check_every,
+                  .gradient_norms = gradient_norms};
   options.stop_after_steps = stop_after_steps;
-  options.nan = nan_policy_of(nan);
   options.checkpoints = checkpoints_of(checkpoints);
   options.resume = resume;
   options.validate_averaged = validate_averaged;
-  options.mirror_check_every = mirror_check_every;
-  options.gradient_norms = gradient_norms;
   const History history = unlocked([&](const std::atomic<bool>* stop) {
     options.stop = stop;
     return use->fit(train, options);

@@ -11,6 +11,7 @@
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/cuda/math/nccl_check.h"
+#include "headrace/devices/cuda/math/nccl_tree_collective.h"
 
 namespace headrace {
 namespace {
@@ -89,6 +90,11 @@ void NcclCollective::await(int replica, const char* what) {
   }
 }
 
+Collective& NcclCollective::in_order() {
+  if (!tree_) tree_ = std::make_unique<NcclTreeCollective>(*this, devices_);
+  return *tree_;
+}
+
 void NcclCollective::all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) {
   if (tensor.dtype != DType::kF32) {
     throw ConfigError(fmt::format("all_reduce_sum of {}: only float32 can be summed", to_string(tensor.dtype)));
@@ -108,23 +114,44 @@ void NcclCollective::broadcast(int replica, int root, const TensorView& tensor, 
   });
 }
 
-void NcclCollective::submit(int replica, const char* name, Stream& stream, const Call& call) {
-  const DeviceInfo& device = devices_[replica].info();
+CudaStream& NcclCollective::stream_of(int replica, Stream& stream) const {
   auto* mine = dynamic_cast<CudaStream*>(&stream);
   if (mine == nullptr || &stream.device() != &devices_[replica]) {
     throw ConfigError(fmt::format("replica {}: the stream is of {}, not of {}", replica,
-                                  stream.device().info().name, device.name));
+                                  stream.device().info().name, devices_[replica].info().name));
   }
+  return *mine;
+}
+
+void NcclCollective::submit(int replica, const char* name, Stream& stream, const Call& call) {
+  const DeviceInfo& device = devices_[replica].info();
+  CudaStream& mine = stream_of(replica, stream);
   const auto& report = reports_[static_cast<std::size_t>(replica)];
-  mine->listen_to(report);
+  mine.listen_to(report);
   report->used();
-  if (mine->skips()) return abort(device.name + " failed before this collective");
+  if (mine.skips()) return abort(device.name + " failed before this collective");
   const std::lock_guard lock(mutex_);
   ncclComm_t communicator = communicators_[static_cast<std::size_t>(replica)];
   if (communicator == nullptr) return;  // given up: the report says so
   CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);
-  NCCL_CHECK(call(communicator, mine->handle()), device.name);
+  NCCL_CHECK(call(communicator, mine.handle()), device.name);
   await(replica, name);
+}
+
+void NcclCollective::submit_together(const char* name, const std::vector<std::unique_ptr<Stream>>& streams,
+                                     const CallOfReplica& call) {
+  const std::lock_guard lock(mutex_);
+  if (communicators_.front() == nullptr) return;  // given up
+  const std::string& first = devices_[0].info().name;
+  NCCL_CHECK(ncclGroupStart(), first);
+  for (int r = 0; r < size(); ++r) {
+    const auto index = static_cast<std::size_t>(r);
+    const DeviceInfo& device = devices_[r].info();
+    CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);
+    NCCL_CHECK(call(r, communicators_[index], stream_of(r, *streams[index]).handle()), device.name);
+  }
+  NCCL_CHECK(ncclGroupEnd(), first);
+  for (int r = 0; r < size(); ++r) await(r, name);
 }
 
 void NcclCollective::abort(const std::string& reason) noexcept {

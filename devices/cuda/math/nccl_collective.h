@@ -16,29 +16,40 @@
 
 namespace headrace {
 
+class CudaStream;
+
 // One replica a GPU, all of this process. NCCL promises equal values on all replicas, but chooses its own order of
 // additions: the bits are not those of the pairwise tree, and may depend on the GPUs and how they are connected.
+// in_order() sends alone through NCCL, and adds itself (nccl_tree_collective.h).
 // A call that NCCL has not submitted, or a group that has not come up, after HEADRACE_COLLECTIVE_TIMEOUT seconds
 // (30) is given up with DeviceError(kTimeout). That replicas make different calls is not found out.
 class NcclCollective final : public Collective {
  public:
+  using Call = std::function<ncclResult_t(ncclComm_t, cudaStream_t)>;
+  using CallOfReplica = std::function<ncclResult_t(int replica, ncclComm_t, cudaStream_t)>;
+
   // Blocks until the GPUs are connected. Throws DeviceError.
   explicit NcclCollective(DeviceGroup& devices);
   ~NcclCollective() override;
 
   int size() const noexcept override { return devices_.size(); }
-  bool fixed_order() const noexcept override { return false; }
+  Collective& in_order() override;
   void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override;
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override;
   void abort(const std::string& reason) noexcept override;
 
+  // A replica's call, which waits for no other on the host. Nothing once the group is given up.
+  void submit(int replica, const char* name, Stream& stream, const Call& call);
+  // All replicas' at once, each in its own stream: they may wait for one another on the host.
+  void submit_together(const char* name, const std::vector<std::unique_ptr<Stream>>& streams,
+                       const CallOfReplica& call);
+
  private:
   class Report;
-  using Call = std::function<ncclResult_t(ncclComm_t, cudaStream_t)>;
 
   void connect();
   void give_up() noexcept;
-  void submit(int replica, const char* name, Stream& stream, const Call& call);
+  CudaStream& stream_of(int replica, Stream& stream) const;
   // Until NCCL has done what it was asked for; throws at the deadline.
   void await(int replica, const char* what);
   // The reason why the group is off; empty while it is not.
@@ -50,6 +61,7 @@ class NcclCollective final : public Collective {
   mutable std::mutex mutex_;
   std::vector<ncclComm_t> communicators_;  // by mutex_; null once given up
   std::string reason_;                     // by mutex_
+  std::unique_ptr<Collective> tree_;       // by the first in_order()
 };
 
 }  // namespace headrace

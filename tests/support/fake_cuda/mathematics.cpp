@@ -109,13 +109,42 @@ class FakeCudaKernels final : public cuda::GpuKernels<FakeLaunches> {
   std::unique_ptr<Stream> stream_;
 };
 
+// Over both GPUs: counts its sums, which add nothing for the reason given below.
+class FakeNccl final : public Collective {
+ public:
+  explicit FakeNccl(int size) : size_(size) {}
+
+  int size() const noexcept override { return size_; }
+  Collective& in_order() override { return in_order_; }
+  void all_reduce_sum(int, const TensorView&, Stream&) override { test::fake_cuda::note("sum"); }
+  void broadcast(int, int, const TensorView&, Stream&) override {}
+  void abort(const std::string&) noexcept override {}
+
+ private:
+  class InOrder final : public Collective {
+   public:
+    explicit InOrder(FakeNccl& group) : group_(group) {}
+
+    int size() const noexcept override { return group_.size(); }
+    void all_reduce_sum(int, const TensorView&, Stream&) override { test::fake_cuda::note("sum in order"); }
+    void broadcast(int, int, const TensorView&, Stream&) override {}
+    void abort(const std::string&) noexcept override {}
+
+   private:
+    FakeNccl& group_;
+  };
+
+  int size_;
+  InOrder in_order_{*this};
+};
+
 class FakeMath final : public CudaMath {
  public:
   std::unique_ptr<Kernels> create_kernels(const DeviceInfo&) const override {
     return std::make_unique<FakeCudaKernels>();
   }
   std::unique_ptr<Collective> create_nccl_collective(DeviceGroup& devices) const override {
-    throw DeviceError(ErrorCode::kUnsupported, "there is one GPU, and that is none", devices[0].info().name);
+    return std::make_unique<FakeNccl>(devices.size());
   }
   std::vector<Finding> diagnose() const override { return {}; }
 };

@@ -11,7 +11,8 @@
 
 namespace headrace::test::fake_cuda {
 
-// By the name of the runtime's function; a kernel launched outside of a graph counts as "kernel". Thread-safe.
+// By the name of the runtime's function; a kernel launched outside of a graph counts as "kernel", sums over two
+// GPUs as "sum" and "sum in order". Thread-safe.
 using Calls = std::map<std::string, std::uint64_t>;
 // Of this thread so far, and of all the others.
 Calls calls_here();
@@ -28,6 +29,9 @@ void fall_behind();
 
 // The mode of the last capture.
 cudaStreamCaptureMode capture_mode();
+
+// Counts what is no call of the runtime's.
+void note(const char* name);
 
 // A kernel: runs now or, where the stream captures, at every launch of its graph.
 cudaError_t launch(cudaStream_t stream, std::function<void()> kernel);

@@ -46,7 +46,7 @@ TEST_F(Recipes, SchedulesEndWithTheFit) {
       options.accumulate = length.accumulate;
       const Recipe recipe = make_recipe(name, options);
       const std::uint64_t steps = steps_of_fit(recipe.train, recipe.fit);
-      EXPECT_EQ(recipe.fit.accumulate, length.accumulate);
+      EXPECT_EQ(recipe.fit.step.accumulate, length.accumulate);
       if (length.epochs > 0) {
         EXPECT_EQ(recipe.fit.epochs, length.epochs);
       }

@@ -83,7 +83,7 @@ TEST_F(TensorBoardTest, AnEpochsValuesAreTheHistorys) {
                                              .validation = data_,
                                              .callbacks = {tensorboard(folder_ / "logs")},
                                              .verbose = 0,
-                                             .gradient_norms = true});
+                                             .step = {.gradient_norms = true}});
   const std::vector<events::Event> events = only_file();
   ASSERT_EQ(events.size(), 5U);
   EXPECT_EQ(events[0].file_version(), "brain.Event:2");

@@ -114,9 +114,10 @@ std::vector<std::vector<float>> weights_after(DeviceGroup devices, const Optimiz
   const Dataset data = test::blobs(72, {6, 6, 2}).batch({.global = 8});
   // The second fit begins behind the end.
   for (const std::uint64_t until : {5, 9}) {
-    model.fit(
-        data,
-        {.epochs = 2, .verbose = 0, .accumulate = accumulate, .stop_after_steps = until, .mirror_check_every = 1});
+    model.fit(data, {.epochs = 2,
+                     .verbose = 0,
+                     .step = {.accumulate = accumulate, .mirror_check_every = 1},
+                     .stop_after_steps = until});
   }
   EXPECT_EQ(model.global_step(), 9U);
   return test::variables_of(model);

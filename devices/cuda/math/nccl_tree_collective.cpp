@@ -1,0 +1,109 @@
+#include "headrace/devices/cuda/math/nccl_tree_collective.h"
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/cuda/math/tree_sum.h"
+#include "headrace/devices/kernels.h"
+
+namespace headrace {
+namespace {
+
+// Large enough for a message between two of eight GPUs to use their link, small beside a model.
+constexpr std::int64_t kScratchElements = std::int64_t{8} << 20;
+
+bool failed(ncclResult_t status) noexcept { return status != ncclSuccess && status != ncclInProgress; }
+
+// As one call: no transfer waits for one that comes later. The group ends in any case.
+ncclResult_t exchange(std::span<const cuda::Transfer> outgoing, std::span<const cuda::Transfer> incoming,
+                      ncclComm_t communicator, cudaStream_t stream) {
+  ncclResult_t status = ncclGroupStart();
+  if (failed(status)) return status;
+  for (const auto& [peer, data, elements] : outgoing) {
+    if (failed(status)) break;
+    status = ncclSend(data, static_cast<std::size_t>(elements), ncclFloat32, peer, communicator, stream);
+  }
+  for (const auto& [peer, data, elements] : incoming) {
+    if (failed(status)) break;
+    status = ncclRecv(data, static_cast<std::size_t>(elements), ncclFloat32, peer, communicator, stream);
+  }
+  const ncclResult_t end = ncclGroupEnd();
+  return failed(status) ? status : end;
+}
+
+}  // namespace
+
+class NcclTreeCollective::Link {
+ public:
+  Link(NcclTreeCollective& owner, int replica, Stream& stream)
+      : group_(owner.group_), kernels_(*owner.devices_[replica].kernels()), replica_(replica), stream_(stream) {}
+
+  void exchange(std::span<const cuda::Transfer> outgoing, std::span<const cuda::Transfer> incoming) const {
+    group_.submit(replica_, "exchange", stream_, [&](ncclComm_t communicator, cudaStream_t on) {
+      return headrace::exchange(outgoing, incoming, communicator, on);
+    });
+  }
+  void sum(std::span<const TensorView> parts, const TensorView& sum) const {
+    kernels_.sum_tree(stream_, parts, sum);
+  }
+
+ private:
+  NcclCollective& group_;
+  Kernels& kernels_;
+  int replica_;
+  Stream& stream_;
+};
+
+NcclTreeCollective::NcclTreeCollective(NcclCollective& group, DeviceGroup& devices)
+    : group_(group), devices_(devices) {
+  for (int r = 0; r < size(); ++r) {
+    scratch_.push_back(devices[r].allocate(static_cast<std::size_t>(kScratchElements) * sizeof(float)));
+  }
+  connect();
+}
+
+TensorView NcclTreeCollective::scratch(int replica) const {
+  return scratch_[static_cast<std::size_t>(replica)].view({kScratchElements}, DType::kF32);
+}
+
+// NCCL connects two GPUs when one first sends to the other, and waits on the host until both have asked for it; a
+// kernel is loaded when it is first launched, which may wait for the GPU. In a step either would wait for ever,
+// for one thread submits the replicas' parts one after another. So each sends to each here, messages as large as
+// later ones, in one call of all.
+void NcclTreeCollective::connect() {
+  constexpr std::int64_t kHalf = kScratchElements / 2;
+  const std::int64_t message = kHalf / size();
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (int r = 0; r < size(); ++r) {
+    streams.push_back(devices_[r].create_stream());
+    streams.back()->fill(scratch(r).data, 0, static_cast<std::size_t>(kHalf) * sizeof(float));
+  }
+  group_.submit_together(
+      "connecting each two GPUs", streams, [&](int r, ncclComm_t communicator, cudaStream_t on) {
+        auto* sent = scratch(r).as<float>();
+        std::vector<cuda::Transfer> outgoing, incoming;
+        for (int peer = 0; peer < size(); ++peer) {
+          outgoing.push_back({.peer = peer, .data = sent + peer * message, .elements = message});
+          incoming.push_back({.peer = peer, .data = sent + kHalf + peer * message, .elements = message});
+        }
+        return exchange(outgoing, incoming, communicator, on);
+      });
+  for (int r = 0; r < size(); ++r) {
+    const TensorView one{scratch(r).as<float>(), Shape{1}, DType::kF32};
+    const std::vector<TensorView> parts(static_cast<std::size_t>(size()), one);
+    devices_[r].kernels()->sum_tree(*streams[static_cast<std::size_t>(r)], parts, one);
+  }
+  for (const auto& stream : streams) stream->synchronize();
+}
+
+void NcclTreeCollective::all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) {
+  if (tensor.dtype != DType::kF32) {
+    throw ConfigError(fmt::format("all_reduce_sum of {}: only float32 can be summed", to_string(tensor.dtype)));
+  }
+  const Link link(*this, replica, stream);
+  cuda::TreeSum(replica, size(), scratch(replica)).submit(tensor, link);
+}
+
+}  // namespace headrace

@@ -1,0 +1,41 @@
+// Sums among GPUs in the order of the pairwise tree. Private to the CUDA backend.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/collective.h"
+#include "headrace/devices/cuda/math/nccl_collective.h"
+
+namespace headrace {
+
+// NcclCollective::in_order(): NCCL carries slices between the GPUs, Kernels::sum_tree adds them (tree_sum.h). The
+// bits are those of every other collective, whatever the GPUs are and however they are connected. It sends the
+// bytes of a ring, in more and smaller messages.
+class NcclTreeCollective final : public Collective {
+ public:
+  // The group and its devices outlive it. Allocates scratch memory on each GPU; connects each two of them and
+  // loads the kernels, which waits. Throws DeviceError.
+  NcclTreeCollective(NcclCollective& group, DeviceGroup& devices);
+
+  int size() const noexcept override { return devices_.size(); }
+  void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override;
+  void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override {
+    group_.broadcast(replica, root, tensor, stream);
+  }
+  void abort(const std::string& reason) noexcept override { group_.abort(reason); }
+
+ private:
+  class Link;
+
+  void connect();
+  TensorView scratch(int replica) const;
+
+  NcclCollective& group_;
+  DeviceGroup& devices_;
+  std::vector<Buffer> scratch_;  // one a replica, whose calls are in one order
+};
+
+}  // namespace headrace

@@ -1,0 +1,83 @@
+// A sum over ranks that share no memory, in the order of the pairwise tree: who sends what to whom, and who adds
+// it. Plain C++ for any means of sending. Private to the CUDA backend.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "headrace/devices/base/check.h"
+#include "headrace/devices/cuda/reduction_tree.h"
+#include "headrace/devices/tensor.h"
+
+namespace headrace::cuda {
+
+// Elements that a rank sends to `peer`, or receives from it. A rank is its own peer, too.
+struct Transfer {
+  int peer;
+  float* data;
+  std::int64_t elements;  // at least 1
+};
+
+// One rank's part. Of a piece of the tensor each rank is sent one slice by all others, adds it up in its scratch
+// memory, and sends the sum to all: the traffic of a ring, and only as much memory as a piece has. All ranks have
+// scratch memory of one size, and so make the same calls.
+class TreeSum {
+ public:
+  // `scratch`: f32, at least 16 elements a rank. A tensor that is larger is summed in several pieces.
+  TreeSum(int rank, int ranks, const TensorView& scratch)
+      : rank_(rank), ranks_(ranks), scratch_(scratch.as<float>()), slot_(slice_of_all(scratch.elements(), ranks)) {
+    HEADRACE_CHECK(slot_ > 0, "scratch memory of less than a line a rank");
+  }
+
+  // Submits to `link`, in this order for every piece and in the same order on all ranks:
+  //  - link.exchange(outgoing, incoming), spans of Transfer, a rank's in ascending order of peers; what is sent to
+  //    a peer is what that one receives from here in its own call;
+  //  - link.sum(parts, sum): as Kernels::sum_tree, where sum is the first part; not by a rank without a slice;
+  //  - link.exchange(outgoing, incoming) once more.
+  template <typename Link>
+  void submit(const TensorView& tensor, const Link& link) const {
+    if (ranks_ == 1) return;
+    const std::int64_t piece = slot_ * ranks_, elements = tensor.elements();
+    for (std::int64_t at = 0; at < elements; at += piece) {
+      sum_piece(tensor.as<float>() + at, piece < elements - at ? piece : elements - at, link);
+    }
+  }
+
+ private:
+  // Whole lines, so that no slice of a piece is longer.
+  static std::int64_t slice_of_all(std::int64_t elements, int ranks) noexcept {
+    constexpr std::int64_t kLine = 16;
+    return elements / ranks / kLine * kLine;
+  }
+
+  template <typename Link>
+  void sum_piece(float* piece, std::int64_t elements, const Link& link) const {
+    const Slice mine = slice_of(elements, rank_, ranks_);
+    const std::int64_t count = mine.end - mine.begin;
+    std::vector<Transfer> slices, parts, sums;
+    std::vector<TensorView> summed;
+    for (int peer = 0; peer < ranks_; ++peer) {
+      const Slice theirs = slice_of(elements, peer, ranks_);
+      float* part = scratch_ + peer * count;
+      add(slices, {.peer = peer, .data = piece + theirs.begin, .elements = theirs.end - theirs.begin});
+      add(parts, {.peer = peer, .data = part, .elements = count});
+      add(sums, {.peer = peer, .data = scratch_, .elements = count});
+      summed.push_back({part, Shape{count}, DType::kF32});
+    }
+    link.exchange(slices, parts);
+    if (count > 0) link.sum(summed, summed.front());
+    link.exchange(sums, slices);
+  }
+
+  static void add(std::vector<Transfer>& transfers, const Transfer& transfer) {
+    if (transfer.elements > 0) transfers.push_back(transfer);
+  }
+
+  int rank_, ranks_;
+  float* scratch_;
+  std::int64_t slot_;  // elements of scratch memory for a rank's slice
+};
+
+}  // namespace headrace::cuda

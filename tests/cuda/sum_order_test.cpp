@@ -1,0 +1,45 @@
+// In which order gradients and running statistics of several GPUs are added: NCCL's, which is fast, or with
+// virtual shards the one that does not depend on the GPUs.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "headrace/tests/cuda/fake_cuda_fixture.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+
+namespace headrace {
+namespace {
+
+using test::fake_cuda::Calls;
+using test::fake_cuda::calls_here;
+
+class SumOrder : public test::FakeCuda {
+ protected:
+  // The sums that a training on two GPUs submits: in any order, and in the fixed one.
+  static std::pair<std::uint64_t, std::uint64_t> sums_of(const StepOptions& step) {
+    const auto counted = [](const char* name) {
+      const Calls calls = calls_here();
+      const auto found = calls.find(name);
+      return found == calls.end() ? 0 : found->second;
+    };
+    const std::pair before(counted("sum"), counted("sum in order"));
+    DeviceGroup devices = open_devices("cuda:0,1");
+    Strategy strategy(devices, {.announce = false});
+    Model model = test::compiled(strategy, test::norm_cnn);
+    model.fit(test::blobs(32, {6, 6, 2}).batch({.global = 8}),
+              {.verbose = 0, .step = step, .stop_after_steps = 2});
+    return {counted("sum") - before.first, counted("sum in order") - before.second};
+  }
+};
+
+// Recorded once on each replica: of gradients, and of running statistics.
+TEST_F(SumOrder, IsTheTreesWithVirtualShardsAlone) {
+  EXPECT_EQ(sums_of({.virtual_shards = 4}), std::pair(std::uint64_t{0}, std::uint64_t{4}));
+  EXPECT_EQ(sums_of({.accumulate = 2, .virtual_shards = 2}), std::pair(std::uint64_t{0}, std::uint64_t{4}));
+  EXPECT_EQ(sums_of({}), std::pair(std::uint64_t{4}, std::uint64_t{0}));
+}
+
+}  // namespace
+}  // namespace headrace
