@@ -27,8 +27,8 @@ p { margin: 4px 0 8px; max-width: 80em; }
 .card { flex: 1 1 140px; background: var(--panel); border-radius: 8px; padding: 8px 12px; }
 .card b { display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums; }
 .card span { color: var(--soft); font-size: .85rem; }
-.charts { display: flex; flex-wrap: wrap; gap: 14px; }
-figure { flex: 1 1 340px; min-width: 0; max-width: 620px; margin: 0; break-inside: avoid; }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(340px, 100%), 1fr)); gap: 14px; }
+figure { min-width: 0; max-width: 620px; margin: 0; break-inside: avoid; }
 figcaption { font-weight: 600; }
 svg { font: 12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
 svg text { fill: var(--ink); }
@@ -47,7 +47,7 @@ svg .name { font-size: 11.5px; }
 .hit { fill: transparent; }
 .pipeline, .shared { display: flex; flex-wrap: wrap; align-items: flex-end; gap: 6px 0; }
 .shared { border: 1px dashed var(--soft); border-radius: 10px; padding: 4px 4px 6px; margin-right: 6px; }
-.shared p { flex-basis: 100%; margin: 0 4px; font-size: .85rem; color: var(--soft); }
+.shared p { width: 0; min-width: calc(100% - 8px); margin: 0 4px; font-size: .85rem; color: var(--soft); }
 .stage { flex: none; max-width: 100%; }
 .box { fill: var(--panel); stroke: var(--soft); stroke-width: 1; }
 .box.limit { stroke: var(--limit); stroke-width: 3; }
