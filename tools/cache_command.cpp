@@ -10,9 +10,9 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/compute_arena.h"
 #include "headrace/tools/commands.h"
-#include "headrace/tools/json_lines.h"
-#include "headrace/tools/options.h"
-#include "headrace/tools/output_check.h"
+#include "headrace/tools/options/options.h"
+#include "headrace/tools/output/json_lines.h"
+#include "headrace/tools/output/output_check.h"
 
 namespace headrace::tools {
 namespace {

@@ -13,12 +13,12 @@
 #include "headrace/devices/base/file.h"
 #include "headrace/pipeline/convert.h"
 #include "headrace/tools/commands.h"
-#include "headrace/tools/data_options.h"
-#include "headrace/tools/error_options.h"
-#include "headrace/tools/json_lines.h"
-#include "headrace/tools/options.h"
-#include "headrace/tools/output_check.h"
-#include "headrace/tools/progress_line.h"
+#include "headrace/tools/options/data_options.h"
+#include "headrace/tools/options/error_options.h"
+#include "headrace/tools/options/options.h"
+#include "headrace/tools/output/json_lines.h"
+#include "headrace/tools/output/output_check.h"
+#include "headrace/tools/output/progress_line.h"
 
 namespace headrace::tools {
 namespace {

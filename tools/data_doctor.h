@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "headrace/pipeline/sources.h"
-#include "headrace/tools/json_lines.h"
+#include "headrace/tools/output/json_lines.h"
 
 namespace headrace::tools {
 

@@ -11,10 +11,10 @@
 #include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/digest.h"
 #include "headrace/tools/commands.h"
-#include "headrace/tools/json_lines.h"
-#include "headrace/tools/options.h"
-#include "headrace/tools/output_check.h"
-#include "headrace/tools/pipeline_options.h"
+#include "headrace/tools/options/options.h"
+#include "headrace/tools/options/pipeline_options.h"
+#include "headrace/tools/output/json_lines.h"
+#include "headrace/tools/output/output_check.h"
 
 namespace headrace::tools {
 namespace {

@@ -6,10 +6,10 @@
 #include "headrace/devices/registry.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/data_doctor.h"
-#include "headrace/tools/data_options.h"
-#include "headrace/tools/json_lines.h"
-#include "headrace/tools/options.h"
-#include "headrace/tools/output_check.h"
+#include "headrace/tools/options/data_options.h"
+#include "headrace/tools/options/options.h"
+#include "headrace/tools/output/json_lines.h"
+#include "headrace/tools/output/output_check.h"
 
 namespace headrace::tools {
 namespace {

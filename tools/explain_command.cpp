@@ -13,15 +13,15 @@
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/stats.h"
-#include "headrace/tools/cache_trial.h"
 #include "headrace/tools/commands.h"
-#include "headrace/tools/json_lines.h"
-#include "headrace/tools/local_batch.h"
-#include "headrace/tools/measured_run.h"
-#include "headrace/tools/options.h"
-#include "headrace/tools/output_check.h"
-#include "headrace/tools/pipeline_options.h"
-#include "headrace/tools/stage_lines.h"
+#include "headrace/tools/measure/cache_trial.h"
+#include "headrace/tools/measure/measured_run.h"
+#include "headrace/tools/options/options.h"
+#include "headrace/tools/options/pipeline_options.h"
+#include "headrace/tools/output/json_lines.h"
+#include "headrace/tools/output/local_batch.h"
+#include "headrace/tools/output/output_check.h"
+#include "headrace/tools/output/stage_lines.h"
 
 namespace headrace::tools {
 namespace {

@@ -11,9 +11,9 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/signals.h"
 #include "headrace/tools/commands.h"
-#include "headrace/tools/exit_status.h"
-#include "headrace/tools/help_text.h"
-#include "headrace/tools/usage_check.h"
+#include "headrace/tools/options/help_text.h"
+#include "headrace/tools/options/usage_check.h"
+#include "headrace/tools/output/exit_status.h"
 
 namespace {
 

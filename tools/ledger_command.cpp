@@ -10,9 +10,9 @@
 #include "headrace/pipeline/ledger.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/tools/commands.h"
-#include "headrace/tools/json_lines.h"
-#include "headrace/tools/output_check.h"
-#include "headrace/tools/pipeline_options.h"
+#include "headrace/tools/options/pipeline_options.h"
+#include "headrace/tools/output/json_lines.h"
+#include "headrace/tools/output/output_check.h"
 
 namespace headrace::tools {
 namespace {

@@ -7,12 +7,12 @@
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/tools/commands.h"
-#include "headrace/tools/common_options.h"
-#include "headrace/tools/data_options.h"
-#include "headrace/tools/json_lines.h"
-#include "headrace/tools/metric_lines.h"
-#include "headrace/tools/options.h"
-#include "headrace/tools/output_check.h"
+#include "headrace/tools/options/common_options.h"
+#include "headrace/tools/options/data_options.h"
+#include "headrace/tools/options/options.h"
+#include "headrace/tools/output/json_lines.h"
+#include "headrace/tools/output/metric_lines.h"
+#include "headrace/tools/output/output_check.h"
 #include "headrace/train/strategy.h"
 #include "headrace/train/training_record.h"
 

@@ -16,11 +16,11 @@
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/tools/commands.h"
-#include "headrace/tools/options.h"
-#include "headrace/tools/output_check.h"
+#include "headrace/tools/options/options.h"
+#include "headrace/tools/output/output_check.h"
 #include "headrace/tools/report/page.h"
 #include "headrace/tools/report/run_choice.h"
-#include "headrace/tools/run_folder.h"
+#include "headrace/tools/runs/run_folder.h"
 
 namespace headrace::tools {
 namespace {

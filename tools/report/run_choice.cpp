@@ -9,7 +9,7 @@
 #include "headrace/devices/base/file.h"
 #include "headrace/tools/report/json_values.h"
 #include "headrace/tools/report/run_reading.h"
-#include "headrace/tools/run_folder.h"
+#include "headrace/tools/runs/run_folder.h"
 
 namespace headrace::tools {
 namespace {

@@ -10,7 +10,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/tools/report/json_values.h"
-#include "headrace/tools/run_folder.h"
+#include "headrace/tools/runs/run_folder.h"
 
 namespace headrace::tools {
 namespace {

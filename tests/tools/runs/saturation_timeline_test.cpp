@@ -1,0 +1,100 @@
+#include "headrace/tools/runs/saturation_timeline.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "headrace/tests/support/folder_contents.h"
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace::tools {
+namespace {
+
+using test::TempFolder;
+
+std::vector<nlohmann::json> lines_in(const std::filesystem::path& file) {
+  std::vector<nlohmann::json> lines;
+  std::istringstream text(test::text_of(file));
+  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+StepTimes times(std::int64_t elapsed_ns, std::int64_t stall_ns) {
+  return {.elapsed_ns = elapsed_ns, .input_stall_ns = stall_ns};
+}
+
+TEST(SaturationTimeline, CoversASecondAtFirstAndMoreInLongRuns) {
+  EXPECT_EQ(sample_seconds(0), 1);
+  EXPECT_EQ(sample_seconds(400), 1);
+  double elapsed = 0;
+  int samples = 0;
+  for (; elapsed < 365 * 86'400.0; ++samples) elapsed += sample_seconds(elapsed);
+  EXPECT_GT(samples, 5'000);
+  EXPECT_LT(samples, 7'000) << "a year";
+}
+
+// Epochs shorter than a sample share one: sums, not means of means.
+TEST(SaturationTimeline, AddsUpShortEpochs) {
+  const TempFolder folder;
+  SaturationTimeline timeline(folder / "timeline.jsonl");
+  timeline.begin_training(1);
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    timeline.end_epoch({.epoch = epoch,
+                        .global_step = 10U * static_cast<unsigned>(epoch + 1),
+                        .seconds = 0.1,
+                        .examples_per_second = 1000,
+                        .replicas = {times(100'000'000, epoch * 10'000'000), times(100'000'000, 0)}});
+  }
+  timeline.finish();
+  const auto lines = lines_in(folder / "timeline.jsonl");
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0]["epoch"], 3);
+  EXPECT_EQ(lines[0]["step"], 30);
+  EXPECT_NEAR(lines[0]["examples_per_second"].get<double>(), 1000, 1e-6);
+  EXPECT_NEAR(lines[0]["input_stall_fraction"].get<double>(), 0.05, 1e-9);
+  EXPECT_EQ(lines[0]["begin_seconds"], 0);
+}
+
+// Reports count from the epoch's begin: a sample is of what came since the one before.
+TEST(SaturationTimeline, TellsSamplesOfAnEpochApart) {
+  const TempFolder folder;
+  SaturationTimeline timeline(folder / "timeline.jsonl");
+  timeline.begin_training(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1010));
+  timeline.step({.global_step = 1,
+                 .seconds = 1,
+                 .examples_per_second = 100,
+                 .replicas = {times(1'000'000'000, 500'000'000)}});
+  timeline.step({.global_step = 2,
+                 .seconds = 2,
+                 .examples_per_second = 150,
+                 .replicas = {times(2'000'000'000, 600'000'000)}});
+  timeline.finish();
+  const auto lines = lines_in(folder / "timeline.jsonl");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_NEAR(lines[0]["input_stall_fraction"].get<double>(), 0.5, 1e-9);
+  EXPECT_NEAR(lines[1]["input_stall_fraction"].get<double>(), 0.1, 1e-9);
+  EXPECT_NEAR(lines[1]["examples_per_second"].get<double>(), 200, 1e-6);
+  EXPECT_EQ(lines[1]["begin_seconds"], lines[0]["end_seconds"]);
+}
+
+TEST(SaturationTimeline, NumbersTrainings) {
+  const TempFolder folder;
+  SaturationTimeline timeline(folder / "timeline.jsonl");
+  for (int training = 1; training <= 2; ++training) {
+    timeline.begin_training(training);
+    timeline.end_epoch({.seconds = 0.1, .examples_per_second = 10, .replicas = {times(1000, 0)}});
+  }
+  timeline.finish();
+  const auto lines = lines_in(folder / "timeline.jsonl");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0]["training"], 1);
+  EXPECT_EQ(lines[1]["training"], 2);
+}
+
+}  // namespace
+}  // namespace headrace::tools

@@ -1,0 +1,43 @@
+#include "headrace/tools/measure/first_pass.h"
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/pipeline/loader.h"
+#include "headrace/tools/measure/measured_run.h"
+
+namespace headrace::tools {
+
+FirstPass measure_first_pass(const PipelineCommandOptions& options, const Dataset& dataset, DeviceGroup& devices) {
+  LoaderOptions settings = options.loader();
+  settings.epochs = 1;
+  FirstPass pass;
+  const Stopwatch clock;
+  Loader loader(dataset, devices, settings);
+  std::int64_t images = take_first_batch(loader, devices.size());
+  pass.first_batch_ms = clock.seconds() * 1e3;
+  while (true) {
+    const Stopwatch wait;
+    const std::optional<std::int64_t> examples = take_batch(loader, devices.size());
+    if (!examples) break;
+    pass.waits_us.push_back(wait.seconds() * 1e6);
+    images += *examples;
+  }
+  pass.seconds = clock.seconds();
+  pass.images_per_second = static_cast<double>(images) / pass.seconds;
+  pass.threads = loader.threads();
+  return pass;
+}
+
+std::vector<FirstPass> first_passes_in_turn(const PipelineCommandOptions& options, DeviceGroup& devices,
+                                            std::vector<ComparedRates>& others) {
+  const FirstPass warm = measure_first_pass(options, options.open(), devices);
+  for (ComparedRates& other : others) other.baseline(warm.threads, warm.seconds);
+  std::vector<FirstPass> passes;
+  for (int pair = 0; pair < kPairs; ++pair) {
+    passes.push_back(measure_first_pass(options, options.open(), devices));
+    const FirstPass& pass = passes.back();
+    for (ComparedRates& other : others) other.run(pass.threads, pass.seconds, pass.images_per_second);
+  }
+  return passes;
+}
+
+}  // namespace headrace::tools

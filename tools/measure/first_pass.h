@@ -1,0 +1,30 @@
+// `headrace bench input --first-pass`: what a run of one epoch gets.
+#pragma once
+
+#include <vector>
+
+#include "headrace/pipeline/dataset.h"
+#include "headrace/tools/measure/compared_rates.h"
+#include "headrace/tools/options/pipeline_options.h"
+
+namespace headrace::tools {
+
+// One pass over the data by an engine that has not seen them: its start and the indexing of JPEGs are counted,
+// opening the data is not. The operating system may have the files in memory.
+struct FirstPass {
+  double images_per_second = 0;
+  double seconds = 0;
+  double first_batch_ms = 0;
+  int threads = 0;               // at its end
+  std::vector<double> waits_us;  // in next(), of each global batch but the first
+};
+
+// Of data that were just opened, so that nothing is known of them. Error(kNotFound) where there is no batch.
+FirstPass measure_first_pass(const PipelineCommandOptions& options, const Dataset& dataset, DeviceGroup& devices);
+
+// First passes, for each of which the data are opened anew, and the others in turn, A B A B ..., each turn as long
+// as the pass before it; behind a pair that is not counted. The passes.
+std::vector<FirstPass> first_passes_in_turn(const PipelineCommandOptions& options, DeviceGroup& devices,
+                                            std::vector<ComparedRates>& others);
+
+}  // namespace headrace::tools

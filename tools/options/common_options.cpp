@@ -1,0 +1,114 @@
+#include "headrace/tools/options/common_options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/dataset.h"
+#include "headrace/tools/options/data_options.h"
+#include "headrace/tools/options/options.h"
+
+namespace headrace::tools {
+namespace {
+
+constexpr int kMaxPrefetch = 1024;
+
+ConvertAt convert_at(const std::string& where) {
+  if (where == "host") return ConvertAt::kHost;
+  return where == "device" ? ConvertAt::kDevice : ConvertAt::kAuto;
+}
+
+Residency residency(const std::string& when) {
+  if (when == "never") return Residency::kNever;
+  return when == "always" ? Residency::kAlways : Residency::kAuto;
+}
+
+}  // namespace
+
+void CommonOptions::add_to(CLI::App& command) {
+  add_data_options(command, data, layout);
+  command.add_option("--devices", devices, "auto, cpu:N, cuda:0,1 or cuda:0xN: one replica on each")
+      ->type_name("LIST")
+      ->capture_default_str();
+  add_number(command, "--global-batch", global_batch, "examples in a batch over all replicas", {.min = 1});
+  add_number(command, "--epochs", epochs, "passes over the data",
+             {.min = 1, .max = std::numeric_limits<int>::max()});
+  add_number(command, "--seed", seed, "the seed of all randomness")->capture_default_str();
+  add_number(command, "--threads", threads, "compute threads of the input engine; 0: chosen while it runs",
+             {.min = 0, .max = kMaxThreads})
+      ->capture_default_str();
+  add_number(command, "--readers", readers,
+             "threads that read records which are not in memory yet; 0: chosen while it runs",
+             {.min = 0, .max = kMaxThreads})
+      ->capture_default_str();
+  add_number(command, "--prefetch", prefetch, "batches made ahead of the consumer",
+             {.min = 0, .max = kMaxPrefetch})
+      ->capture_default_str();
+  add_size(
+      command, "--memory-budget", memory_budget,
+      "maximum of unpinned host memory for batches, working memory and read-ahead, for each stream of batches "
+      "(train has a second one for validation); without it, no limit");
+  add_size(command, "--pinned-budget", pinned_budget,
+           "maximum of pinned host memory for batches, for each stream of batches; without it, no limit");
+  add_number(command, "--cpu-budget", cpu_budget,
+             "maximum number of compute threads that the input engine chooses; 0: one per processor",
+             {.min = 0, .max = kMaxThreads})
+      ->capture_default_str();
+  const std::string automatic = cache == "auto" ? "auto (in memory where images are decoded), " : "";
+  command
+      .add_option("--cache", cache,
+                  "where samples are kept once they are decoded: " + automatic + "none, memory, or a folder")
+      ->type_name("WHERE")
+      ->capture_default_str();
+  command.add_flag("--apply-orientation", apply_orientation,
+                   "turn images upright as their EXIF data say; without it pixels come as they are stored");
+  errors.add_to(command);
+  add_choice(command, "--convert", convert, "where uint8 images become float32 for a GPU",
+             {"auto", "host", "device"})
+      ->capture_default_str();
+  add_choice(command, "--resident", resident, "whether a GPU keeps the uint8 images of a run of several epochs",
+             {"auto", "never", "always"})
+      ->capture_default_str();
+  add_json_option(command, json);
+}
+
+DeviceGroup CommonOptions::open_devices(DeviceNeed need) const {
+  try {
+    return headrace::open_devices(devices, need);
+  } catch (const DeviceError& error) {
+    if (error.code() != ErrorCode::kUnsupported) throw;
+    throw ConfigError(error.message(), error.hint());  // other devices were asked for than Headrace runs on
+  }
+}
+
+LoaderOptions CommonOptions::loader() const {
+  return {.seed = seed,
+          .threads = threads,
+          .reader_threads = readers,
+          .convert = convert_at(convert),
+          .resident = residency(resident),
+          .errors = errors.policy(),
+          .memory_budget_bytes = memory_budget,
+          .pinned_budget_bytes = pinned_budget,
+          .cpu_budget = cpu_budget};
+}
+
+std::shared_ptr<SampleCache> CommonOptions::open_cache() const {
+  if (cache == "none") return nullptr;
+  if (cache == "auto") {
+    throw ConfigError("--cache auto is for recipes alone", "give none, memory, or a folder (./auto)");
+  }
+  if (cache == "memory") return memory();
+  opened.push_back(disk(cache));
+  return opened.back();
+}
+
+void CommonOptions::warn_of_caches() const {
+  for (const auto& one : opened) {
+    if (const std::string trouble = one->trouble(); !trouble.empty()) {
+      std::fprintf(stderr, "headrace: warning: %s\n", trouble.c_str());
+    }
+  }
+}
+
+}  // namespace headrace::tools

@@ -1,0 +1,59 @@
+#include "headrace/tools/options/did_you_mean.h"
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+
+namespace headrace::tools {
+namespace {
+
+constexpr std::size_t kMinPrefix = 3;
+
+char lower(char letter) { return static_cast<char>(std::tolower(static_cast<unsigned char>(letter))); }
+
+bool begins_with(std::string_view text, std::string_view start) {
+  return start.size() >= kMinPrefix && text.starts_with(start);
+}
+
+int allowed_edits(std::string_view known) { return std::max(1, static_cast<int>(known.size() / 3)); }
+
+}  // namespace
+
+int edit_distance(std::string_view a, std::string_view b) {
+  // Three rows of the table of distances between prefixes (Damerau's, without edits inside a swap).
+  std::vector<int> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = static_cast<int>(j);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = static_cast<int>(i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
+      const bool swapped =
+          i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
+      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before.swap(last);
+    last.swap(row);
+  }
+  return last[b.size()];
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& known) {
+  std::string best;
+  int smallest = std::numeric_limits<int>::max();
+  for (const std::string& name : known) {
+    const bool begins = begins_with(name, word) || begins_with(word, name);
+    const int distance = edit_distance(word, name);
+    if (distance >= smallest || (distance > allowed_edits(name) && !begins)) continue;
+    smallest = distance;
+    best = name;
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
+  const std::string meant = nearest(word, known);
+  return meant.empty() ? std::string() : ": did you mean '" + meant + "'?";
+}
+
+}  // namespace headrace::tools

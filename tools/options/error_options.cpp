@@ -1,0 +1,64 @@
+#include "headrace/tools/options/error_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "headrace/devices/base/counted.h"
+#include "headrace/tools/options/options.h"
+
+namespace headrace::tools {
+namespace {
+
+std::string treatment_of(std::uint64_t bad, OnError on_error) {
+  const bool one = bad == 1;
+  if (on_error == OnError::kSkip) return one ? "was bad and was skipped" : "were bad and were skipped";
+  return one ? "was bad and was replaced by another" : "were bad and were replaced by others";
+}
+
+std::string location_of(const BadRecord& bad) {
+  std::string text = fmt::format("{} record {}", bad.source, with_commas(bad.record));
+  if (bad.offset != DataLocation::kUnknown) text += fmt::format(", byte offset {}", bad.offset);
+  return text;
+}
+
+}  // namespace
+
+void ErrorOptions::add_to(CLI::App& command) {
+  add_choice(command, "--on-error", on_error, "what to do with a bad record", {"fail", "skip", "substitute"})
+      ->capture_default_str();
+  add_number(command, "--max-bad-share", max_bad_share,
+             "a run that skips or substitutes ends when more of an epoch is bad than this share of it: 0 none, "
+             "1 any number",
+             {.min = 0, .max = 1})
+      ->capture_default_str();
+  command.add_option("--quarantine", quarantine, "append a line of JSON for each bad record to this file")
+      ->type_name("FILE");
+}
+
+ErrorPolicy ErrorOptions::policy() const {
+  return {.on_error = parse_on_error(on_error),
+          .max_bad_share = max_bad_share,
+          .quarantine = quarantine,
+          .tally = tally};
+}
+
+std::string ErrorOptions::text() const {
+  const BadRecordTally::Count count = tally->count();
+  return count.bad == 0 ? std::string() : describe(count, parse_on_error(on_error), quarantine);
+}
+
+void ErrorOptions::report() const {
+  if (const std::string line = text(); !line.empty()) std::fprintf(stderr, "headrace: %s\n", line.c_str());
+}
+
+std::string describe(const BadRecordTally::Count& count, OnError on_error,
+                     const std::filesystem::path& quarantine) {
+  return fmt::format(
+      "{} of {} {}; first: {}: {} ({})", with_commas(count.bad), count_of(count.records, "record"),
+      treatment_of(count.bad, on_error), location_of(*count.first), headrace::describe(*count.first),
+      quarantine.empty() ? "--quarantine FILE lists them all" : "all are listed in " + quarantine.string());
+}
+
+}  // namespace headrace::tools

@@ -1,0 +1,158 @@
+#include "headrace/tools/options/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <type_traits>
+
+#include "headrace/devices/base/checked_size.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/tools/options/did_you_mean.h"
+
+namespace headrace::tools {
+namespace {
+
+constexpr std::size_t kMaxNamedInLine = 4;  // choices; more stand in the hint
+
+template <typename T>
+using Limits = std::numeric_limits<T>;
+
+// Empty where any number of the type will do.
+template <typename T>
+std::string range_text(const Range<T>& range) {
+  const bool has_min = range.min > Limits<T>::lowest() && range.min != 0;
+  const bool has_max = range.max < Limits<int>::max();
+  if (has_max) return fmt::format("{} to {}", range.min, range.max);
+  return has_min ? fmt::format("at least {}", range.min) : std::string();
+}
+
+// Where the number is too small, a maximum that is out of reach is left out.
+template <typename T>
+std::string must_be(const Range<T>& range, bool too_small) {
+  if (too_small && range.max < Limits<T>::max() && range.max >= Limits<int>::max()) {
+    return fmt::format("must be at least {}", range.min);
+  }
+  if (range.max < Limits<T>::max()) return fmt::format("must be between {} and {}", range.min, range.max);
+  if (std::is_unsigned_v<T> && range.min == 0) {
+    return fmt::format("must be a whole number from 0 to {}", range.max);
+  }
+  return fmt::format("must be at least {}", range.min);
+}
+
+// The whole of `text`, or an error of from_chars.
+template <typename T>
+std::errc parse(std::string_view text, T& number) {
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return stop == text.data() + text.size() ? error : std::errc::invalid_argument;
+}
+
+// What is wrong with `text`; empty where nothing is, `number` is then set.
+template <typename T>
+std::string wrong_with(std::string_view text, const Range<T>& range, T& number) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double real = 0;
+  if (parse(text, real) == std::errc::invalid_argument || std::isnan(real)) return "is not a number";
+  const std::errc error = parse(text, number);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (error != std::errc{} || std::isinf(number)) return "is too large";
+  } else {
+    const bool negative = text.starts_with('-');
+    if (error == std::errc::result_out_of_range && !negative) {
+      return fmt::format("is too large: the maximum is {}", range.max);
+    }
+    if (negative && range.min >= 0) return must_be(range, true);
+    if (error != std::errc{}) return "must be a whole number";
+  }
+  return number < range.min || number > range.max ? must_be(range, number < range.min) : std::string();
+}
+
+// Nothing where `text` is no size, or one that no memory has.
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  static constexpr std::string_view kUnits = "KMGT";
+  std::uint64_t unit = 1;
+  if (!text.empty()) {
+    const auto letter = static_cast<char>(std::toupper(static_cast<unsigned char>(text.back())));
+    if (const std::size_t at = kUnits.find(letter); at != std::string_view::npos) {
+      unit <<= 10 * (at + 1);
+      text.remove_suffix(1);
+    }
+  }
+  std::uint64_t count = 0;
+  if (parse(text, count) != std::errc{}) return std::nullopt;
+  return checked_product({count, unit});
+}
+
+// "fail, skip or substitute"
+std::string any_of(const std::vector<std::string>& choices) {
+  std::string text;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    if (i > 0) text += i + 1 == choices.size() ? " or " : ", ";
+    text += choices[i];
+  }
+  return text;
+}
+
+ConfigError wrong_value(const std::string& name, const std::string& value, const std::string& why) {
+  return ConfigError(fmt::format("{} {}: {}", name, value.empty() ? "''" : value, why));
+}
+
+}  // namespace
+
+template <typename T>
+CLI::Option* add_number(CLI::App& command, const std::string& name, T& value, const std::string& what,
+                        Range<T> range) {
+  const std::string text = range_text(range);
+  const auto check = [name, range](std::string& given) {
+    T number{};
+    const std::string why = wrong_with(given, range, number);
+    if (!why.empty()) throw wrong_value(name, given, why);
+    given = fmt::format("{}", number);  // CLI11 would read "010" as eight
+    return std::string();
+  };
+  return command.add_option(name, value, text.empty() ? what : what + "; " + text)
+      ->type_name("N")
+      ->transform(CLI::Validator(check, ""));
+}
+
+template CLI::Option* add_number(CLI::App&, const std::string&, int&, const std::string&, Range<int>);
+template CLI::Option* add_number(CLI::App&, const std::string&, std::int64_t&, const std::string&,
+                                 Range<std::int64_t>);
+template CLI::Option* add_number(CLI::App&, const std::string&, std::uint64_t&, const std::string&,
+                                 Range<std::uint64_t>);
+template CLI::Option* add_number(CLI::App&, const std::string&, double&, const std::string&, Range<double>);
+
+CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t& bytes, const std::string& what) {
+  const auto check = [name](std::string& given) {
+    const std::optional<std::uint64_t> size = parse_size(given);
+    if (!size) throw wrong_value(name, given, "must be a whole number of bytes, such as 4096, 512M or 2G");
+    given = std::to_string(*size);
+    return std::string();
+  };
+  return command.add_option(name, bytes, what + "; K, M, G and T are powers of 1024")
+      ->type_name("SIZE")
+      ->transform(CLI::Validator(check, ""));
+}
+
+CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string& value, const std::string& what,
+                        const std::vector<std::string>& choices) {
+  const auto check = [name, choices](const std::string& given) {
+    if (std::ranges::find(choices, given) != choices.end()) return std::string();
+    const std::string meant = did_you_mean(given, choices);
+    if (choices.size() <= kMaxNamedInLine) throw wrong_value(name, given, "must be " + any_of(choices) + meant);
+    throw ConfigError(fmt::format("{} {} is unknown{}", name, given, meant), "must be " + any_of(choices));
+  };
+  return command.add_option(name, value, what + ": " + any_of(choices))
+      ->type_name("NAME")
+      ->check(CLI::Validator(check, ""));
+}
+
+CLI::Option* add_json_option(CLI::App& command, std::string& target) {
+  return command.add_option("--json", target, "write results as JSON lines to this file; - is standard output")
+      ->type_name("FILE");
+}
+
+}  // namespace headrace::tools

@@ -1,0 +1,100 @@
+#include "headrace/tools/options/pipeline_options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/tools/options/data_options.h"
+#include "headrace/tools/options/options.h"
+
+namespace headrace::tools {
+
+void PipelineCommandOptions::add_to(CLI::App& command) {
+  CLI::Option* named = add_choice(command, "--pipeline", pipeline, "the pipeline to run", pipeline_names());
+  CLI::Option* file = command.add_option("--plan", plan,
+                                         "run the plan in this JSON file, as Dataset::to_json() and headrace "
+                                         "explain --write-plan write it");
+  file->type_name("FILE")->excludes(named);
+  command.add_option("--plan-base", plan_base, "the folder where relative paths in the plan begin")
+      ->type_name("FOLDER")
+      ->needs(file);
+  add_choice(command, "--split", split, "the split to read; without it, train", {"train", "test"});
+  add_number(command, "--replicas", replicas, "CPU replicas; short for --devices cpu:N",
+             {.min = 1, .max = kMaxReplicas});
+  common.add_to(command);
+  prefetch_ = command.get_option("--prefetch");
+  exclude_plan(command, {"--data", "--classes-at", "--train-folder", "--test-folder", "--split", "--global-batch",
+                         "--cache", "--apply-orientation"});
+}
+
+void PipelineCommandOptions::exclude_plan(CLI::App& command, const std::vector<std::string>& options) {
+  for (const std::string& option : options) command.get_option(option)->excludes(command.get_option("--plan"));
+}
+
+void PipelineCommandOptions::check_outputs(std::vector<NamedPath> more) const {
+  more.push_back({.option = "--json", .path = common.json});
+  tools::check_outputs(more, {{.option = "--plan", .path = plan}});
+  more.pop_back();
+  tools::check_outputs(common, std::move(more));
+}
+
+void PipelineCommandOptions::add_world_to(CLI::App& command) {
+  constexpr int kMaxWorld = 1 << 20;
+  CLI::Option* all = add_number(command, "--world", world.replicas,
+                                "all replicas, of which this command serves some; without it, it serves all",
+                                {.min = 1, .max = kMaxWorld});
+  add_number(command, "--first", world.first, "the first replica of the world that this command serves; default 0",
+             {.min = 0, .max = kMaxWorld})
+      ->needs(all);
+}
+
+PipelineOptions PipelineCommandOptions::pipeline_options() const {
+  PipelineOptions options{.data = common.data,
+                          .source = {.layout = common.layout},
+                          .apply_orientation = common.apply_orientation,
+                          .seed = common.seed,
+                          .prefetch = common.prefetch,
+                          .cache = common.open_cache()};
+  if (!split.empty()) options.split = parse_split(split);
+  if (split.empty() && reads_data(pipeline)) options.split = Split::kTrain;
+  if (common.global_batch > 0) options.global_batch = common.global_batch;
+  return options;
+}
+
+Dataset PipelineCommandOptions::open_plan() const {
+  const std::vector<std::byte> bytes = read_whole_file(plan);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  try {
+    return Dataset::from_json(text, {.parts = pipeline_parts(), .base = plan_base});
+  } catch (const ConfigError& error) {
+    throw ConfigError(plan.string() + ": " + error.message(), error.hint());
+  }
+}
+
+Dataset PipelineCommandOptions::open() const {
+  if (pipeline.empty() && plan.empty()) {
+    throw ConfigError("neither --pipeline nor --plan is given", "name a pipeline, or the file of a plan");
+  }
+  Dataset dataset = plan.empty() ? make_pipeline(pipeline, pipeline_options()) : open_plan();
+  report_left_out(dataset.left_out());
+  return dataset;
+}
+
+DeviceGroup PipelineCommandOptions::devices() const {
+  if (replicas > 0 && common.devices != "auto") {
+    throw ConfigError("--replicas and --devices both say how many replicas there are", "give one of them");
+  }
+  CommonOptions named = common;
+  if (replicas > 0) named.devices = "cpu:" + std::to_string(replicas);
+  return named.open_devices(DeviceNeed::kMemory);
+}
+
+LoaderOptions PipelineCommandOptions::loader() const {
+  LoaderOptions options = common.loader();
+  options.epochs = common.epochs > 0 ? common.epochs : 1;
+  options.world = world;
+  if (!plan.empty() && prefetch_->count() > 0) options.prefetch = common.prefetch;
+  return options;
+}
+
+}  // namespace headrace::tools

@@ -1,0 +1,147 @@
+#include "headrace/tools/options/usage_check.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tools/options/did_you_mean.h"
+
+namespace headrace::tools {
+namespace {
+
+// "bench input "; empty for the program itself.
+std::string path_of(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent == nullptr ? std::string() : path_of(*parent) + command.get_name() + " ";
+}
+
+std::string list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+std::vector<std::string> commands_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* one : command.get_subcommands({})) names.push_back(one->get_name());
+  return names;
+}
+
+std::vector<std::string> options_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->nonpositional()) names.push_back(option->get_name());
+  }
+  return names;
+}
+
+std::string see_help(const CLI::App& command) {
+  return fmt::format("headrace {}--help shows what there is", path_of(command));
+}
+
+const CLI::App* subcommand(const CLI::App& command, const std::string& name) {
+  const auto all = command.get_subcommands({});
+  const auto found = std::ranges::find_if(all, [&](const CLI::App* one) { return one->get_name() == name; });
+  return found == all.end() ? nullptr : *found;
+}
+
+const CLI::Option* option_named(const CLI::App& command, const std::string& name) {
+  return name.starts_with('-') ? command.get_option_no_throw(name) : nullptr;
+}
+
+class Walk {
+ public:
+  Walk(const CLI::App& program, std::vector<std::string> arguments)
+      : command_(&program), arguments_(std::move(arguments)) {}
+
+  void run() {
+    while (at_ < arguments_.size()) {
+      const std::string& argument = arguments_[at_++];
+      if (argument.size() > 1 && argument.starts_with('-')) {
+        if (!take_option(argument)) return;
+      } else {
+        take_word(argument);
+      }
+    }
+    require_all();
+  }
+
+ private:
+  // False where it asks for help or the version: nothing else counts then.
+  bool take_option(const std::string& argument) {
+    const std::size_t equals = argument.find('=');
+    const std::string name = argument.substr(0, equals);
+    const CLI::Option* option = option_named(*command_, name);
+    if (option == nullptr) {
+      throw ConfigError(fmt::format("unknown option '{}'{}", name, did_you_mean(name, options_of(*command_))),
+                        see_help(*command_));
+    }
+    if (option->get_name() == "--help" || option->get_name() == "--version") return false;
+    if (!given_.insert(option).second) throw ConfigError(name + " is given twice", "give it once");
+    const bool takes_value = option->get_items_expected_max() > 0;
+    if (!takes_value && equals != std::string::npos) throw ConfigError(name + " takes no value", "give it alone");
+    if (takes_value && equals == std::string::npos) take_value(name);
+    return true;
+  }
+
+  void take_value(const std::string& name) {
+    if (at_ == arguments_.size()) throw ConfigError(name + " needs a value", see_help(*command_));
+    const std::string& value = arguments_[at_++];
+    if (option_named(*command_, value.substr(0, value.find('='))) == nullptr) return;
+    throw ConfigError(fmt::format("{} needs a value, but {} follows it", name, value), see_help(*command_));
+  }
+
+  void take_word(const std::string& word) {
+    const std::vector<std::string> known = commands_of(*command_);
+    if (!known.empty()) {
+      const CLI::App* next = subcommand(*command_, word);
+      if (next != nullptr) {
+        command_ = next;
+        return;
+      }
+      throw ConfigError(
+          fmt::format("unknown command '{}{}'{}", path_of(*command_), word, did_you_mean(word, known)),
+          "there are: " + list(known));
+    }
+    if (words_++ < positionals().size()) return;
+    throw ConfigError(fmt::format("unexpected argument '{}'", word), see_help(*command_));
+  }
+
+  std::vector<const CLI::Option*> positionals() const {
+    return command_->get_options([](const CLI::Option* option) { return option->get_positional(); });
+  }
+
+  void require_all() const {
+    const std::vector<std::string> commands = commands_of(*command_);
+    if (!commands.empty()) {
+      throw ConfigError(fmt::format("headrace {}needs a command", path_of(*command_)),
+                        "there are: " + list(commands));
+    }
+    for (const CLI::Option* option : command_->get_options()) {
+      const bool missing = option->get_positional() ? words_ == 0 : !given_.contains(option);
+      if (!option->get_required() || !missing) continue;
+      const std::string name = option->get_positional() ? "" : option->get_name() + " ";
+      throw ConfigError(fmt::format("headrace {}needs {}{}", path_of(*command_), name, option->get_type_name()),
+                        option->get_description());
+    }
+  }
+
+  const CLI::App* command_;
+  std::vector<std::string> arguments_;
+  std::size_t at_ = 0;
+  std::size_t words_ = 0;  // arguments of the last command that belong to no option
+  std::set<const CLI::Option*> given_;
+};
+
+}  // namespace
+
+void check_usage(const CLI::App& program, int argc, const char* const* argv) {
+  Walk(program, {argv + 1, argv + argc}).run();
+}
+
+}  // namespace headrace::tools

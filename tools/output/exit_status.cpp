@@ -1,0 +1,12 @@
+#include "headrace/tools/output/exit_status.h"
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace::tools {
+
+int exit_status(const std::exception& error) noexcept {
+  if (const auto* stopped = dynamic_cast<const StoppedBySignal*>(&error)) return 128 + stopped->signal();
+  return dynamic_cast<const ConfigError*>(&error) != nullptr ? kWrongUsage : kRunFailed;
+}
+
+}  // namespace headrace::tools

@@ -1,0 +1,33 @@
+#include "headrace/tools/output/progress_line.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "headrace/devices/base/terminal.h"
+
+namespace headrace::tools {
+namespace {
+
+constexpr double kSecondsBetween = 0.2;
+
+}  // namespace
+
+ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+void ProgressLine::show(const std::string& text) {
+  if (!terminal_ || (shown_ && since_shown_.seconds() < kSecondsBetween)) return;
+  const std::string fitting =
+      text.substr(0, static_cast<std::size_t>(std::max(0, terminal_columns(stderr) - kSpareColumns)));
+  std::fprintf(stderr, "\r\033[K%s", fitting.c_str());
+  shown_ = true;
+  since_shown_.restart();
+}
+
+void ProgressLine::clear() {
+  if (shown_) std::fputs("\r\033[K", stderr);
+  shown_ = false;
+}
+
+}  // namespace headrace::tools

@@ -1,0 +1,91 @@
+#include "headrace/tools/runs/input_statistics.h"
+
+#include <algorithm>
+
+#include "headrace/tools/output/stage_lines.h"
+
+namespace headrace::tools {
+namespace {
+
+// Of two parts, from their means and what these are over.
+double mean_over_both(double a, std::uint64_t count_a, double b, std::uint64_t count_b) {
+  const std::uint64_t count = count_a + count_b;
+  if (count == 0) return 0;
+  return (a * static_cast<double>(count_a) + b * static_cast<double>(count_b)) / static_cast<double>(count);
+}
+
+bool same_threads(const LoaderStats& a, const LoaderStats& b) {
+  return std::ranges::equal(a.stages, b.stages, {}, &StageStats::threads, &StageStats::threads);
+}
+
+void add_stage(StageStats& sum, const StageStats& more) {
+  sum.items += more.items;
+  sum.busy_ns += more.busy_ns;
+  sum.wait_ns += more.wait_ns;
+  sum.waits += more.waits;
+}
+
+// `later` with what was counted before added to it.
+LoaderStats both(const LoaderStats& earlier, LoaderStats later) {
+  if (later.examples == 0) return earlier;
+  if (earlier.examples == 0 || !same_threads(earlier, later)) return later;
+  later.ready_batches = mean_over_both(earlier.ready_batches, earlier.asked, later.ready_batches, later.asked);
+  later.ready_share = mean_over_both(earlier.ready_share, earlier.asked, later.ready_share, later.asked);
+  later.asked += earlier.asked;
+  later.elapsed_ns += earlier.elapsed_ns;
+  later.batches += earlier.batches;
+  later.examples += earlier.examples;
+  later.bytes += earlier.bytes;
+  later.stall_ns += earlier.stall_ns;
+  later.read_ns += earlier.read_ns;
+  later.decode_ns += earlier.decode_ns;
+  later.operate_ns += earlier.operate_ns;
+  later.bad_records += earlier.bad_records;
+  later.warned_records += earlier.warned_records;
+  later.oriented_images += earlier.oriented_images;
+  later.read_retries += earlier.read_retries;
+  later.cache.hits += earlier.cache.hits;
+  later.cache.misses += earlier.cache.misses;
+  for (std::size_t i = 0; i < later.stages.size(); ++i) add_stage(later.stages[i], earlier.stages[i]);
+  return later;
+}
+
+}  // namespace
+
+void InputStatistics::end_epoch(const LoaderStats& epoch) {
+  done_ = both(done_, epoch);
+  present_ = {};
+}
+
+nlohmann::ordered_json InputStatistics::to_json() const {
+  const LoaderStats stats = both(done_, present_);
+  if (stats.examples == 0 || stats.stages.empty()) return nullptr;
+  nlohmann::ordered_json stages = nlohmann::ordered_json::array();
+  for (const StageStats& stage : stats.stages) stages.push_back(stage_line(stage, stats.elapsed_ns));
+  const double elapsed = static_cast<double>(stats.elapsed_ns);
+  return {{"seconds", elapsed * 1e-9},
+          {"batches", stats.batches},
+          {"examples", stats.examples},
+          {"examples_per_second", stats.examples_per_second()},
+          {"bytes", stats.bytes},
+          {"input_stall_fraction", elapsed > 0 ? static_cast<double>(stats.stall_ns) / elapsed : 0},
+          {"first_batch_ms", static_cast<double>(stats.first_batch_ns) * 1e-6},
+          {"ready_share", stats.ready_share},
+          {"ready_batches", stats.ready_batches},
+          {"slots", stats.slots},
+          {"memory_bytes", stats.memory_bytes},
+          {"pinned_bytes", stats.pinned_bytes},
+          {"kept_records", stats.kept_records},
+          {"cache_hits", stats.cache.hits},
+          {"cache_misses", stats.cache.misses},
+          {"cache_bytes", stats.cache.bytes},
+          {"bad_records", stats.bad_records},
+          {"warned_records", stats.warned_records},
+          {"oriented_images", stats.oriented_images},
+          {"read_retries", stats.read_retries},
+          {"summary", stats.summary()},
+          {"stages", stages},
+          {"verdict", verdict_line(judge(stats), stats)}};
+}
+
+}  // namespace headrace::tools

@@ -1,0 +1,50 @@
+#include "headrace/tools/runs/recipe_run.h"
+
+#include <string>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/train/strategy.h"
+
+namespace headrace::tools {
+
+RecipeRun::RecipeRun(const Recipe& recipe, Model& model, const FitOptions& fit, const EvaluateOptions& test)
+    : recipe_(recipe), model_(model), fit_options_(fit), test_options_(test) {
+  if (recipe.load) recipe.load();
+  fit_.emplace(model, recipe.train, fit);
+  if (!model.strategy().device(0).info().host_memory) warm_up();
+}
+
+void RecipeRun::warm_up() {
+  test_.emplace(model_, recipe_.test, test_options_);
+  fit_->warm_up();
+  test_->warm_up();
+  if (recipe_.initialise) recipe_.initialise(model_);
+}
+
+RecipeRun::Result RecipeRun::run() {
+  const Stopwatch clock;
+  if (recipe_.initialise) recipe_.initialise(model_);
+  fit_->run();
+  if (fit_options_.stop != nullptr && *fit_options_.stop) {
+    throw Error(ErrorCode::kCancelled, "interrupted after step " + std::to_string(model_.global_step()));
+  }
+  const Evaluation test = evaluate();
+  return {.test = test, .seconds = clock.seconds()};
+}
+
+Evaluation RecipeRun::evaluate() {
+  if (!test_) {
+    fit_.reset();  // a laptop has not the memory for both
+    test_.emplace(model_, recipe_.test, test_options_);
+  }
+  try {
+    return test_->run();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCancelled) throw;
+    throw Error(ErrorCode::kCancelled,
+                "interrupted during the test after step " + std::to_string(model_.global_step()));
+  }
+}
+
+}  // namespace headrace::tools

@@ -1,0 +1,42 @@
+// What a run of `headrace train` leaves in its folder for `headrace report`, beside its history.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/tools/runs/input_statistics.h"
+#include "headrace/tools/runs/saturation_timeline.h"
+#include "headrace/train/fit_options.h"
+
+namespace headrace::tools {
+
+// The files kRunFile, kTimelineFile and kInputFile (run_folder.h). All of them exist while the run goes on, so
+// that one that is killed has them, too: the description without its end, the statistics some seconds old.
+class RunJournal {
+ public:
+  // `description`: what is known of the run at its begin; the time and the version are added.
+  RunJournal(std::filesystem::path folder, nlohmann::ordered_json description);
+
+  // The next training of this run. The options must not outlive the journal.
+  void attach(FitOptions& fit);
+  // A line that the report shows.
+  void warn(const std::string& text);
+  // `status`: "finished", "interrupted" or "failed", with the reason. Once.
+  void end(const std::string& status, const std::string& reason = {});
+
+ private:
+  void note(const FitControl& control);
+  void write_run() const;
+  void write_input(Durability durability);
+
+  std::filesystem::path folder_;
+  nlohmann::ordered_json run_;
+  SaturationTimeline timeline_;
+  InputStatistics input_;
+  int trainings_ = 0;
+  Stopwatch since_begin_, since_noted_, since_written_;
+};
+
+}  // namespace headrace::tools

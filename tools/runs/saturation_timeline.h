@@ -1,0 +1,56 @@
+// How busy the devices of a training were from moment to moment: lines of JSON, about one a second.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/tools/output/json_lines.h"
+#include "headrace/train/callbacks.h"
+
+namespace headrace::tools {
+
+// Seconds that one sample covers, so long after the start: one, and more from 500 s on. A day has about 3,100
+// samples, a year 6,100.
+double sample_seconds(double elapsed);
+
+// Each line is of the time from its "begin_seconds" to its "end_seconds" since the training's begin: what was
+// trained in it, and the shares of the devices' time in which they waited. Nothing is left out but validations of
+// a sample's length and more, which are gaps. A line that cannot be written ends the timeline with a warning, not
+// the training.
+class SaturationTimeline {
+ public:
+  explicit SaturationTimeline(const std::filesystem::path& file) : lines_(std::in_place, file.string()) {}
+
+  // Of the trainings of this process, from 1.
+  void begin_training(int number);
+  void step(const StepReport& report);
+  void end_epoch(const EpochReport& report);
+  // After the last training, also of one that failed: what is left over has its line.
+  void finish();
+
+ private:
+  // Of an epoch so far, or of a part of it; the times are sums over replicas.
+  struct Work {
+    double examples = 0, seconds = 0;
+    StepTimes times = {};
+
+    void add(const Work& now, const Work& before);
+  };
+
+  static Work work_of(double rate, double seconds, const std::vector<StepTimes>& replicas);
+  void take(const Work& epoch, double until, int number, std::uint64_t step);
+  void write(double until);
+
+  std::optional<JsonLines> lines_;
+  Stopwatch clock_;
+  int training_ = 0;
+  Work seen_;     // of the present epoch
+  Work pending_;  // since the last line
+  double begin_ = 0;
+  int epoch_ = 0;
+  std::uint64_t step_ = 0;
+};
+
+}  // namespace headrace::tools
