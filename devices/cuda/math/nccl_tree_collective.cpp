@@ -70,8 +70,8 @@ TensorView NcclTreeCollective::scratch(int replica) const {
 
 // NCCL connects two GPUs when one first sends to the other, and waits on the host until both have asked for it; a
 // kernel is loaded when it is first launched, which may wait for the GPU. In a step either would wait for ever,
-// for one thread submits the replicas' parts one after another. So each sends to each here, messages as large as
-// later ones, in one call of all.
+// for one thread submits the replicas' parts one after another. So every GPU sends to every other here, messages
+// as large as later ones, in one group call.
 void NcclTreeCollective::connect() {
   constexpr std::int64_t kHalf = kScratchElements / 2;
   const std::int64_t message = kHalf / size();
@@ -81,7 +81,7 @@ void NcclTreeCollective::connect() {
     streams.back()->fill(scratch(r).data, 0, static_cast<std::size_t>(kHalf) * sizeof(float));
   }
   group_.submit_together(
-      "connecting each two GPUs", streams, [&](int r, ncclComm_t communicator, cudaStream_t on) {
+      "connecting every pair of GPUs", streams, [&](int r, ncclComm_t communicator, cudaStream_t on) {
         auto* sent = scratch(r).as<float>();
         std::vector<cuda::Transfer> outgoing, incoming;
         for (int peer = 0; peer < size(); ++peer) {

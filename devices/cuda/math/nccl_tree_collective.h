@@ -16,8 +16,8 @@ namespace headrace {
 // bytes of a ring, in more and smaller messages.
 class NcclTreeCollective final : public Collective {
  public:
-  // The group and its devices outlive it. Allocates scratch memory on each GPU; connects each two of them and
-  // loads the kernels, which waits. Throws DeviceError.
+  // The group and its devices outlive it. Allocates scratch memory on each GPU, connects every pair of them and
+  // loads the kernels, for which it waits. Throws DeviceError.
   NcclTreeCollective(NcclCollective& group, DeviceGroup& devices);
 
   int size() const noexcept override { return devices_.size(); }
