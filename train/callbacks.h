@@ -146,8 +146,8 @@ struct ReduceLrOnPlateauOptions {
 };
 Callback reduce_lr_on_plateau(const ReduceLrOnPlateauOptions& options = {});
 
-// At each epoch's begin, from 0, the optimizer's own rate becomes `rate(epoch)`; groups keep their proportions to
-// it. ConfigError where the optimizer's own rate is no constant above 0: it has a schedule then.
+// At the start of each epoch, from 0, the optimizer's own rate becomes `rate(epoch)`; groups keep their
+// proportions to it. ConfigError where the optimizer's own rate is no constant above 0: it has a schedule then.
 Callback learning_rate_scheduler(std::function<double(int epoch)> rate);
 
 // One line an epoch: its number from 1, and History's values by name. Replaces the file when a fit begins; resumed

@@ -7,7 +7,7 @@
 
 namespace headrace::tools {
 
-// Stands at the begin of every report, which is how one is told from a file of the user's.
+// Begins every report, which is how one is told from a file of the user's.
 inline constexpr const char* kReportBegin = "<!DOCTYPE html>\n<!-- made by headrace report -->\n";
 
 // HTML that a strict parser of XML reads, too; no scripts, nothing from elsewhere. `others`: a sentence on the

@@ -16,7 +16,7 @@ namespace headrace::tools {
 // that one that is killed has them, too: the description without its end, the statistics some seconds old.
 class RunJournal {
  public:
-  // `description`: what is known of the run at its begin; the time and the version are added.
+  // `description`: what is known of the run when it starts; the time and the version are added.
   RunJournal(std::filesystem::path folder, nlohmann::ordered_json description);
 
   // The next training of this run. The options must not outlive the journal.

@@ -15,7 +15,7 @@ namespace headrace::tools {
 // samples, a year 6,100.
 double sample_seconds(double elapsed);
 
-// Each line is of the time from its "begin_seconds" to its "end_seconds" since the training's begin: what was
+// Each line is of the time from its "begin_seconds" to its "end_seconds" since the training began: what was
 // trained in it, and the shares of the devices' time in which they waited. Nothing is left out but validations of
 // a sample's length and more, which are gaps. A line that cannot be written ends the timeline with a warning, not
 // the training.

@@ -42,7 +42,7 @@ class FitLoop {
   void run_epochs();
   // The steps that were made: fewer than `steps_` where the fit was stopped within the epoch.
   std::uint64_t train_epoch(int epoch);
-  // At its begin: that of an epoch which was begun before continues.
+  // At its start: an epoch that was begun before continues.
   void begin_epoch(int epoch);
   // Where the fit stands: in position_, with the loaders as they are.
   TrainingState state_now() const;

@@ -16,7 +16,7 @@ class NanTrace {
  public:
   NanTrace(ModelState& model, BatchRunner& runner);
 
-  // Submits, at a shard's begin: what it needs to be run again.
+  // Submits, when a shard begins: what it needs to be run again.
   void keep_inputs(int shard) const;
   // Waits for the batch. Where its loss or a gradient is not finite, runs it again with a look at every
   // operation's operands and results: a DataError where a record's input or label is to blame, else an Error.

@@ -177,7 +177,7 @@ void bind_ready_made(nb::module_& module) {
           return nb::cast<double>(nb::handle(rate.get())(epoch));
         });
       },
-      "rate"_a, "At each epoch's begin, from 0, the learning rate becomes rate(epoch).");
+      "rate"_a, "At the start of each epoch, from 0, the learning rate becomes rate(epoch).");
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ struct SgdRule {
 
 inline constexpr int kMaxRanges = 32;  // of one launch: with their options they are the kernel's argument
 
-// Up to kMaxRanges of an arena, each cut into tiles of kTile elements from its begin on, the last one smaller.
+// Up to kMaxRanges of an arena, each cut into tiles of kTile elements from its start, the last one smaller.
 template <typename Rule, int kTile>
 struct RangesUpdate {
   struct Range {

@@ -59,7 +59,7 @@ TEST(SaturationTimeline, AddsUpShortEpochs) {
   EXPECT_EQ(lines[0]["begin_seconds"], 0);
 }
 
-// Reports count from the epoch's begin: a sample is of what came since the one before.
+// Reports count from the start of the epoch: a sample is of what came since the one before.
 TEST(SaturationTimeline, TellsSamplesOfAnEpochApart) {
   const TempFolder folder;
   SaturationTimeline timeline(folder / "timeline.jsonl");

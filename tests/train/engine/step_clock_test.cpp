@@ -92,7 +92,7 @@ TEST(StepClock, ABusyDeviceHasNoGap) {
   EXPECT_EQ(clock.times.exposed_copy_ns, 200) << "from the end of the batch before";
 }
 
-// The spans of the same batch, after restart() tied its begin to the host's clock.
+// The spans of the same batch, after restart() tied its start to the host's clock.
 TEST(StepClock, DrawsWhatTheDeviceDid) {
   test::Training training("cpu", 1);
   const auto trace = std::make_shared<Trace>(16);

@@ -30,7 +30,7 @@ class DataLoader:
         out; the plan's is the batch of all processes.
     shuffle, sampler: a full permutation, another one each epoch. Sequential-, Random- (without replacement) and
         DistributedSampler are recognised and done by the engine: the seed decides the order, which is not PyTorch's.
-        Over a torch Dataset any other sampler is asked for its indices at each epoch's begin.
+        Over a torch Dataset any other sampler is asked for its indices at the start of each epoch.
     num_workers: threads that decode and operate; 0: the engine chooses.
     prefetch_factor: batches ahead for each worker, as there; None: two batches in all.
     persistent_workers: None or True: the engine runs on between epochs and prepares the next one. False: it stops at
