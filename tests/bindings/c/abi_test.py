@@ -1,11 +1,11 @@
 """Compares the C interface with abi.txt: what a program was compiled with must stay as it was.
 
-  abi_test.py --compiler CC --nm NM --header headrace.h --list abi.txt LIBRARY
+  abi_test.py --compiler CC --nm NM --headers FOLDER --include FOLDER --list abi.txt LIBRARY
   abi_test.py ... --update LIBRARY      writes abi.txt anew: symbols, structs and members may only be added, and
                                         with them HR_ABI_VERSION grows
   abi_test.py ... --self-test LIBRARY   plants breaches and expects each to be found
 
-Structs and constants are read from the header; a C program that is made from them prints sizes and offsets.
+Structs and constants are read from the headers; a C program that is made from them prints sizes and offsets.
 """
 import argparse
 import pathlib
@@ -35,8 +35,8 @@ def constants(text):
     return [name for name in names if not name.endswith("_INIT")]
 
 
-def program(header, text):
-    lines = [f'#include "{header.resolve()}"', "#include <stdio.h>", "int main(void) {"]
+def program(text):
+    lines = ["#include <headrace/headrace.h>", "#include <stdio.h>", "int main(void) {"]
     for name in constants(text):
         lines.append(f'printf("constant {name} %lld\\n", (long long){name});')
     for name, fields in structs(text).items():
@@ -46,11 +46,11 @@ def program(header, text):
     return "\n".join(lines + ["return 0; }"])
 
 
-def layout(compiler, header, text):
+def layout(compiler, include, text):
     with tempfile.TemporaryDirectory() as scratch:
         source, binary = pathlib.Path(scratch, "abi.c"), pathlib.Path(scratch, "abi")
-        source.write_text(program(header, text))
-        subprocess.run([compiler, "-std=c11", "-o", binary, source], check=True)
+        source.write_text(program(text))
+        subprocess.run([compiler, "-std=c11", "-I", include, "-o", binary, source], check=True)
         return subprocess.run([binary], check=True, capture_output=True, text=True).stdout.splitlines()
 
 
@@ -61,7 +61,7 @@ def symbols(nm, library):
 
 
 def found(options, library, text):
-    return symbols(options.nm, library) + layout(options.compiler, options.header, text)
+    return symbols(options.nm, library) + layout(options.compiler, options.include, text)
 
 
 def compare(expected, actual, declared):
@@ -92,12 +92,13 @@ def main():
     parser.add_argument("library", type=pathlib.Path)
     parser.add_argument("--compiler", required=True)
     parser.add_argument("--nm", required=True)
-    parser.add_argument("--header", type=pathlib.Path, required=True)
+    parser.add_argument("--headers", type=pathlib.Path, required=True)
+    parser.add_argument("--include", type=pathlib.Path, required=True)
     parser.add_argument("--list", type=pathlib.Path, required=True)
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--self-test", action="store_true")
     options = parser.parse_args()
-    text = without_comments(options.header.read_text())
+    text = without_comments("".join(header.read_text() for header in sorted(options.headers.glob("*.h"))))
     declared = set(re.findall(r"^HR_API [^;]*?\b(hr_\w+)\(", text, flags=re.M))
     if options.update:
         options.list.write_text("\n".join(found(options, options.library, text)) + "\n")

@@ -1,0 +1,119 @@
+/* What is done to a sample. Part of <headrace/headrace.h>. */
+#ifndef HEADRACE_C_OPERATIONS_H_
+#define HEADRACE_C_OPERATIONS_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headrace/c/errors.h"
+#include "headrace/c/records.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A chain, applied from left to right. Each call adds one at its end; pipeline/operation.h says what each does. */
+typedef struct hr_operations hr_operations;
+
+enum { HR_PAD_ZERO = 0, HR_PAD_REFLECT = 1 };
+enum { HR_FLIP_EACH_PASS = 0, HR_FLIP_ALTERNATING = 1 };
+enum { HR_CHANNELS_LAST = 0, HR_CHANNELS_FIRST = 1 };
+
+HR_API hr_status hr_operations_create(hr_operations** chain);
+HR_API void hr_operations_free(hr_operations* chain);
+/* All of another chain. */
+HR_API hr_status hr_operations_append(hr_operations* chain, const hr_operations* other);
+/* "pad_crop(32, pad=4, zero) | flip(0.5)" */
+HR_API hr_status hr_operations_describe(const hr_operations* chain, char** text);
+
+HR_API hr_status hr_pad_crop(hr_operations* chain, int32_t size, int32_t pad, int32_t padding);
+HR_API hr_status hr_flip(hr_operations* chain, float probability, int32_t draw);
+/* `channels` entries of each; 1: the same for all channels. */
+HR_API hr_status hr_normalize(hr_operations* chain, const float* mean, const float* std, size_t channels);
+HR_API hr_status hr_cast(hr_operations* chain, int32_t dtype);
+HR_API hr_status hr_to_layout(hr_operations* chain, int32_t layout);
+HR_API hr_status hr_flatten(hr_operations* chain);
+HR_API hr_status hr_resize(hr_operations* chain, int32_t size);
+HR_API hr_status hr_center_crop(hr_operations* chain, int32_t size);
+HR_API hr_status hr_color_jitter(hr_operations* chain, float brightness, float contrast, float saturation,
+                                 float hue);
+HR_API hr_status hr_brightness_contrast(hr_operations* chain, float brightness, float contrast);
+HR_API hr_status hr_cutout(hr_operations* chain, int32_t size, const float* fill, size_t channels);
+/* `field` may be null: "label". */
+HR_API hr_status hr_one_hot(hr_operations* chain, int32_t classes, float smoothing, const char* field);
+HR_API hr_status hr_mixup(hr_operations* chain, float alpha, float probability);
+HR_API hr_status hr_cutmix(hr_operations* chain, float alpha, float probability);
+
+typedef struct hr_random_resized_crop_options {
+  size_t size;
+  int32_t side; /* of the result */
+  float min_area;
+  float max_area;
+  float min_ratio;
+  float max_ratio;
+} hr_random_resized_crop_options;
+#define HR_RANDOM_RESIZED_CROP_OPTIONS_INIT \
+  { sizeof(hr_random_resized_crop_options), 224, 0.08F, 1.0F, 3.0F / 4, 4.0F / 3 }
+HR_API hr_status hr_random_resized_crop(hr_operations* chain, const hr_random_resized_crop_options* options);
+
+/* Random numbers of one record in one pass, the same whoever draws them and when. Lives for one call. */
+typedef struct hr_random hr_random;
+HR_API uint32_t hr_random_bits(hr_random* random);                  /* uniform over all 2^32 values */
+HR_API float hr_random_uniform(hr_random* random);                  /* in [0, 1) */
+HR_API uint32_t hr_random_below(hr_random* random, uint32_t bound); /* in [0, bound); bound > 0 */
+
+/* The caller's function on one field, which keeps its name: reads `in`, fills all of `out`. It must be pure;
+ * several threads call it at once. */
+typedef struct hr_user_map_options {
+  size_t size;
+  const char* name;
+  uint32_t version;  /* part of every fingerprint: change it with the function */
+  const char* field; /* null: "image" */
+  hr_field output;   /* dtype and shape of the result */
+  hr_status (*function)(void* user, const void* in, size_t in_bytes, const int64_t* in_shape, size_t in_rank,
+                        void* out, size_t out_bytes, hr_random* random);
+  hr_user user;
+} hr_user_map_options;
+#define HR_USER_MAP_OPTIONS_INIT                                                                     \
+  {                                                                                                  \
+    sizeof(hr_user_map_options), NULL, 1, NULL, {NULL, HR_F32, HR_RAW, 0, {0}}, NULL, { NULL, NULL } \
+  }
+HR_API hr_status hr_user_map(hr_operations* chain, const hr_user_map_options* options);
+
+/* What the caller's operation sees of one record. Lives for one call. */
+typedef struct hr_sample hr_sample;
+/* Of the input with this number: its bytes, elements or an encoded image's file. `shape` (HR_MAX_RANK entries) and
+ * `rank` may be null. */
+HR_API hr_status hr_sample_input(const hr_sample* sample, size_t input, const void** data, size_t* bytes,
+                                 int64_t* shape, size_t* rank);
+/* All of an output, uninitialised: to be filled before the function returns. */
+HR_API hr_status hr_sample_output(hr_sample* sample, size_t output, void** room, size_t* bytes);
+HR_API hr_status hr_sample_position(const hr_sample* sample, uint64_t* record, uint64_t* pass);
+HR_API hr_random* hr_sample_random(hr_sample* sample);
+
+/* The caller's own operation on any fields: it reads some, replaces some and adds others. Pure, like a user map.
+ */
+typedef struct hr_user_operation_options {
+  size_t size;
+  const char* name;
+  uint32_t version;
+  bool each_pass_anew;       /* it draws random numbers or looks at the pass */
+  const char* const* inputs; /* null: "image" */
+  size_t input_count;
+  const hr_field* outputs;
+  size_t output_count;
+  hr_status (*function)(void* user, hr_sample* sample);
+  hr_user user;
+} hr_user_operation_options;
+#define HR_USER_OPERATION_OPTIONS_INIT                                                        \
+  {                                                                                           \
+    sizeof(hr_user_operation_options), NULL, 1, false, NULL, 0, NULL, 0, NULL, { NULL, NULL } \
+  }
+HR_API hr_status hr_user_operation(hr_operations* chain, const hr_user_operation_options* options);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* HEADRACE_C_OPERATIONS_H_ */

@@ -1,0 +1,255 @@
+/* Where records come from, what lies in them, and packing them. Part of <headrace/headrace.h>. */
+#ifndef HEADRACE_C_SOURCES_H_
+#define HEADRACE_C_SOURCES_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headrace/c/errors.h"
+#include "headrace/c/records.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hr_source hr_source;
+
+enum { HR_TRAIN = 0, HR_TEST = 1 };
+
+enum {
+  HR_FORMAT_AUTO = 0, /* recognised by content: all but the last two */
+  HR_FORMAT_IDX = 1,  /* a folder with MNIST's four files */
+  HR_FORMAT_CIFAR = 2,
+  HR_FORMAT_IMAGE_FOLDER = 3,
+  HR_FORMAT_IMAGE_ARCHIVE = 4,
+  HR_FORMAT_WEB_DATASET = 5, /* one archive, several, or a folder of them */
+  HR_FORMAT_CSV = 6,
+  HR_FORMAT_TF_RECORDS = 7, /* one file, several, or a folder of them */
+  HR_FORMAT_NUMPY = 8,
+  HR_FORMAT_RECORD_FILE = 9,
+  HR_FORMAT_IDX_FILES = 10, /* two paths: images, labels */
+  HR_FORMAT_WEB_STREAM = 11 /* a tar through a pipe, for one loader */
+};
+
+/* A member that the format has no use for is an error where it is set. */
+typedef struct hr_open_options {
+  size_t size;
+  int32_t format;
+  int32_t split;
+  const char* classes_at; /* of images in folders: which folder names the class; see LayoutOptions in C++ */
+  const char* train_folder;
+  const char* test_folder;
+  uint64_t label_count;       /* of formats that do not say how many classes there are */
+  uint64_t memory_limit;      /* of what is unpacked into memory; 0: 4 GiB */
+  const char* const* classes; /* names of classes, of formats that have none */
+  size_t class_count;
+  const char* path_column;       /* of CSV; null: "path" */
+  const char* label_column;      /* of CSV; null: "label" */
+  const char* const* image_keys; /* of TFRecords; null: "image/encoded", "image" */
+  size_t image_key_count;
+  const char* const* label_keys; /* of TFRecords; null: "image/class/label", "label" */
+  size_t label_key_count;
+  uint64_t fingerprint;     /* of a web stream: identity of its data */
+  uint64_t max_image_bytes; /* of a web stream; 0: 1 GiB */
+} hr_open_options;
+#define HR_OPEN_OPTIONS_INIT                                                                                 \
+  {                                                                                                          \
+    sizeof(hr_open_options), HR_FORMAT_AUTO, HR_TRAIN, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, 0, \
+        NULL, 0, 0, 0                                                                                        \
+  }
+
+/* `options` may be null. */
+HR_API hr_status hr_source_open(const char* path, const hr_open_options* options, hr_source** source);
+HR_API hr_status hr_source_open_all(const char* const* paths, size_t count, const hr_open_options* options,
+                                    hr_source** source);
+
+/* One field of records in memory: `bytes` of elements, back to back. Where `owner.release` is null the bytes are
+ * copied; else they stay where they are, unchanged, until it is called. This struct does not grow. */
+typedef struct hr_array {
+  hr_field field;
+  const void* data;
+  size_t bytes;
+  hr_user owner;
+} hr_array;
+
+typedef struct hr_memory_options {
+  size_t size;
+  const char* name; /* null: "memory" */
+  uint64_t records;
+  const hr_array* arrays;
+  size_t array_count;
+  const char* const* classes;
+  size_t class_count;
+} hr_memory_options;
+#define HR_MEMORY_OPTIONS_INIT \
+  { sizeof(hr_memory_options), NULL, 0, NULL, 0, NULL, 0 }
+HR_API hr_status hr_source_in_memory(const hr_memory_options* options, hr_source** source);
+
+/* Where a callback puts the fields of one record, each once. Lives for one call. */
+typedef struct hr_record hr_record;
+HR_API hr_status hr_record_put(hr_record* record, size_t field, const void* data, size_t bytes);
+/* Room to be filled before the next call of anything here. */
+HR_API hr_status hr_record_allocate(hr_record* record, size_t field, size_t bytes, void** room);
+
+/* Records made by a function of their number. Several threads call it at once, in any order; the same number must
+ * give the same bytes. */
+typedef struct hr_generator_options {
+  size_t size;
+  const char* name; /* null: "generator" */
+  const hr_field* fields;
+  size_t field_count;
+  uint64_t records;
+  uint64_t fingerprint; /* identity of what it makes: change it with the function or its data */
+  const char* const* classes;
+  size_t class_count;
+  hr_status (*make)(void* user, uint64_t index, hr_record* record);
+  hr_user user;
+} hr_generator_options;
+#define HR_GENERATOR_OPTIONS_INIT                                                    \
+  {                                                                                  \
+    sizeof(hr_generator_options), NULL, NULL, 0, 0, 0, NULL, 0, NULL, { NULL, NULL } \
+  }
+HR_API hr_status hr_source_generator(const hr_generator_options* options, hr_source** source);
+
+/* Records that a function gives one after another until it sets `*end`: called to the end at once, by this thread.
+ */
+typedef struct hr_pull_options {
+  size_t size;
+  const char* name; /* null: "pulled" */
+  const hr_field* fields;
+  size_t field_count;
+  const char* const* classes;
+  size_t class_count;
+  uint64_t memory_limit; /* 0: 4 GiB */
+  hr_status (*next)(void* user, hr_record* record, bool* end);
+  hr_user user;
+} hr_pull_options;
+#define HR_PULL_OPTIONS_INIT                                                 \
+  {                                                                          \
+    sizeof(hr_pull_options), NULL, NULL, 0, NULL, 0, 0, NULL, { NULL, NULL } \
+  }
+HR_API hr_status hr_source_pulled(const hr_pull_options* options, hr_source** source);
+
+/* Records that come one after another, perhaps without end, and are not kept. Each loader opens it once, at the
+ * first record it needs; one thread of the engine calls `next` until it sets `*end`, then `close`. */
+typedef struct hr_stream_options {
+  size_t size;
+  const char* name; /* null: "stream" */
+  const hr_field* fields;
+  size_t field_count;
+  const char* const* classes;
+  size_t class_count;
+  uint64_t label_count;
+  uint64_t fingerprint; /* identity of what it gives */
+  hr_status (*open)(void* user, uint64_t first, void** stream);
+  hr_status (*next)(void* stream, hr_record* record, bool* end);
+  void (*close)(void* stream); /* may be null */
+  hr_user user;
+} hr_stream_options;
+#define HR_STREAM_OPTIONS_INIT                                                                \
+  {                                                                                           \
+    sizeof(hr_stream_options), NULL, NULL, 0, NULL, 0, 0, 0, NULL, NULL, NULL, { NULL, NULL } \
+  }
+HR_API hr_status hr_source_stream(const hr_stream_options* options, hr_source** source);
+
+typedef struct hr_source_info {
+  size_t size;
+  const char* name;
+  const char* format; /* what it was recognised as: "images in folders"; empty: not opened by its path */
+  uint64_t records;   /* of a stream HR_UNKNOWN */
+  size_t field_count;
+  size_t class_count;
+  uint64_t label_count;
+  uint64_t fingerprint;
+  const char* left_out; /* files that lie there and are no records, as a sentence; may be empty */
+  bool resident;
+  bool streamed;
+} hr_source_info;
+#define HR_SOURCE_INFO_INIT \
+  { sizeof(hr_source_info), NULL, NULL, 0, 0, 0, 0, 0, NULL, false, false }
+HR_API hr_status hr_source_describe(const hr_source* source, hr_source_info* info);
+HR_API hr_status hr_source_field(const hr_source* source, size_t index, hr_field* field);
+HR_API hr_status hr_source_class(const hr_source* source, size_t index, const char** name);
+HR_API void hr_source_free(hr_source* source);
+
+/* What lies in a source, found by a pass over its records that reads them and decodes their images: how many have
+ * which label, the images' sizes, and what is bad or damaged. */
+typedef struct hr_inspection hr_inspection;
+
+typedef struct hr_inspect_options {
+  size_t size;
+  uint64_t max_examined; /* so many records, evenly spread; 0: all */
+  size_t max_listed;     /* bad records, and as many that have a warning */
+} hr_inspect_options;
+#define HR_INSPECT_OPTIONS_INIT \
+  { sizeof(hr_inspect_options), 0, 5 }
+
+typedef struct hr_inspection_info {
+  size_t size;
+  uint64_t records;
+  uint64_t examined;
+  uint64_t bytes;     /* of the fields of those examined, as they are stored */
+  int64_t min_height; /* of the images that could be decoded; 0 where there are none */
+  int64_t max_height;
+  int64_t min_width;
+  int64_t max_width;
+  size_t label_count; /* labels that occur */
+  uint64_t labelled;  /* records that have one: of all where it is known without reading them */
+  uint64_t bad;       /* of those examined */
+  uint64_t warned;    /* of those examined: damaged in a way that changes no pixel */
+  uint64_t oriented;  /* images whose EXIF data say that they are stored another way up */
+  size_t bad_listed;
+  size_t warned_listed;
+} hr_inspection_info;
+#define HR_INSPECTION_INFO_INIT \
+  { sizeof(hr_inspection_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `options` may be null. */
+HR_API hr_status hr_source_inspect(const hr_source* source, const hr_inspect_options* options,
+                                   hr_inspection** inspection);
+HR_API hr_status hr_inspection_describe(const hr_inspection* inspection, hr_inspection_info* info);
+/* In ascending order. */
+HR_API hr_status hr_inspection_label(const hr_inspection* inspection, size_t index, int64_t* label,
+                                     uint64_t* records);
+/* In the order of the records. */
+HR_API hr_status hr_inspection_bad_record(const hr_inspection* inspection, size_t index, hr_bad_record* bad);
+HR_API hr_status hr_inspection_warned_record(const hr_inspection* inspection, size_t index, hr_bad_record* warned);
+HR_API void hr_inspection_free(hr_inspection* inspection);
+
+/* Packs a data set into one record file, for fast reading by position. */
+typedef struct hr_convert_options {
+  size_t size;
+  int64_t max_side; /* of encoded images: longer sides are reduced to this; 0: all stay as they are */
+  int32_t quality;  /* 1 to 100: every image becomes such a JPEG; 0: only those that max_side reduces */
+  int32_t threads;  /* 0: one a processor */
+  int32_t split;    /* -1: all there are */
+  bool apply_orientation;
+  bool skip_bad; /* leaves bad records out of the file, up to max_bad_share of a split; else they are errors */
+  double max_bad_share;
+  const char* classes_at;
+  const char* train_folder;
+  const char* test_folder;
+  uint64_t label_count;
+  const char* quarantine; /* a file that lists bad records; null: none is written */
+  hr_tally* tally;        /* counts those that are left out; may be null */
+} hr_convert_options;
+#define HR_CONVERT_OPTIONS_INIT \
+  { sizeof(hr_convert_options), 0, 0, 0, -1, false, false, 0.01, NULL, NULL, NULL, 0, NULL, NULL }
+typedef struct hr_convert_result {
+  size_t size;
+  uint64_t records;
+  uint64_t bytes;
+  uint64_t bad_records;
+} hr_convert_result;
+#define HR_CONVERT_RESULT_INIT \
+  { sizeof(hr_convert_result), 0, 0, 0 }
+/* `options` and `result` may be null. */
+HR_API hr_status hr_convert(const char* data, const char* to, const hr_convert_options* options,
+                            hr_convert_result* result);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* HEADRACE_C_SOURCES_H_ */
