@@ -32,9 +32,10 @@ std::vector<nlohmann::json> history_lines(const std::filesystem::path& file) {
 
 std::vector<std::string> train_line(const std::filesystem::path& data, const std::filesystem::path& run,
                                     const std::vector<std::string>& more = {}) {
-  std::vector<std::string> line{"train",     "--recipe",       "mnist-mlp", "--data",    data.string(),
-                                "--devices", "cpu:2",          "--epochs",  "2",         "--verbose",
-                                "0",         "--global-batch", "10",        "--run-dir", run.string()};
+  std::vector<std::string> line{
+      "train",      "--recipe",  "mnist-mlp", "--data", data.string(),    "--devices", "cpu:2",
+      "--epochs",   "2",         "--verbose", "0",      "--global-batch", "10",        "--run-dir",
+      run.string(), "--threads", "1"};  // statistics begin anew where the engine changes their number
   line.insert(line.end(), more.begin(), more.end());
   return line;
 }
