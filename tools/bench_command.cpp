@@ -269,9 +269,10 @@ void add_bench_command(CLI::App& program) {
   command->add_flag("--baseline", options->baseline,
                     "compare with the least code that does the same work, in turn");
   command
-      ->add_flag("--first-pass", options->first_pass,
-                 "measure a run of one epoch: one pass over the data, start and indexing of JPEGs included; with "
-                 "--baseline several, each by a new engine")
+      ->add_flag(
+          "--first-pass", options->first_pass,
+          "measure a run of one epoch: one pass over the data, the indexing of JPEGs included; with --baseline "
+          "several, each by a new engine")
       ->excludes("--seconds", "--warm-up", "--epochs");
   PipelineCommandOptions::exclude_plan(*command, {"--baseline"});
   command->callback([options] { bench_input(*options); });

@@ -12,8 +12,9 @@ FirstPass measure_first_pass(const PipelineCommandOptions& options, const Datase
   FirstPass pass;
   const Stopwatch clock;
   Loader loader(dataset, devices, settings);
-  std::int64_t images = take_first_batch(loader, devices.size());
-  pass.first_batch_ms = clock.seconds() * 1e3;
+  const std::int64_t first = take_first_batch(loader, devices.size());
+  const double started = clock.seconds();
+  std::int64_t images = 0;
   while (true) {
     const Stopwatch wait;
     const std::optional<std::int64_t> examples = take_batch(loader, devices.size());
@@ -22,7 +23,9 @@ FirstPass measure_first_pass(const PipelineCommandOptions& options, const Datase
     images += *examples;
   }
   pass.seconds = clock.seconds();
-  pass.images_per_second = static_cast<double>(images) / pass.seconds;
+  pass.first_batch_ms = started * 1e3;
+  pass.images_per_second = images > 0 ? static_cast<double>(images) / (pass.seconds - started)
+                                      : static_cast<double>(first) / pass.seconds;
   pass.threads = loader.threads();
   return pass;
 }

@@ -9,12 +9,12 @@
 
 namespace headrace::tools {
 
-// One pass over the data by an engine that has not seen them: its start and the indexing of JPEGs are counted,
-// opening the data is not. The operating system may have the files in memory.
+// One pass over the data by an engine that has not seen them: the indexing of JPEGs is counted. The operating
+// system may have the files in memory.
 struct FirstPass {
-  double images_per_second = 0;
-  double seconds = 0;
-  double first_batch_ms = 0;
+  double images_per_second = 0;  // behind the first batch, where there is more than one
+  double seconds = 0;            // from the loader's construction on
+  double first_batch_ms = 0;     // the start, and the first batch
   int threads = 0;               // at its end
   std::vector<double> waits_us;  // in next(), of each global batch but the first
 };
