@@ -101,6 +101,8 @@ struct LoaderStats {
   // What happened after `earlier`, an older reading of the same loader's. What is not counted up (slots, the time
   // to the first batch) stays as it is.
   LoaderStats since(const LoaderStats& earlier) const;
+  // This interval and an earlier one of the same plan, together. What is not counted up stays as it is.
+  LoaderStats after(const LoaderStats& earlier) const;
   // Error where records were bad in this time and not one example was good.
   void require_good() const;
   // One line: rate, bytes a second, input stall, batches ready, cache hits.

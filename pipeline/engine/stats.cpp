@@ -23,11 +23,36 @@ double mean_since(double now, std::uint64_t count, double earlier, std::uint64_t
   return std::max(0.0, sum / static_cast<double>(count - earlier_count));
 }
 
-void subtract(StageStats& now, const StageStats& earlier) {
-  now.items -= earlier.items;
-  now.busy_ns -= earlier.busy_ns;
-  now.wait_ns -= earlier.wait_ns;
-  now.waits -= earlier.waits;
+double mean_of_both(double a, std::uint64_t count_a, double b, std::uint64_t count_b) {
+  const std::uint64_t count = count_a + count_b;
+  if (count == 0) return 0;
+  return (a * static_cast<double>(count_a) + b * static_cast<double>(count_b)) / static_cast<double>(count);
+}
+
+// apply(mine, other's) for everything that is counted up.
+template <typename Apply>
+void for_each_count(LoaderStats& mine, const LoaderStats& other, Apply apply) {
+  apply(mine.elapsed_ns, other.elapsed_ns);
+  apply(mine.asked, other.asked);
+  apply(mine.batches, other.batches);
+  apply(mine.examples, other.examples);
+  apply(mine.bytes, other.bytes);
+  apply(mine.stall_ns, other.stall_ns);
+  apply(mine.read_ns, other.read_ns);
+  apply(mine.decode_ns, other.decode_ns);
+  apply(mine.operate_ns, other.operate_ns);
+  apply(mine.bad_records, other.bad_records);
+  apply(mine.warned_records, other.warned_records);
+  apply(mine.oriented_images, other.oriented_images);
+  apply(mine.read_retries, other.read_retries);
+  apply(mine.cache.hits, other.cache.hits);
+  apply(mine.cache.misses, other.cache.misses);
+  for (std::size_t i = 0; i < mine.stages.size() && i < other.stages.size(); ++i) {
+    apply(mine.stages[i].items, other.stages[i].items);
+    apply(mine.stages[i].busy_ns, other.stages[i].busy_ns);
+    apply(mine.stages[i].wait_ns, other.stages[i].wait_ns);
+    apply(mine.stages[i].waits, other.stages[i].waits);
+  }
 }
 
 }  // namespace
@@ -36,27 +61,18 @@ double LoaderStats::examples_per_second() const noexcept { return per_second(exa
 
 LoaderStats LoaderStats::since(const LoaderStats& earlier) const {
   LoaderStats interval = *this;
-  interval.elapsed_ns -= earlier.elapsed_ns;
   interval.ready_batches = mean_since(ready_batches, asked, earlier.ready_batches, earlier.asked);
   interval.ready_share = mean_since(ready_share, asked, earlier.ready_share, earlier.asked);
-  interval.asked -= earlier.asked;
-  interval.batches -= earlier.batches;
-  interval.examples -= earlier.examples;
-  interval.bytes -= earlier.bytes;
-  interval.stall_ns -= earlier.stall_ns;
-  interval.read_ns -= earlier.read_ns;
-  interval.decode_ns -= earlier.decode_ns;
-  interval.operate_ns -= earlier.operate_ns;
-  interval.bad_records -= earlier.bad_records;
-  interval.warned_records -= earlier.warned_records;
-  interval.oriented_images -= earlier.oriented_images;
-  interval.read_retries -= earlier.read_retries;
-  interval.cache.hits -= earlier.cache.hits;
-  interval.cache.misses -= earlier.cache.misses;
-  for (std::size_t i = 0; i < interval.stages.size() && i < earlier.stages.size(); ++i) {
-    subtract(interval.stages[i], earlier.stages[i]);
-  }
+  for_each_count(interval, earlier, [](auto& count, const auto& before) { count -= before; });
   return interval;
+}
+
+LoaderStats LoaderStats::after(const LoaderStats& earlier) const {
+  LoaderStats both = *this;
+  both.ready_batches = mean_of_both(ready_batches, asked, earlier.ready_batches, earlier.asked);
+  both.ready_share = mean_of_both(ready_share, asked, earlier.ready_share, earlier.asked);
+  for_each_count(both, earlier, [](auto& count, const auto& before) { count += before; });
+  return both;
 }
 
 void LoaderStats::require_good() const {

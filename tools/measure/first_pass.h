@@ -12,7 +12,7 @@ namespace headrace::tools {
 // One pass over the data by an engine that has not seen them: the indexing of JPEGs is counted. The operating
 // system may have the files in memory.
 struct FirstPass {
-  double images_per_second = 0;  // behind the first batch, where there is more than one
+  double images_per_second = 0;  // after the first batch, where there is more than one
   double seconds = 0;            // from the loader's construction on
   double first_batch_ms = 0;     // the start, and the first batch
   int threads = 0;               // at its end
@@ -23,7 +23,7 @@ struct FirstPass {
 FirstPass measure_first_pass(const PipelineCommandOptions& options, const Dataset& dataset, DeviceGroup& devices);
 
 // First passes, for each of which the data are opened anew, and the others in turn, A B A B ..., each turn as long
-// as the pass before it; behind a pair that is not counted. The passes.
+// as the pass before it; after a pair that is not counted. The passes.
 std::vector<FirstPass> first_passes_in_turn(const PipelineCommandOptions& options, DeviceGroup& devices,
                                             std::vector<ComparedRates>& others);
 

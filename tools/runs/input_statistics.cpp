@@ -7,47 +7,15 @@
 namespace headrace::tools {
 namespace {
 
-// Of two parts, from their means and what these are over.
-double mean_over_both(double a, std::uint64_t count_a, double b, std::uint64_t count_b) {
-  const std::uint64_t count = count_a + count_b;
-  if (count == 0) return 0;
-  return (a * static_cast<double>(count_a) + b * static_cast<double>(count_b)) / static_cast<double>(count);
-}
-
 bool same_threads(const LoaderStats& a, const LoaderStats& b) {
   return std::ranges::equal(a.stages, b.stages, {}, &StageStats::threads, &StageStats::threads);
 }
 
-void add_stage(StageStats& sum, const StageStats& more) {
-  sum.items += more.items;
-  sum.busy_ns += more.busy_ns;
-  sum.wait_ns += more.wait_ns;
-  sum.waits += more.waits;
-}
-
 // `later` with what was counted before added to it.
-LoaderStats both(const LoaderStats& earlier, LoaderStats later) {
+LoaderStats both(const LoaderStats& earlier, const LoaderStats& later) {
   if (later.examples == 0) return earlier;
   if (earlier.examples == 0 || !same_threads(earlier, later)) return later;
-  later.ready_batches = mean_over_both(earlier.ready_batches, earlier.asked, later.ready_batches, later.asked);
-  later.ready_share = mean_over_both(earlier.ready_share, earlier.asked, later.ready_share, later.asked);
-  later.asked += earlier.asked;
-  later.elapsed_ns += earlier.elapsed_ns;
-  later.batches += earlier.batches;
-  later.examples += earlier.examples;
-  later.bytes += earlier.bytes;
-  later.stall_ns += earlier.stall_ns;
-  later.read_ns += earlier.read_ns;
-  later.decode_ns += earlier.decode_ns;
-  later.operate_ns += earlier.operate_ns;
-  later.bad_records += earlier.bad_records;
-  later.warned_records += earlier.warned_records;
-  later.oriented_images += earlier.oriented_images;
-  later.read_retries += earlier.read_retries;
-  later.cache.hits += earlier.cache.hits;
-  later.cache.misses += earlier.cache.misses;
-  for (std::size_t i = 0; i < later.stages.size(); ++i) add_stage(later.stages[i], earlier.stages[i]);
-  return later;
+  return later.after(earlier);
 }
 
 }  // namespace

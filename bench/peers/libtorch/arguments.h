@@ -1,7 +1,5 @@
-// --name value pairs of these programs, and the line of JSON that ends an epoch.
+// The options of these programs: pairs of --name and value.
 #pragma once
-
-#include <torch/torch.h>
 
 #include <map>
 #include <string>

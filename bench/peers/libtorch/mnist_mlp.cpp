@@ -14,7 +14,7 @@
 
 namespace {
 
-// An IDX file's values behind its header of so many bytes; gzip or plain.
+// The values of an IDX file, after a header of so many bytes; gzip or plain.
 torch::Tensor read_idx(const std::filesystem::path& folder, const std::string& stem, int header, int64_t count) {
   const std::filesystem::path plain = folder / stem;
   gzFile file = gzopen((exists(plain) ? plain.string() : plain.string() + ".gz").c_str(), "rb");

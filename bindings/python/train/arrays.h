@@ -1,4 +1,4 @@
-// Lists of numbers as NumPy arrays.
+// Lists of numbers as NumPy arrays, and shapes as tuples.
 #pragma once
 
 #include <nanobind/ndarray.h>
@@ -12,6 +12,12 @@
 #include "headrace/devices/base/shape.h"
 
 namespace headrace::python {
+
+inline nanobind::tuple tuple_of(const Shape& shape) {
+  nanobind::list extents;
+  for (const std::int64_t extent : shape.extents()) extents.append(extent);
+  return nanobind::tuple(extents);
+}
 
 // An array that owns the values.
 template <typename Value>

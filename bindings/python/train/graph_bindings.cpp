@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "headrace/bindings/python/callable.h"
+#include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/python_node.h"
-#include "headrace/bindings/python/train/shapes.h"
 #include "headrace/bindings/python/train/words.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/train/nets.h"

@@ -13,8 +13,6 @@
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/python_model.h"
 #include "headrace/bindings/python/train/python_node.h"
-#include "headrace/bindings/python/train/runs.h"
-#include "headrace/bindings/python/train/shapes.h"
 #include "headrace/bindings/python/train/words.h"
 #include "headrace/train/checkpoints.h"
 

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "headrace/bindings/python/train/arrays.h"
+#include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/reports.h"
 #include "headrace/train/callbacks.h"
 

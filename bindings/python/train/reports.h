@@ -1,4 +1,4 @@
-// What a fit reports, as Python sees it.
+// The values of metrics, as Python sees them.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,9 +8,6 @@
 #include "headrace/train/metrics.h"
 
 namespace headrace::python {
-
-// StepReport and EpochReport.
-void bind_reports(nanobind::module_& module);
 
 // A number, or a NumPy array of float64 of the metric's shape.
 nanobind::object value_of_metric(const MetricValue& metric);

@@ -9,12 +9,12 @@
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/errors.h"
 #include "headrace/bindings/python/train/arrays.h"
+#include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/callbacks.h"
 #include "headrace/bindings/python/train/interrupts.h"
 #include "headrace/bindings/python/train/python_output.h"
 #include "headrace/bindings/python/train/reports.h"
 #include "headrace/bindings/python/train/run_options.h"
-#include "headrace/bindings/python/train/runs.h"
 #include "headrace/bindings/python/train/words.h"
 
 namespace headrace::python {

@@ -20,7 +20,7 @@ class CudaStream;
 
 // One replica a GPU, all of this process. NCCL promises equal values on all replicas, but chooses its own order of
 // additions: the bits are not those of the pairwise tree, and may depend on the GPUs and how they are connected.
-// in_order() sends alone through NCCL, and adds itself (nccl_tree_collective.h).
+// in_order() only sends through NCCL and does the additions itself (nccl_tree_collective.h).
 // A call that NCCL has not submitted, or a group that has not come up, after HEADRACE_COLLECTIVE_TIMEOUT seconds
 // (30) is given up with DeviceError(kTimeout). That replicas make different calls is not found out.
 class NcclCollective final : public Collective {
@@ -38,9 +38,9 @@ class NcclCollective final : public Collective {
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override;
   void abort(const std::string& reason) noexcept override;
 
-  // A replica's call, which waits for no other on the host. Nothing once the group is given up.
+  // One replica's call, which waits for no other on the host. Does nothing once the group is given up.
   void submit(int replica, const char* name, Stream& stream, const Call& call);
-  // All replicas' at once, each in its own stream: they may wait for one another on the host.
+  // All replicas' calls at once, each on its own stream: they may wait for one another on the host.
   void submit_together(const char* name, const std::vector<std::unique_ptr<Stream>>& streams,
                        const CallOfReplica& call);
 
@@ -61,7 +61,7 @@ class NcclCollective final : public Collective {
   mutable std::mutex mutex_;
   std::vector<ncclComm_t> communicators_;  // by mutex_; null once given up
   std::string reason_;                     // by mutex_
-  std::unique_ptr<Collective> tree_;       // by the first in_order()
+  std::unique_ptr<Collective> tree_;       // made by the first in_order()
 };
 
 }  // namespace headrace

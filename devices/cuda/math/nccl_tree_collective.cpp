@@ -16,7 +16,7 @@ constexpr std::int64_t kScratchElements = std::int64_t{8} << 20;
 
 bool failed(ncclResult_t status) noexcept { return status != ncclSuccess && status != ncclInProgress; }
 
-// As one call: no transfer waits for one that comes later. The group ends in any case.
+// As one group call, so that no transfer waits for a later one. The group is always ended.
 ncclResult_t exchange(std::span<const cuda::Transfer> outgoing, std::span<const cuda::Transfer> incoming,
                       ncclComm_t communicator, cudaStream_t stream) {
   ncclResult_t status = ncclGroupStart();

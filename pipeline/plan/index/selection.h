@@ -40,8 +40,8 @@ class Selection {
   RecordFilter filter_;
   mutable std::mutex mutex_;
   mutable std::condition_variable turn_ended_;
-  mutable bool taken_ = false;                // by mutex_: a thread has its turn
-  mutable std::optional<FilterScan> result_;  // of whose turn it is, until set
+  mutable bool taken_ = false;                // by mutex_: a thread is reading the records
+  mutable std::optional<FilterScan> result_;  // set by the thread whose turn it is
 };
 
 // How many of the index stages stay before a filter that is put behind them: a trailing run of shuffles and

@@ -14,7 +14,7 @@
 namespace headrace {
 
 inline constexpr double kScanStallSeconds = 120;  // as a loader's
-// Between two looks of a thread that waits for a scan: ScanPoll::look(), and whether a task has stalled.
+// How often a thread that waits for a scan calls ScanPoll::look() and checks for stalled tasks.
 inline constexpr std::chrono::milliseconds kScanPause{50};
 
 // Goes to every position once, in oneTBB tasks of an arena of its own: the caller's may be at work. Reads are
@@ -66,7 +66,7 @@ class RecordScan {
   std::uint64_t positions_;
   double stall_timeout_seconds_;
   std::atomic<std::uint64_t> next_{0};
-  std::atomic<bool> stopped_{false};  // what the rest of the positions holds does not matter any more
+  std::atomic<bool> stopped_{false};  // the remaining positions need not be visited
   std::atomic<int> in_vain_{0};       // records that the system refused for good
   FirstError error_;
 };

@@ -8,6 +8,39 @@ namespace {
 
 using ::testing::HasSubstr;
 
+TEST(LoaderStats, TwoIntervalsTogetherAreTheWhole) {
+  LoaderStats earlier{.elapsed_ns = 100,
+                      .batches = 2,
+                      .examples = 64,
+                      .bytes = 640,
+                      .stall_ns = 10,
+                      .ready_batches = 1,
+                      .asked = 2,
+                      .ready_share = 0.5,
+                      .slots = 3,
+                      .cache = {.hits = 5, .misses = 7},
+                      .bad_records = 1};
+  earlier.stages = {{.name = "read", .threads = 4, .items = 64, .busy_ns = 80}};
+  LoaderStats later = earlier;
+  later.examples = 32;
+  later.ready_batches = 4;
+  later.asked = 1;
+  later.ready_share = 1;
+  const LoaderStats both = later.after(earlier);
+  EXPECT_EQ(both.elapsed_ns, 200U);
+  EXPECT_EQ(both.examples, 96U);
+  EXPECT_EQ(both.asked, 3U);
+  EXPECT_NEAR(both.ready_batches, 2, 1e-12);
+  EXPECT_NEAR(both.ready_share, 2.0 / 3, 1e-12);
+  EXPECT_EQ(both.slots, 3) << "is not counted up";
+  EXPECT_EQ(both.cache.misses, 14U);
+  EXPECT_EQ(both.bad_records, 2U);
+  EXPECT_EQ(both.stages[0].items, 128U);
+  EXPECT_EQ(both.stages[0].threads, 4);
+  EXPECT_EQ(both.since(earlier).examples, later.examples);
+  EXPECT_NEAR(both.since(earlier).ready_batches, later.ready_batches, 1e-12);
+}
+
 TEST(LoaderStats, AnIntervalIsWhatHappenedInBetween) {
   LoaderStats earlier{.elapsed_ns = 1'000'000'000,
                       .batches = 10,
