@@ -12,6 +12,7 @@
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/callbacks.h"
 #include "headrace/bindings/python/train/interrupts.h"
+#include "headrace/bindings/python/train/python_model.h"
 #include "headrace/bindings/python/train/python_output.h"
 #include "headrace/bindings/python/train/reports.h"
 #include "headrace/bindings/python/train/run_options.h"
