@@ -71,11 +71,13 @@ struct StageStats {
 };
 
 struct LoaderStats {
-  std::uint64_t elapsed_ns = 0;      // since construction, or of the interval
-  std::uint64_t batches = 0;         // handed out, over all replicas: global batches
-  std::uint64_t examples = 0;        // handed out
-  std::uint64_t bytes = 0;           // of batch data handed out
-  std::uint64_t stall_ns = 0;        // consumers waiting in next(), the longest replica
+  std::uint64_t elapsed_ns = 0;  // since construction, or of the interval
+  std::uint64_t batches = 0;     // handed out, over all replicas: global batches
+  std::uint64_t examples = 0;    // handed out
+  std::uint64_t bytes = 0;       // of batch data handed out
+  // The consumer's wait: in next(), of the replica that waited longest. Whether a device was idle meanwhile, which
+  // is input stall, the trainer tells (StepTimes): it asks for batches ahead of its devices.
+  std::uint64_t consumer_wait_ns = 0;
   std::uint64_t read_ns = 0;         // readers in Source::read, summed over threads
   std::uint64_t decode_ns = 0;       // decoding, summed over threads
   std::uint64_t operate_ns = 0;      // operations and writing into the batch, summed over threads
@@ -105,7 +107,7 @@ struct LoaderStats {
   LoaderStats after(const LoaderStats& earlier) const;
   // Error where records were bad in this time and not one example was good.
   void require_good() const;
-  // One line: rate, bytes a second, input stall, batches ready, cache hits.
+  // One line: rate, bytes a second, consumer wait, batches ready, cache hits.
   std::string summary() const;
 };
 

@@ -12,6 +12,7 @@
 #include "headrace/devices/base/signals.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/options/help_text.h"
+#include "headrace/tools/options/standalone_option.h"
 #include "headrace/tools/options/usage_check.h"
 #include "headrace/tools/output/exit_status.h"
 
@@ -70,6 +71,7 @@ int main(int argc, char** argv) {
   headrace::tools::add_convert_command(program);
   headrace::tools::add_report_command(program);
   headrace::tools::add_doctor_command(program);
+  headrace::tools::add_standalone_option(program);
   for (CLI::App* command : program.get_subcommands({})) {
     command->group("Commands");
     for (CLI::App* below : command->get_subcommands({})) below->group("Commands");

@@ -47,7 +47,7 @@ void with_record(const RecordCommandOptions& options, const Use& use) {
   CommonOptions common;
   common.devices = options.devices;
   DeviceGroup devices = common.open_devices(DeviceNeed::kKernels);
-  Strategy strategy(devices, {.announce = false});
+  Strategy strategy(devices, {.announce = false, .standalone = true});  // the command asked before
   use(strategy, options.open(), json);
   json.finish();
 }

@@ -38,7 +38,7 @@ namespace {
 
 struct TrainOptions {
   CommonOptions common{.cache = "auto"};
-  std::string recipe;
+  std::string recipe = kAutoRecipe;
   std::string precision = "auto";
   std::uint64_t steps_per_epoch = 0;
   std::uint64_t stop_after_steps = 0;
@@ -51,7 +51,6 @@ struct TrainOptions {
   std::string run_dir;
   std::string trace;
   std::string strategy = "mirrored";
-  bool standalone = false;
   ObserveOptions observe;
   CheckpointFlags checkpoints;
   std::string typed;  // the command itself
@@ -144,7 +143,7 @@ nlohmann::ordered_json describe_run(const TrainOptions& options, const Recipe& r
   const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.replicas());
   return {{"command", options.typed},
           {"directory", std::filesystem::current_path().string()},
-          {"recipe", options.recipe},
+          {"recipe", recipe.name},
           {"data", options.common.data.string()},
           {"devices", strategy.devices().to_string()},
           {"device_descriptions", descriptions},
@@ -268,13 +267,16 @@ void train(const TrainOptions& options) {
   }
   TrainResults results({.json = options.common.json, .run_dir = options.run_dir, .trace = options.trace});
   DeviceGroup devices = options.common.open_devices(DeviceNeed::kKernels);
-  Strategy strategy(devices, {.announce = false, .standalone = options.standalone});
-  warn_of_slow_net(options.recipe, devices);
+  Strategy strategy(devices, {.announce = false, .standalone = true});  // the command asked before
   const Recipe recipe = make_recipe(options.recipe, recipe_options(options));
+  warn_of_slow_net(recipe.name, devices);
   report_left_out(recipe.train.left_out());
   require_profiled_epoch(options, recipe);
   if (options.verbose > 0) {
     const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.replicas());
+    if (options.recipe == kAutoRecipe) {
+      std::fprintf(results.people(), "Recipe: %s, which fits the data\n", recipe.name.c_str());
+    }
     std::fprintf(results.people(), "%s\n%s\n", strategy.to_string().c_str(), batch.describe().c_str());
   }
   const auto warnings = [&] { return warnings_of(options, recipe); };
@@ -306,7 +308,11 @@ void train(const TrainOptions& options) {
 void add_train_command(CLI::App& program) {
   auto* command = program.add_subcommand("train", "train a recipe and evaluate it");
   auto options = std::make_shared<TrainOptions>();
-  add_choice(*command, "--recipe", options->recipe, "the recipe to train", recipe_names())->required();
+  std::vector<std::string> recipes = recipe_names();
+  recipes.insert(recipes.begin(), kAutoRecipe);
+  add_choice(*command, "--recipe", options->recipe, "the recipe to train; auto is the one that fits the data",
+             recipes)
+      ->capture_default_str();
   options->common.add_to(*command);
   add_choice(*command, "--precision", options->precision,
              "the type of products and activations (sums are f32); auto is bf16 where the device has units for it",
@@ -348,8 +354,6 @@ void add_train_command(CLI::App& program) {
       ->type_name("NAME")
       ->capture_default_str();
   options->observe.add_to(*command);
-  command->add_flag("--standalone", options->standalone,
-                    "train alone, although a launcher started this process as one of several");
   command->callback([options, command] {
     options->typed = typed_command(*command);
     train(*options);

@@ -5,14 +5,14 @@
 #include <exception>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/train/engine/cluster_environment.h"
+#include "headrace/devices/base/launcher.h"
 #include "headrace/train/engine/model_state.h"
 
 namespace headrace {
 
 Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options) : devices_(&devices) {
   if (devices.size() == 0) throw ConfigError("a strategy needs at least one device");
-  if (!options.standalone) refuse_to_train_alone(std::getenv);
+  if (!options.standalone) refuse_to_run_beside_others(std::getenv, "set StrategyOptions::standalone");
   for (int replica = 0; replica < devices.size(); ++replica) {
     Device& device = devices[replica];
     if (device.kernels() == nullptr) {

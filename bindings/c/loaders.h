@@ -99,7 +99,7 @@ typedef struct hr_stats {
   uint64_t batches; /* handed out to all replicas */
   uint64_t examples;
   uint64_t bytes;
-  uint64_t stall_ns; /* consumers waiting in next, the longest replica */
+  uint64_t stall_ns; /* the consumer's wait in next, of the replica that waited longest; no device's input stall */
   uint64_t read_ns;  /* summed over threads, like the next two */
   uint64_t decode_ns;
   uint64_t operate_ns;

@@ -13,6 +13,7 @@ NB_MODULE(_native, module) {
   headrace::python::bind_batch(module);
   headrace::python::bind_owned_batch(module);
   headrace::python::bind_loader(module);
+  headrace::python::bind_launcher(module);
 #ifdef HEADRACE_PYTHON_TRAIN
   headrace::python::bind_train(module);
 #endif

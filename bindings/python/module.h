@@ -15,6 +15,7 @@ void bind_batch(nanobind::module_& module);
 void bind_owned_batch(nanobind::module_& module);
 void bind_stats(nanobind::module_& module);  // LoaderStats, what they mean, and the tables of explain()
 void bind_loader(nanobind::module_& module);
+void bind_launcher(nanobind::module_& module);
 void bind_train(nanobind::module_& module);  // train/, where that is built
 
 }  // namespace headrace::python

@@ -44,7 +44,7 @@ nb::dict to_dict(const LoaderStats& stats) {
   dict["examples"] = stats.examples;
   dict["bytes"] = stats.bytes;
   dict["examples_per_second"] = stats.examples_per_second();
-  dict["stall_ns"] = stats.stall_ns;
+  dict["consumer_wait_ns"] = stats.consumer_wait_ns;
   dict["read_ns"] = stats.read_ns;
   dict["decode_ns"] = stats.decode_ns;
   dict["operate_ns"] = stats.operate_ns;

@@ -216,7 +216,7 @@ void Delivery::wait_until_out(Consumer& consumer, std::uint64_t sequence, int re
   const double limit = run_.options.stall_timeout_seconds;
   const std::uint64_t began = ring_.clock().now();
   const auto count_stall = [&] {
-    consumer.stall_ns.fetch_add(ring_.clock().now() - began, std::memory_order_relaxed);
+    consumer.wait_ns.fetch_add(ring_.clock().now() - began, std::memory_order_relaxed);
   };
   bool in_time = false;
   try {

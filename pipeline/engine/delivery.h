@@ -22,7 +22,7 @@ struct alignas(64) Consumer {
   Consumer(const RunPlan& run, Quarantine* quarantine, bool lists) : bad(run, quarantine, lists) {}
 
   std::atomic<std::uint64_t> taken{0};  // sequence of the batch it takes next
-  std::atomic<std::uint64_t> examples{0}, stall_ns{0}, ready_sum{0}, asked{0}, asked_ready{0};
+  std::atomic<std::uint64_t> examples{0}, wait_ns{0}, ready_sum{0}, asked{0}, asked_ready{0};
   BadRecordAccount bad;
   std::string failed;           // the error it was given, empty: none
   StageClock busy;              // between two calls of next(), but for waiting in that of another replica

@@ -37,7 +37,7 @@ void for_each_count(LoaderStats& mine, const LoaderStats& other, Apply apply) {
   apply(mine.batches, other.batches);
   apply(mine.examples, other.examples);
   apply(mine.bytes, other.bytes);
-  apply(mine.stall_ns, other.stall_ns);
+  apply(mine.consumer_wait_ns, other.consumer_wait_ns);
   apply(mine.read_ns, other.read_ns);
   apply(mine.decode_ns, other.decode_ns);
   apply(mine.operate_ns, other.operate_ns);
@@ -83,11 +83,12 @@ void LoaderStats::require_good() const {
 }
 
 std::string LoaderStats::summary() const {
-  const double stalled = elapsed_ns > 0 ? static_cast<double>(stall_ns) / static_cast<double>(elapsed_ns) : 0;
+  const double waited =
+      elapsed_ns > 0 ? static_cast<double>(consumer_wait_ns) / static_cast<double>(elapsed_ns) : 0;
   std::string text = fmt::format(
-      "{:.0f} images/s, {:.1f} MB/s; input stall {:.1f} %; {:.0f} % of batches were ready, {:.1f} of {} on "
+      "{:.0f} images/s, {:.1f} MB/s; consumer wait {:.1f} %; {:.0f} % of batches were ready, {:.1f} of {} on "
       "average",
-      examples_per_second(), per_second(bytes, elapsed_ns) * 1e-6, 100 * stalled, 100 * ready_share, ready_batches,
+      examples_per_second(), per_second(bytes, elapsed_ns) * 1e-6, 100 * waited, 100 * ready_share, ready_batches,
       slots);
   if (const std::uint64_t looked = cache.hits + cache.misses; looked > 0) {
     text += fmt::format("; cache hits {:.1f} %, {:.1f} MB",

@@ -32,7 +32,7 @@ void add_consumer(LoaderStats& stats, const Consumer& consumer) {
   stats.bad_records = std::max(stats.bad_records, consumer.bad.bad());
   stats.warned_records = std::max(stats.warned_records, consumer.bad.warned());
   stats.oriented_images = std::max(stats.oriented_images, consumer.bad.oriented());
-  stats.stall_ns = std::max(stats.stall_ns, consumer.stall_ns.load());
+  stats.consumer_wait_ns = std::max(stats.consumer_wait_ns, consumer.wait_ns.load());
   stats.asked += consumer.asked.load();
 }
 

@@ -75,7 +75,7 @@ Tuning::Sums Tuning::sums(std::uint64_t now) const {
   for (const auto& consumer : delivery_.consumers()) {
     sums.examples += consumer->examples.load(std::memory_order_relaxed);
   }
-  sums.stall_ns = delivery_.consumers().front()->stall_ns.load(std::memory_order_relaxed);
+  sums.consumer_wait_ns = delivery_.consumers().front()->wait_ns.load(std::memory_order_relaxed);
   for (const EngineThread& thread : readers_.threads()) sums.read_ns += thread.state().reading.ns();
   return sums;
 }
@@ -84,7 +84,7 @@ TuningWindow Tuning::window_to(const Sums& now) const {
   const std::uint64_t length = now.ns - begin_.ns;
   return {.examples_per_second =
               static_cast<double>(now.examples - begin_.examples) * 1e9 / static_cast<double>(length),
-          .stalled = share(now.stall_ns - begin_.stall_ns, length, 1),
+          .stalled = share(now.consumer_wait_ns - begin_.consumer_wait_ns, length, 1),
           .compute_waits = share(difference(now.waits_ns, begin_.waits_ns), length, tuner_.threads()),
           .readers_busy = share(now.read_ns - begin_.read_ns, length, tuner_.readers())};
 }

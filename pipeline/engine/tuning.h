@@ -27,7 +27,7 @@ class Tuning {
 
  private:
   struct Sums {
-    std::uint64_t ns = 0, examples = 0, stall_ns = 0, waits_ns = 0, read_ns = 0;
+    std::uint64_t ns = 0, examples = 0, consumer_wait_ns = 0, waits_ns = 0, read_ns = 0;
   };
 
   Sums sums(std::uint64_t now) const;

@@ -50,16 +50,6 @@ TEST_F(CommandErrors, MissingData) {
   expect_clear(headrace({"digest", "--pipeline", "cifar-train", "--data", missing}), 1, missing);
 }
 
-TEST_F(CommandErrors, OneOfSeveralWorkersDoesNotTrainAlone) {
-  const std::vector<std::string> train{
-      "/usr/bin/env", "WORLD_SIZE=2", HEADRACE_BINARY, "train",
-      "--recipe",     "mnist-mlp",    "--data",        (folder_ / "not there").string()};
-  expect_clear(run_command(train), 2, "this process is one of 2 workers (WORLD_SIZE, of torchrun)");
-  std::vector<std::string> meant = train;
-  meant.emplace_back("--standalone");
-  expect_clear(run_command(meant), 1, "not there");
-}
-
 TEST_F(CommandErrors, AConversionThatTheDevicesCannotDo) {
   expect_clear(headrace({"digest", "--pipeline", "trivial", "--devices", "cpu:2", "--convert", "device"}), 2,
                "cpu:0 reads batches where the host wrote them");

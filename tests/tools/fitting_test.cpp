@@ -52,6 +52,33 @@ TEST(Fitting, WhereNoRecipeFitsAllAreNamed) {
                "images of 32 x 32 x 3 in 10 classes\n"));
 }
 
+TEST(Fitting, WithoutARecipeTheDataChooseOne) {
+  const TempFolder folder;
+  write_images_of_size(folder, 32, 32);
+  for (const std::vector<std::string>& recipe : std::vector<std::vector<std::string>>{{}, {"--recipe", "auto"}}) {
+    std::vector<std::string> train{"train",    "--data", folder.path().string(), "--devices", "cpu",
+                                   "--epochs", "1",      "--global-batch",       "2"};
+    train.insert(train.end(), recipe.begin(), recipe.end());
+    const CommandResult result = headrace(train);
+    EXPECT_EQ(result.status, 0) << result.errors;
+    EXPECT_THAT(result.output, HasSubstr("Recipe: cifar10-cnn, which fits the data\n"));
+  }
+}
+
+TEST(Fitting, WhereNoRecipeFitsTheDataAreNotTrainedOn) {
+  const TempFolder folder;
+  write_images_of_size(folder, 40, 60);
+  const CommandResult result = headrace({"train", "--data", folder.path().string()});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(
+      result.errors,
+      "headrace: no recipe fits " + folder.path().string() +
+          ", which has 40 x 60 x 3 in 2 classes, JPEG or PNG\n  hint: mnist-mlp, fashion-mnist want images of 28 "
+          "x "
+          "28 x 1 in 10 classes, stored as pixels; cifar10-cnn, cifar10-fast, cifar10-fast-b, cifar10-resnet18 "
+          "want images of 32 x 32 x 3 in 10 classes; for other data write a net of your own in C++ or Python\n");
+}
+
 TEST(Fitting, APipelineForOtherDataNamesThoseThatFit) {
   const TempFolder folder;
   write_images_of_size(folder, 32, 32);

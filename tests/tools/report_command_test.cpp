@@ -74,7 +74,7 @@ TEST_F(ReportCommand, ShowsARunWithItsFigures) {
   EXPECT_THAT(page["foreign"], IsEmpty());
   EXPECT_GE(page["charts"], 6) << "loss, accuracy, rates, saturation";
   EXPECT_GE(page["stages"], 3);
-  EXPECT_THAT(page["text"].get<std::string>(), HasSubstr("The devices waited for "));
+  EXPECT_THAT(page["text"].get<std::string>(), HasSubstr("The devices stood still for "));
   EXPECT_THAT(page["captions"], Contains("accuracy, training and validation"));
   const auto history = history_lines(run / "history.jsonl");
   ASSERT_EQ(history.size(), 3U);
@@ -94,6 +94,23 @@ TEST_F(ReportCommand, ShowsARunWithItsFigures) {
   for (const nlohmann::json& stage : input["stages"]) {
     EXPECT_THAT(page["titles"], Contains(StartsWith(stage["name"].get<std::string>() + ": ")));
   }
+}
+
+// Input stall is the devices', of the trainer; consumer wait that of the thread which asks, of the engine.
+TEST_F(ReportCommand, StallAndWaitHaveAWordEach) {
+  const auto run = work_ / "run";
+  train(run);
+  ASSERT_EQ(headrace({"report", run.string()}).status, 0);
+  const nlohmann::json page = read_page(run / "report.html");
+  const std::string text = page["text"];
+  EXPECT_THAT(text, HasSubstr("of the time; input stall is "));
+  EXPECT_THAT(text, HasSubstr("Consumer wait is not input stall: "));
+  const nlohmann::json input = nlohmann::json::parse(text_of(run / "input.json"));
+  EXPECT_THAT(text, HasSubstr("As the engine counts: " + input["summary"].get<std::string>() + "."));
+  EXPECT_THAT(input["summary"].get<std::string>(), AllOf(HasSubstr("; consumer wait "), Not(HasSubstr("stall"))));
+  EXPECT_TRUE(input.contains("consumer_wait_fraction")) << input;
+  EXPECT_FALSE(input.contains("input_stall_fraction")) << input;
+  EXPECT_THAT(text, Not(HasSubstr("devices waited")));
 }
 
 // What the engine counted is of the training alone: two epochs of 20 steps, without each epoch's first.

@@ -103,8 +103,8 @@ TEST(Words, OfNames) {
       "headrace: --pipeline trivail is unknown: did you mean 'trivial'?\n  hint: must be cifar-eval, cifar-train, "
       "fashion-train, jpeg-eval, jpeg-train, jpeg-train-float, mnist-train, skewed or trivial\n");
   EXPECT_EQ(headrace({"train", "--recipe", "cifar10-fats"}).errors,
-            "headrace: --recipe cifar10-fats is unknown: did you mean 'cifar10-fast'?\n  hint: must be mnist-mlp, "
-            "fashion-mnist, cifar10-cnn, cifar10-fast, cifar10-fast-b or cifar10-resnet18\n");
+            "headrace: --recipe cifar10-fats is unknown: did you mean 'cifar10-fast'?\n  hint: must be auto, "
+            "mnist-mlp, fashion-mnist, cifar10-cnn, cifar10-fast, cifar10-fast-b or cifar10-resnet18\n");
 }
 
 TEST(Words, OfHelp) {

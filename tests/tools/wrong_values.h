@@ -144,7 +144,7 @@ inline WrongInputs wrong_combinations() {
       {"bench output", 2, ""},
       {"bench input", 2, "--pipeline"},
       {"explain", 2, "--pipeline"},
-      {"train", 2, "--recipe"},
+      {"train", 2, "--data"},
       {"cache", 2, ""},
       {"cache verify", 2, "folder"},
       {"cache inspect", 2, "folder"},

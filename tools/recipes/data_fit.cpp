@@ -75,20 +75,36 @@ std::string recipes_for(const WantedImages* wanted) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string advice(const FoundImages& images) {
-  std::vector<std::string> others;
+// "mnist-mlp, fashion-mnist want images of 28 x 28 x 1 in 10 classes, stored as pixels; ..."
+std::string wants_of_all() {
+  std::vector<std::string> wants;
   const WantedImages* last = nullptr;
   for (const NamedRecipe& recipe : all_recipes()) {
     const WantedImages* wanted = recipe.images;
     if (wanted == last) continue;  // those that want the same stand together
     last = wanted;
-    if (fits(*wanted, images)) return fmt::format("{} fit this data", recipes_for(wanted));
-    others.push_back(fmt::format("{} want {}", recipes_for(wanted), text_of(*wanted)));
+    wants.push_back(fmt::format("{} want {}", recipes_for(wanted), text_of(*wanted)));
   }
-  return fmt::format("no recipe fits this data: {}", fmt::join(others, "; "));
+  return fmt::format("{}", fmt::join(wants, "; "));
+}
+
+std::string advice(const FoundImages& images) {
+  for (const NamedRecipe& recipe : all_recipes()) {
+    if (fits(*recipe.images, images)) return fmt::format("{} fit this data", recipes_for(recipe.images));
+  }
+  return fmt::format("no recipe fits this data: {}", wants_of_all());
 }
 
 }  // namespace
+
+const NamedRecipe& choose_recipe(const SourcePtr& source) {
+  const FoundImages images = look_at(source);
+  for (const NamedRecipe& recipe : all_recipes()) {
+    if (recipe.automatic && fits(*recipe.images, images)) return recipe;
+  }
+  throw ConfigError(fmt::format("no recipe fits {}, which has {}", source->info().name, text_of(images)),
+                    fmt::format("{}; for other data write a net of your own in C++ or Python", wants_of_all()));
+}
 
 void require_fit(const std::string& recipe, const SourcePtr& source) {
   const auto named =

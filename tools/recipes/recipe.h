@@ -23,6 +23,7 @@ namespace headrace::tools {
 // What a user says; where it is 0 or empty the recipe decides.
 struct RecipeOptions {
   std::filesystem::path data = {};
+  SourcePtr train = {};  // the train split of `data`, where it is open already
   LayoutOptions layout = {};
   bool apply_orientation = false;  // as DecodeOptions has it; ConfigError where nothing is decoded
   std::int64_t global_batch = 0;

@@ -17,12 +17,15 @@ bool is_encoded(const Source& source) {
 
 }  // namespace
 
-Splits open_splits(const std::string& recipe, const RecipeOptions& options) {
+SourcePtr open_split(const RecipeOptions& options, Split split) {
   if (options.data.empty()) throw ConfigError("no --data given", "name a folder or archive of images");
-  const SourceOptions source{.layout = options.layout, .label_count = kClasses};
-  Splits splits{.train = open_source(options.data, Split::kTrain, source)};
+  return open_source(options.data, split, {.layout = options.layout, .label_count = kClasses});
+}
+
+Splits open_splits(const std::string& recipe, const RecipeOptions& options) {
+  Splits splits{.train = options.train ? options.train : open_split(options, Split::kTrain)};
   require_fit(recipe, splits.train);
-  splits.test = open_source(options.data, Split::kTest, source);
+  splits.test = open_split(options, Split::kTest);
   if (options.apply_orientation && !is_encoded(*splits.train)) {
     throw ConfigError(splits.train->info().name + ": its images are raw pixels, which have no EXIF orientation",
                       "leave out --apply-orientation");

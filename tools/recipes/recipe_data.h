@@ -15,7 +15,10 @@ struct Splits {
   SourcePtr test = {};
 };
 
-// ConfigError without data, and where the data are for another recipe.
+// ConfigError without data.
+SourcePtr open_split(const RecipeOptions& options, Split split);
+
+// Throws as open_split(), and ConfigError where the data are for another recipe.
 Splits open_splits(const std::string& recipe, const RecipeOptions& options);
 
 // Decoded where the source holds encoded images, and then kept as RecipeOptions::open_cache says. An encoded image

@@ -7,6 +7,8 @@
 #include <array>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/tools/recipes/data_fit.h"
+#include "headrace/tools/recipes/recipe_data.h"
 
 namespace headrace::tools {
 namespace {
@@ -16,8 +18,8 @@ constexpr WantedImages kCifar{.side = 32, .channels = 3, .encoded = true};
 
 constexpr std::array kRecipes = {
     NamedRecipe{.name = "mnist-mlp", .make = mnist_mlp_recipe, .images = &kDigits},
-    NamedRecipe{.name = "fashion-mnist", .make = fashion_mnist_recipe, .images = &kDigits},
-    NamedRecipe{.name = "cifar10-cnn", .make = cifar10_cnn_recipe, .images = &kCifar},
+    NamedRecipe{.name = "fashion-mnist", .make = fashion_mnist_recipe, .images = &kDigits, .automatic = true},
+    NamedRecipe{.name = "cifar10-cnn", .make = cifar10_cnn_recipe, .images = &kCifar, .automatic = true},
     NamedRecipe{.name = "cifar10-fast", .make = cifar10_fast_recipe, .images = &kCifar},
     NamedRecipe{.name = "cifar10-fast-b", .make = cifar10_fast_b_recipe, .images = &kCifar},
     NamedRecipe{.name = "cifar10-resnet18", .make = cifar10_resnet18_recipe, .images = &kCifar},
@@ -34,6 +36,11 @@ std::vector<std::string> recipe_names() {
 }
 
 Recipe make_recipe(const std::string& name, const RecipeOptions& options) {
+  if (name == kAutoRecipe) {
+    RecipeOptions opened = options;
+    opened.train = open_split(options, Split::kTrain);
+    return choose_recipe(opened.train).make(opened);
+  }
   const auto found = std::ranges::find_if(kRecipes, [&](const NamedRecipe& one) { return name == one.name; });
   if (found != kRecipes.end()) return found->make(options);
   throw ConfigError("unknown recipe '" + name + "'",

@@ -28,10 +28,14 @@ struct NamedRecipe {
   const char* name;
   Recipe (*make)(const RecipeOptions&);
   const WantedImages* images;
+  bool automatic = false;  // what kAutoRecipe means for such images
 };
 std::span<const NamedRecipe> all_recipes();
 
 std::vector<std::string> recipe_names();
+
+// In place of a name: the recipe that fits the data. ConfigError saying what recipes want where none does.
+inline constexpr const char* kAutoRecipe = "auto";
 
 // ConfigError listing the recipes for an unknown name; the source's errors for data that cannot be opened or does
 // not fit the recipe.

@@ -30,19 +30,23 @@ std::string paragraph(const std::string& text) { return text.empty() ? "" : "<p>
 std::string draw_saturation(const RunReading& run) {
   const std::string charts = draw_timeline(run.timeline);
   if (charts.empty()) return "";
-  return paragraph(fmt::format("The devices waited for {} of the time and worked in the rest.",
-                               percent(waiting_share(run.timeline)))) +
+  return paragraph(standstill_sentence(run.timeline)) +
          paragraph(
-             "Input: no batch was ready. Copies: the batch was on its way to the device. Host: the step had not "
-             "been "
-             "submitted. Replicas: waiting to sum gradients. Gaps are validations.") +
+             "Input stall: no batch was ready. Copies: the batch was on its way to the device. Host: the step had "
+             "not "
+             "been submitted. Replicas: waiting to sum gradients. Gaps are validations.") +
          charts;
 }
 
-// Its stall is that of the thread which asks for batches ahead of the devices.
 std::string engine_summary(const nlohmann::json& input) {
   const std::string summary = text_at(input, "summary");
-  return summary.empty() ? "" : "As the engine counts, at the thread that asks for batches: " + summary + ".";
+  if (summary.empty()) return "";
+  return paragraph("As the engine counts: " + summary + ".") +
+         paragraph(
+             "Consumer wait is not input stall: it is the time that the training's thread spent asking the engine "
+             "for "
+             "batches, which it does ahead of the devices. They stall only where it comes back too late for "
+             "them.");
 }
 
 std::string draw_input(const nlohmann::json& input) {
@@ -64,7 +68,7 @@ std::string draw_input(const nlohmann::json& input) {
              "Each box: the rate that the stage could reach if its threads did nothing else, and how much of "
              "their "
              "time it takes.") +
-         picture + paragraph(engine_summary(input)) + what_ifs;
+         picture + engine_summary(input) + what_ifs;
 }
 
 }  // namespace

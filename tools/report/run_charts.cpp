@@ -6,9 +6,11 @@
 #include <array>
 #include <numeric>
 #include <set>
+#include <string_view>
 
 #include "headrace/tools/report/json_values.h"
 #include "headrace/tools/report/line_chart.h"
+#include "headrace/tools/report/number_text.h"
 #include "headrace/tools/report/share_chart.h"
 #include "headrace/tools/report/xml_text.h"
 
@@ -35,7 +37,7 @@ struct WaitShare {
   const char *key, *name;
 };
 constexpr std::array kWaitShares{
-    WaitShare{"input_stall_fraction", "input"}, WaitShare{"exposed_copy_fraction", "copies"},
+    WaitShare{"input_stall_fraction", "input stall"}, WaitShare{"exposed_copy_fraction", "copies"},
     WaitShare{"device_idle_fraction", "host"}, WaitShare{"sync_wait_fraction", "replicas"}};
 
 std::string figure(const std::string& caption, const std::string& chart) {
@@ -140,25 +142,29 @@ std::string draw_curves(const TrainingLines& training) {
   return charts.empty() ? "" : "<div class=\"charts\">\n" + charts + "</div>\n";
 }
 
-double waiting_share(const std::vector<nlohmann::json>& timeline) {
-  double waited = 0, seconds = 0;
+std::string standstill_sentence(const std::vector<nlohmann::json>& timeline) {
+  static_assert(std::string_view(kWaitShares.front().name) == "input stall");
+  double still = 0, stalled = 0, seconds = 0;
   for (const ShareSample& sample : samples_of(timeline)) {
-    const double share = std::accumulate(sample.shares.begin(), sample.shares.end(), 0.0);
-    waited += (sample.end - sample.begin) * std::min(1.0, share);
-    seconds += sample.end - sample.begin;
+    const double length = sample.end - sample.begin;
+    still += length * std::min(1.0, std::accumulate(sample.shares.begin(), sample.shares.end(), 0.0));
+    stalled += length * sample.shares.front();
+    seconds += length;
   }
-  return seconds > 0 ? waited / seconds : 0;
+  if (seconds <= 0) return "";
+  return fmt::format("The devices stood still for {} of the time; input stall is {} of the time.",
+                     percent(still / seconds), percent(stalled / seconds));
 }
 
 std::string draw_timeline(const std::vector<nlohmann::json>& timeline) {
   if (timeline.empty()) return "";
-  ShareChart waits{.title = "Share of the devices' time spent waiting",
+  ShareChart waits{.title = "Share of the devices' time in which they stood still",
                    .x_title = "seconds of training",
                    .y_title = "% of the devices' time",
                    .names = {},
                    .samples = samples_of(timeline)};
   for (const WaitShare& share : kWaitShares) waits.names.emplace_back(share.name);
-  return "<div class=\"charts\">\n" + figure("devices waiting for", draw(waits)) +
+  return "<div class=\"charts\">\n" + figure("devices standing still: why", draw(waits)) +
          figure("training rate over time", draw(LineChart{.title = "Examples a second over time",
                                                           .x_title = "seconds of training",
                                                           .y_title = "examples/s",

@@ -132,7 +132,7 @@ std::string draw_cards(const RunReading& run) {
       card("best validation accuracy", shown(highest(training, "val_accuracy"), as_accuracy)) +
       card("training loss at the end", shown(number_at(last, "loss"), as_loss)) +
       card("examples/s in the last epoch", shown(number_at(last, "examples_per_second"), short_number)) +
-      card("time waiting for input", shown(mean_share(training, "input_stall_fraction"), percent)) +
+      card("input stall", shown(mean_share(training, "input_stall_fraction"), percent)) +
       card("training and test", shown(number_at(end, "train_seconds"), duration)) +
       card("epochs",
            training.epochs.empty() ? std::nullopt : std::optional(std::to_string(training.epochs.size())));

@@ -36,7 +36,7 @@ nlohmann::ordered_json InputStatistics::to_json() const {
           {"examples", stats.examples},
           {"examples_per_second", stats.examples_per_second()},
           {"bytes", stats.bytes},
-          {"input_stall_fraction", elapsed > 0 ? static_cast<double>(stats.stall_ns) / elapsed : 0},
+          {"consumer_wait_fraction", elapsed > 0 ? static_cast<double>(stats.consumer_wait_ns) / elapsed : 0},
           {"first_batch_ms", static_cast<double>(stats.first_batch_ns) * 1e-6},
           {"ready_share", stats.ready_share},
           {"ready_batches", stats.ready_batches},

@@ -16,7 +16,7 @@ hr_stats stats_of(const LoaderStats& stats) {
           .batches = stats.batches,
           .examples = stats.examples,
           .bytes = stats.bytes,
-          .stall_ns = stats.stall_ns,
+          .stall_ns = stats.consumer_wait_ns,
           .read_ns = stats.read_ns,
           .decode_ns = stats.decode_ns,
           .operate_ns = stats.operate_ns,

@@ -163,7 +163,8 @@ class Loader:
     # --------------------------------------------------------------------------------------------------- questions
 
     def stats(self):
-        """What it measured of itself so far: rates, waits, and what each stage took."""
+        """What it measured of itself so far: rates, waits, and what each stage took. consumer_wait_ns is the time spent
+        in next(): of a consumer that asks ahead of its devices more than they stall."""
         return self._native.stats().to_dict()
 
     def choices(self):

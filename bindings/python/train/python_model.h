@@ -1,12 +1,14 @@
 // Strategies and models as Python holds them: each keeps what it needs alive.
 #pragma once
 
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/launcher.h"
 #include "headrace/devices/registry.h"
 #include "headrace/train/model.h"
 #include "headrace/train/strategy.h"
@@ -15,12 +17,18 @@ namespace headrace::python {
 
 class PythonStrategy {
  public:
+  // Refuses a process of several itself, in Python's words.
   PythonStrategy(const std::string& devices, bool standalone)
-      : devices_(open_devices(devices)), strategy_(devices_, {.announce = false, .standalone = standalone}) {}
+      : devices_(open(devices, standalone)), strategy_(devices_, {.announce = false, .standalone = true}) {}
 
   Strategy& get() noexcept { return strategy_; }
 
  private:
+  static DeviceGroup open(const std::string& devices, bool standalone) {
+    if (!standalone) refuse_to_run_beside_others(std::getenv, "give Strategy(standalone=True)");
+    return open_devices(devices);
+  }
+
   DeviceGroup devices_;
   Strategy strategy_;
 };

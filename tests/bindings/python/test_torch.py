@@ -192,6 +192,26 @@ def test_the_world_is_found_in_the_environment(numbered, monkeypatch):
         DataLoader(numbered, batch_size=5)
 
 
+@pytest.mark.parametrize("variables", [
+    {"SLURM_PROCID": "1", "SLURM_NPROCS": "4"},
+    {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4"},
+    {"JOB_COMPLETION_INDEX": "1", "JOB_COMPLETIONS": "4"},
+    {"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1", "c:1", "d:1"]}, "task": {"type": "worker", "index": 1}}'},
+], ids=lambda variables: next(iter(variables)))
+def test_the_world_is_that_of_any_launcher(numbered, monkeypatch, variables):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    loader = DataLoader(numbered, batch_size=5)
+    assert (loader.rank, loader.world_size) == (1, 4)
+
+
+def test_a_world_of_unknown_size_is_asked_for(numbered, monkeypatch):
+    monkeypatch.setenv("JOB_COMPLETION_INDEX", "1")
+    with pytest.raises(hr.ConfigError, match="rank 1 of an unknown number of workers .*give rank and world_size"):
+        DataLoader(numbered, batch_size=5)
+    assert DataLoader(numbered, batch_size=5, rank=1, world_size=2).world_size == 2
+
+
 def test_a_distributed_sampler_gives_rank_seed_and_epoch(numbered):
     samplers = [DistributedSampler(range(100), 2, r, shuffle=True, seed=4) for r in range(2)]
     loaders = [DataLoader(numbered, batch_size=10, sampler=sampler) for sampler in samplers]

@@ -386,3 +386,11 @@ def test_models_end_in_any_order(batches):
         model.compile()
         model.fit(batches, verbose=0)
         del model
+
+
+def test_one_of_several_workers_does_not_train_alone(monkeypatch):
+    monkeypatch.setenv("JOB_COMPLETION_INDEX", "1")
+    with pytest.raises(hr.ConfigError, match=r"rank 1 of an unknown number of workers \(Kubernetes") as refused:
+        train.Strategy("cpu", announce=False)
+    assert "Strategy(standalone=True)" in refused.value.hint and "Options" not in refused.value.hint
+    assert train.Strategy("cpu", announce=False, standalone=True).replicas == 1

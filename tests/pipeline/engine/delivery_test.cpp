@@ -79,7 +79,7 @@ TEST(Delivery, SaysWhatItWaitsFor) {
   Delivering run(2, 5, {.prefetch = 0, .stall_timeout_seconds = 30});
   run.parts.write(0);
   EXPECT_THAT(run.complaint_of(0), HasSubstr("batch 0 was not there after 30 s: waiting for batch 0"));
-  EXPECT_EQ(run.delivery.consumers()[0]->stall_ns.load(), 30'000'000'000U);
+  EXPECT_EQ(run.delivery.consumers()[0]->wait_ns.load(), 30'000'000'000U);
   run.parts.ring->complete(run.parts.ring->slot_of(0));
   auto first = run.delivery.next(0);
   EXPECT_THAT(run.complaint_of(0), HasSubstr("replica 1 has not taken batch 0"));

@@ -201,7 +201,7 @@ TEST(Loader, CountsWhatItDoes) {
   EXPECT_EQ(stats.batches, 4U);
   EXPECT_GE(stats.read_ns, 40'000'000U);
   EXPECT_GE(stats.first_batch_ns, 10'000'000U);
-  EXPECT_GT(stats.stall_ns, 0U);
+  EXPECT_GT(stats.consumer_wait_ns, 0U);
   EXPECT_GT(stats.operate_ns, 0U);
   EXPECT_EQ(stats.decode_ns, 0U);
   EXPECT_LE(stats.ready_batches, 3.0);

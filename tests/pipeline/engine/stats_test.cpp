@@ -13,7 +13,7 @@ TEST(LoaderStats, TwoIntervalsTogetherAreTheWhole) {
                       .batches = 2,
                       .examples = 64,
                       .bytes = 640,
-                      .stall_ns = 10,
+                      .consumer_wait_ns = 10,
                       .ready_batches = 1,
                       .asked = 2,
                       .ready_share = 0.5,
@@ -46,7 +46,7 @@ TEST(LoaderStats, AnIntervalIsWhatHappenedInBetween) {
                       .batches = 10,
                       .examples = 320,
                       .bytes = 3200,
-                      .stall_ns = 500'000'000,
+                      .consumer_wait_ns = 500'000'000,
                       .first_batch_ns = 7,
                       .ready_batches = 0.5,
                       .asked = 10,
@@ -57,7 +57,7 @@ TEST(LoaderStats, AnIntervalIsWhatHappenedInBetween) {
   now.elapsed_ns = 3'000'000'000;
   now.batches = 40;
   now.examples = 1280;
-  now.stall_ns = 700'000'000;
+  now.consumer_wait_ns = 700'000'000;
   now.asked = 40;
   now.ready_batches = 1.25;  // 45 more over 30 more
   now.ready_share = 0.7;     // 27 of 30 more
@@ -68,7 +68,7 @@ TEST(LoaderStats, AnIntervalIsWhatHappenedInBetween) {
   EXPECT_EQ(interval.elapsed_ns, 2'000'000'000U);
   EXPECT_EQ(interval.batches, 30U);
   EXPECT_DOUBLE_EQ(interval.examples_per_second(), 480);
-  EXPECT_EQ(interval.stall_ns, 200'000'000U);
+  EXPECT_EQ(interval.consumer_wait_ns, 200'000'000U);
   EXPECT_EQ(interval.first_batch_ns, 7U);
   EXPECT_EQ(interval.slots, 3);
   EXPECT_NEAR(interval.ready_batches, 1.5, 1e-9);
@@ -78,7 +78,7 @@ TEST(LoaderStats, AnIntervalIsWhatHappenedInBetween) {
   EXPECT_NEAR(interval.stages[0].ns_per_item(), 8e6 / 960, 1e-6);
   EXPECT_NEAR(interval.stages[0].occupancy(interval.elapsed_ns), 1e-3, 1e-9);
   EXPECT_THAT(interval.summary(), HasSubstr("480 images/s"));
-  EXPECT_THAT(interval.summary(), HasSubstr("input stall 10.0 %; 90 % of batches were ready"));
+  EXPECT_THAT(interval.summary(), HasSubstr("consumer wait 10.0 %; 90 % of batches were ready"));
 }
 
 TEST(LoaderStats, NothingHappenedIsNoDivisionByZero) {

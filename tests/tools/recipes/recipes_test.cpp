@@ -120,6 +120,11 @@ TEST_F(Recipes, SamplesAreKeptWhereTheUserSays) {
   }
 }
 
+TEST_F(Recipes, TheDataChooseOne) {
+  EXPECT_EQ(make_recipe(kAutoRecipe, options_for("mnist-mlp")).name, "fashion-mnist");
+  EXPECT_EQ(make_recipe(kAutoRecipe, options_for("cifar10-fast")).name, "cifar10-cnn");
+}
+
 TEST_F(Recipes, AnUnknownNameListsTheRecipes) {
   try {
     make_recipe("alchemy", {});

@@ -10,7 +10,7 @@ LoaderStats stats_of_epoch(std::uint64_t examples, int threads) {
           .batches = 10,
           .examples = examples,
           .bytes = 100,
-          .stall_ns = 250'000'000,
+          .consumer_wait_ns = 250'000'000,
           .ready_batches = 2,
           .asked = 10,
           .ready_share = 0.5,
@@ -36,7 +36,7 @@ TEST(InputStatistics, AddUpOverEpochs) {
   EXPECT_EQ(json["cache_hits"], 14);
   EXPECT_EQ(json["bad_records"], 2);
   EXPECT_DOUBLE_EQ(json["seconds"], 2);
-  EXPECT_DOUBLE_EQ(json["input_stall_fraction"], 0.25);
+  EXPECT_DOUBLE_EQ(json["consumer_wait_fraction"], 0.25);
   EXPECT_DOUBLE_EQ(json["ready_share"], 0.5);
   EXPECT_DOUBLE_EQ(json["examples_per_second"], 200);
   EXPECT_DOUBLE_EQ(json["stages"][0]["ns_per_item"], 2.5e6);

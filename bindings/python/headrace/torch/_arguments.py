@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import torch
@@ -10,6 +9,7 @@ from torch.utils import data as torch_data
 from torch.utils.data.distributed import DistributedSampler
 
 from headrace._errors import config_error
+from headrace._native import launched_process
 
 _SEED_BITS = 63
 
@@ -84,13 +84,13 @@ def _found_world(sampler: Any) -> tuple[int, int]:
         return 0, 1  # which indices are this process's is what the sampler says
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    try:
-        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    except KeyError:
+    launched = launched_process()
+    if launched is None:
         return 0, 1
-    except ValueError:
-        raise config_error(f"RANK is '{os.environ['RANK']}' and WORLD_SIZE '{os.environ['WORLD_SIZE']}' in the "
-                           "environment", "give rank and world_size") from None
+    rank, workers, text = launched
+    if rank is None or workers is None:
+        raise config_error(f"this process is {text}", "give rank and world_size; world_size=1 gives it all the data")
+    return rank, workers
 
 
 def seed_of(seed: int | None, generator: torch.Generator | None, sampler: Any, world_size: int) -> int:

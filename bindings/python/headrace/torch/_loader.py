@@ -41,7 +41,8 @@ class DataLoader:
     generator, seed: what is random. One of the two; with neither the seed is drawn from PyTorch's default generator
         (torch.manual_seed()), or 0 where there are several processes, which must agree.
     rank, world_size: this process among those that share the data, DistributedSampler's job; None: those of the
-        DistributedSampler, of torch.distributed where it is initialised, or of RANK and WORLD_SIZE; else 0 and 1.
+        DistributedSampler, of torch.distributed where it is initialised, or of the launcher's variables (torchrun,
+        mpirun, srun, a Kubernetes Job with JOB_COMPLETIONS, TF_CONFIG); else 0 and 1.
         world_size=1 gives every process all the data. No record is repeated to make the shares equal.
     fields: names of fields: batches are then tuples of these. None: of a Headrace dataset they are dicts, of a torch
         Dataset what its items are: dicts, lists or single tensors.
