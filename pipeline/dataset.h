@@ -185,6 +185,10 @@ struct PlanOptions {
   // False: whatever names a path is a ConfigError, for a plan that comes from somebody who must not say which
   // files this process opens.
   bool allow_paths = true;
+  // In place of the plan's own source, which is then not opened; a decode() is passed over where its images are
+  // pixels already. Null: the plan's own.
+  SourcePtr data = {};
+  std::int64_t global_batch = 0;  // examples in a batch; 0: as the plan says
 };
 
 class DeviceGroup;
@@ -244,6 +248,8 @@ class Dataset {
   std::vector<std::string> classes() const;
   // What lies there beside the records of its source.
   std::vector<LeftOut> left_out() const;
+  // The source whose numbers its records have: of a combination all its parts' records, after unbatch() samples.
+  SourcePtr source() const;
   // Examples in a global batch; ConfigError before .batch().
   std::int64_t global_batch() const;
   // The plan as JSON: sources with their paths as they were given, stages and all their options; pipeline/PLAN.md
@@ -255,6 +261,14 @@ class Dataset {
   // `stages[3].map[1].flip.probability`, for a text that is no such plan; DataError for data that cannot be
   // opened.
   static Dataset from_json(std::string_view text, const PlanOptions& options = {});
+  // The plan that evaluates what was trained by this one, as JSON without a source of its own, {"named": "data"}:
+  // PlanOptions::data brings it. It has what is done to every record alike (decode(), unbatch(), filters by label,
+  // operations that are not random) and the batch, with the last part of an epoch. It has nothing that chooses or
+  // orders records (take(), shard(), shuffle() ...), no cache, and no random operation that leaves type and size
+  // of its field as they are. Its decode() says the images' size where that is known, and stands there for colour
+  // images that the source holds as pixels, too. ConfigError, naming the stage, where there is no such plan: for
+  // code, for a random operation that makes another size, as random_resized_crop(), and for zip().
+  std::string evaluation_json() const;
 
   // Identity of the stream: source, operations with versions and parameters, decoder. Not of thread counts, nor of
   // which records a filter could not judge: a LoaderState is of them, too.

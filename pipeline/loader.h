@@ -118,6 +118,8 @@ class Loader {
   std::int64_t local_rows() const noexcept;
   std::uint64_t steps_per_epoch() const noexcept;
   const Fields& fields() const noexcept;
+  // What it runs.
+  const Dataset& dataset() const noexcept;
   // Those whose memory the batches are in.
   DeviceGroup& devices() const noexcept;
   // Tasks that may compute at once now, as the options or the tuning say.

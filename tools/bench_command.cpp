@@ -233,6 +233,10 @@ void bench_input(const BenchOptions& options) {
   options.check_outputs();
   JsonLines json(options.common.json);
   const Dataset dataset = options.open();
+  if (options.baseline) {
+    const bool cached = options.common.cache != "none" && !options.first_pass;  // which fills it with the pass
+    require_comparable(options.pipeline, *dataset.source(), cached);
+  }
   DeviceGroup devices = options.devices();
   Measured measured =
       options.first_pass ? measure_first(options, dataset, devices) : measure_warm(options, dataset, devices);

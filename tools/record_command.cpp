@@ -3,13 +3,18 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/error.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/options/common_options.h"
 #include "headrace/tools/options/data_options.h"
 #include "headrace/tools/options/options.h"
+#include "headrace/tools/options/plan_file.h"
 #include "headrace/tools/output/json_lines.h"
 #include "headrace/tools/output/metric_lines.h"
 #include "headrace/tools/output/output_check.h"
@@ -20,45 +25,108 @@ namespace headrace::tools {
 namespace {
 
 struct RecordCommandOptions {
+  CommonOptions common;
   std::string record;
-  std::filesystem::path data;
-  LayoutOptions layout = {};
+  std::filesystem::path plan = {};  // in place of the record's own; empty: that
   std::string split = "test";
-  std::string devices = "auto";
-  std::string json;
 
-  void add_to(CLI::App& command) {
+  void add_to(CLI::App& command, const std::string& json_names) {
     command.add_option("--record", record, "a training record or checkpoint")->type_name("FILE")->required();
-    add_data_options(command, data, layout)->required();
-    add_choice(command, "--split", split, "which part of the data", {"train", "test"})->capture_default_str();
-    command.add_option("--devices", devices, "auto, cpu, cpu:4, cuda:0,1, cuda:0x4")->capture_default_str();
-    add_json_option(command, json);
+    common.add_reading_to(command);
+    auto* split_option = add_choice(command, "--split", split, "which part of the data", {"train", "test"});
+    split_option->capture_default_str();
+    CLI::Option* data = command.get_option("--data");
+    for (const char* name : {"--classes-at", "--train-folder", "--test-folder"}) command.get_option(name)->needs(data);
+    split_option->needs(data);
+    command
+        .add_option("--plan", plan,
+                    "what is done to the data, as JSON that Dataset::to_json() writes, in place of what the record "
+                    "says; its source is that of --data or, without --data, its own")
+        ->type_name("FILE");
+    add_json_option(command, common.json, json_names);
   }
 
-  SourcePtr open() const { return open_source(data, parse_split(split), {.layout = layout}); }
+  LoaderOptions input() const {
+    LoaderOptions input = common.loader();
+    input.prefetch = common.prefetch;
+    return input;
+  }
+
+  void check_inputs() const {
+    if (record.empty()) throw ConfigError("--record '' names no file", "name a training record or a checkpoint");
+    if (!common.data.empty() || !plan.empty()) return;
+    throw ConfigError("neither --data nor --plan is given", "name the data, or the file of a plan that opens them");
+  }
+
+  void check_outputs() const {
+    tools::check_outputs(common);
+    tools::check_outputs({{.option = "--json", .path = common.json}, {.option = "--quarantine", .path = common.errors.quarantine}},
+                         {{.option = "--record", .path = record}, {.option = "--plan", .path = plan}});
+  }
 };
 
-// Opens what both need; `use(strategy, source, json)` does the work.
+void warn_of_assumed(const std::string& record) {
+  std::fprintf(stderr,
+               "headrace: warning: %s is of an earlier version, which did not note what its net is fed with: the "
+               "data are taken as they are; --plan FILE says otherwise\n",
+               record.c_str());
+}
+
+SourcePtr open_source(const RecordCommandOptions& options, const InputDescription& input) {
+  if (options.common.data.empty()) return nullptr;
+  return headrace::open_source(options.common.data, parse_split(options.split),
+                               {.layout = options.common.layout, .label_count = input.label_count});
+}
+
+// The source as the record says that its net is fed.
+Dataset as_recorded(const RecordCommandOptions& options, const InputDescription& input, const SourcePtr& source) {
+  if (input.plan.empty()) {
+    throw ConfigError(fmt::format("{} cannot say what its net is fed with: {}", options.record, input.reason),
+                      "say it as JSON: --plan FILE (pipeline/PLAN.md has the format)");
+  }
+  if (input.assumed) warn_of_assumed(options.record);
+  try {
+    return described_dataset(source, input, options.common.global_batch);
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{} does not fit what the net of {} is fed with: {}", source->info().name,
+                                  options.record, error.message()),
+                      "give data of the kind that it was trained on, or another plan: --plan FILE");
+  }
+}
+
+Dataset open_data(const RecordCommandOptions& options, const InputDescription& input) {
+  const SourcePtr source = open_source(options, input);
+  Dataset data = options.plan.empty()
+                     ? as_recorded(options, input, source)
+                     : read_plan(options.plan, {.data = source, .global_batch = options.common.global_batch});
+  report_left_out(data.left_out());
+  options.common.warn_of_unused(*data.source());
+  return data;
+}
+
+// Opens what both need; `use(strategy, input, data, json)` does the work.
 template <typename Use>
 void with_record(const RecordCommandOptions& options, const Use& use) {
-  check_outputs({{.option = "--json", .path = options.json}},
-                {{.option = "--data", .path = options.data}, {.option = "--record", .path = options.record}});
-  JsonLines json(options.json);
-  CommonOptions common;
-  common.devices = options.devices;
-  DeviceGroup devices = common.open_devices(DeviceNeed::kKernels);
+  options.check_inputs();
+  options.check_outputs();
+  JsonLines json(options.common.json);
+  DeviceGroup devices = options.common.open_devices(DeviceNeed::kKernels);
   Strategy strategy(devices, {.announce = false, .standalone = true});  // the command asked before
-  use(strategy, options.open(), json);
+  const InputDescription input = record_input(options.record);
+  use(strategy, input, open_data(options, input), json);
+  options.common.errors.report();
   json.finish();
 }
 
 void evaluate(const RecordCommandOptions& options) {
-  with_record(options, [&](Strategy& strategy, const SourcePtr& source, JsonLines& json) {
-    const Evaluation found = evaluate_record(strategy, options.record, source);
+  with_record(options, [&](Strategy& strategy, const InputDescription& input, const Dataset& data, JsonLines& json) {
+    require_same_classes(input, *data.source());
+    const Evaluation found = evaluate_record(strategy, options.record, data, {.input = options.input()});
     nlohmann::ordered_json line{{"loss", found.loss}};
     add_metrics(line, "", found.metrics);
     line["examples"] = found.examples;
     line["seconds"] = found.seconds;
+    line["bad_records"] = options.common.errors.bad_records();
     json.write(line);
     if (json.on_stdout()) return;
     fmt::print("{} - loss: {:.4f}{}\n", count_of(static_cast<std::uint64_t>(found.examples), "example"),
@@ -66,38 +134,48 @@ void evaluate(const RecordCommandOptions& options) {
   });
 }
 
-// One line an example: its record, the largest of its values and all of them.
+std::string named(std::size_t place, const InputDescription& input) {
+  return place < input.classes.size() ? input.classes[place] : std::to_string(place);
+}
+
+// One line an example: its name and record, its label where that is known, the place of its largest value with the
+// name of that class, and all values.
 void predict(const RecordCommandOptions& options) {
-  with_record(options, [&](Strategy& strategy, const SourcePtr& source, JsonLines& json) {
-    const Predictions found = predict_record(strategy, options.record, source);
+  with_record(options, [&](Strategy& strategy, const InputDescription& input, const Dataset& data, JsonLines& json) {
+    const Predictions found = predict_record(strategy, options.record, data, {.input = options.input()});
+    const SourcePtr source = data.source();
     const std::size_t width = found.records.empty() ? 0 : found.values.size() / found.records.size();
     for (std::size_t i = 0; i < found.records.size(); ++i) {
       const std::span<const float> values(found.values.data() + i * width, width);
-      const auto best = std::ranges::max_element(values) - values.begin();
-      json.write({{"record", found.records[i]},
-                  {"prediction", best},
-                  {"values", std::vector<float>(values.begin(), values.end())}});
-      if (options.json.empty()) fmt::print("record {}: {}\n", found.records[i], best);
+      const auto best = static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
+      nlohmann::ordered_json line{{"name", source->describe(found.records[i])}, {"record", found.records[i]}};
+      if (const std::optional<std::int64_t> label = source->label(found.records[i])) line["label"] = *label;
+      line["prediction"] = best;
+      if (best < input.classes.size()) line["class"] = input.classes[best];
+      line["values"] = std::vector<float>(values.begin(), values.end());
+      json.write(line);
+      if (options.common.json.empty()) fmt::print("{}: {}\n", line["name"].get_ref<std::string&>(), named(best, input));
     }
   });
 }
 
 template <typename Run>
-void add_command(CLI::App& program, const std::string& name, const std::string& what, const Run& run) {
+void add_command(CLI::App& program, const std::string& name, const std::string& what,
+                 const std::string& json_names, const Run& run) {
   auto* command = program.add_subcommand(name, what);
   auto options = std::make_shared<RecordCommandOptions>();
-  options->add_to(*command);
+  options->add_to(*command, json_names);
   command->callback([options, run] { run(*options); });
 }
 
 }  // namespace
 
 void add_evaluate_command(CLI::App& program) {
-  add_command(program, "evaluate", "loss and metrics of a training record's model on data", evaluate);
+  add_command(program, "evaluate", "loss and metrics of a training record's model on data", "--json", evaluate);
 }
 
 void add_predict_command(CLI::App& program) {
-  add_command(program, "predict", "what a training record's model makes of each example", predict);
+  add_command(program, "predict", "what a training record's model makes of each example", "--json,--out", predict);
 }
 
 }  // namespace headrace::tools

@@ -256,7 +256,7 @@ std::vector<std::string> warnings_of(const TrainOptions& options, const Recipe& 
 // The runs share the data and the devices, with all that these have loaded and chosen by then.
 void train(const TrainOptions& options) {
   require_mirrored(options.strategy);
-  options.observe.check();
+  options.observe.check(!options.common.json.empty() || !options.run_dir.empty());
   check_outputs(options.common, {{.option = "--trace", .path = options.trace},
                                  {.option = "--csv", .path = options.observe.csv},
                                  {.option = "--record", .path = options.checkpoints.record}});
@@ -271,6 +271,7 @@ void train(const TrainOptions& options) {
   const Recipe recipe = make_recipe(options.recipe, recipe_options(options));
   warn_of_slow_net(recipe.name, devices);
   report_left_out(recipe.train.left_out());
+  options.common.warn_of_unused(*recipe.train.source());
   require_profiled_epoch(options, recipe);
   if (options.verbose > 0) {
     const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.replicas());

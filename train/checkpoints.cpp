@@ -37,9 +37,9 @@ void load_weights(Model& model, const std::filesystem::path& file) {
   load_variables(TensorFile(file), model.state(), LoadedPart::kVariables);
 }
 
-void save_model(const Model& model, const std::filesystem::path& file, const InputDescription& input) {
+void save_model(const Model& model, const std::filesystem::path& file, const std::optional<Dataset>& input) {
   const ModelState& state = model.state();
-  const RecordTexts texts = model_texts(state, input);
+  const RecordTexts texts = model_texts(state, input ? describe_input(*input, state.input.views) : state.input);
   ModelSnapshot snapshot(state, 0, 0);
   snapshot.take({});
   snapshot.wait();

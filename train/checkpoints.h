@@ -45,8 +45,10 @@ struct CheckpointOptions {
   // the two checkpoints before it are still being written; one that is due within an epoch is made some steps
   // later then. False: training waits for each.
   bool asynchronous = true;
-  // How programs that do not know the model make its input of a source.
-  InputDescription input = {};
+  // The data set that says how programs which do not know the model make its input of others (describe_input());
+  // nothing: FitOptions::validation, and where there is none the training's.
+  std::optional<Dataset> input = std::nullopt;
+  std::vector<View> views = {};  // such programs evaluate with these
 };
 
 // Your own losses, metrics, layers and update rules, which a record names but cannot hold.
@@ -74,7 +76,10 @@ Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
 // else stays. DataError where one is missing or has another shape.
 void load_weights(Model& model, const std::filesystem::path& file);
 
-// Writes the model as it is now, with nothing about a training. It must be compiled.
-void save_model(const Model& model, const std::filesystem::path& file, const InputDescription& input = {});
+// Writes the model as it is now, with nothing about a training. It must be compiled. `input` as
+// CheckpointOptions has it; nothing: as of the model's last fit or Trainer, of the file that it was restored from,
+// or, where these say nothing, of its last evaluation.
+void save_model(const Model& model, const std::filesystem::path& file,
+                const std::optional<Dataset>& input = std::nullopt);
 
 }  // namespace headrace

@@ -1,36 +1,44 @@
-// What a net is to be fed with, as data: how a program that does not know the model makes it of a data set.
+// What a net is fed with, as data: how a program that does not know the model makes it of a data set.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "headrace/devices/base/api.h"
 #include "headrace/pipeline/dataset.h"
-#include "headrace/pipeline/operation.h"
 #include "headrace/train/views.h"
 
 namespace HEADRACE_API headrace {
 
-// Operations that draw no random numbers.
-using InputOperation = std::variant<Resize, CenterCrop, Normalize, Cast, ToLayout, FlattenSample, OneHot>;
-
-// From a source to batches. Images that are JPEG or PNG are decoded first. The default is that of data which fit
-// as they are.
 struct InputDescription {
-  DecodeOptions decode = {};
-  std::vector<InputOperation> operations = {};  // in this order
-  std::vector<View> views = {};                 // of an evaluation
-  std::int64_t batch = 500;                     // global
+  // JSON as pipeline/PLAN.md has it, with the source {"named": "data"}. Empty: there is none.
+  std::string plan = {};
+  // Why there is no plan: nothing was trained yet, or what of the plan cannot be written down.
+  std::string reason = "the model was saved before it was trained";
+  std::vector<View> views = {};  // of an evaluation
+  // The class names that labels stand for, where the data have them, and how many classes there are; 0: not known.
+  std::vector<std::string> classes = {};
+  std::uint64_t label_count = 0;
+  // The file is of a version that wrote no plan, and its program said nothing of the input: then data are taken as
+  // they are.
+  bool assumed = false;
 };
 
-// As a JSON object, and back. ConfigError with the place for what cannot be.
+// What evaluates, on other data, the model that is trained or evaluated on these: Dataset::evaluation_json(), or
+// why it cannot be.
+InputDescription describe_input(const Dataset& data, std::vector<View> views = {});
+
+// As a JSON object, and back, those of earlier versions included. ConfigError with the place for what cannot be.
 std::string to_json(const InputDescription& input);
 InputDescription input_description_from_json(std::string_view json);
 
-// The source's records in order, decoded, operated on and batched.
-Dataset described_dataset(const SourcePtr& source, const InputDescription& input);
+// ConfigError where the source has class names, and others than those: its labels would stand for other classes.
+void require_same_classes(const InputDescription& input, const Source& source);
+
+// The source's records in order, as the plan treats them; `global_batch` as in PlanOptions. ConfigError where there
+// is no plan, or where it does not fit the source.
+Dataset described_dataset(const SourcePtr& source, const InputDescription& input, std::int64_t global_batch = 0);
 
 }  // namespace headrace

@@ -48,6 +48,7 @@ History Model::fit(const Dataset& train, const FitOptions& options) {
 
 Evaluation Model::evaluate(const Dataset& data, const EvaluateOptions& options) {
   const Stopwatch time;
+  if (state_->input.plan.empty()) state_->input = describe_input(data, options.views);
   Evaluation evaluation = PreparedEvaluation(*this, data, options).run();
   evaluation.seconds = time.seconds();
   return evaluation;

@@ -31,6 +31,7 @@ class Trainer::Impl {
         pass_(state_, runner(), loader.fields()),
         order_(options.step.accumulate > 1) {
     if (options.first_step) state_.step = *options.first_step;
+    state_.input = describe_input(loader.dataset());
     if (options.step.nan == NanPolicy::kTrace) trace_.emplace(state_, runner());
     const Program& program = runner().program();
     for (LearningPhase& phase : learning_phases(program, state_.layout, state_.graph->size(), step_.plan())) {

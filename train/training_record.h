@@ -8,6 +8,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "headrace/devices/base/api.h"
@@ -20,7 +21,8 @@ namespace HEADRACE_API headrace {
 struct RecordOptions {
   std::filesystem::path file = "training.safetensors";
   std::vector<Metric> metrics = {accuracy()};
-  InputDescription input = {};  // as CheckpointOptions
+  std::optional<Dataset> input = std::nullopt;  // as CheckpointOptions, and so the views
+  std::vector<View> views = {};
 };
 
 class TrainingRecord {
@@ -45,11 +47,20 @@ class TrainingRecord {
 TrainingRecord create_training_record(Model& model, const Loss& loss, const Optimizer& optimizer, int epochs,
                                       RecordOptions options = {});
 
-// The record's model on a source's records, brought into the form that the record describes. Its views are used
-// for an evaluation where `options` has none.
+// What a record or checkpoint says of its net's input. DataError where the file cannot be used.
+InputDescription record_input(const std::filesystem::path& file);
+
+// The record's model on a source's records, brought into the form that the record describes, or on a data set that
+// has it. The record's views are used for an evaluation where `options` has none. ConfigError where the record does
+// not know the form: one made of a plan with code in it, or by save_model() before a fit; and where an evaluation's
+// labels would stand for other classes.
 Evaluation evaluate_record(Strategy& strategy, const std::filesystem::path& file, const SourcePtr& source,
+                           const EvaluateOptions& options = {}, const OwnParts& own = {});
+Evaluation evaluate_record(Strategy& strategy, const std::filesystem::path& file, const Dataset& data,
                            EvaluateOptions options = {}, const OwnParts& own = {});
 Predictions predict_record(Strategy& strategy, const std::filesystem::path& file, const SourcePtr& source,
+                           const EvaluateOptions& options = {}, const OwnParts& own = {});
+Predictions predict_record(Strategy& strategy, const std::filesystem::path& file, const Dataset& data,
                            const EvaluateOptions& options = {}, const OwnParts& own = {});
 
 }  // namespace headrace

@@ -144,6 +144,7 @@ void bind_questions(nb::class_<Dataset>& dataset) {
       .def("batch_size", &batch_size, Unlocked())
       .def(
           "to_json", [](const Dataset& data) { return data.to_json(); }, Unlocked())
+      .def("evaluation_json", &Dataset::evaluation_json, Unlocked())
       .def_static(
           "from_json",
           [](const std::string& text, const std::string& base, bool allow_paths) {

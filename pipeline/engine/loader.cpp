@@ -7,7 +7,8 @@ namespace headrace {
 // Owns the running engine, which its threads share.
 class Loader::Running {
  public:
-  Running(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options) : devices_(devices) {
+  Running(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options)
+      : dataset_(dataset), devices_(devices) {
     const ScanPoll poll(options.while_waiting);
     engine_ = std::make_shared<Engine>(dataset, devices, options);
     engine_->start();
@@ -24,9 +25,11 @@ class Loader::Running {
   Running& operator=(const Running&) = delete;
 
   Engine& operator*() const noexcept { return *engine_; }
+  const Dataset& dataset() const noexcept { return dataset_; }
   DeviceGroup& devices() const noexcept { return devices_; }
 
  private:
+  Dataset dataset_;
   DeviceGroup& devices_;
   std::shared_ptr<Engine> engine_;
 };
@@ -43,6 +46,8 @@ std::int64_t Loader::local_rows() const noexcept { return (**running_).run().lay
 std::uint64_t Loader::steps_per_epoch() const noexcept { return (**running_).run().schedule.steps_per_epoch(); }
 
 const Fields& Loader::fields() const noexcept { return (**running_).run().plan.fields; }
+
+const Dataset& Loader::dataset() const noexcept { return running_->dataset(); }
 
 DeviceGroup& Loader::devices() const noexcept { return running_->devices(); }
 

@@ -13,6 +13,11 @@ const std::string& OperationDefinition::field() const noexcept {
   return image;
 }
 
+std::optional<Field> OperationDefinition::undisturbed(const Field& before) const {
+  if (apply(before) == before) return before;
+  return std::nullopt;
+}
+
 bool OperationDefinition::join(PixelPass& /*pass*/, const OperationPlace& /*place*/) const { return false; }
 
 void OperationDefinition::compile(StepList& steps, const OperationPlace& place) const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -50,6 +51,9 @@ class OperationDefinition {
   virtual Field apply(const Field& before) const = 0;
   // Whether the result depends on random numbers.
   virtual bool is_random() const noexcept { return false; }
+  // Of a random operation: the field that it would pass on as it is if it drew nothing, which may say more of its
+  // size than `before` does. Nothing where it makes another field in any case.
+  virtual std::optional<Field> undisturbed(const Field& before) const;
   // Whether the same record may give another result in another pass.
   virtual bool may_change() const noexcept { return is_random(); }
 

@@ -202,7 +202,8 @@ TEST(Checkpoints, NameLossesOfTheProgramsOwn) {
   try {
     restore_model(training.strategy, folder / "model");
     ADD_FAILURE();
-  } catch (const ConfigError& error) {
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.location().source, (folder / "model").string());
     EXPECT_THAT(error.what(), HasSubstr("loss of its program's own, 'my_loss' (hand it over: OwnParts{.losses"));
   }
   Model same = restore_model(training.strategy, folder / "model", {.losses = {own}});

@@ -50,8 +50,8 @@ void CheckpointFlags::apply(const Recipe& recipe, FitOptions& fit) const {
                                       .keep = keep,
                                       .best = best,
                                       .best_mode = better(),
-                                      .input = recipe.input};
-  fit.checkpoints->input.views = recipe.views;
+                                      .input = recipe.test,
+                                      .views = recipe.views};
   fit.resume = resume;
 }
 

@@ -25,15 +25,12 @@ Residency residency(const std::string& when) {
 
 }  // namespace
 
-void CommonOptions::add_to(CLI::App& command) {
+void CommonOptions::add_reading_to(CLI::App& command) {
   add_data_options(command, data, layout);
   command.add_option("--devices", devices, "auto, cpu:N, cuda:0,1 or cuda:0xN: one replica on each")
       ->type_name("LIST")
       ->capture_default_str();
   add_number(command, "--global-batch", global_batch, "examples in a batch over all replicas", {.min = 1});
-  add_number(command, "--epochs", epochs, "passes over the data",
-             {.min = 1, .max = std::numeric_limits<int>::max()});
-  add_number(command, "--seed", seed, "the seed of all randomness")->capture_default_str();
   add_number(command, "--threads", threads, "compute threads of the input engine; 0: chosen while it runs",
              {.min = 0, .max = kMaxThreads})
       ->capture_default_str();
@@ -54,6 +51,17 @@ void CommonOptions::add_to(CLI::App& command) {
              "maximum number of compute threads that the input engine chooses; 0: one per processor",
              {.min = 0, .max = kMaxThreads})
       ->capture_default_str();
+  errors.add_to(command);
+  add_choice(command, "--convert", convert, "where uint8 images become float32 for a GPU",
+             {"auto", "host", "device"})
+      ->capture_default_str();
+}
+
+void CommonOptions::add_to(CLI::App& command) {
+  add_reading_to(command);
+  add_number(command, "--epochs", epochs, "passes over the data",
+             {.min = 1, .max = std::numeric_limits<int>::max()});
+  add_number(command, "--seed", seed, "the seed of all randomness")->capture_default_str();
   const std::string automatic = cache == "auto" ? "auto (in memory where images are decoded), " : "";
   command
       .add_option("--cache", cache,
@@ -62,10 +70,6 @@ void CommonOptions::add_to(CLI::App& command) {
       ->capture_default_str();
   command.add_flag("--apply-orientation", apply_orientation,
                    "turn images upright as their EXIF data say; without it pixels come as they are stored");
-  errors.add_to(command);
-  add_choice(command, "--convert", convert, "where uint8 images become float32 for a GPU",
-             {"auto", "host", "device"})
-      ->capture_default_str();
   add_choice(command, "--resident", resident, "whether a GPU keeps the uint8 images of a run of several epochs",
              {"auto", "never", "always"})
       ->capture_default_str();
@@ -101,6 +105,12 @@ std::shared_ptr<SampleCache> CommonOptions::open_cache() const {
   if (cache == "memory") return memory();
   opened.push_back(disk(cache));
   return opened.back();
+}
+
+void CommonOptions::warn_of_unused(const Source& source) const {
+  if (readers == 0 || !source.info().resident) return;
+  std::fprintf(stderr, "headrace: warning: --readers %d changes nothing: %s lies in memory and is read by no thread\n",
+               readers, source.info().name.c_str());
 }
 
 void CommonOptions::warn_of_caches() const {

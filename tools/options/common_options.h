@@ -39,6 +39,9 @@ struct CommonOptions {
   std::string resident = "auto";
   std::string json = {};  // a file, "-" for standard output, empty for none
 
+  // --data, and how it is read in one pass: devices, batch, threads, budgets, bad records.
+  void add_reading_to(CLI::App& command);
+  // Those, and what a run has besides that makes a plan of its own, of several epochs; and --json.
   void add_to(CLI::App& command);
 
   // Those of --devices. ConfigError where there are none such, or where they cannot do what they are needed for.
@@ -47,6 +50,8 @@ struct CommonOptions {
   LoaderOptions loader() const;
   // Null for "none"; anything but none, auto and memory is a folder. ConfigError for "auto".
   std::shared_ptr<SampleCache> open_cache() const;
+  // Says on standard error which options change nothing for records of this source.
+  void warn_of_unused(const Source& source) const;
   // Says on standard error why a cache that was opened here stores nothing more.
   void warn_of_caches() const;
 

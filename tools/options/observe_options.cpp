@@ -47,7 +47,11 @@ void ObserveOptions::add_to(CLI::App& command) {
       {.min = 0, .max = 1});
 }
 
-void ObserveOptions::check() const {
+void ObserveOptions::check(bool reports) const {
+  if (gradient_norms && !reports && tensorboard.empty() && csv.empty()) {
+    throw ConfigError("--gradient-norms computes norms that nothing writes down",
+                      "give --json, --run-dir, --csv or --tensorboard, too");
+  }
   if (tensorboard.empty() && (tensorboard_steps > 0 || histograms > 0)) {
     throw ConfigError(
         std::string(tensorboard_steps > 0 ? "--tensorboard-steps" : "--histograms") + " needs --tensorboard",

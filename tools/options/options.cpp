@@ -150,8 +150,8 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string&
       ->check(CLI::Validator(check, ""));
 }
 
-CLI::Option* add_json_option(CLI::App& command, std::string& target) {
-  return command.add_option("--json", target, "write results as JSON lines to this file; - is standard output")
+CLI::Option* add_json_option(CLI::App& command, std::string& target, const std::string& names) {
+  return command.add_option(names, target, "write results as JSON lines to this file; - is standard output")
       ->type_name("FILE");
 }
 

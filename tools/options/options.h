@@ -43,7 +43,7 @@ CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t&
 CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string& value, const std::string& what,
                         const std::vector<std::string>& choices);
 
-// --json FILE
-CLI::Option* add_json_option(CLI::App& command, std::string& target);
+// --json FILE, or more names of the same option
+CLI::Option* add_json_option(CLI::App& command, std::string& target, const std::string& names = "--json");
 
 }  // namespace headrace::tools

@@ -3,9 +3,9 @@
 #include <CLI/CLI.hpp>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/file.h"
 #include "headrace/tools/options/data_options.h"
 #include "headrace/tools/options/options.h"
+#include "headrace/tools/options/plan_file.h"
 
 namespace headrace::tools {
 
@@ -61,22 +61,13 @@ PipelineOptions PipelineCommandOptions::pipeline_options() const {
   return options;
 }
 
-Dataset PipelineCommandOptions::open_plan() const {
-  const std::vector<std::byte> bytes = read_whole_file(plan);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  try {
-    return Dataset::from_json(text, {.parts = pipeline_parts(), .base = plan_base});
-  } catch (const ConfigError& error) {
-    throw ConfigError(plan.string() + ": " + error.message(), error.hint());
-  }
-}
-
 Dataset PipelineCommandOptions::open() const {
   if (pipeline.empty() && plan.empty()) {
     throw ConfigError("neither --pipeline nor --plan is given", "name a pipeline, or the file of a plan");
   }
-  Dataset dataset = plan.empty() ? make_pipeline(pipeline, pipeline_options()) : open_plan();
+  Dataset dataset = plan.empty() ? make_pipeline(pipeline, pipeline_options()) : read_plan(plan, {.base = plan_base});
   report_left_out(dataset.left_out());
+  common.warn_of_unused(*dataset.source());
   return dataset;
 }
 

@@ -49,8 +49,6 @@ struct PipelineCommandOptions {
   LoaderOptions loader() const;
 
  private:
-  Dataset open_plan() const;
-
   const CLI::Option* prefetch_ = nullptr;
 };
 

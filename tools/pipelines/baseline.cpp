@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/tools/pipelines/bare_jpeg.h"
@@ -136,6 +137,15 @@ std::string baseline_name(const std::string& pipeline) {
   if (pipeline.starts_with("jpeg-")) return "bare libjpeg-turbo, whole images to RGB";
   if (pipeline == "trivial") return "one loop that copies";
   return "one hand-vectorised loop over decoded images";
+}
+
+void require_comparable(const std::string& pipeline, const Source& source, bool cached) {
+  const bool encoded = std::ranges::any_of(
+      source.info().fields, [](const Field& field) { return field.encoding == Encoding::kImage; });
+  if (cached || !encoded || !FusedLoop::exists(pipeline)) return;
+  throw ConfigError(
+      "--baseline of " + pipeline + " is a loop over decoded images, and the engine would decode each of its own",
+      "give --cache memory, without --first-pass; the baseline of jpeg-train decodes, too");
 }
 
 Baseline make_memory_bound(const std::string& pipeline) {

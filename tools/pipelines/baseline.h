@@ -22,6 +22,10 @@ std::string baseline_name(const std::string& pipeline);
 using Baseline = std::function<double(int threads, double seconds)>;
 Baseline make_baseline(const std::string& pipeline, const PipelineOptions& options);
 
+// ConfigError where the loop would find decoded what the engine decodes, image by image: of encoded images that no
+// cache holds.
+void require_comparable(const std::string& pipeline, const Source& source, bool cached);
+
 // Images a second that memory alone allows: the pipeline's traffic without its work (CifarTraffic). Null where
 // memory is not what bounds the pipeline, which is all but cifar-train.
 Baseline make_memory_bound(const std::string& pipeline);

@@ -23,8 +23,7 @@ Recipe cifar10_cnn_recipe(const RecipeOptions& options) {
           .fit = fit,
           .test = batched(test.map(normal), {.global = kEvaluationBatch}, options),
           .net = cifar10_cnn,
-          .optimizer = adam(Schedule::linear_decay({.peak = 4e-3F, .total_steps = steps_of_fit(train, fit)})),
-          .input = description_of(32, options, {Normalize{.mean = kCifarMean, .std = kCifarStd}})};
+          .optimizer = adam(Schedule::linear_decay({.peak = 4e-3F, .total_steps = steps_of_fit(train, fit)}))};
 }
 
 }  // namespace headrace::tools

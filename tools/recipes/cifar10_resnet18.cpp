@@ -26,8 +26,7 @@ Recipe cifar10_resnet18_recipe(const RecipeOptions& options) {
           .net = [](Graph& graph) { return resnet18(graph); },
           .optimizer = sgd(
               Schedule::linear_decay({.peak = 0.2F, .warmup_steps = steps / kWarmupShare, .total_steps = steps}),
-              {.momentum = 0.9F, .weight_decay = 5e-4F, .nesterov = true}),
-          .input = description_of(32, options, {Normalize{.mean = kCifarMean, .std = kCifarStd}})};
+              {.momentum = 0.9F, .weight_decay = 5e-4F, .nesterov = true})};
 }
 
 }  // namespace headrace::tools

@@ -18,8 +18,7 @@ Recipe fashion_mnist_recipe(const RecipeOptions& options) {
       .fit = fit,
       .test = images.test,
       .net = fashion_cnn,
-      .optimizer = adam(Schedule::linear_decay({.peak = 2e-3F, .total_steps = steps_of_fit(images.train, fit)})),
-      .input = description_of(28, options)};
+      .optimizer = adam(Schedule::linear_decay({.peak = 2e-3F, .total_steps = steps_of_fit(images.train, fit)}))};
 }
 
 }  // namespace headrace::tools

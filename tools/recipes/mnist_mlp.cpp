@@ -17,8 +17,7 @@ Recipe mnist_mlp_recipe(const RecipeOptions& options) {
           .fit = fit,
           .test = images.test,
           .net = mnist_mlp,
-          .optimizer = adam(1e-3F),
-          .input = description_of(28, options)};
+          .optimizer = adam(1e-3F)};
 }
 
 }  // namespace headrace::tools

@@ -11,7 +11,6 @@
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/train/graph.h"
-#include "headrace/train/input_description.h"
 #include "headrace/train/losses.h"
 #include "headrace/train/metrics.h"
 #include "headrace/train/model.h"
@@ -48,8 +47,6 @@ struct Recipe {
   Loss loss = sparse_categorical_crossentropy();
   std::vector<Metric> metrics = {accuracy()};
   std::vector<View> views = {};  // of the test images
-  // For programs that know the recipe's record alone: what `test` does to its source.
-  InputDescription input = {};
   std::function<void()> load = {};                    // fills caches, before the clock of train_seconds starts
   std::function<void(Model& model)> initialise = {};  // what depends on data; on the clock
 };

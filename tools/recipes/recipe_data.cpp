@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "headrace/devices/base/error.h"
 #include "headrace/tools/recipes/data_fit.h"
 
@@ -43,13 +41,6 @@ RecipeImages images_of(const SourcePtr& source, std::int64_t side, const RecipeO
   if (options.open_cache) cache = options.open_cache();
   if (cache == nullptr) return {.dataset = images};
   return {.dataset = images.cache(cache), .cached = true};
-}
-
-InputDescription description_of(std::int64_t side, const RecipeOptions& options,
-                                std::vector<InputOperation> operations) {
-  return {.decode = {.height = side, .width = side, .apply_orientation = options.apply_orientation},
-          .operations = std::move(operations),
-          .batch = kEvaluationBatch};
 }
 
 std::int64_t batch_size(const RecipeOptions& options, std::int64_t usual) {

@@ -34,10 +34,6 @@ std::int64_t batch_size(const RecipeOptions& options, std::int64_t usual);
 // ConfigError where a batch is never full and the rest is dropped.
 Dataset batched(const Dataset& data, const BatchOptions& batch, const RecipeOptions& options);
 
-// What images_of() and these operations do to a source.
-InputDescription description_of(std::int64_t side, const RecipeOptions& options,
-                                std::vector<InputOperation> operations = {});
-
 // How long to train, and how the data are read.
 FitOptions fit_of(const RecipeOptions& options, int usual_epochs);
 

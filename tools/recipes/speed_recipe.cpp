@@ -69,7 +69,6 @@ Recipe make_speed_recipe(const SpeedRecipe& recipe, const RecipeOptions& options
           .loss = sparse_categorical_crossentropy(
               {.label_smoothing = recipe.label_smoothing, .reduction = Reduction::kSum}),
           .views = mirrored_and_shifted_views(),
-          .input = description_of(32, options, {Normalize{.mean = kCifarMean, .std = kCifarStd}}),
           .load =
               [=] {
                 if (all.cached) read_all(all.dataset, input);

@@ -103,7 +103,7 @@ void FitCheckpoints::write(TrainingState state, const ModelSnapshot::SaveTotals&
   state.position.run = run_;
   state.position.best = best_;
   if (files.checkpoint == kept_.has_value() && files.record != options_.record.empty()) last_ = state.position;
-  RecordTexts texts = model_texts(model_.state(), options_.input);
+  RecordTexts texts = model_texts(model_.state(), model_.state().input);
   add_texts(state, texts);
   const std::filesystem::path file = options_.folder / checkpoint_name(options_.name, name_values(state));
   ModelSnapshot& snapshot = free_snapshot();

@@ -20,6 +20,13 @@ std::uint64_t passes(const Dataset& data, const FitOptions& options) {
   return (steps_of_fit(data, options) + pass - 1) / pass;
 }
 
+// What evaluates the model: as the validation is, where there is one.
+InputDescription input_of_fit(const Dataset& train, const FitOptions& options) {
+  const Dataset& usual = options.validation ? *options.validation : train;
+  if (!options.checkpoints) return describe_input(usual);
+  return describe_input(options.checkpoints->input.value_or(usual), options.checkpoints->views);
+}
+
 double per_second(std::int64_t examples, double seconds) {
   return seconds > 0 ? static_cast<double>(examples) / seconds : 0.0;
 }
@@ -59,6 +66,7 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
     validation_.emplace(model, *options.validation, options, validated_);
   }
   history_ = resumption_.history();
+  model.state().input = input_of_fit(train, options);
   if (!options.checkpoints) return;
   if (options.input.headspace > 0) {
     throw ConfigError("a training on replayed batches (FitOptions::input.headspace) cannot be continued",

@@ -2,55 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/source.h"
+#include "headrace/train/records/earlier_input.h"
 #include "headrace/train/records/record_json.h"
 
 namespace headrace {
 namespace {
 
 using record_json::Json;
-
-struct OperationWriter {
-  Json operator()(const Resize& of) const { return {{"resize", {{"size", of.size}}}}; }
-  Json operator()(const CenterCrop& of) const { return {{"center_crop", {{"size", of.size}}}}; }
-  Json operator()(const Normalize& of) const { return {{"normalize", {{"mean", of.mean}, {"std", of.std}}}}; }
-  Json operator()(const Cast& of) const { return {{"cast", {{"to", to_string(of.to)}}}}; }
-  Json operator()(const ToLayout& of) const {
-    return {{"to_layout", {{"channels_first", of.to == ImageLayout::kChannelsFirst}}}};
-  }
-  Json operator()(const FlattenSample&) const { return {{"flatten", Json::object()}}; }
-  Json operator()(const OneHot& of) const {
-    return {{"one_hot", {{"classes", of.classes}, {"smoothing", of.smoothing}, {"field", of.field}}}};
-  }
-};
-
-InputOperation operation_from(const Json& json) {
-  const std::string name = json.begin().key();
-  const Json& of = json.begin().value();
-  if (name == "resize") return Resize{.size = of.at("size").get<int>()};
-  if (name == "center_crop") return CenterCrop{.size = of.at("size").get<int>()};
-  if (name == "normalize") {
-    return Normalize{.mean = of.at("mean").get<std::vector<float>>(),
-                     .std = of.at("std").get<std::vector<float>>()};
-  }
-  if (name == "cast") {
-    const bool bytes = of.at("to").get<std::string>() == to_string(DType::kU8);
-    return Cast{.to = bytes ? DType::kU8 : DType::kF32};
-  }
-  if (name == "to_layout") {
-    const bool first = of.at("channels_first").get<bool>();
-    return ToLayout{.to = first ? ImageLayout::kChannelsFirst : ImageLayout::kChannelsLast};
-  }
-  if (name == "flatten") return FlattenSample{};
-  if (name == "one_hot") {
-    return OneHot{.classes = of.at("classes").get<int>(),
-                  .smoothing = of.at("smoothing").get<float>(),
-                  .field = of.at("field").get<std::string>()};
-  }
-  throw ConfigError("an input's operation '" + name + "' is not known",
-                    "there are resize, center_crop, normalize, cast, to_layout, flatten and one_hot");
-}
 
 Json view_to_json(const View& view) {
   return {{"weight", view.weight},
@@ -66,50 +28,80 @@ View view_from(const Json& json) {
                     .mirror = json.at("mirror").get<bool>()}};
 }
 
-bool holds_images(const Fields& fields) {
-  for (const Field& field : fields) {
-    if (field.encoding == Encoding::kImage) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
-std::string to_json(const InputDescription& input) {
-  Json operations = Json::array(), views = Json::array();
-  for (const InputOperation& operation : input.operations) {
-    operations.push_back(std::visit(OperationWriter{}, operation));
+InputDescription describe_input(const Dataset& data, std::vector<View> views) {
+  const SourcePtr source = data.source();
+  const SourceInfo& info = source->info();
+  InputDescription input{.views = std::move(views), .classes = info.classes, .label_count = info.label_count};
+  if (input.label_count == 0) input.label_count = info.classes.size();
+  try {
+    input.plan = data.evaluation_json();
+    input.reason.clear();
+  } catch (const ConfigError& error) {
+    input.reason = error.message();
   }
-  for (const View& view : input.views) views.push_back(view_to_json(view));
-  const Json decode{{"height", input.decode.height},
-                    {"width", input.decode.width},
-                    {"apply_orientation", input.decode.apply_orientation}};
-  return Json{{"decode", decode}, {"operations", operations}, {"views", views}, {"batch", input.batch}}.dump();
+  return input;
+}
+
+std::string to_json(const InputDescription& input) {
+  Json json = Json::object();
+  if (input.plan.empty()) {
+    json["no_plan"] = input.reason;
+  } else {
+    json["plan"] = record_json::parse(input.plan);
+  }
+  json["views"] = Json::array();
+  for (const View& view : input.views) json["views"].push_back(view_to_json(view));
+  if (!input.classes.empty()) json["classes"] = input.classes;
+  if (input.label_count > 0) json["label_count"] = input.label_count;
+  if (input.assumed) json["assumed"] = true;
+  return json.dump();
 }
 
 InputDescription input_description_from_json(std::string_view text) {
   try {
     const Json json = record_json::parse(text);
-    const Json& decode = json.at("decode");
-    InputDescription input{.decode = {.height = decode.at("height").get<std::int64_t>(),
-                                      .width = decode.at("width").get<std::int64_t>(),
-                                      .apply_orientation = decode.at("apply_orientation").get<bool>()},
-                           .batch = json.at("batch").get<std::int64_t>()};
-    for (const Json& operation : json.at("operations")) input.operations.push_back(operation_from(operation));
+    InputDescription input;
+    if (json.contains("plan")) {
+      input.plan = json["plan"].dump();
+    } else if (json.contains("no_plan")) {
+      input.reason = json["no_plan"].get<std::string>();
+    } else {
+      input.plan = plan_of_earlier_input(json).dump();
+      input.assumed = says_nothing(json);
+    }
+    if (!input.plan.empty()) input.reason.clear();
     for (const Json& view : json.at("views")) input.views.push_back(view_from(view));
+    if (json.contains("classes")) input.classes = json["classes"].get<std::vector<std::string>>();
+    if (json.contains("label_count")) input.label_count = json["label_count"].get<std::uint64_t>();
+    input.assumed = input.assumed || json.value("assumed", false);
     return input;
   } catch (const Json::exception& error) {
     throw ConfigError(fmt::format("an input's description is wrong: {}", error.what()));
   }
 }
 
-Dataset described_dataset(const SourcePtr& source, const InputDescription& input) {
-  Dataset data = Dataset::from(source);
-  if (holds_images(source->info().fields)) data = data.decode(input.decode);
-  for (const InputOperation& operation : input.operations) {
-    data = data.map(std::visit([](const auto& options) { return Operations(Operation(options)); }, operation));
+void require_same_classes(const InputDescription& input, const Source& source) {
+  const std::vector<std::string>& classes = source.info().classes;
+  if (input.classes.empty() || classes.empty() || classes == input.classes) return;
+  const auto at = static_cast<std::size_t>(
+      std::ranges::mismatch(classes, input.classes).in1 - classes.begin());
+  const auto name = [at](const std::vector<std::string>& all) {
+    return at < all.size() ? "'" + all[at] + "'" : std::string("none");
+  };
+  throw ConfigError(fmt::format("{} has other classes than those that the net was trained on: label {} stands for {} "
+                                "here and for {} there",
+                                source.info().name, at, name(classes), name(input.classes)),
+                    "give data with the same classes, none of them missing");
+}
+
+Dataset described_dataset(const SourcePtr& source, const InputDescription& input, std::int64_t global_batch) {
+  if (input.plan.empty()) {
+    throw ConfigError("nothing says what the net is fed with: " + input.reason,
+                      "evaluate a data set of your own, with all that the training did to its images");
   }
-  return data.batch({.global = input.batch});
+  return Dataset::from_json(input.plan, {.allow_paths = false, .data = source, .global_batch = global_batch});
 }
 
 }  // namespace headrace

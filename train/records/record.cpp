@@ -77,18 +77,18 @@ Record::Record(const std::filesystem::path& path) : file_(path) {
 }
 
 InputDescription Record::input() const {
-  try {
-    return input_description_from_json(file_.text(kInputText));
-  } catch (const ConfigError& error) {
-    record_json::refuse_text(file_, kInputText, error.message());
-  }
+  return record_json::read_text(file_, kInputText,
+                                [](const Json& json) { return input_description_from_json(json.dump()); });
 }
 
 Model Record::build(Strategy& strategy, const OwnParts& own, Use use) const {
   const CompileOptions options = record_json::read_text(file_, kCompiledText, [&](const Json& json) {
     return compile_options_from(use == Use::kAll ? json : without_updates(json), own);
   });
-  Model model = strategy.build(net_from_json(file_.text(kGraphText), own.layers));
+  Model model = record_json::read_text(file_, kGraphText, [&](const Json& json) {
+    return strategy.build(net_from_json(json.dump(), own.layers));
+  });
+  model.state().input = input();
   model.state().frozen = frozen_names(file_);
   model.compile(options);
   load_variables(file_, model.state(), use == Use::kAll ? LoadedPart::kAll : LoadedPart::kVariables);

@@ -15,7 +15,7 @@ namespace headrace {
 // Format, graph, compile state and input: what does not change while a model is trained, but for its step.
 RecordTexts model_texts(const ModelState& model, const InputDescription& input);
 
-// Immutable. Errors are DataErrors that name the file, but for ConfigErrors about a program's own parts.
+// Immutable. Errors are DataErrors that name the file, those about a program's own parts included.
 class Record {
  public:
   // kUnsupported for a version of the format that is not known.

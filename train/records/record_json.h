@@ -5,13 +5,14 @@
 #include <string>
 #include <string_view>
 
+#include "headrace/devices/base/error.h"
 #include "headrace/train/records/tensor_file.h"
 
 namespace headrace::record_json {
 
 using Json = nlohmann::ordered_json;
 
-// DataError where the file has no such text or it is no JSON; `read(json)` may throw what nlohmann throws, which
+// DataError where the file has no such text or it is no JSON; what nlohmann throws in `read(json)`, or a ConfigError,
 // becomes one, too.
 template <typename Read>
 auto read_text(const TensorFile& file, const std::string& name, const Read& read);
@@ -19,7 +20,9 @@ auto read_text(const TensorFile& file, const std::string& name, const Read& read
 // What is nested deeper than any of ours does not parse.
 Json parse(std::string_view text);
 
-[[noreturn]] void refuse_text(const TensorFile& file, const std::string& name, const std::string& why);
+// `hint` empty: that of a text that cannot be.
+[[noreturn]] void refuse_text(const TensorFile& file, const std::string& name, const std::string& why,
+                              const std::string& hint = {});
 
 template <typename Read>
 auto read_text(const TensorFile& file, const std::string& name, const Read& read) {
@@ -28,6 +31,8 @@ auto read_text(const TensorFile& file, const std::string& name, const Read& read
     return read(parse(text));
   } catch (const Json::exception& error) {
     refuse_text(file, name, error.what());
+  } catch (const ConfigError& error) {
+    refuse_text(file, name, error.message(), error.hint());
   }
 }
 

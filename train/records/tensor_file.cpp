@@ -16,20 +16,37 @@ namespace {
 using ParsedHeader = nlohmann::json;
 
 constexpr const char* kDamageHint = "restore it from a copy, or use an earlier checkpoint";
+constexpr const char* kOtherFileHint = "name a training record or a checkpoint: a file that a training wrote";
 
 [[noreturn]] void refuse_file(const File& file, std::uint64_t offset, const std::string& why,
                               ErrorCode code = ErrorCode::kDataCorrupt) {
-  throw DataError(code, why, {.source = file.path().string(), .offset = offset}, kDamageHint);
+  throw DataError(code, why, {.source = file.path().string(), .offset = offset},
+                  code == ErrorCode::kUnsupported ? kOtherFileHint : kDamageHint);
+}
+
+File open_file(const std::filesystem::path& path) {
+  try {
+    return File::open(path);
+  } catch (const DataError& error) {
+    const std::string_view message = error.message();
+    const std::string source = path.string() + ": ";  // which the message begins with
+    throw DataError(error.code(),
+                    std::string(message.starts_with(source) ? message.substr(source.size()) : message),
+                    error.location(), kOtherFileHint);
+  }
 }
 
 std::uint64_t header_bytes(const File& file) {
-  if (file.size() < tensor_header::kLengthBytes) refuse_file(file, 0, "is cut short: it has no header");
+  if (file.size() < tensor_header::kLengthBytes) {
+    refuse_file(file, 0, fmt::format("is no record or checkpoint: it has {} bytes", file.size()),
+                ErrorCode::kUnsupported);
+  }
   std::byte bytes[tensor_header::kLengthBytes];
   file.read_exact(0, bytes);
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < sizeof(bytes); ++i) length |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
   if (length > tensor_header::kMaxBytes) {
-    refuse_file(file, 0, fmt::format("is no tensor file: its header would have {} bytes", length),
+    refuse_file(file, 0, fmt::format("is no record or checkpoint: its header would have {} bytes", length),
                 ErrorCode::kUnsupported);
   }
   if (length > file.size() - sizeof(bytes)) {
@@ -82,7 +99,7 @@ std::size_t StoredTensor::block_bytes(std::size_t block) const noexcept {
   return static_cast<std::size_t>(std::min<std::uint64_t>(kTensorBlock, bytes - block * kTensorBlock));
 }
 
-TensorFile::TensorFile(const std::filesystem::path& path) : file_(File::open(path)) {
+TensorFile::TensorFile(const std::filesystem::path& path) : file_(open_file(path)) {
   std::string header = read_header(file_);
   try {
     parse(header);

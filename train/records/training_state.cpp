@@ -119,11 +119,7 @@ void add_texts(const TrainingState& state, RecordTexts& texts) {
 std::optional<TrainingState> read_training_state(const TensorFile& file) {
   if (!file.has_text(kTraining)) return std::nullopt;
   TrainingState state;
-  try {
-    state.position = record_json::read_text(file, kTraining, position_from);
-  } catch (const ConfigError& error) {
-    record_json::refuse_text(file, kTraining, error.message());
-  }
+  state.position = record_json::read_text(file, kTraining, position_from);
   state.history = record_json::read_text(file, kHistory, history_from);
   state.callbacks = file.text(kCallbacks);
   state.totals = read_totals(file);

@@ -216,6 +216,13 @@ class Dataset:
             raise config_error(f"{self._functions[0]!r} is a Python function", "its JSON holds the engine's operations alone")
         return self._native.to_json()
 
+    def evaluation_json(self):
+        """The part of the plan that evaluates a model on other data: what is done to every record alike, without what is
+        random. `headrace evaluate --plan` runs it on its --data."""
+        if self._functions:
+            raise config_error(f"{self._functions[0]!r} is a Python function", "its JSON holds the engine's operations alone")
+        return self._native.evaluation_json()
+
     @staticmethod
     def from_json(text, *, base="", allow_paths=True):
         """The plan that to_json() wrote, here or in C++. base: where its relative paths begin. allow_paths=False

@@ -110,7 +110,8 @@ class Checkpoints(NamedTuple):
 
     name: of a file, without ".safetensors"; {epoch}, {step}, {val_loss} and any other list of the history.
     every_steps: 0: after every epoch. keep: the latest that stay, 0: all. best: a list of the history whose best
-    epoch is kept as best.safetensors, too.
+    epoch is kept as best.safetensors, too. input: the dataset whose operations `headrace evaluate` does to its data;
+    None: the validation's, or else the training's without what is random in it.
     """
 
     folder: _Path
@@ -120,6 +121,7 @@ class Checkpoints(NamedTuple):
     best: str = ""
     best_mode: str = "auto"
     asynchronous: bool = True
+    input: Dataset | None = None
 
 
 class Strategy:
@@ -278,9 +280,10 @@ class Model:
         """DeviceError naming the first variable of which the replicas' copies differ."""
         self._native.check_mirrored()
 
-    def save(self, file: _Path) -> None:
-        """The model as it is now; it must be compiled. restore_model() and `headrace evaluate` read it."""
-        self._native.save(os.fspath(file))
+    def save(self, file: _Path, *, input: Dataset | None = None) -> None:
+        """The model as it is now; it must be compiled. restore_model() and `headrace evaluate` read it. input: as that of
+        Checkpoints; None: what the last fit() was given."""
+        self._native.save(os.fspath(file), _plan(input))
 
     def load_weights(self, file: _Path) -> None:
         """A file's variables become those of this model."""
@@ -328,4 +331,4 @@ def _checkpoints(checkpoints: Checkpoints | _Path | None) -> Mapping[str, Any]:
         return {}
     if not isinstance(checkpoints, Checkpoints):
         checkpoints = Checkpoints(checkpoints)
-    return {**checkpoints._asdict(), "folder": os.fspath(checkpoints.folder)}
+    return {**checkpoints._asdict(), "folder": os.fspath(checkpoints.folder), "input": _plan(checkpoints.input)}

@@ -103,8 +103,11 @@ void bind_variables(nb::class_<PythonModel>& model) {
 void bind_files(nb::module_& module, nb::class_<PythonModel>& model) {
   model
       .def(
-          "save", [](PythonModel& self, const std::filesystem::path& file) { save_model(*self.use(), file); },
-          "file"_a, "The model as it is now, in a .safetensors file that restore_model() reads.")
+          "save",
+          [](PythonModel& self, const std::filesystem::path& file, const std::optional<Dataset>& input) {
+            save_model(*self.use(), file, input);
+          },
+          "file"_a, "input"_a.none(), "The model as it is now, in a .safetensors file that restore_model() reads.")
       .def(
           "load_weights",
           [](PythonModel& self, const std::filesystem::path& file) { load_weights(*self.use(), file); }, "file"_a);

@@ -52,6 +52,7 @@ std::optional<CheckpointOptions> checkpoints_of(const nb::dict& said) {
   options.best = nb::cast<std::string>(said["best"]);
   options.best_mode = better_of(nb::cast<std::string>(said["best_mode"]));
   options.asynchronous = nb::cast<bool>(said["asynchronous"]);
+  options.input = nb::cast<std::optional<Dataset>>(said["input"]);
   return options;
 }
 

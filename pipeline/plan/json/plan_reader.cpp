@@ -88,21 +88,27 @@ Dataset read_cache(const Dataset& before, const JsonPlace& place, const PlanOpti
   return before.cache(disk(folder.folder, folder.options));
 }
 
+Dataset batched(const Dataset& before, const BatchOptions& options) { return before.batch(options); }
+Dataset batched(const Dataset& before, const PaddedBatchOptions& options) { return before.padded_batch(options); }
+
+template <typename Options>
+Dataset read_batch(const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+  auto options = read<Options>(place, plan);
+  if (plan.global_batch > 0) options.global = plan.global_batch;
+  return batched(before, options);
+}
+
 using ReadStage = Dataset (*)(const Dataset& before, const JsonPlace& place, const PlanOptions& plan);
 
 const std::map<std::string, ReadStage, std::less<>>& stage_table() {
   static const std::map<std::string, ReadStage, std::less<>> table{
-      {"batch", [](const Dataset& before, const JsonPlace& place,
-                   const PlanOptions& plan) { return before.batch(read<BatchOptions>(place, plan)); }},
+      {"batch", read_batch<BatchOptions>},
       {"cache", read_cache},
       {"decode", [](const Dataset& before, const JsonPlace& place,
                     const PlanOptions& plan) { return before.decode(read<DecodeOptions>(place, plan)); }},
       {"filter", read_filter},
       {"map", read_map},
-      {"padded_batch",
-       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-         return before.padded_batch(read<PaddedBatchOptions>(place, plan));
-       }},
+      {"padded_batch", read_batch<PaddedBatchOptions>},
       {"prefetch",
        [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
          return before.prefetch(read<BatchesAhead>(place, plan, {.required = {"batches"}}).batches);
@@ -194,10 +200,11 @@ class PlanReader {
     place.want_only(known);
     if (!place.has("source")) place.refuse("'source' is missing", "say which data the plan begins with");
     const JsonPlace from = place.member("source");
-    Growth growth(from, source(from));
+    Growth growth(from, plan_.data != nullptr ? Dataset::from(plan_.data) : source(from));
     if (!place.has("stages")) return growth.last();
     for (const JsonPlace& item : place.member("stages").items()) {
       if (++stages_ > kMaxStages) item.refuse(fmt::format("the plan has more than {} stages", kMaxStages));
+      if (is_decoded(item)) continue;
       try {
         growth.add(item, stage(growth.last(), item));
       } catch (const PlaceError&) {
@@ -212,6 +219,13 @@ class PlanReader {
   }
 
  private:
+  // A decode() of images that PlanOptions::data holds as pixels.
+  bool is_decoded(const JsonPlace& stage) const {
+    if (plan_.data == nullptr || stage.only_name("a stage") != "decode") return false;
+    return std::ranges::none_of(plan_.data->info().fields,
+                                [](const Field& field) { return field.encoding == Encoding::kImage; });
+  }
+
   Dataset stage(const Dataset& before, const JsonPlace& place) {
     const std::string name = place.only_name("a stage");
     const auto found = stage_table().find(name);

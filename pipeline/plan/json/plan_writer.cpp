@@ -1,9 +1,13 @@
 #include <fmt/format.h>
 
+#include <span>
+#include <vector>
+
 #include "headrace/cache/disk_cache.h"
 #include "headrace/cache/memory_cache.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/definition.h"
+#include "headrace/pipeline/plan/evaluation_stages.h"
 #include "headrace/pipeline/plan/index/selection.h"
 #include "headrace/pipeline/plan/json/format.h"
 #include "headrace/pipeline/plan/json/named_parts.h"
@@ -41,12 +45,16 @@ class PlanWriter {
     } else {
       written = combined(*combine->combination, path);
     }
-    Out& list = written["stages"];
-    for (std::size_t i = combine == nullptr ? 1 : 2; i < stages.size(); ++i) {
-      const std::string at = fmt::format("{}stages[{}]", path, list.size());
-      list.push_back(std::visit([&](const auto& stage) { return write(stage, at); }, stages[i]));
-    }
+    write_stages(std::span(stages).subspan(combine == nullptr ? 1 : 2), path, written["stages"]);
     return written;
+  }
+
+  // At the end of the list.
+  void write_stages(std::span<const Stage> stages, const std::string& path, Out& list) {
+    for (const Stage& stage : stages) {
+      const std::string at = fmt::format("{}stages[{}]", path, list.size());
+      list.push_back(std::visit([&](const auto& each) { return write(each, at); }, stage));
+    }
   }
 
  private:
@@ -69,7 +77,7 @@ class PlanWriter {
   Out combined(const Combination& combination, const std::string& path) {
     if (std::holds_alternative<UnbatchRows>(combination.how)) {
       Out written = dataset(combination.parts.front().plan, path);
-      written["stages"].push_back({{"unbatch", Out::object()}});
+      written["stages"].push_back(write_unbatch());
       return written;
     }
     std::vector<PlanPtr> plans;
@@ -97,7 +105,10 @@ class PlanWriter {
   }
 
   Out write(const SourceStage& /*stage*/, const std::string& path) { throw misplaced(path); }
-  Out write(const CombineStage& /*stage*/, const std::string& path) { throw misplaced(path); }
+  Out write(const CombineStage& stage, const std::string& path) {
+    if (std::holds_alternative<UnbatchRows>(stage.combination->how)) return write_unbatch();
+    throw misplaced(path);
+  }
   Out write(const DecodeStage& stage, const std::string& path) {
     return named_options(path, "decode", stage.options);
   }
@@ -168,6 +179,8 @@ class PlanWriter {
     return named_options(path, "prefetch", BatchesAhead{stage.batches});
   }
 
+  static Out write_unbatch() { return {{"unbatch", Out::object()}}; }
+
   static Error misplaced(const std::string& path) {
     return Error(ErrorCode::kInternal, "to_json(): a source stands at " + path);
   }
@@ -178,6 +191,16 @@ class PlanWriter {
 
 }  // namespace
 }  // namespace plan_json
+
+std::string Dataset::evaluation_json() const {
+  const std::vector<Stage> stages = evaluation_stages(plan_);
+  const PlanParts no_parts;
+  nlohmann::ordered_json written{{plan_json::kVersionName, plan_json::kVersion},
+                                 {"source", {{plan_json::kNamed, "data"}}},
+                                 {"stages", nlohmann::ordered_json::array()}};
+  plan_json::PlanWriter(no_parts).write_stages(stages, "", written["stages"]);
+  return plan_json::print(written);
+}
 
 std::string Dataset::to_json(const PlanParts& parts) const {
   nlohmann::ordered_json written{{plan_json::kVersionName, plan_json::kVersion}};

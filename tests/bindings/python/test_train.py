@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import threading
 import time
 
@@ -394,3 +395,64 @@ def test_one_of_several_workers_does_not_train_alone(monkeypatch):
         train.Strategy("cpu", announce=False)
     assert "Strategy(standalone=True)" in refused.value.hint and "Options" not in refused.value.hint
     assert train.Strategy("cpu", announce=False, standalone=True).replicas == 1
+
+
+# ----------------------------------------------------------------------------------------------------- its records
+
+
+def write_idx(folder, images, labels, split):
+    for name, values in (("images-idx3", images), ("labels-idx1", labels)):
+        header = bytes([0, 0, 8, values.ndim]) + b"".join(extent.to_bytes(4, "big") for extent in values.shape)
+        (folder / f"{split}-{name}-ubyte").write_bytes(header + values.astype(np.uint8).tobytes())
+
+
+@pytest.fixture
+def digits(tmp_path):
+    """Train and test split of a folder that the command can open, too, and the folder."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for split, count in (("train", 90), ("t10k", 41)):
+        labels = np.arange(count) % CLASSES
+        write_idx(folder, 70 * labels[:, None, None] + rng.integers(0, 60, (count, 6, 6)), labels, split)
+    return [hr.open(folder, split=split) for split in ("train", "test")], folder
+
+
+def evaluated(command, record, data, *more):
+    return subprocess.run([command, "evaluate", "--record", record, "--data", data, "--devices", "cpu:1", "--json", "-",
+                           *more], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("saved", ["checkpoint", "with a validation", "save"])
+def test_evaluate_gives_the_programs_figures(digits, command, tmp_path, saved):
+    (training, testing), folder = digits
+    normal = hr.normalize([0.25], [0.5])
+    batches = training.shuffle(1).map(hr.flip(), normal).batch(16)
+    test = testing.map(normal).batch(16)
+    model = compiled(batches, "cpu:1")
+    kept = None if saved == "save" else train.Checkpoints(tmp_path / "run")
+    model.fit(batches, epochs=2, verbose=0, checkpoints=kept, validation=test if "validation" in saved else None)
+    record = train.newest_checkpoint(tmp_path / "run") if kept else tmp_path / "model.safetensors"
+    if not kept:
+        model.save(record)
+    wanted = model.evaluate(test)
+    found = json.loads(evaluated(command, record, folder).stdout)
+    assert [found[name] for name in ("loss", "accuracy", "examples")] == [
+        wanted[name] for name in ("loss", "accuracy", "examples")]
+    assert model.evaluate(testing.map(hr.cast("float32")).batch(16))["loss"] != wanted["loss"]
+
+
+def test_a_plan_with_python_functions_has_to_be_said(digits, command, tmp_path):
+    (training, testing), folder = digits
+    halved = training.map(lambda sample: {"image": sample["image"].astype(np.float32) / 128})
+    model = compiled(halved.batch(16), "cpu:1")
+    model.fit(halved.batch(16), verbose=0)
+    model.save(tmp_path / "record")
+    refused = evaluated(command, tmp_path / "record", folder)
+    assert refused.returncode == 2 and "--plan FILE" in refused.stderr and "code" in refused.stderr
+    test = testing.map(hr.normalize([0.25], [0.5])).batch(16)
+    (tmp_path / "plan.json").write_text(test.evaluation_json())
+    wanted = model.evaluate(test)["loss"]
+    assert json.loads(evaluated(command, tmp_path / "record", folder, "--plan", tmp_path / "plan.json").stdout)["loss"] == wanted
+    model.save(tmp_path / "said", input=test)
+    assert json.loads(evaluated(command, tmp_path / "said", folder).stdout)["loss"] == wanted

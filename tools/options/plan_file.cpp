@@ -1,0 +1,22 @@
+#include "headrace/tools/options/plan_file.h"
+
+#include <string_view>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/tools/pipelines/pipelines.h"
+
+namespace headrace::tools {
+
+Dataset read_plan(const std::filesystem::path& file, PlanOptions options) {
+  options.parts = pipeline_parts();
+  const std::vector<std::byte> bytes = read_whole_file(file);
+  try {
+    return Dataset::from_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, options);
+  } catch (const ConfigError& error) {
+    throw ConfigError(file.string() + ": " + error.message(), error.hint());
+  }
+}
+
+}  // namespace headrace::tools
