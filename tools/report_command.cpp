@@ -72,8 +72,8 @@ void require_report(const std::filesystem::path& file) {
 // Opened before the work: it may not be writable.
 class PageFile {
  public:
-  explicit PageFile(std::filesystem::path path) : path_(std::move(path)) {
-    if (path_ != "-") file_.emplace(path_);
+  PageFile(std::filesystem::path path, Links links) : path_(std::move(path)) {
+    if (path_ != "-") file_.emplace(path_, Appears::kWhole, links);
   }
 
   void write(const std::string& page) {
@@ -97,7 +97,7 @@ void report(const ReportOptions& options) {
   const std::filesystem::path out = options.out.empty() ? chosen.path / kReportFile : options.out;
   check_target(out, runs);
   if (options.out.empty()) require_report(out);
-  PageFile file(out);
+  PageFile file(out, options.out.empty() ? Links::kReplaced : Links::kFollowed);
   const RunReading run = read_run(chosen.path);
   const std::string others = describe_others(runs, chosen);
   file.write(make_page(run, others));

@@ -60,10 +60,8 @@ constexpr std::size_t kSpansAThread = 1 << 16;  // the latest are kept
 
 std::atomic<bool> interrupted{false};
 
-// The first Ctrl-C ends the run after the present step or test batch, the second at once.
-void on_interrupt() { interrupted = true; }
-
-// With checkpoints SIGTERM does the same: the run leaves one.
+// The first Ctrl-C ends the run after the present step or test batch, the second at once. With checkpoints SIGTERM
+// and SIGHUP do the same: the run leaves one.
 std::atomic<int> stop_signal{0};
 void on_stop(int signal) {
   stop_signal = signal;
@@ -71,8 +69,8 @@ void on_stop(int signal) {
 }
 
 void end_in_time(const TrainOptions& options) {
-  if (options.checkpoints.on()) return handle_first_stop(on_stop);
-  handle_first_interrupt(on_interrupt);
+  if (options.checkpoints.on()) return handle_first_stop(on_stop, {SIGINT, SIGTERM, SIGHUP});
+  handle_first_stop(on_stop, {SIGINT});
 }
 
 RecipeOptions recipe_options(const TrainOptions& options) {
@@ -159,7 +157,8 @@ nlohmann::ordered_json describe_run(const TrainOptions& options, const Recipe& r
 // A run that is continued says so itself.
 void announce_begin(const TrainOptions& options, const TrainResults& results) {
   const CheckpointFlags& files = options.checkpoints;
-  if (!files.resume || options.verbose == 0 || newest_checkpoint(files.folder)) return;
+  std::vector<UnreadableCheckpoint> unreadable;  // the fit names them
+  if (!files.resume || options.verbose == 0 || newest_checkpoint(files.folder, &unreadable)) return;
   std::fprintf(results.people(), "Creating a new model\n");
 }
 
@@ -235,9 +234,11 @@ void require_profiled_epoch(const TrainOptions& options, const Recipe& recipe) {
 
 // "terminated after step 12; checkpoints/checkpoint-12.safetensors holds the run"
 std::string stopped_text(const TrainOptions& options, std::string text) {
-  if (stop_signal == SIGTERM) text.replace(0, text.find(' '), "terminated");
+  if (stop_signal != SIGINT) text.replace(0, text.find(' '), stop_signal == SIGTERM ? "terminated" : "hung up");
   const CheckpointFlags& files = options.checkpoints;
-  const auto newest = files.folder.empty() ? std::nullopt : newest_checkpoint(files.folder);
+  if (!files.on()) return text;
+  std::vector<UnreadableCheckpoint> unreadable;
+  const auto newest = files.folder.empty() ? std::nullopt : newest_checkpoint(files.folder, &unreadable);
   const std::string file = newest ? newest->string() : files.record;
   return fmt::format("{}; {} holds the run{}", text, file, files.folder.empty() ? "" : ": go on with --resume");
 }
@@ -257,6 +258,7 @@ std::vector<std::string> warnings_of(const TrainOptions& options, const Recipe& 
 void train(const TrainOptions& options) {
   require_mirrored(options.strategy);
   options.observe.check(!options.common.json.empty() || !options.run_dir.empty());
+  options.checkpoints.check();
   check_outputs(options.common, {{.option = "--trace", .path = options.trace},
                                  {.option = "--csv", .path = options.observe.csv},
                                  {.option = "--record", .path = options.checkpoints.record}});
@@ -293,7 +295,6 @@ void train(const TrainOptions& options) {
     if (!cancelled) throw;
     results.finish();
     options.common.errors.report();
-    if (stop_signal == 0) throw;
     throw StoppedBySignal(stop_signal, stopped_text(options, error.message()));
   } catch (const std::exception& error) {
     results.end("failed", error.what(), warnings());

@@ -1,6 +1,9 @@
 #include "headrace/train/checkpoints.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
+#include <utility>
 
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/model.h"
@@ -11,11 +14,16 @@
 
 namespace headrace {
 
-std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& folder) {
-  const std::optional<Record> newest = open_newest_checkpoint(folder);
-  if (!newest) return std::nullopt;
-  return newest->file().path();
+std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& folder,
+                                                       std::vector<UnreadableCheckpoint>* unreadable) {
+  FoundCheckpoint found = find_newest_checkpoint(folder, /*trained=*/false);
+  if (unreadable == nullptr) warn_of(found.unreadable, stderr);
+  if (unreadable != nullptr) std::ranges::move(found.unreadable, std::back_inserter(*unreadable));
+  if (!found.record) return std::nullopt;
+  return found.record->file().path();
 }
+
+bool holds_training(const std::filesystem::path& folder) { return !checkpoints_of_others(folder, "").empty(); }
 
 Model restore_model(Strategy& strategy, const std::filesystem::path& file, const OwnParts& own) {
   return Record(file).build(strategy, own, Record::Use::kAll);
@@ -23,7 +31,9 @@ Model restore_model(Strategy& strategy, const std::filesystem::path& file, const
 
 Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
                         const std::function<Model()>& create, const OwnParts& own) {
-  const std::optional<Record> newest = open_newest_checkpoint(folder);
+  const FoundCheckpoint found = find_newest_checkpoint(folder, /*trained=*/false);
+  warn_of(found.unreadable, stderr);
+  const std::optional<Record>& newest = found.record;
   if (newest) {
     std::printf("Restoring from %s\n", newest->file().path().c_str());
   } else {

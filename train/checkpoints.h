@@ -28,7 +28,9 @@ class Model;
 class Strategy;
 
 struct CheckpointOptions {
-  std::filesystem::path folder = {};  // made where it is missing; empty: `record` alone
+  // Made where it is missing; empty: `record` alone. One fit() at a time has it: another's is a DataError, in this
+  // process or another. What others put under a checkpoint's name, a link for one, is replaced.
+  std::filesystem::path folder = {};
   // A file that is replaced after each epoch and at the end: the training record, of the same format.
   std::filesystem::path record = {};
   // A file's name, without ".safetensors": {epoch} is the epoch in which it is made, from 1, {step} the model's
@@ -59,16 +61,28 @@ struct OwnParts {
   UpdateMakers rules = {};
 };
 
+// A checkpoint that cannot be used.
+struct UnreadableCheckpoint {
+  std::filesystem::path file = {};
+  std::string why = {};  // a DataError's message, which names the file
+};
+
 // The newest complete checkpoint in the folder, by its optimizer steps; nothing where there is none, nor a folder.
-// Files that are damaged or no checkpoints are passed over.
-std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& folder);
+// Those that are damaged are passed over: each is added to `unreadable`, or named on standard error where that is
+// null. DataError naming them where none can be read. Other programs' files are no checkpoints.
+std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& folder,
+                                                       std::vector<UnreadableCheckpoint>* unreadable = nullptr);
+
+// Whether a training was begun in the folder, readable or not. A fit() keeps no checkpoints there without
+// FitOptions::resume, but for the model that was trained into it by the process's last fit().
+bool holds_training(const std::filesystem::path& folder);
 
 // The model as it was saved: its graph, variables, compile options and what its optimizer kept. A fit() of it with
 // FitOptions::resume continues the training. DataError where the file cannot be used.
 Model restore_model(Strategy& strategy, const std::filesystem::path& file, const OwnParts& own = {});
 
-// The model of the newest checkpoint in the folder, or create()'s: says which, "Restoring from FILE" or "Creating
-// a new model", on standard output.
+// The model of newest_checkpoint(), or create()'s: says which, "Restoring from FILE" or "Creating a new model", on
+// standard output.
 Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
                         const std::function<Model()>& create, const OwnParts& own = {});
 

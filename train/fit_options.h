@@ -74,10 +74,10 @@ struct FitOptions {
   // Continue: from where the model was restored (restore_or_create()), else from the newest checkpoint in the
   // checkpoints' folder, else begin. Everything goes on as if it had never stopped, with the same bits where the
   // number of replicas is the same, or with virtual shards any: variables, optimizer, position in the data and in
-  // the epoch, callbacks, history, of which fit() then returns all. ConfigError where data, seed, `accumulate`,
-  // virtual shards, the steps of an epoch or the optimizer's rules, groups, lookahead or average are not those of
-  // the file; there may be more `epochs`, and schedules may differ. What a callback ended after an epoch has
-  // ended, unless there are more.
+  // the epoch, callbacks, history, of which fit() then returns all. ConfigError naming each thing that would
+  // change the result and is not the file's: net, loss, metrics, optimizer, precision, data, seed, steps. Only
+  // `epochs`, schedules, replicas and what decides how fast data are read may differ. What a callback ended after
+  // an epoch has ended, unless there are more.
   bool resume = false;
   // Validate with the average of the weights, as EvaluateOptions::averaged_weights.
   bool validate_averaged = false;

@@ -38,6 +38,7 @@ void Model::compile(const CompileOptions& options) {
   ++state_->compilations;
   state_->step = 0;
   state_->restored = nullptr;
+  state_->run.clear();
   state_->learning_rate_scale = 1;
   create_optimizer_memory(*state_, options.optimizer);
 }

@@ -66,6 +66,11 @@ void remove_file(const std::filesystem::path& path);
 // Whether some process holds the file open as an AppendFile or FileWriter. False where it cannot be opened.
 bool is_being_written(const std::filesystem::path& path);
 
+struct DirectoryEntry;
+// Whether the file is one of a FileWriter or AppendFile, "NAME.PROCESS.NUMBER.tmp", whose process is gone. Looks
+// twice at one that was changed within a minute; where the file system has no locks, that one is none.
+bool is_left_over(const DirectoryEntry& entry);
+
 // What lies at a path, links followed. Anything that cannot be looked at is kMissing.
 enum class PathKind { kMissing, kFile, kDirectory, kPipe, kOther };
 PathKind path_kind(const std::filesystem::path& path);

@@ -19,10 +19,12 @@ class FolderLock {
   FolderLock& operator=(const FolderLock&) = delete;
 
   bool held() const noexcept { return held_; }
+  // Another one held it all the time.
+  bool is_anothers() const noexcept { return is_anothers_; }
 
  private:
   Descriptor descriptor_;
-  bool held_ = false;
+  bool held_ = false, is_anothers_ = false;
 };
 
 // Locks a new file until it is closed: whoever sees it unlocked knows that its writer is gone. Returns 0, or the

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 #include <utility>
 
+#include "headrace/devices/base/blocking_call.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/system_file.h"
 
@@ -47,27 +49,45 @@ bool is_written_in_place(const std::filesystem::path& path, const struct stat& s
 
 }  // namespace
 
-FileWriter::FileWriter(std::filesystem::path path, Appears appears) : path_(std::move(path)) {
+FileWriter::FileWriter(std::filesystem::path path, Appears appears, Links links) : path_(std::move(path)) {
   struct stat status {};
-  const bool exists = ::stat(path_.c_str(), &status) == 0;
+  const bool follows = links == Links::kFollowed;
+  bool exists = ::fstatat(AT_FDCWD, path_.c_str(), &status, follows ? 0 : AT_SYMLINK_NOFOLLOW) == 0;
+  if (!follows && exists && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+    exists = false;
+    appears = Appears::kWhole;  // the name is taken until it is replaced
+  }
   if (exists && is_written_in_place(path_, status)) {
-    written_to_ = path_;
-    descriptor_ = os::open(path_, O_WRONLY | O_APPEND | O_NOCTTY);
-    if (!descriptor_.is_open()) os::fail(path_, "cannot open for writing", errno);
+    open_in_place();
     return;
   }
   if (exists && ::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0)
     os::fail(path_, "cannot replace", errno);
-  path_ = follow_links(path_);
+  if (follows) path_ = follow_links(path_);
   create(appears, exists);
   // Best effort: some file systems have no permissions.
   if (exists && ::fchmod(descriptor_.get(), status.st_mode & 0777) != 0) errno = 0;
 }
 
+void FileWriter::open_in_place() {
+  written_to_ = path_;
+  const BlockingCall waits;
+  descriptor_ = os::open(path_, O_WRONLY | O_APPEND | O_NOCTTY);
+  if (!descriptor_.is_open()) os::fail(path_, "cannot open for writing", errno);
+  in_place_ = true;
+}
+
 void FileWriter::create(Appears appears, bool exists) {
-  written_to_ = appears == Appears::kGrowing && !exists ? path_ : os::temporary_beside(path_);
-  listed_ = TemporaryName(written_to_);
-  descriptor_ = os::create_locked(written_to_, path_);
+  if (appears == Appears::kGrowing && !exists) {
+    written_to_ = path_;
+    listed_ = TemporaryName(written_to_);
+    descriptor_ = os::create_locked(written_to_);
+  } else {
+    os::TemporaryFile file = os::create_temporary(path_);
+    written_to_ = std::move(file.path);
+    listed_ = std::move(file.listed);
+    descriptor_ = std::move(file.descriptor);
+  }
   unfinished_ = true;
 }
 
@@ -83,6 +103,8 @@ void FileWriter::keep() noexcept {
 
 void FileWriter::write(std::span<const std::byte> bytes) {
   if (written_to_ == path_ && !bytes.empty()) keep();
+  std::optional<BlockingCall> waits;
+  if (in_place_) waits.emplace();
   os::write_all(descriptor_, bytes, written_to_, written_);
   written_ += bytes.size();
 }

@@ -18,15 +18,20 @@ namespace HEADRACE_API headrace {
 // it grows under its name where nothing lies there; a file that is there is replaced by commit() as ever.
 enum class Appears { kWhole, kGrowing };
 
+// Of symbolic links under the file's own name. kReplaced is for names that the program chose: what others put there,
+// a link or a pipe, is replaced and never written to.
+enum class Links { kFollowed, kReplaced };
+
 // Not thread-safe. Destroyed without commit() it leaves what was there, and of a growing file what was written; so
-// does a signal (signals.h). Links are followed: their target is replaced, with the permissions that it has. A
-// character device or a named pipe, which waits for its reader, is written to as it is, and so is a file that is
-// the process's own standard output or error. Every failure is a DataError that names the path.
+// does a signal (signals.h). Where links are followed, their target is replaced, with the permissions that it has,
+// and a character device or a named pipe, which waits for its reader (BlockingCall), is written to as it is, and so
+// is a file that is the process's own standard output or error. Every failure is a DataError that names the path.
 class FileWriter {
  public:
   // Throws where the file cannot be created or must not be replaced: kInvalidArgument for a folder and whatever
   // else is no file, kNotFound where its folder is missing, kIo where permissions are.
-  explicit FileWriter(std::filesystem::path path, Appears appears = Appears::kWhole);
+  explicit FileWriter(std::filesystem::path path, Appears appears = Appears::kWhole,
+                      Links links = Links::kFollowed);
   ~FileWriter();
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
@@ -41,6 +46,7 @@ class FileWriter {
   void commit(Durability durability = Durability::kNow);
 
  private:
+  void open_in_place();
   void create(Appears appears, bool exists);
   void write(std::span<const std::byte> bytes);
   // From here on the file is not removed.
@@ -50,6 +56,7 @@ class FileWriter {
   std::filesystem::path written_to_;  // path_, or a name beside it until commit()
   TemporaryName listed_;
   bool unfinished_ = false;  // to be removed
+  bool in_place_ = false;    // bytes go into what lay there
   Descriptor descriptor_;
   std::uint64_t written_ = 0;
   std::vector<std::byte> buffer_;

@@ -1,6 +1,7 @@
 #include "headrace/devices/base/signals.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -8,12 +9,12 @@
 #include <csignal>
 #include <cstring>
 
+#include "headrace/devices/base/blocking_call.h"
 #include "headrace/devices/base/temporary_name.h"
 
 namespace headrace {
 namespace {
 
-std::atomic<void (*)()> first_interrupt{nullptr};
 std::atomic<void (*)(int)> first_stop{nullptr};
 bool on_terminal = false;  // standard error; set before any handler runs
 
@@ -31,27 +32,28 @@ const char* what_happened(int signal) {
   }
 }
 
+// Whether nobody reads standard output any more, which a pipe alone can say.
+bool output_is_unread() {
+  pollfd output{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+  return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
 extern "C" void end_process(int signal) {
   const int removed = remove_temporary_files();
+  // `headrace ... | head`: the reader has what it wanted. Work that is lost is spoken of.
+  if (signal == SIGPIPE && first_stop.load() == nullptr && output_is_unread()) ::_exit(128 + signal);
   if (on_terminal) say("\n");  // below a progress bar and ^C
   say(what_happened(signal));
   say(removed > 0 ? ", the unfinished files are removed\n" : "\n");
   remove_temporary_files();  // what another thread began meanwhile
-  ::_exit(signal == SIGPIPE ? 1 : 128 + signal);
-}
-
-extern "C" void on_sigint(int signal) {
-  const int saved = errno;
-  void (*const callback)() = first_interrupt.exchange(nullptr);
-  if (callback == nullptr) end_process(signal);
-  callback();
-  errno = saved;
+  ::_exit(128 + signal);
 }
 
 extern "C" void on_stop_signal(int signal) {
   const int saved = errno;
   void (*const callback)(int) = first_stop.exchange(nullptr);
-  if (callback == nullptr) end_process(signal);
+  // A call that waits for another program would wait on.
+  if (callback == nullptr || BlockingCall::any()) end_process(signal);
   callback(signal);
   errno = saved;
 }
@@ -83,22 +85,18 @@ void fill_standard_streams() {
 void handle_signals() {
   fill_standard_streams();
   on_terminal = ::isatty(STDERR_FILENO) == 1;
-  handle(SIGINT, on_sigint);
+  handle(SIGINT, end_process);
   handle(SIGTERM, end_process);
   handle(SIGPIPE, end_process);
   handle(SIGXFSZ, SIG_IGN);
   if (!is_ignored(SIGHUP)) handle(SIGHUP, end_process);  // nohup
 }
 
-void handle_first_interrupt(void (*on_interrupt)()) {
-  first_interrupt = on_interrupt;
-  handle(SIGINT, on_sigint);
-}
-
-void handle_first_stop(void (*on_stop)(int signal)) {
+void handle_first_stop(void (*on_stop)(int signal), std::initializer_list<int> signals) {
   first_stop = on_stop;
-  handle(SIGINT, on_stop_signal);
-  handle(SIGTERM, on_stop_signal);
+  for (const int signal : signals) {
+    if (!is_ignored(signal)) handle(signal, on_stop_signal);
+  }
 }
 
 }  // namespace headrace

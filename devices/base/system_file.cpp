@@ -25,6 +25,22 @@ void Descriptor::close() noexcept {
 }
 
 namespace os {
+namespace {
+
+// Never what lies there already, nor what a link there leads to.
+Descriptor create_new(const std::filesystem::path& path) {
+  return open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666);
+}
+
+std::filesystem::path temporary_beside(const std::filesystem::path& path) {
+  static std::atomic<std::uint64_t> counter{0};
+  std::string name = path.filename().string();
+  name.append(".").append(std::to_string(::getpid()));
+  name.append(".").append(std::to_string(counter.fetch_add(1))).append(".tmp");
+  return folder_of(path) / name;
+}
+
+}  // namespace
 
 void fail(const std::filesystem::path& path, const std::string& what, int error, std::uint64_t offset) {
   const ErrorCode code = error == ENOENT || error == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo;
@@ -93,9 +109,9 @@ void rename_file(const std::filesystem::path& from, const std::filesystem::path&
     fail(to, "cannot replace", error != 0 ? error : errno);
 }
 
-Descriptor create_locked(const std::filesystem::path& path, const std::filesystem::path& meant) {
-  Descriptor file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666);
-  if (!file.is_open()) fail(meant, "cannot create", errno);
+Descriptor create_locked(const std::filesystem::path& path) {
+  Descriptor file = create_new(path);
+  if (!file.is_open()) fail(path, "cannot create", errno);
   if (const int error = lock_for_writer(file.get()); error != 0) fail(path, "cannot lock", error);
   return file;
 }
@@ -104,12 +120,16 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
-std::filesystem::path temporary_beside(const std::filesystem::path& path) {
-  static std::atomic<std::uint64_t> counter{0};
-  std::string name = path.filename().string();
-  name.append(".").append(std::to_string(::getpid()));
-  name.append(".").append(std::to_string(counter.fetch_add(1))).append(".tmp");
-  return folder_of(path) / name;
+TemporaryFile create_temporary(const std::filesystem::path& meant) {
+  while (true) {
+    TemporaryFile file{.path = temporary_beside(meant), .listed = {}, .descriptor = {}};
+    file.listed = TemporaryName(file.path);
+    file.descriptor = create_new(file.path);
+    if (!file.descriptor.is_open() && errno == EEXIST) continue;
+    if (!file.descriptor.is_open()) fail(meant, "cannot create", errno);
+    if (const int error = lock_for_writer(file.descriptor.get()); error != 0) fail(file.path, "cannot lock", error);
+    return file;
+  }
 }
 
 }  // namespace os

@@ -13,6 +13,7 @@
 #include "headrace/devices/base/descriptor.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file_faults.h"
+#include "headrace/devices/base/temporary_name.h"
 
 namespace headrace::os {
 
@@ -36,11 +37,18 @@ void write_all(const Descriptor& to, std::span<const std::byte> bytes, const std
 void sync_file(const Descriptor& file, const std::filesystem::path& path);
 void sync_folder(const std::filesystem::path& folder);
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
-// A new file, locked until it is closed (file_lock.h). `meant` is the file that it will become.
-Descriptor create_locked(const std::filesystem::path& path, const std::filesystem::path& meant);
+// A new file, locked until it is closed (file_lock.h).
+Descriptor create_locked(const std::filesystem::path& path);
 
 std::filesystem::path folder_of(const std::filesystem::path& path);
-// A name beside `path` that no other writer, in this process or another, uses at the same time.
-std::filesystem::path temporary_beside(const std::filesystem::path& path);
+
+// A new file beside the one that it will become, "NAME.PROCESS.NUMBER.tmp", created as create_locked() does. What
+// lies under such a name, from a process that had the same number, is left alone.
+struct TemporaryFile {
+  std::filesystem::path path;
+  TemporaryName listed;
+  Descriptor descriptor;
+};
+TemporaryFile create_temporary(const std::filesystem::path& meant);
 
 }  // namespace headrace::os

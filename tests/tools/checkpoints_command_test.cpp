@@ -1,10 +1,7 @@
 // `headrace train` killed, stopped and resumed: the result is that of the run that was left alone. And records
 // that other commands read.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +14,7 @@
 #include "headrace/devices/base/rng.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
+#include "headrace/tests/tools/running_command.h"
 #include "headrace/train/checkpoints.h"
 #include "headrace/train/records/record.h"
 
@@ -30,46 +28,6 @@ int wanted_kills() {
   const char* const wanted = std::getenv("HEADRACE_KILLS");
   return wanted == nullptr ? 6 : std::atoi(wanted);
 }
-
-// A command that runs while the test goes on; its output goes into a file.
-class RunningCommand {
- public:
-  RunningCommand(std::vector<std::string> arguments, std::filesystem::path output) : output_(std::move(output)) {
-    arguments.insert(arguments.begin(), HEADRACE_BINARY);
-    std::vector<char*> words;
-    for (std::string& argument : arguments) words.push_back(argument.data());
-    words.push_back(nullptr);
-    child_ = fork();
-    if (child_ != 0) return;
-    const int file = open(output_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    dup2(file, STDOUT_FILENO);
-    dup2(file, STDERR_FILENO);
-    execv(words.front(), words.data());
-    _exit(127);
-  }
-
-  bool ended() {
-    if (!ended_) ended_ = waitpid(child_, &status_, WNOHANG) == child_;
-    return ended_;
-  }
-  void send(int signal) const { kill(child_, signal); }
-  // As a shell says it.
-  int wait() {
-    if (!ended_) waitpid(child_, &status_, 0);
-    ended_ = true;
-    return WIFSIGNALED(status_) ? 128 + WTERMSIG(status_) : WEXITSTATUS(status_);
-  }
-  std::string output() const {
-    const std::vector<std::byte> bytes = read_whole_file(output_);
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  }
-
- private:
-  std::filesystem::path output_;
-  pid_t child_ = -1;
-  int status_ = 0;
-  bool ended_ = false;
-};
 
 std::vector<nlohmann::json> lines_of(const std::filesystem::path& file) {
   const std::vector<std::byte> bytes = read_whole_file(file);
@@ -196,6 +154,7 @@ void stop_and_resume(int signal, int status, const std::string& said) {
 }
 
 TEST(StoppedTraining, OnSigtermLeavesACheckpoint) { stop_and_resume(SIGTERM, 143, "terminated"); }
+TEST(StoppedTraining, OnSighupLeavesACheckpoint) { stop_and_resume(SIGHUP, 129, "hung up"); }
 TEST(StoppedTraining, OnTheFirstInterruptLeavesACheckpoint) { stop_and_resume(SIGINT, 130, "interrupted"); }
 
 // JSON has the digits of a double.

@@ -296,14 +296,49 @@ TEST_F(Outputs, StandardOutputThatIsFullIsAnError) {
   }
 }
 
-TEST_F(Outputs, APipeThatIsClosedIsAnError) {
+// As other programs' lines do: whoever read them had enough.
+TEST_F(Outputs, APipeThatIsClosedEndsTheCommandQuietly) {
   const Contents before = contents_of(folder_.path());
-  const CommandResult result = shell(
-      "{ \"$0\" digest --pipeline trivial --global-batch 1000 --epochs 1000000 --json - || echo \"status $?\" "
-      ">&2; } "
-      "| head -n 1 >/dev/null");
-  EXPECT_EQ(result.errors, "headrace: cannot write: the pipe that the output goes to is closed\nstatus 1\n");
+  for (const std::string arguments :
+       {"digest --pipeline trivial --global-batch 1000 --epochs 1000000 --json -",
+        "ledger --pipeline trivial --global-batch 1000", "ledger --pipeline trivial --global-batch 1000 --json -"}) {
+    const CommandResult result =
+        shell("{ \"$0\" " + arguments + " || echo \"status $?\" >&2; } | head -n 1 >/dev/null");
+    EXPECT_EQ(result.errors, "status 141\n") << arguments;
+  }
   EXPECT_EQ(contents_of(folder_.path()), before);
+}
+
+// The lines go elsewhere: that they are lost is said.
+TEST_F(Outputs, AnotherPipeThatIsClosedIsAnError) {
+  const CommandResult result = shell(
+      "mkfifo \"$1/fifo\" && { head -n 1 <\"$1/fifo\" >/dev/null & }\n"
+      "\"$0\" digest --pipeline trivial --global-batch 1000 --epochs 1000000 --json \"$1/fifo\"");
+  EXPECT_EQ(result.status, 141);
+  EXPECT_EQ(result.errors, "headrace: cannot write: the pipe that the output goes to is closed\n");
+}
+
+// Each is looked at before the data are.
+TEST_F(Outputs, WhatCannotBeWrittenIsFoundBeforeTheWork) {
+  const Contents before = contents_of(folder_.path());
+  const std::string train = "train --recipe mnist-mlp --data \"$1/no data\" ";
+  for (const std::string arguments :
+       {train + "--record", train + "--csv", train + "--trace", train + "--json", train + "--quarantine",
+        std::string("explain --pipeline jpeg-train --data \"$1/no data\" --write-plan"),
+        std::string("explain --pipeline jpeg-train --data \"$1/no data\" --trace"),
+        std::string("predict --record \"$1/no record\" --data \"$1/no data\" --out"),
+        std::string("evaluate --record \"$1/no record\" --data \"$1/no data\" --json"),
+        std::string("convert --data \"$1/no data\" --json"), std::string("doctor --json"),
+        std::string("digest --pipeline jpeg-train --data \"$1/no data\" --json"),
+        std::string("ledger --pipeline jpeg-train --data \"$1/no data\" --json"),
+        std::string("bench input --pipeline jpeg-train --data \"$1/no data\" --json")}) {
+    const std::string more = arguments.starts_with("convert") ? " --to \"$1/packed\"" : "";
+    const CommandResult result = shell("exec \"$0\" " + arguments + " \"$1/nodir/x\"" + more);
+    EXPECT_EQ(result.status, 1) << arguments << result.errors;
+    EXPECT_NE(result.errors.find("nodir/x: cannot "), std::string::npos) << arguments << ": " << result.errors;
+    EXPECT_NE(result.errors.find("make the folder "), std::string::npos) << arguments << ": " << result.errors;
+    EXPECT_EQ(contents_of(folder_.path()), before) << arguments;
+  }
 }
 
 TEST_F(Outputs, TextForAClosedStreamGoesIntoNoFile) {

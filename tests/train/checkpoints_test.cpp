@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <thread>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/file_writer.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/checkpoint_fixture.h"
 #include "headrace/tests/train/toy_data.h"
@@ -61,60 +64,79 @@ TEST(Checkpoints, TheBestEpochIsKeptBeside) {
   EXPECT_EQ(record.training()->position.best, losses[static_cast<std::size_t>(best)]);
 }
 
+// Files of other programs, a file that is being written, a model that was saved.
 TEST(Checkpoints, OthersInTheFolderAreLeftAlone) {
   const TempFolder folder;
-  folder.write("notes.safetensors", "no checkpoint");
-  folder.write("checkpoint-1.safetensors.4194304.0.tmp", "being written a moment ago");
   Training training(1);
-  for (const std::uint64_t seed : {1, 2}) {  // two trainings in one folder, which do not know of each other
-    Model model = compiled(training.strategy, small_mlp, adam(), seed);
-    const std::string name = "run" + std::to_string(seed) + "-{step}";
-    model.fit(kept_data(), {.epochs = 3,
-                            .verbose = 0,
-                            .checkpoints = CheckpointOptions{.folder = folder.path(), .name = name, .keep = 1}});
-  }
-  EXPECT_THAT(names_in(folder.path()), ElementsAre("checkpoint-1.safetensors.4194304.0.tmp", "notes.safetensors",
-                                                   "run1-15.safetensors", "run2-15.safetensors"));
+  folder.write("notes.txt", "no checkpoint");
+  const FileWriter alive(folder / "pretrained.safetensors");
+  Model model = compiled(training.strategy, small_mlp);
+  save_model(model, folder / "saved.safetensors");
+  model.fit(kept_data(),
+            {.epochs = 3, .verbose = 0, .checkpoints = CheckpointOptions{.folder = folder.path(), .keep = 1}});
+  EXPECT_THAT(names_in(folder.path()),
+              ElementsAre("checkpoint-15.safetensors", "notes.txt",
+                          ::testing::MatchesRegex("pretrained.safetensors.[0-9]+.[0-9]+.tmp"), "saved.safetensors"));
 }
 
 TEST(Checkpoints, UnfinishedFilesOfTheDeadAreRemoved) {
   const TempFolder folder;
-  const auto dead = folder.write("checkpoint-1.safetensors.4194304.0.tmp", "killed long ago");
-  std::filesystem::last_write_time(dead, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  folder.write("checkpoint-1.safetensors.4194304.0.tmp", "killed a moment ago");
+  // Of a process that had this one's number, as in a container.
+  folder.write("checkpoint-5.safetensors." + std::to_string(::getpid()) + ".0.tmp", "killed, too");
   Training training(1);
   Model model = compiled(training.strategy, small_mlp);
   model.fit(kept_data(), {.verbose = 0, .checkpoints = CheckpointOptions{.folder = folder.path()}});
   EXPECT_THAT(names_in(folder.path()), ElementsAre("checkpoint-5.safetensors"));
 }
 
-// Two processes that were started by mistake, as threads: every file is whole at every moment.
-TEST(Checkpoints, TwoTrainingsMayUseOneFolder) {
+// A model's fits are one training; another one is begun in another folder.
+TEST(Checkpoints, AFolderHasOneTraining) {
   const TempFolder folder;
-  const Training there(1);  // where there is no such device, the test is skipped here
-  std::atomic<int> running = 2;
-  const auto train = [&](std::uint64_t seed) {
-    Training training(1);
-    Model model = compiled(training.strategy, small_mlp, adam(), seed);
-    model.fit(kept_data(),
-              {.epochs = 8,
-               .verbose = 0,
-               .checkpoints = CheckpointOptions{.folder = folder.path(), .every_steps = 1, .keep = 2}});
-    --running;
-  };
-  std::thread one(train, 1), other(train, 2);
-  while (running > 0) {
-    for (const std::string& name : names_in(folder.path())) {
-      if (!name.ends_with(".safetensors")) continue;
-      try {
-        Record(folder / name).verify();
-      } catch (const DataError& error) {
-        EXPECT_EQ(error.code(), ErrorCode::kNotFound) << error.what();
-      }
+  Training training(1);
+  const FitOptions options{.verbose = 0, .checkpoints = CheckpointOptions{.folder = folder.path()}};
+  Model model = compiled(training.strategy, small_mlp);
+  EXPECT_FALSE(holds_training(folder.path()));
+  model.fit(kept_data(), options);
+  EXPECT_TRUE(holds_training(folder.path()));
+  model.fit(kept_data(), options);
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("checkpoint-10.safetensors", "checkpoint-5.safetensors"));
+  const auto refusal = [&](Model& other) -> std::string {
+    try {
+      other.fit(kept_data(), options);
+    } catch (const ConfigError& error) {
+      return error.what();
     }
-  }
-  one.join();
-  other.join();
-  EXPECT_NE(newest_checkpoint(folder.path()), std::nullopt);
+    return {};
+  };
+  Model other = compiled(training.strategy, small_mlp);
+  EXPECT_THAT(refusal(other), HasSubstr("holds 2 checkpoints of an earlier training (resume to go on with it, or"));
+  model.compile({.optimizer = sgd(0.5F)});
+  EXPECT_THAT(refusal(model), HasSubstr("of an earlier training")) << "compile() begins another";
+}
+
+// In one process, as in two.
+TEST(Checkpoints, TwoTrainingsDoNotShareAFolder) {
+  const TempFolder folder;
+  Training training(1);
+  const FitOptions options{
+      .verbose = 0, .checkpoints = CheckpointOptions{.folder = folder.path()}, .resume = true};
+  Model first = compiled(training.strategy, small_mlp), second = compiled(training.strategy, small_mlp);
+  std::string said;
+  const Callback during{.on_epoch_end = [&](const EpochReport&, FitControl&) {
+    Training another(1);
+    Model other = compiled(another.strategy, small_mlp);
+    try {
+      other.fit(kept_data(), options);
+    } catch (const DataError& error) {
+      said = error.what();
+    }
+  }};
+  FitOptions with = options;
+  with.callbacks = {during};
+  first.fit(kept_data(), with);
+  EXPECT_THAT(said, HasSubstr(folder.path().string() + ": another training keeps its checkpoints there"));
+  EXPECT_NO_THROW(second.fit(kept_data(), options));
 }
 
 TEST(Checkpoints, TheNewestCompleteOneIsTaken) {
@@ -131,7 +153,13 @@ TEST(Checkpoints, TheNewestCompleteOneIsTaken) {
   const TensorFile damaged(file(10));
   const StoredTensor* weights = damaged.find("dense/weights");
   patch_bit(file(10), weights->offset + 17);
-  EXPECT_EQ(newest_checkpoint(folder.path()), file(5)) << "a bit of the next has turned";
+  std::vector<UnreadableCheckpoint> unreadable;
+  EXPECT_EQ(newest_checkpoint(folder.path(), &unreadable), file(5)) << "a bit of the next has turned";
+  ASSERT_EQ(unreadable.size(), 2U);
+  EXPECT_EQ(unreadable[0].file, file(15));
+  EXPECT_THAT(unreadable[0].why, HasSubstr(file(15).string() + ": is cut short"));
+  EXPECT_EQ(unreadable[1].file, file(10));
+  EXPECT_THAT(unreadable[1].why, HasSubstr(file(10).string() + ": is damaged: the checksum of tensor"));
   try {
     restore_model(training.strategy, file(10));
     ADD_FAILURE();
@@ -161,6 +189,40 @@ TEST(Checkpoints, RestoreOrCreateSaysWhich) {
   Model whole = create();
   whole.fit(kept_data(), {.epochs = 2, .verbose = 0});
   EXPECT_EQ(weights, whole.weights_sha256());
+}
+
+// A training is not begun anew because its files are damaged.
+TEST(Checkpoints, NothingIsCreatedWhereNoneCanBeRead) {
+  const TempFolder folder;
+  Training training(1);
+  const auto create = [&] { return compiled(training.strategy, small_mlp); };
+  Model model = create();
+  const CheckpointOptions files{.folder = folder.path()};
+  model.fit(kept_data(), {.epochs = 2, .verbose = 0, .checkpoints = files});
+  for (const char* name : {"checkpoint-5.safetensors", "checkpoint-10.safetensors"}) {
+    std::filesystem::resize_file(folder / name, 60);
+  }
+  for (const bool restoring : {true, false}) {
+    try {
+      Model begun = restoring ? restore_or_create(training.strategy, folder.path(), create) : create();
+      begun.fit(kept_data(), {.verbose = 0, .checkpoints = files, .resume = true});
+      ADD_FAILURE();
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(folder.path().string() + ": holds 2 checkpoints, none of which can be read"));
+      EXPECT_THAT(error.what(), HasSubstr("checkpoint-5.safetensors: is cut short"));
+      EXPECT_THAT(error.what(), HasSubstr("checkpoint-10.safetensors: is cut short"));
+    }
+  }
+}
+
+TEST(Checkpoints, ARecordThatCannotBeWrittenIsFoundBeforeTheTraining) {
+  const TempFolder folder;
+  Training training(1);
+  Model model = compiled(training.strategy, small_mlp);
+  EXPECT_THROW(
+      model.fit(kept_data(), {.verbose = 0, .checkpoints = CheckpointOptions{.record = folder / "no" / "record"}}),
+      DataError);
+  EXPECT_EQ(model.global_step(), 0U);
 }
 
 TEST(Checkpoints, HoldAllThatTheModelIs) {

@@ -2,14 +2,16 @@
 
 #include <CLI/CLI.hpp>
 
+#include "headrace/devices/base/error.h"
 #include "headrace/tools/options/options.h"
+#include "headrace/train/checkpoints.h"
 
 namespace headrace::tools {
 
 void CheckpointFlags::add_to(CLI::App& command) {
   auto* into = command
                    .add_option("--checkpoint-dir", folder,
-                               "folder for checkpoints; SIGTERM and the first Ctrl-C then leave one, too")
+                               "folder for checkpoints; SIGTERM, SIGHUP and the first Ctrl-C then leave one, too")
                    ->type_name("FOLDER")
                    ->excludes("--runs");
   add_number(command, "--checkpoint-every", every, "a checkpoint every K optimizer steps; 0: every epoch", kSteps)
@@ -28,7 +30,10 @@ void CheckpointFlags::add_to(CLI::App& command) {
       {"auto", "max", "min"})
       ->needs(by)
       ->capture_default_str();
-  command.add_flag("--resume", resume, "go on from the newest checkpoint in the folder, if there is one")
+  command
+      .add_flag("--resume", resume,
+                "go on from the newest checkpoint in the folder, if there is one, with the options it was begun "
+                "with; there may be more --epochs, and other --devices and threads")
       ->needs(into);
   command
       .add_option("--record", record,
@@ -40,6 +45,12 @@ void CheckpointFlags::add_to(CLI::App& command) {
 Better CheckpointFlags::better() const {
   if (best_mode == "auto") return Better::kAuto;
   return best_mode == "max" ? Better::kHigher : Better::kLower;
+}
+
+void CheckpointFlags::check() const {
+  if (folder.empty() || resume || !holds_training(folder)) return;
+  throw ConfigError("--checkpoint-dir " + folder + " holds checkpoints of an earlier training",
+                    "give --resume to go on with it, or name another folder");
 }
 
 void CheckpointFlags::apply(const Recipe& recipe, FitOptions& fit) const {

@@ -25,6 +25,8 @@ struct CheckpointFlags {
 
   void add_to(CLI::App& command);
   bool on() const noexcept { return !folder.empty() || !record.empty(); }
+  // ConfigError where the folder holds another training.
+  void check() const;
   void apply(const Recipe& recipe, FitOptions& fit) const;
 
  private:

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <span>
 
+#include "headrace/devices/base/blocking_call.h"
 #include "headrace/devices/base/error.h"
 
 namespace headrace::tools {
@@ -19,6 +20,7 @@ void JsonLines::write(const nlohmann::ordered_json& object) {
     file_->append(std::as_bytes(std::span(line)));
     return file_->flush();
   }
+  const BlockingCall waits;  // where standard output is a pipe that nobody reads
   if (std::fwrite(line.data(), 1, line.size(), stdout) != line.size() || std::fflush(stdout) != 0) {
     throw Error(ErrorCode::kIo, std::string("cannot write to standard output: ") + std::strerror(errno),
                 "is the disk full?");

@@ -6,6 +6,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/file_writer.h"
 #include "headrace/devices/base/overwriting.h"
 #include "headrace/tools/options/common_options.h"
 
@@ -67,6 +68,8 @@ void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<Name
           std::string(same->option) + " and " + output->option + " both name " + output->path.string(),
           "give each a file of its own");
     }
+    // A pipe waits for its reader.
+    if (path_kind(output->path) != PathKind::kPipe) FileWriter probe(output->path);
   }
 }
 

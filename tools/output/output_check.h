@@ -1,4 +1,4 @@
-// Checks that a command does not write to what it reads.
+// Checks that a command can write where it is told to, and does not write to what it reads.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ struct NamedPath {
 };
 
 // Before any output is opened. ConfigError where an output is a folder, an input, a file in an input that is a
-// folder, or another output. Standard output ("-") is neither.
+// folder, or another output; DataError where it cannot be written. Standard output ("-") is neither.
 void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
 
 // The same with --quarantine among the outputs. That file is appended to: one that exists must be a quarantine

@@ -11,8 +11,10 @@ namespace headrace::tools {
 namespace {
 
 bool holds_run(const std::filesystem::path& folder) {
-  return std::ranges::any_of(kRunFiles,
-                             [&](const char* name) { return path_kind(folder / name) != PathKind::kMissing; });
+  return std::ranges::any_of(kRunFiles, [&](const char* name) {
+    std::error_code ignored;  // a link that leads nowhere is there, too: it would be written through
+    return std::filesystem::exists(std::filesystem::symlink_status(folder / name, ignored));
+  });
 }
 
 }  // namespace

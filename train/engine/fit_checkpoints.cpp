@@ -16,7 +16,9 @@ namespace {
 // Copies of a model at once: one being written, one waiting for that.
 constexpr std::size_t kSnapshots = 2;
 
-std::string new_run() {
+// Of a model whose fits before kept checkpoints, theirs.
+std::string run_of(const Model& model) {
+  if (!model.state().run.empty()) return model.state().run;
   std::random_device random;
   return to_hex((std::uint64_t{random()} << 32) | random());
 }
@@ -53,11 +55,15 @@ FitCheckpoints::FitCheckpoints(Model& model, const FitOptions& fit, const std::s
       options_(checked(*fit.checkpoints)),
       skips_nan_(fit.step.nan != NanPolicy::kIgnore),
       metrics_(metric_names(model, fit.validation.has_value())),
-      run_(run.empty() ? new_run() : run),
+      run_(run.empty() ? run_of(model) : run),
       best_(best),
       trainer_(trainer),
       writer_(options_.asynchronous) {
+  model.state().run = run_;
   if (!options_.folder.empty()) kept_.emplace(options_.folder, run_, options_.keep);
+  if (!options_.record.empty() && path_kind(options_.record) != PathKind::kPipe) {
+    const FileWriter probe(options_.record);  // before the work: it may not be writable
+  }
   const TrainingState begin;
   checkpoint_name(options_.name, name_values(begin));  // refuses one that cannot be
   if (options_.best.empty() || std::ranges::find(metrics_, options_.best) != metrics_.end()) return;
@@ -102,6 +108,7 @@ void FitCheckpoints::write(TrainingState state, const ModelSnapshot::SaveTotals&
   due_ = due_ && !files.checkpoint;
   state.position.run = run_;
   state.position.best = best_;
+  state.position.best_of = options_.best;
   if (files.checkpoint == kept_.has_value() && files.record != options_.record.empty()) last_ = state.position;
   RecordTexts texts = model_texts(model_.state(), model_.state().input);
   add_texts(state, texts);
@@ -112,10 +119,12 @@ void FitCheckpoints::write(TrainingState state, const ModelSnapshot::SaveTotals&
   writer_.add([this, &snapshot, texts = std::move(texts), file, files, step = model_.global_step()] {
     snapshot.wait();
     if (skips_nan_ && !snapshot.is_finite()) return;
-    if (files.best) write_tensor_file(options_.folder / kBestCheckpoint, texts, snapshot.tensors());
+    if (files.best) {
+      write_tensor_file(options_.folder / kBestCheckpoint, texts, snapshot.tensors(), Links::kReplaced);
+    }
     if (files.record) write_tensor_file(options_.record, texts, snapshot.tensors());
     if (!files.checkpoint) return;
-    write_tensor_file(file, texts, snapshot.tensors());
+    write_tensor_file(file, texts, snapshot.tensors(), Links::kReplaced);
     kept_->add(file, step);
   });
 }

@@ -22,7 +22,8 @@ namespace headrace {
 class FitCheckpoints {
  public:
   // `run` and `best` as in TrainingPosition, of the training that is continued; an empty run is a new one.
-  // ConfigError for options that cannot be. Model and trainer must outlive it.
+  // ConfigError for options that cannot be, DataError where the record cannot be written. The folder is a
+  // TrainingFolder. Model and trainer must outlive it.
   FitCheckpoints(Model& model, const FitOptions& fit, const std::string& run, std::optional<double> best,
                  const Trainer& trainer);
 

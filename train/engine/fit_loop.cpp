@@ -54,7 +54,10 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
       progress_(options),
       steps_(steps_of_epoch(train, options)),
       streamed_(train.streamed()),
-      resumption_(model, options, steps_),
+      folder_(taken_folder()),
+      data_(identity_of(train)),
+      validation_data_(options.validation ? std::optional(identity_of(*options.validation)) : std::nullopt),
+      resumption_(model, options, {.steps = steps_, .data = data_, .validation = validation_data_}),
       position_(resumption_.position()),
       shards_(shard_devices(model.strategy(), options.step.virtual_shards)),
       loader_(train, shards_,
@@ -75,6 +78,13 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
   checkpoints_.emplace(model, options, position_.run, position_.best, trainer_);
 }
 
+std::optional<TrainingFolder> FitLoop::taken_folder() const {
+  if (!options_.checkpoints || options_.checkpoints->folder.empty()) return std::nullopt;
+  std::optional<TrainingFolder> folder(options_.checkpoints->folder);
+  if (!options_.resume) folder->require_unused(model_.state().run);
+  return folder;
+}
+
 void FitLoop::warm_up() {
   trainer_.warm_up();
   if (validation_) validation_->evaluator.warm_up();
@@ -88,6 +98,7 @@ History FitLoop::run() {
   if (checkpoints_) {
     if (!checkpoints_->has(position_)) save_now(/*ends=*/true);
     checkpoints_->finish();
+    folder_.reset();
   }
   progress_.leave_line();
   loader_.stats().require_good();
@@ -170,6 +181,8 @@ TrainingState FitLoop::state_now() const {
   state.position.seed = options_.input.seed;
   state.position.loader = loader_.state();
   state.position.validation = validated_;
+  state.position.data = data_;
+  state.position.validation_data = validation_data_;
   state.position.bad_records = position_.epoch_step > 0 ? bad_records() - bad_before_ : 0;
   state.position.gradient_norms = position_.epoch_step == steps_ ? last_gradient_norms() : std::nullopt;
   state.position.learning_rate_scale = model_.state().learning_rate_scale;

@@ -47,6 +47,7 @@ class FitLoop {
   // Where the fit stands: in position_, with the loaders as they are.
   TrainingState state_now() const;
   void save_now(bool ends);
+  std::optional<TrainingFolder> taken_folder() const;
   std::optional<GradientNorms> last_gradient_norms() const;
   // Fewer steps than planned were made, or the validation did not come to its end.
   bool is_cut(const EpochReport& report) const;
@@ -69,6 +70,9 @@ class FitLoop {
   std::uint64_t steps_;  // an epoch
   bool streamed_;        // the data are a stream, which may end at any step
   bool ended_ = false;   // it did
+  std::optional<TrainingFolder> folder_;  // where there are checkpoints, until they are written
+  DataIdentity data_;
+  std::optional<DataIdentity> validation_data_;
   Resumption resumption_;
   TrainingPosition position_;  // but for the loaders'
   DeviceGroup shards_;         // each device as often as it has shards

@@ -39,6 +39,7 @@ struct ModelState {
   // Of the model's file, until a fit continues it or compile() makes it another training.
   std::shared_ptr<const TrainingState> restored = nullptr;
   InputDescription input = {};  // as save_model() has it
+  std::string run = {};  // TrainingPosition::run of its fits with checkpoints, since compile()
   double learning_rate_scale = 1;  // FitControl::set_learning_rate_scale()
 };
 

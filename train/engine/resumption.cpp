@@ -2,20 +2,44 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/hash.h"
 #include "headrace/train/records/checkpoint_folder.h"
-#include "headrace/train/records/same_optimizer.h"
+#include "headrace/train/records/differences.h"
 
 namespace headrace {
 
-Resumption::Resumption(Model& model, const FitOptions& options, std::uint64_t steps) {
+namespace {
+
+void compare_data(const std::string& what, const DataIdentity& was, const DataIdentity& is, Differences& differ) {
+  if (was.fingerprint == is.fingerprint) return;
+  const std::size_t before = differ.size();
+  for (std::size_t i = 0; i < std::max(was.stages.size(), is.stages.size()); ++i) {
+    const auto stage = [i](const DataIdentity& of) { return i < of.stages.size() ? of.stages[i] : "none"; };
+    differ.compare(fmt::format("stage {} of {}", i + 1, what), stage(was), stage(is));
+  }
+  if (differ.size() == before) differ.add("what " + what + " hold", to_hex(was.fingerprint), to_hex(is.fingerprint));
+}
+
+// Where the training goes on otherwise than it was begun, as it may.
+void say_changes(const TrainingPosition& at, const FitOptions& options, bool schedules) {
+  if (options.verbose == 0) return;
+  std::string text;
+  if (at.epochs != options.epochs) text = fmt::format(" for {} epochs instead of {}", options.epochs, at.epochs);
+  if (schedules) text += fmt::format("{} with other schedules than before", text.empty() ? "" : ",");
+  if (!text.empty()) fmt::print(options.output, "Continuing{}\n", text);
+}
+
+}  // namespace
+
+Resumption::Resumption(Model& model, const FitOptions& options, const Work& work) {
   if (!options.resume) return;
   find(model, options);
-  if (record_) check_same_optimizer(record_->file(), model.state().require_compiled("training").optimizer);
-  if (state_ != nullptr) check(options, steps);
+  if (state_ != nullptr) check(model.state(), options, work);
 }
 
 void Resumption::find(Model& model, const FitOptions& options) {
@@ -26,7 +50,11 @@ void Resumption::find(Model& model, const FitOptions& options) {
                       "name the folder in FitOptions::checkpoints, or restore the model first");
   }
   const CheckpointOptions& files = *options.checkpoints;
-  if (!files.folder.empty()) record_ = open_newest_checkpoint(files.folder);
+  if (!files.folder.empty()) {
+    FoundCheckpoint found = find_newest_checkpoint(files.folder, /*trained=*/true);
+    warn_of(found.unreadable, options.output == stdout ? stderr : options.output);
+    record_ = std::move(found.record);
+  }
   if (!record_ && path_kind(files.record) == PathKind::kFile) record_.emplace(files.record);
   if (record_ && !record_->training()) record_.reset();
   if (!record_) return;
@@ -37,19 +65,30 @@ void Resumption::find(Model& model, const FitOptions& options) {
   state_ = std::make_shared<const TrainingState>(*record_->training());
 }
 
-void Resumption::check(const FitOptions& options, std::uint64_t steps) const {
+void Resumption::check(const ModelState& model, const FitOptions& options, const Work& work) const {
   const TrainingPosition& at = state_->position;
-  const auto same = [](const char* name, std::uint64_t was, std::uint64_t is) {
-    if (was == is) return;
-    throw ConfigError(fmt::format("the training to continue has {} = {}, this one {}", name, was, is),
-                      "continue it with what it was begun with, or begin another one in another folder");
-  };
-  same("accumulate", static_cast<std::uint64_t>(at.accumulate),
-       static_cast<std::uint64_t>(options.step.accumulate));
-  same("steps in an epoch", at.steps_per_epoch, steps);
-  same("virtual shards", static_cast<std::uint64_t>(at.virtual_shards),
-       static_cast<std::uint64_t>(options.step.virtual_shards));
-  same("seed", at.seed, options.input.seed);
+  Differences differ;
+  bool schedules = false;
+  if (record_) {
+    compare_graphs(record_->file(), *model.graph, differ);
+    schedules = compare_compiled(record_->file(), model.require_compiled("training"), differ);
+  }
+  differ.compare("accumulate", at.accumulate, options.step.accumulate);
+  differ.compare("steps in an epoch", at.steps_per_epoch, work.steps);
+  differ.compare("virtual shards", at.virtual_shards, options.step.virtual_shards);
+  differ.compare("seed", at.seed, options.input.seed);
+  if (at.data) {
+    compare_data("the data", *at.data, work.data, differ);
+    differ.compare("validation", at.validation_data.has_value(), work.validation.has_value());
+  }
+  if (at.validation_data && work.validation) {
+    compare_data("the validation's data", *at.validation_data, *work.validation, differ);
+  }
+  if (!at.best_of.empty() && options.checkpoints && !options.checkpoints->best.empty()) {
+    differ.compare("what the best checkpoint is chosen by", at.best_of, options.checkpoints->best);
+  }
+  differ.require_none(record_ ? record_->file().path().string() : "the file that the model was restored from");
+  say_changes(at, options, schedules);
 }
 
 TrainingPosition Resumption::position() const { return continues() ? state_->position : TrainingPosition{}; }

@@ -16,8 +16,14 @@ namespace headrace {
 
 class Resumption {
  public:
-  // As FitOptions::resume says. `steps`: of an epoch.
-  Resumption(Model& model, const FitOptions& options, std::uint64_t steps);
+  // What a fit is of beside its model and options.
+  struct Work {
+    std::uint64_t steps;  // of an epoch
+    const DataIdentity& data;
+    const std::optional<DataIdentity>& validation;
+  };
+  // As FitOptions::resume says.
+  Resumption(Model& model, const FitOptions& options, const Work& work);
 
   bool continues() const noexcept { return state_ != nullptr; }
   // A new training's where it does not continue.
@@ -33,7 +39,8 @@ class Resumption {
 
  private:
   void find(Model& model, const FitOptions& options);
-  void check(const FitOptions& options, std::uint64_t steps) const;
+  // ConfigError naming all that differs and changes the result.
+  void check(const ModelState& model, const FitOptions& options, const Work& work) const;
 
   std::optional<Record> record_;  // the newest checkpoint, where the model is not restored yet
   std::shared_ptr<const TrainingState> state_;

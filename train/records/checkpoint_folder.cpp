@@ -1,37 +1,41 @@
 #include "headrace/train/records/checkpoint_folder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <tuple>
-#include <vector>
 
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/file.h"
+#include "headrace/devices/base/file_writer.h"
 #include "headrace/train/records/checkpoint_name.h"
 
 namespace headrace {
 namespace {
 
-// A file that appears is locked a moment later: younger ones are left alone.
-constexpr std::chrono::seconds kYoung{60};
+// In which a training that was told to end writes its last checkpoint, and a killed one leaves the machine.
+constexpr std::chrono::seconds kUntilFree{5};
 
 bool is_checkpoint_name(const std::string& name) { return name.ends_with(kCheckpointSuffix); }
 
-// "NAME.safetensors.PROCESS.NUMBER.tmp"
-bool is_unfinished_name(const std::string& name) {
-  return name.ends_with(".tmp") && name.find(std::string(kCheckpointSuffix) + ".") != std::string::npos;
+std::vector<DirectoryEntry> checkpoint_files(const std::filesystem::path& folder) {
+  if (path_kind(folder) != PathKind::kDirectory) return {};
+  std::vector<DirectoryEntry> files = list_directory(folder);
+  std::erase_if(files, [](const DirectoryEntry& entry) {
+    return entry.is_directory || !is_checkpoint_name(entry.path.filename().string());
+  });
+  return files;
 }
 
-bool is_young(const DirectoryEntry& entry) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::nanoseconds(entry.modified_ns) + kYoung > now;
-}
-
-// Nothing for what is damaged, of another kind or has gone meanwhile.
-std::optional<Record> opened(const std::filesystem::path& path) {
+// Nothing where it cannot be read, which is said in `why`; that is left empty for what is no checkpoint, and for
+// one that was removed meanwhile.
+std::optional<Record> opened(const std::filesystem::path& path, std::string& why) {
+  why.clear();
   try {
     return Record(path);
-  } catch (const DataError&) {
+  } catch (const DataError& error) {
+    if (error.code() != ErrorCode::kNotFound && !is_other_tensor_file(path)) why = error.message();
     return std::nullopt;
   }
 }
@@ -41,38 +45,87 @@ std::tuple<std::uint64_t, int, std::uint64_t> progress_of(const Record& record) 
   return {record.step(), at.epoch, at.epoch_step};
 }
 
-bool is_complete(const Record& record) {
-  try {
-    record.verify();
-    return true;
-  } catch (const DataError&) {
-    return false;
-  }
+[[noreturn]] void refuse_all(const std::filesystem::path& folder,
+                             const std::vector<UnreadableCheckpoint>& unreadable) {
+  std::string text = fmt::format("holds {}, none of which can be read", count_of(unreadable.size(), "checkpoint"));
+  for (const UnreadableCheckpoint& each : unreadable) text += "; " + each.why;
+  throw DataError(ErrorCode::kDataCorrupt, text, {.source = folder.string()},
+                  "restore one of them from a copy; or name another folder, to begin anew");
 }
 
 }  // namespace
 
-std::optional<Record> open_newest_checkpoint(const std::filesystem::path& folder) {
-  if (path_kind(folder) != PathKind::kDirectory) return std::nullopt;
+FoundCheckpoint find_newest_checkpoint(const std::filesystem::path& folder, bool trained) {
+  FoundCheckpoint found;
   std::vector<Record> records;
-  for (const DirectoryEntry& entry : list_directory(folder)) {
-    if (entry.is_directory || !is_checkpoint_name(entry.path.filename().string())) continue;
-    if (std::optional<Record> record = opened(entry.path)) records.push_back(*std::move(record));
+  std::string why;
+  for (const DirectoryEntry& entry : checkpoint_files(folder)) {
+    std::optional<Record> record = opened(entry.path, why);
+    if (!why.empty()) found.unreadable.push_back({.file = entry.path, .why = why});
+    if (record && (!trained || record->training())) records.push_back(*std::move(record));
   }
   std::ranges::stable_sort(records, std::ranges::greater{}, progress_of);
-  const auto newest = std::ranges::find_if(records, is_complete);
-  if (newest == records.end()) return std::nullopt;
-  return std::move(*newest);
+  for (Record& record : records) {
+    try {
+      record.verify();
+      found.record = std::move(record);
+      return found;
+    } catch (const DataError& error) {
+      found.unreadable.push_back({.file = record.file().path(), .why = error.message()});
+    }
+  }
+  if (!found.unreadable.empty()) refuse_all(folder, found.unreadable);
+  return found;
+}
+
+void warn_of(const std::vector<UnreadableCheckpoint>& unreadable, std::FILE* output) {
+  for (const UnreadableCheckpoint& each : unreadable) {
+    fmt::print(output, "headrace: warning: passing over a checkpoint: {}\n", each.why);
+  }
+  std::fflush(output);
+}
+
+std::vector<std::filesystem::path> checkpoints_of_others(const std::filesystem::path& folder,
+                                                         const std::string& run) {
+  std::vector<std::filesystem::path> others;
+  std::string why;
+  for (const DirectoryEntry& entry : checkpoint_files(folder)) {
+    const std::optional<Record> record = opened(entry.path, why);
+    const bool trained = record && record->training() && record->training()->position.run != run;
+    if (trained || !why.empty()) others.push_back(entry.path);
+  }
+  return others;
+}
+
+TrainingFolder::TrainingFolder(const std::filesystem::path& folder) : folder_(folder) {
+  make_folders(folder);
+  lock_.emplace(folder, kUntilFree);
+  if (lock_->is_anothers()) {
+    throw DataError(ErrorCode::kIo, "another training keeps its checkpoints there, and still runs",
+                    {.source = folder.string()}, "wait until it has ended, or name another folder");
+  }
+  for (const DirectoryEntry& entry : list_directory(folder)) {
+    const bool ours = entry.path.filename().string().find(std::string(kCheckpointSuffix) + ".") != std::string::npos;
+    if (ours && is_left_over(entry)) remove_file(entry.path);
+  }
+  // Before the work: the folder may not be writable.
+  const FileWriter probe(folder / (std::string("checkpoint") + kCheckpointSuffix), Appears::kWhole, Links::kReplaced);
+}
+
+void TrainingFolder::require_unused(const std::string& run) const {
+  const std::size_t others = checkpoints_of_others(folder_, run).size();
+  if (others == 0) return;
+  throw ConfigError(
+      fmt::format("{} holds {} of an earlier training", folder_.string(), count_of(others, "checkpoint")),
+      "resume to go on with it, or name another folder");
 }
 
 KeptCheckpoints::KeptCheckpoints(const std::filesystem::path& folder, const std::string& run, int keep)
     : keep_(keep) {
-  make_folders(folder);
-  for (const DirectoryEntry& entry : list_directory(folder)) {
-    const std::string name = entry.path.filename().string();
-    if (is_unfinished_name(name) && !is_young(entry) && !is_being_written(entry.path)) remove_file(entry.path);
-    if (!is_checkpoint_name(name) || name == kBestCheckpoint) continue;
-    const std::optional<Record> record = opened(entry.path);
+  std::string why;
+  for (const DirectoryEntry& entry : checkpoint_files(folder)) {
+    if (entry.is_link || entry.path.filename() == kBestCheckpoint) continue;
+    const std::optional<Record> record = opened(entry.path, why);
     if (record && record->training() && record->training()->position.run == run) {
       steps_[entry.path] = record->step();
     }

@@ -55,10 +55,15 @@ std::uint64_t header_bytes(const File& file) {
   return length;
 }
 
+std::string header_text(const File& file) {
+  std::string header(header_bytes(file), '\0');
+  file.read_exact(tensor_header::kLengthBytes, std::as_writable_bytes(std::span(header)));
+  return header;
+}
+
 std::string read_header(const File& file) {
   using namespace tensor_header;
-  std::string header(header_bytes(file), '\0');
-  file.read_exact(kLengthBytes, std::as_writable_bytes(std::span(header)));
+  std::string header = header_text(file);
   if (header.size() < kStart.size() + kDigits || !header.starts_with(kStart)) {
     refuse_file(file, kLengthBytes, "is no record or checkpoint: its header does not begin as theirs do",
                 ErrorCode::kUnsupported);
@@ -94,6 +99,16 @@ StoredTensor tensor_from(const File& file, const std::string& name, const Parsed
 }
 
 }  // namespace
+
+bool is_other_tensor_file(const std::filesystem::path& path) {
+  try {
+    const std::string header = header_text(File::open(path));
+    // One of ours whose first bytes are damaged still has the name in its format.
+    return header.starts_with('{') && header.find("headrace") == std::string::npos && ParsedHeader::accept(header);
+  } catch (const DataError&) {
+    return false;
+  }
+}
 
 std::size_t StoredTensor::block_bytes(std::size_t block) const noexcept {
   return static_cast<std::size_t>(std::min<std::uint64_t>(kTensorBlock, bytes - block * kTensorBlock));

@@ -11,6 +11,7 @@
 
 #include "headrace/devices/base/dtype.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/file_writer.h"
 #include "headrace/devices/base/shape.h"
 
 namespace headrace {
@@ -32,7 +33,10 @@ struct TensorToWrite {
 
 // Puts the file in place, whole or not at all, and durably (FileWriter). Throws DataError naming it.
 void write_tensor_file(const std::filesystem::path& path, const RecordTexts& texts,
-                       std::vector<TensorToWrite> tensors);
+                       std::vector<TensorToWrite> tensors, Links links = Links::kFollowed);
+
+// Whether a safetensors file of another program lies there, which is sound as far as its header goes.
+bool is_other_tensor_file(const std::filesystem::path& path);
 
 struct StoredTensor {
   std::string name;

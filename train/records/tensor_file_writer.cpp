@@ -70,13 +70,13 @@ std::string header_of(const RecordTexts& texts, const std::vector<TensorToWrite>
 }  // namespace
 
 void write_tensor_file(const std::filesystem::path& path, const RecordTexts& texts,
-                       std::vector<TensorToWrite> tensors) {
+                       std::vector<TensorToWrite> tensors, Links links) {
   std::erase_if(tensors, [](const TensorToWrite& each) { return each.bytes.empty(); });
   order_and_pad(tensors);
   const std::string header = header_of(texts, tensors);
   std::byte length[tensor_header::kLengthBytes];
   for (std::size_t i = 0; i < sizeof(length); ++i) length[i] = static_cast<std::byte>(header.size() >> (8 * i));
-  FileWriter writer(path);
+  FileWriter writer(path, Appears::kWhole, links);
   writer.append(length);
   writer.append(std::as_bytes(std::span(header)));
   for (const TensorToWrite& tensor : tensors) writer.append(tensor.bytes);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <sstream>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/train/records/record_json.h"
@@ -57,6 +58,15 @@ GradientNorms norms_from(const Json& json) {
   return norms;
 }
 
+Json identity_to_json(const DataIdentity& data) {
+  return {{"fingerprint", data.fingerprint}, {"stages", data.stages}};
+}
+
+DataIdentity identity_from(const Json& json) {
+  return {.fingerprint = json.at("fingerprint").get<std::uint64_t>(),
+          .stages = json.at("stages").get<std::vector<std::string>>()};
+}
+
 Json position_to_json(const TrainingPosition& at) {
   Json json{{"epoch", at.epoch},
             {"epoch_step", at.epoch_step},
@@ -73,6 +83,9 @@ Json position_to_json(const TrainingPosition& at) {
             {"run", at.run}};
   if (at.validation) json["validation"] = at.validation->serialize();
   if (at.best) json["best"] = *at.best;
+  if (!at.best_of.empty()) json["best_of"] = at.best_of;
+  if (at.data) json["data"] = identity_to_json(*at.data);
+  if (at.validation_data) json["validation_data"] = identity_to_json(*at.validation_data);
   if (at.gradient_norms) json["gradient_norms"] = norms_to_json(*at.gradient_norms);
   return json;
 }
@@ -93,6 +106,9 @@ TrainingPosition position_from(const Json& json) {
                       .run = json.at("run").get<std::string>()};
   if (json.contains("validation")) at.validation = LoaderState::parse(json["validation"].get<std::string>());
   if (json.contains("best")) at.best = json["best"].get<double>();
+  at.best_of = json.value("best_of", "");
+  if (json.contains("data")) at.data = identity_from(json["data"]);
+  if (json.contains("validation_data")) at.validation_data = identity_from(json["validation_data"]);
   if (json.contains("gradient_norms")) at.gradient_norms = norms_from(json["gradient_norms"]);
   return at;
 }
@@ -107,6 +123,16 @@ std::vector<std::vector<std::byte>> read_totals(const TensorFile& file) {
 }
 
 }  // namespace
+
+DataIdentity identity_of(const Dataset& data) {
+  DataIdentity identity{.fingerprint = data.fingerprint()};
+  std::istringstream plan(data.explain());
+  for (std::string line; std::getline(plan, line);) {
+    if (line.starts_with(' ') || line.starts_with("cache(") || line.starts_with("prefetch(")) continue;
+    identity.stages.push_back(line.substr(0, line.find("  [")));
+  }
+  return identity;
+}
 
 std::string totals_name(std::size_t shard) { return "totals:" + std::to_string(shard); }
 

@@ -14,6 +14,13 @@
 
 namespace headrace {
 
+// Which data a training is of.
+struct DataIdentity {
+  std::uint64_t fingerprint = 0;         // Dataset::fingerprint()
+  std::vector<std::string> stages = {};  // as Dataset::explain() has them, without those that change no batch
+};
+DataIdentity identity_of(const Dataset& data);
+
 struct TrainingPosition {
   int epoch = 0;                 // in progress, from 0
   std::uint64_t epoch_step = 0;  // optimizer steps made in it
@@ -30,6 +37,9 @@ struct TrainingPosition {
   double learning_rate_scale = 1;
   std::optional<GradientNorms> gradient_norms = {};  // of the epoch's last step, where that is made
   std::optional<double> best = {};  // of the metric that the best checkpoint is chosen by
+  std::string best_of = {};         // that metric; empty: none
+  // Nothing in files of versions that did not write it; of the validation also where there was none.
+  std::optional<DataIdentity> data = {}, validation_data = {};
   std::string run = {};             // tells this training from others that use the folder
 };
 

@@ -108,6 +108,8 @@ class Predictions(NamedTuple):
 class Checkpoints(NamedTuple):
     """Where a training is kept while it runs; fit(resume=True) goes on from the newest one with the same bits.
 
+    A folder has one training: without resume, one that holds another model's checkpoints is refused.
+
     name: of a file, without ".safetensors"; {epoch}, {step}, {val_loss} and any other list of the history.
     every_steps: 0: after every epoch. keep: the latest that stay, 0: all. best: a list of the history whose best
     epoch is kept as best.safetensors, too. input: the dataset whose operations `headrace evaluate` does to its data;
@@ -296,8 +298,12 @@ def restore_model(strategy: Strategy, file: _Path) -> Model:
 
 
 def restore_or_create(strategy: Strategy, folder: _Path, create: Callable[[], Model]) -> Model:
-    """The model of the newest checkpoint in the folder, or create()'s; fit(checkpoints=folder, resume=True) goes on."""
+    """The model of the newest checkpoint in the folder, or create()'s; fit(checkpoints=folder, resume=True) goes on.
+
+    Says which. A damaged checkpoint is passed over with a warning; a DataError says so where none can be read.
+    """
     newest = newest_checkpoint(os.fspath(folder))
+    print("Creating a new model" if newest is None else f"Restoring from {newest}", flush=True)
     return create() if newest is None else restore_model(strategy, newest)
 
 

@@ -53,6 +53,16 @@ nb::object read_variable(PythonModel& model, const std::string& name, int replic
   return array_of(std::move(values), use->variable_shape(name));
 }
 
+std::optional<std::filesystem::path> newest_readable(const std::filesystem::path& folder) {
+  std::vector<UnreadableCheckpoint> unreadable;
+  const auto newest = newest_checkpoint(folder, &unreadable);
+  for (const UnreadableCheckpoint& each : unreadable) {
+    const std::string text = "passing over a checkpoint: " + each.why;
+    if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 2) != 0) throw nb::python_error();  // warnings are errors
+  }
+  return newest;
+}
+
 nb::dict groups_of(PythonModel& model) {
   nb::dict groups;
   for (const GroupMembers& group : model.use()->parameter_groups()) {
@@ -117,7 +127,8 @@ void bind_files(nb::module_& module, nb::class_<PythonModel>& model) {
         return std::make_shared<PythonModel>(strategy, restore_model(strategy->get(), file));
       },
       "strategy"_a, "file"_a, "The model as it was saved: its net, variables, compile options and optimizer.");
-  module.def("newest_checkpoint", &newest_checkpoint, "folder"_a, "None where there is none.");
+  module.def("newest_checkpoint", &newest_readable, "folder"_a,
+             "None where there is none. Damaged ones are passed over with a warning; a DataError where all are.");
 }
 
 void bind_model(nb::module_& module) {

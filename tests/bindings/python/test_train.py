@@ -301,6 +301,35 @@ def test_ctrl_c_ends_a_fit_and_its_checkpoint_is_there(batches, tmp_path):
     assert model.fit(batches, verbose=0).epochs == 1
 
 
+def test_damaged_checkpoints_are_named_and_not_trained_over(batches, tmp_path, capsys):
+    strategy = train.Strategy("cpu", announce=False)
+    create = lambda: compiled(batches)  # noqa: E731
+    train.restore_or_create(strategy, tmp_path, create).fit(batches, epochs=2, verbose=0, checkpoints=tmp_path)
+    assert capsys.readouterr().out == "Creating a new model\n"
+    files = sorted(tmp_path.glob("*.safetensors"), key=lambda file: int(file.stem.split("-")[1]))
+    os.truncate(files[-1], 100)
+    with pytest.warns(UserWarning, match=f"{files[-1].name}: is cut short"):
+        train.restore_or_create(strategy, tmp_path, create)
+    assert capsys.readouterr().out == f"Restoring from {files[0]}\n"
+    os.truncate(files[0], 100)
+    with pytest.raises(hr.DataError, match="holds 2 checkpoints, none of which can be read"):
+        train.restore_or_create(strategy, tmp_path, create)
+    with pytest.raises(hr.DataError, match="none of which can be read"):
+        create().fit(batches, verbose=0, checkpoints=tmp_path, resume=True)
+
+
+def test_a_folder_of_checkpoints_has_one_training(batches, tmp_path):
+    model = compiled(batches)
+    model.fit(batches, verbose=0, checkpoints=tmp_path)
+    model.fit(batches, verbose=0, checkpoints=tmp_path)
+    with pytest.raises(hr.ConfigError, match="holds 2 checkpoints of an earlier training .resume to go on"):
+        compiled(batches).fit(batches, verbose=0, checkpoints=tmp_path)
+    other = train.Strategy("cpu:2", announce=False).build(net, data=batches)
+    other.compile(train.sgd(0.1), precision="bfloat16")
+    with pytest.raises(hr.ConfigError, match="precision was f32, is bf16"):
+        other.fit(batches, verbose=0, checkpoints=tmp_path, resume=True)
+
+
 def test_ctrl_c_ends_a_fit_that_waits_for_a_filter(easy):
     def slow(sample):
         judged.set()

@@ -1,6 +1,7 @@
 #include "headrace/devices/base/file_writer.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "headrace/devices/base/error.h"
@@ -57,6 +58,40 @@ TEST(FileWriterTest, ReplacesAFileAndNoFolder) {
   EXPECT_THROW(FileWriter(folder / "b"), DataError);
   EXPECT_EQ(list_directory(folder.path()).size(), 2U) << "no temporary file is left";
   EXPECT_THROW(FileWriter(folder / "gone" / "a"), DataError);
+}
+
+// Under a name that the program chose nothing that others put there is written to.
+TEST(FileWriterTest, ReplacesALinkOrPipeWhereLinksAreNotFollowed) {
+  const test::TempFolder folder;
+  folder.write("theirs", "theirs");
+  std::filesystem::create_symlink("theirs", folder / "link");
+  std::filesystem::create_symlink("made", folder / "dangling");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  for (const char* name : {"link", "dangling", "pipe"}) {
+    for (const Appears appears : {Appears::kWhole, Appears::kGrowing}) {
+      FileWriter writer(folder / name, appears, Links::kReplaced);
+      writer.append(std::as_bytes(std::span("ours", 4)));
+      writer.commit();
+      EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(folder / name))) << name;
+      EXPECT_EQ(read_whole_file(folder / name).size(), 4U);
+    }
+  }
+  EXPECT_EQ(read_whole_file(folder / "theirs").size(), 6U);
+  EXPECT_FALSE(std::filesystem::exists(folder / "made"));
+  std::filesystem::create_directory(folder / "folder");
+  EXPECT_THROW(FileWriter(folder / "folder", Appears::kWhole, Links::kReplaced), DataError);
+}
+
+// Of a process that had the same number, as the first one of every container has.
+TEST(FileWriterTest, TakesAnotherNameWhereItsTemporaryOneIsTaken) {
+  const test::TempFolder folder;
+  { const FileWriter probe(folder / "probe"); }
+  for (int number = 0; number < 200; ++number) {
+    folder.write("a." + std::to_string(::getpid()) + "." + std::to_string(number) + ".tmp", "left");
+  }
+  write_file_atomically(folder / "a", "text");
+  EXPECT_EQ(read_whole_file(folder / "a").size(), 4U);
+  for (const DirectoryEntry& entry : list_directory(folder.path())) EXPECT_EQ(entry.size, 4U) << entry.path;
 }
 
 TEST(FileWriterTest, AGrowingFileIsSeenUnlessOneIsThere) {
