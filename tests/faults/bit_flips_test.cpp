@@ -10,12 +10,16 @@
 #include "headrace/pipeline/convert.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/images.h"
+#include "headrace/tests/support/long_run.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
 
-constexpr int kFlips = 250, kImages = 12;  // flips of each pipeline: there are two
+constexpr int kImages = 12;
+
+// Of each pipeline: there are two.
+int wanted_flips() { return long_or(5000, 250); }
 
 class Flips : public ::testing::Test {
  protected:
@@ -77,7 +81,7 @@ TEST_F(Flips, OfACacheChangeNoBatch) {
     ASSERT_EQ(files.size(), 2U) << "a segment and its index";
     const std::filesystem::path stream_folder = files.front().parent_path();
     Philox random({.seed = 31, .record = pipeline});
-    for (int flip = 0; flip < kFlips; ++flip) {
+    for (int flip = 0; flip < wanted_flips(); ++flip) {
       flip_one(files, sound, random);
       ASSERT_EQ(cached(), expected) << "pipeline " << pipeline << ", flip " << flip;
       std::filesystem::remove_all(stream_folder);
@@ -100,7 +104,7 @@ TEST_F(Flips, OfARecordFileAreRefusedOrChangeNothing) {
     const std::vector<std::string> expected = run();
     Philox random({.seed = 32, .record = pipeline});
     int refused = 0;
-    for (int flip = 0; flip < kFlips; ++flip) {
+    for (int flip = 0; flip < wanted_flips(); ++flip) {
       flip_one(files, sound, random);
       try {
         ASSERT_EQ(run(), expected) << "pipeline " << pipeline << ", flip " << flip;
@@ -109,7 +113,7 @@ TEST_F(Flips, OfARecordFileAreRefusedOrChangeNothing) {
       }
     }
     write_file_atomically(packed, sound.front(), Durability::kLater);
-    EXPECT_GT(refused, kFlips * 9 / 10) << "nearly every byte is some record's";
+    EXPECT_GT(refused, wanted_flips() * 9 / 10) << "nearly every byte is some record's";
   }
 }
 

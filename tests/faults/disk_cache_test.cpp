@@ -11,12 +11,14 @@
 
 #include "headrace/devices/base/file_faults.h"
 #include "headrace/tests/support/cache_samples.h"
+#include "headrace/tests/support/long_run.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
 
 constexpr std::uint64_t kCachedRecords = 1200;  // some megabytes: several writes
+constexpr int kManyCalls = 300;  // more than there are, of reads apart: those are thousands, all alike
 
 // Fails, or kills the process, at the n-th call of one kind below a folder; then at all later ones, too.
 class FailFrom final : public FileFaults {
@@ -94,7 +96,7 @@ struct Call {
 class DiskCacheFaults : public testing::TestWithParam<Call> {};
 
 TEST_P(DiskCacheFaults, NoErrorAtAnyCallGivesAWrongSample) {
-  const int calls = std::min(calls_of(GetParam().operation), 16);
+  const int calls = std::min(calls_of(GetParam().operation), long_or(kManyCalls, 16));
   ASSERT_GT(calls, 0);
   for (int call = 0; call < calls; ++call) {
     for (const int error : {ENOSPC, EIO, EROFS}) {
@@ -114,7 +116,7 @@ TEST_P(DiskCacheFaults, NoErrorAtAnyCallGivesAWrongSample) {
 }
 
 TEST_P(DiskCacheFaults, AKillAtAnyCallLeavesASoundCache) {
-  const int calls = std::min(calls_of(GetParam().operation), 12);
+  const int calls = std::min(calls_of(GetParam().operation), long_or(kManyCalls, 12));
   for (int call = 0; call < calls; ++call) {
     const TempFolder folder;
     const pid_t child = fork();

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <thread>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/rng.h"
+#include "headrace/tests/support/long_run.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
 #include "headrace/tests/tools/running_command.h"
@@ -23,11 +23,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Up to this many kills of the command; a handful where time is short.
-int wanted_kills() {
-  const char* const wanted = std::getenv("HEADRACE_KILLS");
-  return wanted == nullptr ? 6 : std::atoi(wanted);
-}
+// Of the command, by the three tests of killed trainings together.
+int wanted_kills() { return long_or(100, 6); }
 
 std::vector<nlohmann::json> lines_of(const std::filesystem::path& file) {
   const std::vector<std::byte> bytes = read_whole_file(file);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@ namespace headrace::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 
 struct Wrong {
@@ -107,22 +110,37 @@ TEST(Words, OfNames) {
             "mnist-mlp, fashion-mnist, cifar10-cnn, cifar10-fast, cifar10-fast-b or cifar10-resnet18\n");
 }
 
+// Those that a command's help lists.
+std::vector<std::string> commands_in(const std::string& help) {
+  std::vector<std::string> names;
+  std::istringstream lines(help.substr(std::min(help.find("\nCommands:\n"), help.size())));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.size() > 2 && line.starts_with("  ") && line[2] != ' ') names.push_back(line.substr(2, line.find(' ', 2) - 2));
+  }
+  return names;
+}
+
+// The command's own help, and that of all commands below it.
+std::vector<std::vector<std::string>> all_commands(const std::vector<std::string>& above = {}) {
+  std::vector<std::vector<std::string>> all{above};
+  std::vector<std::string> arguments = above;
+  arguments.emplace_back("--help");
+  for (const std::string& name : commands_in(headrace(arguments).output)) {
+    arguments.back() = name;
+    std::ranges::move(all_commands(arguments), std::back_inserter(all));
+  }
+  return all;
+}
+
 TEST(Words, OfHelp) {
-  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{{},
-                                                                                       {"train"},
-                                                                                       {"digest"},
-                                                                                       {"ledger"},
-                                                                                       {"bench"},
-                                                                                       {"bench", "input"},
-                                                                                       {"explain"},
-                                                                                       {"cache"},
-                                                                                       {"cache", "verify"},
-                                                                                       {"convert"},
-                                                                                       {"doctor"}}) {
+  const std::vector<std::vector<std::string>> commands = all_commands();
+  EXPECT_THAT(commands, IsSupersetOf<std::vector<std::string>>({{"train"}, {"predict"}, {"bench", "input"}, {"report"}}));
+  for (const std::vector<std::string>& command : commands) {
     std::vector<std::string> arguments = command;
     arguments.emplace_back("--help");
     const CommandResult result = headrace(arguments);
     EXPECT_EQ(result.status, 0);
+    EXPECT_THAT(result.output, HasSubstr("\nUsage: headrace"));
     for (const char* of_parser : {"INT", "TEXT", "FLOAT", " in [", "POSITIVE", "REQUIRED", "Excludes", "Needs"}) {
       EXPECT_THAT(result.output, Not(HasSubstr(of_parser)));
     }

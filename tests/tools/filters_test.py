@@ -1,0 +1,83 @@
+"""Every filter by which tests are picked out or left out names tests that are there.
+
+    filters_test.py BUILD CTEST
+
+Patterns of GoogleTest are those that tests/CMakeLists.txt wrote to BUILD/tests/filters.txt and those in tools/check; names
+and labels of CTest are those in tools/check.
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tools"))
+from gpu_checks.gtest import listed
+
+
+def matches(pattern, name):
+    """As GoogleTest matches: '*' any text, '?' one character."""
+    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), name) is not None
+
+
+def idle(patterns, names):
+    return [pattern for pattern in patterns if not any(matches(pattern, name) for name in names)]
+
+
+def test_filters(build, check):
+    """(where, programs, patterns) of every filter."""
+    lines = (build / "tests/filters.txt").read_text().splitlines()
+    found = [(where, programs.split(":"), patterns.split(":")) for where, programs, patterns in (line.split("\t") for line in lines)]
+    return found + [("tools/check", [program], patterns.split(":"))
+                    for program, patterns in re.findall(r"/(test_\w+)\b.*--gtest_filter='([^']+)'", check)]
+
+
+def ctest_filters(check):
+    """(option, alternatives) of every regular expression: alternatives without groups."""
+    return [(option, expression.split("|")) for option, expression in re.findall(r" (-LE|-L|-E|-R) ('[^']+'|\S+)", check)]
+
+
+def ctest_names(ctest, build):
+    """Names and labels of all tests, those of `-C long` too."""
+    shown = subprocess.run([ctest, "--test-dir", build, "-C", "long", "--show-only=json-v1"], capture_output=True, text=True, check=True)
+    names, labels = set(), set()
+    for test in json.loads(shown.stdout)["tests"]:
+        names.add(test["name"])
+        for entry in test.get("properties", []):
+            labels |= set(entry["value"]) if entry["name"] == "LABELS" else set()
+    return names, labels
+
+
+def self_test():
+    assert idle(["A.*", "B*.x", "?.y", "*/C.z"], ["A.b", "Bee.x", "q.y", "R/C.z"]) == []
+    assert idle(["Ab.*", "A", "??.y"], ["A.b", "q.y"]) == ["Ab.*", "A", "??.y"]
+    text = " build/asan/tests/test_x --gtest_filter='A.*:B.*'\n ctest -LE 'house|golden' -E '^x$'"
+    assert ctest_filters(text) == [("-LE", ["'house", "golden'"]), ("-E", ["'^x$'"])]
+
+
+def main():
+    self_test()
+    build, ctest = pathlib.Path(sys.argv[1]), sys.argv[2]
+    check = (ROOT / "tools/check").read_text()
+    filters = test_filters(build, check)
+    programs = {program: listed(build / "tests" / program, "*") for _, of, _ in filters for program in of}
+    wrong = [f"{program} lists no test" for program, names in programs.items() if not names]
+    for where, of, patterns in filters:
+        names = [name for program in of for name in programs[program]]
+        wrong += [f"{where}: '{pattern}' names no test of {' or '.join(of)}" for pattern in idle(patterns, names)]
+    names, labels = ctest_names(ctest, build)
+    chosen = ctest_filters(check)
+    for option, alternatives in chosen:
+        among = labels if option.startswith("-L") else names
+        for alternative in (each.strip("'") for each in alternatives):
+            if not any(re.search(alternative, one) for one in among):
+                wrong.append(f"tools/check: {option} '{alternative}' names no {'label' if among is labels else 'test'}")
+    print(f"{len(filters)} filters of {len(programs)} programs, {len(chosen)} of CTest")
+    if len(filters) < 10 or not any(where == "tools/check" for where, _, _ in filters) or len(chosen) < 4:
+        wrong.append("fewer filters were found than there are: has the way changed in which they are written down?")
+    sys.exit("\n".join(wrong))
+
+
+main()
