@@ -1,6 +1,7 @@
 // A batch as a mapping of its fields.
 #include "headrace/bindings/python/batch.h"
 
+#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -9,6 +10,8 @@
 
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/module.h"
+#include "headrace/devices/base/counted.h"
+#include "headrace/devices/device.h"
 #include "headrace/pipeline/record.h"
 
 namespace nb = nanobind;
@@ -82,14 +85,18 @@ std::int64_t rows(const PythonBatch& batch) {
   return tensors.empty() ? 0 : tensors.front().shape[0];
 }
 
+// "Batch(image: uint8 (64, 32, 32, 3), label: int64 (64,); 60 examples, epoch 0, step 3, replica 1 on cpu:1)"
 std::string repr_of(const PythonBatch& batch) {
-  std::string text = "Batch(";
-  for (std::size_t i = 0; i < batch.batch->fields().size(); ++i) {
-    const TensorView& tensor = batch.batch->tensors()[i];
-    text += (i == 0 ? "" : ", ") + batch.batch->fields()[i].name + ": " + to_string(tensor.dtype) + " " +
-            tensor.shape.to_string();
+  const Batch& of = *batch.batch;
+  std::string fields;
+  for (std::size_t i = 0; i < of.fields().size(); ++i) {
+    const TensorView& tensor = of.tensors()[i];
+    fields += fmt::format("{}{}: {} {}", i == 0 ? "" : ", ", of.fields()[i].name, to_string(tensor.dtype),
+                          tensor.shape.to_string());
   }
-  return text + ", examples=" + std::to_string(batch.batch->examples()) + ")";
+  return fmt::format("Batch({}; {}, epoch {}, step {}, replica {} on {})", fields,
+                     count_of(static_cast<std::uint64_t>(of.examples()), "example"), of.position().epoch,
+                     of.position().step, batch.replica, of.device().info().name);
 }
 
 void bind_position(nb::class_<PythonBatch>& batch) {

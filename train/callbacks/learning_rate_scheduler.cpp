@@ -25,7 +25,8 @@ double constant_rate(const Model& model) {
 
 Callback learning_rate_scheduler(std::function<double(int epoch)> rate) {
   if (!rate) throw ConfigError("learning_rate_scheduler has no function");
-  return {.on_train_begin = [](FitControl& control) { constant_rate(control.model()); },
+  return {.name = "learning_rate_scheduler",
+          .on_train_begin = [](FitControl& control) { constant_rate(control.model()); },
           .on_epoch_begin =
               [rate = std::move(rate)](int epoch, FitControl& control) {
                 const double wanted = rate(epoch);

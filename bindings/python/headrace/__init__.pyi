@@ -276,6 +276,7 @@ class Dataset:
     def evaluation_json(self) -> str: ...
     @staticmethod
     def from_json(text: str, *, base: _Path = "", allow_paths: bool = True) -> Dataset: ...
+    def _repr_html_(self) -> str: ...  # the plan as a table, for notebooks
     def __len__(self) -> int: ...  # batches in one epoch; records before batch()
     def __iter__(self) -> Iterator[Batch]: ...  # one epoch on the CPU, with the options as they are; see Loader
 

@@ -3,10 +3,11 @@
 import os
 
 from . import _native
-from ._errors import config_error
+from ._errors import HeadraceError, config_error
 from ._explain import explain_functions, measure
 from ._fields import from_native
 from ._function import Function, name_of
+from ._show import fields_text, plan_html
 
 
 class Cache:
@@ -246,9 +247,17 @@ class Dataset:
             yield from loader
 
     def __repr__(self):
-        fields = ", ".join(f"{field.name}: {'encoded image' if field.encoded else f'{field.dtype} {field.shape}'}"
-                           for field in self.fields.values())
-        return f"<headrace.Dataset {fields}>"
+        try:
+            batch = "" if self.batch_size is None else f"; batches of {self.batch_size}"
+            return f"<headrace.Dataset {fields_text(self.fields)}{batch}>"
+        except HeadraceError as error:  # of a plan that cannot run
+            return f"<headrace.Dataset that cannot run: {error.message}>"
+
+    def _repr_html_(self):
+        try:
+            return plan_html(repr(self), self.explain())
+        except HeadraceError as error:
+            return plan_html(repr(self), error.hint)
 
 
 def _natives(parts, what):

@@ -7,8 +7,9 @@ import weakref
 
 from . import _native
 from ._digest import digest_of
-from ._errors import config_error
+from ._errors import HeadraceError, config_error
 from ._fields import from_native
+from ._show import counted, fields_text
 
 _ENDLESS = 1 << 30  # epochs, for a run that its consumer ends
 _STATE = "headrace"
@@ -186,8 +187,11 @@ class Loader:
     @property
     def epoch(self):
         """The epoch that the next batch is of."""
-        position = int(self._native.state().split()[-1])
-        return 0 if self._dataset.streamed else position // max(len(self), 1)
+        return 0 if self._dataset.streamed else self._taken() // max(len(self), 1)
+
+    def _taken(self):
+        """Batches that every replica took, of all epochs."""
+        return int(self._native.state().split()[-1])
 
     @property
     def replicas(self):
@@ -226,4 +230,20 @@ class Loader:
         self.close()
 
     def __repr__(self):
-        return f"<headrace.Loader of {self._dataset!r} on {self._devices}>"
+        try:
+            where, place = self.devices, self._place()
+        except HeadraceError:
+            where, place = self._devices, "closed"
+        world = self._options["world_replicas"]
+        first = self._options["world_first"]
+        part = f" (replicas {first} to {first + self._replicas - 1} of {world})" if world else ""
+        batch = f"batches of {self._dataset.batch_size}"
+        return f"<headrace.Loader {fields_text(self._dataset.fields)}; {batch} on {where}{part}; {place}>"
+
+    def _place(self):
+        """Where the next batch is."""
+        taken = self._taken()
+        if self._dataset.streamed:
+            return f"after {counted(taken, 'batch', 'batches')}"
+        steps = max(len(self), 1)
+        return f"epoch {taken // steps}, step {taken % steps} of {steps}"

@@ -109,6 +109,10 @@ class PyDataset(keras.utils.PyDataset):
         """What the engine measured of itself, as headrace.Loader.stats(); empty before the first batch."""
         return self._loader.stats()
 
+    def __repr__(self) -> str:
+        given = f"{len(self._asked)} of {len(self)} batches given"
+        return f"<headrace.keras.PyDataset of {self._dataset!r}; epoch {self._epoch}, {given}>"
+
     def close(self) -> None:
         """Stops the engine's threads; the next epoch starts them again."""
         with self._lock:

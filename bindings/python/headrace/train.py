@@ -14,6 +14,7 @@ without the GIL; Ctrl-C ends it after the present step.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headrace import Dataset
-from headrace._errors import config_error
+from headrace._errors import HeadraceError, config_error
+from headrace._show import counted, history_html, history_text
 from headrace._native import train as _native
 from headrace._native.train import (  # what is the same in Python
     EpochReport,
@@ -81,6 +83,13 @@ __all__ = [
 _Path = str | os.PathLike[str]
 
 
+def _schedule_repr(schedule: Schedule) -> str:
+    return f"Schedule({json.dumps(json.loads(sgd(schedule).to_json())['learning_rate'])})"
+
+
+Schedule.__repr__ = _schedule_repr
+
+
 class History(dict[str, list[float]]):
     """What a fit saw: a list a metric, an entry an epoch. pandas.DataFrame(history) is a table of it."""
 
@@ -95,6 +104,12 @@ class History(dict[str, list[float]]):
 
     def __missing__(self, name: str) -> list[float]:
         raise KeyError(f"no '{name}'; there are {', '.join(sorted(self))}")
+
+    def __repr__(self) -> str:
+        return history_text(self)
+
+    def _repr_html_(self) -> str:
+        return history_html(self)
 
 
 class Predictions(NamedTuple):
@@ -150,12 +165,22 @@ class Strategy:
     def __str__(self) -> str:
         return str(self._native)
 
+    def __repr__(self) -> str:
+        return f"<headrace.train.Strategy: {str(self).splitlines()[0]}>"
+
 
 class Model:
     """A net with its variables mirrored on every replica. Made by Strategy.build(). One thread at a time."""
 
     def __init__(self, native: Any, strategy: Strategy) -> None:
         self._native, self.strategy = native, strategy
+
+    def __repr__(self) -> str:
+        try:
+            about = f"{counted(self.parameter_count, 'parameter')}, global step {self.global_step}"
+        except HeadraceError as error:  # another thread trains it
+            about = error.message
+        return f"<headrace.train.Model: {about}; {str(self.strategy).splitlines()[0]}>"
 
     def compile(self, optimizer: Optimizer | None = None, loss: Loss | None = None,
                 metrics: Iterable[Metric | Loss | str] = ("accuracy",), *, precision: str = "float32") -> None:

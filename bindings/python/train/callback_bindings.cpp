@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
@@ -32,6 +34,7 @@ class OpenControl {
     if (control_ != nullptr) return *control_;
     throw ConfigError("this control was of a call that is over", "use the one that each call is given");
   }
+  bool is_closed() const noexcept { return control_ == nullptr; }
   void close() noexcept { control_ = nullptr; }
 
  private:
@@ -131,7 +134,13 @@ void bind_control(nb::module_& module) {
           "A factor on all learning rates, on top of their schedules, from the next step on.")
       .def_prop_ro(
           "learning_rates", [](const OpenControl& control) { return control.get().learning_rates(); },
-          "Of the next step: the optimizer's own rate, then that of each of its groups.");
+          "Of the next step: the optimizer's own rate, then that of each of its groups.")
+      .def("__repr__", [](const OpenControl& control) {
+        if (control.is_closed()) return std::string("FitControl(of a call that is over)");
+        return fmt::format("FitControl(learning_rates=[{:.4g}], stop_requested={})",
+                           fmt::join(control.get().learning_rates(), ", "),
+                           control.get().stop_requested() ? "True" : "False");
+      });
 }
 
 void bind_ready_made(nb::module_& module) {
@@ -192,7 +201,8 @@ void bind_callbacks(nb::module_& module) {
   bind_reports(module);
   bind_control(module);
   nb::class_<Callback>(module, "ReadyCallback", "A callback that Headrace brings along.")
-      .def_ro("name", &Callback::name);
+      .def_ro("name", &Callback::name)
+      .def("__repr__", [](const Callback& callback) { return "ReadyCallback(" + callback.name + ")"; });
   bind_ready_made(module);
 }
 

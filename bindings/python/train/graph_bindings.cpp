@@ -126,6 +126,12 @@ void bind_node(nb::module_& module) {
           "Of one example's result, without the batch's extent.")
       .def_prop_ro(
           "name", [](const PythonNode& x) { return x.graph->get().name(x.node.id); }, "Its layer's name.")
+      .def("__repr__",
+           [](const PythonNode& x) {
+             if (x.graph->is_closed()) return std::string("Node(of a net that is built)");
+             const Graph& graph = x.graph->get();
+             return "Node(" + graph.name(x.node.id) + ": " + graph.shape(x.node).to_string() + ")";
+           })
       .def("__add__",
            [](const PythonNode& a, const PythonNode& b) {
              return PythonNode{a.graph, a.graph->get().add(a.node, b.node)};
@@ -254,6 +260,9 @@ void bind_graph(nb::module_& module) {
   nb::class_<OpenGraph> graph(module, "Graph",
                               "A net as layers called on each other's results. Shapes are inferred and checked at "
                               "once; images are channels-last.");
+  graph.def("__repr__", [](const OpenGraph& of) {
+    return std::string(of.is_closed() ? "Graph(of a net that is built)" : "Graph(of a net that is being built)");
+  });
   bind_layers_with_variables(graph);
   bind_functions(graph);
   bind_layers_of_several(graph);

@@ -68,7 +68,8 @@ void bind_metrics(nb::module_& module) {
   nb::class_<Metric>(module, "Metric", "What is counted beside the loss: exact sums over examples and replicas.")
       .def(nb::init<const Loss&>(), "loss"_a, "The mean of a loss.")
       .def("of", &Metric::of, "layer"_a, "The same of a layer's result, for a model of several outputs.")
-      .def_prop_ro("name", [](const Metric& metric) { return metric.function->name(); });
+      .def_prop_ro("name", [](const Metric& metric) { return metric.function->name(); })
+      .def("__repr__", [](const Metric& metric) { return "Metric(" + metric.function->name() + ")"; });
   nb::implicitly_convertible<Loss, Metric>();
   module.def(
       "accuracy", [] { return accuracy(); }, "The share of examples whose largest result is their label's.");

@@ -19,6 +19,7 @@ class OpenGraph {
 
   // ConfigError once the net is built.
   Graph& get() const;
+  bool is_closed() const noexcept { return graph_ == nullptr; }
   void close() noexcept { graph_ = nullptr; }
 
  private:

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -23,6 +24,16 @@ std::optional<double> norm_of(const std::optional<GradientNorms>& norms) {
   return norms ? std::optional<double>(norms->all) : std::nullopt;
 }
 
+// "EpochReport(epoch=0, steps=100, loss=0.4021, accuracy=0.8534)"
+std::string text_of(const char* kind, int epoch, std::uint64_t steps, double loss,
+                    const std::vector<MetricValue>& metrics) {
+  std::string text = fmt::format("{}(epoch={}, steps={}, loss={:.4g}", kind, epoch, steps, loss);
+  for (const MetricValue& metric : metrics) {
+    if (metric.is_number()) text += fmt::format(", {}={:.4g}", metric.name, metric.number());
+  }
+  return text + ")";
+}
+
 void bind_step_report(nb::module_& module) {
   nb::class_<StepReport>(module, "StepReport", "Where an epoch stands: means over the epoch so far.")
       .def_ro("epoch", &StepReport::epoch, "From 0.")
@@ -39,7 +50,10 @@ void bind_step_report(nb::module_& module) {
       .def_ro("remaining_seconds", &StepReport::remaining_seconds)
       .def_ro("learning_rates", &StepReport::learning_rates)
       .def_prop_ro("metrics", [](const StepReport& report) { return values_of_metrics(report.metrics); })
-      .def_prop_ro("gradient_norm", [](const StepReport& report) { return norm_of(report.gradient_norms); });
+      .def_prop_ro("gradient_norm", [](const StepReport& report) { return norm_of(report.gradient_norms); })
+      .def("__repr__", [](const StepReport& report) {
+        return text_of("StepReport", report.epoch, report.step, report.loss, report.metrics);
+      });
 }
 
 void bind_epoch_report(nb::module_& module) {
@@ -63,7 +77,10 @@ void bind_epoch_report(nb::module_& module) {
       .def_prop_ro("metrics", [](const EpochReport& report) { return values_of_metrics(report.metrics); })
       .def_prop_ro("val_metrics", [](const EpochReport& report) { return values_of_metrics(report.val_metrics); })
       .def_prop_ro("gradient_norm", [](const EpochReport& report) { return norm_of(report.gradient_norms); })
-      .def_prop_ro("values", &dict_of, "What History remembers of the epoch, by its names.");
+      .def_prop_ro("values", &dict_of, "What History remembers of the epoch, by its names.")
+      .def("__repr__", [](const EpochReport& report) {
+        return text_of("EpochReport", report.epoch, report.steps, report.loss, report.metrics);
+      });
 }
 
 }  // namespace

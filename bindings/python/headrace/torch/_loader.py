@@ -212,6 +212,12 @@ class DataLoader:
         """What the engine measured of itself since it began, as headrace.Loader.stats(); empty before the first batch."""
         return self._engine.stats()
 
+    def __repr__(self) -> str:
+        running = self._iterator if self._begun else None
+        place = f"epoch {self._epoch}, step {0 if running is None else running.given}"
+        return (f"<headrace.torch.DataLoader of {self.dataset!r}; batch_size {self.batch_size}, rank {self.rank} of "
+                f"{self.world_size} on {self.device}; {place}>")
+
     def close(self) -> None:
         """Stops the engine's threads. Tensors live on; the next iter() starts them again."""
         self._end_iteration()
@@ -233,6 +239,10 @@ class _Epoch:
 
     def __iter__(self) -> _Epoch:
         return self
+
+    def __repr__(self) -> str:
+        length = "unknown length" if self._length is None else f"{self._length} batches"
+        return f"<an epoch of {length}, {self.given} given, of {self._loader!r}>"
 
     def __len__(self) -> int:
         if self._length is None:
