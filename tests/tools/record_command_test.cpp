@@ -190,7 +190,7 @@ TEST_F(RecordCommand, CountsBadRecords) {
   data_.write("t10k-labels-idx1-ubyte", labels);
   EXPECT_EQ(headrace(command("evaluate")).status, 1);
   const std::string list = (work_ / "bad").string();
-  const Lines skipped = json_of(command("evaluate", {"--on-error", "skip", "--quarantine", list}));
+  const Lines skipped = json_of(command("evaluate", {"--on-error", "skip", "--max-bad-share", "0.1", "--quarantine", list}));
   EXPECT_EQ(skipped[0]["examples"], 40);
   EXPECT_EQ(skipped[0]["bad_records"], 1);
   EXPECT_TRUE(std::filesystem::exists(list));
