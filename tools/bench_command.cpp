@@ -127,9 +127,9 @@ void set_rates(nlohmann::ordered_json& line, double images_per_second, std::vect
 void say_how_long(double expected, double asked) {
   if (expected < kWorthSaying * asked) return;
   fmt::print(stderr,
-             "headrace: this will take about {:.0f} s rather than {:g}: a batch takes long, and each side "
-             "has {} turns\n",
-             std::ceil(expected), asked, kPairs);
+             "headrace: this will take about {:.0f} s rather than {:g}: a batch takes long, and each side has a "
+             "turn\n",
+             std::ceil(expected), asked);
 }
 
 // The engine and what it is compared with in turn, A B A B ...; the engine's samples.
@@ -143,12 +143,15 @@ std::vector<double> take_turns(const BenchOptions& options, Bench& bench, std::v
   const double beside = bench.seconds_to_rest() + std::max(0.0, watch.seconds() - count * trial);
   const double left =
       std::max(options.plan().whole_seconds() - bench.seconds_since_start(), kMinMeasuredShare * options.seconds);
-  const double turn = std::max((left / kPairs - beside) / (1 + count), trial);
-  say_how_long(
-      bench.seconds_since_start() + kPairs * (std::max(turn, bench.warm().batch_seconds) + beside + count * turn),
-      options.plan().whole_seconds());
+  const double batch = bench.warm().batch_seconds;
+  // As many as there is time for.
+  const double least = std::max(trial, batch) + beside + count * trial;
+  const int pairs = static_cast<int>(std::clamp(left / least, 1.0, static_cast<double>(kPairs)));
+  const double turn = std::max((left / pairs - beside) / (1 + count), trial);
+  say_how_long(bench.seconds_since_start() + pairs * (std::max(turn, batch) + beside + count * turn),
+               options.plan().whole_seconds());
   std::vector<double> ours;
-  for (int pair = 0; pair < kPairs; ++pair) {
+  for (int pair = 0; pair < pairs; ++pair) {
     bench.take_what_is_ready();
     const std::optional<double> engine = bench.measure(turn);
     if (!engine) break;

@@ -122,8 +122,9 @@ void explain(ExplainOptions options) {
   if (tries) {
     measured.seconds = trial;
     line.clear();
-    verdict.what_ifs.push_back(try_cache(options, options.try_cache, devices, settings,
-                                         {.loader = loader, .stats = stats}, measured, line));
+    const std::optional<WhatIf> gain = try_cache(options, options.try_cache, devices, settings,
+                                                 {.loader = loader, .stats = stats}, measured, kTrialShare, line);
+    if (gain) verdict.what_ifs.push_back(*gain);
   }
   line.clear();
   if (!warm.finished) {

@@ -48,7 +48,7 @@ void fail(const std::filesystem::path& path, const std::string& what, int error,
   if (error == EACCES || error == EPERM) hint = "check the permissions of the file and of the folders above it";
   if (error == EMFILE || error == ENFILE) hint = "raise the limit on open files (ulimit -n)";
   if (error == ENOSPC || error == EDQUOT) hint = "free some space or choose another folder";
-  if (error == ENOENT && what == "cannot create")
+  if (error == ENOENT && (what == "cannot create" || what == "cannot open for appending"))
     hint = "make the folder " + path.parent_path().string() + " first";
   if (error == EFBIG) hint = "raise the limit on the size of files (ulimit -f) or write to another file system";
   throw DataError(code, what + ": " + std::system_category().message(error),

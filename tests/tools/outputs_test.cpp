@@ -322,7 +322,7 @@ TEST_F(Outputs, AnotherPipeThatIsClosedIsAnError) {
 TEST_F(Outputs, WhatCannotBeWrittenIsFoundBeforeTheWork) {
   const Contents before = contents_of(folder_.path());
   const std::string train = "train --recipe mnist-mlp --data \"$1/no data\" ";
-  for (const std::string arguments :
+  for (const std::string& arguments :
        {train + "--record", train + "--csv", train + "--trace", train + "--json", train + "--quarantine",
         std::string("explain --pipeline jpeg-train --data \"$1/no data\" --write-plan"),
         std::string("explain --pipeline jpeg-train --data \"$1/no data\" --trace"),

@@ -374,7 +374,7 @@ TEST(Resume, RefusesAnotherNetLossPrecisionOrBatch) {
   EXPECT_THAT(fit({.net = tanh}, 0), HasSubstr("relu"));
   Changed job;
   job.compile.loss = sparse_categorical_crossentropy({.label_smoothing = 0.1F});
-  EXPECT_THAT(fit(job, 0), HasSubstr("loss.terms[0].options.label_smoothing was 0.0, is 0.1"));
+  EXPECT_THAT(fit(job, 0), HasSubstr("loss.terms[0].options.label_smoothing was 0, is 0.1"));
   job = {};
   job.compile.metrics = {accuracy(), top_k(2)};
   EXPECT_THAT(fit(job, 0), HasSubstr("metrics was "));

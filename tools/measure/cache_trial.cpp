@@ -15,7 +15,8 @@ constexpr double kMaxBytes = 1 << 30;
 // Of the trial's time: decoding the records that are kept, once; what the turns of both have.
 constexpr double kFillShare = 0.2, kTurnShare = 0.4;
 constexpr int kTurns = 5, kMinTurns = 3;  // of each; fewer where there is no time for all
-constexpr double kWorthAnnouncing = 1.5;  // times the time it was given
+// What the trial may take: so many times the time it was given, and as many seconds.
+constexpr double kMaxShare = 1.5, kSlackSeconds = 0.5;
 // Decoded samples are larger than what a crop leaves of them, smaller than floats made of them.
 constexpr double kSampleBytesAByte = 4;
 
@@ -48,9 +49,9 @@ bool can_try_cache(const PipelineCommandOptions& options, const LoaderStats& so_
   return so_far.decode_ns > 0 && options.common.cache == "none" && options.plan.empty();
 }
 
-WhatIf try_cache(PipelineCommandOptions options, const std::string& where, DeviceGroup& devices,
-                 const LoaderOptions& loader, const UncachedRun& without, const MeasuredRunOptions& run,
-                 ProgressLine& line) {
+std::optional<WhatIf> try_cache(PipelineCommandOptions options, const std::string& where, DeviceGroup& devices,
+                                const LoaderOptions& loader, const UncachedRun& without,
+                                const MeasuredRunOptions& run, double share, ProgressLine& line) {
   options.common.cache = where;
   PipelineOptions cached = options.pipeline_options();
   cached.records = records_for(without.stats, cached.global_batch, kFillShare * run.seconds);
@@ -59,12 +60,13 @@ WhatIf try_cache(PipelineCommandOptions options, const std::string& where, Devic
   const Dataset dataset = make_pipeline(options.pipeline, cached);
   const std::uint64_t records = std::min(*cached.records, dataset.size());
   int turns = kTurns;
-  if (expected_seconds(without.stats, records, turn.seconds, turns) > kWorthAnnouncing * run.seconds)
-    turns = kMinTurns;
+  if (expected_seconds(without.stats, records, turn.seconds, turns) > kMaxShare * run.seconds) turns = kMinTurns;
   const double expected = expected_seconds(without.stats, records, turn.seconds, turns);
-  if (expected > kWorthAnnouncing * run.seconds + 1) {
-    fmt::print(stderr, "headrace: trying a cache takes about {:.0f} s more: batches take long here\n",
-               std::ceil(expected));
+  if (expected > kMaxShare * run.seconds + kSlackSeconds) {
+    fmt::print(stderr,
+               "headrace: no cache was tried: batches take long here; with --seconds {:.0f} there is time for it\n",
+               std::ceil((expected - kSlackSeconds) / (kMaxShare * share)));
+    return std::nullopt;
   }
   wait_until_idle(without.loader);
   LoaderOptions settings = loader;

@@ -10,7 +10,7 @@
 
 namespace headrace::tools {
 
-inline constexpr int kPairs = 5;  // turns of each side
+inline constexpr int kPairs = 5;  // turns of each side; fewer where there is no time for all
 
 // Its samples, and the engine's rate of each turn divided by its own.
 struct ComparedRates {

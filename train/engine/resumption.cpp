@@ -68,11 +68,8 @@ void Resumption::find(Model& model, const FitOptions& options) {
 void Resumption::check(const ModelState& model, const FitOptions& options, const Work& work) const {
   const TrainingPosition& at = state_->position;
   Differences differ;
-  bool schedules = false;
-  if (record_) {
-    compare_graphs(record_->file(), *model.graph, differ);
-    schedules = compare_compiled(record_->file(), model.require_compiled("training"), differ);
-  }
+  const bool schedules =
+      record_ && compare_compiled(record_->file(), model.require_compiled("training"), differ);
   differ.compare("accumulate", at.accumulate, options.step.accumulate);
   differ.compare("steps in an epoch", at.steps_per_epoch, work.steps);
   differ.compare("virtual shards", at.virtual_shards, options.step.virtual_shards);
@@ -87,6 +84,7 @@ void Resumption::check(const ModelState& model, const FitOptions& options, const
   if (!at.best_of.empty() && options.checkpoints && !options.checkpoints->best.empty()) {
     differ.compare("what the best checkpoint is chosen by", at.best_of, options.checkpoints->best);
   }
+  if (record_) compare_graphs(record_->file(), *model.graph, differ);
   differ.require_none(record_ ? record_->file().path().string() : "the file that the model was restored from");
   say_changes(at, options, schedules);
 }

@@ -99,7 +99,7 @@ std::vector<std::filesystem::path> checkpoints_of_others(const std::filesystem::
 
 TrainingFolder::TrainingFolder(const std::filesystem::path& folder) : folder_(folder) {
   make_folders(folder);
-  lock_.emplace(folder, kUntilFree);
+  lock_ = std::make_unique<FolderLock>(folder, kUntilFree);
   if (lock_->is_anothers()) {
     throw DataError(ErrorCode::kIo, "another training keeps its checkpoints there, and still runs",
                     {.source = folder.string()}, "wait until it has ended, or name another folder");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,7 +46,7 @@ class TrainingFolder {
 
  private:
   std::filesystem::path folder_;
-  std::optional<FolderLock> lock_;
+  std::unique_ptr<FolderLock> lock_;
 };
 
 // Which checkpoints of one training lie in the folder, which exists. One thread.

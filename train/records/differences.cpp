@@ -90,7 +90,10 @@ void compare_layers(const Json& was, const Json& is, Differences& differ) {
   for (std::size_t i = 0; i < std::min(was.size(), is.size()); ++i) {
     const std::string before = name_of_layer(was[i]), now = name_of_layer(is[i]);
     if (before != now) return differ.add(fmt::format("layer {} of the net", i + 1), before, now);
-    compare_json("layer " + before, was[i], is[i], differ);
+    compare_json("layer " + before, member(was[i], "attributes"), member(is[i], "attributes"), differ);
+    compare_json("the inputs of layer " + before, member(was[i], "inputs"), member(is[i], "inputs"), differ);
+    compare_json("whose variables layer " + before + " has", member(was[i], "variables_of"),
+                 member(is[i], "variables_of"), differ);
   }
   differ.compare("the number of layers", was.size(), is.size());
 }
