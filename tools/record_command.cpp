@@ -31,7 +31,9 @@ struct RecordCommandOptions {
     command.add_option("--record", record, "a training record or checkpoint")->type_name("FILE")->required();
     add_data_options(command, data, layout)->required();
     add_choice(command, "--split", split, "which part of the data", {"train", "test"})->capture_default_str();
-    command.add_option("--devices", devices, "auto, cpu, cpu:4, cuda:0,1, cuda:0x4")->capture_default_str();
+    command.add_option("--devices", devices, "auto, cpu, cpu:4, cuda:0,1, cuda:0x4")
+        ->type_name("LIST")
+        ->capture_default_str();
     add_json_option(command, json);
   }
 
