@@ -1,6 +1,7 @@
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/fuzz/fuzz_target.h"
+#include "headrace/tests/fuzz/json_mutation.h"
 #include "headrace/tests/pipeline/streams.h"
 
 namespace headrace::fuzz {
@@ -53,6 +54,9 @@ void run(std::span<const std::byte> input) {
     throw std::logic_error("a plan that was read is another one when it is written and read again");
 }
 
-void repair(Bytes&) {}
+void repair(Bytes& input) {
+  static const std::vector<Bytes> sound = seeds();
+  make_json(input, sound);
+}
 
 }  // namespace headrace::fuzz

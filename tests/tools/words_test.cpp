@@ -115,7 +115,8 @@ std::vector<std::string> commands_in(const std::string& help) {
   std::vector<std::string> names;
   std::istringstream lines(help.substr(std::min(help.find("\nCommands:\n"), help.size())));
   for (std::string line; std::getline(lines, line);) {
-    if (line.size() > 2 && line.starts_with("  ") && line[2] != ' ') names.push_back(line.substr(2, line.find(' ', 2) - 2));
+    if (line.size() > 2 && line.starts_with("  ") && line[2] != ' ')
+      names.push_back(line.substr(2, line.find(' ', 2) - 2));
   }
   return names;
 }
@@ -134,7 +135,8 @@ std::vector<std::vector<std::string>> all_commands(const std::vector<std::string
 
 TEST(Words, OfHelp) {
   const std::vector<std::vector<std::string>> commands = all_commands();
-  EXPECT_THAT(commands, IsSupersetOf<std::vector<std::string>>({{"train"}, {"predict"}, {"bench", "input"}, {"report"}}));
+  EXPECT_THAT(commands,
+              IsSupersetOf<std::vector<std::string>>({{"train"}, {"predict"}, {"bench", "input"}, {"report"}}));
   for (const std::vector<std::string>& command : commands) {
     std::vector<std::string> arguments = command;
     arguments.emplace_back("--help");

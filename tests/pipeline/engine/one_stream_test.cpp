@@ -1,5 +1,5 @@
-// The stream of every combination of threads, replicas, prefetch, cache and continuation has the digests of one thread
-// without any of them: in a long run all combinations, else every 23rd.
+// The stream of every combination of threads, replicas, prefetch, cache and continuation has the digests of one
+// thread without any of them: in a long run all combinations, else every 23rd.
 #include <gtest/gtest.h>
 
 #include "headrace/tests/pipeline/fake_source.h"

@@ -122,7 +122,8 @@ TEST(Explain, WhatIfsComeTrueOfMoreReaders) {
 TEST(Explain, WhatIfsComeTrueOfMoreThreads) {
   undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(1);
-    const Dataset dataset = Dataset::from(numbers(64)).map(sleeping_map(milliseconds(2 * slower))).batch({.global = 64});
+    const Dataset dataset =
+        Dataset::from(numbers(64)).map(sleeping_map(milliseconds(2 * slower))).batch({.global = 64});
     const auto verdict_with = [&](int threads) {
       Loader loader(dataset, devices, {.epochs = kWithoutEnd, .threads = threads});
       return judge(stats_after(loader, 1, 8));

@@ -9,36 +9,13 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/rng.h"
+#include "headrace/tests/train/optimizer_of_everything.h"
 #include "headrace/train/optimizers.h"
 
 namespace headrace {
 namespace {
 
 using testing::HasSubstr;
-
-// One of everything that an optimizer can be made of.
-Optimizer of_everything() {
-  Optimizer optimizer =
-      muon(Schedule::one_cycle({.peak = 0.3F, .total_steps = 40, .warmup_share = 0.2F, .linear = true}),
-           {.momentum = 0.7F, .iterations = 4, .norm_interval = {.first = 2, .growth = 15, .over_steps = 200}});
-  const Schedule chain = Schedule::chained(
-      {Schedule::warm_up(7, Schedule::cosine_decay({.peak = 0.1F, .floor = 1e-5F, .total_steps = 1'000'000})),
-       Schedule::exponential_decay({.initial = 0.1F, .factor = 0.7F, .every_steps = 3, .staircase = true}),
-       Schedule::piecewise({.rates = {0.1F, 1e-7F, 0}, .boundaries = {5, 9}}),
-       Schedule::linear_decay({.peak = 0.2F, .warmup_steps = 2, .total_steps = 20}), 0.25F},
-      {10, 20, 30, std::uint64_t{1} << 63});
-  optimizer.groups = {
-      {.takes = VariableRule::named("dense_*/weights") || !VariableRule::of_kind("c*"),
-       .rule = AdamOptions{.beta1 = 0.8F, .epsilon = 1e-8F, .weight_decay = 0.01F},
-       .learning_rate = chain},
-      {.takes = VariableRule::all_of(
-           {VariableRule::of_rank(1), VariableRule::named("\"quoted\"\n"), VariableRule::any_of({})}),
-       .rule = SgdOptions{.momentum = 0.9F, .weight_decay = 5e-4F, .nesterov = true}}};
-  optimizer.clip = {.max_norm = 1, .max_value = 0.5F};
-  optimizer.lookahead = {.every = 6, .share = 0.8F};
-  optimizer.average = {.decay = 0.9999F, .warmup = 9};
-  return optimizer;
-}
 
 std::string refusal_of_json(const std::string& json) {
   try {
@@ -51,13 +28,13 @@ std::string refusal_of_json(const std::string& json) {
 
 TEST(OptimizerJson, ComesBackEqual) {
   for (const Optimizer& optimizer :
-       {of_everything(), adam(), adamw(3e-4F), sgd(0.1F, {.momentum = 0.9F}), muon()}) {
+       {test::optimizer_of_everything(), adam(), adamw(3e-4F), sgd(0.1F, {.momentum = 0.9F}), muon()}) {
     const std::string json = to_json(optimizer);
     const Optimizer read = optimizer_from_json(json);
     EXPECT_TRUE(read == optimizer) << json;
     EXPECT_EQ(to_json(read), json);
   }
-  EXPECT_FALSE(of_everything() == muon());
+  EXPECT_FALSE(test::optimizer_of_everything() == muon());
 }
 
 TEST(OptimizerJson, IsEasyToReadAndWrite) {
@@ -114,7 +91,7 @@ TEST(OptimizerJson, ErrorsSayWhere) {
 
 // Whatever is cut out of it or put into it: an optimizer or a ConfigError.
 TEST(OptimizerJson, WrongTextIsRefused) {
-  const std::string whole = to_json(of_everything());
+  const std::string whole = to_json(test::optimizer_of_everything());
   Philox random({.seed = 5});
   int refused = 0;
   for (int i = 0; i < 3000; ++i) {
