@@ -23,6 +23,7 @@ struct RecordCommandOptions {
   std::string record;
   std::filesystem::path data;
   LayoutOptions layout = {};
+  ColumnOptions columns = {};
   std::string split = "test";
   std::string devices = "auto";
   std::string json;
@@ -30,12 +31,17 @@ struct RecordCommandOptions {
   void add_to(CLI::App& command) {
     command.add_option("--record", record, "a training record or checkpoint")->type_name("FILE")->required();
     add_data_options(command, data, layout)->required();
+    add_column_options(command, columns, false);
     add_choice(command, "--split", split, "which part of the data", {"train", "test"})->capture_default_str();
     command.add_option("--devices", devices, "auto, cpu, cpu:4, cuda:0,1, cuda:0x4")->capture_default_str();
     add_json_option(command, json);
   }
 
-  SourcePtr open() const { return open_source(data, parse_split(split), {.layout = layout}); }
+  SourcePtr open() const {
+    SourcePtr source = open_source(data, parse_split(split), {.layout = layout, .columns = columns});
+    report_left_out(source->info().left_out, source->info().columns, false);
+    return source;
+  }
 };
 
 // Opens what both need; `use(strategy, source, json)` does the work.

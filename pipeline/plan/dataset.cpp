@@ -213,6 +213,8 @@ Fields Dataset::fields() const { return make_stream_plan(plan_).fields; }
 
 std::vector<LeftOut> Dataset::left_out() const { return source_of(plan_)->info().left_out; }
 
+std::vector<SourceColumn> Dataset::columns() const { return source_of(plan_)->info().columns; }
+
 std::vector<std::string> Dataset::classes() const { return make_stream_plan(plan_).source->info().classes; }
 
 std::uint64_t Dataset::fingerprint() const { return make_stream_plan(plan_).fingerprint(); }

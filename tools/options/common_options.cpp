@@ -25,8 +25,9 @@ Residency residency(const std::string& when) {
 
 }  // namespace
 
-void CommonOptions::add_to(CLI::App& command) {
+void CommonOptions::add_to(CLI::App& command, bool further_columns) {
   add_data_options(command, data, layout);
+  add_column_options(command, columns, further_columns);
   command.add_option("--devices", devices, "auto, cpu:N, cuda:0,1 or cuda:0xN: one replica on each")
       ->type_name("LIST")
       ->capture_default_str();

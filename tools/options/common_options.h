@@ -23,6 +23,7 @@ namespace headrace::tools {
 struct CommonOptions {
   std::filesystem::path data = {};
   LayoutOptions layout = {};
+  ColumnOptions columns = {};
   std::string devices = "auto";
   std::int64_t global_batch = 0;  // 0: as the recipe or pipeline says
   std::uint64_t epochs = 0;       // 0: as the recipe says, 1 for a pipeline
@@ -39,7 +40,8 @@ struct CommonOptions {
   std::string resident = "auto";
   std::string json = {};  // a file, "-" for standard output, empty for none
 
-  void add_to(CLI::App& command);
+  // `further_columns`: with --columns.
+  void add_to(CLI::App& command, bool further_columns = true);
 
   // Those of --devices. ConfigError where there are none such, or where they cannot do what they are needed for.
   DeviceGroup open_devices(DeviceNeed need) const;

@@ -24,6 +24,7 @@ namespace headrace::tools {
 struct RecipeOptions {
   std::filesystem::path data = {};
   LayoutOptions layout = {};
+  ColumnOptions columns = {};
   bool apply_orientation = false;  // as DecodeOptions has it; ConfigError where nothing is decoded
   std::int64_t global_batch = 0;
   int epochs = 0;

@@ -19,7 +19,7 @@ bool is_encoded(const Source& source) {
 
 Splits open_splits(const std::string& recipe, const RecipeOptions& options) {
   if (options.data.empty()) throw ConfigError("no --data given", "name a folder or archive of images");
-  const SourceOptions source{.layout = options.layout, .label_count = kClasses};
+  const SourceOptions source{.layout = options.layout, .label_count = kClasses, .columns = options.columns};
   Splits splits{.train = open_source(options.data, Split::kTrain, source)};
   require_fit(recipe, splits.train);
   splits.test = open_source(options.data, Split::kTest, source);
