@@ -159,8 +159,7 @@ class Planner {
       }
       if (field.shape.is_dynamic()) {
         throw ConfigError(
-            fmt::format("batch(): the size of field '{}' {} differs from record to record, or is not "
-                        "known before",
+            fmt::format("batch(): the size of field '{}' {} differs from record to record or is unknown",
                         field.name, field.shape.to_string()),
             "bring all images to one size: resize(), random_resized_crop(), center_crop(), pad_crop(); "
             "or say what all measure: decode(height=, width=)");

@@ -219,8 +219,7 @@ std::string names_in(std::span<const std::byte> payload) {
 }
 
 constexpr const char* kNameKeys =
-    "say which feature is the image and which the label: --image-column, --label-column, or image_keys, "
-    "label_keys";
+    "say which features are image and label: --image-column and --label-column, or image_keys and label_keys";
 
 [[noreturn]] void fail_without(const TfField& field, std::span<const std::byte> payload) {
   throw Error(ErrorCode::kDataCorrupt,
@@ -259,8 +258,7 @@ Field label_field(const std::string& key, const FeatureContent& content, LabelTy
   } else if (content.floats > 0) {
     throw ConfigError(
         fmt::format("{}: the label '{}' holds {}, and classes are integers", source, key, content.describe()),
-        "for values to predict say --label-type number (label_type in a program): labels are float32 "
-        "then");
+        "for values to predict say --label-type number (label_type in a program): they are float32");
   }
   return label;
 }
@@ -269,10 +267,8 @@ Field label_field(const std::string& key, const FeatureContent& content, LabelTy
 
 std::vector<TfField> tf_fields(const TfRecordOptions& options) {
   if (options.feature_keys.size() > kMaxFields - 2) {
-    throw ConfigError(
-        fmt::format("{} further features: a record has at most {} fields, the image and the label among "
-                    "them",
-                    options.feature_keys.size(), kMaxFields));
+    throw ConfigError(fmt::format("{} further features: a record has at most {} fields, image and label included",
+                                  options.feature_keys.size(), kMaxFields));
   }
   Fields fields = labelled_image_fields();
   if (options.label_type == LabelType::kNumber) fields.back().dtype = DType::kF32;

@@ -27,22 +27,19 @@ CLI::Option* add_data_options(CLI::App& command, std::filesystem::path& data, La
 
 void add_column_options(CLI::App& command, ColumnOptions& columns, bool further) {
   command
-      .add_option(
-          "--image-column", columns.image,
-          "the column of a CSV table, or feature of TFRecords, that is the image, where it is not called path; "
-          "image/encoded or image")
+      .add_option("--image-column", columns.image,
+                  "the column of a CSV table (without it, path) or feature of TFRecords (image/encoded or image) "
+                  "that is the image")
       ->type_name("NAME");
   command
-      .add_option(
-          "--label-column", columns.label,
-          "the column or feature that is the label, where it is not called label; image/class/label or label")
+      .add_option("--label-column", columns.label,
+                  "the column (without it, label) or feature (image/class/label or label) that is the label")
       ->type_name("NAME");
   command
       .add_option_function<std::string>(
           "--label-type", [&columns](const std::string& name) { columns.label_type = parse_label_type(name); },
-          "what labels are: class, each value one of them; number, float32 for regression; without it, integers "
-          "and "
-          "names are classes, and other numbers are refused")
+          "what labels are: class, each value one of them; number, float32 for regression; without it, "
+          "integers and names are classes, and other numbers are refused")
       ->type_name("TYPE");
   if (!further) return;
   command
