@@ -35,11 +35,12 @@ struct ConvertOptions {
 };
 
 struct ConvertResult {
-  std::uint64_t records = 0;           // of all splits
-  std::uint64_t bytes = 0;             // of the file
-  std::uint64_t bad_records = 0;       // of all splits, left out
-  std::optional<Split> absent = {};    // a split that the origin does not have
-  std::vector<LeftOut> left_out = {};  // what lies there beside the records
+  std::uint64_t records = 0;               // of all splits
+  std::uint64_t bytes = 0;                 // of the file
+  std::uint64_t bad_records = 0;           // of all splits, left out
+  std::optional<Split> absent = {};        // a split that the origin does not have
+  std::vector<LeftOut> left_out = {};      // what lies there beside the records
+  std::vector<SourceColumn> columns = {};  // as in SourceInfo
 };
 
 // Writes whatever open_source() knows at `data` to the file `to`, which appears whole or not at all and replaces

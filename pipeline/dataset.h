@@ -110,8 +110,11 @@ RecordFilter with_labels(std::vector<std::int64_t> labels);
 std::string describe(const RecordFilter& filter);
 
 // What all images are known to measure, where it is known: from then on the plan counts on it, so that devices may
-// crop and normalise, and keep, what was decoded. An image of another size is a bad record. 0 0: any size.
-// pipeline/decoders/README.md says which images are bad records, and what is only counted as a warning.
+// crop and normalise, and keep, what was decoded. An image of another size is a bad record. 0 0: any size, unless
+// batch() or an operation needs one: then that of the first image counts, in the order of the source's records
+// whatever comes after. The plan reads that record whenever it is looked at; explain() names it. Images of a
+// stream cannot be looked at beforehand. pipeline/decoders/README.md says which images are bad records, and what
+// is only counted as a warning.
 struct DecodeOptions {
   std::int64_t height = 0, width = 0;
   // Images are turned the way up that their EXIF data say, as Pillow's ImageOps.exif_transpose does; height and
@@ -250,6 +253,7 @@ class Dataset {
   std::vector<LeftOut> left_out() const;
   // The source whose numbers its records have: of a combination all its parts' records, after unbatch() samples.
   SourcePtr source() const;
+  std::vector<SourceColumn> columns() const;  // of the source, taken and left out
   // Examples in a global batch; ConfigError before .batch().
   std::int64_t global_batch() const;
   // The plan as JSON: sources with their paths as they were given, stages and all their options; pipeline/PLAN.md

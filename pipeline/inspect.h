@@ -37,6 +37,7 @@ struct Inspection {
   std::vector<BadRecord> first_bad;     // in the order of the records
   std::uint64_t warned = 0;             // of those examined: damaged in a way that changes no pixel
   std::vector<BadRecord> first_warned;  // in the order of the records
+  std::vector<SourceColumn> columns;    // as in SourceInfo: taken and left out
   std::uint64_t oriented = 0;  // images of those examined whose EXIF data say that they are stored another way up
 };
 

@@ -24,6 +24,16 @@ struct LeftOut {
 // "12 files left out: 10 .gif, 2 .webp; Headrace reads JPEG and PNG"; empty where none are.
 std::string describe(const std::vector<LeftOut>& left_out);
 
+// A column of a table, or a feature of TFRecords, and what became of it.
+struct SourceColumn {
+  std::string name;   // as the data call it
+  std::string holds;  // "integers", "numbers", "text"; "4 floats"
+  std::string field;  // that it is; empty: it is left out
+  bool operator==(const SourceColumn&) const = default;
+};
+// "left out of each record: width (integers), caption (text)"; empty where none is.
+std::string describe(const std::vector<SourceColumn>& columns);
+
 struct SourceInfo {
   std::string name;                  // for people: a path, or what the caller called it
   std::uint64_t records = 0;         // of a stream kUnknownRecords
@@ -35,16 +45,19 @@ struct SourceInfo {
   std::vector<std::uint64_t> file_ends = {};
   // Changes when the data does: names, sizes, order, or the content where it is in memory anyway.
   std::uint64_t fingerprint = 0;
-  // Changes when a file is written again, even with as many bytes: the times of change of files whose content is
-  // not in the fingerprint, else 0. Keys what is kept on disk, and nothing else: a copy of the data is the same
-  // stream.
-  std::uint64_t revision = 0;
+  // Changes when a file is written again, even with as many bytes: the times of change, which may be any, of files
+  // whose content is not in the fingerprint; none where there are no such files. Keys caches, and nothing else: a
+  // copy of the data is the same stream.
+  std::optional<std::uint64_t> revision = {};
+  // True where the maker of the records gave no identity: the fingerprint is of their form alone.
+  bool anonymous = false;
   // True when all bytes are in memory: read() never blocks and never uses its scratch.
   bool resident = false;
   // True where records come one after another and cannot be asked for by number: open_stream() gives them, read()
   // does not.
   bool streamed = false;
   std::vector<LeftOut> left_out = {};
+  std::vector<SourceColumn> columns = {};  // all that the data have; of other formats none
 };
 
 // How many records a stream counts as having before its end is seen.

@@ -133,23 +133,32 @@ struct WebDatasetOptions {
 SourcePtr web_dataset(const std::filesystem::path& path, WebDatasetOptions options = {});
 SourcePtr web_dataset(std::vector<std::filesystem::path> archives, WebDatasetOptions options = {});
 
+// What labels are. kAuto: integers, or the names of classes; numbers that are not whole are refused, as they may
+// be either of the others. kClass: each value that occurs is a class, numbers in numeric order, names in bytewise
+// order. kNumber: float32, to be predicted as they are: regression.
+enum class LabelType { kAuto, kClass, kNumber };
+LabelType parse_label_type(const std::string& name);  // "auto", "class", "number"
+
 // A table of image files: the first line names the columns, among them path and label. Paths are relative to the
-// table's folder; fields may be quoted. Labels are integers, however they are written (1, 01, 1.0, 1e0); or other
-// numbers, which are classes in numeric order; or class names, numbered in bytewise order. Numbers among names are
-// refused, naming the line, unless every label is in quotes: then all are names. Every file is opened once, when
-// the table is; one that is not there is a bad record. Fields: image (encoded), label i64.
+// table's folder; fields may be quoted. Labels are integers, however they are written (1, 01, 1.0, 1e0); or class
+// names, numbered in bytewise order. Numbers among names are refused, naming the line, unless every label is in
+// quotes: then all are names. Every file is opened once, when the table is; one that is not there is a bad record.
+// SourceInfo::columns says what is left out. Fields: image (encoded), label i64, and those of `columns`.
 struct CsvOptions {
   std::string path_column = "path";
   std::string label_column = "label";
-  std::uint64_t label_count = 0;  // as in SourceInfo
+  std::uint64_t label_count = 0;          // as in SourceInfo
+  std::vector<std::string> columns = {};  // of numbers, fields of their own: i64 if written as integers, else f32
+  LabelType label_type = LabelType::kAuto;
 };
 SourcePtr csv_manifest(const std::filesystem::path& csv, CsvOptions options = {});
 
-// TFRecord files whose records are tf.train.Examples with one encoded image and one integer label. The lengths are
+// TFRecord files whose records are tf.train.Examples with one encoded image and one integer label, or with kNumber
+// floats. Further features have as many elements as in the first record that can be read. The lengths are
 // walked through and checked when it is opened, each record's bytes when it is read. Plain files are read by
 // position; those compressed with gzip, zlib or zstd are unpacked into memory when opened: deflated data have no
-// positions, and what does not fit is read from the disk once it is unpacked there. Fields: image (encoded), label
-// i64.
+// positions, and what does not fit is read from the disk once it is unpacked there. SourceInfo::columns says what
+// is left out. Fields: image (encoded), label i64, and those of `feature_keys`.
 struct TfRecordOptions {
   Split split =
       Split::kTrain;  // of a folder: its files train-*.tfrecord or test-*.tfrecord; all are train otherwise
@@ -158,6 +167,8 @@ struct TfRecordOptions {
   std::vector<std::string> classes = {};                // their names, which the format does not have
   std::uint64_t label_count = 0;                        // as in SourceInfo
   std::uint64_t memory_limit = std::uint64_t{4} << 30;  // of what compressed files unpack to
+  std::vector<std::string> feature_keys = {};           // integers as i64, floats as f32, bytes if they are images
+  LabelType label_type = LabelType::kAuto;              // kClass: integers
 };
 // One file, or a folder of *.tfrecord, *.tfrecord.gz, *.tfrecord-00000-of-00004 or train-00000-of-00004. DataError
 // naming the shards of such a count that are missing.
@@ -184,7 +195,8 @@ struct GeneratorOptions {
   std::string name = "generator";
   Fields fields = {};
   std::uint64_t records = 0;
-  std::uint64_t fingerprint = 0;  // identity of what it makes: change it with the function or its data
+  std::uint64_t fingerprint = 0;  // identity of what it makes: change it with the function or its data; 0: none
+  bool anonymous = false;         // the fingerprint does not tell it from another function
   std::vector<std::string> classes = {};
   std::function<void(std::uint64_t index, RecordWriter& record)> function = {};
 };
@@ -237,10 +249,22 @@ SourcePtr record_file(const std::filesystem::path& path, Split split);
 
 // The formats that open_source() reads, as one sentence: errors about what is not recognised end with it.
 std::string accepted_formats();
+// Which columns of a table, or features of TFRecords, to take.
+struct ColumnOptions {
+  std::string image = {};              // empty: path of a table, image/encoded or image of TFRecords
+  std::string label = {};              // empty: label; of TFRecords image/class/label or label
+  std::vector<std::string> more = {};  // fields of their own
+  LabelType label_type = LabelType::kAuto;
+
+  bool empty() const noexcept {
+    return image.empty() && label.empty() && more.empty() && label_type == LabelType::kAuto;
+  }
+};
 // What the user knows of the data and the data does not say.
 struct SourceOptions {
   LayoutOptions layout = {};      // ConfigError where there are no images in folders
   std::uint64_t label_count = 0;  // of formats that do not say how many classes there are; as in SourceInfo
+  ColumnOptions columns = {};     // ConfigError where there are none
 };
 
 // Opens whatever lies at `path`, recognised by content: any of the above. ConfigError or DataError saying what

@@ -61,7 +61,7 @@ void convert(ConvertCommandOptions options) {
   const ConvertResult result = convert_dataset(options.data, options.to, options.convert);
   const double seconds = watch.seconds();
   line.clear();
-  report_left_out(result.left_out);
+  report_left_out(result.left_out, result.columns, true);
   if (result.absent) {
     std::fprintf(json.people(), "there is no %s split here: the file holds the other one alone\n",
                  *result.absent == Split::kTrain ? "train" : "test");
@@ -84,6 +84,7 @@ void add_convert_command(CLI::App& program) {
       program.add_subcommand("convert", "pack a data set into one checksummed file that is read by position");
   auto options = std::make_shared<ConvertCommandOptions>();
   add_data_options(*command, options->data, options->convert.source.layout)->required();
+  add_column_options(*command, options->convert.source.columns, true);
   command
       ->add_option(
           "--to", options->to,

@@ -41,8 +41,14 @@ std::map<std::int64_t, std::uint64_t> records_by_label(const SplitReport& split)
   return labels;
 }
 
+bool has_number_labels(const SourceInfo& info) {
+  return std::ranges::any_of(
+      info.fields, [](const Field& field) { return field.name == "label" && field.dtype == DType::kF32; });
+}
+
 void print_classes(const SplitReport& split, std::FILE* to) {
   const SourceInfo& info = split.opened->source->info();
+  if (has_number_labels(info)) return;
   const auto labels = records_by_label(split);
   if (split.found.labelled < info.records) {
     fmt::print(to, "         labels of {}:\n", count_of(split.found.labelled, "record"));
@@ -84,12 +90,27 @@ nlohmann::ordered_json diagnosis_json(const std::vector<BadRecord>& records) {
   return list;
 }
 
+// What the records are made of, where the data have columns.
+void print_columns(const SourceInfo& info, std::FILE* to) {
+  if (info.columns.empty()) return;
+  std::string taken;
+  for (const SourceColumn& column : info.columns) {
+    if (column.field.empty()) continue;
+    taken += fmt::format("{}{} from {} ({})", taken.empty() ? "" : ", ", column.field, column.name, column.holds);
+  }
+  fmt::print(to, "columns  taken: {}\n", taken);
+  const std::string left_out = describe(info.columns);
+  if (!left_out.empty()) fmt::print(to, "         {}; --columns takes numbers along\n", left_out);
+}
+
 void print_split(const SplitReport& split, std::FILE* to) {
   if (!split.opened) return fmt::print(to, "{:<8} none: {}\n", split.name, split.absent);
   const Inspection& found = split.found;
   const std::size_t classes = records_by_label(split).size();
-  fmt::print(to, "{:<8} {} in {} {}; ", split.name, count_of(found.records, "record"), classes,
-             classes == 1 ? "class" : "classes");
+  const std::string labels = has_number_labels(split.opened->source->info())
+                                 ? "with numbers for labels"
+                                 : fmt::format("in {} {}", classes, classes == 1 ? "class" : "classes");
+  fmt::print(to, "{:<8} {} {}; ", split.name, count_of(found.records, "record"), labels);
   if (found.height.max > 0) {
     fmt::print(to, "images of {} x {} pixels; ", range_of(found.width), range_of(found.height));
   }
@@ -128,18 +149,29 @@ nlohmann::ordered_json diagnosis_json(const SplitReport& split) {
                                  {"warned", found.warned},
                                  {"first_warned", diagnosis_json(found.first_warned)},
                                  {"oriented", found.oriented},
-                                 {"left_out", nlohmann::ordered_json::array()}};
+                                 {"left_out", nlohmann::ordered_json::array()},
+                                 {"columns", nlohmann::ordered_json::array()}};
   for (const auto& [label, records] : records_by_label(split)) {
     line["classes"].push_back({{"label", label}, {"name", class_name(info, label)}, {"records", records}});
   }
   for (const LeftOut& one : info.left_out) line["left_out"].push_back({{"what", one.what}, {"files", one.files}});
+  for (const SourceColumn& one : info.columns) {
+    line["columns"].push_back(
+        {{"name", one.name},
+         {"holds", one.holds},
+         {"field", one.field.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(one.field)}});
+  }
   return line;
+}
+
+SourceOptions source_options(const DataDoctorOptions& options) {
+  return {.layout = options.layout, .columns = options.columns};
 }
 
 SplitReport open_split(const char* name, Split split, const DataDoctorOptions& options) {
   SplitReport report{.name = name};
   try {
-    report.opened = recognise_source(options.data, split, {.layout = options.layout});
+    report.opened = recognise_source(options.data, split, source_options(options));
   } catch (const Error& error) {
     report.absent = error.message();
   }
@@ -153,8 +185,9 @@ void diagnose_data(const DataDoctorOptions& options, JsonLines& json) {
                                      open_split("test", Split::kTest, options)};
   const auto first =
       std::ranges::find_if(splits, [](const SplitReport& split) { return split.opened.has_value(); });
-  if (first == splits.end()) open_source(options.data, Split::kTrain, {.layout = options.layout});  // says why
+  if (first == splits.end()) open_source(options.data, Split::kTrain, source_options(options));  // says why
   fmt::print(json.people(), "data     {}: {}\n", options.data.string(), first->opened->format);
+  print_columns(first->opened->source->info(), json.people());
   for (SplitReport& split : splits) {
     if (split.opened) split.found = inspect_source(split.opened->source, {.max_examined = options.examine});
     print_split(split, json.people());

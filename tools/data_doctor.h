@@ -12,6 +12,7 @@ namespace headrace::tools {
 struct DataDoctorOptions {
   std::filesystem::path data = {};
   LayoutOptions layout = {};
+  ColumnOptions columns = {};
   std::uint64_t examine = 10'000;  // records of each split, evenly spread; 0: all
 };
 

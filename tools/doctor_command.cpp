@@ -48,7 +48,9 @@ void add_doctor_command(CLI::App& program) {
   };
   auto options = std::make_shared<Options>();
   CLI::Option* data = add_data_options(*command, options->data.data, options->data.layout);
-  for (const char* name : {"--classes-at", "--train-folder", "--test-folder"})
+  add_column_options(*command, options->data.columns, true);
+  for (const char* name : {"--classes-at", "--train-folder", "--test-folder", "--image-column", "--label-column",
+                           "--label-type", "--columns"})
     command->get_option(name)->needs(data);
   add_number(*command, "--examine", options->data.examine,
              "how many records of each split to read and decode, evenly spread; 0: all")

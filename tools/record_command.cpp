@@ -32,11 +32,11 @@ struct RecordCommandOptions {
 
   void add_to(CLI::App& command, const std::string& json_names) {
     command.add_option("--record", record, "a training record or checkpoint")->type_name("FILE")->required();
-    common.add_reading_to(command);
+    common.add_reading_to(command, /*further_columns=*/false);
     auto* split_option = add_choice(command, "--split", split, "which part of the data", {"train", "test"});
     split_option->capture_default_str();
     CLI::Option* data = command.get_option("--data");
-    for (const char* name : {"--classes-at", "--train-folder", "--test-folder"}) command.get_option(name)->needs(data);
+    for (const char* name : {"--classes-at", "--train-folder", "--test-folder", "--image-column", "--label-column", "--label-type"}) command.get_option(name)->needs(data);
     split_option->needs(data);
     command
         .add_option("--plan", plan,
@@ -75,7 +75,8 @@ void warn_of_assumed(const std::string& record) {
 SourcePtr open_source(const RecordCommandOptions& options, const InputDescription& input) {
   if (options.common.data.empty()) return nullptr;
   return headrace::open_source(options.common.data, parse_split(options.split),
-                               {.layout = options.common.layout, .label_count = input.label_count});
+                               {.layout = options.common.layout, .label_count = input.label_count,
+                                .columns = options.common.columns});
 }
 
 // The source as the record says that its net is fed.
@@ -99,7 +100,7 @@ Dataset open_data(const RecordCommandOptions& options, const InputDescription& i
   Dataset data = options.plan.empty()
                      ? as_recorded(options, input, source)
                      : read_plan(options.plan, {.data = source, .global_batch = options.common.global_batch});
-  report_left_out(data.left_out());
+  report_left_out(data.left_out(), data.columns(), false);
   options.common.warn_of_unused(*data.source());
   return data;
 }

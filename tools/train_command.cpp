@@ -76,6 +76,7 @@ void end_in_time(const TrainOptions& options) {
 RecipeOptions recipe_options(const TrainOptions& options) {
   RecipeOptions recipe{.data = options.common.data,
                        .layout = options.common.layout,
+                       .columns = options.common.columns,
                        .apply_orientation = options.common.apply_orientation,
                        .global_batch = options.common.global_batch,
                        .epochs = static_cast<int>(options.common.epochs),
@@ -245,8 +246,7 @@ std::string stopped_text(const TrainOptions& options, std::string text) {
 
 // What the run told of its data and caches on standard error.
 std::vector<std::string> warnings_of(const TrainOptions& options, const Recipe& recipe) {
-  std::vector<std::string> warnings;
-  if (const auto left_out = recipe.train.left_out(); !left_out.empty()) warnings.push_back(describe(left_out));
+  std::vector<std::string> warnings = left_out_lines(recipe.train.left_out(), recipe.train.columns(), false);
   for (const auto& cache : options.common.opened) {
     if (const std::string trouble = cache->trouble(); !trouble.empty()) warnings.push_back(trouble);
   }
@@ -272,7 +272,7 @@ void train(const TrainOptions& options) {
   Strategy strategy(devices, {.announce = false, .standalone = true});  // the command asked before
   const Recipe recipe = make_recipe(options.recipe, recipe_options(options));
   warn_of_slow_net(recipe.name, devices);
-  report_left_out(recipe.train.left_out());
+  report_left_out(recipe.train.left_out(), recipe.train.columns(), false);
   options.common.warn_of_unused(*recipe.train.source());
   require_profiled_epoch(options, recipe);
   if (options.verbose > 0) {
@@ -315,7 +315,7 @@ void add_train_command(CLI::App& program) {
   add_choice(*command, "--recipe", options->recipe, "the recipe to train; auto is the one that fits the data",
              recipes)
       ->capture_default_str();
-  options->common.add_to(*command);
+  options->common.add_to(*command, /*further_columns=*/false);
   add_choice(*command, "--precision", options->precision,
              "the type of products and activations (sums are f32); auto is bf16 where the device has units for it",
              {"auto", "f32", "bf16"})

@@ -32,6 +32,13 @@ enum {
   HR_FORMAT_WEB_STREAM = 11 /* a tar through a pipe, for one loader */
 };
 
+/* What the labels of CSV and TFRecords are. */
+enum {
+  HR_LABEL_AUTO = 0,  /* integers, or names of classes; numbers that are not whole are an error */
+  HR_LABEL_CLASS = 1, /* each value that occurs is a class */
+  HR_LABEL_NUMBER = 2 /* float32, for regression */
+};
+
 /* A member that the format has no use for is an error where it is set. */
 typedef struct hr_open_options {
   size_t size;
@@ -52,11 +59,16 @@ typedef struct hr_open_options {
   size_t label_key_count;
   uint64_t fingerprint;     /* of a web stream: identity of its data */
   uint64_t max_image_bytes; /* of a web stream; 0: 1 GiB */
+  /* Of CSV and TFRecords: columns of numbers, or features of numbers or images, that become fields of their own.
+   */
+  const char* const* columns;
+  size_t column_count;
+  int32_t label_type;
 } hr_open_options;
 #define HR_OPEN_OPTIONS_INIT                                                                                 \
   {                                                                                                          \
     sizeof(hr_open_options), HR_FORMAT_AUTO, HR_TRAIN, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, 0, \
-        NULL, 0, 0, 0                                                                                        \
+        NULL, 0, 0, 0, NULL, 0, HR_LABEL_AUTO                                                                \
   }
 
 /* `options` may be null. */
@@ -162,7 +174,7 @@ typedef struct hr_source_info {
   size_t class_count;
   uint64_t label_count;
   uint64_t fingerprint;
-  const char* left_out; /* files that lie there and are no records, as a sentence; may be empty */
+  const char* left_out; /* files that are no records, and columns that are no fields, in words; may be empty */
   bool resident;
   bool streamed;
 } hr_source_info;

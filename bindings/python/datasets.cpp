@@ -157,6 +157,14 @@ void bind_questions(nb::class_<Dataset>& dataset) {
       .def(
           "left_out", [](const Dataset& data) { return describe(data.left_out()); }, Unlocked())
       .def(
+          "columns",
+          [](const Dataset& data) {
+            std::vector<std::tuple<std::string, std::string, std::string>> columns;
+            for (const SourceColumn& one : data.columns()) columns.emplace_back(one.name, one.holds, one.field);
+            return columns;
+          },
+          Unlocked())
+      .def(
           "fingerprint", [](const Dataset& data) { return to_hex(data.fingerprint()); }, Unlocked());
 }
 

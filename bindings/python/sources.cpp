@@ -24,11 +24,21 @@ Split split_of(const std::string& name) {
 }
 
 Dataset open(const std::string& path, const std::string& split, const std::string& classes_at,
-             const std::string& train_folder, const std::string& test_folder, std::uint64_t label_count) {
+             const std::string& train_folder, const std::string& test_folder, std::uint64_t label_count,
+             const std::string& image_column, const std::string& label_column, std::vector<std::string> columns,
+             const std::string& label_type) {
   const Split which = split_of(split);
+  const auto type = choose<LabelType>(
+      "label_type", label_type,
+      {{"auto", LabelType::kAuto}, {"class", LabelType::kClass}, {"number", LabelType::kNumber}});
   const WithoutGil others_run;
   const LayoutOptions layout{.classes_at = classes_at, .train_folder = train_folder, .test_folder = test_folder};
-  return Dataset::from(open_source(path, which, {.layout = layout, .label_count = label_count}));
+  return Dataset::from(open_source(
+      path, which,
+      {.layout = layout,
+       .label_count = label_count,
+       .columns = {
+           .image = image_column, .label = label_column, .more = std::move(columns), .label_type = type}}));
 }
 
 Dataset arrays(const std::string& name, std::uint64_t records,
@@ -49,11 +59,13 @@ void put(nb::handle packed, RecordWriter& record) {
 }
 
 Dataset generated(const std::string& name, const std::vector<FieldTuple>& fields, std::uint64_t records,
-                  std::uint64_t fingerprint, std::vector<std::string> classes, nb::object function) {
+                  std::uint64_t fingerprint, bool anonymous, std::vector<std::string> classes,
+                  nb::object function) {
   GeneratorOptions options{.name = name,
                            .fields = to_fields(fields),
                            .records = records,
                            .fingerprint = fingerprint,
+                           .anonymous = anonymous,
                            .classes = std::move(classes)};
   options.function = [function = PythonCallable(std::move(function))](std::uint64_t index, RecordWriter& record) {
     function.call([&](nb::handle make) { put(make(index), record); });
@@ -99,10 +111,10 @@ Dataset pulled_in(const std::string& name, const std::vector<FieldTuple>& fields
 
 void bind_sources(nb::module_& module) {
   module.def("open", &open, "path"_a, "split"_a, "classes_at"_a, "train_folder"_a, "test_folder"_a,
-             "label_count"_a);
+             "label_count"_a, "image_column"_a, "label_column"_a, "columns"_a, "label_type"_a);
   module.def("arrays", &arrays, "name"_a, "records"_a, "arrays"_a, "classes"_a);
-  module.def("generated", &generated, "name"_a, "fields"_a, "records"_a, "fingerprint"_a, "classes"_a,
-             "function"_a);
+  module.def("generated", &generated, "name"_a, "fields"_a, "records"_a, "fingerprint"_a, "anonymous"_a,
+             "classes"_a, "function"_a);
   module.def("streamed", &streamed, "name"_a, "fields"_a, "fingerprint"_a, "classes"_a, "open"_a);
   module.def("pulled", &pulled_in, "name"_a, "fields"_a, "classes"_a, "memory_limit"_a, "next"_a);
 }

@@ -186,6 +186,7 @@ ConvertResult convert_dataset(const std::filesystem::path& data, const std::file
   ConvertResult result;
   std::vector<ConvertedPart> parts = open_parts(data, options, result);
   result.left_out = parts.front().source->info().left_out;
+  result.columns = parts.front().source->info().columns;
   for (const ConvertedPart& part : parts) {
     refuse_stream(*part.source, "convert_dataset()");
     check_recoding(*part.source, options);

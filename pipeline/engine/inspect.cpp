@@ -158,6 +158,7 @@ Inspection inspect_source(const SourcePtr& source, const InspectOptions& options
   refuse_stream(*source, "inspect_source()");
   Inspection inspection;
   inspection.records = source->info().records;
+  inspection.columns = source->info().columns;
   inspection.examined = examined_of(inspection.records, options);
   ImageFindings found;
   if (inspection.examined > 0) {

@@ -36,7 +36,7 @@ Chain::Chain(const Field& input, std::span<const SampleStage> stages, ChainPlace
     } else if (output_.encoding == Encoding::kImage) {
       const auto& decode = std::get<DecodeStage>(stage);
       output_ = decoded_field(output_, decode);
-      steps.add(std::make_unique<DecodeStep>(decode.options), "decode");
+      steps.add(std::make_unique<DecodeStep>(decode), "decode");
     }
   }
   steps_ = steps.take();

@@ -28,7 +28,7 @@ std::string describe(const SampleStage& stage) {
 }
 
 FieldView DecodeStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
-  return decode_image(in.bytes, options_, *context.scratch, output);
+  return decode_image(in.bytes, stage_, *context.scratch, output);
 }
 
 }  // namespace headrace

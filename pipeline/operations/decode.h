@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 
 #include "headrace/pipeline/operations/sample_stage.h"
 #include "headrace/pipeline/operations/step.h"
@@ -14,14 +15,14 @@ inline constexpr std::string_view kDecodeAnd = "decode and ";
 // Encoded bytes to u8 (H, W, 3).
 class DecodeStep final : public Step {
  public:
-  explicit DecodeStep(const DecodeOptions& options) : options_(options) {}
+  explicit DecodeStep(DecodeStage stage) : stage_(std::move(stage)) {}
 
-  const DecodeOptions& options() const noexcept { return options_; }
+  const DecodeOptions& options() const noexcept { return stage_.options; }
   bool takes_long() const noexcept override { return true; }
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const override;
 
  private:
-  DecodeOptions options_;
+  DecodeStage stage_;
 };
 
 }  // namespace headrace

@@ -8,10 +8,16 @@
 namespace headrace {
 namespace {
 
-void require_size(const ImageSize& size, const DecodeOptions& wanted) {
+void require_size(const ImageSize& size, const DecodeOptions& wanted, const std::string& first_image = {}) {
   if (wanted.height == 0 || (size.height == wanted.height && size.width == wanted.width)) return;
-  throw Error(ErrorCode::kDataCorrupt, fmt::format("an image of {} x {} pixels where all are said to be {} x {}",
-                                                   size.height, size.width, wanted.height, wanted.width));
+  const std::string expected =
+      first_image.empty()
+          ? fmt::format("all are said to be {} x {}", wanted.height, wanted.width)
+          : fmt::format("the first image, {}, has {} x {}", first_image, wanted.height, wanted.width);
+  throw Error(ErrorCode::kDataCorrupt,
+              fmt::format("an image of {} x {} pixels where {}", size.height, size.width, expected),
+              "where images differ in size, bring them to one before batch(): resize() or random_resized_crop(); "
+              "where most measure the same, say what: decode(height=, width=)");
 }
 
 // The orientation that is to be applied; that the image has one is noted.
@@ -39,13 +45,19 @@ std::span<std::byte> grown(std::vector<std::byte>& buffer, std::int64_t bytes) {
   return std::span(buffer).first(size);
 }
 
-FieldView decode_image(std::span<const std::byte> encoded, const DecodeOptions& options, Scratch& scratch,
+ImageSize read_shown_size(std::span<const std::byte> encoded, const DecodeOptions& options,
+                          ImageDecoder& decoder) {
+  const ImageSize stored = decoder.read_size(encoded);
+  return options.apply_orientation ? shown_size(stored, exif_orientation(encoded)) : stored;
+}
+
+FieldView decode_image(std::span<const std::byte> encoded, const DecodeStage& stage, Scratch& scratch,
                        StepOutput& output) {
   const Stopwatch watch;
   const ImageSize stored = scratch.decoder.read_size(encoded);
-  const Orientation orientation = orientation_of(encoded, options, scratch);
+  const Orientation orientation = orientation_of(encoded, stage.options, scratch);
   const ImageSize size = shown_size(stored, orientation);
-  require_size(size, options);
+  require_size(size, stage.options, stage.first_image);
   const std::span<std::byte> out = output.take(static_cast<std::size_t>(size.height * size.width * 3));
   if (orientation == Orientation::kTopLeft) {
     scratch.decoder.decode(encoded, as_u8(out));

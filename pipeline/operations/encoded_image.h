@@ -10,6 +10,7 @@
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/decoders/exif_orientation.h"
 #include "headrace/pipeline/operations/jpeg_indexes.h"
+#include "headrace/pipeline/operations/sample_stage.h"
 #include "headrace/pipeline/operations/step.h"
 
 namespace headrace {
@@ -33,8 +34,11 @@ const std::uint8_t* as_u8(const std::byte* bytes) noexcept;
 std::span<std::byte> grown(std::vector<std::byte>& buffer, std::int64_t bytes);
 
 // Decodes a whole image to u8 (H, W, 3).
-FieldView decode_image(std::span<const std::byte> encoded, const DecodeOptions& options, Scratch& scratch,
+FieldView decode_image(std::span<const std::byte> encoded, const DecodeStage& stage, Scratch& scratch,
                        StepOutput& output);
+
+// Reads the size that an image has as it is shown, from its header alone. Throws Error(kDataCorrupt).
+ImageSize read_shown_size(std::span<const std::byte> encoded, const DecodeOptions& options, ImageDecoder& decoder);
 
 // A window of an image u8 (H, W, C).
 Pixels part_of(const FieldView& image, const ImageWindow& window);

@@ -12,6 +12,7 @@ namespace headrace {
 
 struct DecodeStage {
   DecodeOptions options = {};
+  std::string first_image = {};  // the record that the options' size was taken from; empty: they came with it
 };
 
 // One operation of the plan with the number that keys its random draws: its place among all operations.

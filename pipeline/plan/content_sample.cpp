@@ -30,8 +30,8 @@ std::vector<std::uint64_t> sampled_records(const SourceInfo& info) {
 
 }  // namespace
 
-std::uint64_t sample_content(const Source& source) {
-  if (source.info().revision == 0) return 0;
+std::optional<std::uint64_t> sample_content(const Source& source) {
+  if (!source.info().revision && !source.info().anonymous) return std::nullopt;
   std::uint64_t hash = kSampledRecords;
   std::vector<std::byte> scratch;
   for (const std::uint64_t record : sampled_records(source.info())) {

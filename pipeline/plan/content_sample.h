@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "headrace/pipeline/source.h"
 
@@ -12,9 +13,9 @@ namespace headrace {
 // last of each file. All of a smaller source.
 inline constexpr std::uint64_t kSampledRecords = 256;
 
-// Of the sampled records' bytes and labels; 0 where the content is in the source's fingerprint anyway. It reads
-// the source, which may block: of photographs about 30 MB. An unreadable record contributes its error code. Two
-// sources that agree in names, sizes, times and all sampled records cannot be told apart by it.
-std::uint64_t sample_content(const Source& source);
+// Hashes the sampled records' bytes and labels; none where the content is in the source's fingerprint anyway. It
+// reads the source, which may block: of photographs about 30 MB. An unreadable record contributes its error code.
+// Two sources that agree in names, sizes, times and all sampled records cannot be told apart by it.
+std::optional<std::uint64_t> sample_content(const Source& source);
 
 }  // namespace headrace

@@ -214,6 +214,7 @@ Fields Dataset::fields() const { return make_stream_plan(plan_).fields; }
 std::vector<LeftOut> Dataset::left_out() const { return source_of(plan_)->info().left_out; }
 
 SourcePtr Dataset::source() const { return source_of(plan_); }
+std::vector<SourceColumn> Dataset::columns() const { return source_of(plan_)->info().columns; }
 
 std::vector<std::string> Dataset::classes() const { return make_stream_plan(plan_).source->info().classes; }
 

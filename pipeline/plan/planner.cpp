@@ -9,6 +9,7 @@
 #include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/operations/definition.h"
+#include "headrace/pipeline/plan/first_image.h"
 #include "headrace/pipeline/plan/index/selection.h"
 
 namespace headrace {
@@ -157,9 +158,11 @@ class Planner {
                           "use .padded_batch()");
       }
       if (field.shape.is_dynamic()) {
-        throw ConfigError(fmt::format("batch(): the size of field '{}' {} differs from record to record",
-                                      field.name, field.shape.to_string()),
-                          "add random_resized_crop(), center_crop() or pad_crop()");
+        throw ConfigError(
+            fmt::format("batch(): the size of field '{}' {} differs from record to record or is unknown",
+                        field.name, field.shape.to_string()),
+            "bring all images to one size: resize(), random_resized_crop(), center_crop(), pad_crop(); "
+            "or say what all measure: decode(height=, width=)");
       }
     }
   }
@@ -167,6 +170,25 @@ class Planner {
   StreamPlan plan_;
   std::size_t operations_ = 0;
 };
+
+// Gives decode() the size of the first image where it has none. False: it has one, or there is no such image.
+bool size_by_first_image(std::vector<Stage>& stages) {
+  const auto found = std::ranges::find_if(stages, [](const Stage& stage) {
+    const auto* decode = std::get_if<DecodeStage>(&stage);
+    return decode != nullptr && decode->options.height == 0;
+  });
+  if (found == stages.end()) return false;
+  const SourcePtr& source = std::get<SourceStage>(stages.front()).source;
+  auto sized = sized_by_first_image(std::get<DecodeStage>(*found), *source);
+  if (sized) *found = std::move(*sized);
+  return sized.has_value();
+}
+
+std::string note_on_size(const SampleStage& stage) {
+  const auto* decode = std::get_if<DecodeStage>(&stage);
+  if (decode == nullptr || decode->first_image.empty()) return {};
+  return fmt::format("  [the size of the first image, {}]", decode->first_image);
+}
 
 // What the operations and index stages make of a plan. Raise it with every change of what one of them yields: a
 // cache or a state of another version is then another plan's.
@@ -194,7 +216,7 @@ std::uint64_t StreamPlan::steps_per_epoch(std::uint64_t records) const {
 }
 
 std::uint64_t StreamPlan::cache_fingerprint() const {
-  return hash_sample_stages(*this, cached_stages, mix_seed(1, source->info().revision));
+  return hash_sample_stages(*this, cached_stages, mix_seed(1, source->info().revision.value_or(0)));
 }
 
 std::uint64_t StreamPlan::fingerprint() const {
@@ -213,7 +235,16 @@ void refuse_stream(const Source& source, const std::string& what) {
       "take(), skip() and shard()");
 }
 
-StreamPlan make_stream_plan(const PlanPtr& plan) { return Planner().plan(stages_of(plan)); }
+StreamPlan make_stream_plan(const PlanPtr& plan) {
+  std::vector<Stage> stages = stages_of(plan);
+  try {
+    return Planner().plan(stages);
+  } catch (const ConfigError&) {
+    // What makes no sense with images of any size may do with images of one.
+    if (!size_by_first_image(stages)) throw;
+  }
+  return Planner().plan(stages);
+}
 
 std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>& on_device) {
   std::string text = describe(Stage{SourceStage{plan.source}}) + "\n";
@@ -222,7 +253,8 @@ std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>&
     if (plan.cache != nullptr && i == plan.cached_stages) text += describe(Stage{CacheStage{plan.cache}}) + "\n";
     if (i == plan.sample_stages.size()) break;
     const bool marked = std::ranges::find(on_device, i) != on_device.end();
-    text += describe(plan.sample_stages[i]) + (marked ? "  [on the device]\n" : "\n");
+    text += describe(plan.sample_stages[i]) + note_on_size(plan.sample_stages[i]);
+    text += marked ? "  [on the device]\n" : "\n";
   }
   for (const Field& field : plan.fields) {
     text += fmt::format("  -> {} {} {}\n", field.name, to_string(field.dtype), field.shape.to_string());

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/hash.h"
+#include "headrace/devices/base/rng.h"
 #include "headrace/pipeline/plan/cached_sample.h"
 #include "headrace/pipeline/plan/content_sample.h"
 
@@ -14,6 +16,14 @@ Shape shape_of_length(const Shape& shape, std::size_t element_bytes, std::size_t
   const Shape rest = shape.without_front();
   const std::size_t one = static_cast<std::size_t>(rest.elements()) * element_bytes;
   return rest.with_front(one == 0 ? 0 : static_cast<std::int64_t>(bytes / one));
+}
+
+// Differs for files that are alike in names, sizes and times. What lies on a disk was perhaps made of files that
+// are gone: their content tells. What lies in memory is of files that this process opened: their path does,
+// unread.
+std::uint64_t tell_apart(const Source& source, bool resident_cache) {
+  if (!resident_cache) return sample_content(source).value_or(0);
+  return source.info().revision || source.info().anonymous ? xxh3(source.info().name) : 0;
 }
 
 std::optional<SampleChains> compile_before_cache(const StreamPlan& plan) {
@@ -46,9 +56,7 @@ SampleProgram::SampleProgram(const StreamPlan& plan)
   after_.add_stages(stages_);
   stages_.push_back({.name = "write rows"});
   if (cache_ == nullptr) return;
-  // What lies on a disk may be of other files that are alike in names, sizes and times.
-  const std::uint64_t content = cache_->resident() ? 0 : sample_content(*plan.source);
-  cache_->bind(mix_seed(plan.cache_fingerprint(), content), records_);
+  cache_->bind(mix_seed(plan.cache_fingerprint(), tell_apart(*plan.source, cache_->resident())), records_);
 }
 
 void SampleProgram::keep_jpeg_indexes(MemoryBudget& budget) { after_.keep_jpeg_indexes(records_, budget); }

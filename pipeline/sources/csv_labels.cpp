@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
@@ -15,41 +13,7 @@
 namespace headrace {
 namespace {
 
-// Beyond it neighbouring integers are one and the same double.
-constexpr double kMaxExact = 9007199254740992.0;  // 2^53
-
-struct Number {
-  double value = 0;
-  std::optional<std::int64_t> integer = {};
-};
-
-// Blanks around a number are no part of it, nor is a plus sign.
-std::string_view bare(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t";
-  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
-  text = text.substr(0, text.find_last_not_of(kBlanks) + 1);
-  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  return text;
-}
-
-// Nothing for names, among them nan and inf.
-std::optional<Number> parse_number(std::string_view text) {
-  text = bare(text);
-  const char* end = text.data() + text.size();
-  std::int64_t integer = 0;
-  if (const auto [at, error] = std::from_chars(text.data(), end, integer); at == end && error == std::errc()) {
-    return Number{.value = static_cast<double>(integer), .integer = integer};
-  }
-  double value = 0;
-  const auto [at, error] = std::from_chars(text.data(), end, value);
-  if (text.empty() || at != end || text.find_first_of("0123456789") == std::string_view::npos) return std::nullopt;
-  if (error == std::errc::result_out_of_range) value = HUGE_VAL;
-  Number number{.value = value};
-  if (std::trunc(value) == value && std::abs(value) < kMaxExact) number.integer = static_cast<std::int64_t>(value);
-  return number;
-}
-
-[[noreturn]] void fail_with_both_kinds(const CsvLabel& odd, bool is_name, const CsvLabel& other,
+[[noreturn]] void fail_with_both_kinds(const CsvCell& odd, bool is_name, const CsvCell& other,
                                        const std::string& source) {
   throw DataError(ErrorCode::kDataCorrupt,
                   fmt::format("line {}: the label '{}' is a {}, and '{}' in line {} is a {}", odd.line, odd.text,
@@ -58,28 +22,38 @@ std::optional<Number> parse_number(std::string_view text) {
                   "use numbers or names throughout, or put every label in quotes where all are names");
 }
 
-CsvLabels number_names(const std::vector<CsvLabel>& column) {
+[[noreturn]] void refuse_too_large(const CsvCell& label, const std::string& source) {
+  throw DataError(ErrorCode::kDataCorrupt,
+                  fmt::format("line {}: the label '{}' is too large a number to be told from its neighbours",
+                              label.line, label.text),
+                  {.source = source}, "use integers below 2^63, or names");
+}
+
+[[noreturn]] void refuse_fractions(const std::string& name, const CsvCell& first, const std::string& source) {
+  throw ConfigError(
+      fmt::format("{}: the label column '{}' holds numbers that are not whole, the first in line {}: '{}'", source,
+                  name, first.line, first.text),
+      "for values to predict say --label-type number (label_type in a program): labels are float32 "
+      "then; where each value is a class, --label-type class");
+}
+
+CsvLabels number_names(const std::vector<CsvCell>& column) {
   CsvLabels labels;
-  for (const CsvLabel& label : column) labels.classes.push_back(label.text);
+  for (const CsvCell& label : column) labels.classes.push_back(label.text);
   std::ranges::sort(labels.classes);
   const auto repeated = std::ranges::unique(labels.classes);
   labels.classes.erase(repeated.begin(), repeated.end());
-  for (const CsvLabel& label : column) {
+  for (const CsvCell& label : column) {
     labels.values.push_back(std::ranges::lower_bound(labels.classes, label.text) - labels.classes.begin());
   }
   return labels;
 }
 
-CsvLabels number_fractions(const std::vector<CsvLabel>& column, const std::vector<std::optional<Number>>& numbers,
-                           const std::string& source) {
+CsvLabels number_values(const std::vector<CsvCell>& column, const std::vector<std::optional<CsvNumber>>& numbers,
+                        const std::string& source) {
   std::map<double, std::pair<std::string, std::int64_t>> classes;
   for (std::size_t i = 0; i < column.size(); ++i) {
-    if (!(std::abs(numbers[i]->value) < kMaxExact)) {
-      throw DataError(ErrorCode::kDataCorrupt,
-                      fmt::format("line {}: the label '{}' is too large a number to be told from its neighbours",
-                                  column[i].line, column[i].text),
-                      {.source = source}, "use integers below 2^63, or names");
-    }
+    if (!(std::abs(numbers[i]->value) < kMaxExactCsvInteger)) refuse_too_large(column[i], source);
     classes.try_emplace(numbers[i]->value, column[i].text, 0);
   }
   CsvLabels labels;
@@ -93,22 +67,27 @@ CsvLabels number_fractions(const std::vector<CsvLabel>& column, const std::vecto
 
 }  // namespace
 
-CsvLabels number_labels(const std::vector<CsvLabel>& column, const std::string& source) {
-  std::vector<std::optional<Number>> numbers;
-  for (const CsvLabel& label : column) numbers.push_back(parse_number(label.text));
+CsvLabels number_labels(const std::string& column_name, const std::vector<CsvCell>& column,
+                        const std::string& source, LabelType type) {
+  std::vector<std::optional<CsvNumber>> numbers;
+  for (const CsvCell& label : column) numbers.push_back(parse_csv_number(label.text));
   const auto count = std::ranges::count_if(numbers, [](const auto& number) { return number.has_value(); });
   const auto names = std::ssize(numbers) - count;
-  if (count > 0 && names > 0 && !std::ranges::all_of(column, &CsvLabel::quoted)) {
+  if (count > 0 && names > 0 && !std::ranges::all_of(column, &CsvCell::quoted)) {
     const bool odd_is_name = names <= count;
-    const auto first = [&](bool name) -> const CsvLabel& {
+    const auto first = [&](bool name) -> const CsvCell& {
       const auto found = std::ranges::find(numbers, !name, [](const auto& number) { return number.has_value(); });
       return column[static_cast<std::size_t>(found - numbers.begin())];
     };
     fail_with_both_kinds(first(odd_is_name), odd_is_name, first(!odd_is_name), source);
   }
   if (names > 0) return number_names(column);
-  if (!std::ranges::all_of(numbers, [](const auto& number) { return number->integer.has_value(); })) {
-    return number_fractions(column, numbers, source);
+  if (type == LabelType::kClass) return number_values(column, numbers, source);
+  const auto fraction = std::ranges::find_if(numbers, [](const auto& number) { return !number->integer; });
+  if (fraction != numbers.end()) {
+    const CsvCell& label = column[static_cast<std::size_t>(fraction - numbers.begin())];
+    const double value = (*fraction)->value;
+    std::trunc(value) == value ? refuse_too_large(label, source) : refuse_fractions(column_name, label, source);
   }
   CsvLabels labels;
   for (const auto& number : numbers) labels.values.push_back(*number->integer);

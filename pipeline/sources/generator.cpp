@@ -17,6 +17,7 @@ class Generator final : public Source {
     info_.records = options.records;
     info_.fields = std::move(options.fields);
     info_.classes = std::move(options.classes);
+    info_.anonymous = options.anonymous || options.fingerprint == 0;
     Fingerprint fingerprint("generator 1");
     fingerprint.add(options.fingerprint).add(info_.records);
     for (const Field& field : info_.fields) fingerprint.add(field);

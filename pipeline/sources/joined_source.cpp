@@ -73,7 +73,8 @@ JoinedSource::JoinedSource(std::vector<JoinedPart> parts, const ZipOptions& opti
     if (info_.classes.empty()) info_.classes = info.classes;
     info_.name += (info_.name.empty() ? "" : " and ") + info.name;
     fingerprint.add(info.fingerprint).add(part.fingerprint).add(part.size);
-    revision.add(info.revision);
+    revision.add(info.revision.value_or(0));
+    info_.anonymous = info_.anonymous || info.anonymous;
   }
   name_fields(options);
   for (const Field& field : info_.fields) fingerprint.add(field);

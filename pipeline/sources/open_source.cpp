@@ -63,6 +63,16 @@ std::vector<std::string> names_of_pickles(const std::filesystem::path& folder) {
   return names;
 }
 
+TfRecordOptions tf_options(const SourceOptions& options, Split split) {
+  TfRecordOptions how{.split = split,
+                      .label_count = options.label_count,
+                      .feature_keys = options.columns.more,
+                      .label_type = options.columns.label_type};
+  if (!options.columns.image.empty()) how.image_keys = {options.columns.image};
+  if (!options.columns.label.empty()) how.label_keys = {options.columns.label};
+  return how;
+}
+
 // Folders say what images are only where there are some: an option without effect is refused.
 void refuse_layout(const std::filesystem::path& path, const std::string& format, const LayoutOptions& layout) {
   if (layout.empty()) return;
@@ -70,9 +80,18 @@ void refuse_layout(const std::filesystem::path& path, const std::string& format,
                     "leave out --classes-at, --train-folder and --test-folder");
 }
 
+// Nor are columns anywhere but in tables and TFRecords.
+void refuse_columns(const std::filesystem::path& path, const std::string& format, const ColumnOptions& columns) {
+  if (columns.empty()) return;
+  throw ConfigError(
+      path.string() + ": holds " + format + "; only CSV tables and TFRecords have columns to choose from",
+      "leave out --image-column, --label-column, --label-type and further columns");
+}
+
 OpenedSource open_folder(const std::filesystem::path& folder, Split split, const SourceOptions& options) {
   const auto opened = [&](const std::string& format, const auto& open) -> OpenedSource {
     refuse_layout(folder, format, options.layout);
+    refuse_columns(folder, format, options.columns);
     return {.format = format, .source = open()};
   };
   const std::uint64_t count = options.label_count;
@@ -83,14 +102,15 @@ OpenedSource open_folder(const std::filesystem::path& folder, Split split, const
   refuse_cifar_pickles(names_of_pickles(folder), folder.string());
   switch (find_files(folder)) {
     case Files::kTfRecord:
-      return opened("TFRecord files",
-                    [&] { return tf_records(folder, TfRecordOptions{.split = split, .label_count = count}); });
+      refuse_layout(folder, "TFRecord files", options.layout);
+      return {.format = "TFRecord files", .source = tf_records(folder, tf_options(options, split))};
     case Files::kArchive:
       return opened("WebDataset archives",
                     [&] { return web_dataset(folder, WebDatasetOptions{.split = split, .label_count = count}); });
     case Files::kNumpy: return opened("NumPy arrays", [&] { return numpy_arrays(folder, {.split = split}); });
     case Files::kOther: break;
   }
+  refuse_columns(folder, "images in folders", options.columns);
   return {.format = "images in folders", .source = image_folder(folder, split, options.layout)};
 }
 
@@ -109,19 +129,22 @@ OpenedSource open_file(const std::filesystem::path& file, Split split, const Sou
   const std::uint64_t count = options.label_count;
   const auto opened = [&](const std::string& format, const auto& open) -> OpenedSource {
     refuse_layout(file, format, options.layout);
+    refuse_columns(file, format, options.columns);
     return {.format = format, .source = open()};
   };
   if (is_record_file(file)) return opened("records", [&] { return record_file(file, split); });
   if (is_npz(file)) return opened("NumPy arrays", [&] { return numpy_arrays(file, {.split = split}); });
-  if (is_npy(file)) return open_whole(file, split, options, "a NumPy array", [&] { return numpy_arrays(file); });
-  if (is_csv_manifest(file)) {
+  // Whoever names columns means a table: which of them it lacks is the error.
+  if (is_csv_manifest(file, options.columns) || (!options.columns.empty() && ends_in(file.string(), {".csv"}))) {
     return open_whole(file, split, options, "a CSV table of images",
-                      [&] { return csv_manifest(file, {.label_count = count}); });
+                      [&] { return csv_manifest(file, csv_options(options.columns, count)); });
   }
   if (is_tf_record(file)) {
     return open_whole(file, split, options, "TFRecords",
-                      [&] { return tf_records(file, TfRecordOptions{.label_count = count}); });
+                      [&] { return tf_records(file, tf_options(options, Split::kTrain)); });
   }
+  refuse_columns(file, "another format", options.columns);
+  if (is_npy(file)) return open_whole(file, split, options, "a NumPy array", [&] { return numpy_arrays(file); });
   if (!is_archive(file)) throw not_recognised(file);
   if (is_web_dataset(file)) {
     return open_whole(file, split, options, "a WebDataset archive",
@@ -143,6 +166,10 @@ struct OpenSourceCall {
     show_split(split, visit);
     show_layout(options.layout, visit);
     visit("label_count", options.label_count);
+    visit("image_column", options.columns.image);
+    visit("label_column", options.columns.label);
+    visit("columns", options.columns.more);
+    show_label_type(options.columns.label_type, visit);
   }
   SourcePtr open() const { return open_source(path, split, options); }
 };
@@ -155,6 +182,7 @@ OpenedSource recognise(const std::filesystem::path& path, Split split, const Sou
       throw DataError(ErrorCode::kNotFound, "there is no such file or folder", {.source = path.string()},
                       accepted_formats());
     case PathKind::kPipe:
+      refuse_columns(path, "a pipe's archive", options.columns);
       return open_whole(path, split, options, "a WebDataset archive through a pipe",
                         [&] { return web_stream(path, {.label_count = options.label_count}); });
     case PathKind::kOther: break;
@@ -169,6 +197,13 @@ Split parse_split(const std::string& name) {
   if (name == "train") return Split::kTrain;
   if (name == "test") return Split::kTest;
   throw ConfigError("there is no split '" + name + "'", "use train or test");
+}
+
+LabelType parse_label_type(const std::string& name) {
+  if (name == "auto") return LabelType::kAuto;
+  if (name == "class") return LabelType::kClass;
+  if (name == "number") return LabelType::kNumber;
+  throw ConfigError("there is no label type '" + name + "'", "--label-type is auto, class or number");
 }
 
 OpenedSource recognise_source(const std::filesystem::path& path, Split split, const SourceOptions& options) {

@@ -18,6 +18,10 @@ void show_layout(LayoutOptions& layout, OptionVisitor& visit) {
   visit("test_folder", layout.test_folder);
 }
 
+void show_label_type(LabelType& type, OptionVisitor& visit) {
+  visit("label_type", type, {"auto", "class", "number"});
+}
+
 std::span<const SourceOriginPtr> source_origins() {
   static const std::array origins{open_source_origin(),  image_folder_origin(), image_archive_origin(),
                                   web_dataset_origin(),  web_stream_origin(),   tf_records_origin(),

@@ -56,6 +56,7 @@ SourcePtr opened_by(Call call, SourcePtr source) {
 // What several openers take.
 void show_split(Split& split, OptionVisitor& visit);
 void show_layout(LayoutOptions& layout, OptionVisitor& visit);
+void show_label_type(LabelType& type, OptionVisitor& visit);
 
 // One of each opener, with the arguments that it has unless they are said. Whoever adds one whose arguments are
 // data adds it here.

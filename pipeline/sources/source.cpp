@@ -21,4 +21,20 @@ std::string describe(const std::vector<LeftOut>& left_out) {
                      unread ? "; Headrace reads JPEG and PNG" : "");
 }
 
+std::string describe(const std::vector<SourceColumn>& columns) {
+  constexpr std::size_t kMaxNamed = 12;
+  std::vector<std::string> parts;
+  std::size_t more = 0;
+  for (const SourceColumn& column : columns) {
+    if (!column.field.empty()) continue;
+    if (parts.size() < kMaxNamed) {
+      parts.push_back(fmt::format("{} ({})", column.name, column.holds));
+    } else {
+      ++more;
+    }
+  }
+  if (more > 0) parts.push_back(fmt::format("and {} more", more));
+  return parts.empty() ? std::string() : fmt::format("left out of each record: {}", fmt::join(parts, ", "));
+}
+
 }  // namespace headrace

@@ -10,6 +10,7 @@
 
 #include "headrace/devices/base/crc32c.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/sources/borrowed_bytes.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/little_endian.h"
 #include "headrace/pipeline/sources/no_such_record.h"
@@ -63,6 +64,8 @@ struct TfRecordsCall {
     visit("classes", options.classes);
     visit("label_count", options.label_count);
     visit("memory_limit", options.memory_limit);
+    visit("feature_keys", options.feature_keys);
+    show_label_type(options.label_type, visit);
   }
   SourcePtr open() const {
     return paths.size() == 1 ? tf_records(paths.front(), options) : tf_records(paths, options);
@@ -73,10 +76,9 @@ struct TfRecordsCall {
 
 bool is_tf_record(const std::filesystem::path& path) { return tf_packing(path).has_value(); }
 
-TfRecords::TfRecords(std::string name, std::vector<std::filesystem::path> files, TfRecordOptions options)
-    : files_(std::move(files)), options_(std::move(options)) {
+TfRecords::TfRecords(std::string name, std::vector<std::filesystem::path> files, const TfRecordOptions& options)
+    : files_(std::move(files)), options_(options) {
   info_.name = std::move(name);
-  info_.fields = labelled_image_fields();
   info_.classes = options_.classes;
   info_.label_count = options_.label_count;
   info_.resident = true;
@@ -91,6 +93,7 @@ TfRecords::TfRecords(std::string name, std::vector<std::filesystem::path> files,
     info_.file_ends.push_back(extents_.size());
   }
   info_.records = extents_.size();
+  choose_fields();
   Fingerprint fingerprint("tf records 1");
   for (const std::string& key : options_.image_keys) fingerprint.add(key);
   for (const std::string& key : options_.label_keys) fingerprint.add(key);
@@ -99,9 +102,37 @@ TfRecords::TfRecords(std::string name, std::vector<std::filesystem::path> files,
     fingerprint.add(extent.size);
     if (extent.bytes != nullptr) fingerprint.add(std::span(extent.bytes, static_cast<std::size_t>(extent.size)));
   }
+  for (const Field& field : info_.fields) {
+    const bool usual = field == labelled_image_fields().front() || field == labelled_image_fields().back();
+    if (!usual) fingerprint.add(field);
+  }
   info_.fingerprint = fingerprint.value();
   info_.revision = files_.revision();
-  if (info_.resident) note_labels();
+  if (info_.resident) keep_numbers();
+}
+
+void TfRecords::choose_fields() {
+  constexpr std::uint64_t kTried = 256;
+  fields_ = tf_fields(options_);
+  std::vector<std::byte> scratch;
+  bool found = false;
+  for (std::uint64_t i = 0; !found && i < std::min(info_.records, kTried); ++i) {
+    try {
+      const std::span<const std::byte> example = payload(i, scratch);
+      fields_ = tf_fields(options_, example, info_.name);
+      info_.columns = tf_columns(example, fields_);
+      found = true;
+    } catch (const ConfigError&) {
+      throw;
+    } catch (const Error&) {  // a bad record
+    }
+  }
+  if (!found && !options_.feature_keys.empty()) {
+    throw DataError(ErrorCode::kDataCorrupt, "none of its first records can be read: their features are not known",
+                    {.source = info_.name}, "copy the files again");
+  }
+  for (const TfField& field : fields_) info_.fields.push_back(field.field);
+  number_bytes_ = number_bytes(fields_);
 }
 
 void TfRecords::fail_at(std::size_t file, std::uint64_t offset, const std::string& what,
@@ -164,13 +195,13 @@ void TfRecords::index_packed_file(std::size_t file, Packing packing) {
   }
 }
 
-// Labels are parsed at every read, too: there a bad record is told.
-void TfRecords::note_labels() {
-  labels_.resize(extents_.size());
+// They are parsed at every read, too: there a bad record is told.
+void TfRecords::keep_numbers() {
+  numbers_.resize(extents_.size() * number_bytes_);
   for (std::size_t i = 0; i < extents_.size(); ++i) {
     try {
-      labels_[i] =
-          parse_tf_example({extents_[i].bytes, static_cast<std::size_t>(extents_[i].size)}, options_).label;
+      parse_tf_example({extents_[i].bytes, static_cast<std::size_t>(extents_[i].size)}, fields_,
+                       std::span(numbers_).subspan(i * number_bytes_, number_bytes_));
     } catch (const Error&) {
     }
   }
@@ -180,12 +211,12 @@ std::size_t TfRecords::file_of(std::uint64_t index) const noexcept {
   return static_cast<std::size_t>(std::ranges::upper_bound(info_.file_ends, index) - info_.file_ends.begin());
 }
 
-// Payload and footer, in memory or in `scratch`, which has room for a label behind them.
+// Payload and footer, in memory or in `scratch`, which has room for the numbers behind them.
 std::span<const std::byte> TfRecords::fetch(std::uint64_t index, std::vector<std::byte>& scratch) const {
   const Extent& extent = extents_[index];
   const auto size = static_cast<std::size_t>(extent.size + kFooter);
   if (info_.resident) return {extent.bytes, size};
-  if (scratch.size() < align(size) + sizeof(std::int64_t)) scratch.resize(align(size) + sizeof(std::int64_t));
+  if (scratch.size() < align(size) + number_bytes_) scratch.resize(align(size) + number_bytes_);
   if (extent.bytes != nullptr) {
     std::memcpy(scratch.data(), extent.bytes, size);
   } else {
@@ -194,30 +225,46 @@ std::span<const std::byte> TfRecords::fetch(std::uint64_t index, std::vector<std
   return std::span<const std::byte>(scratch).first(size);
 }
 
-RecordView TfRecords::read(std::uint64_t index, std::vector<std::byte>& scratch) const {
-  if (index >= info_.records) throw no_such_record(info_, index);
-  const auto fail = [&](ErrorCode code, const std::string& what, const std::string& hint) -> RecordView {
-    throw DataError(code, fmt::format("{}: {}", describe(index), what),
-                    {.source = info_.name, .record = index, .offset = extents_[index].offset}, hint);
-  };
+void TfRecords::fail_record(std::uint64_t index, ErrorCode code, const std::string& what,
+                            const std::string& hint) const {
+  throw DataError(code, fmt::format("{}: {}", describe(index), what),
+                  {.source = info_.name, .record = index, .offset = extents_[index].offset}, hint);
+}
+
+std::span<const std::byte> TfRecords::payload(std::uint64_t index, std::vector<std::byte>& scratch) const {
   std::span<const std::byte> record;
   try {
     record = fetch(index, scratch);
   } catch (const DataError& error) {
-    return fail(error.code(), "cannot be read", error.message());
+    fail_record(index, error.code(), "cannot be read", error.message());
   }
   const std::span<const std::byte> payload = record.first(record.size() - kFooter);
   if (little_endian(record, payload.size(), kFooter) != mask_crc32c(crc32c(payload))) {
-    return fail(ErrorCode::kDataCorrupt, "the checksum of its bytes does not hold", "copy the file again");
+    fail_record(index, ErrorCode::kDataCorrupt, "the checksum of its bytes does not hold", "copy the file again");
   }
+  return payload;
+}
+
+RecordView TfRecords::read(std::uint64_t index, std::vector<std::byte>& scratch) const {
+  if (index >= info_.records) throw no_such_record(info_, index);
+  const std::span<const std::byte> example = payload(index, scratch);
   try {
-    const TfExample example = parse_tf_example(payload, options_);
-    if (info_.resident) return {.fields = {example.image, std::as_bytes(std::span(&labels_[index], 1))}};
-    const std::span<std::byte> label = std::span(scratch).subspan(align(record.size()), sizeof example.label);
-    std::memcpy(label.data(), &example.label, sizeof example.label);
-    return {.fields = {example.image, label}};
+    if (!info_.resident) {
+      return parse_tf_example(example, fields_,
+                              std::span(scratch).subspan(align(example.size() + kFooter), number_bytes_));
+    }
+    BorrowedBytes parsed;
+    (*parsed).resize(number_bytes_);
+    RecordView view = parse_tf_example(example, fields_, *parsed);
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      const std::span<const std::byte> field = view.fields[i];
+      if (fields_[i].field.encoding != Encoding::kRaw) continue;
+      const auto at = static_cast<std::size_t>(field.data() - (*parsed).data());
+      view.fields[i] = std::span(numbers_).subspan(index * number_bytes_ + at, field.size());
+    }
+    return view;
   } catch (const Error& error) {
-    return fail(error.code(), error.message(), error.hint());
+    fail_record(index, error.code(), error.message(), error.hint());
   }
 }
 
@@ -243,8 +290,7 @@ SourcePtr tf_records(const std::filesystem::path& path, TfRecordOptions options)
                     "name the files themselves where they are called otherwise");
   }
   TfRecordsCall call{.paths = {path}, .options = options};
-  return opened_by(std::move(call),
-                   std::make_shared<TfRecords>(path.string(), std::move(files), std::move(options)));
+  return opened_by(std::move(call), std::make_shared<TfRecords>(path.string(), std::move(files), options));
 }
 
 SourcePtr tf_records(std::vector<std::filesystem::path> files, TfRecordOptions options) {
@@ -252,8 +298,7 @@ SourcePtr tf_records(std::vector<std::filesystem::path> files, TfRecordOptions o
   std::string name = files.front().string();
   if (files.size() > 1) name += fmt::format(" and {} more", files.size() - 1);
   TfRecordsCall call{.paths = files, .options = options};
-  return opened_by(std::move(call),
-                   std::make_shared<TfRecords>(std::move(name), std::move(files), std::move(options)));
+  return opened_by(std::move(call), std::make_shared<TfRecords>(std::move(name), std::move(files), options));
 }
 
 SourceOriginPtr tf_records_origin() { return std::make_shared<const CallOrigin<TfRecordsCall>>(); }

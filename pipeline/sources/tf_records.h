@@ -12,6 +12,7 @@
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/byte_input.h"
 #include "headrace/pipeline/sources/shard_files.h"
+#include "headrace/pipeline/sources/tf_example.h"
 
 namespace headrace {
 
@@ -22,7 +23,7 @@ bool is_tf_shard(const std::filesystem::path& path);
 
 class TfRecords final : public Source {
  public:
-  TfRecords(std::string name, std::vector<std::filesystem::path> files, TfRecordOptions options);
+  TfRecords(std::string name, std::vector<std::filesystem::path> files, const TfRecordOptions& options);
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
@@ -39,7 +40,13 @@ class TfRecords final : public Source {
   void index_file(std::size_t file);
   void index_packed_file(std::size_t file, Packing packing);
   std::span<const std::byte> fetch(std::uint64_t index, std::vector<std::byte>& scratch) const;
-  void note_labels();
+  // Its bytes, whose checksum holds; DataError that names it.
+  std::span<const std::byte> payload(std::uint64_t index, std::vector<std::byte>& scratch) const;
+  [[noreturn]] void fail_record(std::uint64_t index, ErrorCode code, const std::string& what,
+                                const std::string& hint) const;
+  // By the first record that can be read.
+  void choose_fields();
+  void keep_numbers();
   // The length that a record's header says; `left`: bytes that may stand after the header. Throws where it does
   // not hold.
   std::uint64_t length_in(std::span<const std::byte> header, std::size_t file, std::uint64_t offset,
@@ -53,7 +60,9 @@ class TfRecords final : public Source {
   std::vector<Extent> extents_;
   ByteSlabs slabs_;
   std::uint64_t in_memory_ = 0;
-  std::vector<std::int64_t> labels_;  // by record where all are in memory
+  std::vector<TfField> fields_;
+  std::size_t number_bytes_ = 0;    // of a record
+  std::vector<std::byte> numbers_;  // by record where all are in memory
   SourceInfo info_;
 };
 

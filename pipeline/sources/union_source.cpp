@@ -61,7 +61,8 @@ UnionSource::UnionSource(const std::string& what, std::vector<SourcePtr> parts) 
     info_.resident = info_.resident && info.resident;
     ends_.push_back(info_.records);
     fingerprint.add(info.fingerprint).add(info.records);
-    revision.add(info.revision);
+    revision.add(info.revision.value_or(0));
+    info_.anonymous = info_.anonymous || info.anonymous;
   }
   info_.fingerprint = fingerprint.value();
   info_.revision = revision.value();

@@ -2,8 +2,8 @@
 # builds: peer_records
 """Tables of paths and labels as pandas writes them, read by pandas itself: the same rows, labels and classes.
 
-Labels follow pipeline/sources/README.md, "CSV": integers keep their value, other numbers become classes in numeric
-order, names in bytewise order, as pandas.factorize(sort=True) has it. What pandas guesses and Headrace does not (an
+Labels follow pipeline/sources/README.md, "CSV": integers keep their value, other numbers are classes in numeric order
+where that is said, names in bytewise order, as pandas.factorize(sort=True) has it. What pandas guesses and Headrace does not (an
 encoding, a separator, which row is a header, what an empty label means) is refused.
 """
 
@@ -89,6 +89,11 @@ SPELLINGS = {
 }
 
 
+def has_fractions(spelled):
+    numbers = pd.to_numeric(spelled["label"], errors="coerce")
+    return bool(numbers.notna().all() and (numbers != numbers.round()).any())
+
+
 def expected(spelled):
     """(path, label, class) of each row, as pandas reads the table and sources/README.md numbers the labels."""
     texts = spelled["label"].tolist()
@@ -128,6 +133,7 @@ def refused_tables():
     yield "a number among names", text(table([7] + NAMES[1:])), "is a number"
     yield "no path", text(table(INTEGERS, [None] + PATHS[1:])), "has an empty path"
     yield "numbers without neighbours", text(table([1e300] + [0.5] * (ROWS - 1))), "too large a number"
+    yield "fractions of which nothing is said", text(table(FRACTIONS)), "not whole"
     yield "no header", text(header=False), ""
     yield "columns of other names", text(plain.rename(columns={"label": "class"})), ""
     yield "semicolons", text(sep=";"), ""
@@ -150,7 +156,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         write_images(folder, set(PATHS) | set(ODD_PATHS))
-        sound, refused = {}, {}
+        sound, refused, classes = {}, {}, set()
         for name, frame in columns():
             for spelling, options in SPELLINGS.items():
                 path = folder / f"{name}, {spelling}.csv"
@@ -164,11 +170,14 @@ def main():
                     reading["lineterminator"] = "\r"
                 spelled = pd.read_csv(path, dtype=str, keep_default_na=False, **reading)
                 sound[str(path)] = (f"{name}, {spelling}", expected(spelled))
+                if has_fractions(spelled):
+                    classes.add(str(path))
         for name, data, words in refused_tables():
             path = folder / f"refused-{len(refused)}.csv"
             path.write_bytes(data)
             refused[str(path)] = (name, words)
-        lines = peers.read_records([*sound, *refused])
+        named = [f"{path}\tclass" if path in classes else path for path in [*sound, *refused]]
+        lines = peers.read_records(named)
     for path, (name, rows) in sound.items():
         tally.expect_equal(name, read(lines[path]), rows)
     for path, (name, words) in refused.items():

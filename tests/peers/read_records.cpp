@@ -1,5 +1,5 @@
 // What open_source() makes of a path, for the suite in tests/peers to compare: a line of JSON for each path named
-// on standard input.
+// on standard input, perhaps with its label type after a tab.
 //   {"path": P, "error": words}, or
 //   {"path": P, "format": F, "records": [{"name": N, "label": L, "class": its name or null, "pixels": SHA-256 of
 //   the
@@ -44,10 +44,14 @@ nlohmann::ordered_json record_of(ImageDecoder& decoder, const Source& source, st
   return line;
 }
 
-nlohmann::ordered_json line_of(ImageDecoder& decoder, const std::string& path) {
+// `named` is the path, and perhaps, after a tab, what its labels are.
+nlohmann::ordered_json line_of(ImageDecoder& decoder, const std::string& named) {
+  const std::string path = named.substr(0, named.find('\t'));
   nlohmann::ordered_json line = {{"path", path}};
   try {
-    const OpenedSource opened = recognise_source(path, Split::kTrain);
+    ColumnOptions columns;
+    if (path.size() < named.size()) columns.label_type = parse_label_type(named.substr(path.size() + 1));
+    const OpenedSource opened = recognise_source(path, Split::kTrain, {.columns = columns});
     line["format"] = opened.format;
     line["records"] = nlohmann::ordered_json::array();
     for (std::uint64_t i = 0; i < opened.source->info().records; ++i) {

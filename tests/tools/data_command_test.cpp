@@ -126,6 +126,64 @@ TEST(DoctorCommand, SaysItInJson) {
   EXPECT_EQ(lines[1].at("records"), kTestImages);
 }
 
+// Two images and a table of them, with a price to predict.
+std::string write_table(const TempFolder& folder) {
+  for (int i = 0; i < 2; ++i) {
+    folder.write(std::to_string(i) + ".jpg", encode_jpeg(make_picture(40, 50, 3, static_cast<std::uint64_t>(i))));
+  }
+  return folder.write("t.csv", "path,price,rooms,note\n0.jpg,0.25,3,old\n1.jpg,1.75,4,new\n").string();
+}
+
+TEST(DataCommands, SayWhichColumnsTheyLeaveOutAndTakeThoseThatAreNamed) {
+  const TempFolder folder;
+  const std::string data = write_table(folder);
+  const std::vector<std::string> digest = {"digest", "--pipeline",     "jpeg-eval", "--split",
+                                           "train",  "--global-batch", "2",         "--data",
+                                           data,     "--label-column", "price"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), digest.begin(), digest.end());
+    return headrace(more);
+  };
+  const CommandResult unsaid = with({});
+  EXPECT_EQ(unsaid.status, 2);
+  EXPECT_THAT(unsaid.errors,
+              HasSubstr("the label column 'price' holds numbers that are not whole, the first in line "
+                        "2: '0.25'\n  hint: for values to predict say --label-type number"));
+  const CommandResult numbers = with({"--label-type", "number"});
+  EXPECT_EQ(numbers.status, 0) << numbers.errors;
+  EXPECT_EQ(numbers.errors,
+            "headrace: left out of each record: rooms (integers), note (text); --columns takes numbers along\n");
+  const CommandResult rooms = with({"--label-type", "number", "--columns", "rooms"});
+  EXPECT_EQ(rooms.status, 0) << rooms.errors;
+  EXPECT_THAT(rooms.errors, HasSubstr("left out of each record: note (text)"));
+  EXPECT_NE(rooms.output, numbers.output) << "a field more";
+  EXPECT_EQ(with({"--label-type", "class"}).status, 0);
+  EXPECT_EQ(with({"--label-type", "number", "--columns", "note"}).status, 1);
+  const CommandResult folders = headrace({"digest", "--pipeline", "jpeg-eval", "--split", "train", "--data",
+                                          write_images(folder) + "/set", "--label-column", "price"});
+  EXPECT_EQ(folders.status, 2);
+  EXPECT_THAT(folders.errors, HasSubstr("only CSV tables and TFRecords have columns to choose from"));
+}
+
+TEST(DoctorCommand, SaysWhichColumnsWereTakenAndLeftOut) {
+  const TempFolder folder;
+  const std::vector<std::string> doctor = {"doctor",         "--data",    write_table(folder),
+                                           "--label-column", "price",     "--label-type",
+                                           "number",         "--columns", "rooms"};
+  CommandResult result = headrace(doctor);
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_THAT(result.output,
+              HasSubstr("columns  taken: image from path (text), label from price (numbers), rooms from "
+                        "rooms (integers)\n         left out of each record: note (text)"));
+  EXPECT_THAT(result.output, HasSubstr("train    2 records with numbers for labels; images of 50 x 40 pixels"));
+  std::vector<std::string> in_json = doctor;
+  in_json.insert(in_json.end(), {"--json", "-"});
+  result = headrace(in_json);
+  const auto line = nlohmann::json::parse(result.output.substr(0, result.output.find('\n')));
+  EXPECT_EQ(line.at("columns")[1], (nlohmann::json{{"name", "price"}, {"holds", "numbers"}, {"field", "label"}}));
+  EXPECT_EQ(line.at("columns")[3], (nlohmann::json{{"name", "note"}, {"holds", "text"}, {"field", nullptr}}));
+}
+
 TEST(DoctorCommand, SaysWhichSplitThereIsNotAndWhy) {
   const TempFolder folder;
   folder.write("train-images-idx3-ubyte", make_idx({10, 3, 3}));

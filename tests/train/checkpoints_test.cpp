@@ -6,6 +6,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -62,6 +66,36 @@ TEST(Checkpoints, TheBestEpochIsKeptBeside) {
   const Record record(folder / "best.safetensors");
   EXPECT_EQ(record.step(), 5 * static_cast<std::uint64_t>(best + 1));
   EXPECT_EQ(record.training()->position.best, losses[static_cast<std::size_t>(best)]);
+}
+
+// A number that is none is no measure for those after it.
+TEST(Checkpoints, AnEpochWithoutANumberIsNotTheBest) {
+  const TempFolder folder;
+  Training training(1);
+  Model model = compiled(training.strategy, small_mlp, sgd(0.1F));
+  const std::string name = model.variable_names().front();
+  const std::vector<float> sound = model.read_variable(name);
+  const std::vector<float> none(sound.size(), std::numeric_limits<float>::quiet_NaN());
+  std::map<std::string, std::vector<float>> all;
+  for (const std::string& each : model.variable_names()) all[each] = model.read_variable(each);
+  const Callback break_one{.on_epoch_begin = [&](int epoch, FitControl& control) {
+    if (epoch == 0) return control.model().write_variable(name, none);
+    if (epoch == 1) {
+      for (const auto& [each, values] : all) control.model().write_variable(each, values);
+    }
+  }};
+  const History history =
+      model.fit(kept_data(), {.epochs = 3,
+                              .validation = kept_data(),
+                              .callbacks = {break_one},
+                              .verbose = 0,
+                              .step = {.nan = NanPolicy::kIgnore},
+                              .checkpoints = CheckpointOptions{.folder = folder.path(), .best = "val_loss"}});
+  const std::vector<double>& losses = history["val_loss"];
+  ASSERT_TRUE(std::isnan(losses[0]));
+  ASSERT_TRUE(std::isfinite(losses[2]));
+  EXPECT_EQ(Record(folder / "best.safetensors").training()->position.best,
+            *std::min_element(&losses[1], &losses[1] + 2));
 }
 
 // Files of other programs, a file that is being written, a model that was saved.

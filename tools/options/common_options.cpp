@@ -25,8 +25,9 @@ Residency residency(const std::string& when) {
 
 }  // namespace
 
-void CommonOptions::add_reading_to(CLI::App& command) {
+void CommonOptions::add_reading_to(CLI::App& command, bool further_columns) {
   add_data_options(command, data, layout);
+  add_column_options(command, columns, further_columns);
   command.add_option("--devices", devices, "auto, cpu:N, cuda:0,1 or cuda:0xN: one replica on each")
       ->type_name("LIST")
       ->capture_default_str();
@@ -57,8 +58,8 @@ void CommonOptions::add_reading_to(CLI::App& command) {
       ->capture_default_str();
 }
 
-void CommonOptions::add_to(CLI::App& command) {
-  add_reading_to(command);
+void CommonOptions::add_to(CLI::App& command, bool further_columns) {
+  add_reading_to(command, further_columns);
   add_number(command, "--epochs", epochs, "passes over the data",
              {.min = 1, .max = std::numeric_limits<int>::max()});
   add_number(command, "--seed", seed, "the seed of all randomness")->capture_default_str();

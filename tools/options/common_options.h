@@ -23,6 +23,7 @@ namespace headrace::tools {
 struct CommonOptions {
   std::filesystem::path data = {};
   LayoutOptions layout = {};
+  ColumnOptions columns = {};
   std::string devices = "auto";
   std::int64_t global_batch = 0;  // 0: as the recipe or pipeline says
   std::uint64_t epochs = 0;       // 0: as the recipe says, 1 for a pipeline
@@ -39,10 +40,11 @@ struct CommonOptions {
   std::string resident = "auto";
   std::string json = {};  // a file, "-" for standard output, empty for none
 
-  // --data, and how it is read in one pass: devices, batch, threads, budgets, bad records.
-  void add_reading_to(CLI::App& command);
+  // --data, and how it is read in one pass: devices, batch, threads, budgets, bad records. `further_columns`: with
+  // --columns.
+  void add_reading_to(CLI::App& command, bool further_columns);
   // Those, and what a run has besides that makes a plan of its own, of several epochs; and --json.
-  void add_to(CLI::App& command);
+  void add_to(CLI::App& command, bool further_columns = true);
 
   // Those of --devices. ConfigError where there are none such, or where they cannot do what they are needed for.
   DeviceGroup open_devices(DeviceNeed need) const;

@@ -25,8 +25,45 @@ CLI::Option* add_data_options(CLI::App& command, std::filesystem::path& data, La
   return option;
 }
 
-void report_left_out(const std::vector<LeftOut>& left_out) {
-  if (!left_out.empty()) std::fprintf(stderr, "headrace: %s\n", describe(left_out).c_str());
+void add_column_options(CLI::App& command, ColumnOptions& columns, bool further) {
+  command
+      .add_option("--image-column", columns.image,
+                  "the column of a CSV table (without it, path) or feature of TFRecords (image/encoded or image) "
+                  "that is the image")
+      ->type_name("NAME");
+  command
+      .add_option("--label-column", columns.label,
+                  "the column (without it, label) or feature (image/class/label or label) that is the label")
+      ->type_name("NAME");
+  command
+      .add_option_function<std::string>(
+          "--label-type", [&columns](const std::string& name) { columns.label_type = parse_label_type(name); },
+          "what labels are: class, each value one of them; number, float32 for regression; without it, "
+          "integers and names are classes, and other numbers are refused")
+      ->type_name("TYPE");
+  if (!further) return;
+  command
+      .add_option("--columns", columns.more,
+                  "columns of numbers, or features of numbers or images, to take along as fields: A,B")
+      ->delimiter(',')
+      ->type_name("NAMES");
+}
+
+std::vector<std::string> left_out_lines(const std::vector<LeftOut>& left_out,
+                                        const std::vector<SourceColumn>& columns, bool columns_option) {
+  std::vector<std::string> lines;
+  if (!left_out.empty()) lines.push_back(describe(left_out));
+  if (std::string text = describe(columns); !text.empty()) {
+    lines.push_back(text + (columns_option ? "; --columns takes numbers along" : ""));
+  }
+  return lines;
+}
+
+void report_left_out(const std::vector<LeftOut>& left_out, const std::vector<SourceColumn>& columns,
+                     bool columns_option) {
+  for (const std::string& line : left_out_lines(left_out, columns, columns_option)) {
+    std::fprintf(stderr, "headrace: %s\n", line.c_str());
+  }
 }
 
 }  // namespace headrace::tools

@@ -23,8 +23,9 @@ void PipelineCommandOptions::add_to(CLI::App& command) {
              {.min = 1, .max = kMaxReplicas});
   common.add_to(command);
   prefetch_ = command.get_option("--prefetch");
-  exclude_plan(command, {"--data", "--classes-at", "--train-folder", "--test-folder", "--split", "--global-batch",
-                         "--cache", "--apply-orientation"});
+  exclude_plan(command,
+               {"--data", "--classes-at", "--train-folder", "--test-folder", "--image-column", "--label-column",
+                "--label-type", "--columns", "--split", "--global-batch", "--cache", "--apply-orientation"});
 }
 
 void PipelineCommandOptions::exclude_plan(CLI::App& command, const std::vector<std::string>& options) {
@@ -50,7 +51,7 @@ void PipelineCommandOptions::add_world_to(CLI::App& command) {
 
 PipelineOptions PipelineCommandOptions::pipeline_options() const {
   PipelineOptions options{.data = common.data,
-                          .source = {.layout = common.layout},
+                          .source = {.layout = common.layout, .columns = common.columns},
                           .apply_orientation = common.apply_orientation,
                           .seed = common.seed,
                           .prefetch = common.prefetch,
@@ -66,7 +67,7 @@ Dataset PipelineCommandOptions::open() const {
     throw ConfigError("neither --pipeline nor --plan is given", "name a pipeline, or the file of a plan");
   }
   Dataset dataset = plan.empty() ? make_pipeline(pipeline, pipeline_options()) : read_plan(plan, {.base = plan_base});
-  report_left_out(dataset.left_out());
+  report_left_out(dataset.left_out(), dataset.columns(), plan.empty());
   common.warn_of_unused(*dataset.source());
   return dataset;
 }

@@ -14,7 +14,7 @@
 namespace headrace::tools {
 
 struct PipelineOptions {
-  std::filesystem::path data = {};  // "trivial" refuses it, and `split`, and a layout
+  std::filesystem::path data = {};  // "trivial" refuses it, and `split`, a layout and columns
   SourceOptions source = {};
   std::optional<Split> split = {};  // none: the pipeline's own, train or test
   std::int64_t global_batch = 512;

@@ -24,6 +24,7 @@ struct RecipeOptions {
   std::filesystem::path data = {};
   SourcePtr train = {};  // the train split of `data`, where it is open already
   LayoutOptions layout = {};
+  ColumnOptions columns = {};
   bool apply_orientation = false;  // as DecodeOptions has it; ConfigError where nothing is decoded
   std::int64_t global_batch = 0;
   int epochs = 0;

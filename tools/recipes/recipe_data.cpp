@@ -17,7 +17,8 @@ bool is_encoded(const Source& source) {
 
 SourcePtr open_split(const RecipeOptions& options, Split split) {
   if (options.data.empty()) throw ConfigError("no --data given", "name a folder or archive of images");
-  return open_source(options.data, split, {.layout = options.layout, .label_count = kClasses});
+  return open_source(options.data, split,
+                     {.layout = options.layout, .label_count = kClasses, .columns = options.columns});
 }
 
 Splits open_splits(const std::string& recipe, const RecipeOptions& options) {

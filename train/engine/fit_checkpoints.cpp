@@ -1,6 +1,7 @@
 #include "headrace/train/engine/fit_checkpoints.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <utility>
 
@@ -93,7 +94,7 @@ void FitCheckpoints::save_epoch(const TrainingState& state) {
 bool FitCheckpoints::improves(const TrainingState& state) {
   if (options_.best.empty()) return false;
   const std::optional<double> value = last_value(state.history, options_.best);
-  if (!value || !is_better(*value)) return false;
+  if (!value || !std::isfinite(*value) || !is_better(*value)) return false;
   best_ = value;
   return true;
 }

@@ -24,6 +24,7 @@ enum OpenMember : unsigned {
   kFingerprint = 64,
   kImageBytes = 128,
   kSplit = 256,
+  kFurther = 512,
 };
 
 // What is to be opened, and how.
@@ -39,6 +40,8 @@ struct Opening {
             .train_folder = text_of(options.train_folder),
             .test_folder = text_of(options.test_folder)};
   }
+  std::vector<std::string> columns() const { return texts_of(options.columns, options.column_count, "columns"); }
+  LabelType label_type() const { return enum_of(options.label_type, LabelType::kNumber, "label_type"); }
   template <typename Options>
   std::uint64_t memory_limit() const {
     return options.memory_limit != 0 ? options.memory_limit : Options{}.memory_limit;
@@ -63,14 +66,18 @@ SourcePtr open_csv(const Opening& at) {
   const CsvOptions defaults;
   return csv_manifest(at.path(), {.path_column = text_of(at.options.path_column, defaults.path_column.c_str()),
                                   .label_column = text_of(at.options.label_column, defaults.label_column.c_str()),
-                                  .label_count = at.options.label_count});
+                                  .label_count = at.options.label_count,
+                                  .columns = at.columns(),
+                                  .label_type = at.label_type()});
 }
 
 SourcePtr open_tf_records(const Opening& at) {
   TfRecordOptions options{.split = at.split(),
                           .classes = at.classes(),
                           .label_count = at.options.label_count,
-                          .memory_limit = at.memory_limit<TfRecordOptions>()};
+                          .memory_limit = at.memory_limit<TfRecordOptions>(),
+                          .feature_keys = at.columns(),
+                          .label_type = at.label_type()};
   if (at.options.image_key_count > 0)
     options.image_keys = texts_of(at.options.image_keys, at.options.image_key_count, "image_keys");
   if (at.options.label_key_count > 0)
@@ -96,7 +103,7 @@ struct Format {
 constexpr std::size_t kAnyNumber = ~std::size_t{0};
 
 const std::array<Format, 12> kFormats{{
-    {"the recognised format", nullptr, kSplit | kLayout | kLabelCount},
+    {"the recognised format", nullptr, kSplit | kLayout | kLabelCount | kFurther},
     {"IDX files", [](const Opening& at) { return idx_folder(at.path(), at.split(), at.options.label_count); },
      kSplit | kLabelCount},
     {"CIFAR binaries", [](const Opening& at) { return cifar_binary(at.path(), at.split()); }, kSplit},
@@ -104,8 +111,9 @@ const std::array<Format, 12> kFormats{{
      kSplit | kLayout},
     {"images in an archive", open_archive, kSplit | kLayout | kMemoryLimit},
     {"WebDataset", open_web_dataset, kSplit | kLabelCount | kMemoryLimit | kClasses, 1, kAnyNumber},
-    {"a CSV list", open_csv, kLabelCount | kColumns},
-    {"TFRecords", open_tf_records, kSplit | kLabelCount | kMemoryLimit | kClasses | kKeys, 1, kAnyNumber},
+    {"a CSV list", open_csv, kLabelCount | kColumns | kFurther},
+    {"TFRecords", open_tf_records, kSplit | kLabelCount | kMemoryLimit | kClasses | kKeys | kFurther, 1,
+     kAnyNumber},
     {"NumPy arrays",
      [](const Opening& at) {
        return numpy_arrays(at.path(), {.split = at.split(), .memory_limit = at.memory_limit<NumpyOptions>()});
@@ -132,6 +140,8 @@ const char* find_useless(const hr_open_options& options, unsigned useful) {
   if (useless(kColumns, options.label_column != nullptr)) return "label_column";
   if (useless(kKeys, options.image_key_count != 0)) return "image_keys";
   if (useless(kKeys, options.label_key_count != 0)) return "label_keys";
+  if (useless(kFurther, options.column_count != 0)) return "columns";
+  if (useless(kFurther, options.label_type != HR_LABEL_AUTO)) return "label_type";
   if (useless(kFingerprint, options.fingerprint != 0)) return "fingerprint";
   if (useless(kImageBytes, options.max_image_bytes != 0)) return "max_image_bytes";
   return nullptr;
@@ -152,7 +162,10 @@ OpenedSource open_any(const Opening& at) {
                       number == HR_FORMAT_AUTO ? "say which format it is" : "leave it as the macro sets it");
   }
   if (format.open == nullptr) {
-    return recognise_source(at.path(), at.split(), {.layout = at.layout(), .label_count = at.options.label_count});
+    return recognise_source(at.path(), at.split(),
+                            {.layout = at.layout(),
+                             .label_count = at.options.label_count,
+                             .columns = {.more = at.columns(), .label_type = at.label_type()}});
   }
   return {.format = format.name, .source = format.open(at)};
 }
@@ -161,6 +174,9 @@ hr_source* open_handle(const Paths& paths, const hr_open_options* options) {
   const hr_open_options how = HR_READ(hr_open_options, HR_OPEN_OPTIONS_INIT, options);
   OpenedSource opened = open_any({.paths = paths, .options = how});
   std::string left_out = describe(opened.source->info().left_out);
+  const std::string columns = describe(opened.source->info().columns);
+  if (!left_out.empty() && !columns.empty()) left_out += "; ";
+  left_out += columns;
   return new hr_source{
       .source = std::move(opened.source), .format = std::move(opened.format), .left_out = std::move(left_out)};
 }

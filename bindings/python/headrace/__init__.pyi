@@ -157,9 +157,14 @@ def open(
     train_folder: str = "",
     test_folder: str = "",
     label_count: int = 0,
+    image_column: str = "",
+    label_column: str = "",
+    columns: Sequence[str] = (),
+    label_type: Literal["auto", "class", "number"] = "auto",
 ) -> Dataset:
     """Opens whatever lies at `path`, recognised by content: folders, tar and zip archives of images, IDX and CIFAR
-    binaries, WebDataset shards, TFRecords, NumPy arrays, CSV lists, Headrace's own record files."""
+    binaries, WebDataset shards, TFRecords, NumPy arrays, CSV lists, Headrace's own record files. image_column,
+    label_column, columns and label_type say which columns of a CSV table or features of TFRecords to take."""
 
 def from_arrays(arrays: Mapping[str, ArrayLike], *, name: str = "arrays", classes: Sequence[str] = ()) -> Dataset:
     """Arrays whose first axis counts the records, one field each. C-ordered arrays of a type that the engine knows
@@ -266,6 +271,8 @@ class Dataset:
     def fields(self) -> dict[str, Field]: ...
     @property
     def classes(self) -> list[str]: ...
+    @property
+    def columns(self) -> dict[str, tuple[str, str | None]]: ...  # of a CSV table or TFRecords; None: left out
     @property
     def records(self) -> int: ...  # in one epoch
     @property

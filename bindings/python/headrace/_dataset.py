@@ -47,7 +47,9 @@ class Dataset:
     # --------------------------------------------------------------------------------------------------- samples
 
     def decode(self, *, height=0, width=0, apply_orientation=False):
-        """JPEG / PNG to uint8 (H, W, 3). height and width: what all images are known to measure, if they do.
+        """JPEG / PNG to uint8 (H, W, 3). height and width: what all images are known to measure, if they do. Where
+        batch() needs one size and nothing brings the images to it, the size of the first image of the source counts,
+        and an image of another size is a bad record.
         apply_orientation: turns images the way up that their EXIF data say."""
         return self._with(self._native.decode(height, width, apply_orientation), "decode()")
 
@@ -195,6 +197,11 @@ class Dataset:
     def classes(self):
         """Class names, where the source has them."""
         return self._native.classes()
+
+    @property
+    def columns(self):
+        """Of a CSV table or TFRecords: {name: (what it holds, the field that it is)}; None for one that is left out."""
+        return {name: (holds, field or None) for name, holds, field in self._native.columns()}
 
     @property
     def records(self):

@@ -15,12 +15,20 @@ from ._function import name_of
 from ._records import as_array, fields_of, is_encoded, packer
 
 
-def open(path, split="train", *, classes_at="", train_folder="", test_folder="", label_count=0):
+def open(path, split="train", *, classes_at="", train_folder="", test_folder="", label_count=0, image_column="",
+         label_column="", columns=(), label_type="auto"):
     """Opens whatever lies at `path`, recognised by content: folders, tar and zip archives of images, IDX and CIFAR
     binaries, WebDataset shards, TFRecords, NumPy arrays, CSV lists, Headrace's own record files. Where folder names
     do not tell, classes_at says which folder names an image's class ("2", "parent", "none" or a pattern),
-    train_folder and test_folder the splits; label_count how many classes there are where the data do not."""
-    return Dataset(_native.open(os.fspath(path), split, classes_at, train_folder, test_folder, label_count))
+    train_folder and test_folder the splits; label_count how many classes there are where the data do not. Of CSV
+    tables and TFRecords, image_column and label_column name the columns or features that are these; columns are
+    taken along as fields of their own: numbers, of TFRecords also lists of them and encoded images. label_type is
+    "class", "number" (float32, for regression) or "auto", which refuses numbers that are not whole.
+    Dataset.columns says what was taken and what was left out."""
+    if isinstance(columns, str):
+        raise config_error(f"columns = {columns!r} is one text", f"give a list: [{columns!r}]")
+    return Dataset(_native.open(os.fspath(path), split, classes_at, train_folder, test_folder, label_count,
+                                image_column, label_column, list(columns), label_type))
 
 
 def from_arrays(arrays, *, name="arrays", classes=()):
@@ -63,9 +71,9 @@ def _from_files_in_memory(arrays, name, classes):
                       records, fields, name, int.from_bytes(content.digest(), "little"), classes)
 
 
-def _generated(make, records, fields, name, fingerprint, classes):
-    return Dataset(_native.generated(name, [field.native() for field in fields], records, fingerprint, list(classes),
-                                     make))
+def _generated(make, records, fields, name, fingerprint, classes, anonymous=False):
+    return Dataset(_native.generated(name, [field.native() for field in fields], records, fingerprint, anonymous,
+                                     list(classes), make))
 
 
 def _identity(*parts):
@@ -75,13 +83,19 @@ def _identity(*parts):
 def from_function(function, records, *, fields=None, name=None, version=1, classes=()):
     """Records that function(index) makes, in any order and on several threads. A record is a dict of fields, or a
     tuple: ("image", "label") of two. Encoded images are bytes. Without `fields` record 0 is looked at. `name` and
-    `version` are what the stream is known by: change `version` with the function or its data."""
-    name = name_of(function) if name is None else name
+    `version` are what the stream is known by: change `version` with the function or its data. A cache on disk looks
+    into some records as well where no name is given."""
+    return _from_function(function, records, fields, name, name_of(function), version, classes)
+
+
+def _from_function(function, records, fields, given_name, usual_name, version, classes):
+    name = usual_name if given_name is None else given_name
     if records < 1:
         raise config_error(f"{name}: there are {records} records", "give the number of records")
     made = fields_of(None if fields is not None else function(0), fields, name)
     pack = packer(made, name)
-    return _generated(lambda index: pack(function(index)), records, made, name, _identity(name, version), classes)
+    return _generated(lambda index: pack(function(index)), records, made, name, _identity(name, version), classes,
+                      anonymous=given_name is None)
 
 
 def from_torch_dataset(dataset, *, fields=None, name=None, version=1):
@@ -90,9 +104,8 @@ def from_torch_dataset(dataset, *, fields=None, name=None, version=1):
     if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
         raise config_error(f"{type(dataset).__name__} has no __len__ and __getitem__",
                            "give an iterable to from_generator()")
-    return from_function(dataset.__getitem__, len(dataset), fields=fields,
-                         name=name_of(type(dataset)) if name is None else name, version=version,
-                         classes=getattr(dataset, "classes", None) or ())
+    return _from_function(dataset.__getitem__, len(dataset), fields, name, name_of(type(dataset)), version,
+                          getattr(dataset, "classes", None) or ())
 
 
 def from_generator(generator, *, fields=None, name=None, version=1, in_memory=False, memory_limit=0, classes=()):

@@ -1,16 +1,20 @@
 #include "headrace/pipeline/plan/content_sample.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/support/temp_folder.h"
 
@@ -20,7 +24,7 @@ namespace {
 // Notes what is read of it.
 class NotingSource final : public Source {
  public:
-  explicit NotingSource(std::uint64_t records, std::uint64_t revision = 1) {
+  explicit NotingSource(std::uint64_t records, std::optional<std::uint64_t> revision = 1) {
     info_.records = records;
     info_.revision = revision;
   }
@@ -65,7 +69,7 @@ TEST(ContentSample, SpreadsOverALargeOneAndIntoEachFile) {
 }
 
 TEST(ContentSample, TellsASampledRecordsBytesAndWhatCannotBeRead) {
-  const std::uint64_t plain = sample_content(NotingSource(200));
+  const std::optional<std::uint64_t> plain = sample_content(NotingSource(200));
   EXPECT_EQ(sample_content(NotingSource(200)), plain);
   for (const std::uint64_t record : {0U, 77U, 199U}) {
     NotingSource other(200);
@@ -78,9 +82,16 @@ TEST(ContentSample, TellsASampledRecordsBytesAndWhatCannotBeRead) {
 }
 
 TEST(ContentSample, LeavesAloneWhatIsInTheFingerprint) {
-  const NotingSource source(200, /*revision=*/0);
-  EXPECT_EQ(sample_content(source), 0U);
+  const NotingSource source(200, /*revision=*/std::nullopt);
+  EXPECT_EQ(sample_content(source), std::nullopt);
   EXPECT_TRUE(source.read_.empty());
+}
+
+TEST(ContentSample, LooksIntoFilesOfTheTimeZeroAndWhatHasNoIdentity) {
+  EXPECT_TRUE(sample_content(NotingSource(200, /*revision=*/0)).has_value());
+  NotingSource nameless(200, /*revision=*/std::nullopt);
+  nameless.info_.anonymous = true;
+  EXPECT_TRUE(sample_content(nameless).has_value());
 }
 
 // Two folders alike in names, sizes and times, as `touch -d @0` makes them, and one disk cache.
@@ -95,12 +106,65 @@ TEST(ContentSample, OneDiskCacheKeepsAlikeDataSetsApart) {
     }
     std::vector<std::byte> scratch;
     const SourcePtr source = image_folder(folder / name, Split::kTrain);
-    EXPECT_NE(source->info().revision, 0U);
-    return std::pair(source->info().revision, sample_content(*source));
+    return std::pair(source->info().revision.value(), sample_content(*source));
   };
   const auto one = stream("one", 'A'), other = stream("other", 'N');
   EXPECT_EQ(one.first, other.first) << "the times tell nothing";
   EXPECT_NE(one.second, other.second);
+}
+
+// Images alike in names and sizes; another seed makes other pixels.
+Dataset timeless_archive(const test::TempFolder& folder, const std::string& name, std::uint8_t seed) {
+  test::TarBuilder tar;
+  for (std::uint8_t i = 0; i < 6; ++i) {
+    test::Picture picture = test::make_picture(6, 5, 3, 1);
+    picture.samples[0] = static_cast<std::uint8_t>(seed + i);
+    test::Bytes png = test::encode_png(picture);
+    png.resize(1000);  // what follows the image's end is passed over
+    tar.add(std::string(i % 2 == 0 ? "a/" : "b/") + std::to_string(i) + ".png", png);
+  }
+  const auto path = folder.write(name, tar.finish());
+  constexpr timespec kEpoch{};
+  const timespec times[2] = {kEpoch, kEpoch};
+  EXPECT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  return Dataset::from(image_archive(path)).decode({.height = 6, .width = 5});
+}
+
+// As reproducible builds, container layers and package stores leave their files: last changed at the time 0.
+TEST(ContentSample, CachesKeepArchivesOfTheTimeZeroApart) {
+  const test::TempFolder folder;
+  const Dataset one = timeless_archive(folder, "one.tar", 10), other = timeless_archive(folder, "other.tar", 90);
+  const auto digests = [](const Dataset& dataset) {
+    return test::cpu_digests_of(dataset.batch({.global = 3}), {.threads = 2});
+  };
+  EXPECT_EQ(std::filesystem::file_size(folder / "one.tar"), std::filesystem::file_size(folder / "other.tar"));
+  ASSERT_NE(digests(one), digests(other));
+  const auto cached = [&](const Dataset& dataset) { return dataset.cache(disk(folder / "cache")); };
+  EXPECT_EQ(digests(cached(one)), digests(one));
+  EXPECT_EQ(digests(cached(other)), digests(other)) << "given the other archive's samples";
+  const auto shared = memory();
+  EXPECT_EQ(digests(one.cache(shared)), digests(one));
+  EXPECT_THROW(digests(other.cache(shared)), ConfigError) << "one memory cache, one stream";
+  EXPECT_EQ(digests(one.cache(shared)), digests(one));
+}
+
+// A function whose maker gave no fingerprint is known by what it makes.
+TEST(ContentSample, DiskCachesKeepFunctionsWithoutIdentityApart) {
+  const test::TempFolder folder;
+  const auto digests = [&](std::int64_t first) {
+    const Dataset dataset =
+        Dataset::from(generator({.fields = {{.name = "value", .dtype = DType::kI64, .shape = {}}},
+                                 .records = 5,
+                                 .function = [first](std::uint64_t index, RecordWriter& record) {
+                                   record.put(0, first + static_cast<std::int64_t>(index));
+                                 }}));
+    return std::pair(test::cpu_digests_of(dataset.cache(disk(folder.path())).batch({.global = 5}), {}),
+                     test::cpu_digests_of(dataset.batch({.global = 5}), {}));
+  };
+  for (const std::int64_t first : {0, 100, 0}) {
+    const auto [cached, plain] = digests(first);
+    EXPECT_EQ(cached, plain);
+  }
 }
 
 }  // namespace

@@ -122,11 +122,12 @@ TEST(CsvManifestTest, SaysWhatIsWrongAndOnWhichLine) {
 
 // Labels of the rows; the paths are all a.jpg.
 std::vector<std::int64_t> labels_of(const std::vector<std::string>& column,
-                                    std::vector<std::string>* classes = nullptr) {
+                                    std::vector<std::string>* classes = nullptr,
+                                    LabelType type = LabelType::kAuto) {
   const TempFolder folder;
   std::string table = "path,label\n";
   for (const std::string& label : column) table += "a.jpg," + label + "\n";
-  const SourcePtr source = open_table(folder, table);
+  const SourcePtr source = open_table(folder, table, {.label_type = type});
   std::vector<std::int64_t> labels;
   for (std::uint64_t i = 0; i < source->info().records; ++i) {
     labels.push_back(label_of(*source, i));
@@ -144,10 +145,92 @@ TEST(CsvManifestTest, TakesIntegersHoweverTheyAreWritten) {
   EXPECT_EQ(labels_of({"9223372036854775807", "-9223372036854775808"}), (Labels{INT64_MAX, INT64_MIN}));
   EXPECT_EQ(labels_of({"-0", "-0.0"}), (Labels{0, 0}));
   std::vector<std::string> classes;
-  EXPECT_EQ(labels_of({"10.5", "2", ".5", "0.50", "2.0"}, &classes), (Labels{2, 1, 0, 0, 1}));
+  EXPECT_EQ(labels_of({"10.5", "2", ".5", "0.50", "2.0"}, &classes, LabelType::kClass), (Labels{2, 1, 0, 0, 1}));
   EXPECT_THAT(classes, ElementsAre(".5", "2", "10.5")) << "in numeric order";
+  EXPECT_EQ(labels_of({"10", "2", "02"}, &classes, LabelType::kClass), (Labels{1, 0, 0}));
+  EXPECT_THAT(classes, ElementsAre("2", "10"));
   EXPECT_EQ(labels_of({"nan", "inf", "0x1", "1e", "-"}, &classes), (Labels{4, 3, 1, 2, 0})) << "names";
   EXPECT_THAT(classes, ElementsAre("-", "0x1", "1e", "inf", "nan"));
+}
+
+template <typename Value>
+Value value_of_field(const Source& source, std::uint64_t record, std::size_t field) {
+  std::vector<std::byte> scratch;
+  const std::span<const std::byte> bytes = source.read(record, scratch).fields[field];
+  Value value{};
+  EXPECT_EQ(bytes.size(), sizeof value);
+  std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
+  return value;
+}
+
+// What may be a class a value or a number to predict is not guessed.
+TEST(CsvManifestTest, AsksWhatNumbersThatAreNotWholeAre) {
+  const TempFolder folder;
+  const std::string table = "path,label\na.jpg,1\nb.jpg,0.25\na.jpg,-3e-1\n";
+  try {
+    open_table(folder, table);
+    ADD_FAILURE() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("t.csv: the label column 'label' holds numbers that are not whole, the first "
+                          "in line 3: '0.25' (for values to predict say --label-type number"));
+  }
+  const SourcePtr numbers = open_table(folder, table, {.label_type = LabelType::kNumber});
+  EXPECT_EQ(numbers->info().fields[1], (Field{.name = "label", .dtype = DType::kF32, .shape = {}}));
+  EXPECT_TRUE(numbers->info().classes.empty());
+  EXPECT_FALSE(numbers->label(0).has_value());
+  EXPECT_EQ(value_of_field<float>(*numbers, 1, 1), 0.25F);
+  EXPECT_EQ(value_of_field<float>(*numbers, 2, 1), -0.3F);
+  EXPECT_NE(numbers->info().fingerprint,
+            open_table(folder, table, {.label_type = LabelType::kClass})->info().fingerprint);
+}
+
+TEST(CsvManifestTest, TakesColumnsOfNumbersAlongAndSaysWhatItLeavesOut) {
+  const TempFolder folder;
+  const std::string table =
+      "file,y,width,weight,caption\na.jpg,0.5,7,1,\"a, b\"\nb.jpg,1.5,-8,2.5,c\na.jpg,2.5,9,3,\n";
+  const ColumnOptions columns{
+      .image = "file", .label = "y", .more = {"weight", "width"}, .label_type = LabelType::kNumber};
+  open_table(folder, "path,label\na.jpg,1\n");
+  const SourcePtr source = open_source(folder.write("t.csv", table), Split::kTrain, {.columns = columns});
+  const Fields& fields = source->info().fields;
+  ASSERT_EQ(fields.size(), 4U);
+  EXPECT_EQ(fields[2], (Field{.name = "weight", .dtype = DType::kF32, .shape = {}}));
+  EXPECT_EQ(fields[3], (Field{.name = "width", .dtype = DType::kI64, .shape = {}}));
+  EXPECT_EQ(value_of_field<float>(*source, 1, 1), 1.5F);
+  EXPECT_EQ(value_of_field<float>(*source, 1, 2), 2.5F);
+  EXPECT_EQ(value_of_field<std::int64_t>(*source, 1, 3), -8);
+  EXPECT_THAT(source->info().columns,
+              ElementsAre(SourceColumn{"file", "text", "image"}, SourceColumn{"y", "numbers", "label"},
+                          SourceColumn{"width", "integers", "width"}, SourceColumn{"weight", "numbers", "weight"},
+                          SourceColumn{"caption", "text", ""}));
+  EXPECT_EQ(describe(source->info().columns), "left out of each record: caption (text)");
+  const std::uint64_t before = source->info().fingerprint;
+  folder.write("t.csv",
+               "file,y,width,weight,caption\na.jpg,0.5,7,1,\"a, b\"\nb.jpg,1.5,-8,2.6,c\na.jpg,2.5,9,3,\n");
+  EXPECT_NE(open_source(folder / "t.csv", Split::kTrain, {.columns = columns})->info().fingerprint, before);
+}
+
+TEST(CsvManifestTest, RefusesColumnsThatAreNoFields) {
+  const TempFolder folder;
+  const std::string table = "path,label,caption,width,image\na.jpg,1,cat,2,3\nb.jpg,2,dog,,3\n";
+  const auto error_with = [&](std::vector<std::string> columns) -> std::string {
+    try {
+      open_table(folder, table, {.columns = std::move(columns)});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(error_with({"caption"}), HasSubstr("t.csv: line 2: 'cat' in column 'caption' is no number"));
+  EXPECT_THAT(error_with({"width"}), HasSubstr("line 3: '' in column 'width' is empty"));
+  EXPECT_THAT(error_with({"height"}), HasSubstr("has no column 'height'; its first line names path, label"));
+  EXPECT_THAT(error_with({"label"}), HasSubstr("'label' cannot be taken along: it is taken already"));
+  EXPECT_THAT(error_with({"image"}), HasSubstr("a field is called so already"));
+  EXPECT_THAT(error_with({"a", "b", "c"}), HasSubstr("a record has at most 4 fields"));
+  EXPECT_THROW(open_source(folder.write("x/a/1.jpg", "x").parent_path().parent_path(), Split::kTrain,
+                           {.columns = {.label = "y"}}),
+               ConfigError);
 }
 
 TEST(CsvManifestTest, RefusesNumbersAmongNamesWhereverTheyStand) {

@@ -56,6 +56,16 @@ inline Bytes packed_feature(std::int64_t value) {
   return field(3, field(1, list));
 }
 
+inline Bytes float_feature(std::initializer_list<float> values, bool packed = true) {
+  Bytes list;
+  for (const float value : values) {
+    if (!packed) list.push_back(std::byte{1 << 3 | 5});
+    const auto bytes = std::as_bytes(std::span(&value, 1));
+    list.insert(list.end(), bytes.begin(), bytes.end());
+  }
+  return field(2, packed ? field(1, list) : list);
+}
+
 inline Bytes unpacked_feature(std::int64_t value) {
   Bytes list{std::byte{1 << 3}};
   append_varint(list, static_cast<std::uint64_t>(value));

@@ -249,23 +249,98 @@ TEST(TfRecordsTest, SaysWhatAnExampleLacks) {
   EXPECT_THAT(error_of_tf_records(frame({})), HasSubstr("it has nothing"));
 }
 
+// Records with a score to predict, a box, an identity, a depth image, and text.
+Bytes make_rich_record(std::size_t i, std::initializer_list<float> box) {
+  const auto number = static_cast<std::int64_t>(i);
+  return frame(
+      example({entry("photo", bytes_feature(image_of(i))), entry("score", float_feature({0.5F + static_cast<float>(i)})),
+               entry("box", float_feature(box, i % 2 == 0)), entry("id", packed_feature(number - 5)),
+               entry("depth", bytes_feature(image_of(i + 50))), entry("text", bytes_feature(to_bytes("a cat")))}));
+}
+
+TEST(TfRecordsTest, TakesFeaturesByTheirKeysAndSaysWhatItLeavesOut) {
+  for (const bool packed : {false, true}) {
+    const TempFolder folder;
+    Bytes file;
+    for (std::size_t i = 0; i < 3; ++i) append(file, make_rich_record(i, {1, 2, 3, 4.5F}));
+    append(file, make_rich_record(3, {1, 2, 3}));
+    const auto path = folder.write("x.tfrecord", packed ? gzip(file) : file);
+    const ColumnOptions columns{
+        .image = "photo", .label = "score", .more = {"box", "id"}, .label_type = LabelType::kNumber};
+    const SourcePtr source = open_source(path, Split::kTrain, {.columns = columns});
+    EXPECT_EQ(source->info().resident, packed);
+    EXPECT_EQ(source->info().fields[1], (Field{.name = "label", .dtype = DType::kF32, .shape = {}}));
+    EXPECT_EQ(source->info().fields[2], (Field{.name = "box", .dtype = DType::kF32, .shape = {4}}));
+    EXPECT_EQ(source->info().fields[3], (Field{.name = "id", .dtype = DType::kI64, .shape = {}}));
+    std::vector<std::byte> scratch;
+    const RecordView view = source->read(1, scratch);
+    EXPECT_EQ(to_bytes(view.fields[0]), image_of(1));
+    float score = 0, box[4] = {};
+    std::int64_t id = 0;
+    std::memcpy(&score, view.fields[1].data(), sizeof score);
+    std::memcpy(box, view.fields[2].data(), sizeof box);
+    std::memcpy(&id, view.fields[3].data(), sizeof id);
+    EXPECT_EQ(score, 1.5F);
+    EXPECT_EQ(box[3], 4.5F);
+    EXPECT_EQ(id, -4);
+    EXPECT_EQ(describe(source->info().columns), "left out of each record: depth (an image), text (bytes)");
+    try {
+      source->read(3, scratch);
+      ADD_FAILURE() << "no error";
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("feature 'box' holds 3 numbers where the first record has 4"));
+      EXPECT_EQ(error.location().record, 3U);
+    }
+  }
+}
+
+TEST(TfRecordsTest, TakesASecondImageAndRefusesText) {
+  const TempFolder folder;
+  const auto path = folder.write("x.tfrecord", make_rich_record(0, {1}));
+  const auto open_with = [&](TfRecordOptions options) {
+    options.image_keys = {"photo"};
+    return tf_records(path, std::move(options));
+  };
+  const SourcePtr source = open_with({.label_keys = {"id"}, .feature_keys = {"depth"}});
+  EXPECT_EQ(source->info().fields[2].encoding, Encoding::kImage);
+  std::vector<std::byte> scratch;
+  EXPECT_EQ(to_bytes(source->read(0, scratch).fields[2]), image_of(50));
+  const auto error_with = [&](TfRecordOptions options) -> std::string {
+    try {
+      open_with(std::move(options));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"text"}}),
+              HasSubstr("the feature 'text' cannot be taken along: it holds bytes"));
+  EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"name"}}),
+              HasSubstr("there is no feature 'name'; its first record has photo, score, box"));
+  EXPECT_THAT(error_with({.label_keys = {"score"}}),
+              HasSubstr("the label 'score' holds 1 float, and classes are integers (for values to predict say "
+                        "--label-type number"));
+}
+
 // Whatever a payload holds, it is an example or an error: lengths in it are never believed.
 TEST(TfRecordsTest, ParsesOrRefusesAnyPayload) {
   const Bytes whole =
       example({entry("image", bytes_feature(to_bytes("pixels"))), entry("label", packed_feature(300))});
+  const std::vector<TfField> fields = tf_fields({});
+  std::vector<std::byte> numbers(number_bytes(fields));
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const Bytes cut(whole.begin(),
                     whole.begin() + static_cast<std::ptrdiff_t>(size));  // on its own, for sanitizers
-    EXPECT_THROW(parse_tf_example(cut, {}), Error) << size;
+    EXPECT_THROW(parse_tf_example(cut, fields, numbers), Error) << size;
   }
   for (std::size_t at = 0; at < whole.size(); ++at) {
     for (int value = 0; value < 256; ++value) {
       Bytes bytes = whole;
       bytes[at] = static_cast<std::byte>(value);
       try {
-        const TfExample parsed = parse_tf_example(bytes, {});
-        EXPECT_GE(parsed.image.data(), bytes.data());
-        EXPECT_LE(parsed.image.data() + parsed.image.size(), bytes.data() + bytes.size());
+        const std::span<const std::byte> image = parse_tf_example(bytes, fields, numbers).fields[0];
+        EXPECT_GE(image.data(), bytes.data());
+        EXPECT_LE(image.data() + image.size(), bytes.data() + bytes.size());
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
       }

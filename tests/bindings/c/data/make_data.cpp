@@ -36,7 +36,7 @@ class Folder {
 void write_pictures(const Folder& folder) {
   TarBuilder classes, samples;
   Bytes records;
-  std::string csv = "file,class\n";
+  std::string csv = "file,class,number\n";
   for (int i = 0; i < kPictures; ++i) {
     const Bytes image = picture(i);
     const std::string name = "00" + std::to_string(i);
@@ -46,7 +46,7 @@ void write_pictures(const Folder& folder) {
     samples.add(name + ".png", image).add(name + ".cls", to_bytes(std::to_string(label(i))));
     append(records,
            frame(example({entry("pixels", bytes_feature(image)), entry("kind", packed_feature(label(i)))})));
-    csv += "folder/" + in_class + "," + std::to_string(label(i)) + "\n";
+    csv += "folder/" + in_class + "," + std::to_string(label(i)) + "," + std::to_string(i) + ".5\n";
     folder.write("damaged/" + in_class, i == 3 ? Bytes(image.begin(), image.begin() + 60) : image);
   }
   folder.write("images.tar", classes.finish());

@@ -92,7 +92,7 @@ TEST_F(PlanJsonSources, ShowEveryArgument) {
   using test::count_members;
   const int split = 1, path = 1, layout = count_members<LayoutOptions>();
   const std::map<std::string, int> arguments{
-      {"open", path + split + count_members<SourceOptions>() - 1 + layout},
+      {"open", path + split + count_members<SourceOptions>() - 2 + layout + count_members<ColumnOptions>()},
       {"image_folder", path + split + layout},
       {"image_archive", path + count_members<ArchiveOptions>() - 1 + layout},
       {"web_dataset", path + count_members<WebDatasetOptions>()},
