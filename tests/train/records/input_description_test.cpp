@@ -49,13 +49,11 @@ TEST(InputDescriptions, AreThePlanAsJson) {
 }
 
 TEST(InputDescriptions, SayWhyThereIsNoPlan) {
-  const Operations mine = user_map({.name = "mine",
-                                    .output = {.dtype = DType::kF32, .shape = {6, 6, 2}},
-                                    .function = [](auto in, const Shape&, auto out, Philox&) {
-                                      std::ranges::copy(in, out.begin());
-                                    }});
-  const InputDescription read =
-      input_description_from_json(to_json(describe_input(batches(toy_images(1), mine))));
+  const Operations mine =
+      user_map({.name = "mine",
+                .output = {.dtype = DType::kF32, .shape = {6, 6, 2}},
+                .function = [](auto in, const Shape&, auto out, Philox&) { std::ranges::copy(in, out.begin()); }});
+  const InputDescription read = input_description_from_json(to_json(describe_input(batches(toy_images(1), mine))));
   EXPECT_TRUE(read.plan.empty());
   EXPECT_THAT(read.reason, HasSubstr("mine"));
   EXPECT_THROW(described_dataset(toy_images(1), read), ConfigError);
@@ -66,10 +64,11 @@ TEST(InputDescriptions, OfEarlierVersionsAreRead) {
   const std::string decode = R"({"decode":{"height":0,"width":0,"apply_orientation":false},"operations":)";
   const SourcePtr source = toy_images(1);
   const auto dataset = [&](const std::string& operations) {
-    return described_dataset(source, input_description_from_json(
-                                         decode + operations + R"(,"views":[],"batch":8})"));
+    return described_dataset(source,
+                             input_description_from_json(decode + operations + R"(,"views":[],"batch":8})"));
   };
-  EXPECT_EQ(digest_of(dataset(R"([{"normalize":{"mean":[0.5],"std":[0.25]}}])")), digest_of(batches(source, kNormal)));
+  EXPECT_EQ(digest_of(dataset(R"([{"normalize":{"mean":[0.5],"std":[0.25]}}])")),
+            digest_of(batches(source, kNormal)));
   EXPECT_EQ(digest_of(dataset(R"([{"to_layout":{"channels_first":true}},{"flatten":{}}])")),
             digest_of(batches(source, to_layout(ImageLayout::kChannelsFirst) | flatten())));
   EXPECT_EQ(digest_of(dataset(R"([{"one_hot":{"classes":4,"smoothing":0.0,"field":"label"}}])")),
@@ -148,8 +147,12 @@ TEST(InputDescriptions, AreThoseOfTheFit) {
   const Dataset augmented = batches(train, flip() | kNormal), plain = batches(test, kNormal);
   Model model = training.strategy.build(small_cnn, {.seed = 3});
   model.compile({.optimizer = adam(1e-2F)});
-  EXPECT_THAT([&] { save_model(model, folder / "new"); return record_input(folder / "new").reason; }(),
-              HasSubstr("before it was trained"));
+  EXPECT_THAT(
+      [&] {
+        save_model(model, folder / "new");
+        return record_input(folder / "new").reason;
+      }(),
+      HasSubstr("before it was trained"));
   model.fit(augmented, {.verbose = 0, .checkpoints = CheckpointOptions{.record = folder / "record"}});
   save_model(model, folder / "saved");
   save_model(restore_model(training.strategy, folder / "saved"), folder / "again");
