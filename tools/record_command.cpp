@@ -40,8 +40,8 @@ struct RecordCommandOptions {
     split_option->needs(data);
     command
         .add_option("--plan", plan,
-                    "what is done to the data, as JSON that Dataset::to_json() writes, in place of what the record "
-                    "says; its source is that of --data or, without --data, its own")
+                    "a plan as JSON (pipeline/PLAN.md) that says what is done to the data, in place of what the "
+                    "record says; without --data its own source is read")
         ->type_name("FILE");
     add_json_option(command, common.json, json_names);
   }

@@ -37,8 +37,8 @@ InputDescription input_description_from_json(std::string_view json);
 // ConfigError where the source has class names, and others than those: its labels would stand for other classes.
 void require_same_classes(const InputDescription& input, const Source& source);
 
-// The source's records in order, as the plan treats them; `global_batch` as in PlanOptions. ConfigError where there
-// is no plan, or where it does not fit the source.
+// The source's records in order, as the plan treats them; `global_batch` as in PlanOptions. ConfigError where
+// there is no plan, or where it does not fit the source.
 Dataset described_dataset(const SourcePtr& source, const InputDescription& input, std::int64_t global_batch = 0);
 
 }  // namespace headrace

@@ -34,9 +34,9 @@ void require_fit(const Model& model, const std::filesystem::path& file, const Da
   try {
     const BatchFeed checked(model.state(), data.fields());
   } catch (const ConfigError& error) {
-    throw ConfigError(data.source()->info().name + " does not fit the net of " + file.string() + ": " +
-                          error.message(),
-                      "give data of the kind that it was trained on, or another plan of what is done to them");
+    throw ConfigError(
+        data.source()->info().name + " does not fit the net of " + file.string() + ": " + error.message(),
+        "give data of the kind that it was trained on, or another plan of what is done to them");
   }
 }
 

@@ -51,9 +51,9 @@ TrainingRecord create_training_record(Model& model, const Loss& loss, const Opti
 InputDescription record_input(const std::filesystem::path& file);
 
 // The record's model on a source's records, brought into the form that the record describes, or on a data set that
-// has it. The record's views are used for an evaluation where `options` has none. ConfigError where the record does
-// not know the form: one made of a plan with code in it, or by save_model() before a fit; and where an evaluation's
-// labels would stand for other classes.
+// has it. The record's views are used for an evaluation where `options` has none. ConfigError where the record
+// does not know the form: one made of a plan with code in it, or by save_model() before a fit; and where an
+// evaluation's labels would stand for other classes.
 Evaluation evaluate_record(Strategy& strategy, const std::filesystem::path& file, const SourcePtr& source,
                            const EvaluateOptions& options = {}, const OwnParts& own = {});
 Evaluation evaluate_record(Strategy& strategy, const std::filesystem::path& file, const Dataset& data,

@@ -64,7 +64,8 @@ class PadCropDefinition final : public DataOperation<PadCrop> {
     return squared(before, options_.size);
   }
 
-  // What is padded is an image of the size that it is cropped to; without padding it cuts a part out of a larger one.
+  // What is padded is an image of the size that it is cropped to; without padding it cuts a part out of a larger
+  // one.
   std::optional<Field> undisturbed(const Field& before) const override {
     const bool unknown = before.shape[0] == Shape::kDynamic && before.shape[1] == Shape::kDynamic;
     return unknown && options_.pad > 0 ? apply(before) : DataOperation::undisturbed(before);

@@ -48,7 +48,8 @@ class EvaluationStages {
     const Combination& combination = *stage.combination;
     kept_ = EvaluationStages().of(combination.parts.front().plan);
     for (const CombinedPart& part : combination.parts) {
-      if (std::ranges::equal(EvaluationStages().of(part.plan), kept_, {}, describe_stage, describe_stage)) continue;
+      if (std::ranges::equal(EvaluationStages().of(part.plan), kept_, {}, describe_stage, describe_stage))
+        continue;
       refuse_stage("data sets that were filtered or unbatched in different ways are combined");
     }
     if (std::holds_alternative<UnbatchRows>(combination.how)) kept_.emplace_back(stage);

@@ -12,7 +12,8 @@ CsvReader::CsvReader(std::string_view text, const std::string& source) : text_(t
 
 void CsvReader::fail(const std::string& what, std::size_t at) const {
   throw DataError(ErrorCode::kDataCorrupt, "line " + std::to_string(line_) + ": " + what,
-                  {.source = source_, .offset = at});
+                  {.source = source_, .offset = at},
+                  "a field in quotes ends with one before the next comma, and quotes within it are doubled");
 }
 
 bool CsvReader::ends_line(std::size_t at) const noexcept {

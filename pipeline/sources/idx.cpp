@@ -86,7 +86,8 @@ IdxFile read_idx(const std::filesystem::path& path) {
     const bool fits = extent == 0 || bytes <= input->max_left() / extent;
     if (axis > 0 && extent != 0) one = one > kMaxRecord / extent ? kMaxRecord + 1 : one * extent;
     if (!fits || one > kMaxRecord)
-      throw_bad_idx(*input, "the header promises more elements than the file can hold", offset);
+      throw_bad_idx(*input, "the header promises more elements than the file can hold", offset,
+                    "copy or download it again: it was cut off, or is no IDX file");
     bytes *= extent;
   }
   file.elements.resize(bytes);
@@ -143,7 +144,8 @@ Array image_array(IdxFile file) {
 void check_labels(const IdxFile& labels, std::int64_t records, const std::string& path,
                   const std::string& images) {
   const auto refuse = [&](const std::string& what) {
-    throw DataError(ErrorCode::kDataCorrupt, what, {.source = path});
+    throw DataError(ErrorCode::kDataCorrupt, what, {.source = path},
+                    "put the labels of " + images + " there, one number an image");
   };
   if (labels.extents.size() != 1) {
     refuse("holds no labels: it has " + std::to_string(labels.extents.size()) + " axes, not 1");

@@ -20,7 +20,8 @@ int main(int argc, char** argv) try {
   DeviceGroup devices = open_devices();
   Strategy strategy(devices);
   const Operations normal = normalize({0.286F}, {0.353F});
-  const Dataset train = Dataset::from(open_source(data, Split::kTrain)).shuffle().map(normal).batch({.global = 32});
+  const Dataset train =
+      Dataset::from(open_source(data, Split::kTrain)).shuffle().map(normal).batch({.global = 32});
   const Dataset test = Dataset::from(open_source(data, Split::kTest)).map(normal).batch({.global = 500});
 
   Model model = strategy.build(mnist_mlp, {.fields = train.fields()});
@@ -31,7 +32,8 @@ int main(int argc, char** argv) try {
   const double accuracy = model.evaluate(test).accuracy;
   std::printf("test accuracy: %.4f\n", accuracy);
 
-  // As `headrace evaluate --record training.safetensors --data DATA`: the record knows that its images are normalised.
+  // As `headrace evaluate --record training.safetensors --data DATA`: the record knows that its images are
+  // normalised.
   const Evaluation alone = evaluate_record(strategy, record.file(), open_source(data, Split::kTest));
   std::printf("of the record alone: %.4f\n", alone.accuracy);
   return alone.accuracy == accuracy ? 0 : 1;

@@ -38,7 +38,8 @@ class RecordCommand : public ::testing::Test {
   Model model() { return compiled(training_.strategy, mnist_mlp, adam(1e-2F)); }
   std::string record() const { return (work_ / "record.safetensors").string(); }
   std::vector<std::string> command(const std::string& name, const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> all{name, "--record", record(), "--devices", "cpu:1", "--data", data_.path().string()};
+    std::vector<std::string> all{name,     "--record",           record(), "--devices", "cpu:1",
+                                 "--data", data_.path().string()};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -66,18 +67,17 @@ class RecordCommand : public ::testing::Test {
 TEST_F(RecordCommand, EvaluatesWhatAProgramTrained) {
   Model trained = model();
   const Dataset test = digits(Split::kTest);
-  trained.fit(digits(Split::kTrain).prefetch(3), {.epochs = 2,
-                                                  .validation = test,
-                                                  .verbose = 0,
-                                                  .checkpoints = CheckpointOptions{.record = record()}});
+  trained.fit(
+      digits(Split::kTrain).prefetch(3),
+      {.epochs = 2, .validation = test, .verbose = 0, .checkpoints = CheckpointOptions{.record = record()}});
   const Evaluation wanted = trained.evaluate(test);
   expect_evaluated(wanted);
   expect_evaluated(wanted, {"--threads", "2", "--prefetch", "1", "--memory-budget", "64M", "--standalone"});
   trained.fit(digits(Split::kTrain), {.verbose = 0});
   save_model(trained, record());
   expect_evaluated(trained.evaluate(test));
-  TrainingRecord training = create_training_record(trained, sparse_categorical_crossentropy(), adam(), 1,
-                                                   {.file = record()});
+  TrainingRecord training =
+      create_training_record(trained, sparse_categorical_crossentropy(), adam(), 1, {.file = record()});
   training.train(digits(Split::kTrain), 0, {.verbose = 0});
   expect_evaluated(trained.evaluate(test));
   EXPECT_NE(trained.evaluate(digits(Split::kTest, cast(DType::kF32))).loss, trained.evaluate(test).loss)
@@ -112,7 +112,8 @@ TEST_F(RecordCommand, NeedsAPlanWhereTheRecordHasNone) {
                                     .output = {.dtype = DType::kF32, .shape = {28, 28, 1}},
                                     .function = [](auto in, const Shape&, auto out, Philox&) {
                                       for (std::size_t i = 0; i < in.size(); ++i) {
-                                        const auto value = static_cast<float>(std::to_integer<int>(in[i])) / 256.0F;
+                                        const auto value =
+                                            static_cast<float>(std::to_integer<int>(in[i])) / 256.0F;
                                         std::memcpy(out.data() + i * sizeof value, &value, sizeof value);
                                       }
                                     }});
@@ -129,7 +130,8 @@ TEST_F(RecordCommand, NeedsAPlanWhereTheRecordHasNone) {
   const Evaluation wanted = trained.evaluate(test);
   expect_evaluated(wanted, {"--plan", work_ / "plan.json"});
   expect_evaluated(wanted, {"--plan", work_ / "whole.json"});
-  const Lines alone = json_of({"evaluate", "--record", record(), "--devices", "cpu:1", "--plan", work_ / "whole.json"});
+  const Lines alone =
+      json_of({"evaluate", "--record", record(), "--devices", "cpu:1", "--plan", work_ / "whole.json"});
   EXPECT_EQ(alone[0]["loss"].get<double>(), wanted.loss) << "its own source";
   const CommandResult nothing = headrace({"evaluate", "--record", record()});
   EXPECT_EQ(nothing.status, 2);
@@ -157,9 +159,14 @@ TEST_F(RecordCommand, ReadsRecordsOfEarlierVersions) {
 TEST_F(RecordCommand, NamesTheFileOfARecordThatIsWrong) {
   Model trained = model();
   const std::vector<std::pair<std::string, std::string>> texts{
-      {"graph", "{"},   {"graph", R"({"version": 1})"}, {"graph", R"({"version":1,"layers":[{"name":"x"}]})"},
-      {"compiled", ""}, {"compiled", "{}"},             {"input", "]"},
-      {"input", "{}"},  {"format", "{}"}};
+      {"graph", "{"},
+      {"graph", R"({"version": 1})"},
+      {"graph", R"({"version":1,"layers":[{"name":"x"}]})"},
+      {"compiled", ""},
+      {"compiled", "{}"},
+      {"input", "]"},
+      {"input", "{}"},
+      {"format", "{}"}};
   for (const auto& [name, text] : texts) {
     SCOPED_TRACE(name + " = " + text);
     write_record_with(trained, name, text);
@@ -190,7 +197,8 @@ TEST_F(RecordCommand, CountsBadRecords) {
   data_.write("t10k-labels-idx1-ubyte", labels);
   EXPECT_EQ(headrace(command("evaluate")).status, 1);
   const std::string list = (work_ / "bad").string();
-  const Lines skipped = json_of(command("evaluate", {"--on-error", "skip", "--max-bad-share", "0.1", "--quarantine", list}));
+  const Lines skipped =
+      json_of(command("evaluate", {"--on-error", "skip", "--max-bad-share", "0.1", "--quarantine", list}));
   EXPECT_EQ(skipped[0]["examples"], 40);
   EXPECT_EQ(skipped[0]["bad_records"], 1);
   EXPECT_TRUE(std::filesystem::exists(list));

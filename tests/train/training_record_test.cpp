@@ -32,9 +32,8 @@ TEST(TrainingRecords, AreEvaluatedByWhoKnowsNothingOfTheModel) {
   Model model = training.strategy.build([](Graph& g) {
     return g.dense(g.dense(g.flatten(g.input("image", {4, 2, 1})), 16), 4);
   });
-  TrainingRecord record =
-      create_training_record(model, sparse_categorical_crossentropy(), adam(1e-2F), 3,
-                             {.file = folder / "record"});
+  TrainingRecord record = create_training_record(model, sparse_categorical_crossentropy(), adam(1e-2F), 3,
+                                                 {.file = folder / "record"});
   const History history = record.train(data, 0, {.verbose = 0});
   EXPECT_EQ(history["loss"].size(), 3U);
   const Evaluation wanted = model.evaluate(data);

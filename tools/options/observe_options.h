@@ -27,8 +27,8 @@ struct ObserveOptions {
   double average_decay = 0;
 
   void add_to(CLI::App& command);
-  // ConfigError for an option that needs another one, and for a folder that is a file. `reports`: the command writes
-  // lines of JSON, too.
+  // ConfigError for an option that needs another one, and for a folder that is a file. `reports`: the command
+  // writes lines of JSON, too.
   void check(bool reports) const;
   void apply(FitOptions& fit) const;
   void apply(Optimizer& optimizer) const;

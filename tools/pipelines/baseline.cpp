@@ -140,8 +140,8 @@ std::string baseline_name(const std::string& pipeline) {
 }
 
 void require_comparable(const std::string& pipeline, const Source& source, bool cached) {
-  const bool encoded = std::ranges::any_of(
-      source.info().fields, [](const Field& field) { return field.encoding == Encoding::kImage; });
+  const bool encoded = std::ranges::any_of(source.info().fields,
+                                           [](const Field& field) { return field.encoding == Encoding::kImage; });
   if (cached || !encoded || !FusedLoop::exists(pipeline)) return;
   throw ConfigError(
       "--baseline of " + pipeline + " is a loop over decoded images, and the engine would decode each of its own",

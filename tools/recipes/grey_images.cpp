@@ -16,7 +16,8 @@ GreyImages grey_images(const std::string& recipe, const RecipeOptions& options, 
   const std::uint64_t records = splits.train->info().records;
   if (records <= held_out) {
     throw ConfigError("recipe " + recipe + " holds out " + std::to_string(held_out) + " images for validation; " +
-                      splits.train->info().name + " has only " + std::to_string(records));
+                          splits.train->info().name + " has only " + std::to_string(records),
+                      "give data with more images");
   }
   const Dataset all = images_of(splits.train, kGreySide, options).dataset;
   const Dataset test = images_of(splits.test, kGreySide, options).dataset;

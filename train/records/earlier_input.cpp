@@ -11,7 +11,8 @@ namespace {
 
 using record_json::Json;
 
-constexpr std::array<std::string_view, 6> kTheSame{"resize", "center_crop", "normalize", "cast", "flatten", "one_hot"};
+constexpr std::array<std::string_view, 6> kTheSame{"resize", "center_crop", "normalize",
+                                                   "cast",   "flatten",     "one_hot"};
 
 // All but to_layout are called as a plan calls them.
 Json operation_of(const Json& earlier) {

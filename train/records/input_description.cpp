@@ -85,15 +85,15 @@ InputDescription input_description_from_json(std::string_view text) {
 void require_same_classes(const InputDescription& input, const Source& source) {
   const std::vector<std::string>& classes = source.info().classes;
   if (input.classes.empty() || classes.empty() || classes == input.classes) return;
-  const auto at = static_cast<std::size_t>(
-      std::ranges::mismatch(classes, input.classes).in1 - classes.begin());
+  const auto at = static_cast<std::size_t>(std::ranges::mismatch(classes, input.classes).in1 - classes.begin());
   const auto name = [at](const std::vector<std::string>& all) {
     return at < all.size() ? "'" + all[at] + "'" : std::string("none");
   };
-  throw ConfigError(fmt::format("{} has other classes than those that the net was trained on: label {} stands for {} "
-                                "here and for {} there",
-                                source.info().name, at, name(classes), name(input.classes)),
-                    "give data with the same classes, none of them missing");
+  throw ConfigError(
+      fmt::format("{} has other classes than those that the net was trained on: label {} stands for {} "
+                  "here and for {} there",
+                  source.info().name, at, name(classes), name(input.classes)),
+      "give data with the same classes, none of them missing");
 }
 
 Dataset described_dataset(const SourcePtr& source, const InputDescription& input, std::int64_t global_batch) {

@@ -85,9 +85,8 @@ Model Record::build(Strategy& strategy, const OwnParts& own, Use use) const {
   const CompileOptions options = record_json::read_text(file_, kCompiledText, [&](const Json& json) {
     return compile_options_from(use == Use::kAll ? json : without_updates(json), own);
   });
-  Model model = record_json::read_text(file_, kGraphText, [&](const Json& json) {
-    return strategy.build(net_from_json(json.dump(), own.layers));
-  });
+  Model model = record_json::read_text(
+      file_, kGraphText, [&](const Json& json) { return strategy.build(net_from_json(json.dump(), own.layers)); });
   model.state().input = input();
   model.state().frozen = frozen_names(file_);
   model.compile(options);

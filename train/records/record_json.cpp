@@ -19,10 +19,12 @@ Json parse(std::string_view text) {
   return Json::parse(text, shallow);
 }
 
-void refuse_text(const TensorFile& file, const std::string& name, const std::string& why, const std::string& hint) {
-  throw DataError(ErrorCode::kDataCorrupt, fmt::format("'{}' in its header is wrong: {}", name, why),
-                  {.source = file.path().string()},
-                  hint.empty() ? "use another checkpoint, or save the model again with the program that made it" : hint);
+void refuse_text(const TensorFile& file, const std::string& name, const std::string& why,
+                 const std::string& hint) {
+  throw DataError(
+      ErrorCode::kDataCorrupt, fmt::format("'{}' in its header is wrong: {}", name, why),
+      {.source = file.path().string()},
+      hint.empty() ? "use another checkpoint, or save the model again with the program that made it" : hint);
 }
 
 }  // namespace headrace::record_json

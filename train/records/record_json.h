@@ -12,8 +12,8 @@ namespace headrace::record_json {
 
 using Json = nlohmann::ordered_json;
 
-// DataError where the file has no such text or it is no JSON; what nlohmann throws in `read(json)`, or a ConfigError,
-// becomes one, too.
+// DataError where the file has no such text or it is no JSON; what nlohmann throws in `read(json)`, or a
+// ConfigError, becomes one, too.
 template <typename Read>
 auto read_text(const TensorFile& file, const std::string& name, const Read& read);
 

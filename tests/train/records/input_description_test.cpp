@@ -18,11 +18,13 @@
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/records/tensor_file.h"
+#include "headrace/train/trainer.h"
 #include "headrace/train/training_record.h"
 
 namespace headrace::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 const Operations kNormal = normalize({0.5F}, {0.25F});
@@ -49,13 +51,11 @@ TEST(InputDescriptions, AreThePlanAsJson) {
 }
 
 TEST(InputDescriptions, SayWhyThereIsNoPlan) {
-  const Operations mine = user_map({.name = "mine",
-                                    .output = {.dtype = DType::kF32, .shape = {6, 6, 2}},
-                                    .function = [](auto in, const Shape&, auto out, Philox&) {
-                                      std::ranges::copy(in, out.begin());
-                                    }});
-  const InputDescription read =
-      input_description_from_json(to_json(describe_input(batches(toy_images(1), mine))));
+  const Operations mine =
+      user_map({.name = "mine",
+                .output = {.dtype = DType::kF32, .shape = {6, 6, 2}},
+                .function = [](auto in, const Shape&, auto out, Philox&) { std::ranges::copy(in, out.begin()); }});
+  const InputDescription read = input_description_from_json(to_json(describe_input(batches(toy_images(1), mine))));
   EXPECT_TRUE(read.plan.empty());
   EXPECT_THAT(read.reason, HasSubstr("mine"));
   EXPECT_THROW(described_dataset(toy_images(1), read), ConfigError);
@@ -66,10 +66,11 @@ TEST(InputDescriptions, OfEarlierVersionsAreRead) {
   const std::string decode = R"({"decode":{"height":0,"width":0,"apply_orientation":false},"operations":)";
   const SourcePtr source = toy_images(1);
   const auto dataset = [&](const std::string& operations) {
-    return described_dataset(source, input_description_from_json(
-                                         decode + operations + R"(,"views":[],"batch":8})"));
+    return described_dataset(source,
+                             input_description_from_json(decode + operations + R"(,"views":[],"batch":8})"));
   };
-  EXPECT_EQ(digest_of(dataset(R"([{"normalize":{"mean":[0.5],"std":[0.25]}}])")), digest_of(batches(source, kNormal)));
+  EXPECT_EQ(digest_of(dataset(R"([{"normalize":{"mean":[0.5],"std":[0.25]}}])")),
+            digest_of(batches(source, kNormal)));
   EXPECT_EQ(digest_of(dataset(R"([{"to_layout":{"channels_first":true}},{"flatten":{}}])")),
             digest_of(batches(source, to_layout(ImageLayout::kChannelsFirst) | flatten())));
   EXPECT_EQ(digest_of(dataset(R"([{"one_hot":{"classes":4,"smoothing":0.0,"field":"label"}}])")),
@@ -148,8 +149,12 @@ TEST(InputDescriptions, AreThoseOfTheFit) {
   const Dataset augmented = batches(train, flip() | kNormal), plain = batches(test, kNormal);
   Model model = training.strategy.build(small_cnn, {.seed = 3});
   model.compile({.optimizer = adam(1e-2F)});
-  EXPECT_THAT([&] { save_model(model, folder / "new"); return record_input(folder / "new").reason; }(),
-              HasSubstr("before it was trained"));
+  EXPECT_THAT(
+      [&] {
+        save_model(model, folder / "new");
+        return record_input(folder / "new").reason;
+      }(),
+      HasSubstr("before it was trained"));
   model.fit(augmented, {.verbose = 0, .checkpoints = CheckpointOptions{.record = folder / "record"}});
   save_model(model, folder / "saved");
   save_model(restore_model(training.strategy, folder / "saved"), folder / "again");
@@ -159,6 +164,43 @@ TEST(InputDescriptions, AreThoseOfTheFit) {
     EXPECT_EQ(found.loss, wanted.loss) << file;
     EXPECT_EQ(found.accuracy, wanted.accuracy) << file;
     EXPECT_EQ(digest_of(described_dataset(test, record_input(folder / file))), digest_of(plain)) << file;
+  }
+}
+
+TEST(InputDescriptions, AreThoseOfALoopOfOnesOwn) {
+  const TempFolder folder;
+  Training training(1);
+  Model model = compiled(training.strategy, small_cnn);
+  const SourcePtr test = toy_images(2);
+  {
+    Loader loader(batches(toy_images(1), flip() | kNormal), training.devices);
+    Trainer trainer(training.strategy, model, loader);
+    while (trainer.step()) continue;
+  }
+  save_model(model, folder / "saved");
+  EXPECT_EQ(evaluate_record(training.strategy, folder / "saved", test).loss,
+            model.evaluate(batches(test, kNormal)).loss);
+}
+
+// Labels that stand for other classes would be counted as wrong answers, or as right ones.
+TEST(InputDescriptions, TellOtherClasses) {
+  const auto named = [](std::vector<std::string> classes) {
+    return generator({.name = "named",
+                      .fields = {{.name = "label", .dtype = DType::kI64, .shape = {}}},
+                      .records = 4,
+                      .classes = std::move(classes),
+                      .function = [](std::uint64_t, RecordWriter& record) { record.put(0, std::int64_t{0}); }});
+  };
+  const InputDescription input = input_description_from_json(
+      to_json(describe_input(Dataset::from(named({"cat", "dog", "emu"})).batch({.global = 2}))));
+  EXPECT_EQ(input.label_count, 3U);
+  EXPECT_NO_THROW(require_same_classes(input, *named({"cat", "dog", "emu"})));
+  EXPECT_NO_THROW(require_same_classes(input, *named({})));
+  try {
+    require_same_classes(input, *named({"cat", "emu"}));
+    ADD_FAILURE() << "label 1 is an emu here and a dog there";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("label 1"), HasSubstr("'emu'"), HasSubstr("'dog'")));
   }
 }
 

@@ -134,7 +134,8 @@ TEST(TensorFile, OfAnotherFormatIsSaidToBeOne) {
   bytes[0] = static_cast<char>(other.size());
   EXPECT_THAT(refusal_to_read(folder.write("other", bytes + other + "1234")),
               HasSubstr("is no record or checkpoint"));
-  EXPECT_THAT(refusal_to_read(folder.write("text", std::string(64, 'x'))), HasSubstr("is no record or checkpoint"));
+  EXPECT_THAT(refusal_to_read(folder.write("text", std::string(64, 'x'))),
+              HasSubstr("is no record or checkpoint"));
 }
 
 }  // namespace

@@ -54,16 +54,17 @@ TEST_F(EvaluationJson, HasWhatIsDoneToEveryRecordAlike) {
                            .map(normal_ | to_layout(ImageLayout::kChannelsFirst) | flatten() | one_hot(10))
                            .batch({.global = 5})
                            .prefetch(3);
-  EXPECT_THAT(stages_of_evaluation(data),
-              ElementsAre(decoded_,
-                          R"({"map":[{"normalize":{"mean":[0.5],"std":[0.25]}},{"to_layout":{"to":"channels_first"}},)"
-                          R"({"flatten":{}},{"one_hot":{"classes":10,"smoothing":0.0,"field":"label"}}]})",
-                          batch_));
+  EXPECT_THAT(
+      stages_of_evaluation(data),
+      ElementsAre(decoded_,
+                  R"({"map":[{"normalize":{"mean":[0.5],"std":[0.25]}},{"to_layout":{"to":"channels_first"}},)"
+                  R"({"flatten":{}},{"one_hot":{"classes":10,"smoothing":0.0,"field":"label"}}]})",
+                  batch_));
 }
 
 TEST_F(EvaluationJson, LeavesOutWhatChoosesOrOrdersRecords) {
-  const Dataset data = pixels().skip(1).take(11).shard(2, 0).without_shard(3, 1).shuffle().repeat(2).shuffle_window(
-      {.size = 4});
+  const Dataset data =
+      pixels().skip(1).take(11).shard(2, 0).without_shard(3, 1).shuffle().repeat(2).shuffle_window({.size = 4});
   EXPECT_THAT(stages_of_evaluation(data.map(normal_).batch({.global = 5, .remainder = Remainder::kDrop})),
               ElementsAre(decoded_, halves_, batch_));
 }
@@ -71,12 +72,11 @@ TEST_F(EvaluationJson, LeavesOutWhatChoosesOrOrdersRecords) {
 TEST_F(EvaluationJson, LeavesOutRandomOperationsThatKeepTheSize) {
   const Operations random = pad_crop(8, 2) | flip() | color_jitter({.brightness = 0.2F}) | cutout(2) | normal_ |
                             Operations(BrightnessContrast{.brightness = 0.1F});
-  EXPECT_THAT(
-      stages_of_evaluation(pixels().map(random | one_hot(4)).batch({.global = 5}).map(mixup())),
-      ElementsAre(decoded_,
-                  R"({"map":[{"normalize":{"mean":[0.5],"std":[0.25]}},)"
-                  R"({"one_hot":{"classes":4,"smoothing":0.0,"field":"label"}}]})",
-                  batch_));
+  EXPECT_THAT(stages_of_evaluation(pixels().map(random | one_hot(4)).batch({.global = 5}).map(mixup())),
+              ElementsAre(decoded_,
+                          R"({"map":[{"normalize":{"mean":[0.5],"std":[0.25]}},)"
+                          R"({"one_hot":{"classes":4,"smoothing":0.0,"field":"label"}}]})",
+                          batch_));
 }
 
 // Padded by as much as the crop takes away, images are of its size.
@@ -91,7 +91,8 @@ TEST_F(EvaluationJson, RefusesRandomOperationsThatMakeAnotherSize) {
     EXPECT_THAT(refusal_of_evaluation(pixels().map(operations).batch({.global = 5})),
                 HasSubstr(describe(operations.list().front())));
   }
-  for (const Operations& operations : {random_resized_crop({.size = 4}), pad_crop(4, 0), resize(6) | pad_crop(4, 1)}) {
+  for (const Operations& operations :
+       {random_resized_crop({.size = 4}), pad_crop(4, 0), resize(6) | pad_crop(4, 1)}) {
     EXPECT_THAT(refusal_of_evaluation(encoded().decode().map(operations).batch({.global = 5})),
                 HasSubstr(describe(operations.list().back())));
   }
@@ -99,13 +100,16 @@ TEST_F(EvaluationJson, RefusesRandomOperationsThatMakeAnotherSize) {
 
 TEST_F(EvaluationJson, RefusesCode) {
   const auto copy = [](std::span<const std::byte>, const Shape&, std::span<std::byte>, Philox&) {};
-  const Operations mine = user_map({.name = "mine", .output = {.dtype = DType::kU8, .shape = {8, 8, 3}}, .function = copy});
+  const Operations mine =
+      user_map({.name = "mine", .output = {.dtype = DType::kU8, .shape = {8, 8, 3}}, .function = copy});
   EXPECT_THAT(refusal_of_evaluation(pixels().map(mine).batch({.global = 5})), HasSubstr("mine"));
   const RecordFilter even{.name = "even", .keeps = [](const ExampleView& view) { return view.label() % 2 == 0; }};
-  EXPECT_THAT(refusal_of_evaluation(pixels().filter(even).batch({.global = 5})), HasSubstr("filter(even, version 1)"));
-  EXPECT_THAT(refusal_of_evaluation(zip({pixels(), Dataset::from(test::numbers(13))}, {.suffixes = {"", "_2"}})
-                                        .batch({.global = 5})),
-              HasSubstr("zip()"));
+  EXPECT_THAT(refusal_of_evaluation(pixels().filter(even).batch({.global = 5})),
+              HasSubstr("filter(even, version 1)"));
+  EXPECT_THAT(
+      refusal_of_evaluation(
+          zip({pixels(), Dataset::from(test::numbers(13))}, {.suffixes = {"", "_2"}}).batch({.global = 5})),
+      HasSubstr("zip()"));
 }
 
 TEST_F(EvaluationJson, KeepsFiltersByLabel) {
