@@ -75,9 +75,13 @@ class Bench {
     for (int slot = loader_.stats().slots; slot > 0; --slot) take_batch(loader_, replicas_);
   }
 
-  const WarmUp& warm() const { return warm_up_; }
+  bool warmed_up() const { return warm_up_.finished; }
   double seconds_since_start() const { return clock_.seconds(); }
-  double seconds_to_rest() const { return loader_.stats().slots * warm_up_.batch_seconds; }
+  // Where the warm-up had no time for one, the first one's, with the start.
+  double batch_seconds() const {
+    return warm_up_.batch_seconds > 0 ? warm_up_.batch_seconds : 1e-3 * first_batch_ms_;
+  }
+  double seconds_to_rest() const { return loader_.stats().slots * batch_seconds(); }
   int threads() const { return loader_.threads(); }
   double first_batch_ms() const { return first_batch_ms_; }
   std::vector<double>& waits_us() { return waits_; }  // in next(), of each global batch
@@ -134,16 +138,21 @@ void say_how_long(double expected, double asked) {
 
 // The engine and what it is compared with in turn, A B A B ...; the engine's samples.
 std::vector<double> take_turns(const BenchOptions& options, Bench& bench, std::vector<ComparedRates>& others) {
-  // Also what a turn takes beside its time.
   const double trial = options.seconds / (4 * kPairs);
-  bench.rest();
-  const Stopwatch watch;
   const auto count = static_cast<double>(others.size());
-  for (ComparedRates& other : others) other.baseline(bench.threads(), trial);
-  const double beside = bench.seconds_to_rest() + std::max(0.0, watch.seconds() - count * trial);
-  const double left =
-      std::max(options.plan().whole_seconds() - bench.seconds_since_start(), kMinMeasuredShare * options.seconds);
-  const double batch = bench.warm().batch_seconds;
+  const auto time_left = [&] {
+    return std::max(options.plan().whole_seconds() - bench.seconds_since_start(),
+                    kMinMeasuredShare * options.seconds);
+  };
+  double beside = bench.seconds_to_rest();  // what a turn takes beside its time
+  if (beside + count * trial < time_left()) {
+    bench.rest();
+    const Stopwatch watch;
+    for (ComparedRates& other : others) other.baseline(bench.threads(), trial);
+    beside += std::max(0.0, watch.seconds() - count * trial);
+  }
+  const double left = time_left();
+  const double batch = bench.batch_seconds();
   // As many as there is time for.
   const double least = std::max(trial, batch) + beside + count * trial;
   const int pairs = static_cast<int>(std::clamp(left / least, 1.0, static_cast<double>(kPairs)));
@@ -205,7 +214,7 @@ Measured measure_warm(const BenchOptions& options, const Dataset& dataset, Devic
     set_rates(measured.line, *rate, bench.waits_us());
     measured.line["threads"] = bench.threads();
   }
-  measured.line["warmed_up"] = bench.warm().finished;
+  measured.line["warmed_up"] = bench.warmed_up();
   bench.line().clear();
   return measured;
 }

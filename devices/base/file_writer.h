@@ -18,14 +18,14 @@ namespace HEADRACE_API headrace {
 // it grows under its name where nothing lies there; a file that is there is replaced by commit() as ever.
 enum class Appears { kWhole, kGrowing };
 
-// Of symbolic links under the file's own name. kReplaced is for names that the program chose: what others put there,
-// a link or a pipe, is replaced and never written to.
+// Of symbolic links under the file's own name. kReplaced is for names that the program chose: what others put
+// there, a link or a pipe, is replaced and never written to.
 enum class Links { kFollowed, kReplaced };
 
 // Not thread-safe. Destroyed without commit() it leaves what was there, and of a growing file what was written; so
-// does a signal (signals.h). Where links are followed, their target is replaced, with the permissions that it has,
-// and a character device or a named pipe, which waits for its reader (BlockingCall), is written to as it is, and so
-// is a file that is the process's own standard output or error. Every failure is a DataError that names the path.
+// does a signal (signals.h). Followed links have their target replaced, with the permissions that it has; a
+// character device or a named pipe, which waits for its reader (BlockingCall), is written to as it is, and so is a
+// file that is the process's own standard output or error. Every failure is a DataError that names the path.
 class FileWriter {
  public:
   // Throws where the file cannot be created or must not be replaced: kInvalidArgument for a folder and whatever

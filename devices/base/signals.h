@@ -13,9 +13,9 @@ namespace headrace {
 // fails.
 void handle_signals();
 
-// The first of these signals calls `on_stop`, in the handler, whichever it is; the one that comes after it ends the
-// process as above, and so does the first one while a BlockingCall waits. A signal that is ignored (nohup) stays
-// so.
+// The first of these signals calls `on_stop`, in the handler, whichever it is; the one that comes after it ends
+// the process as above, and so does the first one while a BlockingCall waits. A signal that is ignored (nohup)
+// stays so.
 void handle_first_stop(void (*on_stop)(int signal), std::initializer_list<int> signals);
 
 }  // namespace headrace

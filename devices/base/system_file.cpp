@@ -127,7 +127,8 @@ TemporaryFile create_temporary(const std::filesystem::path& meant) {
     file.descriptor = create_new(file.path);
     if (!file.descriptor.is_open() && errno == EEXIST) continue;
     if (!file.descriptor.is_open()) fail(meant, "cannot create", errno);
-    if (const int error = lock_for_writer(file.descriptor.get()); error != 0) fail(file.path, "cannot lock", error);
+    if (const int error = lock_for_writer(file.descriptor.get()); error != 0)
+      fail(file.path, "cannot lock", error);
     return file;
   }
 }

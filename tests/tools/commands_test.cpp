@@ -152,7 +152,7 @@ TEST(TrainCommand, AnInterruptEndsItAfterTheStep) {
       "while [ ! -s \"$0\" ]; do sleep 0.02; done\n"
       "kill -INT $train; wait $train";
   const CommandResult result = run_command({"/bin/sh", "-c", script, (folder / "lines").string()});
-  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.status, 130);
   EXPECT_NE(result.errors.find("interrupted after step"), std::string::npos) << result.errors;
 }
 

@@ -299,9 +299,9 @@ TEST_F(Outputs, StandardOutputThatIsFullIsAnError) {
 // As other programs' lines do: whoever read them had enough.
 TEST_F(Outputs, APipeThatIsClosedEndsTheCommandQuietly) {
   const Contents before = contents_of(folder_.path());
-  for (const std::string arguments :
-       {"digest --pipeline trivial --global-batch 1000 --epochs 1000000 --json -",
-        "ledger --pipeline trivial --global-batch 1000", "ledger --pipeline trivial --global-batch 1000 --json -"}) {
+  for (const std::string arguments : {"digest --pipeline trivial --global-batch 1000 --epochs 1000000 --json -",
+                                      "ledger --pipeline trivial --global-batch 1000",
+                                      "ledger --pipeline trivial --global-batch 1000 --json -"}) {
     const CommandResult result =
         shell("{ \"$0\" " + arguments + " || echo \"status $?\" >&2; } | head -n 1 >/dev/null");
     EXPECT_EQ(result.errors, "status 141\n") << arguments;
@@ -326,7 +326,7 @@ TEST_F(Outputs, WhatCannotBeWrittenIsFoundBeforeTheWork) {
        {train + "--record", train + "--csv", train + "--trace", train + "--json", train + "--quarantine",
         std::string("explain --pipeline jpeg-train --data \"$1/no data\" --write-plan"),
         std::string("explain --pipeline jpeg-train --data \"$1/no data\" --trace"),
-        std::string("predict --record \"$1/no record\" --data \"$1/no data\" --out"),
+        std::string("predict --record \"$1/no record\" --data \"$1/no data\" --json"),
         std::string("evaluate --record \"$1/no record\" --data \"$1/no data\" --json"),
         std::string("convert --data \"$1/no data\" --json"), std::string("doctor --json"),
         std::string("digest --pipeline jpeg-train --data \"$1/no data\" --json"),

@@ -140,7 +140,7 @@ TEST_F(ReportCommand, ShowsARunThatWasInterrupted) {
   for (const std::string& argument : train_line(digits_.path(), run)) line.push_back(argument);
   *std::ranges::find(line, "2") = "1000000";
   const CommandResult cut = run_command(line);
-  ASSERT_EQ(cut.status, 1) << cut.errors;
+  ASSERT_EQ(cut.status, 130) << cut.errors;
   const CommandResult result = headrace({"report", run.string()});
   ASSERT_EQ(result.status, 0) << result.errors;
   const nlohmann::json page = read_page(run / "report.html");

@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Widths, Terminal, ::testing::Values(20, 40, 80, 110, 20
 TEST(Terminals, CtrlCEndsTrainingOnAFreshLine) {
   if (!std::filesystem::exists(kFashion)) GTEST_SKIP() << "needs Debian's package dataset-fashion-mnist";
   const TerminalRun run = run_on_terminal(train("1000000"), 80, "ETA");
-  EXPECT_EQ(run.status, 1) << run.text;
+  EXPECT_EQ(run.status, 130) << run.text;
   const Screen screen = shown(run.text, 80);
   ASSERT_GE(screen.lines.size(), 3U);
   EXPECT_EQ(screen.lines.back(), "") << "the cursor stands at the start of a line";

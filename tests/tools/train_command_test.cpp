@@ -66,7 +66,7 @@ TEST(TrainedInPart, AnInterruptEndsTheTest) {
                              "while [ ! -s \"$0\" ]; do sleep 0.02; done\n"
                              "kill -INT $train; wait $train; status=$?; cat \"$0\"; exit $status";
   const CommandResult result = run_command({"/bin/sh", "-c", script, (folder / "lines").string()});
-  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.status, 130);
   EXPECT_EQ(result.errors.substr(result.errors.find("headrace: interrupted")),
             "headrace: interrupted during the test after step 1\n");
   EXPECT_THAT(result.output, HasSubstr("\"planned_steps\":12"));

@@ -108,9 +108,10 @@ TEST(Checkpoints, OthersInTheFolderAreLeftAlone) {
   save_model(model, folder / "saved.safetensors");
   model.fit(kept_data(),
             {.epochs = 3, .verbose = 0, .checkpoints = CheckpointOptions{.folder = folder.path(), .keep = 1}});
-  EXPECT_THAT(names_in(folder.path()),
-              ElementsAre("checkpoint-15.safetensors", "notes.txt",
-                          ::testing::MatchesRegex("pretrained.safetensors.[0-9]+.[0-9]+.tmp"), "saved.safetensors"));
+  EXPECT_THAT(
+      names_in(folder.path()),
+      ElementsAre("checkpoint-15.safetensors", "notes.txt",
+                  ::testing::MatchesRegex("pretrained.safetensors.[0-9]+.[0-9]+.tmp"), "saved.safetensors"));
 }
 
 TEST(Checkpoints, UnfinishedFilesOfTheDeadAreRemoved) {
@@ -144,7 +145,8 @@ TEST(Checkpoints, AFolderHasOneTraining) {
     return {};
   };
   Model other = compiled(training.strategy, small_mlp);
-  EXPECT_THAT(refusal(other), HasSubstr("holds 2 checkpoints of an earlier training (resume to go on with it, or"));
+  EXPECT_THAT(refusal(other),
+              HasSubstr("holds 2 checkpoints of an earlier training (resume to go on with it, or"));
   model.compile({.optimizer = sgd(0.5F)});
   EXPECT_THAT(refusal(model), HasSubstr("of an earlier training")) << "compile() begins another";
 }
@@ -242,7 +244,8 @@ TEST(Checkpoints, NothingIsCreatedWhereNoneCanBeRead) {
       begun.fit(kept_data(), {.verbose = 0, .checkpoints = files, .resume = true});
       ADD_FAILURE();
     } catch (const DataError& error) {
-      EXPECT_THAT(error.what(), HasSubstr(folder.path().string() + ": holds 2 checkpoints, none of which can be read"));
+      EXPECT_THAT(error.what(),
+                  HasSubstr(folder.path().string() + ": holds 2 checkpoints, none of which can be read"));
       EXPECT_THAT(error.what(), HasSubstr("checkpoint-5.safetensors: is cut short"));
       EXPECT_THAT(error.what(), HasSubstr("checkpoint-10.safetensors: is cut short"));
     }

@@ -310,17 +310,17 @@ std::string refusal_of_optimizer(const std::function<void(Optimizer&)>& change) 
 
 TEST(Resume, RefusesAnotherOptimizerAndNamesBoth) {
   using ::testing::AllOf;
-  EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) { of = adam(); }),
-              AllOf(HasSubstr("the optimizer was muon, is adam"), HasSubstr("the number of parameter groups was 2, is 0"),
-                    HasSubstr("the average of the weights was {"), HasSubstr("lookahead was {")));
+  EXPECT_THAT(
+      refusal_of_optimizer([](Optimizer& of) { of = adam(); }),
+      AllOf(HasSubstr("the optimizer was muon, is adam"), HasSubstr("the number of parameter groups was 2, is 0"),
+            HasSubstr("the average of the weights was {"), HasSubstr("lookahead was {")));
   EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) { std::get<MuonOptions>(of.rule).momentum = 0.7F; }),
               HasSubstr("the optimizer.muon.momentum was 0.6, is 0.7"));
   EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) { of.groups[1].rule = SgdOptions{}; }),
               HasSubstr("parameter group 2 was adam, is sgd"));
-  EXPECT_THAT(
-      refusal_of_optimizer([](Optimizer& of) { of.groups[0].takes = VariableRule::named("*/bias"); }),
-      AllOf(HasSubstr("what parameter group 1 takes.rank was 1, is none"),
-            HasSubstr("what parameter group 1 takes.name was none, is */bias")));
+  EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) { of.groups[0].takes = VariableRule::named("*/bias"); }),
+              AllOf(HasSubstr("what parameter group 1 takes.rank was 1, is none"),
+                    HasSubstr("what parameter group 1 takes.name was none, is */bias")));
   EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) {
                 of.groups.push_back({.takes = VariableRule::of_kind("conv"), .rule = MuonOptions{}});
               }),
@@ -328,8 +328,10 @@ TEST(Resume, RefusesAnotherOptimizerAndNamesBoth) {
   EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) { of.average.reset(); }), HasSubstr("}, is none"));
   EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) { of.average->decay = 0.5F; }),
               HasSubstr("the average of the weights.decay was "));
-  EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) { of.lookahead->every = 77; }), HasSubstr("lookahead.every was "));
-  const std::string clipped = refusal_of_optimizer([](Optimizer& of) { of.clip = {.max_norm = 77, .max_value = 88}; });
+  EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) { of.lookahead->every = 77; }),
+              HasSubstr("lookahead.every was "));
+  const std::string clipped =
+      refusal_of_optimizer([](Optimizer& of) { of.clip = {.max_norm = 77, .max_value = 88}; });
   EXPECT_THAT(clipped, AllOf(HasSubstr("clip.max_norm was "), HasSubstr("clip.max_value was ")));
 }
 
@@ -390,7 +392,8 @@ TEST(Resume, RefusesAnotherTraining) {
               HasSubstr("accumulate was 1, is 2"));
   EXPECT_THAT(refusal_to_resume([](FitOptions& options) { options.steps_per_epoch = 4; }),
               HasSubstr("steps in an epoch was 7, is 4"));
-  EXPECT_THAT(refusal_to_resume([](FitOptions& options) { options.input.seed = 6; }), HasSubstr("seed was 5, is 6"));
+  EXPECT_THAT(refusal_to_resume([](FitOptions& options) { options.input.seed = 6; }),
+              HasSubstr("seed was 5, is 6"));
   EXPECT_THAT(refusal_to_resume([](FitOptions& options) { options.validation.reset(); }),
               HasSubstr("validation was true, is false"));
   EXPECT_THAT(refusal_to_resume([](FitOptions& options) {

@@ -21,11 +21,11 @@ struct UncachedRun {
 bool can_try_cache(const PipelineCommandOptions& options, const LoaderStats& so_far);
 
 // Fills the cache `where`, "memory" or a folder, with as many records as can be decoded in a fifth of
-// `run.seconds`, a `share` of --seconds, with a maximum of about a GiB and a minimum of two batches; then runs the same pipeline on them,
-// in turn with the one without a cache. All of it takes about `run.seconds`; where batches take too long for that,
-// a line on standard error says for how many --seconds it would not, and nothing is tried.
+// `run.seconds`, a `share` of --seconds, with a maximum of about a GiB and a minimum of two batches; then runs the
+// same pipeline on them, in turn with the one without a cache. All of it takes about `run.seconds`; where batches
+// take too long for that, a line on standard error says for how many --seconds it would not, and nothing is tried.
 std::optional<WhatIf> try_cache(PipelineCommandOptions options, const std::string& where, DeviceGroup& devices,
-                                const LoaderOptions& loader, const UncachedRun& without, const MeasuredRunOptions& run,
-                                double share, ProgressLine& line);
+                                const LoaderOptions& loader, const UncachedRun& without,
+                                const MeasuredRunOptions& run, double share, ProgressLine& line);
 
 }  // namespace headrace::tools

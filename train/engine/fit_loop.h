@@ -67,9 +67,9 @@ class FitLoop {
   FitControl control_;
   CallbackList callbacks_;
   Progress progress_;
-  std::uint64_t steps_;  // an epoch
-  bool streamed_;        // the data are a stream, which may end at any step
-  bool ended_ = false;   // it did
+  std::uint64_t steps_;                   // an epoch
+  bool streamed_;                         // the data are a stream, which may end at any step
+  bool ended_ = false;                    // it did
   std::optional<TrainingFolder> folder_;  // where there are checkpoints, until they are written
   DataIdentity data_;
   std::optional<DataIdentity> validation_data_;

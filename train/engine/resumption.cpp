@@ -22,7 +22,8 @@ void compare_data(const std::string& what, const DataIdentity& was, const DataId
     const auto stage = [i](const DataIdentity& of) { return i < of.stages.size() ? of.stages[i] : "none"; };
     differ.compare(fmt::format("stage {} of {}", i + 1, what), stage(was), stage(is));
   }
-  if (differ.size() == before) differ.add("what " + what + " hold", to_hex(was.fingerprint), to_hex(is.fingerprint));
+  if (differ.size() == before)
+    differ.add("what " + what + " hold", to_hex(was.fingerprint), to_hex(is.fingerprint));
 }
 
 // Where the training goes on otherwise than it was begun, as it may.
@@ -68,8 +69,7 @@ void Resumption::find(Model& model, const FitOptions& options) {
 void Resumption::check(const ModelState& model, const FitOptions& options, const Work& work) const {
   const TrainingPosition& at = state_->position;
   Differences differ;
-  const bool schedules =
-      record_ && compare_compiled(record_->file(), model.require_compiled("training"), differ);
+  const bool schedules = record_ && compare_compiled(record_->file(), model.require_compiled("training"), differ);
   differ.compare("accumulate", at.accumulate, options.step.accumulate);
   differ.compare("steps in an epoch", at.steps_per_epoch, work.steps);
   differ.compare("virtual shards", at.virtual_shards, options.step.virtual_shards);

@@ -105,11 +105,13 @@ TrainingFolder::TrainingFolder(const std::filesystem::path& folder) : folder_(fo
                     {.source = folder.string()}, "wait until it has ended, or name another folder");
   }
   for (const DirectoryEntry& entry : list_directory(folder)) {
-    const bool ours = entry.path.filename().string().find(std::string(kCheckpointSuffix) + ".") != std::string::npos;
+    const bool ours =
+        entry.path.filename().string().find(std::string(kCheckpointSuffix) + ".") != std::string::npos;
     if (ours && is_left_over(entry)) remove_file(entry.path);
   }
   // Before the work: the folder may not be writable.
-  const FileWriter probe(folder / (std::string("checkpoint") + kCheckpointSuffix), Appears::kWhole, Links::kReplaced);
+  const FileWriter probe(folder / (std::string("checkpoint") + kCheckpointSuffix), Appears::kWhole,
+                         Links::kReplaced);
 }
 
 void TrainingFolder::require_unused(const std::string& run) const {

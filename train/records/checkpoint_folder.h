@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -18,7 +19,7 @@ namespace headrace {
 inline constexpr const char* kBestCheckpoint = "best.safetensors";
 
 struct FoundCheckpoint {
-  std::optional<Record> record = {};                   // every byte of it was checked
+  std::optional<Record> record = {};                  // every byte of it was checked
   std::vector<UnreadableCheckpoint> unreadable = {};  // those on the way to it
 };
 
@@ -38,8 +39,8 @@ std::vector<std::filesystem::path> checkpoints_of_others(const std::filesystem::
 // holds nothing. Where the file system has no locks, others can.
 class TrainingFolder {
  public:
-  // Makes the folder, and removes unfinished files whose writers are gone. DataError where another training has it,
-  // after some seconds in which that may end, or where no file can be written there.
+  // Makes the folder, and removes unfinished files whose writers are gone. DataError where another training has
+  // it, after some seconds in which that may end, or where no file can be written there.
   explicit TrainingFolder(const std::filesystem::path& folder);
   // ConfigError where it holds what checkpoints_of_others() finds.
   void require_unused(const std::string& run) const;

@@ -125,7 +125,8 @@ bool compare_compiled(const TensorFile& file, const CompileOptions& options, Dif
   return record_json::read_text(file, "compiled", [&](const Json& was) {
     const Json is = to_record_json(options);
     const bool schedules = compare_optimizers(was.at("optimizer"), is.at("optimizer"), differ);
-    for (const char* what : {"loss", "metrics", "precision"}) compare_json(what, was.at(what), is.at(what), differ);
+    for (const char* what : {"loss", "metrics", "precision"})
+      compare_json(what, was.at(what), is.at(what), differ);
     return schedules;
   });
 }

@@ -32,8 +32,8 @@ class Differences {
 // Of the net in the file and that of a model: layers and their attributes.
 void compare_graphs(const TensorFile& file, const Graph& graph, Differences& differ);
 
-// Of what a model is compiled with. Schedules, and what else an optimizer makes of the length of a run, may differ:
-// returns whether they do.
+// Of what a model is compiled with. Schedules, and what else an optimizer makes of the length of a run, may
+// differ: returns whether they do.
 bool compare_compiled(const TensorFile& file, const CompileOptions& options, Differences& differ);
 
 }  // namespace headrace

@@ -36,11 +36,11 @@ struct TrainingPosition {
   std::uint64_t bad_records = 0;               // of the epoch so far
   double learning_rate_scale = 1;
   std::optional<GradientNorms> gradient_norms = {};  // of the epoch's last step, where that is made
-  std::optional<double> best = {};  // of the metric that the best checkpoint is chosen by
-  std::string best_of = {};         // that metric; empty: none
+  std::optional<double> best = {};                   // of the metric that the best checkpoint is chosen by
+  std::string best_of = {};                          // that metric; empty: none
   // Nothing in files of versions that did not write it; of the validation also where there was none.
   std::optional<DataIdentity> data = {}, validation_data = {};
-  std::string run = {};             // tells this training from others that use the folder
+  std::string run = {};  // tells this training from others that use the folder
 };
 
 struct TrainingState {

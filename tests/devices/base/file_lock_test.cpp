@@ -43,7 +43,8 @@ TEST(FolderLock, TellsThatItIsAnothers) {
 
 TEST(LeftOver, IsATemporaryFileThatNobodyHolds) {
   const test::TempFolder folder;
-  for (const char* name : {"a.12.0.tmp", "a.b.4194304.17.tmp", "a.tmp", "a.b.tmp", ".1.2.tmp", "a.1.2", "1.2.tmp"}) {
+  for (const char* name :
+       {"a.12.0.tmp", "a.b.4194304.17.tmp", "a.tmp", "a.b.tmp", ".1.2.tmp", "a.1.2", "1.2.tmp"}) {
     folder.write(name, "left");
   }
   std::filesystem::create_symlink("a", folder / "linked.1.2.tmp");
