@@ -63,10 +63,11 @@ def main():
     check = (ROOT / "tools/check").read_text()
     filters = test_filters(build, check)
     programs = {program: listed(build / "tests" / program, "*") for _, of, _ in filters for program in of}
-    wrong = [f"{program} lists no test" for program, names in programs.items() if not names]
+    wrong = [f"{program} lists no test: is it built?" for program, names in programs.items() if not names]
     for where, of, patterns in filters:
         names = [name for program in of for name in programs[program]]
-        wrong += [f"{where}: '{pattern}' names no test of {' or '.join(of)}" for pattern in idle(patterns, names)]
+        if all(programs[program] for program in of):
+            wrong += [f"{where}: '{pattern}' names no test of {' or '.join(of)}" for pattern in idle(patterns, names)]
     names, labels = ctest_names(ctest, build)
     chosen = ctest_filters(check)
     for option, alternatives in chosen:
