@@ -30,10 +30,16 @@ std::vector<Bytes> seeds() {
           zstd(pack(true)), joined,     pzstd(pack(false), 3000), zstd_with_window(pack(false), 27)};
 }
 
-// As an archive of class folders and as a WebDataset, plain or compressed as its bytes say.
+// As an archive of class folders and as a WebDataset, plain or compressed as its bytes say, and as one that comes
+// through a pipe.
 void run(std::span<const std::byte> input) {
   static const TempFolder folder;
-  read_archive(folder.write("input.tar", input));
+  const auto file = folder.write("input.tar", input);
+  try {
+    read_stream(*web_stream(file));
+  } catch (const Error&) {
+  }
+  read_archive(file);
 }
 
 // Of every block that could be a header.

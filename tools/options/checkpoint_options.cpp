@@ -37,7 +37,7 @@ void CheckpointFlags::add_to(CLI::App& command) {
       ->needs(into);
   command
       .add_option("--record", record,
-                  "write the training record to this file: headrace evaluate and predict need nothing else")
+                  "write the training record to this file: headrace evaluate and predict need that file and data")
       ->type_name("FILE")
       ->excludes("--runs");
 }

@@ -81,7 +81,7 @@ TEST(CenterCrop, DecodingOnlyWhatItLeavesChangesNothing) {
 }
 
 TEST(CenterCrop, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_one_stream(augmented_by(resize(11) | center_crop(8)));
+  expect_operation_streams(augmented_by(resize(11) | center_crop(8)));
 }
 
 TEST(CenterCrop, TellsTheFieldAfterIt) {

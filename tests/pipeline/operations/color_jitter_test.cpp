@@ -160,9 +160,9 @@ TEST(ColorJitter, IsTheSameOnEveryMachine) {
 }
 
 TEST(ColorJitter, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_one_stream(
+  expect_operation_streams(
       augmented_by(color_jitter({.brightness = 0.4F, .contrast = 0.4F, .saturation = 0.4F, .hue = 0.1F})));
-  expect_one_stream(augmented_by(pad_crop(9, 2) | color_jitter({.contrast = 0.5F}) | flip() | to_planes()));
+  expect_operation_streams(augmented_by(pad_crop(9, 2) | color_jitter({.contrast = 0.5F}) | flip() | to_planes()));
 }
 
 TEST(ColorJitter, TellsTheFieldAfterIt) {

@@ -54,9 +54,9 @@ TEST(Cutmix, ExchangesOneRectangleAndBlendsLabelsByItsArea) {
 }
 
 TEST(Cutmix, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_one_stream(mixed(cutmix(), to_planes()));
-  expect_one_stream(mixed(cutmix({.alpha = 0.3F}), flip()));
-  expect_one_stream(mixed(cutmix() | mixup(), to_floats() | cutout(3)));
+  expect_operation_streams(mixed(cutmix(), to_planes()));
+  expect_operation_streams(mixed(cutmix({.alpha = 0.3F}), flip()));
+  expect_operation_streams(mixed(cutmix() | mixup(), to_floats() | cutout(3)));
 }
 
 TEST(Cutmix, RefusesWhatCannotBe) {

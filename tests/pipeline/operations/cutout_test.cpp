@@ -71,8 +71,8 @@ TEST(Cutout, LiesAnywhere) {
 }
 
 TEST(Cutout, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_one_stream(augmented_by(cutout(4, {1, 2, 3})));
-  expect_one_stream(augmented_by(to_planes() | cutout(5)));
+  expect_operation_streams(augmented_by(cutout(4, {1, 2, 3})));
+  expect_operation_streams(augmented_by(to_planes() | cutout(5)));
 }
 
 TEST(Cutout, TellsTheFieldAfterIt) { EXPECT_EQ(field_after(cutout(100, {1, 2, 3}), rgb_field()), rgb_field()); }

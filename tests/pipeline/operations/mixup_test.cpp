@@ -58,9 +58,9 @@ TEST(Mixup, LeavesPairsAloneByItsProbability) {
 }
 
 TEST(Mixup, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_one_stream(mixed(mixup(), to_planes()));
-  expect_one_stream(mixed(mixup({.alpha = 1, .probability = 0.7F}), flip()));
-  expect_one_stream(samples()
+  expect_operation_streams(mixed(mixup(), to_planes()));
+  expect_operation_streams(mixed(mixup({.alpha = 1, .probability = 0.7F}), flip()));
+  expect_operation_streams(samples()
                         .map(one_hot(10))
                         .cache(memory())
                         .map(flip() | to_floats())

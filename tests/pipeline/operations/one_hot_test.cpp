@@ -46,7 +46,7 @@ TEST(OneHot, RefusesWhatIsNoClass) {
 }
 
 TEST(OneHot, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_one_stream(augmented_by(one_hot(10, 0.1F)));
+  expect_operation_streams(augmented_by(one_hot(10, 0.1F)));
 }
 
 TEST(OneHot, TellsTheFieldAfterIt) {

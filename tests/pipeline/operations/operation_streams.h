@@ -33,7 +33,7 @@ inline Operations to_floats() { return normalize(kColourMean, kColourStd); }
 inline Operations to_planes() { return to_floats() | to_layout(ImageLayout::kChannelsFirst); }
 
 // samples() in batches of kGlobal: the same bits for all threads, replicas, prefetch depths and resume points.
-inline void expect_one_stream(const Dataset& dataset) {
+inline void expect_operation_streams(const Dataset& dataset) {
   const auto whole = cpu_digests_of(dataset, {.seed = 4, .epochs = 2, .threads = 1, .prefetch = 0});
   ASSERT_EQ(whole.size(), 10U);
   DeviceGroup one = test_devices(1);

@@ -49,7 +49,7 @@ TEST(PadCrop, DrawsAnewForEveryRecordAndPass) {
 }
 
 TEST(PadCrop, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_one_stream(augmented_by(pad_crop(10, 3, Padding::kReflect) | flip() | to_planes()));
+  expect_operation_streams(augmented_by(pad_crop(10, 3, Padding::kReflect) | flip() | to_planes()));
 }
 
 TEST(PadCrop, TellsTheFieldAfterIt) {

@@ -106,7 +106,7 @@ TEST(RandomResizedCrop, DecodingOnlyTheWindowChangesNothing) {
 }
 
 TEST(RandomResizedCrop, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_one_stream(augmented_by(random_resized_crop({.size = 7}) | flip()));
+  expect_operation_streams(augmented_by(random_resized_crop({.size = 7}) | flip()));
 }
 
 TEST(RandomResizedCrop, TellsTheFieldAfterIt) {
