@@ -30,7 +30,7 @@ std::string_view bare(std::string_view text) {
 }
 
 template <typename Value>
-std::vector<std::byte> bytes_of(const std::vector<Value>& values) {
+std::vector<std::byte> bytes_of_values(const std::vector<Value>& values) {
   const auto bytes = std::as_bytes(std::span(values));
   return {bytes.begin(), bytes.end()};
 }
@@ -78,8 +78,8 @@ Array number_field(const std::string& name, const std::vector<CsvCell>& column, 
     if (!fits && !all_plain) refuse_cell(name, cell, source, "beyond what a float32 holds");
     floats.push_back(fits ? static_cast<float>(number->value) : 0);
   }
-  if (all_plain) return {.field = {.name = name, .dtype = DType::kI64, .shape = {}}, .bytes = bytes_of(integers)};
-  return {.field = {.name = name, .dtype = DType::kF32, .shape = {}}, .bytes = bytes_of(floats)};
+  if (all_plain) return {.field = {.name = name, .dtype = DType::kI64, .shape = {}}, .bytes = bytes_of_values(integers)};
+  return {.field = {.name = name, .dtype = DType::kF32, .shape = {}}, .bytes = bytes_of_values(floats)};
 }
 
 }  // namespace headrace

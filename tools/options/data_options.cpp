@@ -4,6 +4,14 @@
 #include <cstdio>
 
 namespace headrace::tools {
+namespace {
+
+// An empty name would be passed over in silence.
+const auto kNamed = [](const std::string& given) {
+  return given.empty() ? std::string("is empty: give a name") : std::string();
+};
+
+}  // namespace
 
 CLI::Option* add_data_options(CLI::App& command, std::filesystem::path& data, LayoutOptions& layout) {
   CLI::Option* option =
@@ -30,10 +38,12 @@ void add_column_options(CLI::App& command, ColumnOptions& columns, bool further)
       .add_option("--image-column", columns.image,
                   "the column of a CSV table (without it, path) or feature of TFRecords (image/encoded or image) "
                   "that is the image")
+      ->check(kNamed)
       ->type_name("NAME");
   command
       .add_option("--label-column", columns.label,
                   "the column (without it, label) or feature (image/class/label or label) that is the label")
+      ->check(kNamed)
       ->type_name("NAME");
   command
       .add_option_function<std::string>(

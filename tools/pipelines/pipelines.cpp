@@ -99,8 +99,9 @@ SourcePtr make_integers() {
 SourcePtr integers(const PipelineOptions& options) {
   if (!options.data.empty() || options.split || !options.source.layout.empty() ||
       !options.source.columns.empty()) {
-    throw ConfigError("the pipeline trivial counts integers and reads no data",
-                      "leave out --data, --split and what says how to read them");
+    throw ConfigError(
+        "the pipeline trivial counts integers and reads no data",
+        "leave out --data, --split, --classes-at, --train-folder, --test-folder and what names columns");
   }
   return make_integers();
 }
