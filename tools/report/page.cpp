@@ -32,9 +32,8 @@ std::string draw_saturation(const RunReading& run) {
   if (charts.empty()) return "";
   return paragraph(standstill_sentence(run.timeline)) +
          paragraph(
-             "Input stall: no batch was ready. Copies: the batch was on its way to the device. Host: the step had "
-             "not "
-             "been submitted. Replicas: waiting to sum gradients. Gaps are validations.") +
+             "Input stall: no batch was ready. Copies: the batch was on its way to the device. Idle: the host had "
+             "not submitted the step. Replicas: waiting to sum gradients. Gaps are validations.") +
          charts;
 }
 

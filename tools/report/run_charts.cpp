@@ -38,7 +38,7 @@ struct WaitShare {
 };
 constexpr std::array kWaitShares{
     WaitShare{"input_stall_fraction", "input stall"}, WaitShare{"exposed_copy_fraction", "copies"},
-    WaitShare{"device_idle_fraction", "host"}, WaitShare{"sync_wait_fraction", "replicas"}};
+    WaitShare{"device_idle_fraction", "idle"}, WaitShare{"sync_wait_fraction", "replicas"}};
 
 std::string figure(const std::string& caption, const std::string& chart) {
   if (chart.empty()) return "";

@@ -7,6 +7,8 @@ from html import escape
 _STAGE = re.compile(r"(?P<name>[\w.]+)\((?P<options>.*)\)(?:\s+\[(?P<note>.*)\])?", re.DOTALL)
 _MAX_ROWS = 50  # epochs of a table
 _WIDTH, _HEIGHT, _MARGIN = 260, 120, 6  # of a curve, in pixels
+_OF_RUN = {"steps", "seconds", "examples_per_second", "input_stall_fraction", "exposed_copy_fraction",
+           "device_idle_fraction", "learning_rate", "gradient_norm"}  # what a history has beside loss and metrics
 _CURVES = (("training", "#1f77b4"), ("validation", "#ff7f0e"))
 
 
@@ -71,10 +73,10 @@ def _epochs_of(history):
 
 
 def history_html(history):
-    """Small curves of what was trained for, then a table of epochs."""
+    """Small curves of loss and metrics, then a table of epochs."""
     epochs = _epochs_of(history)
     names = _in_order(history)
-    charts = "".join(_chart_html(history, name) for name in names if f"val_{name}" in history or name == "loss")
+    charts = "".join(_chart_html(history, name) for name in _trained(history))
     first = max(0, epochs - _MAX_ROWS)
     rows = [(epoch + 1, *(number_text(history[name][epoch]) if epoch < len(history[name]) else "" for name in names))
             for epoch in range(first, epochs)]
@@ -82,13 +84,15 @@ def history_html(history):
     return f"<div>{charts}{note}{table_html(('epoch', *names), rows)}</div>"
 
 
+def _trained(history):
+    """The loss and the metrics, without their validation."""
+    names = [name for name in history if name not in _OF_RUN and not name.startswith("val_")]
+    return sorted(names, key=lambda name: name != "loss")
+
+
 def _in_order(history):
     """Loss and metrics, each before its validation; what was measured of the run follows."""
-    of_run = {"steps", "seconds", "examples_per_second", "input_stall_fraction", "exposed_copy_fraction",
-              "device_idle_fraction", "learning_rate", "gradient_norm"}
-    trained = [name for name in history if name not in of_run and not name.startswith("val_")]
-    ordered = sorted(trained, key=lambda name: name != "loss")
-    pairs = [name for one in ordered for name in (one, f"val_{one}") if name in history]
+    pairs = [name for one in _trained(history) for name in (one, f"val_{one}") if name in history]
     return pairs + [name for name in history if name not in pairs]
 
 

@@ -25,8 +25,8 @@ std::optional<double> norm_of(const std::optional<GradientNorms>& norms) {
 }
 
 // "EpochReport(epoch=0, steps=100, loss=0.4021, accuracy=0.8534)"
-std::string text_of(const char* kind, int epoch, std::uint64_t steps, double loss,
-                    const std::vector<MetricValue>& metrics) {
+std::string report_text(const char* kind, int epoch, std::uint64_t steps, double loss,
+                        const std::vector<MetricValue>& metrics) {
   std::string text = fmt::format("{}(epoch={}, steps={}, loss={:.4g}", kind, epoch, steps, loss);
   for (const MetricValue& metric : metrics) {
     if (metric.is_number()) text += fmt::format(", {}={:.4g}", metric.name, metric.number());
@@ -52,7 +52,7 @@ void bind_step_report(nb::module_& module) {
       .def_prop_ro("metrics", [](const StepReport& report) { return values_of_metrics(report.metrics); })
       .def_prop_ro("gradient_norm", [](const StepReport& report) { return norm_of(report.gradient_norms); })
       .def("__repr__", [](const StepReport& report) {
-        return text_of("StepReport", report.epoch, report.step, report.loss, report.metrics);
+        return report_text("StepReport", report.epoch, report.step, report.loss, report.metrics);
       });
 }
 
@@ -79,7 +79,7 @@ void bind_epoch_report(nb::module_& module) {
       .def_prop_ro("gradient_norm", [](const EpochReport& report) { return norm_of(report.gradient_norms); })
       .def_prop_ro("values", &dict_of, "What History remembers of the epoch, by its names.")
       .def("__repr__", [](const EpochReport& report) {
-        return text_of("EpochReport", report.epoch, report.steps, report.loss, report.metrics);
+        return report_text("EpochReport", report.epoch, report.steps, report.loss, report.metrics);
       });
 }
 

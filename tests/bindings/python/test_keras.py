@@ -57,3 +57,11 @@ def test_chooses_fields(numbered):
         PyDataset(numbered.batch(10), y="lable")
     with pytest.raises(hr.ConfigError, match="takes a batched"):
         PyDataset(numbered)
+
+
+def test_it_says_what_it_gives_and_where_it_stands(numbered):
+    plan = numbered.batch(16)
+    ours = PyDataset(plan)
+    assert repr(ours) == f"<headrace.keras.PyDataset of {plan!r}; epoch 0, 0 of 7 batches given>"
+    ours[0]
+    assert repr(ours).endswith("; epoch 0, 1 of 7 batches given>")

@@ -125,8 +125,8 @@ def test_a_history_is_a_table_with_curves():
     assert rows[2] == ["2", "2", "inf", "0.2000", "1"]
     html = history._repr_html_()
     root = ElementTree.fromstring(html)
-    assert [len(line.get("points").split()) for line in root.iter("polyline")] == [3, 2]
-    assert html_of(history)("figcaption") == ["loss, 1 to 3.500: training, validation"]
+    assert [len(line.get("points").split()) for line in root.iter("polyline")] == [3, 2, 3]
+    assert html_of(history)("figcaption") == ["loss, 1 to 3.500: training, validation", "<top>, 0.1000 to 0.3000: training"]
 
 
 def test_a_short_history_has_no_curve_and_a_long_one_its_end():

@@ -168,6 +168,15 @@ def test_other_samplers_over_a_headrace_dataset_are_refused(numbered):
         DataLoader(numbered, sampler=torch_data.SubsetRandomSampler([1, 2]))
 
 
+def test_it_says_what_it_gives_and_where_it_stands(numbered):
+    loader = DataLoader(numbered, batch_size=12, rank=1, world_size=2)
+    assert repr(loader) == f"<headrace.torch.DataLoader of {numbered!r}; batch_size 12, rank 1 of 2 on cpu; epoch 0, step 0>"
+    epoch = iter(loader)
+    next(epoch)
+    assert repr(loader).endswith("; epoch 0, step 1>")
+    assert repr(epoch) == f"<an epoch of {len(loader)} batches, 1 given, of {loader!r}>"
+
+
 # --------------------------------------------------------------------------------------------------- processes
 
 
