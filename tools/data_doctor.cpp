@@ -10,6 +10,7 @@
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/inspect.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 namespace {
@@ -45,13 +46,13 @@ void print_classes(const SplitReport& split, std::FILE* to) {
   const SourceInfo& info = split.opened->source->info();
   const auto labels = records_by_label(split);
   if (split.found.labelled < info.records) {
-    fmt::print(to, "         labels of {}:\n", count_of(split.found.labelled, "record"));
+    print(to, "         labels of {}:\n", count_of(split.found.labelled, "record"));
   }
   std::size_t shown = 0;
   std::uint64_t min = ~std::uint64_t{0}, max = 0, left = 0;
   for (const auto& [label, records] : labels) {
     if (labels.size() <= kMaxClassesShown + 1 || shown < kMaxClassesShown) {
-      fmt::print(to, "         {:>6} {:<24} {:>9}\n", label, class_name(info, label), records);
+      print(to, "         {:>6} {:<24} {:>9}\n", label, class_name(info, label), records);
       ++shown;
     } else {
       min = std::min(min, records);
@@ -60,16 +61,16 @@ void print_classes(const SplitReport& split, std::FILE* to) {
     }
   }
   if (left > 0)
-    fmt::print(to, "         {} more {} of {} to {} records\n", left, left == 1 ? "class" : "classes", min, max);
+    print(to, "         {} more {} of {} to {} records\n", left, left == 1 ? "class" : "classes", min, max);
 }
 
 void print_records(const char* what, const std::vector<BadRecord>& first, std::uint64_t all, std::FILE* to) {
   for (const BadRecord& record : first) {
     const std::string offset =
         record.offset == DataLocation::kUnknown ? "" : fmt::format(", byte offset {}", record.offset);
-    fmt::print(to, "     {} {}{}: {}\n", what, record.record, offset, describe(record));
+    print(to, "     {} {}{}: {}\n", what, record.record, offset, describe(record));
   }
-  if (all > first.size()) fmt::print(to, "     and {} more\n", with_commas(all - first.size()));
+  if (all > first.size()) print(to, "     and {} more\n", with_commas(all - first.size()));
 }
 
 nlohmann::ordered_json diagnosis_json(const std::vector<BadRecord>& records) {
@@ -85,27 +86,26 @@ nlohmann::ordered_json diagnosis_json(const std::vector<BadRecord>& records) {
 }
 
 void print_split(const SplitReport& split, std::FILE* to) {
-  if (!split.opened) return fmt::print(to, "{:<8} none: {}\n", split.name, split.absent);
+  if (!split.opened) return print(to, "{:<8} none: {}\n", split.name, split.absent);
   const Inspection& found = split.found;
   const std::size_t classes = records_by_label(split).size();
-  fmt::print(to, "{:<8} {} in {} {}; ", split.name, count_of(found.records, "record"), classes,
-             classes == 1 ? "class" : "classes");
+  print(to, "{:<8} {} in {} {}; ", split.name, count_of(found.records, "record"), classes,
+        classes == 1 ? "class" : "classes");
   if (found.height.max > 0) {
-    fmt::print(to, "images of {} x {} pixels; ", range_of(found.width), range_of(found.height));
+    print(to, "images of {} x {} pixels; ", range_of(found.width), range_of(found.height));
   }
-  fmt::print(to, "{} of them examined, {} bytes: {} bad\n", found.examined, found.bytes, found.bad);
+  print(to, "{} of them examined, {} bytes: {} bad\n", found.examined, found.bytes, found.bad);
   print_classes(split, to);
   print_records("bad record", found.first_bad, found.bad, to);
   if (found.warned > 0) {
-    fmt::print(to, "         {} used with a warning: damage that changes no pixel\n",
-               count_of(found.warned, "image"));
+    print(to, "         {} used with a warning: damage that changes no pixel\n", count_of(found.warned, "image"));
     print_records("warning, record", found.first_warned, found.warned, to);
   }
   if (found.oriented > 0) {
-    fmt::print(to,
-               "         {} an EXIF orientation: pixels come as they are stored, or turned with "
-               "--apply-orientation\n",
-               found.oriented == 1 ? "1 image has" : with_commas(found.oriented) + " images have");
+    print(to,
+          "         {} an EXIF orientation: pixels come as they are stored, or turned with "
+          "--apply-orientation\n",
+          found.oriented == 1 ? "1 image has" : with_commas(found.oriented) + " images have");
   }
 }
 
@@ -154,14 +154,14 @@ void diagnose_data(const DataDoctorOptions& options, JsonLines& json) {
   const auto first =
       std::ranges::find_if(splits, [](const SplitReport& split) { return split.opened.has_value(); });
   if (first == splits.end()) open_source(options.data, Split::kTrain, {.layout = options.layout});  // says why
-  fmt::print(json.people(), "data     {}: {}\n", options.data.string(), first->opened->format);
+  print(json.people(), "data     {}: {}\n", options.data, first->opened->format);
   for (SplitReport& split : splits) {
     if (split.opened) split.found = inspect_source(split.opened->source, {.max_examined = options.examine});
     print_split(split, json.people());
     json.write(diagnosis_json(split));
   }
   const std::string left_out = describe(first->opened->source->info().left_out);
-  if (!left_out.empty()) fmt::print(json.people(), "{}\n", left_out);
+  if (!left_out.empty()) print(json.people(), "{}\n", left_out);
 }
 
 }  // namespace headrace::tools

@@ -1,6 +1,4 @@
 // `headrace evaluate` and `headrace predict`: what a training record makes of data, with nothing but the record.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -13,6 +11,7 @@
 #include "headrace/tools/output/json_lines.h"
 #include "headrace/tools/output/metric_lines.h"
 #include "headrace/tools/output/output_check.h"
+#include "headrace/tools/output/print.h"
 #include "headrace/train/strategy.h"
 #include "headrace/train/training_record.h"
 
@@ -61,8 +60,8 @@ void evaluate(const RecordCommandOptions& options) {
     line["seconds"] = found.seconds;
     json.write(line);
     if (json.on_stdout()) return;
-    fmt::print("{} - loss: {:.4f}{}\n", count_of(static_cast<std::uint64_t>(found.examples), "example"),
-               found.loss, metric_text(found.metrics));
+    print(stdout, "{} - loss: {:.4f}{}\n", count_of(static_cast<std::uint64_t>(found.examples), "example"),
+          found.loss, metric_text(found.metrics));
   });
 }
 
@@ -77,7 +76,7 @@ void predict(const RecordCommandOptions& options) {
       json.write({{"record", found.records[i]},
                   {"prediction", best},
                   {"values", std::vector<float>(values.begin(), values.end())}});
-      if (options.json.empty()) fmt::print("record {}: {}\n", found.records[i], best);
+      if (options.json.empty()) print(stdout, "record {}: {}\n", found.records[i], best);
     }
   });
 }

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "headrace/devices/base/printable.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/model.h"
 #include "headrace/train/records/checkpoint_folder.h"
@@ -25,7 +26,7 @@ Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
                         const std::function<Model()>& create, const OwnParts& own) {
   const std::optional<Record> newest = open_newest_checkpoint(folder);
   if (newest) {
-    std::printf("Restoring from %s\n", newest->file().path().c_str());
+    std::printf("Restoring from %s\n", printable(newest->file().path().native()).c_str());
   } else {
     std::printf("Creating a new model\n");
   }

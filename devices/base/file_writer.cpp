@@ -49,7 +49,7 @@ bool is_written_in_place(const std::filesystem::path& path, const struct stat& s
 
 FileWriter::FileWriter(std::filesystem::path path, Appears appears) : path_(std::move(path)) {
   struct stat status {};
-  const bool exists = ::stat(path_.c_str(), &status) == 0;
+  const bool exists = os::look_at(path_, status);
   if (exists && is_written_in_place(path_, status)) {
     written_to_ = path_;
     descriptor_ = os::open(path_, O_WRONLY | O_APPEND | O_NOCTTY);

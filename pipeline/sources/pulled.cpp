@@ -6,6 +6,7 @@
 
 #include "headrace/devices/base/byte_slabs.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/made_by_function.h"
@@ -61,10 +62,10 @@ class Pulled final : public Source {
       const std::span<const std::byte> bytes = view.fields[i];
       kept_ += bytes.size() + sizeof bytes;
       if (kept_ > memory_limit) {
-        throw DataError(ErrorCode::kOutOfMemory,
-                        fmt::format("gave more than the {} bytes that may be kept", memory_limit),
-                        {.source = info_.name, .record = info_.records},
-                        "raise memory_limit, or give the records by number: generator()");
+        throw DataError(
+            ErrorCode::kOutOfMemory, fmt::format("gave more than the {} bytes that may be kept", memory_limit),
+            {.source = info_.name, .record = info_.records},
+            joined({"raise the limit", advice("give the records by number: {}", named("generator()"))}));
       }
       const std::span<std::byte> place = slabs_.allocate(bytes.size());
       std::ranges::copy(bytes, place.begin());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "headrace/tools/measure/quantile.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 namespace {
@@ -63,8 +64,8 @@ WhatIf try_cache(PipelineCommandOptions options, const std::string& where, Devic
     turns = kMinTurns;
   const double expected = expected_seconds(without.stats, records, turn.seconds, turns);
   if (expected > kWorthAnnouncing * run.seconds + 1) {
-    fmt::print(stderr, "headrace: trying a cache takes about {:.0f} s more: batches take long here\n",
-               std::ceil(expected));
+    print(stderr, "headrace: trying a cache takes about {:.0f} s more: batches take long here\n",
+          std::ceil(expected));
   }
   wait_until_idle(without.loader);
   LoaderOptions settings = loader;

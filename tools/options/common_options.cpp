@@ -1,12 +1,12 @@
 #include "headrace/tools/options/common_options.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/tools/options/data_options.h"
 #include "headrace/tools/options/options.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 namespace {
@@ -106,7 +106,7 @@ std::shared_ptr<SampleCache> CommonOptions::open_cache() const {
 void CommonOptions::warn_of_caches() const {
   for (const auto& one : opened) {
     if (const std::string trouble = one->trouble(); !trouble.empty()) {
-      std::fprintf(stderr, "headrace: warning: %s\n", trouble.c_str());
+      print(stderr, "headrace: warning: {}\n", trouble);
     }
   }
 }

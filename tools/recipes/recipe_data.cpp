@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/tools/recipes/data_fit.h"
 
 namespace headrace::tools {
@@ -18,14 +19,14 @@ bool is_encoded(const Source& source) {
 }  // namespace
 
 Splits open_splits(const std::string& recipe, const RecipeOptions& options) {
-  if (options.data.empty()) throw ConfigError("no --data given", "name a folder or archive of images");
+  if (options.data.empty()) throw ConfigError("no data given", "name a folder or archive of images");
   const SourceOptions source{.layout = options.layout, .label_count = kClasses};
   Splits splits{.train = open_source(options.data, Split::kTrain, source)};
   require_fit(recipe, splits.train);
   splits.test = open_source(options.data, Split::kTest, source);
   if (options.apply_orientation && !is_encoded(*splits.train)) {
     throw ConfigError(splits.train->info().name + ": its images are raw pixels, which have no EXIF orientation",
-                      "leave out --apply-orientation");
+                      advice("leave out {}", named("RecipeOptions::apply_orientation")));
   }
   return splits;
 }
@@ -60,7 +61,7 @@ Dataset batched(const Dataset& data, const BatchOptions& batch, const RecipeOpti
       fmt::format(
           "a global batch of {} is never full: there are {} examples, and this recipe drops what fills none",
           batch.global, data.size()),
-      fmt::format("give --global-batch {} or less", data.size()));
+      fmt::format("give {} or less", named("BatchOptions::global", std::to_string(data.size()))));
 }
 
 FitOptions fit_of(const RecipeOptions& options, int usual_epochs) {

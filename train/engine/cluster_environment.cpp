@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 namespace {
@@ -75,7 +76,7 @@ void refuse_to_train_alone(const Environment& environment) {
       fmt::format("this process is one of {} workers ({}), and training over several workers is not supported "
                   "yet: it would train alone",
                   place->workers, place->said_by),
-      "start one process, or pass --standalone (StrategyOptions::standalone) if that is meant");
+      joined({"start one process", advice("say {} if that is meant", named("StrategyOptions::standalone"))}));
 }
 
 }  // namespace headrace
