@@ -112,7 +112,7 @@ void add_report_command(CLI::App& program) {
   auto* command =
       program.add_subcommand("report", "show a run of headrace train --run-dir as a page with pictures");
   auto options = std::make_shared<ReportOptions>();
-  command->add_option("folder", options->folder, "the folder that --run-dir named")
+  command->add_option("folder", options->folder, "the folder that headrace train --run-dir named")
       ->type_name("RUN_DIR")
       ->required();
   command

@@ -89,7 +89,7 @@ void set_python_error(const char* kind, const Error& error, const nb::dict& wher
 std::string words_of_python(std::string_view name, std::string_view value) {
   if (name == "generator()") return "headrace.from_function()";
   if (name == "pulled()") return "headrace.from_generator(..., in_memory=True)";
-  if (name == "Dataset::to_json()") return "Dataset.to_json()";
+  if (name.starts_with("Dataset::") && name.ends_with("()")) return "Dataset." + std::string(name.substr(9));
   std::string text(name.substr(name.rfind(':') + 1));
   if (value.empty()) return text;
   const bool bare = value.find_first_not_of("0123456789.-") == std::string_view::npos || value.front() == '\'';

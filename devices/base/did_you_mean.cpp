@@ -82,7 +82,7 @@ std::string did_you_mean_path(const std::filesystem::path& missing) {
   std::ranges::sort(names);
   const std::string meant = nearest(wrong.string(), names);
   if (meant.empty()) return {};
-  const fs::path whole = there / meant / rest;
+  const fs::path whole = rest.empty() ? there / meant : there / meant / rest;
   return ": did you mean '" + printable((fs::exists(whole, error) ? whole : there / meant).string()) + "'?";
 }
 

@@ -25,6 +25,11 @@ std::string named(std::string_view option) { return named(option, {}); }
 
 std::string named(std::string_view option, std::string_view value) { return reader_words()(option, value); }
 
+std::string named_or(std::string_view name, std::string_view words) {
+  const std::string known = named(name);
+  return known.empty() ? std::string(words) : known;
+}
+
 std::string advice(std::string_view text, const std::string& name) {
   if (name.empty()) return {};
   std::string said(text);

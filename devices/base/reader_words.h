@@ -24,6 +24,9 @@ std::string named(std::string_view option);
 // "ErrorPolicy::on_error = skip", "on_error='skip'", "--on-error skip".
 std::string named(std::string_view option, std::string_view value);
 
+// named(), or `words` where that is empty.
+std::string named_or(std::string_view name, std::string_view words);
+
 // A piece of advice with "{}" for what named() returned; empty where that is.
 std::string advice(std::string_view text, const std::string& name);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -11,12 +12,16 @@
 namespace headrace {
 namespace {
 
-bool is_out_of_threads(const std::system_error& error) noexcept {
-  return error.code() == std::errc::resource_unavailable_try_again;
+// oneTBB says it in words alone.
+bool is_out_of_threads(const std::exception& cause) noexcept {
+  const auto* error = dynamic_cast<const std::system_error*>(&cause);
+  if (error != nullptr) return error->code() == std::errc::resource_unavailable_try_again;
+  return std::string_view(cause.what()).starts_with("pthread_create has failed");
 }
 
-Error no_thread_for(const std::string& what, const std::system_error& error) {
-  return Error(ErrorCode::kIo, fmt::format("cannot start a thread for {}: {}", what, error.code().message()),
+Error no_thread_for(const std::string& what) {
+  const std::string why = std::make_error_code(std::errc::resource_unavailable_try_again).message();
+  return Error(ErrorCode::kIo, fmt::format("cannot start a thread for {}: {}", what, why),
                joined({"raise the limit on threads (ulimit -u, or pids.max of the container)",
                        advice("use fewer: {}", named("LoaderOptions::threads", "1"))}));
 }
@@ -34,21 +39,19 @@ Error no_memory_for(const std::string& what, std::uint64_t bytes) {
 }
 
 bool is_bare_refusal(const std::exception& cause) noexcept {
-  if (dynamic_cast<const std::bad_alloc*>(&cause) != nullptr) return true;
-  const auto* error = dynamic_cast<const std::system_error*>(&cause);
-  return error != nullptr && is_out_of_threads(*error);
+  return dynamic_cast<const std::bad_alloc*>(&cause) != nullptr || is_out_of_threads(cause);
 }
 
 Error explain_refusal(const std::exception& cause, const std::string& doing) {
-  const auto* error = dynamic_cast<const std::system_error*>(&cause);
-  return error != nullptr ? no_thread_for(doing, *error) : no_memory_for(doing);
+  return is_out_of_threads(cause) ? no_thread_for(doing) : no_memory_for(doing);
 }
 
 std::thread start_thread(const std::string& what, std::function<void()> body) {
   try {
     return std::thread(std::move(body));
   } catch (const std::system_error& error) {
-    throw no_thread_for(what, error);
+    if (!is_out_of_threads(error)) throw;
+    throw no_thread_for(what);
   }
 }
 

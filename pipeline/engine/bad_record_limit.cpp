@@ -14,7 +14,8 @@ namespace {
 // in floating point, 29 / 100 is 0.29.
 std::uint64_t largest_count(double share, std::uint64_t size) {
   if (!(share >= 0 && share <= 1)) {
-    throw ConfigError(fmt::format("errors.max_bad_share = {} is no share", share), "give 0 to 1");
+    throw ConfigError(named("ErrorPolicy::max_bad_share", fmt::format("{}", share)) + " is no share",
+                      "give 0 to 1");
   }
   const auto fits = [&](std::uint64_t count) {
     return static_cast<double>(count) / static_cast<double>(size) <= share;

@@ -189,7 +189,7 @@ ConvertResult convert_dataset(const std::filesystem::path& data, const std::file
   std::vector<ConvertedPart> parts = open_parts(data, options, result);
   result.left_out = parts.front().source->info().left_out;
   for (const ConvertedPart& part : parts) {
-    refuse_stream(*part.source, "convert_dataset()");
+    refuse_stream(*part.source, named_or("convert_dataset()", "a conversion"));
     check_recoding(*part.source, options);
   }
   if (options.errors.on_error == OnError::kSkip) {

@@ -211,8 +211,8 @@ void refuse_stream(const Source& source, const std::string& what) {
   if (!info.streamed) return;
   throw ConfigError(
       fmt::format("{} of {}: a stream has no record numbers and no known length", what, info.name),
-      joined({"write it to a file first", advice("keep all records in memory: {}", named("pulled()"))}) +
-          "; a stream can be shuffled in a window, cut and sharded");
+      joined({"write it to a file first", advice("keep all records in memory: {}", named("pulled()")),
+              advice("shuffle within a window: {}", named("Dataset::shuffle_window()"))}));
 }
 
 StreamPlan make_stream_plan(const PlanPtr& plan) { return Planner().plan(stages_of(plan)); }

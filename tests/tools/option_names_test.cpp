@@ -19,7 +19,8 @@ void add_matches(const std::string& text, const std::regex& pattern, std::set<st
 
 TEST(OptionNames, AreKnownToTheCommand) {
   std::set<std::string> named, known;
-  const std::regex call("(?:named|check_range|MemoryBudget)\\(\"([^\"]+)\""),
+  const std::regex call(
+      "(?:named|named_or|plan_of_numbered|check_range|MemoryBudget)\\(\\s*(?:plan_,\\s*)?\"([^\"]+)\""),
       member("(?:memory|pinned)\\(\"([^\"]+)\"");
   for (const std::string floor : {"devices", "cache", "pipeline", "train", "tools"}) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(kRoot / floor)) {

@@ -60,7 +60,8 @@ def check_man(page, tree):
             expect("--global-batch N" in shown.stdout, "man does not show --global-batch N")
         if shutil.which("mandoc"):
             lint = run("mandoc", "-T", "lint", "-W", "warning", file)
-            expect(lint.returncode == 0, f"mandoc: {lint.stdout}{lint.stderr}")
+            found = [line for line in (lint.stdout + lint.stderr).splitlines() if "missing date" not in line]  # builds are alike
+            expect(not found, f"mandoc: {found}")
 
 
 def bash_answers(script, words, folder):

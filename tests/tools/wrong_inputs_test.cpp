@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -91,8 +92,13 @@ class WrongInputTable : public ::testing::Test {
     for (const std::string& typed : arguments_of(line)) {
       const bool option =
           typed.starts_with("--") && help_of(command_of(line)).find("  " + typed + " ") != std::string::npos;
-      for (std::size_t at = 0; !typed.empty() && !option && (at = text.find(typed, at)) != std::string::npos;)
-        text.erase(at, typed.size());
+      const auto belongs = [&](std::size_t at) {
+        return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '-');
+      };
+      for (std::size_t at = 0; !typed.empty() && !option && (at = text.find(typed, at)) != std::string::npos;) {
+        const bool whole = !belongs(at + typed.size()) && (at == 0 || !belongs(at - 1));
+        whole ? void(text.erase(at, typed.size())) : void(++at);
+      }
     }
     return text;
   }

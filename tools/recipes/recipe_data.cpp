@@ -19,7 +19,9 @@ bool is_encoded(const Source& source) {
 }  // namespace
 
 Splits open_splits(const std::string& recipe, const RecipeOptions& options) {
-  if (options.data.empty()) throw ConfigError("no data given", "name a folder or archive of images");
+  if (options.data.empty())
+    throw ConfigError("the recipe needs data",
+                      advice("name a folder or archive of images with {}", named("RecipeOptions::data")));
   const SourceOptions source{.layout = options.layout, .label_count = kClasses};
   Splits splits{.train = open_source(options.data, Split::kTrain, source)};
   require_fit(recipe, splits.train);
