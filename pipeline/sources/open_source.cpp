@@ -68,10 +68,10 @@ std::vector<std::string> names_of_pickles(const std::filesystem::path& folder) {
 // Folders say what images are only where there are some: an option without effect is refused.
 void refuse_layout(const std::filesystem::path& path, const std::string& format, const LayoutOptions& layout) {
   if (layout.empty()) return;
-  throw ConfigError(path.string() + ": holds " + format + ", whose classes and splits no folders name",
-                    joined({"leave out " + named("LayoutOptions::classes_at"),
-                            named("LayoutOptions::train_folder"), named("LayoutOptions::test_folder")},
-                           " and "));
+  throw ConfigError(
+      path.string() + ": holds " + format + ", whose classes and splits no folders name",
+      joined({"leave out " + named("LayoutOptions::classes_at"), named("LayoutOptions::train_folder")}, ", ") +
+          " and " + named("LayoutOptions::test_folder"));
 }
 
 OpenedSource open_folder(const std::filesystem::path& folder, Split split, const SourceOptions& options) {

@@ -62,10 +62,11 @@ class Pulled final : public Source {
       const std::span<const std::byte> bytes = view.fields[i];
       kept_ += bytes.size() + sizeof bytes;
       if (kept_ > memory_limit) {
-        throw DataError(
-            ErrorCode::kOutOfMemory, fmt::format("gave more than the {} bytes that may be kept", memory_limit),
-            {.source = info_.name, .record = info_.records},
-            joined({"raise the limit", advice("give the records by number: {}", named("generator()"))}));
+        throw DataError(ErrorCode::kOutOfMemory,
+                        fmt::format("gave more than the {} bytes that may be kept", memory_limit),
+                        {.source = info_.name, .record = info_.records},
+                        joined({advice("raise {}", named("PullOptions::memory_limit")),
+                                advice("give the records by number: {}", named("generator()"))}));
       }
       const std::span<std::byte> place = slabs_.allocate(bytes.size());
       std::ranges::copy(bytes, place.begin());

@@ -53,6 +53,7 @@ constexpr std::array kWords = {
     OptionWord{"PipelineOptions::data", "--data"},
     OptionWord{"PipelineOptions::split", "--split"},
     OptionWord{"PlanOptions::allow_paths", ""},
+    OptionWord{"PullOptions::memory_limit", ""},
     OptionWord{"RecipeOptions::apply_orientation", "--apply-orientation"},
     OptionWord{"RecipeOptions::data", "--data"},
     OptionWord{"RecordFilter::max_failures", ""},
