@@ -40,8 +40,7 @@ struct Room {
   void want(int slots) const {
     const std::uint64_t needed = slot * static_cast<std::uint64_t>(slots);
     if (taken <= bytes && needed <= bytes - taken) return;
-    const std::string room =
-        is_budget ? named(name, std::to_string(bytes)) : fmt::format("{} of {} bytes", name, bytes);
+    const std::string room = is_budget ? named(name, std::to_string(bytes)) : fmt::format("{} = {}", name, bytes);
     throw ConfigError(fmt::format("{} does not hold {} {} of {} bytes: {} bytes are needed", room, slots,
                                   slots == 1 ? "batch" : "batches", slot, needed),
                       is_budget ? "raise the budget, or make the global batch smaller"
@@ -75,8 +74,8 @@ SlotCount count_slots(const RunPlan& run, const Room& memory, const Room& pins) 
   const std::uint64_t left = batches_left(run);
   const int wanted = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(asked), left));
   const int min = std::min(wanted, 2);
-  memory.want(min);
-  pins.want(min);
+  // Of the machine's memory more is left over, as if the run were longer: all of it is nobody's to take.
+  for (const Room* room : {&memory, &pins}) room->want(room->is_budget ? min : std::min(asked, 2));
   const int pageable = memory.slots(min, wanted, for_batches(memory.bytes));
   const int pinned = pins.slots(min, wanted, pins.is_budget ? pins.bytes : for_batches(pins.bytes));
   const int count = std::min(pageable, pinned);
