@@ -53,7 +53,7 @@ struct LoaderOptions {
   World world = {};
   int threads = 0;         // oneTBB tasks that compute at once at most; 0: chosen while running
   int reader_threads = 0;  // blocking reads, of sources that are not resident; 0: chosen while running
-  int prefetch = -1;       // batches ahead; -1: as the plan says, 2 where it says nothing
+  int prefetch = -1;  // batches ahead, no more than the run has; -1: as the plan says, 2 where it says nothing
   std::optional<LoaderState> start = {};  // continue from here; ConfigError when it belongs to another stream
   double stall_timeout_seconds = 120;     // next() fails, naming the stage waited for, after this long; 0: never
   // Called about twenty times a second by a thread that waits in next(), or in the constructor for a pass over all

@@ -24,6 +24,7 @@
 #include "headrace/tools/output/json_lines.h"
 #include "headrace/tools/output/local_batch.h"
 #include "headrace/tools/output/output_check.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 namespace {
@@ -130,10 +131,9 @@ void set_rates(nlohmann::ordered_json& line, double images_per_second, std::vect
 
 void say_how_long(double expected, double asked) {
   if (expected < kWorthSaying * asked) return;
-  fmt::print(stderr,
-             "headrace: this will take about {:.0f} s rather than {:g}: a batch takes long, and each side has a "
-             "turn\n",
-             std::ceil(expected), asked);
+  print(stderr,
+        "headrace: this will take about {:.0f} s rather than {:g}: a batch takes long, and each side has a turn\n",
+        std::ceil(expected), asked);
 }
 
 // The engine and what it is compared with in turn, A B A B ...; the engine's samples.
@@ -174,17 +174,17 @@ std::vector<double> take_turns(const BenchOptions& options, Bench& bench, std::v
 
 void print_rates(const nlohmann::ordered_json& line, const LocalBatch& batch, std::FILE* people) {
   const auto number = [&line](const char* key) { return line[key].get<double>(); };
-  fmt::print(people,
-             "{}: {:.0f} images/s on {}; wait p50 {:.0f} us, p99 {:.0f} us; first batch {:.0f} ms; memory {:.0f} "
-             "MB, {:.0f} MB at its peak\n",
-             line["pipeline"].get<std::string>(), number("images_per_second"),
-             count_of(line["threads"].get<std::uint64_t>(), "thread"), number("p50_us"), number("p99_us"),
-             number("first_batch_ms"), number("rss_mb"), number("peak_rss_mb"));
-  fmt::print(people, "{}\n", batch.describe());
+  print(people,
+        "{}: {:.0f} images/s on {}; wait p50 {:.0f} us, p99 {:.0f} us; first batch {:.0f} ms; memory {:.0f} "
+        "MB, {:.0f} MB at its peak\n",
+        line["pipeline"].get<std::string>(), number("images_per_second"),
+        count_of(line["threads"].get<std::uint64_t>(), "thread"), number("p50_us"), number("p99_us"),
+        number("first_batch_ms"), number("rss_mb"), number("peak_rss_mb"));
+  print(people, "{}\n", batch.describe());
   if (!line.value("warmed_up", true)) {
-    fmt::print(people,
-               "measured before it had warmed up: more --seconds give the engine time to tune itself and to see "
-               "all data once\n");
+    print(people,
+          "measured before it had warmed up: more --seconds give the engine time to tune itself and to see "
+          "all data once\n");
   }
 }
 

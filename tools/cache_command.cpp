@@ -2,7 +2,6 @@
 #include "headrace/cache/cache_report.h"
 
 #include <CLI/CLI.hpp>
-#include <cinttypes>
 #include <cstdio>
 #include <memory>
 
@@ -13,6 +12,7 @@
 #include "headrace/tools/options/options.h"
 #include "headrace/tools/output/json_lines.h"
 #include "headrace/tools/output/output_check.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 namespace {
@@ -33,11 +33,10 @@ void report_on_cache(const CacheOptions& options, Thoroughness thoroughness) {
   std::uint64_t bad = 0;
   for (const CacheReport& stream : streams) {
     bad += stream.bad;
-    std::fprintf(json.people(), "%s: %" PRIu64 " of %s, %.1f MB in %s, %" PRIu64 " bad\n",
-                 stream.fingerprint.c_str(), stream.records, count_of(stream.source_records, "record").c_str(),
-                 static_cast<double>(stream.bytes) / 1e6, count_of(stream.segments, "segment").c_str(),
-                 stream.bad);
-    for (const std::string& finding : stream.findings) std::fprintf(json.people(), "  %s\n", finding.c_str());
+    print(json.people(), "{}: {} of {}, {:.1f} MB in {}, {} bad\n", stream.fingerprint, stream.records,
+          count_of(stream.source_records, "record"), static_cast<double>(stream.bytes) / 1e6,
+          count_of(stream.segments, "segment"), stream.bad);
+    for (const std::string& finding : stream.findings) print(json.people(), "  {}\n", finding);
     json.write({{"fingerprint", stream.fingerprint},
                 {"records", stream.records},
                 {"source_records", stream.source_records},
@@ -45,7 +44,7 @@ void report_on_cache(const CacheOptions& options, Thoroughness thoroughness) {
                 {"segments", stream.segments},
                 {"bad", stream.bad}});
   }
-  if (streams.empty()) std::fprintf(json.people(), "%s holds no cache\n", options.folder.c_str());
+  if (streams.empty()) print(json.people(), "{} holds no cache\n", options.folder);
   json.finish();
   if (bad == 0) return;
   throw Error(

@@ -18,5 +18,6 @@ void add_cache_command(CLI::App& program);
 void add_convert_command(CLI::App& program);
 void add_report_command(CLI::App& program);
 void add_doctor_command(CLI::App& program);
+void add_shell_command(CLI::App& program);
 
 }  // namespace headrace::tools

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cinttypes>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -18,6 +17,7 @@
 #include "headrace/tools/options/options.h"
 #include "headrace/tools/output/json_lines.h"
 #include "headrace/tools/output/output_check.h"
+#include "headrace/tools/output/print.h"
 #include "headrace/tools/output/progress_line.h"
 
 namespace headrace::tools {
@@ -63,11 +63,11 @@ void convert(ConvertCommandOptions options) {
   line.clear();
   report_left_out(result.left_out, result.columns, true);
   if (result.absent) {
-    std::fprintf(json.people(), "there is no %s split here: the file holds the other one alone\n",
-                 *result.absent == Split::kTrain ? "train" : "test");
+    print(json.people(), "there is no {} split here: the file holds the other one alone\n",
+          *result.absent == Split::kTrain ? "train" : "test");
   }
-  std::fprintf(json.people(), "%s, %" PRIu64 " bytes in %.2f s: %s\n", count_of(result.records, "record").c_str(),
-               result.bytes, seconds, options.to.string().c_str());
+  print(json.people(), "{}, {} bytes in {:.2f} s: {}\n", count_of(result.records, "record"), result.bytes, seconds,
+        options.to);
   json.write({{"file", options.to.string()},
               {"records", result.records},
               {"bytes", result.bytes},

@@ -10,6 +10,7 @@
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/inspect.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 namespace {
@@ -51,13 +52,13 @@ void print_classes(const SplitReport& split, std::FILE* to) {
   if (has_number_labels(info)) return;
   const auto labels = records_by_label(split);
   if (split.found.labelled < info.records) {
-    fmt::print(to, "         labels of {}:\n", count_of(split.found.labelled, "record"));
+    print(to, "         labels of {}:\n", count_of(split.found.labelled, "record"));
   }
   std::size_t shown = 0;
   std::uint64_t min = ~std::uint64_t{0}, max = 0, left = 0;
   for (const auto& [label, records] : labels) {
     if (labels.size() <= kMaxClassesShown + 1 || shown < kMaxClassesShown) {
-      fmt::print(to, "         {:>6} {:<24} {:>9}\n", label, class_name(info, label), records);
+      print(to, "         {:>6} {:<24} {:>9}\n", label, class_name(info, label), records);
       ++shown;
     } else {
       min = std::min(min, records);
@@ -66,16 +67,16 @@ void print_classes(const SplitReport& split, std::FILE* to) {
     }
   }
   if (left > 0)
-    fmt::print(to, "         {} more {} of {} to {} records\n", left, left == 1 ? "class" : "classes", min, max);
+    print(to, "         {} more {} of {} to {} records\n", left, left == 1 ? "class" : "classes", min, max);
 }
 
 void print_records(const char* what, const std::vector<BadRecord>& first, std::uint64_t all, std::FILE* to) {
   for (const BadRecord& record : first) {
     const std::string offset =
         record.offset == DataLocation::kUnknown ? "" : fmt::format(", byte offset {}", record.offset);
-    fmt::print(to, "     {} {}{}: {}\n", what, record.record, offset, describe(record));
+    print(to, "     {} {}{}: {}\n", what, record.record, offset, describe(record));
   }
-  if (all > first.size()) fmt::print(to, "     and {} more\n", with_commas(all - first.size()));
+  if (all > first.size()) print(to, "     and {} more\n", with_commas(all - first.size()));
 }
 
 nlohmann::ordered_json diagnosis_json(const std::vector<BadRecord>& records) {
@@ -98,35 +99,34 @@ void print_columns(const SourceInfo& info, std::FILE* to) {
     if (column.field.empty()) continue;
     taken += fmt::format("{}{} from {} ({})", taken.empty() ? "" : ", ", column.field, column.name, column.holds);
   }
-  fmt::print(to, "columns  taken: {}\n", taken);
+  print(to, "columns  taken: {}\n", taken);
   const std::string left_out = describe(info.columns);
-  if (!left_out.empty()) fmt::print(to, "         {}; --columns takes numbers along\n", left_out);
+  if (!left_out.empty()) print(to, "         {}; --columns takes numbers along\n", left_out);
 }
 
 void print_split(const SplitReport& split, std::FILE* to) {
-  if (!split.opened) return fmt::print(to, "{:<8} none: {}\n", split.name, split.absent);
+  if (!split.opened) return print(to, "{:<8} none: {}\n", split.name, split.absent);
   const Inspection& found = split.found;
   const std::size_t classes = records_by_label(split).size();
   const std::string labels = has_number_labels(split.opened->source->info())
                                  ? "with numbers for labels"
                                  : fmt::format("in {} {}", classes, classes == 1 ? "class" : "classes");
-  fmt::print(to, "{:<8} {} {}; ", split.name, count_of(found.records, "record"), labels);
+  print(to, "{:<8} {} {}; ", split.name, count_of(found.records, "record"), labels);
   if (found.height.max > 0) {
-    fmt::print(to, "images of {} x {} pixels; ", range_of(found.width), range_of(found.height));
+    print(to, "images of {} x {} pixels; ", range_of(found.width), range_of(found.height));
   }
-  fmt::print(to, "{} of them examined, {} bytes: {} bad\n", found.examined, found.bytes, found.bad);
+  print(to, "{} of them examined, {} bytes: {} bad\n", found.examined, found.bytes, found.bad);
   print_classes(split, to);
   print_records("bad record", found.first_bad, found.bad, to);
   if (found.warned > 0) {
-    fmt::print(to, "         {} used with a warning: damage that changes no pixel\n",
-               count_of(found.warned, "image"));
+    print(to, "         {} used with a warning: damage that changes no pixel\n", count_of(found.warned, "image"));
     print_records("warning, record", found.first_warned, found.warned, to);
   }
   if (found.oriented > 0) {
-    fmt::print(to,
-               "         {} an EXIF orientation: pixels come as they are stored, or turned with "
-               "--apply-orientation\n",
-               found.oriented == 1 ? "1 image has" : with_commas(found.oriented) + " images have");
+    print(to,
+          "         {} an EXIF orientation: pixels come as they are stored, or turned with "
+          "--apply-orientation\n",
+          found.oriented == 1 ? "1 image has" : with_commas(found.oriented) + " images have");
   }
 }
 
@@ -186,7 +186,7 @@ void diagnose_data(const DataDoctorOptions& options, JsonLines& json) {
   const auto first =
       std::ranges::find_if(splits, [](const SplitReport& split) { return split.opened.has_value(); });
   if (first == splits.end()) open_source(options.data, Split::kTrain, source_options(options));  // says why
-  fmt::print(json.people(), "data     {}: {}\n", options.data.string(), first->opened->format);
+  print(json.people(), "data     {}: {}\n", options.data, first->opened->format);
   print_columns(first->opened->source->info(), json.people());
   for (SplitReport& split : splits) {
     if (split.opened) split.found = inspect_source(split.opened->source, {.max_examined = options.examine});
@@ -194,7 +194,7 @@ void diagnose_data(const DataDoctorOptions& options, JsonLines& json) {
     json.write(diagnosis_json(split));
   }
   const std::string left_out = describe(first->opened->source->info().left_out);
-  if (!left_out.empty()) fmt::print(json.people(), "{}\n", left_out);
+  if (!left_out.empty()) print(json.people(), "{}\n", left_out);
 }
 
 }  // namespace headrace::tools

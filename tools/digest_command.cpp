@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cinttypes>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "headrace/tools/options/pipeline_options.h"
 #include "headrace/tools/output/json_lines.h"
 #include "headrace/tools/output/output_check.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 namespace {
@@ -43,8 +43,7 @@ std::unique_ptr<Loader> loader_at(const DigestOptions& options, const Dataset& d
 
 void print_batch(const BatchDigest& batch, JsonLines& json) {
   if (!json.on_stdout()) {
-    std::printf("epoch %" PRIu64 " step %" PRIu64 " examples %" PRId64 " %s\n", batch.epoch, batch.step,
-                batch.examples, batch.sha256.c_str());
+    print(stdout, "epoch {} step {} examples {} {}\n", batch.epoch, batch.step, batch.examples, batch.sha256);
   }
   json.write(
       {{"epoch", batch.epoch}, {"step", batch.step}, {"examples", batch.examples}, {"sha256", batch.sha256}});
@@ -52,8 +51,7 @@ void print_batch(const BatchDigest& batch, JsonLines& json) {
 
 void print_share(const ShareDigest& share, JsonLines& json) {
   if (!json.on_stdout()) {
-    std::printf("epoch %" PRIu64 " step %" PRIu64 " replica %d %s\n", share.epoch, share.step, share.replica,
-                share.sha256.c_str());
+    print(stdout, "epoch {} step {} replica {} {}\n", share.epoch, share.step, share.replica, share.sha256);
   }
   json.write({{"epoch", share.epoch}, {"step", share.step}, {"replica", share.replica}, {"sha256", share.sha256}});
 }
@@ -81,7 +79,7 @@ void digest(const DigestOptions& options) {
   const std::unique_ptr<Loader> loader = loader_at(options, dataset, devices);
   const std::string whole = print_stream(options, *loader, devices, json);
   options.common.warn_of_caches();
-  if (!json.on_stdout()) std::printf("%s\n", whole.c_str());
+  if (!json.on_stdout()) print(stdout, "{}\n", whole);
   json.write({{"final", true}, {"sha256", whole}, {"bad_records", options.common.errors.bad_records()}});
   options.common.errors.report();
   json.finish();

@@ -10,14 +10,14 @@
 #include "headrace/tools/options/options.h"
 #include "headrace/tools/output/json_lines.h"
 #include "headrace/tools/output/output_check.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 namespace {
 
 void print_finding(const Finding& finding, JsonLines& json) {
-  std::fprintf(json.people(), "%-8s %-22s %s\n", finding.found ? "ok" : "missing", finding.name.c_str(),
-               finding.version.c_str());
-  if (!finding.hint.empty()) std::fprintf(json.people(), "         %-22s hint: %s\n", "", finding.hint.c_str());
+  print(json.people(), "{:<8} {:<22} {}\n", finding.found ? "ok" : "missing", finding.name, finding.version);
+  if (!finding.hint.empty()) print(json.people(), "         {:<22} hint: {}\n", "", finding.hint);
   json.write(
       {{"name", finding.name}, {"found", finding.found}, {"version", finding.version}, {"hint", finding.hint}});
 }

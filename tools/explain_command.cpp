@@ -12,6 +12,7 @@
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/pipeline/loader.h"
+#include "headrace/pipeline/prefetch_choice.h"
 #include "headrace/pipeline/stats.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/measure/cache_trial.h"
@@ -21,6 +22,7 @@
 #include "headrace/tools/output/json_lines.h"
 #include "headrace/tools/output/local_batch.h"
 #include "headrace/tools/output/output_check.h"
+#include "headrace/tools/output/print.h"
 #include "headrace/tools/output/stage_lines.h"
 
 namespace headrace::tools {
@@ -41,23 +43,24 @@ struct ExplainOptions : PipelineCommandOptions {
   std::string write_plan = {};
 };
 
+void print_choice(std::FILE* people, const Choice& choice) {
+  print(people, "{}: {}, {}\n", choice.what, choice.value, choice.reason);
+}
+
 void print_stages(std::FILE* people, const LoaderStats& stats, const std::vector<Choice>& choices,
                   const Verdict& verdict) {
-  std::fprintf(people, "\n%-*s %7s %10s %12s %9s %11s %11s\n", kNameWidth, "stage", "threads", "items",
-               "ns an item", "occupancy", "wait p50 us", "wait p99 us");
+  print(people, "\n{:<{}} {:>7} {:>10} {:>12} {:>9} {:>11} {:>11}\n", "stage", kNameWidth, "threads", "items",
+        "ns an item", "occupancy", "wait p50 us", "wait p99 us");
   for (const StageStats& stage : stats.stages) {
-    std::fprintf(people, "%-*.*s %7d %10llu %12.0f %8.1f%% %11.1f %11.1f\n", kNameWidth, kNameWidth,
-                 stage.name.c_str(), stage.threads, static_cast<unsigned long long>(stage.items),
-                 stage.ns_per_item(), 100 * stage.occupancy(stats.elapsed_ns), microseconds(stage.waits, 0.50),
-                 microseconds(stage.waits, 0.99));
+    print(people, "{:<{}.{}} {:>7} {:>10} {:>12.0f} {:>8.1f}% {:>11.1f} {:>11.1f}\n", stage.name, kNameWidth,
+          kNameWidth, stage.threads, stage.items, stage.ns_per_item(), 100 * stage.occupancy(stats.elapsed_ns),
+          microseconds(stage.waits, 0.50), microseconds(stage.waits, 0.99));
   }
-  std::fputc('\n', people);
-  for (const Choice& choice : choices) {
-    std::fprintf(people, "%s: %s, %s\n", choice.what.c_str(), choice.value.c_str(), choice.reason.c_str());
-  }
-  std::fprintf(people, "%s\n%s\n", stats.summary().c_str(), verdict.sentence().c_str());
+  print(people, "\n");
+  for (const Choice& choice : choices) print_choice(people, choice);
+  print(people, "{}\n{}\n", stats.summary(), verdict.sentence());
   for (const WhatIf& what_if : verdict.what_ifs) {
-    std::fprintf(people, "  %s\n", verdict.sentence(what_if).c_str());
+    print(people, "  {}\n", verdict.sentence(what_if));
   }
 }
 
@@ -95,9 +98,15 @@ void explain(ExplainOptions options) {
   LoaderOptions settings = options.loader();
   const std::string plan = dataset.explain(devices, settings.convert, settings.resident);
   const LocalBatch batch = local_batch(dataset, dataset.global_batch(), devices.size());
-  std::fprintf(json.people(), "%s%s\n", plan.c_str(), batch.describe().c_str());
+  print(json.people(), "{}{}\n", Lines{plan}, batch.describe());
   if (options.seconds == 0 && options.trace.empty()) {
-    json.write({{"plan", plan}, {"global_batch", batch.global}, {"local_batch", batch.max}});
+    const Choice prefetch = choose_prefetch(dataset, devices, settings);
+    print_choice(json.people(), prefetch);
+    json.write({{"plan", plan},
+                {"global_batch", batch.global},
+                {"local_batch", batch.max},
+                {"prefetch", std::stoi(prefetch.value)},
+                {"prefetch_reason", prefetch.reason}});
     return json.finish();
   }
   if (options.seconds == 0) options.seconds = kTraceSeconds;
@@ -128,10 +137,9 @@ void explain(ExplainOptions options) {
   }
   line.clear();
   if (!warm.finished) {
-    std::fputs(
-        "\nmeasured before it had warmed up: more --seconds give the engine time to tune itself and to see all "
-        "data once\n",
-        json.people());
+    print(json.people(),
+          "\nmeasured before it had warmed up: more --seconds give the engine time to tune itself and to see all "
+          "data once\n");
   }
   print_stages(json.people(), stats, loader.choices(), verdict);
   for (const StageStats& stage : stats.stages) json.write(stage_line(stage, stats.elapsed_ns));
@@ -177,7 +185,7 @@ void add_explain_command(CLI::App& program) {
       ->type_name("FILE");
   command
       ->add_option("--write-plan", options->write_plan,
-                   "write the plan as JSON to this file, for --plan and Dataset::from_json()")
+                   "write the plan as JSON to this file, for --plan and for programs")
       ->type_name("FILE");
   PipelineCommandOptions::exclude_plan(*command, {"--try-cache"});
   command->callback([options] { explain(*options); });

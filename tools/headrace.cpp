@@ -8,22 +8,36 @@
 #include <string>
 #include <string_view>
 
+#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/refusals.h"
 #include "headrace/devices/base/signals.h"
 #include "headrace/tools/commands.h"
+#include "headrace/tools/options/command_words.h"
 #include "headrace/tools/options/help_text.h"
 #include "headrace/tools/options/standalone_option.h"
 #include "headrace/tools/options/usage_check.h"
 #include "headrace/tools/output/exit_status.h"
+#include "headrace/tools/output/print.h"
 
 namespace {
 
 using headrace::tools::kRunFailed;
 using headrace::tools::kWrongUsage;
+using headrace::tools::print;
+
+// ": did you mean 'X'?" for a file that is not there, unless the message says it itself.
+std::string meant(const headrace::Error& error) {
+  const auto* data = dynamic_cast<const headrace::DataError*>(&error);
+  if (data == nullptr || error.code() != headrace::ErrorCode::kNotFound) return {};
+  return error.message().find("did you mean") == std::string::npos
+             ? headrace::did_you_mean_path(data->location().source)
+             : std::string();
+}
 
 int report(const headrace::Error& error) {
-  std::fprintf(stderr, "headrace: %s\n", error.message().c_str());
-  if (!error.hint().empty()) std::fprintf(stderr, "  hint: %s\n", error.hint().c_str());
+  print(stderr, "headrace: {}{}\n", error.message(), meant(error));
+  if (!error.hint().empty()) print(stderr, "  hint: {}\n", error.hint());
   return headrace::tools::exit_status(error);
 }
 
@@ -32,8 +46,8 @@ int end(int status) {
   errno = 0;
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
   if (!lost || status != 0) return status;
-  std::fprintf(stderr, "headrace: cannot write to standard output%s%s\n", errno != 0 ? ": " : "",
-               errno != 0 ? std::strerror(errno) : "");
+  print(stderr, "headrace: cannot write to standard output{}{}\n", errno != 0 ? ": " : "",
+        errno != 0 ? std::strerror(errno) : "");
   return kRunFailed;
 }
 
@@ -48,7 +62,7 @@ int report_usage(const CLI::App& program, const CLI::ParseError& error) {
   if (const auto at = text.find(excludes); at != std::string::npos) {
     text.replace(at, excludes.size(), " cannot be given together with ");
   }
-  std::fprintf(stderr, "headrace: %s\n", text.c_str());
+  print(stderr, "headrace: {}\n", text);
   return kWrongUsage;
 }
 
@@ -74,11 +88,13 @@ int main(int argc, char** argv) {
   headrace::tools::add_convert_command(program);
   headrace::tools::add_report_command(program);
   headrace::tools::add_doctor_command(program);
+  headrace::tools::add_shell_command(program);
   headrace::tools::add_standalone_option(program);
   for (CLI::App* command : program.get_subcommands({})) {
-    command->group("Commands");
+    if (!command->get_group().empty()) command->group("Commands");
     for (CLI::App* below : command->get_subcommands({})) below->group("Commands");
   }
+  headrace::tools::speak_command(program);
   try {
     headrace::tools::check_usage(program, argc, argv);
     program.parse(argc, argv);
@@ -88,7 +104,8 @@ int main(int argc, char** argv) {
   } catch (const headrace::Error& error) {
     return report(error);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "headrace: %s\n", error.what());
+    if (headrace::is_bare_refusal(error)) return report(headrace::explain_refusal(error, "this command"));
+    print(stderr, "headrace: {}\n", error.what());
     return kRunFailed;
   }
 }

@@ -1,6 +1,5 @@
 // `headrace ledger`: which record went to which batch and replica, and the proof that none was lost or repeated.
 #include <CLI/CLI.hpp>
-#include <cinttypes>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "headrace/tools/options/pipeline_options.h"
 #include "headrace/tools/output/json_lines.h"
 #include "headrace/tools/output/output_check.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 namespace {
@@ -67,8 +67,8 @@ void keep_ledger(const LedgerOptions& options) {
   options.common.errors.report();
   for (const LedgerEntry& entry : ledger.entries()) {
     if (!json.on_stdout() && !options.check) {
-      std::printf("epoch %" PRIu64 " step %" PRIu64 " replica %d record %" PRIu64 "\n", entry.epoch, entry.step,
-                  entry.replica, entry.record);
+      print(stdout, "epoch {} step {} replica {} record {}\n", entry.epoch, entry.step, entry.replica,
+            entry.record);
     }
     json.write(
         {{"epoch", entry.epoch}, {"step", entry.step}, {"replica", entry.replica}, {"record", entry.record}});
@@ -83,8 +83,7 @@ void keep_ledger(const LedgerOptions& options) {
   }
   const std::string over = count_of(static_cast<std::uint64_t>(devices.size()), "replica");
   const std::string each = epochs == 1 ? "1 epoch" : "each of " + count_of(epochs, "epoch");
-  std::fprintf(json.people(), "exactly once: %s in %s over %s\n", count_of(dataset.size(), "record").c_str(),
-               each.c_str(), over.c_str());
+  print(json.people(), "exactly once: {} in {} over {}\n", count_of(dataset.size(), "record"), each, over);
   json.finish();
 }
 

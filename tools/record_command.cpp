@@ -1,6 +1,4 @@
 // `headrace evaluate` and `headrace predict`: what a training record makes of data, with nothing but the record.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -18,6 +16,7 @@
 #include "headrace/tools/output/json_lines.h"
 #include "headrace/tools/output/metric_lines.h"
 #include "headrace/tools/output/output_check.h"
+#include "headrace/tools/output/print.h"
 #include "headrace/train/strategy.h"
 #include "headrace/train/training_record.h"
 
@@ -66,10 +65,10 @@ struct RecordCommandOptions {
 };
 
 void warn_of_assumed(const std::string& record) {
-  std::fprintf(stderr,
-               "headrace: warning: %s is of an earlier version, which did not note what its net is fed with: the "
-               "data are taken as they are; --plan FILE says otherwise\n",
-               record.c_str());
+  print(stderr,
+        "headrace: warning: {} is of an earlier version, which did not note what its net is fed with: the data are "
+        "taken as they are; --plan FILE says otherwise\n",
+        record);
 }
 
 SourcePtr open_source(const RecordCommandOptions& options, const InputDescription& input) {
@@ -130,8 +129,8 @@ void evaluate(const RecordCommandOptions& options) {
     line["bad_records"] = options.common.errors.bad_records();
     json.write(line);
     if (json.on_stdout()) return;
-    fmt::print("{} - loss: {:.4f}{}\n", count_of(static_cast<std::uint64_t>(found.examples), "example"),
-               found.loss, metric_text(found.metrics));
+    print(stdout, "{} - loss: {:.4f}{}\n", count_of(static_cast<std::uint64_t>(found.examples), "example"),
+          found.loss, metric_text(found.metrics));
   });
 }
 
@@ -155,7 +154,7 @@ void predict(const RecordCommandOptions& options) {
       if (best < input.classes.size()) line["class"] = input.classes[best];
       line["values"] = std::vector<float>(values.begin(), values.end());
       json.write(line);
-      if (options.common.json.empty()) fmt::print("{}: {}\n", line["name"].get_ref<std::string&>(), named(best, input));
+      if (options.common.json.empty()) print(stdout, "{}: {}\n", line["name"].get_ref<std::string&>(), named(best, input));
     }
   });
 }

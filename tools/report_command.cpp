@@ -18,6 +18,7 @@
 #include "headrace/tools/commands.h"
 #include "headrace/tools/options/options.h"
 #include "headrace/tools/output/output_check.h"
+#include "headrace/tools/output/print.h"
 #include "headrace/tools/report/page.h"
 #include "headrace/tools/report/run_choice.h"
 #include "headrace/tools/runs/run_folder.h"
@@ -80,7 +81,7 @@ class PageFile {
     if (file_) {
       file_->append(std::as_bytes(std::span(page)));
       file_->commit();
-      std::printf("%s\n", path_.c_str());
+      print(stdout, "{}\n", path_);
     } else if (std::fwrite(page.data(), 1, page.size(), stdout) != page.size()) {
       throw Error(ErrorCode::kIo, "cannot write the page to standard output", "is the disk full?");
     }
@@ -101,8 +102,8 @@ void report(const ReportOptions& options) {
   const RunReading run = read_run(chosen.path);
   const std::string others = describe_others(runs, chosen);
   file.write(make_page(run, others));
-  for (const std::string& note : run.notes) std::fprintf(stderr, "headrace: warning: %s\n", note.c_str());
-  if (!others.empty()) std::fprintf(stderr, "headrace: %s\n", others.c_str());
+  for (const std::string& note : run.notes) print(stderr, "headrace: warning: {}\n", note);
+  if (!others.empty()) print(stderr, "headrace: {}\n", others);
 }
 
 }  // namespace
@@ -111,7 +112,7 @@ void add_report_command(CLI::App& program) {
   auto* command =
       program.add_subcommand("report", "show a run of headrace train --run-dir as a page with pictures");
   auto options = std::make_shared<ReportOptions>();
-  command->add_option("folder", options->folder, "the folder that --run-dir named")
+  command->add_option("folder", options->folder, "the folder that headrace train --run-dir named")
       ->type_name("RUN_DIR")
       ->required();
   command

@@ -13,6 +13,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/devices/base/signals.h"
+#include "headrace/devices/base/terminal.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/measure/profiler_range.h"
 #include "headrace/tools/options/checkpoint_options.h"
@@ -25,6 +26,7 @@
 #include "headrace/tools/output/local_batch.h"
 #include "headrace/tools/output/metric_lines.h"
 #include "headrace/tools/output/output_check.h"
+#include "headrace/tools/output/print.h"
 #include "headrace/tools/output/progress_line.h"
 #include "headrace/tools/recipes/recipes.h"
 #include "headrace/tools/runs/recipe_run.h"
@@ -160,7 +162,14 @@ void announce_begin(const TrainOptions& options, const TrainResults& results) {
   const CheckpointFlags& files = options.checkpoints;
   std::vector<UnreadableCheckpoint> unreadable;  // the fit names them
   if (!files.resume || options.verbose == 0 || newest_checkpoint(files.folder, &unreadable)) return;
-  std::fprintf(results.people(), "Creating a new model\n");
+  print(results.people(), "Creating a new model\n");
+}
+
+// "test: 10,000 examples - loss: 0.2762 - accuracy: 0.9000"; in fewer columns without the count.
+std::string test_line(const Evaluation& test, int columns) {
+  const std::string numbers = fmt::format(" - loss: {:.4f}{}", test.loss, metric_text(test.metrics));
+  const std::string whole = "test: " + count_of(static_cast<std::uint64_t>(test.examples), "example") + numbers;
+  return whole.size() <= static_cast<std::size_t>(columns) ? whole : "test" + numbers;
 }
 
 // Nothing where there are none.
@@ -169,9 +178,9 @@ std::optional<double> price_of_shards(const TrainOptions& options, const Recipe&
   if (fit.step.virtual_shards == 0) return std::nullopt;
   const double price = shard_price(model, recipe.train, fit);
   if (options.verbose > 0) {
-    std::fprintf(results.people(),
-                 "%d virtual shards: the result is that of 1 to %d replicas; a step takes %.2f times as long\n",
-                 fit.step.virtual_shards, fit.step.virtual_shards, price);
+    print(results.people(),
+          "{} virtual shards: the result is that of 1 to {} replicas; a step takes {:.2f} times as long\n",
+          fit.step.virtual_shards, fit.step.virtual_shards, price);
   }
   return price;
 }
@@ -196,9 +205,7 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   const RecipeRun::Result result = run.run();
   line.clear();
   if (options.verbose > 0) {
-    std::fprintf(results.people(), "test: %s - loss: %.4f%s\n",
-                 count_of(static_cast<std::uint64_t>(result.test.examples), "example").c_str(), result.test.loss,
-                 metric_text(result.test.metrics).c_str());
+    print(results.people(), "{}\n", test_line(result.test, line_columns(results.people())));
   }
   options.common.warn_of_caches();
   nlohmann::ordered_json last = final_line(result, model);
@@ -219,11 +226,10 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
 void warn_of_slow_net(const std::string& recipe, DeviceGroup& devices) {
   const bool slow = devices[0].info().kind == DeviceKind::kCpu && !devices[0].kernels()->prefers_bf16();
   if (!slow || !recipe.starts_with("cifar10-fast")) return;
-  std::fprintf(
-      stderr,
-      "headrace: warning: %s is made for GPUs and processors with AMX, which this one lacks, and trains slowly "
-      "here; cifar10-cnn is made for CPUs\n",
-      recipe.c_str());
+  print(stderr,
+        "headrace: warning: {} is made for GPUs and processors with AMX, which this one lacks, and trains slowly "
+        "here; cifar10-cnn is made for CPUs\n",
+        recipe);
 }
 
 void require_profiled_epoch(const TrainOptions& options, const Recipe& recipe) {
@@ -278,9 +284,9 @@ void train(const TrainOptions& options) {
   if (options.verbose > 0) {
     const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.replicas());
     if (options.recipe == kAutoRecipe) {
-      std::fprintf(results.people(), "Recipe: %s, which fits the data\n", recipe.name.c_str());
+      print(results.people(), "Recipe: {}, which fits the data\n", recipe.name);
     }
-    std::fprintf(results.people(), "%s\n%s\n", strategy.to_string().c_str(), batch.describe().c_str());
+    print(results.people(), "{}\n{}\n", Lines{strategy.to_string()}, batch.describe());
   }
   const auto warnings = [&] { return warnings_of(options, recipe); };
   try {

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "headrace/devices/base/printable.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/model.h"
 #include "headrace/train/records/checkpoint_folder.h"
@@ -35,7 +36,7 @@ Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
   warn_of(found.unreadable, stderr);
   const std::optional<Record>& newest = found.record;
   if (newest) {
-    std::printf("Restoring from %s\n", newest->file().path().c_str());
+    std::printf("Restoring from %s\n", printable(newest->file().path().native()).c_str());
   } else {
     std::printf("Creating a new model\n");
   }

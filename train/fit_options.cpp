@@ -4,6 +4,7 @@
 
 #include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 
@@ -13,7 +14,7 @@ std::uint64_t steps_of_pass(const Dataset& train, const FitOptions& options) {
   }
   if (train.streamed()) {
     throw ConfigError("the training data is a stream of unknown length",
-                      "set FitOptions::steps_per_epoch, or give --steps-per-epoch");
+                      advice("set {}", named("FitOptions::steps_per_epoch")));
   }
   const std::uint64_t batches = train.steps_per_epoch();
   if (batches == 0)
@@ -31,8 +32,8 @@ std::uint64_t steps_of_fit(const Dataset& train, const FitOptions& options) {
   const std::uint64_t epoch = steps_of_epoch(train, options);
   const auto steps = checked_product({static_cast<std::uint64_t>(options.epochs), epoch});
   if (steps) return *steps;
-  throw ConfigError("epochs = " + std::to_string(options.epochs) +
-                        " of steps_per_epoch = " + std::to_string(epoch) + " are more steps than can be counted",
+  throw ConfigError(named("FitOptions::epochs", std::to_string(options.epochs)) + " of " + std::to_string(epoch) +
+                        " steps are more steps than can be counted",
                     "train for fewer epochs, or for fewer steps in each");
 }
 

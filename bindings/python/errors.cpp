@@ -6,11 +6,14 @@
 #include <deque>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/module.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/printable.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace nb = nanobind;
 
@@ -82,6 +85,17 @@ void set_python_error(const char* kind, const Error& error, const nb::dict& wher
   PyErr_SetObject(made.type().ptr(), made.ptr());
 }
 
+// The last part of an option's name in C++ is its name in Python.
+std::string words_of_python(std::string_view name, std::string_view value) {
+  if (name == "generator()") return "headrace.from_function()";
+  if (name == "pulled()") return "headrace.from_generator(..., in_memory=True)";
+  if (name.starts_with("Dataset::") && name.ends_with("()")) return "Dataset." + std::string(name.substr(9));
+  std::string text(name.substr(name.rfind(':') + 1));
+  if (value.empty()) return text;
+  const bool bare = value.find_first_not_of("0123456789.-") == std::string_view::npos || value.front() == '\'';
+  return text + (bare ? fmt::format("={}", value) : fmt::format("='{}'", value));
+}
+
 void translate(const std::exception_ptr& thrown, void* /*unused*/) {
   try {
     std::rethrow_exception(thrown);
@@ -113,7 +127,7 @@ void raise_as_error(nb::python_error& raised) {
     if (raised.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
     throw Error(ErrorCode::kCancelled, text);
   }
-  keep(text, nb::borrow(raised.value()));
+  keep(printable(text), nb::borrow(raised.value()));  // as the error will have it
   throw Error(ErrorCode::kInvalidArgument, text);
 }
 
@@ -124,6 +138,7 @@ void check_signals() {
 }
 
 void bind_errors(nb::module_& module) {
+  set_reader_words(words_of_python);
   nb::register_exception_translator(translate);
   module.def("forget_exceptions", [] {
     std::deque<std::pair<std::string, nb::object>> dropped;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "headrace/devices/base/printable.h"
+
 namespace headrace {
 namespace {
 
@@ -35,10 +37,10 @@ const char* to_string(ErrorCode code) noexcept {
 }
 
 Error::Error(ErrorCode code, std::string message, std::string hint)
-    : std::runtime_error(with_hint(message, hint)),
+    : std::runtime_error(printable(with_hint(message, hint))),
       code_(code),
-      message_(std::move(message)),
-      hint_(std::move(hint)) {}
+      message_(printable(message)),
+      hint_(printable(hint)) {}
 
 ConfigError::ConfigError(std::string message, std::string hint)
     : Error(ErrorCode::kInvalidArgument, std::move(message), std::move(hint)) {}

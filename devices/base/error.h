@@ -25,7 +25,7 @@ enum class ErrorCode {
 // Stable lower-case name, as "invalid_argument".
 const char* to_string(ErrorCode code) noexcept;
 
-// what() is "message (hint)". Copyable; thread-compatible.
+// what() is "message (hint)", printable as printable.h has it. Copyable; thread-compatible.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, std::string message, std::string hint = {});
@@ -51,7 +51,7 @@ class ConfigError : public Error {
 struct DataLocation {
   static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
 
-  std::string source;               // a path, or a name for in-memory data
+  std::string source;               // a path, or a name for in-memory data; every byte as it is
   std::uint64_t record = kUnknown;  // index within the source
   std::uint64_t offset = kUnknown;  // byte offset within the file
 };

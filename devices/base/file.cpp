@@ -105,19 +105,19 @@ std::vector<std::byte> read_whole_file(const std::filesystem::path& path, std::u
 
 void make_folders(const std::filesystem::path& path) {
   std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) os::fail(path, "cannot make the folder", error.value());
+  if (!os::has_nul(path)) std::filesystem::create_directories(path, error);
+  if (error || os::has_nul(path)) os::fail(path, "cannot make the folder", error.value());
 }
 
 void remove_file(const std::filesystem::path& path) {
-  const int error = os::fault(FileOperation::kRemove, path);
+  const int error = os::has_nul(path) ? EINVAL : os::fault(FileOperation::kRemove, path);
   if (error == 0 && (::unlink(path.c_str()) == 0 || errno == ENOENT)) return;
   os::fail(path, "cannot remove", error != 0 ? error : errno);
 }
 
 PathKind path_kind(const std::filesystem::path& path) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return PathKind::kMissing;
+  if (!os::look_at(path, status)) return PathKind::kMissing;
   if (S_ISREG(status.st_mode)) return PathKind::kFile;
   if (S_ISFIFO(status.st_mode)) return PathKind::kPipe;
   return S_ISDIR(status.st_mode) ? PathKind::kDirectory : PathKind::kOther;
@@ -125,7 +125,7 @@ PathKind path_kind(const std::filesystem::path& path) {
 
 FileIdentity identity_of(const std::filesystem::path& path) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) os::fail(path, "cannot look at the file", errno);
+  if (!os::look_at(path, status)) os::fail(path, "cannot look at the file", errno);
   return identity_of(status);
 }
 
@@ -133,7 +133,7 @@ std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path) {
   struct Close {
     void operator()(DIR* folder) const noexcept { ::closedir(folder); }
   };
-  const std::unique_ptr<DIR, Close> folder(::opendir(path.c_str()));
+  const std::unique_ptr<DIR, Close> folder(os::has_nul(path) ? nullptr : ::opendir(path.c_str()));
   if (folder == nullptr) os::fail(path, "cannot open the folder", errno);
   std::vector<DirectoryEntry> entries;
   while (true) {

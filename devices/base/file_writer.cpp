@@ -52,7 +52,7 @@ bool is_written_in_place(const std::filesystem::path& path, const struct stat& s
 FileWriter::FileWriter(std::filesystem::path path, Appears appears, Links links) : path_(std::move(path)) {
   struct stat status {};
   const bool follows = links == Links::kFollowed;
-  bool exists = ::fstatat(AT_FDCWD, path_.c_str(), &status, follows ? 0 : AT_SYMLINK_NOFOLLOW) == 0;
+  bool exists = follows ? os::look_at(path_, status) : os::look_at_link(path_, status);
   if (!follows && exists && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
     exists = false;
     appears = Appears::kWhole;  // the name is taken until it is replaced

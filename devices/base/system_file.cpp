@@ -1,6 +1,7 @@
 #include "headrace/devices/base/system_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,6 +44,10 @@ std::filesystem::path temporary_beside(const std::filesystem::path& path) {
 }  // namespace
 
 void fail(const std::filesystem::path& path, const std::string& what, int error, std::uint64_t offset) {
+  if (has_nul(path)) {
+    throw DataError(ErrorCode::kNotFound, what + ": no file has a NUL byte in its name",
+                    {.source = path.string()});
+  }
   const ErrorCode code = error == ENOENT || error == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo;
   std::string hint;
   if (error == EACCES || error == EPERM) hint = "check the permissions of the file and of the folders above it";
@@ -62,7 +67,23 @@ int fault(FileOperation operation, const std::filesystem::path& path, std::uint6
   return faults->before(operation, path, offset, bytes != nullptr ? *bytes : none);
 }
 
+bool has_nul(const std::filesystem::path& path) noexcept { return path.native().find('\0') != std::string::npos; }
+
+bool look_at(const std::filesystem::path& path, struct stat& status) noexcept {
+  errno = EINVAL;
+  return !has_nul(path) && ::stat(path.c_str(), &status) == 0;
+}
+
+bool look_at_link(const std::filesystem::path& path, struct stat& status) noexcept {
+  errno = EINVAL;
+  return !has_nul(path) && ::lstat(path.c_str(), &status) == 0;
+}
+
 Descriptor open(const std::filesystem::path& path, int flags, mode_t mode) {
+  if (has_nul(path)) {
+    errno = EINVAL;
+    return Descriptor();
+  }
   if (const int error = fault(FileOperation::kOpen, path); error != 0) {
     errno = error;
     return Descriptor();
@@ -104,7 +125,7 @@ void sync_folder(const std::filesystem::path& folder) {
 }
 
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to) {
-  const int error = fault(FileOperation::kRename, to);
+  const int error = has_nul(to) ? EINVAL : fault(FileOperation::kRename, to);
   if (error != 0 || std::rename(from.c_str(), to.c_str()) != 0)
     fail(to, "cannot replace", error != 0 ? error : errno);
 }

@@ -15,6 +15,8 @@
 #include "headrace/devices/base/file_faults.h"
 #include "headrace/devices/base/temporary_name.h"
 
+struct stat;
+
 namespace headrace::os {
 
 // One call never asks for more: Linux itself stops a little below 2 GiB.
@@ -28,6 +30,12 @@ inline constexpr std::size_t kMaxCall = std::size_t{1} << 30;
 int fault(FileOperation operation, const std::filesystem::path& path, std::uint64_t offset = 0,
           std::size_t* bytes = nullptr);
 
+// Whether the system would see but the beginning of the path. Every call here and in file.h refuses such a path.
+bool has_nul(const std::filesystem::path& path) noexcept;
+// As stat(2), links followed; false where it fails, and errno says why.
+bool look_at(const std::filesystem::path& path, struct stat& status) noexcept;
+// As lstat(2), of a link itself.
+bool look_at_link(const std::filesystem::path& path, struct stat& status) noexcept;
 // Not open where it fails; errno says why.
 Descriptor open(const std::filesystem::path& path, int flags, mode_t mode = 0);
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "headrace/devices/base/api.h"
 
@@ -13,5 +15,15 @@ inline constexpr int kSpareColumns = 3;
 
 // The terminal's present width; 80 where the stream is no terminal or does not say.
 int terminal_columns(std::FILE* terminal) noexcept;
+// The columns that a line of the stream may take: a terminal's width, any number elsewhere.
+int line_columns(std::FILE* stream) noexcept;
+
+// A part of a line; the lower its rank, the longer it stays where a line is short.
+struct LinePart {
+  std::string text;
+  int rank = 0;
+};
+// The parts that fit into so many columns with " - " between them, each where it stands in the list.
+std::string fit_line(const std::vector<LinePart>& parts, int columns);
 
 }  // namespace headrace

@@ -8,13 +8,16 @@
 
 #include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/refusals.h"
 #include "headrace/devices/cpu/cpu_launch.h"
 #include "headrace/devices/cpu/cpu_wait.h"
 #include "headrace/devices/device.h"
 
 namespace headrace {
 
-CpuStream::CpuStream(Device& device, int threads) : device_(device), worker_([this, threads] { work(threads); }) {}
+CpuStream::CpuStream(Device& device, int threads)
+    : device_(device),
+      worker_(start_thread("a stream of " + device.info().name, [this, threads] { work(threads); })) {}
 
 CpuStream::~CpuStream() {
   push({});

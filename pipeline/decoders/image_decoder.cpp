@@ -40,6 +40,7 @@ struct ImageDecoder::State {
   JpegIndexer indexer;
   JpegCropper cropper;
   std::string warning;
+  bool is_png = false;  // the image whose size was read last
 
   // Hands the reader for these bytes to `use`.
   template <typename Use>
@@ -57,10 +58,19 @@ ImageDecoder& ImageDecoder::operator=(ImageDecoder&&) noexcept = default;
 
 ImageSize ImageDecoder::read_size(std::span<const std::byte> encoded) {
   const ImageSize size = state_->with_reader(encoded, [&](auto& reader) { return reader.read_size(encoded); });
+  state_->is_png = starts_with_bytes(encoded, kPngStart);
   if (static_cast<std::uint64_t>(size.height * size.width) <= kMaxPixelsPerByte * encoded.size()) return size;
   throw Error(ErrorCode::kDataCorrupt, "claims " + std::to_string(size.height) + " x " +
                                            std::to_string(size.width) + " pixels in " +
                                            std::to_string(encoded.size()) + " bytes");
+}
+
+std::size_t ImageDecoder::decode_bytes() const noexcept {
+  return state_->is_png ? 0 : state_->jpeg.coefficient_bytes();
+}
+
+std::size_t ImageDecoder::window_bytes() const noexcept {
+  return state_->is_png ? state_->png.window_bytes() : state_->jpeg.coefficient_bytes();
 }
 
 void ImageDecoder::decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb) {

@@ -25,6 +25,10 @@ class ImageDecoder {
 
   // Reads the header only. Rejects images above 2^28 pixels, or of more than any file of this size holds.
   ImageSize read_size(std::span<const std::byte> encoded);
+  // The memory that decode(), or decode_window(), takes for a while beside the pixels that it fills, by the header
+  // that read_size() read last: much where a JPEG has several scans or a PNG is interlaced, next to nothing else.
+  std::size_t decode_bytes() const noexcept;
+  std::size_t window_bytes() const noexcept;
 
   // The whole image as u8 RGB, row-major (H, W, 3); grey is replicated, CMYK converted, alpha dropped.
   // `rgb` holds exactly H * W * 3 bytes.

@@ -65,6 +65,15 @@ void JpegHandle::on_message(j_common_ptr info, int level) {
   if (handle.warning_[0] == '\0') info->err->format_message(info, handle.warning_);
 }
 
+std::size_t JpegHandle::coefficient_bytes() noexcept {
+  if (jpeg_has_multiple_scans(&info_) == FALSE) return 0;
+  std::size_t blocks = 0;
+  for (int c = 0; c < info_.num_components; ++c) {
+    blocks += std::size_t{info_.comp_info[c].width_in_blocks} * info_.comp_info[c].height_in_blocks;
+  }
+  return blocks * sizeof(JBLOCK);
+}
+
 boolean JpegHandle::on_empty(j_decompress_ptr info) {
   info->err->msg_code = JERR_INPUT_EOF;
   on_error(reinterpret_cast<j_common_ptr>(info));

@@ -40,6 +40,8 @@ class JpegHandle {
   // The first thing that is wrong so far but changes no pixel, in the library's words; empty: nothing.
   const char* warning() const noexcept { return warning_; }
   bool out_of_memory() const noexcept;
+  // Of the coefficients that start() holds all at once, those of several scans; known once the header is read.
+  std::size_t coefficient_bytes() noexcept;
 
  private:
   static JpegHandle& of(j_common_ptr info) noexcept { return *static_cast<JpegHandle*>(info->client_data); }

@@ -73,6 +73,7 @@ JpegReader::~JpegReader() = default;
 ImageSize JpegReader::read_size(std::span<const std::byte> encoded) {
   opened_.reset();
   opened_ = open_jpeg(encoded);
+  coefficient_bytes_ = opened_->coefficient_bytes();
   return size_of(*opened_);
 }
 

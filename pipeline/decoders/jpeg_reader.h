@@ -23,6 +23,9 @@ class JpegReader {
   ~JpegReader();
 
   ImageSize read_size(std::span<const std::byte> encoded);
+  // What libjpeg holds beside the pixels of the image whose size was read last: all coefficients where it has
+  // several scans.
+  std::size_t coefficient_bytes() const noexcept { return coefficient_bytes_; }
   void decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb);
   // Reads the file to its end: whether it is bad does not depend on the window.
   void decode_window(std::span<const std::byte> encoded, const ImageWindow& window, std::span<std::uint8_t> rgb);
@@ -41,6 +44,7 @@ class JpegReader {
   void read_window(JpegHandle& jpeg, const ImageWindow& window, std::span<std::uint8_t> rgb);
   void read_rest(JpegHandle& jpeg);
 
+  std::size_t coefficient_bytes_ = 0;
   std::unique_ptr<JpegHandle> opened_;  // by read_size(), until it is taken
   std::vector<std::uint8_t> line_;      // rows before their window is copied out
   std::string warning_;

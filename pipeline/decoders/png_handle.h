@@ -31,6 +31,8 @@ class PngHandle {
 
   std::uint32_t height() const noexcept { return height_; }
   std::uint32_t width() const noexcept { return width_; }
+  // Once the header is read.
+  bool is_interlaced() const noexcept { return png_get_interlace_type(png_, info_) != PNG_INTERLACE_NONE; }
   int passes() const noexcept { return passes_; }
   // Bytes a row takes.
   std::size_t row_bytes() const noexcept { return row_bytes_; }

@@ -38,7 +38,9 @@ void read_rows(PngHandle& png, std::uint8_t* out) {
 
 ImageSize PngReader::read_size(std::span<const std::byte> encoded) {
   PngHandle png(encoded);
-  return open_png(png);
+  const ImageSize size = open_png(png);
+  window_bytes_ = png.is_interlaced() ? static_cast<std::size_t>(size.height * size.width * 3) : 0;
+  return size;
 }
 
 void PngReader::decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb) {
@@ -59,13 +61,14 @@ void PngReader::decode_window(std::span<const std::byte> encoded, const ImageWin
   const std::size_t row_bytes = png.row_bytes(), left = static_cast<std::size_t>(window.left) * 3;
   const auto top = static_cast<std::size_t>(window.top), height = static_cast<std::size_t>(window.height);
   const std::size_t wanted = static_cast<std::size_t>(window.width) * 3;
-  const bool interlaced = png.passes() > 1;  // its passes need the whole image side by side
-  pixels_.resize(std::max(pixels_.size(), row_bytes * (interlaced ? png.height() : 1)));
-  if (interlaced) read_rows(png, pixels_.data());
+  // The passes of an interlaced image need all of it side by side.
+  std::vector<std::uint8_t> whole(png.is_interlaced() ? row_bytes * png.height() : 0);
+  if (!whole.empty()) read_rows(png, whole.data());
+  if (whole.empty()) row_.resize(std::max(row_.size(), row_bytes));
   for (std::size_t row = 0; row < png.height(); ++row) {
-    if (!interlaced) require_png(png.read_row(pixels_.data()), png);
+    if (whole.empty()) require_png(png.read_row(row_.data()), png);
     if (row < top || row >= top + height) continue;
-    const std::uint8_t* line = pixels_.data() + (interlaced ? row * row_bytes : 0);
+    const std::uint8_t* line = whole.empty() ? row_.data() : whole.data() + row * row_bytes;
     std::memcpy(rgb.data() + (row - top) * wanted, line + left, wanted);
   }
   require_png(png.finish(), png);

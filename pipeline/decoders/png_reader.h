@@ -11,10 +11,12 @@
 
 namespace headrace {
 
-// Keeps a buffer, and nothing of an image after its call.
+// Keeps a buffer for a row, and nothing of an image after its call.
 class PngReader {
  public:
   ImageSize read_size(std::span<const std::byte> encoded);
+  // What decoding a window of the image takes beside its pixels, by the size that was read last.
+  std::size_t window_bytes() const noexcept { return window_bytes_; }
   void decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb);
   // Reads the file to its end: whether it is bad does not depend on the window.
   void decode_window(std::span<const std::byte> encoded, const ImageWindow& window, std::span<std::uint8_t> rgb);
@@ -25,7 +27,8 @@ class PngReader {
   static std::string identity();
 
  private:
-  std::vector<std::uint8_t> pixels_;  // rows before their window is copied out
+  std::size_t window_bytes_ = 0;
+  std::vector<std::uint8_t> row_;  // before its window is copied out
   std::string warning_;
 };
 

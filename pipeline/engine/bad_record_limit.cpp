@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 namespace {
@@ -13,7 +14,8 @@ namespace {
 // in floating point, 29 / 100 is 0.29.
 std::uint64_t largest_count(double share, std::uint64_t size) {
   if (!(share >= 0 && share <= 1)) {
-    throw ConfigError(fmt::format("errors.max_bad_share = {} is no share", share), "give 0 to 1");
+    throw ConfigError(named("ErrorPolicy::max_bad_share", fmt::format("{}", share)) + " is no share",
+                      "give 0 to 1");
   }
   const auto fits = [&](std::uint64_t count) {
     return static_cast<double>(count) / static_cast<double>(size) <= share;
@@ -33,9 +35,10 @@ BadRecordLimit::BadRecordLimit(const ErrorPolicy& policy, std::uint64_t size, st
       max_bad_(largest_count(share_, size)) {}
 
 void BadRecordLimit::refuse(const BadRecord& last) const {
-  raise(fmt::format("{} of the {} {} bad, max_bad_share = {:g} allows {}", max_bad_ + 1, whole_,
-                    max_bad_ == 0 ? "is" : "are", share_, max_bad_ == 0 ? "none" : fmt::format("{}", max_bad_)),
-        last, ", or allow more with --max-bad-share (ErrorPolicy::max_bad_share)");
+  raise(fmt::format("{} of the {} {} bad, {} allows {}", max_bad_ + 1, whole_, max_bad_ == 0 ? "is" : "are",
+                    named("ErrorPolicy::max_bad_share", fmt::format("{:g}", share_)),
+                    max_bad_ == 0 ? "none" : fmt::format("{}", max_bad_)),
+        last, advice("allow more with {}", named("ErrorPolicy::max_bad_share")));
 }
 
 void BadRecordLimit::refuse_all(const BadRecord& last) const {
@@ -44,11 +47,11 @@ void BadRecordLimit::refuse_all(const BadRecord& last) const {
 
 void BadRecordLimit::raise(const std::string& what, const BadRecord& last, const std::string& remedy) const {
   const std::string list = quarantine_.empty()
-                               ? "list the bad ones with --quarantine FILE (ErrorPolicy::quarantine)"
+                               ? advice("list the bad ones with {}", named("ErrorPolicy::quarantine"))
                                : "the bad ones are listed in " + quarantine_;
   throw DataError(last.code, what + "; the last: " + describe(last),
                   {.source = last.source, .record = last.record, .offset = last.offset},
-                  list + "; mend them or leave them out" + remedy);
+                  joined({list, joined({"mend them or leave them out", remedy})}, "; "));
 }
 
 }  // namespace headrace

@@ -24,14 +24,14 @@ std::int64_t pairs_of_a_block(const BatchLayout& layout) {
   return std::clamp<std::int64_t>(fitting, 1, kMaxBlock);
 }
 
-// Charges what the buffers grew by; where that does not fit they are freed again.
+// Charges what the buffers of a source grew by, and gives back what decoding held for a while; where it does not
+// fit they are freed again.
 void charge_lane(Lane& lane) {
-  if (lane.scratch.bytes() == lane.charged.bytes()) return;
   try {
-    lane.charged.hold(lane.scratch.bytes(), "a compute thread's working memory");
+    lane.scratch.charge();
   } catch (const Error&) {
     lane.scratch.free_buffers();
-    lane.charged.hold(lane.scratch.bytes(), "");
+    lane.scratch.charge();
     throw;
   }
 }

@@ -1,4 +1,5 @@
 #include "headrace/pipeline/convert.h"
+#include "headrace/devices/base/reader_words.h"
 
 #include <algorithm>
 #include <functional>
@@ -44,7 +45,8 @@ void check(const ConvertOptions& options, const std::filesystem::path& data, con
   }
   if (options.errors.on_error == OnError::kSubstitute) {
     throw ConfigError("a record file has each record once: none can stand in the place of a bad one",
-                      "leave bad records out with --on-error skip (ErrorPolicy), or end at the first with fail");
+                      joined({advice("leave bad records out with {}", named("ErrorPolicy::on_error", "skip")),
+                              "end at the first with fail"}));
   }
   if (options.threads < 0) throw ConfigError("threads = " + std::to_string(options.threads) + " is negative");
   if (path_kind(to) == PathKind::kDirectory) {
@@ -188,7 +190,7 @@ ConvertResult convert_dataset(const std::filesystem::path& data, const std::file
   result.left_out = parts.front().source->info().left_out;
   result.columns = parts.front().source->info().columns;
   for (const ConvertedPart& part : parts) {
-    refuse_stream(*part.source, "convert_dataset()");
+    refuse_stream(*part.source, named_or("convert_dataset()", "a conversion"));
     check_recoding(*part.source, options);
   }
   if (options.errors.on_error == OnError::kSkip) {

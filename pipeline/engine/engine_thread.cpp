@@ -1,11 +1,13 @@
 #include "headrace/pipeline/engine/engine_thread.h"
 
+#include "headrace/devices/base/refusals.h"
+
 namespace headrace {
 
 EngineThread::EngineThread(std::function<void(ThreadState&)> body, std::shared_ptr<ThreadState> state)
     : state_(std::move(state)) {
   state_->start();
-  thread_ = std::thread([state = state_, body = std::move(body)] {
+  thread_ = start_thread("the input engine", [state = state_, body = std::move(body)] {
     try {
       body(*state);
     } catch (const Abandoned&) {

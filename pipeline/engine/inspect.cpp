@@ -155,7 +155,7 @@ void Inspection::Range::add(std::int64_t value, bool first) noexcept {
 }
 
 Inspection inspect_source(const SourcePtr& source, const InspectOptions& options) {
-  refuse_stream(*source, "inspect_source()");
+  refuse_stream(*source, "a look at the records");
   Inspection inspection;
   inspection.records = source->info().records;
   inspection.columns = source->info().columns;

@@ -11,18 +11,17 @@
 
 #include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/compute_arena.h"
-#include "headrace/pipeline/engine/charged_bytes.h"
+#include "headrace/pipeline/operations/charged_bytes.h"
 #include "headrace/pipeline/plan/scan/thread_state.h"
 
 namespace headrace {
 
 // What a running lane has for itself. There are as many as may run at once; one task at a time sits in each.
 struct alignas(64) Lane {
-  Lane(std::size_t stages, MemoryBudget& budget) : state(stages), charged(budget) {}
+  Lane(std::size_t stages, MemoryBudget& budget) : state(stages) { scratch.charged = ChargedBytes(budget); }
 
   ThreadState state;
   Scratch scratch;
-  ChargedBytes charged;                      // for `scratch`
   std::atomic<std::uint64_t> idle_since{0};  // 0: at work, or not allowed to be
 };
 

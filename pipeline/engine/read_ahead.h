@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "headrace/pipeline/engine/charged_bytes.h"
 #include "headrace/pipeline/engine/ring.h"
+#include "headrace/pipeline/operations/charged_bytes.h"
 #include "headrace/pipeline/record.h"
 
 namespace headrace {

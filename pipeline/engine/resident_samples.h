@@ -10,9 +10,9 @@
 
 #include "headrace/devices/device_group.h"
 #include "headrace/pipeline/engine/batch_layout.h"
-#include "headrace/pipeline/engine/charged_bytes.h"
 #include "headrace/pipeline/engine/device_conversion.h"
 #include "headrace/pipeline/engine/slot.h"
+#include "headrace/pipeline/operations/charged_bytes.h"
 #include "headrace/pipeline/operations/device_pass.h"
 
 namespace headrace {

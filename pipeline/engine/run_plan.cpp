@@ -8,6 +8,8 @@
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/engine/foreign_state.h"
 #include "headrace/pipeline/engine/mixing_part.h"
 
 namespace headrace {
@@ -25,7 +27,7 @@ StreamPlan checked_plan(const Dataset& dataset) {
 
 void check_range(const char* option, int value, int min, int max) {
   if (value >= min && value <= max) return;
-  throw ConfigError(fmt::format("{} = {}: {} to {} are possible", option, value, min, max));
+  throw ConfigError(fmt::format("{}: {} to {} are possible", named(option, std::to_string(value)), min, max));
 }
 
 void check_world(const World& world, const DeviceGroup& devices) {
@@ -34,39 +36,42 @@ void check_world(const World& world, const DeviceGroup& devices) {
     return;
   throw ConfigError(fmt::format("replicas {} to {} are not within a world of {}", world.first,
                                 static_cast<std::int64_t>(world.first) + devices.size() - 1, world.replicas),
-                    "LoaderOptions::world is the number of all replicas and the first one of this loader");
+                    advice("{} is the number of all replicas", named("LoaderOptions::world")));
 }
 
 // What takes records by their numbers, or knows how many there are.
 void check_streamed(const LoaderOptions& options, const std::string& name) {
   if (options.epochs > 1) {
-    throw ConfigError(
-        fmt::format("epochs = {}: {} is a stream, which can be read only once", options.epochs, name),
-        "give epochs = 1; FitOptions::steps_per_epoch divides a stream into epochs");
+    throw ConfigError(fmt::format("{}: {} is a stream, which can be read only once",
+                                  named("LoaderOptions::epochs", std::to_string(options.epochs)), name),
+                      joined({advice("give {}", named("LoaderOptions::epochs", "1")),
+                              advice("{} divides a stream into epochs", named("FitOptions::steps_per_epoch"))},
+                             "; "));
   }
   if (options.errors.on_error == OnError::kSubstitute) {
     throw ConfigError(fmt::format("bad records of {}, a stream, cannot be substituted by others", name),
-                      "skip them: OnError::kSkip, or --on-error skip");
+                      advice("skip them with {}", named("ErrorPolicy::on_error", "skip")));
   }
 }
 
 LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, const DeviceGroup& devices) {
   if (devices.size() < 1) throw ConfigError("a loader needs at least one device");
-  check_range("threads", options.threads, 0, kMaxWorkers);
-  check_range("reader_threads", options.reader_threads, 0, kMaxWorkers);
-  check_range("reader_limit", options.reader_limit, 1, kMaxWorkers);
-  check_range("cpu_budget", options.cpu_budget, 0, std::numeric_limits<int>::max());
+  check_range("LoaderOptions::threads", options.threads, 0, kMaxWorkers);
+  check_range("LoaderOptions::reader_threads", options.reader_threads, 0, kMaxWorkers);
+  check_range("LoaderOptions::reader_limit", options.reader_limit, 1, kMaxWorkers);
+  check_range("LoaderOptions::cpu_budget", options.cpu_budget, 0, std::numeric_limits<int>::max());
   if (options.cpu_budget > 0 && options.threads > options.cpu_budget) {
     throw ConfigError(
-        fmt::format("threads = {} is more than cpu_budget = {}", options.threads, options.cpu_budget),
-        "lower threads, or give 0 to have them chosen");
+        fmt::format("{} is more than {}", named("LoaderOptions::threads", std::to_string(options.threads)),
+                    named("LoaderOptions::cpu_budget", std::to_string(options.cpu_budget))),
+        "lower the threads, or give 0 to have them chosen");
   }
   if (options.converted != DType::kF32 && options.converted != DType::kBF16) {
     throw ConfigError(fmt::format("images cannot be converted to {}", to_string(options.converted)),
                       "LoaderOptions::converted is float32 or bfloat16");
   }
   if (options.prefetch < 0) options.prefetch = plan.prefetch;
-  check_range("prefetch", options.prefetch, 0, kMaxPrefetch);
+  check_range("LoaderOptions::prefetch", options.prefetch, 0, kMaxPrefetch);
   if (plan.source->info().streamed) check_streamed(options, plan.source->info().name);
   check_world(options.world, devices);
   return options;
@@ -143,7 +148,8 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
       copier(filter_failures.empty() ? RowCopier::of(*plan.source, program) : std::nullopt) {
   if (options.start) {
     if (options.start->fingerprint != fingerprint) {
-      throw ConfigError("the loader state belongs to another stream: its plan, data or seed differ",
+      throw ConfigError("the loader state belongs to another stream: " +
+                            describe_difference(plan, options.seed, filter_failures, options.start->fingerprint),
                         "start again, or restore with the plan, the data and the seed it was saved with");
     }
     first = options.start->sequence;

@@ -22,8 +22,8 @@ namespace headrace {
 // What the run may use, charged as it is allocated.
 struct Budgets {
   explicit Budgets(const LoaderOptions& options)
-      : memory("memory_budget_bytes", options.memory_budget_bytes),
-        pinned("pinned_budget_bytes", options.pinned_budget_bytes) {}
+      : memory("LoaderOptions::memory_budget_bytes", options.memory_budget_bytes),
+        pinned("LoaderOptions::pinned_budget_bytes", options.pinned_budget_bytes) {}
 
   MemoryBudget memory, pinned;
 };

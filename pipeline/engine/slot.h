@@ -11,12 +11,12 @@
 #include "headrace/devices/device_group.h"
 #include "headrace/pipeline/batch.h"
 #include "headrace/pipeline/engine/batch_layout.h"
-#include "headrace/pipeline/engine/charged_bytes.h"
 #include "headrace/pipeline/engine/claim_counter.h"
 #include "headrace/pipeline/engine/device_conversion.h"
 #include "headrace/pipeline/engine/mixing_part.h"
 #include "headrace/pipeline/engine/slot_state.h"
 #include "headrace/pipeline/engine/streamed_record.h"
+#include "headrace/pipeline/operations/charged_bytes.h"
 #include "headrace/pipeline/plan/sample_program.h"
 #include "headrace/pipeline/plan/scan/failure.h"
 

@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/machine_memory.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/refusals.h"
+#include "headrace/pipeline/engine/device_conversion.h"
+#include "headrace/pipeline/prefetch_choice.h"
 
 namespace headrace {
 namespace {
@@ -35,8 +40,9 @@ struct Room {
   void want(int slots) const {
     const std::uint64_t needed = slot * static_cast<std::uint64_t>(slots);
     if (taken <= bytes && needed <= bytes - taken) return;
-    throw ConfigError(fmt::format("{} = {} does not hold {} {} of {} bytes: {} bytes are needed", name, bytes,
-                                  slots, slots == 1 ? "batch" : "batches", slot, needed),
+    const std::string room = is_budget ? named(name, std::to_string(bytes)) : fmt::format("{} = {}", name, bytes);
+    throw ConfigError(fmt::format("{} does not hold {} {} of {} bytes: {} bytes are needed", room, slots,
+                                  slots == 1 ? "batch" : "batches", slot, needed),
                       is_budget ? "raise the budget, or make the global batch smaller"
                                 : "make the global batch smaller, or send smaller examples");
   }
@@ -51,38 +57,79 @@ Room room_of(const MemoryBudget& budget, std::uint64_t slot) {
   return {.name = budget.name(), .bytes = budget.limit(), .taken = budget.used(), .slot = slot, .is_budget = true};
 }
 
+// From the first one on: a run can use no more slots. Of a stream, whose length is unknown, more than there can
+// be.
+std::uint64_t batches_left(const RunPlan& run) {
+  return std::max<std::uint64_t>(run.schedule.batches(), run.first + 1) - run.first;
+}
+
+// How many slots there will be.
+struct SlotCount {
+  int slots = 0;
+  std::string reason = {};
+};
+
+SlotCount count_slots(const RunPlan& run, const Room& memory, const Room& pins) {
+  const int asked = run.options.prefetch + 1;
+  const std::uint64_t left = batches_left(run);
+  const int wanted = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(asked), left));
+  const int min = std::min(wanted, 2);
+  // Of the machine's memory more is left over, as if the run were longer: all of it is nobody's to take.
+  for (const Room* room : {&memory, &pins}) room->want(room->is_budget ? min : std::min(asked, 2));
+  const int pageable = memory.slots(min, wanted, for_batches(memory.bytes));
+  const int pinned = pins.slots(min, wanted, pins.is_budget ? pins.bytes : for_batches(pins.bytes));
+  const int count = std::min(pageable, pinned);
+  if (count == asked) return {.slots = count, .reason = "as the options or the plan say"};
+  std::string reason = fmt::format("{} instead of {}: ", count - 1, asked - 1);
+  if (count == wanted) {
+    reason += left == 1 ? "the run has 1 batch" : fmt::format("the run has {} batches", left);
+    return {.slots = count, .reason = reason};
+  }
+  const Room& tighter = pageable <= pinned ? memory : pins;
+  reason += fmt::format("each batch takes {} bytes of the {} of {}", tighter.slot, tighter.bytes,
+                        tighter.is_budget ? named(tighter.name) : tighter.name);
+  return {.slots = count, .reason = reason};
+}
+
+Choice choice_of(const SlotCount& count) {
+  return {.what = "prefetch", .value = std::to_string(count.slots - 1), .reason = count.reason};
+}
+
 }  // namespace
 
 SlotMemory allocate_slots(const RunPlan& run, DeviceGroup& devices, const DeviceConversion* conversion,
                           Budgets& budgets, Choices& choices) {
   const Slot::Bytes one = Slot::bytes(devices, run.layout, conversion);
   const Room memory = room_of(budgets.memory, one.pageable), pins = room_of(budgets.pinned, one.pinned);
-  const int wanted = run.options.prefetch + 1;
-  const int min = std::min(wanted, 2);
-  memory.want(min);
-  pins.want(min);
-  const int pageable = memory.slots(min, wanted, for_batches(memory.bytes));
-  const int pinned = pins.slots(min, wanted, pins.is_budget ? pins.bytes : for_batches(pins.bytes));
-  const int count = std::min(pageable, pinned);
+  const SlotCount count = count_slots(run, memory, pins);
   SlotMemory made;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < count.slots; ++i) {
     ChargedBytes in_memory(budgets.memory), in_pinned(budgets.pinned);
     in_memory.hold(one.pageable, "a batch");
     in_pinned.hold(one.pinned, "a batch");
-    made.slots.push_back(std::make_unique<Slot>(devices, run.host.fields, run.layout, conversion));
+    try {
+      made.slots.push_back(std::make_unique<Slot>(devices, run.host.fields, run.layout, conversion));
+    } catch (const std::bad_alloc&) {
+      throw no_memory_for(fmt::format("batch {} of {}", i + 1, count.slots), one.pageable + one.pinned);
+    }
     made.slots.back()->pageable = std::move(in_memory);
     made.slots.back()->pinned = std::move(in_pinned);
   }
-  std::string reason = "as the options or the plan say";
-  if (count < wanted) {
-    const Room& tighter = pageable <= pinned ? memory : pins;
-    reason = fmt::format("{} instead of {}: each batch takes {} bytes of the {} of {}", count - 1, wanted - 1,
-                         tighter.slot, tighter.bytes, tighter.name);
-  }
   // A ring that no cache holds until its consumer comes round to it.
   if (made.slots.size() * (one.pageable + one.pinned) >= kMinNonTemporalRing) made.stores = Stores::kNonTemporal;
-  choices.note({.what = "prefetch", .value = std::to_string(count - 1), .reason = reason});
+  choices.note(choice_of(count));
   return made;
+}
+
+Choice choose_prefetch(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options) {
+  Budgets budgets(options);
+  const RunPlan run(dataset, devices, options, budgets);
+  std::optional<DeviceConversion> conversion;
+  if (!run.split.passes.empty()) {
+    conversion.emplace(devices, run.plan.fields, run.split.passes, run.layout, run.options.converted);
+  }
+  const Slot::Bytes one = Slot::bytes(devices, run.layout, conversion ? &*conversion : nullptr);
+  return choice_of(count_slots(run, room_of(budgets.memory, one.pageable), room_of(budgets.pinned, one.pinned)));
 }
 
 }  // namespace headrace

@@ -15,8 +15,9 @@ struct SlotMemory {
   Stores stores = Stores::kCached;  // into them
 };
 
-// One slot more than batches are prefetched, fewer where they do not fit; notes the choice. ConfigError where not
-// even one that is held and one that is written fit. `conversion` null: the devices convert nothing.
+// One slot more than batches are prefetched, fewer where the run has no more batches or they do not fit; notes the
+// choice. ConfigError where not even one that is held and one that is written fit. `conversion` null: the devices
+// convert nothing.
 SlotMemory allocate_slots(const RunPlan& run, DeviceGroup& devices, const DeviceConversion* conversion,
                           Budgets& budgets, Choices& choices);
 

@@ -1,4 +1,5 @@
 #include "headrace/pipeline/stats.h"
+#include "headrace/devices/base/reader_words.h"
 
 #include "headrace/devices/base/counted.h"
 
@@ -77,9 +78,10 @@ LoaderStats LoaderStats::after(const LoaderStats& earlier) const {
 
 void LoaderStats::require_good() const {
   if (examples > 0 || bad_records == 0) return;
-  throw Error(ErrorCode::kDataCorrupt,
-              "not one of " + count_of(bad_records, "example") + " could be used: all are bad",
-              "list them with --quarantine FILE (ErrorPolicy::quarantine); mend them or leave them out");
+  throw Error(
+      ErrorCode::kDataCorrupt, "not one of " + count_of(bad_records, "example") + " could be used: all are bad",
+      joined({advice("list them with {}", named("ErrorPolicy::quarantine")), "mend them or leave them out"},
+             "; "));
 }
 
 std::string LoaderStats::summary() const {

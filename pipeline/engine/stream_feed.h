@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "headrace/pipeline/engine/charged_bytes.h"
 #include "headrace/pipeline/engine/ring.h"
 #include "headrace/pipeline/engine/run_plan.h"
+#include "headrace/pipeline/operations/charged_bytes.h"
 
 namespace headrace {
 

@@ -7,6 +7,7 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/prefetch.h"
+#include "headrace/devices/base/refusals.h"
 #include "headrace/pipeline/operations/decode.h"
 #include "headrace/pipeline/operations/definition.h"
 #include "headrace/pipeline/operations/encoded_image.h"
@@ -24,8 +25,8 @@ StepError name_step(const std::string& name, const std::exception& cause) {
   if (const auto* error = dynamic_cast<const Error*>(&cause)) {
     return {error->code(), name, error->message(), error->hint()};
   }
-  const bool memory = dynamic_cast<const std::bad_alloc*>(&cause) != nullptr;
-  return {memory ? ErrorCode::kOutOfMemory : ErrorCode::kInvalidArgument, name, cause.what()};
+  if (is_bare_refusal(cause)) return name_step(name, explain_refusal(cause, "a sample"));
+  return {ErrorCode::kInvalidArgument, name, cause.what()};
 }
 
 Chain::Chain(const Field& input, std::span<const SampleStage> stages, ChainPlace place) : output_(input) {
@@ -128,7 +129,7 @@ void Chain::run_into(const FieldView& in, const StepContext& context, std::span<
   }
   FieldView value = in;
   for (std::size_t i = 0; i + 1 < steps_.size(); ++i) {
-    value = run_step(i, value, context, StepOutput(context.scratch->results[i % 2]));
+    value = run_step(i, value, context, StepOutput(*context.scratch, context.scratch->results[i % 2]));
   }
   run_step(steps_.size() - 1, value, context, StepOutput(row));
 }
@@ -136,7 +137,7 @@ void Chain::run_into(const FieldView& in, const StepContext& context, std::span<
 FieldView Chain::run(const FieldView& in, const StepContext& context) const {
   FieldView value = in;
   for (std::size_t i = 0; i < steps_.size(); ++i) {
-    value = run_step(i, value, context, StepOutput(context.scratch->results[i % 2]));
+    value = run_step(i, value, context, StepOutput(*context.scratch, context.scratch->results[i % 2]));
   }
   return value;
 }

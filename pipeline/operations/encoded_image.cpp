@@ -20,6 +20,8 @@ void require_size(const ImageSize& size, const DecodeOptions& wanted, const std:
               "where most measure the same, say what: decode(height=, width=)");
 }
 
+std::size_t rgb_bytes(const ImageSize& size) { return static_cast<std::size_t>(size.height * size.width * 3); }
+
 // The orientation that is to be applied; that the image has one is noted.
 Orientation orientation_of(std::span<const std::byte> encoded, const DecodeOptions& options, Scratch& scratch) {
   const Orientation orientation = exif_orientation(encoded);
@@ -39,12 +41,6 @@ std::span<std::uint8_t> as_u8(std::span<std::byte> bytes) noexcept {
 
 const std::uint8_t* as_u8(const std::byte* bytes) noexcept { return reinterpret_cast<const std::uint8_t*>(bytes); }
 
-std::span<std::byte> grown(std::vector<std::byte>& buffer, std::int64_t bytes) {
-  const auto size = static_cast<std::size_t>(bytes);
-  if (buffer.size() < size) buffer.resize(size);
-  return std::span(buffer).first(size);
-}
-
 ImageSize read_shown_size(std::span<const std::byte> encoded, const DecodeOptions& options,
                           ImageDecoder& decoder) {
   const ImageSize stored = decoder.read_size(encoded);
@@ -58,11 +54,13 @@ FieldView decode_image(std::span<const std::byte> encoded, const DecodeStage& st
   const Orientation orientation = orientation_of(encoded, stage.options, scratch);
   const ImageSize size = shown_size(stored, orientation);
   require_size(size, stage.options, stage.first_image);
-  const std::span<std::byte> out = output.take(static_cast<std::size_t>(size.height * size.width * 3));
+  const std::span<std::byte> out = output.take(rgb_bytes(size));
   if (orientation == Orientation::kTopLeft) {
+    scratch.charge(scratch.decoder.decode_bytes());
     scratch.decoder.decode(encoded, as_u8(out));
   } else {
-    const std::span<std::uint8_t> pixels = as_u8(grown(scratch.decoded, size.height * size.width * 3));
+    const std::span<std::uint8_t> pixels = as_u8(scratch.grow(scratch.decoded, rgb_bytes(size)));
+    scratch.charge(scratch.decoder.decode_bytes());
     scratch.decoder.decode(encoded, pixels);
     turn_pixels(pixels, stored, orientation, as_u8(out));
   }
@@ -99,11 +97,12 @@ EncodedImage::EncodedImage(std::span<const std::byte> encoded, std::uint64_t rec
 
 Pixels EncodedImage::decode(const ImageWindow& window) {
   const Stopwatch watch;
-  std::span<std::uint8_t> pixels = as_u8(grown(scratch_.decoded, window.height * window.width * 3));
+  const ImageSize shown{.height = window.height, .width = window.width};
+  std::span<std::uint8_t> pixels = as_u8(scratch_.grow(scratch_.decoded, rgb_bytes(shown)));
   const ImageWindow stored = stored_window(window, stored_, orientation_);
   decode_stored(stored, pixels);
   if (orientation_ != Orientation::kTopLeft) {
-    const std::span<std::uint8_t> turned = as_u8(grown(scratch_.turned, window.height * window.width * 3));
+    const std::span<std::uint8_t> turned = as_u8(scratch_.grow(scratch_.turned, rgb_bytes(shown)));
     turn_pixels(pixels, {.height = stored.height, .width = stored.width}, orientation_, turned);
     pixels = turned;
   }
@@ -132,6 +131,7 @@ void EncodedImage::decode_stored(const ImageWindow& window, std::span<std::uint8
                                : KnownJpeg::of(encoded_, scratch_.decoder);
   }
   if (known_.index != nullptr) return scratch_.decoder.decode_window(encoded_, *known_.index, window, rgb);
+  scratch_.charge(scratch_.decoder.window_bytes());
   if (known_.good) return scratch_.decoder.decode_good_window(encoded_, window, rgb);
   scratch_.decoder.decode_window(encoded_, window, rgb);
   if (jpegs_ != nullptr && scratch_.decoder.warning().empty()) jpegs_->keep_good(record_, encoded_);

@@ -30,8 +30,6 @@ struct Pixels {
 
 std::span<std::uint8_t> as_u8(std::span<std::byte> bytes) noexcept;
 const std::uint8_t* as_u8(const std::byte* bytes) noexcept;
-// The first `bytes` of the buffer, which grows to hold them.
-std::span<std::byte> grown(std::vector<std::byte>& buffer, std::int64_t bytes);
 
 // Decodes a whole image to u8 (H, W, 3).
 FieldView decode_image(std::span<const std::byte> encoded, const DecodeStage& stage, Scratch& scratch,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 
@@ -16,11 +17,11 @@ bool MemoryBudget::try_charge(std::uint64_t bytes) noexcept {
 
 void MemoryBudget::charge(std::uint64_t bytes, const std::string& purpose) {
   if (try_charge(bytes)) return;
-  throw Error(
-      ErrorCode::kOutOfMemory,
-      fmt::format("{} needs {} bytes more; {} of the {} bytes of {} are taken", purpose, bytes, used(), limit_,
-                  name_),
-      fmt::format("raise {} to {} or more, or use fewer threads or a smaller prefetch", name_, used() + bytes));
+  throw Error(ErrorCode::kOutOfMemory,
+              fmt::format("{} needs {} bytes more; {} of the {} bytes of {} are taken", purpose, bytes, used(),
+                          limit_, named(name_)),
+              fmt::format("raise {} to {} or more, or use fewer threads or a smaller prefetch", named(name_),
+                          used() + bytes));
 }
 
 }  // namespace headrace

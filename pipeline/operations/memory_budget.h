@@ -10,7 +10,7 @@ namespace headrace {
 // Thread-safe.
 class MemoryBudget {
  public:
-  // `limit` 0: no bound, bytes are only counted. `name` for messages, as "memory_budget_bytes".
+  // `limit` 0: no bound, bytes are only counted. `name` for messages, which named() takes.
   MemoryBudget(std::string name, std::uint64_t limit) : name_(std::move(name)), limit_(limit) {}
 
   // False, and nothing charged, where it would go beyond the limit.

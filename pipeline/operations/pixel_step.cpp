@@ -27,6 +27,8 @@ PixelStep::Source PixelStep::bordered(const FieldView& in, const ImageBorder& bo
   Canvas& canvas = context.scratch->canvas;
   const CanvasImage image{
       .data = in.bytes.data(), .height = in.shape[0], .width = in.shape[1], .pixel_bytes = pixel};
+  const std::size_t bytes = canvas_bytes(image, border.pixels);
+  if (canvas.bytes.capacity() < bytes) context.scratch->charge(bytes);
   draw_on_canvas(canvas, image, border, window.top, window.height);
   return {.data = canvas.bytes.data(), .stride = (image.width + 2 * border.pixels) * pixel};
 }

@@ -96,8 +96,7 @@ void SampleChains::run_joint(const Joint& joint, SampleView& sample, const StepC
     if (joint.before[i].does_nothing()) continue;
     const FieldView result = joint.before[i].run(sample[i], context);
     // The next chain writes where this one's result is.
-    const std::span<std::byte> kept =
-        grown(context.scratch->fields[i], static_cast<std::int64_t>(result.bytes.size()));
+    const std::span<std::byte> kept = context.scratch->grow(context.scratch->fields[i], result.bytes.size());
     std::ranges::copy(result.bytes, kept.begin());
     sample[i] = {.bytes = kept, .shape = result.shape};
   }

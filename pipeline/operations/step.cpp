@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "headrace/devices/base/check.h"
+#include "headrace/devices/base/refusals.h"
 
 namespace headrace {
 
@@ -22,11 +23,22 @@ void Scratch::free_buffers() noexcept {
   canvas = {};
 }
 
-std::span<std::byte> StepOutput::take(std::size_t bytes) {
-  if (buffer_ != nullptr) {
-    if (buffer_->size() < bytes) buffer_->resize(bytes);
-    return std::span(*buffer_).first(bytes);
+std::span<std::byte> Scratch::grow(std::vector<std::byte>& buffer, std::size_t bytes) {
+  if (buffer.capacity() < bytes) {
+    std::vector<std::byte>().swap(buffer);  // so that the old one and the new one are not there at once
+    charge(bytes);
+    try {
+      buffer.reserve(bytes);
+    } catch (const std::bad_alloc&) {
+      throw no_memory_for("a compute thread's working memory", bytes);
+    }
   }
+  if (buffer.size() < bytes) buffer.resize(bytes);
+  return std::span(buffer).first(bytes);
+}
+
+std::span<std::byte> StepOutput::take(std::size_t bytes) {
+  if (buffer_ != nullptr) return scratch_->grow(*buffer_, bytes);
   HEADRACE_CHECK(row_.size() == bytes, fmt::format("a result of {} bytes for a row of {}", bytes, row_.size()));
   return row_;
 }

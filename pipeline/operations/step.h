@@ -12,6 +12,7 @@
 #include "headrace/devices/base/shape.h"
 #include "headrace/devices/base/trace_ring.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/pipeline/operations/charged_bytes.h"
 #include "headrace/pipeline/operations/kernels/stores.h"
 #include "headrace/pipeline/operations/resampler.h"
 #include "headrace/pipeline/record.h"
@@ -48,7 +49,8 @@ struct ImageNotes {
   bool empty() const noexcept { return warning.empty() && !oriented; }
 };
 
-// A thread's own working memory. Buffers grow to the largest sample seen and stay.
+// A thread's own working memory. Buffers grow to the largest sample seen and stay; what they grow by is charged
+// first.
 struct Scratch {
   ImageDecoder decoder;
   Resampler resampler;
@@ -64,10 +66,18 @@ struct Scratch {
   std::uint64_t decode_ns = 0;                            // spent in `decoder`
   std::uint64_t stamp_ns = 0;        // when the row that is timed was last looked at: a step began
   std::vector<StageSample> samples;  // of the row of a block that is timed; one a stage of the program
+  ChargedBytes charged;              // for the buffers
 
   // Held by the buffers whose size is the samples'.
   std::size_t bytes() const noexcept;
   void free_buffers() noexcept;
+  // The first `bytes` of one of the buffers, which grows to hold them: what it held is lost then.
+  // Error(kOutOfMemory) where the budget does not allow it, before anything is allocated.
+  std::span<std::byte> grow(std::vector<std::byte>& buffer, std::size_t bytes);
+  // Charges what the buffers hold, and `beside` them for a while. Error(kOutOfMemory) as in grow().
+  void charge(std::size_t beside = 0) {
+    charged.hold(this->bytes() + beside, "a compute thread's working memory");
+  }
 };
 
 // Told what a thread is about to do where that may take long; the watchdog reads it.
@@ -118,7 +128,8 @@ struct StepContext {
 class StepOutput {
  public:
   explicit StepOutput(std::span<std::byte> row) : row_(row) {}
-  explicit StepOutput(std::vector<std::byte>& buffer) : buffer_(&buffer) {}
+  // `buffer` is one of the scratch's.
+  StepOutput(Scratch& scratch, std::vector<std::byte>& buffer) : scratch_(&scratch), buffer_(&buffer) {}
 
   // Room for a result of exactly this size; Error(kInternal) where the row has another.
   std::span<std::byte> take(std::size_t bytes);
@@ -126,6 +137,7 @@ class StepOutput {
 
  private:
   std::span<std::byte> row_;
+  Scratch* scratch_ = nullptr;
   std::vector<std::byte>* buffer_ = nullptr;
 };
 

@@ -21,7 +21,7 @@ class UserMapStep final : public Step {
 
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const override {
     const auto bytes = static_cast<std::size_t>(map_.output.shape.elements()) * size_of(map_.output.dtype);
-    const std::span<std::byte> result = grown(context.scratch->decoded, static_cast<std::int64_t>(bytes));
+    const std::span<std::byte> result = context.scratch->grow(context.scratch->decoded, bytes);
     Philox random = context.random(number_);
     call_user_code(*context.probe, [&] { map_.function(in.bytes, in.shape, result, random); });
     if (cached_ && random.next_u32() != context.random(number_).next_u32()) {

@@ -37,7 +37,7 @@ class UserOperationStep final : public SampleStep {
       inputs[i] = {.bytes = sample[inputs_[i]].bytes, .shape = sample[inputs_[i]].shape};
     }
     std::array<std::span<std::byte>, kMaxFields> room;
-    std::span<std::byte> rest = grown(context.scratch->made, static_cast<std::int64_t>(bytes_));
+    std::span<std::byte> rest = context.scratch->grow(context.scratch->made, bytes_);
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       room[i] = rest.first(output_bytes(operation_.outputs[i]));
       rest = rest.subspan(room[i].size());
@@ -45,8 +45,7 @@ class UserOperationStep final : public SampleStep {
     call(std::span(inputs).first(inputs_.size()), std::span(room).first(outputs_.size()), context);
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       const std::size_t field = outputs_[i];
-      const std::span<std::byte> kept =
-          grown(context.scratch->fields[field], static_cast<std::int64_t>(room[i].size()));
+      const std::span<std::byte> kept = context.scratch->grow(context.scratch->fields[field], room[i].size());
       std::ranges::copy(room[i], kept.begin());
       sample[field] = {.bytes = kept, .shape = operation_.outputs[i].shape};
     }

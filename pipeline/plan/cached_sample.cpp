@@ -16,12 +16,14 @@ constexpr std::size_t padded(std::size_t bytes) { return (bytes + kUnit - 1) / k
 
 }  // namespace
 
+std::size_t appended_bytes(const FieldView& field) noexcept { return kUnit + padded(field.bytes.size()); }
+
 std::size_t append_field(std::vector<std::byte>& sample, std::size_t used, const FieldView& field) {
   Header header{static_cast<std::int64_t>(field.bytes.size()), field.shape.rank()};
   for (int axis = 0; axis < field.shape.rank(); ++axis) {
     header[static_cast<std::size_t>(2 + axis)] = field.shape[axis];
   }
-  const std::size_t end = used + kUnit + padded(field.bytes.size());
+  const std::size_t end = used + appended_bytes(field);
   if (sample.size() < end) sample.resize(end);
   std::memcpy(sample.data() + used, header.data(), sizeof header);
   if (!field.bytes.empty()) std::memcpy(sample.data() + used + kUnit, field.bytes.data(), field.bytes.size());

@@ -10,6 +10,8 @@
 
 namespace headrace {
 
+// What append_field() adds for it.
+std::size_t appended_bytes(const FieldView& field) noexcept;
 // Adds a field at the end of `sample`, whose first `used` bytes are taken; returns how many are then.
 std::size_t append_field(std::vector<std::byte>& sample, std::size_t used, const FieldView& field);
 

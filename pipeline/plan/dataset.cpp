@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/plan/device_split.h"
 #include "headrace/pipeline/plan/index/selection.h"
 #include "headrace/pipeline/plan/plan.h"
@@ -33,10 +34,10 @@ PlanPtr with_padding(const PlanPtr& plan, const SourcePtr& padded) {
   return grow(nullptr, std::move(stage));
 }
 
-// The plan, of records that have numbers.
-StreamPlan plan_of_numbered(const PlanPtr& plan, const char* call) {
+// The plan, of records that have numbers. Readers who do not know the call are told what it is for.
+StreamPlan plan_of_numbered(const PlanPtr& plan, const char* call, const char* purpose) {
   StreamPlan result = make_stream_plan(plan);
-  refuse_stream(*result.source, call);
+  refuse_stream(*result.source, named_or(call, purpose));
   return result;
 }
 
@@ -141,7 +142,7 @@ Dataset Dataset::shard_for_worker(WorkerShard shard) const {
 }
 
 Dataset Dataset::unbatch() const {
-  const StreamPlan plan = plan_of_numbered(plan_, "unbatch()");
+  const StreamPlan plan = plan_of_numbered(plan_, "Dataset::unbatch()", "unbatching");
   if (!plan.sample_stages.empty() || plan.cache != nullptr || plan.batch) {
     throw ConfigError("unbatch() after decode(), map(), cache() or batch()", "put .unbatch() before them");
   }
@@ -154,7 +155,8 @@ Dataset Dataset::unbatch() const {
 }
 
 Dataset Dataset::padded_batch(PaddedBatchOptions options) const {
-  plan_of_numbered(plan_, "padded_batch()");  // refuses what makes no sense before any record is read
+  plan_of_numbered(plan_, "Dataset::padded_batch()",
+                   "padding");  // refuses what makes no sense before any record is read
   const SourcePtr source = source_of(plan_);
   const auto padded =
       std::make_shared<PaddedSource>(source, with_lengths(source, plan_padding(source->info(), options.pad)));
@@ -201,10 +203,12 @@ std::string Dataset::explain(const DeviceGroup& devices, ConvertAt at, Residency
 
 bool Dataset::streamed() const { return source_of(plan_)->info().streamed; }
 
-std::uint64_t Dataset::size() const { return plan_of_numbered(plan_, "size()").index_map(0).size(); }
+std::uint64_t Dataset::size() const {
+  return plan_of_numbered(plan_, "Dataset::size()", "the number of records").index_map(0).size();
+}
 
 std::uint64_t Dataset::steps_per_epoch() const {
-  const StreamPlan plan = plan_of_numbered(plan_, "steps_per_epoch()");
+  const StreamPlan plan = plan_of_numbered(plan_, "Dataset::steps_per_epoch()", "the number of steps");
   if (!plan.batch) throw ConfigError("the plan has no batches yet", "call .batch() before steps_per_epoch()");
   return plan.steps_per_epoch(plan.index_map(0).size());
 }

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/operations/definition.h"
 
 namespace headrace {
@@ -86,7 +87,7 @@ DeviceSplit split_for_devices(const StreamPlan& plan, const DeviceGroup& devices
   if (split.reason.empty()) split.reason = split.passes.empty() ? why_none(plan) : why(plan, split.passes);
   if (at == ConvertAt::kDevice && split.passes.empty()) {
     throw ConfigError("the batches cannot be converted on the device: " + split.reason,
-                      "leave LoaderOptions::convert at ConvertAt::kAuto (--convert auto)");
+                      advice("leave it at {}", named("LoaderOptions::convert", "auto")));
   }
   return split;
 }

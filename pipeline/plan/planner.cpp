@@ -7,6 +7,8 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
+#include "headrace/devices/base/printable.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/operations/definition.h"
 #include "headrace/pipeline/plan/first_image.h"
@@ -231,8 +233,8 @@ void refuse_stream(const Source& source, const std::string& what) {
   if (!info.streamed) return;
   throw ConfigError(
       fmt::format("{} of {}: a stream has no record numbers and no known length", what, info.name),
-      "write it to a file first, or keep all records in memory: pulled(); a stream can have shuffle_window(), "
-      "take(), skip() and shard()");
+      joined({"write it to a file first", advice("keep all records in memory: {}", named("pulled()")),
+              advice("shuffle within a window: {}", named("Dataset::shuffle_window()"))}));
 }
 
 StreamPlan make_stream_plan(const PlanPtr& plan) {
@@ -247,22 +249,24 @@ StreamPlan make_stream_plan(const PlanPtr& plan) {
 }
 
 std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>& on_device) {
-  std::string text = describe(Stage{SourceStage{plan.source}}) + "\n";
-  for (const Stage& stage : plan.index_stages) text += describe(stage) + "  [on indices]\n";
+  std::string text = printable(describe(Stage{SourceStage{plan.source}})) + "\n";
+  for (const Stage& stage : plan.index_stages) text += printable(describe(stage)) + "  [on indices]\n";
   for (std::size_t i = 0; i <= plan.sample_stages.size(); ++i) {
-    if (plan.cache != nullptr && i == plan.cached_stages) text += describe(Stage{CacheStage{plan.cache}}) + "\n";
+    if (plan.cache != nullptr && i == plan.cached_stages) {
+      text += printable(describe(Stage{CacheStage{plan.cache}})) + "\n";
+    }
     if (i == plan.sample_stages.size()) break;
     const bool marked = std::ranges::find(on_device, i) != on_device.end();
-    text += describe(plan.sample_stages[i]) + note_on_size(plan.sample_stages[i]);
+    text += printable(describe(plan.sample_stages[i]) + note_on_size(plan.sample_stages[i]));
     text += marked ? "  [on the device]\n" : "\n";
   }
   for (const Field& field : plan.fields) {
-    text += fmt::format("  -> {} {} {}\n", field.name, to_string(field.dtype), field.shape.to_string());
+    text += fmt::format("  -> {} {} {}\n", printable(field.name), to_string(field.dtype), field.shape.to_string());
   }
   if (plan.batch) {
     text += describe(Stage{BatchStage{*plan.batch}}) + "\n";
     for (const PlannedOperation& planned : plan.batch_operations) {
-      text += describe(planned.operation) + "  [on batches]\n";
+      text += printable(describe(planned.operation)) + "  [on batches]\n";
     }
     text += describe(Stage{PrefetchStage{plan.prefetch}}) + "\n";
   }

@@ -8,6 +8,7 @@
 
 #include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/operations/definition.h"
 
 namespace headrace {
@@ -91,13 +92,14 @@ ResidentChoice choose_residency(const StreamPlan& plan, const DeviceSplit& split
     choice.reason = fmt::format("{} records take {} bytes of each device, {} are {}", choice.records, choice.bytes,
                                 most, wish.budget_bytes > 0 ? "its budget" : "there for them");
     if (!host_holds) {
-      choice.reason = fmt::format("{} bytes would stay on the host, more than half of memory_budget_bytes = {}",
-                                  choice.host_bytes, wish.host_budget_bytes);
+      choice.reason =
+          fmt::format("{} bytes would stay on the host, more than half of {}", choice.host_bytes,
+                      named("LoaderOptions::memory_budget_bytes", std::to_string(wish.host_budget_bytes)));
     }
   }
   if (wish.residency == Residency::kAlways && !choice.resident) {
     throw ConfigError("the samples cannot be kept on the device: " + choice.reason,
-                      "leave LoaderOptions::resident at Residency::kAuto (--resident auto)");
+                      advice("leave it at {}", named("LoaderOptions::resident", "auto")));
   }
   return choice;
 }

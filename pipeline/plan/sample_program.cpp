@@ -110,8 +110,11 @@ void SampleProgram::run_record(const RecordView& record, const StepContext& cont
   if (cache_ == nullptr) return after_.run_into(fields, context, rows);
   std::vector<std::byte>& sample = context.scratch->sample;
   std::size_t used = 0;
-  before_->run(fields, context,
-               [&](std::size_t, const FieldView& field) { used = append_field(sample, used, field); });
+  before_->run(fields, context, [&](std::size_t, const FieldView& field) {
+    const std::size_t more = appended_bytes(field);
+    if (sample.capacity() < used + more) context.scratch->charge(more);
+    used = append_field(sample, used, field);
+  });
   const std::span<const std::byte> whole = std::span(sample).first(used);
   cache_->insert(context.record, whole);
   if (context.samples != nullptr) context.scratch->stamp_ns = now_ns();  // keeping a sample is no step of the plan

@@ -4,6 +4,7 @@
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources/image_names.h"
 
 namespace headrace {
@@ -19,6 +20,8 @@ std::string some_of(const std::vector<std::string_view>& names) {
   }
   return text;
 }
+
+std::string classes_at(std::string_view level) { return named("LayoutOptions::classes_at", level); }
 
 }  // namespace
 
@@ -65,20 +68,20 @@ void ImageClasses::recognise() {
 
 void ImageClasses::fail_at_several_depths() const {
   const auto [least, most] = std::ranges::minmax(base_.below, {}, depth_of);
-  throw ConfigError(
-      source_ + ": images lie at several depths, as '" + base_.folder + std::string(least) + "' and '" +
-          base_.folder + std::string(most) + "': it cannot be told which folder names the class" + splits_.found(),
-      "say it: --classes-at " + std::to_string(base_.depth() + 1) +
-          " (the folder's number from the top), --classes-at parent (the one an image lies in), or a "
-          "pattern as --classes-at 'photos/*/{class}'");
+  throw ConfigError(source_ + ": images lie at several depths, as '" + base_.folder + std::string(least) +
+                        "' and '" + base_.folder + std::string(most) +
+                        "': it cannot be told which folder names the class" + splits_.found(),
+                    "say it: " + classes_at(std::to_string(base_.depth() + 1)) +
+                        " (the folder's number from the top), " + classes_at("parent") +
+                        " (the one an image lies in), or a pattern as " + classes_at("'photos/*/{class}'"));
 }
 
 void ImageClasses::fail_without_folders() const {
   throw ConfigError(
       source_ + ": the images" + (base_.folder.empty() ? "" : " in " + base_.folder) + " lie in no class folder" +
           splits_.found(),
-      "put each class into a folder, list the images in a .csv with the columns path and label, or say "
-      "--classes-at none: every label is 0");
+      "put each class into a folder, list the images in a .csv with the columns path and label, or say " +
+          classes_at("none") + ": every label is 0");
 }
 
 void ImageClasses::fail_with_several_levels(const std::vector<ClassLevel>& candidates) const {
@@ -87,18 +90,18 @@ void ImageClasses::fail_with_several_levels(const std::vector<ClassLevel>& candi
     const std::string depth = std::to_string(base_.depth() + level.at + 1);
     levels += (levels.empty() ? "" : ", or ") + count_of(level.names.size(), "folder name") + " at depth " +
               depth + " (" + some_of(level.names) + ")";
-    hint += (hint.empty() ? "" : " or ") + ("--classes-at " + depth);
+    hint += (hint.empty() ? "" : " or ") + classes_at(depth);
   }
-  throw ConfigError(
-      source_ + ": it cannot be told which folders are the classes: " + levels + splits_.found(),
-      "say it: " + hint + "; where folders are splits, name them with --train-folder and --test-folder");
+  throw ConfigError(source_ + ": it cannot be told which folders are the classes: " + levels + splits_.found(),
+                    "say it: " + hint + "; where folders are splits, name them with " +
+                        named("LayoutOptions::train_folder") + " and " + named("LayoutOptions::test_folder"));
 }
 
 void ImageClasses::fail_with_divided_wnids(const ClassLevel& level) const {
   throw ConfigError(source_ + ": the images are named by their class, as " + std::string(wnid_of(base_.below[0])) +
                         ", and those of one class lie in several folders" + splits_.found(),
-                    "where the folders are the classes, say --classes-at " +
-                        std::to_string(base_.depth() + level.at + 1) +
+                    "where the folders are the classes, say " +
+                        classes_at(std::to_string(base_.depth() + level.at + 1)) +
                         "; where they are parts of one data set, put the images into one folder");
 }
 

@@ -4,6 +4,7 @@
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources/class_rule.h"
 #include "headrace/pipeline/sources/image_classes.h"
 #include "headrace/pipeline/sources/image_splits.h"
@@ -35,20 +36,21 @@ class Collection {
   Part whole(Split split) const {
     if (split == Split::kTrain) return Part::kTrain;
     throw ConfigError(source_ + ": has no test/ folder: all of its images are the train split",
-                      "name the folder of the test split with --test-folder NAME");
+                      advice("name the folder of the test split with {}", named("LayoutOptions::test_folder")));
   }
 
   Part part_for(Split split) const {
     const auto is_there = [&](Part part) { return !splits_.of(part).empty(); };
     if (split == Split::kTrain) {
       if (is_there(Part::kTrain)) return Part::kTrain;
-      throw ConfigError(source_ + ": has no images in train/" + splits_.found(),
-                        "name the folder of the train split with --train-folder NAME");
+      throw ConfigError(
+          source_ + ": has no images in train/" + splits_.found(),
+          advice("name the folder of the train split with {}", named("LayoutOptions::train_folder")));
     }
     if (is_there(Part::kTest) && !validation_is_test()) return Part::kTest;
     if (is_there(Part::kValidation)) return Part::kValidation;
     throw ConfigError(source_ + ": has no images in test/ or val/" + splits_.found(),
-                      "name the folder of the test split with --test-folder NAME");
+                      advice("name the folder of the test split with {}", named("LayoutOptions::test_folder")));
   }
 
   // val/ stands for test/ where there is none with classes, unless the user named one.
@@ -69,10 +71,10 @@ class Collection {
     }
     const auto without =
         std::ranges::find_if(split.images, [&](std::size_t i) { return !rule_.class_of(paths_[i]).has_value(); });
-    throw ConfigError(source_ + ": '" + paths_[*without] +
-                          "' has no folder that names its class with --classes-at " + layout_.classes_at +
-                          splits_.found(),
-                      "a pattern as --classes-at '*/{class}' leaves out what does not match it");
+    throw ConfigError(source_ + ": '" + paths_[*without] + "' has no folder that names its class with " +
+                          named("LayoutOptions::classes_at", layout_.classes_at) + splits_.found(),
+                      "a pattern as " + named("LayoutOptions::classes_at", "'*/{class}'") +
+                          " leaves out what does not match it");
   }
 
   ImageListing label(Part wanted) const {
@@ -108,11 +110,12 @@ class Collection {
     for (const Part part : kParts) images += splits_.of(part).images.size();
     const SplitImages& base = splits_.of(splits_.base());
     const std::size_t folders = base.depth() + depth_of(base.below.front()) - 1;
-    throw ConfigError(source_ + ": " + (images == 1 ? "its image" : "all " + count_of(images, "image")) +
-                          " would be of one class, '" + std::string(name) + "'" + splits_.found(),
-                      "where one class is meant, say --classes-at " +
-                          (folders > base.depth() ? std::to_string(folders) : "none") +
-                          "; else put the images of each class into a folder of their own");
+    throw ConfigError(
+        source_ + ": " + (images == 1 ? "its image" : "all " + count_of(images, "image")) +
+            " would be of one class, '" + std::string(name) + "'" + splits_.found(),
+        "where one class is meant, say " +
+            named("LayoutOptions::classes_at", folders > base.depth() ? std::to_string(folders) : "none") +
+            "; else put the images of each class into a folder of their own");
   }
 
   void list_left_out(ImageListing& listing) const {

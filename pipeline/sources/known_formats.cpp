@@ -1,11 +1,14 @@
 #include "headrace/pipeline/sources/known_formats.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string_view>
 #include <vector>
 
+#include "headrace/devices/base/printable.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/byte_input.h"
 
@@ -81,6 +84,50 @@ std::string in_hex(std::span<const std::byte> start) {
   return text;
 }
 
+// The first line of a text file; empty where it is none.
+std::string first_line(std::span<const std::byte> start) {
+  std::string line(reinterpret_cast<const char*>(start.data()), start.size());
+  if (const std::size_t end = line.find_first_of("\r\n"); end != std::string::npos) {
+    line.resize(end);
+  } else if (const std::size_t word = line.find_last_of(" ,;\t"); word != std::string::npos) {
+    line.resize(word);  // what follows may end within a character
+  }
+  std::ranges::replace(line, '\t', ' ');
+  return printable(line) == line ? line : "";
+}
+
+std::string shortened(std::string_view line) {
+  constexpr std::size_t kMaxShown = 60;
+  return line.size() <= kMaxShown ? std::string(line) : std::string(line.substr(0, kMaxShown)) + "...";
+}
+
+// Of a table of images those that it lacks, as "column path" or "columns path and label"; empty: none.
+std::string missing_columns(std::string_view header) {
+  std::vector<std::string> missing;
+  for (const std::string_view wanted : {"path"sv, "label"sv}) {
+    bool found = false;
+    for (std::size_t at = 0; at <= header.size();) {
+      const std::size_t end = std::min(header.find(',', at), header.size());
+      found = found || header.substr(at, end - at) == wanted;
+      at = end + 1;
+    }
+    if (!found) missing.emplace_back(wanted);
+  }
+  if (missing.empty()) return {};
+  return missing.size() == 1 ? "column " + missing[0] : "columns path and label";
+}
+
+// Of a file of no known format.
+std::string beginning_of(const std::filesystem::path& path, std::span<const std::byte> start) {
+  const std::string line = first_line(start);
+  if (line.empty()) return "is of no known format: it starts with the bytes" + in_hex(start);
+  const std::string missing = missing_columns(line);
+  if (!missing.empty() && (path.extension() == ".csv" || line.find(',') != std::string::npos)) {
+    return fmt::format("is a table without the {}: its first line is '{}'", missing, shortened(line));
+  }
+  return fmt::format("is text of no known format: its first line is '{}'", shortened(line));
+}
+
 }  // namespace
 
 std::string accepted_formats() {
@@ -115,9 +162,8 @@ DataError not_recognised(const std::filesystem::path& path) {
     return DataError(ErrorCode::kDataCorrupt, within + "is " + format->name + ", which is not read",
                      {.source = path.string()}, hint_of(*format));
   }
-  return DataError(ErrorCode::kDataCorrupt,
-                   within + "is of no known format: it starts with the bytes" + in_hex(start),
-                   {.source = path.string()}, accepted_formats());
+  return DataError(ErrorCode::kDataCorrupt, within + beginning_of(path, start), {.source = path.string()},
+                   accepted_formats());
 }
 
 }  // namespace headrace

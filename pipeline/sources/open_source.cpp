@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archive_files.h"
 #include "headrace/pipeline/sources/cifar_binary.h"
@@ -76,8 +78,10 @@ TfRecordOptions tf_options(const SourceOptions& options, Split split) {
 // Folders say what images are only where there are some: an option without effect is refused.
 void refuse_layout(const std::filesystem::path& path, const std::string& format, const LayoutOptions& layout) {
   if (layout.empty()) return;
-  throw ConfigError(path.string() + ": holds " + format + ", whose classes and splits no folders name",
-                    "leave out --classes-at, --train-folder and --test-folder");
+  throw ConfigError(
+      path.string() + ": holds " + format + ", whose classes and splits no folders name",
+      joined({"leave out " + named("LayoutOptions::classes_at"), named("LayoutOptions::train_folder")}, ", ") +
+          " and " + named("LayoutOptions::test_folder"));
 }
 
 // Nor are columns anywhere but in tables and TFRecords.
@@ -179,8 +183,8 @@ OpenedSource recognise(const std::filesystem::path& path, Split split, const Sou
     case PathKind::kDirectory: return open_folder(path, split, options);
     case PathKind::kFile: return open_file(path, split, options);
     case PathKind::kMissing:
-      throw DataError(ErrorCode::kNotFound, "there is no such file or folder", {.source = path.string()},
-                      accepted_formats());
+      throw DataError(ErrorCode::kNotFound, "there is no such file or folder" + did_you_mean_path(path),
+                      {.source = path.string()}, accepted_formats());
     case PathKind::kPipe:
       refuse_columns(path, "a pipe's archive", options.columns);
       return open_whole(path, split, options, "a WebDataset archive through a pipe",

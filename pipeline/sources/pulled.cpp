@@ -6,6 +6,7 @@
 
 #include "headrace/devices/base/byte_slabs.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/made_by_function.h"
@@ -64,7 +65,8 @@ class Pulled final : public Source {
         throw DataError(ErrorCode::kOutOfMemory,
                         fmt::format("gave more than the {} bytes that may be kept", memory_limit),
                         {.source = info_.name, .record = info_.records},
-                        "raise memory_limit, or give the records by number: generator()");
+                        joined({advice("raise {}", named("PullOptions::memory_limit")),
+                                advice("give the records by number: {}", named("generator()"))}));
       }
       const std::span<std::byte> place = slabs_.allocate(bytes.size());
       std::ranges::copy(bytes, place.begin());

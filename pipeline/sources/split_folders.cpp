@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 namespace {
@@ -16,6 +17,10 @@ struct Place {
 
   std::string path() const { return parent_path + std::string(folder->name) + "/"; }
 };
+
+std::string split_options() {
+  return joined({named("LayoutOptions::train_folder"), named("LayoutOptions::test_folder")}, " or ");
+}
 
 class SplitFinder {
  public:
@@ -93,17 +98,18 @@ class SplitFinder {
         if (folders_[i].part != folders_[j].part) continue;
         throw ConfigError(source_ + ": '" + folders_[i].path + "' and '" + folders_[j].path +
                               "' are both called like one split" + found(),
-                          "say which it is with --train-folder NAME or --test-folder NAME");
+                          "say which it is with " + split_options());
       }
     }
   }
 
   [[noreturn]] void fail_among_others() const {
-    throw ConfigError(source_ + ": '" + folders_.front().path +
-                          "' is called like a split, and the folders beside it are not" + found(),
-                      "where it is a class, say --classes-at " +
-                          std::to_string(std::ranges::count(folders_.front().path, '/')) +
-                          "; where it is a split, name the other with --train-folder NAME or --test-folder NAME");
+    throw ConfigError(
+        source_ + ": '" + folders_.front().path + "' is called like a split, and the folders beside it are not" +
+            found(),
+        "where it is a class, say " +
+            named("LayoutOptions::classes_at", std::to_string(std::ranges::count(folders_.front().path, '/'))) +
+            "; where it is a split, name the other with " + split_options());
   }
 
   Place place_of(const std::string& text) const {

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 namespace {
@@ -57,11 +58,13 @@ void ZstdInput::fail(const std::string& what) const {
 void ZstdInput::fail_with(std::size_t status) const {
   const ZSTD_ErrorCode code = ZSTD_getErrorCode(status);
   if (code == ZSTD_error_frameParameter_windowTooLarge) {
-    throw DataError(ErrorCode::kOutOfMemory,
-                    "unpacking needs a zstd window of more than " +
-                        std::to_string((std::uint64_t{1} << decoder_->max_window_log) >> 20) +
-                        " MiB of memory (zstd --long writes such files)",
-                    {.source = name()}, "unpack it first: zstd -d --long=31, or raise memory_limit");
+    throw DataError(
+        ErrorCode::kOutOfMemory,
+        "unpacking needs a zstd window of more than " +
+            std::to_string((std::uint64_t{1} << decoder_->max_window_log) >> 20) +
+            " MiB of memory (zstd --long writes such files)",
+        {.source = name()},
+        joined({"unpack it first: zstd -d --long=31", advice("raise {}", named("ArchiveOptions::memory_limit"))}));
   }
   if (code == ZSTD_error_memory_allocation) {
     throw DataError(ErrorCode::kOutOfMemory, "there is no memory for its zstd window", {.source = name()},

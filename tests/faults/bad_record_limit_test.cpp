@@ -77,12 +77,12 @@ TEST(BadRecordLimit, EndsTheStreamAtTheSameRecordHoweverItIsRun) {
             LoaderOptions with = limit_options(0.05, policy);
             with.threads = threads;
             with.prefetch = prefetch;
-            EXPECT_EQ(
-                error_under(every_tenth_bad(global), with, replicas),
-                "fake: 4 of the 60 examples of an epoch are bad, max_bad_share = 0.05 allows 3; the last: "
-                "item/37: source read: rotten, record 37, byte offset 296 (list the bad ones with "
-                "--quarantine FILE (ErrorPolicy::quarantine); mend them or leave them out, or allow more with "
-                "--max-bad-share (ErrorPolicy::max_bad_share))");
+            EXPECT_EQ(error_under(every_tenth_bad(global), with, replicas),
+                      "fake: 4 of the 60 examples of an epoch are bad, ErrorPolicy::max_bad_share = 0.05 allows "
+                      "3; the last: "
+                      "item/37: source read: rotten, record 37, byte offset 296 (list the bad ones with "
+                      "ErrorPolicy::quarantine; mend them or leave them out, or allow more with "
+                      "ErrorPolicy::max_bad_share)");
           }
         }
       }
@@ -109,9 +109,9 @@ TEST(BadRecordLimit, AllReplicasAreRefusedTheSameBatch) {
 }
 
 TEST(BadRecordLimit, ZeroAllowsNoneAndOneAllowsAny) {
-  EXPECT_THAT(
-      error_under(every_tenth_bad(), limit_options(0)),
-      HasSubstr("1 of the 60 examples of an epoch is bad, max_bad_share = 0 allows none; the last: item/7"));
+  EXPECT_THAT(error_under(every_tenth_bad(), limit_options(0)),
+              HasSubstr("1 of the 60 examples of an epoch is bad, ErrorPolicy::max_bad_share = 0 allows none; the "
+                        "last: item/7"));
   const Dataset all_but_one = numbers_where([](std::uint64_t record) { return record != 30; });
   EXPECT_EQ(error_under(all_but_one, limit_options(1)), "");
 }
@@ -127,7 +127,7 @@ TEST(BadRecordLimit, NamesTheQuarantineFile) {
   with.errors.quarantine = folder / "bad.jsonl";
   EXPECT_THAT(error_under(every_tenth_bad(), with),
               HasSubstr("(the bad ones are listed in " + (folder / "bad.jsonl").string() +
-                        "; mend them or leave them out, or allow more with --max-bad-share"));
+                        "; mend them or leave them out, or allow more with ErrorPolicy::max_bad_share"));
 }
 
 TEST(BadRecordLimit, AnEpochOfNothingElseIsAnError) {
@@ -138,7 +138,7 @@ TEST(BadRecordLimit, AnEpochOfNothingElseIsAnError) {
     EXPECT_EQ(
         error_under(none_good, with),
         "fake: not one of the 60 examples of an epoch could be used; the last: item/59: source read: rotten, "
-        "record 59, byte offset 472 (list the bad ones with --quarantine FILE (ErrorPolicy::quarantine); mend "
+        "record 59, byte offset 472 (list the bad ones with ErrorPolicy::quarantine; mend "
         "them or leave them out)");
   }
 }

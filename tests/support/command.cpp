@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,8 +61,12 @@ CommandResult run_command(const std::vector<std::string>& arguments) {
   if (failed != 0) throw std::runtime_error("cannot start " + arguments[0]);
 
   int status = 0;
-  ::waitpid(child, &status, 0);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), output.text(), errors.text()};
+  ::rusage usage{};
+  ::wait4(child, &status, 0, &usage);
+  return {.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+          .output = output.text(),
+          .errors = errors.text(),
+          .peak_memory_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024};
 }
 
 }  // namespace headrace::test

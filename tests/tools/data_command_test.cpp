@@ -56,6 +56,13 @@ TEST(DataCommands, TakeATarThroughAPipe) {
       run_command({"sh", "-c", "cat '" + (folder / "it is.tar").string() + "' | " + run + "/dev/stdin"});
   EXPECT_EQ(pipe.status, 0) << pipe.errors;
   EXPECT_EQ(pipe.output, file.output);
+  const CommandResult dash =
+      run_command({"sh", "-c", "cat '" + (folder / "it is.tar").string() + "' | " + run + "-"});
+  EXPECT_EQ(dash.status, 0) << dash.errors;
+  EXPECT_EQ(dash.output, file.output);
+  const CommandResult redirected =
+      run_command({"sh", "-c", run + "- < '" + (folder / "it is.tar").string() + "'"});
+  EXPECT_EQ(redirected.output, file.output);
 }
 
 TEST(DataCommands, TakeTheLayoutFromTheUser) {

@@ -50,6 +50,19 @@ TEST_F(CommandErrors, MissingData) {
   expect_clear(headrace({"digest", "--pipeline", "cifar-train", "--data", missing}), 1, missing);
 }
 
+TEST_F(CommandErrors, MistypedPaths) {
+  std::filesystem::create_directories(folder_ / "photos" / "train");
+  std::ofstream(folder_ / "plan.json") << "{}";
+  const std::string mistyped = (folder_ / "fotos" / "train").string(),
+                    meant = (folder_ / "photos" / "train").string();
+  expect_clear(headrace({"digest", "--pipeline", "jpeg-train", "--data", mistyped}), 1,
+               "there is no such file or folder: did you mean '" + meant + "'?");
+  expect_clear(headrace({"digest", "--plan", (folder_ / "plan.jsn").string()}), 1,
+               ": did you mean '" + (folder_ / "plan.json").string() + "'?");
+  expect_clear(headrace({"report", (folder_ / "photoes").string()}), 1,
+               ": did you mean '" + (folder_ / "photos").string() + "'?");
+}
+
 TEST_F(CommandErrors, AConversionThatTheDevicesCannotDo) {
   expect_clear(headrace({"digest", "--pipeline", "trivial", "--devices", "cpu:2", "--convert", "device"}), 2,
                "cpu:0 reads batches where the host wrote them");

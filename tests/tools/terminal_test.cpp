@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <sstream>
 #include <string>
 
 #include "headrace/tests/support/terminal.h"
@@ -57,6 +58,24 @@ TEST_P(Terminal, TheBarFitsIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Widths, Terminal, ::testing::Values(20, 40, 80, 110, 200));
+
+TEST_P(Terminal, TheLinesOfEpochsAndTestFitIt) {
+  if (!std::filesystem::exists(kFashion)) GTEST_SKIP() << "needs Debian's package dataset-fashion-mnist";
+  if (GetParam() < 40) GTEST_SKIP() << "two numbers take 38 columns";
+  const TerminalRun run = run_on_terminal(train("20"), GetParam());
+  EXPECT_EQ(run.status, 0) << run.text;
+  std::istringstream text(run.text);
+  int lines = 0;
+  for (std::string line; std::getline(text, line);) {
+    line = line.substr(line.rfind('\033') + 1);  // npos + 1 is 0
+    if (line.starts_with("[K")) line = line.substr(2);
+    while (line.ends_with('\r')) line.pop_back();
+    if (line.find("loss: ") == std::string::npos) continue;
+    EXPECT_LE(line.size(), static_cast<std::size_t>(GetParam())) << line;
+    ++lines;
+  }
+  EXPECT_EQ(lines, 2) << run.text;
+}
 
 TEST(Terminals, CtrlCEndsTrainingOnAFreshLine) {
   if (!std::filesystem::exists(kFashion)) GTEST_SKIP() << "needs Debian's package dataset-fashion-mnist";

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
+#include <map>
+#include <regex>
 #include <sstream>
 
 #include "headrace/tests/support/command.h"
@@ -67,6 +70,64 @@ class WrongInputTable : public ::testing::Test {
     EXPECT_GT(first_end, std::string("headrace: ").size()) << errors;
   }
 
+  // A message names options that this command has, or those of the command that it names beside them, and none of
+  // C++'s names.
+  void expect_words_of_the_command(const std::string& line, const std::string& errors) const {
+    static const std::regex kOption("(headrace [a-z]+ (?:input |inspect |verify )?)?(--[a-z][-a-z0-9]*)");
+    const std::string said = without_inputs(errors, line);
+    for (std::sregex_iterator at(said.begin(), said.end(), kOption), end; at != end; ++at) {
+      if ((*at)[2] == "--help") continue;
+      const std::string command = (*at)[1].matched ? (*at)[1].str().substr(9) : command_of(line);
+      EXPECT_NE((help_of(command) + "  --version ").find("  " + (*at)[2].str() + " "), std::string::npos)
+          << (*at)[2] << " in: " << errors;
+    }
+    static const std::regex kOfCpp(
+        R"(::|\b\w+\(\)|\{\.\w+|\b[a-z]+(_[a-z]+)+ = |\bk[A-Z][a-z]\w+|_bytes\b|bad_alloc)");
+    std::smatch found;
+    EXPECT_FALSE(std::regex_search(said, found, kOfCpp)) << found[0] << " in: " << errors;
+  }
+
+  // Without what the user typed, which a message may repeat.
+  std::string without_inputs(std::string text, const std::string& line) const {
+    for (const std::string& typed : arguments_of(line)) {
+      const bool option =
+          typed.starts_with("--") && help_of(command_of(line)).find("  " + typed + " ") != std::string::npos;
+      const auto belongs = [&](std::size_t at) {
+        return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '-');
+      };
+      for (std::size_t at = 0; !typed.empty() && !option && (at = text.find(typed, at)) != std::string::npos;) {
+        const bool whole = !belongs(at + typed.size()) && (at == 0 || !belongs(at - 1));
+        whole ? void(text.erase(at, typed.size())) : void(++at);
+      }
+    }
+    return text;
+  }
+
+  // "bench input " of "bench input --pipeline trivial".
+  static std::string command_of(const std::string& line) {
+    std::istringstream words(line);
+    std::string command, below;
+    words >> command >> below;
+    if (command.empty() || command[0] == '-') return "";
+    const bool nested = (command == "bench" || command == "cache") &&
+                        help_of(command + " ").find("  " + below + " ") != std::string::npos;
+    return command + " " + (nested ? below + " " : "");
+  }
+
+  static const std::string& help_of(const std::string& command) {
+    static std::map<std::string, std::string> known;
+    const auto [found, is_new] = known.try_emplace(command);
+    if (is_new) {
+      std::vector<std::string> arguments = {HEADRACE_BINARY};
+      std::istringstream words(command);
+      for (std::string word; words >> word;) arguments.push_back(word);
+      arguments.emplace_back("--help");
+      found->second = run_command(arguments).output;
+      std::ranges::replace(found->second, '\n', ' ');
+    }
+    return found->second;
+  }
+
   void check(const WrongInputs& rows) {
     FolderContents before = contents_of(folder_.path());
     for (const WrongInput& row : rows) {
@@ -78,6 +139,7 @@ class WrongInputTable : public ::testing::Test {
       before = std::move(after);
       if (result.status != 1 && result.status != 2) continue;  // crashed, killed or accepted
       expect_one_message(result);
+      expect_words_of_the_command(row.line, result.errors);
       EXPECT_NE(result.errors.find(with_paths(row.words)), std::string::npos) << result.errors;
     }
   }

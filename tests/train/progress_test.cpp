@@ -88,5 +88,23 @@ TEST(Progress, AStepsLineFitsItsTerminal) {
       "781/1563 [=========>..........] 23k/s - ETA 1:05 - input stall 0.0% - loss: 0.5000 - accuracy: 0.7500");
 }
 
+TEST(Progress, AnEpochsLineFitsItsTerminal) {
+  EpochReport report{.steps = 1563,
+                     .planned_steps = 1563,
+                     .seconds = 7.2,
+                     .loss = 0.25,
+                     .val_loss = 0.2,
+                     .metrics = {number("accuracy", 0.9)},
+                     .val_metrics = {number("accuracy", 0.9)}};
+  const std::string whole = epoch_line(report);
+  EXPECT_GT(whole.size(), 80U);
+  EXPECT_EQ(epoch_line(report, static_cast<int>(whole.size())), whole);
+  EXPECT_EQ(epoch_line(report, 80),
+            "7.2s - loss: 0.2500 - accuracy: 0.9000 - val_loss: 0.2000 - val_accuracy: 0.9000");
+  EXPECT_EQ(epoch_line(report, 40), "loss: 0.2500 - val_loss: 0.2000");
+  report.bad_records = 3;
+  EXPECT_EQ(epoch_line(report, 40), "loss: 0.2500 - bad records: 3");
+}
+
 }  // namespace
 }  // namespace headrace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "headrace/tools/measure/quantile.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 namespace {
@@ -63,10 +64,9 @@ std::optional<WhatIf> try_cache(PipelineCommandOptions options, const std::strin
   if (expected_seconds(without.stats, records, turn.seconds, turns) > kMaxShare * run.seconds) turns = kMinTurns;
   const double expected = expected_seconds(without.stats, records, turn.seconds, turns);
   if (expected > kMaxShare * run.seconds + kSlackSeconds) {
-    fmt::print(
-        stderr,
-        "headrace: no cache was tried: batches take long here; with --seconds {:.0f} there is time for it\n",
-        std::ceil((expected - kSlackSeconds) / (kMaxShare * share)));
+    print(stderr,
+          "headrace: no cache was tried: batches take long here; with --seconds {:.0f} there is time for it\n",
+          std::ceil((expected - kSlackSeconds) / (kMaxShare * share)));
     return std::nullopt;
   }
   wait_until_idle(without.loader);

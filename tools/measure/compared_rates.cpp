@@ -6,6 +6,7 @@
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/tools/measure/quantile.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 
@@ -28,9 +29,9 @@ void ComparedRates::add_to(nlohmann::ordered_json& line) const {
 }
 
 void ComparedRates::print(double engine, std::FILE* people) const {
-  fmt::print(people, "{}: {:.0f} images/s; the engine's {:.0f} are {:.2f} of it ({:.2f} to {:.2f}, {})\n", name,
-             median(rates), engine, median(ratios), *std::ranges::min_element(ratios),
-             *std::ranges::max_element(ratios), count_of(ratios.size(), "pair"));
+  tools::print(people, "{}: {:.0f} images/s; the engine's {:.0f} are {:.2f} of it ({:.2f} to {:.2f}, {})\n", name,
+               median(rates), engine, median(ratios), *std::ranges::min_element(ratios),
+               *std::ranges::max_element(ratios), count_of(ratios.size(), "pair"));
 }
 
 std::vector<ComparedRates> compared_with(const std::string& pipeline, const PipelineOptions& options) {

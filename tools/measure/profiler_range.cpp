@@ -1,9 +1,8 @@
 #include "headrace/tools/measure/profiler_range.h"
 
-#include <cstdio>
-
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/shared_module.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 namespace {
@@ -22,8 +21,7 @@ DriverCall driver_call(const char* name) {
 // Nothing is trained differently where the driver refuses: the profiler's own report is empty then.
 void call(DriverCall function, const char* name) {
   if (const int status = function(); status != 0) {
-    std::fprintf(stderr, "headrace: warning: %s failed with CUDA error %d; is the fit's device a GPU?\n", name,
-                 status);
+    print(stderr, "headrace: warning: {} failed with CUDA error {}; is the fit's device a GPU?\n", name, status);
   }
 }
 

@@ -1,12 +1,12 @@
 #include "headrace/tools/options/common_options.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/tools/options/data_options.h"
 #include "headrace/tools/options/options.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 namespace {
@@ -110,14 +110,14 @@ std::shared_ptr<SampleCache> CommonOptions::open_cache() const {
 
 void CommonOptions::warn_of_unused(const Source& source) const {
   if (readers == 0 || !source.info().resident) return;
-  std::fprintf(stderr, "headrace: warning: --readers %d changes nothing: %s lies in memory and is read by no thread\n",
-               readers, source.info().name.c_str());
+  print(stderr, "headrace: warning: --readers {} changes nothing: {} lies in memory and is read by no thread\n",
+        readers, source.info().name);
 }
 
 void CommonOptions::warn_of_caches() const {
   for (const auto& one : opened) {
     if (const std::string trouble = one->trouble(); !trouble.empty()) {
-      std::fprintf(stderr, "headrace: warning: %s\n", trouble.c_str());
+      print(stderr, "headrace: warning: {}\n", trouble);
     }
   }
 }

@@ -1,7 +1,11 @@
 #include "headrace/tools/options/data_options.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
-#include <cstdio>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 namespace {
@@ -11,12 +15,26 @@ const auto kNamed = [](const std::string& given) {
   return given.empty() ? std::string("is empty: give a name") : std::string();
 };
 
+// Standard input has a path of its own. Returns what is wrong with it, as a validator does: nothing.
+std::string standard_input_for_dash(std::string& path) {
+  if (path != "-") return {};
+  if (::isatty(STDIN_FILENO) == 1) {
+    throw ConfigError("--data - is standard input, and that is a terminal",
+                      "pipe data into it, as in: cat train.tar | headrace digest --data - ...");
+  }
+  path = "/dev/stdin";
+  return {};
+}
+
 }  // namespace
 
 CLI::Option* add_data_options(CLI::App& command, std::filesystem::path& data, LayoutOptions& layout) {
   CLI::Option* option =
-      command.add_option("--data", data, "a folder, archive, file or pipe; its format is recognised by content")
-          ->type_name("PATH");
+      command
+          .add_option("--data", data,
+                      "a folder, archive, file or pipe, - for standard input; its format is recognised by content")
+          ->type_name("PATH")
+          ->transform(CLI::Validator([](std::string& path) { return standard_input_for_dash(path); }, ""));
   command
       .add_option("--classes-at", layout.classes_at,
                   "which folder names the class of an image: its number from the top, parent, none, or a pattern "
@@ -72,7 +90,7 @@ std::vector<std::string> left_out_lines(const std::vector<LeftOut>& left_out,
 void report_left_out(const std::vector<LeftOut>& left_out, const std::vector<SourceColumn>& columns,
                      bool columns_option) {
   for (const std::string& line : left_out_lines(left_out, columns, columns_option)) {
-    std::fprintf(stderr, "headrace: %s\n", line.c_str());
+    print(stderr, "headrace: {}\n", line);
   }
 }
 

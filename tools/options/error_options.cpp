@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/tools/options/options.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 namespace {
@@ -50,7 +50,7 @@ std::string ErrorOptions::text() const {
 }
 
 void ErrorOptions::report() const {
-  if (const std::string line = text(); !line.empty()) std::fprintf(stderr, "headrace: %s\n", line.c_str());
+  if (const std::string line = text(); !line.empty()) print(stderr, "headrace: {}\n", line);
 }
 
 std::string describe(const BadRecordTally::Count& count, OnError on_error,

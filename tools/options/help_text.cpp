@@ -19,6 +19,34 @@ std::size_t line_width() {
 
 }  // namespace
 
+std::string name_of(const CLI::Option& option) {
+  if (option.get_positional()) return option.get_type_name();
+  std::string name = option.get_name(false, true);
+  if (const auto comma = name.find(','); comma != std::string::npos) name.insert(comma + 1, " ");
+  if (option.get_items_expected_max() > 0) name += " " + option.get_type_name();
+  return name;
+}
+
+std::string description_of(const CLI::Option& option) {
+  std::string what = option.get_description();
+  if (!option.get_default_str().empty()) what += "; default " + option.get_default_str();
+  for (const CLI::Option* other : option.get_needs()) what += "; only with " + other->get_name();
+  for (const CLI::Option* other : option.get_excludes()) what += "; not with " + other->get_name();
+  return what;
+}
+
+std::vector<const CLI::App*> commands_of(const CLI::App& command) {
+  std::vector<const CLI::App*> commands;
+  for (const CLI::App* one : command.get_subcommands({})) {
+    if (!one->get_group().empty()) commands.push_back(one);
+  }
+  return commands;
+}
+
+std::vector<const CLI::Option*> options_of(const CLI::App& command) {
+  return command.get_options([](const CLI::Option* option) { return !option->get_group().empty(); });
+}
+
 HelpText::HelpText() : width_(line_width()) {}
 
 std::string HelpText::make_usage(const CLI::App* command, std::string name) const {
@@ -34,15 +62,8 @@ std::string HelpText::make_usage(const CLI::App* command, std::string name) cons
   return usage + "[OPTIONS]\n";
 }
 
-std::string HelpText::make_option(const CLI::Option* option, bool is_positional) const {
-  std::string name = is_positional ? option->get_type_name() : option->get_name(false, true);
-  if (const auto comma = name.find(','); comma != std::string::npos) name.insert(comma + 1, " ");
-  if (!is_positional && option->get_items_expected_max() > 0) name += " " + option->get_type_name();
-  std::string what = option->get_description();
-  if (!option->get_default_str().empty()) what += "; default " + option->get_default_str();
-  for (const CLI::Option* other : option->get_needs()) what += "; only with " + other->get_name();
-  for (const CLI::Option* other : option->get_excludes()) what += "; not with " + other->get_name();
-  return line(name, what);
+std::string HelpText::make_option(const CLI::Option* option, bool /*is_positional*/) const {
+  return line(name_of(*option), description_of(*option));
 }
 
 std::string HelpText::make_subcommand(const CLI::App* command) const {

@@ -3,8 +3,17 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 namespace headrace::tools {
+
+// "-h, --help", "--prefetch N", "FOLDER".
+std::string name_of(const CLI::Option& option);
+// What it is, with its default and the options that it needs or excludes.
+std::string description_of(const CLI::Option& option);
+// Commands and options that people may type, in order.
+std::vector<const CLI::App*> commands_of(const CLI::App& command);
+std::vector<const CLI::Option*> options_of(const CLI::App& command);
 
 // Two columns: "--prefetch N" and what it is, with its default; lines of 100 letters, or of the terminal's width
 // where that is less.

@@ -1,17 +1,19 @@
 #include "headrace/tools/options/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <sstream>
 #include <type_traits>
 
 #include "headrace/devices/base/checked_size.h"
+#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/tools/options/did_you_mean.h"
 
 namespace headrace::tools {
 namespace {
@@ -147,7 +149,15 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string&
   };
   return command.add_option(name, value, what + ": " + any_of(choices))
       ->type_name("NAME")
+      ->option_text(fmt::format("{}", fmt::join(choices, " ")))  // for choices_of(): HelpText does not show it
       ->check(CLI::Validator(check, ""));
+}
+
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  std::vector<std::string> choices;
+  std::istringstream names(option.get_option_text());
+  for (std::string name; names >> name;) choices.push_back(name);
+  return choices;
 }
 
 CLI::Option* add_json_option(CLI::App& command, std::string& target, const std::string& names) {

@@ -11,9 +11,10 @@ namespace headrace::tools {
 
 void PipelineCommandOptions::add_to(CLI::App& command) {
   CLI::Option* named = add_choice(command, "--pipeline", pipeline, "the pipeline to run", pipeline_names());
-  CLI::Option* file = command.add_option("--plan", plan,
-                                         "run the plan in this JSON file, as Dataset::to_json() and headrace "
-                                         "explain --write-plan write it");
+  CLI::Option* file =
+      command.add_option("--plan", plan,
+                         "run the plan in this JSON file, which headrace explain --write-plan or a "
+                         "program wrote");
   file->type_name("FILE")->excludes(named);
   command.add_option("--plan-base", plan_base, "the folder where relative paths in the plan begin")
       ->type_name("FOLDER")

@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/tools/options/did_you_mean.h"
+#include "headrace/tools/options/help_text.h"
 
 namespace headrace::tools {
 namespace {
@@ -26,15 +27,15 @@ std::string list(const std::vector<std::string>& names) {
   return text;
 }
 
-std::vector<std::string> commands_of(const CLI::App& command) {
+std::vector<std::string> names_of_commands(const CLI::App& command) {
   std::vector<std::string> names;
-  for (const CLI::App* one : command.get_subcommands({})) names.push_back(one->get_name());
+  for (const CLI::App* one : commands_of(command)) names.push_back(one->get_name());
   return names;
 }
 
-std::vector<std::string> options_of(const CLI::App& command) {
+std::vector<std::string> names_of_options(const CLI::App& command) {
   std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
+  for (const CLI::Option* option : options_of(command)) {
     if (option->nonpositional()) names.push_back(option->get_name());
   }
   return names;
@@ -78,8 +79,9 @@ class Walk {
     const std::string name = argument.substr(0, equals);
     const CLI::Option* option = option_named(*command_, name);
     if (option == nullptr) {
-      throw ConfigError(fmt::format("unknown option '{}'{}", name, did_you_mean(name, options_of(*command_))),
-                        see_help(*command_));
+      throw ConfigError(
+          fmt::format("unknown option '{}'{}", name, did_you_mean(name, names_of_options(*command_))),
+          see_help(*command_));
     }
     if (option->get_name() == "--help" || option->get_name() == "--version") return false;
     if (!given_.insert(option).second) throw ConfigError(name + " is given twice", "give it once");
@@ -97,7 +99,7 @@ class Walk {
   }
 
   void take_word(const std::string& word) {
-    const std::vector<std::string> known = commands_of(*command_);
+    const std::vector<std::string> known = names_of_commands(*command_);
     if (!known.empty()) {
       const CLI::App* next = subcommand(*command_, word);
       if (next != nullptr) {
@@ -117,7 +119,7 @@ class Walk {
   }
 
   void require_all() const {
-    const std::vector<std::string> commands = commands_of(*command_);
+    const std::vector<std::string> commands = names_of_commands(*command_);
     if (!commands.empty()) {
       throw ConfigError(fmt::format("headrace {}needs a command", path_of(*command_)),
                         "there are: " + list(commands));

@@ -1,5 +1,7 @@
 #include "headrace/tools/output/json_lines.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <span>
@@ -9,13 +11,14 @@
 
 namespace headrace::tools {
 
-JsonLines::JsonLines(const std::string& target) : on_stdout_(target == "-") {
+JsonLines::JsonLines(const std::string& target)
+    : on_stdout_(target == "-"), on_terminal_(on_stdout_ && ::isatty(STDOUT_FILENO) == 1) {
   if (!target.empty() && !on_stdout_) file_.emplace(target, Appears::kGrowing);
 }
 
 void JsonLines::write(const nlohmann::ordered_json& object) {
   if (!on_stdout_ && !file_) return;
-  const std::string line = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string line = object.dump(-1, ' ', on_terminal_, nlohmann::json::error_handler_t::replace) + "\n";
   if (file_) {
     file_->append(std::as_bytes(std::span(line)));
     return file_->flush();

@@ -16,7 +16,7 @@ class JsonLines {
   // `target`: a path, "-" for standard output, or empty: then lines are dropped.
   explicit JsonLines(const std::string& target);
 
-  // Written and flushed at once, keys in the order given.
+  // Written and flushed at once, keys in the order given. A terminal gets ASCII: it cannot obey what names hold.
   void write(const nlohmann::ordered_json& object);
   // After the last line.
   void finish();
@@ -28,6 +28,7 @@ class JsonLines {
 
  private:
   bool on_stdout_ = false;
+  bool on_terminal_ = false;
   std::optional<FileWriter> file_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/terminal.h"
 
 namespace headrace::tools {
@@ -19,7 +20,7 @@ ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 void ProgressLine::show(const std::string& text) {
   if (!terminal_ || (shown_ && since_shown_.seconds() < kSecondsBetween)) return;
   const std::string fitting =
-      text.substr(0, static_cast<std::size_t>(std::max(0, terminal_columns(stderr) - kSpareColumns)));
+      printable(text).substr(0, static_cast<std::size_t>(std::max(0, terminal_columns(stderr) - kSpareColumns)));
   std::fprintf(stderr, "\r\033[K%s", fitting.c_str());
   shown_ = true;
   since_shown_.restart();

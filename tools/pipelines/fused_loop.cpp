@@ -61,7 +61,7 @@ DecodedSamples decoded_samples(const Source& source) {
         encoded ? std::as_bytes(jpeg.decode(view.fields.front())) : view.fields.front();
     if (bytes.size() != samples.sample_bytes) {
       throw DataError(ErrorCode::kDataCorrupt, "is not a 32x32 RGB image", {.source = source.describe(record)},
-                      "the baseline needs images of one size; leave out --baseline");
+                      "the baseline needs images of one size");
     }
     std::memcpy(samples.bytes.get() + record * samples.sample_bytes, bytes.data(), bytes.size());
     if (samples.labels.empty()) continue;
@@ -88,7 +88,7 @@ FusedLoop::FusedLoop(const std::string& pipeline, DecodedSamples samples, std::v
     : work_(work_of(pipeline)), samples_(std::move(samples)), order_(std::move(order)) {
   const bool colour = work_ == Work::kNormalize || work_ == Work::kAugment;
   if (colour && samples_.sample_bytes != kCifarBytes) {
-    throw ConfigError("the baseline of " + pipeline + " takes 32x32 RGB images", "leave out --baseline");
+    throw ConfigError("the baseline of " + pipeline + " takes 32x32 RGB images");
   }
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/tools/pipelines/channel_statistics.h"
 #include "headrace/tools/pipelines/skewed.h"
 
@@ -97,11 +98,13 @@ SourcePtr make_integers() {
 }
 
 SourcePtr integers(const PipelineOptions& options) {
-  if (!options.data.empty() || options.split || !options.source.layout.empty() ||
-      !options.source.columns.empty()) {
-    throw ConfigError(
-        "the pipeline trivial counts integers and reads no data",
-        "leave out --data, --split, --classes-at, --train-folder, --test-folder and what names columns");
+  if (!options.data.empty() || options.split || !options.source.layout.empty()) {
+    throw ConfigError("the pipeline trivial counts integers and reads no data",
+                      joined({"leave out " + named("PipelineOptions::data"), named("PipelineOptions::split"),
+                              named("LayoutOptions::classes_at"), named("LayoutOptions::train_folder"),
+                              named("LayoutOptions::test_folder"), named("ColumnOptions::image"), named("ColumnOptions::label"),
+                               named("ColumnOptions::more"), named("ColumnOptions::label_type")},
+                             ", "));
   }
   return make_integers();
 }
@@ -114,7 +117,7 @@ Dataset decoded(const Dataset& dataset, const PipelineOptions& options) {
   }
   if (options.apply_orientation) {
     throw ConfigError("the pipeline decodes no images, so there is no EXIF orientation to apply",
-                      "leave out --apply-orientation (PipelineOptions::apply_orientation)");
+                      advice("leave out {}", named("PipelineOptions::apply_orientation")));
   }
   return dataset;
 }
@@ -143,7 +146,8 @@ SourcePtr source_of(const std::string& name, const PipelineOptions& options) {
   const NamedPipeline& pipeline = find_pipeline(name);
   if (pipeline.operations == nullptr) return integers(options);
   if (options.data.empty())
-    throw ConfigError("the pipeline needs data", "name a folder or an archive with --data");
+    throw ConfigError("the pipeline needs data",
+                      advice("name a folder or an archive with {}", named("PipelineOptions::data")));
   SourcePtr source = open_source(options.data, options.split.value_or(pipeline.split), options.source);
   require_images(pipeline.takes, *source);
   return source;

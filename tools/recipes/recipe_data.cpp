@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/tools/recipes/data_fit.h"
 
 namespace headrace::tools {
@@ -16,7 +17,7 @@ bool is_encoded(const Source& source) {
 }  // namespace
 
 SourcePtr open_split(const RecipeOptions& options, Split split) {
-  if (options.data.empty()) throw ConfigError("no --data given", "name a folder or archive of images");
+  if (options.data.empty()) throw ConfigError("no data given", "name a folder or archive of images");
   return open_source(options.data, split,
                      {.layout = options.layout, .label_count = kClasses, .columns = options.columns});
 }
@@ -27,7 +28,7 @@ Splits open_splits(const std::string& recipe, const RecipeOptions& options) {
   splits.test = open_split(options, Split::kTest);
   if (options.apply_orientation && !is_encoded(*splits.train)) {
     throw ConfigError(splits.train->info().name + ": its images are raw pixels, which have no EXIF orientation",
-                      "leave out --apply-orientation");
+                      advice("leave out {}", named("RecipeOptions::apply_orientation")));
   }
   return splits;
 }
@@ -55,7 +56,7 @@ Dataset batched(const Dataset& data, const BatchOptions& batch, const RecipeOpti
       fmt::format(
           "a global batch of {} is never full: there are {} examples, and this recipe drops what fills none",
           batch.global, data.size()),
-      fmt::format("give --global-batch {} or less", data.size()));
+      fmt::format("give {} or less", named("BatchOptions::global", std::to_string(data.size()))));
 }
 
 FitOptions fit_of(const RecipeOptions& options, int usual_epochs) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 namespace {
@@ -90,7 +91,7 @@ void SaturationTimeline::write(double until) {
                    {"device_idle_fraction", times.device_idle_fraction()},
                    {"sync_wait_fraction", times.sync_wait_fraction()}});
   } catch (const Error& error) {
-    std::fprintf(stderr, "headrace: warning: the timeline of the run ends here: %s\n", error.message().c_str());
+    print(stderr, "headrace: warning: the timeline of the run ends here: {}\n", error.message());
     lines_.reset();
   }
   begin_ = std::max(begin_, until);

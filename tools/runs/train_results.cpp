@@ -3,6 +3,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/tools/output/metric_lines.h"
+#include "headrace/tools/output/print.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace::tools {
@@ -36,8 +37,7 @@ TrainResults::TrainResults(const TrainTargets& targets) : json_(targets.json) {
   folder_.emplace(targets.run_dir);
   const std::filesystem::path& folder = folder_->path();
   if (folder != std::filesystem::path(targets.run_dir)) {
-    std::fprintf(people(), "%s holds a run already: this one goes to %s\n", targets.run_dir.c_str(),
-                 folder.c_str());
+    print(people(), "{} holds a run already: this one goes to {}\n", targets.run_dir, folder);
   }
   history_.emplace((folder / kHistoryFile).string());
 }
@@ -87,8 +87,7 @@ void TrainResults::end(const std::string& status, const std::string& reason,
     journal_->end(status, reason);
   } catch (const Error& error) {
     if (status == "finished") throw;
-    std::fprintf(stderr, "headrace: warning: the end of the run is not in its folder: %s\n",
-                 error.message().c_str());
+    print(stderr, "headrace: warning: the end of the run is not in its folder: {}\n", error.message());
   }
 }
 

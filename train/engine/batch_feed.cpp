@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -12,12 +13,13 @@ void check_input(const Field& field, const Shape& wanted) {
   if (!(field.shape == wanted)) {
     throw ConfigError(fmt::format("field '{}' of the data has shape {}, the net's input wants {}", field.name,
                                   field.shape.to_string(), wanted.to_string()),
-                      "build the net with {.fields = dataset.fields()}, or map the data to that shape");
+                      joined({"map the data to that shape",
+                              advice("build the net with the data's fields: {}", named("BuildOptions::fields"))}));
   }
   if (field.dtype != DType::kF32 && field.dtype != DType::kU8) {
     throw ConfigError(fmt::format("field '{}' of the data is {}; a net takes float32 or uint8", field.name,
                                   to_string(field.dtype)),
-                      "add cast(DType::kF32) to the data set");
+                      "cast it to float32 in the data set");
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/train/engine/model_state.h"
 #include "headrace/train/engine/objective.h"
 #include "headrace/train/records/record.h"
@@ -26,10 +27,11 @@ std::string run_of(const Model& model) {
 
 const CheckpointOptions& checked(const CheckpointOptions& options) {
   if (options.folder.empty() && (options.record.empty() || !options.best.empty())) {
-    throw ConfigError("CheckpointOptions::folder is empty", "say where checkpoints are to be kept");
+    throw ConfigError(named("CheckpointOptions::folder") + " is empty", "say where checkpoints are to be kept");
   }
   if (options.keep < 0) {
-    throw ConfigError("CheckpointOptions::keep is " + std::to_string(options.keep), "give 0 to keep all, or more");
+    throw ConfigError(named("CheckpointOptions::keep", std::to_string(options.keep)) + " is negative",
+                      "give 0 to keep all, or more");
   }
   return options;
 }

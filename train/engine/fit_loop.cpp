@@ -4,6 +4,7 @@
 
 #include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/train/engine/input_options.h"
 #include "headrace/train/engine/shards.h"
 #include "headrace/train/strategy.h"
@@ -72,8 +73,9 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
   model.state().input = input_of_fit(train, options);
   if (!options.checkpoints) return;
   if (options.input.headspace > 0) {
-    throw ConfigError("a training on replayed batches (FitOptions::input.headspace) cannot be continued",
-                      "leave out either checkpoints or headspace");
+    throw ConfigError(
+        "a training on replayed batches (" + named("LoaderOptions::headspace") + ") cannot be continued",
+        "leave out either checkpoints or headspace");
   }
   checkpoints_.emplace(model, options, position_.run, position_.best, trainer_);
 }

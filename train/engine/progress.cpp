@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/terminal.h"
 
 namespace headrace {
@@ -45,24 +46,35 @@ constexpr std::array kImportance = {kSteps, kLoss, kEta, kRate, kMetrics, kBar, 
 constexpr int kLongBar = 20, kShortBar = 8;
 
 // " - accuracy: 0.9230 - top_5: 0.9961", without those that are tables.
-std::string numbers(const char* prefix, const std::vector<MetricValue>& metrics) {
+std::string numbers(const std::vector<MetricValue>& metrics) {
   std::string text;
   for (const MetricValue& metric : metrics) {
-    if (metric.is_number()) text += fmt::format(" - {}{}: {:.4f}", prefix, metric.name, metric.number());
+    if (metric.is_number()) text += fmt::format(" - {}: {:.4f}", printable(metric.name), metric.number());
   }
   return text;
 }
 
 }  // namespace
 
-std::string epoch_line(const EpochReport& report) {
-  std::string line = fmt::format("{}/{} - {} - {} - loss: {:.4f}", report.steps, report.planned_steps,
-                                 duration(report.seconds), per_step(report.seconds, report.steps), report.loss);
-  line += numbers("", report.metrics);
-  if (report.val_loss) line += fmt::format(" - val_loss: {:.4f}", *report.val_loss);
-  line += numbers("val_", report.val_metrics);
-  if (report.bad_records > 0) line += fmt::format(" - bad records: {}", report.bad_records);
-  return line;
+std::string epoch_line(const EpochReport& report, int columns) {
+  constexpr int kMain = 0, kBad = 1, kValidation = 2, kMetric = 3, kTime = 100, kCount = 101, kPace = 102;
+  std::vector<LinePart> parts = {{fmt::format("{}/{}", report.steps, report.planned_steps), kCount},
+                                 {duration(report.seconds), kTime},
+                                 {per_step(report.seconds, report.steps), kPace},
+                                 {fmt::format("loss: {:.4f}", report.loss), kMain}};
+  const auto add = [&](const char* prefix, const std::vector<MetricValue>& metrics) {
+    int rank = kMetric + (*prefix == '\0' ? 1 : 0);  // of a metric, validation's comes first
+    for (const MetricValue& metric : metrics) {
+      if (!metric.is_number()) continue;
+      parts.push_back({fmt::format("{}{}: {:.4f}", prefix, printable(metric.name), metric.number()), rank});
+      rank += 2;
+    }
+  };
+  add("", report.metrics);
+  if (report.val_loss) parts.push_back({fmt::format("val_loss: {:.4f}", *report.val_loss), kValidation});
+  add("val_", report.val_metrics);
+  if (report.bad_records > 0) parts.push_back({fmt::format("bad records: {}", report.bad_records), kBad});
+  return fit_line(parts, columns);
 }
 
 std::string step_line(const StepReport& report, int columns) {
@@ -77,7 +89,7 @@ std::string step_line(const StepReport& report, int columns) {
   parts[kCopy] = fmt::format(" copy {:.1f}%", report.exposed_copy_fraction * 100);
   parts[kIdle] = fmt::format(" idle {:.1f}%", report.device_idle_fraction * 100);
   parts[kLoss] = fmt::format(" - loss: {:.4f}", report.loss);
-  parts[kMetrics] = numbers("", report.metrics);
+  parts[kMetrics] = numbers(report.metrics);
 
   std::size_t left = static_cast<std::size_t>(std::max(0, columns - kSpareColumns));
   for (const Part part : kImportance) {
@@ -109,7 +121,8 @@ void Progress::step(const StepReport& report) {
 
 void Progress::end_epoch(const EpochReport& report) {
   if (style_ == Style::kNothing) return;
-  fmt::print(output_, "{}{}\n", style_ == Style::kBar ? kClearLine : "", epoch_line(report));
+  fmt::print(output_, "{}{}\n", style_ == Style::kBar ? kClearLine : "",
+             epoch_line(report, line_columns(output_)));
   std::fflush(output_);
   open_ = false;
 }

@@ -35,8 +35,9 @@ class Progress {
 };
 
 // "1563/1563 - 7s - 4ms/step - loss: 0.2614 - accuracy: 0.9230 - val_loss: ..."; "300/1563 - ..." of an epoch that
-// was stopped.
-std::string epoch_line(const EpochReport& report);
+// was stopped. In fewer `columns` than that takes, without the less important parts: loss, bad records and metrics
+// stay longest.
+std::string epoch_line(const EpochReport& report, int columns = std::numeric_limits<int>::max());
 // "  781/1563 [=======>......] 23k/s - ETA 3s - input stall 0.1% copy 0.0% idle 0.4% - loss: ...". On a terminal
 // of fewer `columns` than that takes, with a short bar or without the less important parts; the last three columns
 // stay free.

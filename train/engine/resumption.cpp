@@ -8,6 +8,8 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/hash.h"
+#include "headrace/devices/base/printable.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/train/records/checkpoint_folder.h"
 #include "headrace/train/records/differences.h"
 
@@ -47,8 +49,9 @@ void Resumption::find(Model& model, const FitOptions& options) {
   state_ = std::exchange(model.state().restored, nullptr);
   if (state_ != nullptr) return;
   if (!options.checkpoints) {
-    throw ConfigError("FitOptions::resume is set, but nothing says from what",
-                      "name the folder in FitOptions::checkpoints, or restore the model first");
+    throw ConfigError(
+        named("FitOptions::resume") + " is set, but nothing says from what",
+        joined({advice("name the folder in {}", named("FitOptions::checkpoints")), "restore the model first"}));
   }
   const CheckpointOptions& files = *options.checkpoints;
   if (!files.folder.empty()) {
@@ -60,7 +63,7 @@ void Resumption::find(Model& model, const FitOptions& options) {
   if (record_ && !record_->training()) record_.reset();
   if (!record_) return;
   if (options.verbose > 0) {
-    fmt::print(options.output, "Restoring from {}\n", record_->file().path().string());
+    fmt::print(options.output, "Restoring from {}\n", printable(record_->file().path().native()));
     std::fflush(options.output);
   }
   state_ = std::make_shared<const TrainingState>(*record_->training());

@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "headrace/devices/base/refusals.h"
+
 namespace headrace {
 
 CheckpointWriter::CheckpointWriter(bool asynchronous) : asynchronous_(asynchronous) {
-  if (asynchronous) thread_ = std::thread([this] { run(); });
+  if (asynchronous) thread_ = start_thread("writing checkpoints", [this] { run(); });
 }
 
 CheckpointWriter::~CheckpointWriter() {

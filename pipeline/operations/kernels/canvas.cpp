@@ -31,8 +31,7 @@ void clear_for(Canvas& canvas, const CanvasImage& image, std::int64_t pad) {
   canvas.width = image.width;
   canvas.pixel_bytes = image.pixel_bytes;
   canvas.pad = pad;
-  const std::int64_t bytes = (image.height + 2 * pad) * (image.width + 2 * pad) * image.pixel_bytes;
-  canvas.bytes.assign(static_cast<std::size_t>(bytes), std::byte{0});
+  canvas.bytes.assign(canvas_bytes(image, pad), std::byte{0});
 }
 
 void draw_reflected(Canvas& canvas, const CanvasImage& image, std::int64_t pad, std::int64_t top,
@@ -53,6 +52,10 @@ void draw_reflected(Canvas& canvas, const CanvasImage& image, std::int64_t pad, 
 }
 
 }  // namespace
+
+std::size_t canvas_bytes(const CanvasImage& image, std::int64_t pad) noexcept {
+  return static_cast<std::size_t>((image.height + 2 * pad) * (image.width + 2 * pad) * image.pixel_bytes);
+}
 
 void draw_on_canvas(Canvas& canvas, const CanvasImage& image, const ImageBorder& border, std::int64_t top,
                     std::int64_t rows) {

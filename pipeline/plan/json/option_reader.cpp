@@ -7,6 +7,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "headrace/devices/base/reader_words.h"
+
 namespace headrace::plan_json {
 namespace {
 
@@ -35,7 +37,7 @@ class ValueReader {
   void operator()(std::filesystem::path* value) const {
     const std::string text = place_.text();
     if (!options_.allow_paths) {
-      place_.refuse("names a path, and this plan may name none (PlanOptions::allow_paths)",
+      place_.refuse("names a path, and this plan may name none: " + named("PlanOptions::allow_paths", "false"),
                     "name a source of PlanParts: {\"named\": ...}");
     }
     if (text.empty() || text.find('\0') != std::string::npos) place_.refuse(place_.shown() + " is no path");

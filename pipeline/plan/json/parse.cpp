@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/plan/json/json_place.h"
 
 namespace headrace::plan_json {
@@ -15,8 +16,6 @@ constexpr int kMaxDepth = 64;
 constexpr std::size_t kMaxReason = 160;
 constexpr std::size_t kLine = 100;
 
-const char* const kNoPlan = "a plan is what Dataset::to_json() or headrace explain --write-plan gives";
-
 // Looks at what the parser reads, as it reads it.
 class Watch {
  public:
@@ -24,7 +23,7 @@ class Watch {
 
   bool operator()(int depth, Event event, const nlohmann::json& parsed) {
     if (depth > kMaxDepth)
-      throw ConfigError(fmt::format("plan: nested deeper than {} levels", kMaxDepth), kNoPlan);
+      throw ConfigError(fmt::format("plan: nested deeper than {} levels", kMaxDepth), what_a_plan_is());
     if (event == Event::object_start) names_.emplace_back();
     if (event == Event::object_end) names_.pop_back();
     if (event == Event::key && !names_.back().insert(parsed.get<std::string>()).second) {
@@ -91,6 +90,8 @@ void print_at(const Printed& json, std::size_t indent, std::size_t used, std::st
 
 }  // namespace
 
+std::string what_a_plan_is() { return advice("a plan is what {} gives", named("Dataset::to_json()")); }
+
 nlohmann::json parse(std::string_view text) {
   Watch watch;
   try {
@@ -98,7 +99,7 @@ nlohmann::json parse(std::string_view text) {
         text.begin(), text.end(),
         [&](int depth, Watch::Event event, nlohmann::json& parsed) { return watch(depth, event, parsed); });
   } catch (const nlohmann::json::exception& error) {
-    throw ConfigError("plan: is no JSON: " + reason(error.what()), kNoPlan);
+    throw ConfigError("plan: is no JSON: " + reason(error.what()), what_a_plan_is());
   }
 }
 

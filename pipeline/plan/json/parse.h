@@ -11,6 +11,9 @@ namespace headrace::plan_json {
 // holds, or is nested deeper than any plan is. Takes time and memory in proportion to the text.
 nlohmann::json parse(std::string_view text);
 
+// Who makes plans, for hints.
+std::string what_a_plan_is();
+
 // The other way: lists and objects that fit on a line are one.
 std::string print(const nlohmann::ordered_json& json);
 

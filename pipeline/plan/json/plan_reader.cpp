@@ -271,8 +271,8 @@ class PlanReader {
 };
 
 void want_version(const JsonPlace& plan) {
-  const char* const kHint = "a plan is what Dataset::to_json() or headrace explain --write-plan gives";
-  if (!plan.has(kVersionName)) plan.refuse(fmt::format("'{}' is missing: this is no plan", kVersionName), kHint);
+  if (!plan.has(kVersionName))
+    plan.refuse(fmt::format("'{}' is missing: this is no plan", kVersionName), what_a_plan_is());
   const JsonPlace version = plan.member(kVersionName);
   if (version.value().is_number_unsigned() && version.value().get<std::uint64_t>() == kVersion) return;
   version.refuse(

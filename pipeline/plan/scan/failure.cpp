@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "headrace/devices/base/refusals.h"
 #include "headrace/pipeline/operations/step_error.h"
 #include "headrace/pipeline/plan/scan/filter_error.h"
 
@@ -38,8 +39,8 @@ Failure Failure::of_batch(const std::exception& cause) {
   if (const auto* error = dynamic_cast<const Error*>(&cause)) {
     return {.what = {.code = error->code(), .cause = error->message()}, .hint = error->hint()};
   }
-  const bool memory = dynamic_cast<const std::bad_alloc*>(&cause) != nullptr;
-  return {.what = {.code = memory ? ErrorCode::kOutOfMemory : ErrorCode::kInternal, .cause = cause.what()}};
+  if (is_bare_refusal(cause)) return of_batch(explain_refusal(cause, "the input engine"));
+  return {.what = {.code = ErrorCode::kInternal, .cause = cause.what()}};
 }
 
 Failure Failure::of_record(const Source& source, std::uint64_t record, std::int64_t row,

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/operations/sample_chains.h"
 #include "headrace/pipeline/plan/index/index_map.h"
 #include "headrace/pipeline/plan/sample_program.h"
@@ -25,11 +26,12 @@ class Findings {
   void note(std::uint64_t position, std::uint64_t record, Failure failure) {
     const std::lock_guard lock(mutex_);
     if (found_.size() == max_) {
-      throw DataError(failure.what.code,
-                      fmt::format("more than {} records could not be read or judged; one of them is {}", max_,
-                                  describe(failure.what)),
-                      {.source = failure.what.source, .record = record},
-                      "see what is wrong with the data, or raise RecordFilter::max_failures");
+      throw DataError(
+          failure.what.code,
+          fmt::format("more than {} records could not be read or judged; one of them is {}", max_,
+                      describe(failure.what)),
+          {.source = failure.what.source, .record = record},
+          joined({"see what is wrong with the data", advice("raise {}", named("RecordFilter::max_failures"))}));
     }
     found_.push_back({.position = position, .record = record, .failure = std::move(failure)});
   }

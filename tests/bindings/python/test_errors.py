@@ -59,6 +59,10 @@ def test_data_errors_say_where(tmp_path):
     (lambda data: hr.Loader(data.batch(2)).next(3), "there are 1 replicas"),
     (lambda data: hr.Loader(data.batch(2), threads=-1), "threads"),
     (lambda data: hr.concatenate(data, 3), "was given int"),
+    # Options as Python has them.
+    (lambda data: hr.Loader(data.batch(2), threads=3, cpu_budget=2), "threads=3 is more than cpu_budget=2"),
+    (lambda data: hr.Loader(data.batch(2), memory_budget_bytes=1), "memory_budget_bytes=1 does not hold"),
+    (lambda data: hr.Loader(data.batch(2), convert="device"), "leave it at convert='auto'"),
 ])
 def test_what_is_wrong_is_named(data, wrong, message):
     with pytest.raises(hr.ConfigError) as caught:

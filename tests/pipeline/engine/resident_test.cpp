@@ -267,7 +267,7 @@ TEST(Resident, TakesAQuarterOfWhatIsFreeUnlessItMust) {
     FAIL() << "no error";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("cannot be kept on the device: 211 records take 68364 bytes"));
-    EXPECT_THAT(error.what(), HasSubstr("--resident auto"));
+    EXPECT_THAT(error.what(), HasSubstr("LoaderOptions::resident = auto"));
   }
   DeviceGroup cpu = test::cpu_replicas(1);
   EXPECT_THROW(Loader(moved(), cpu, {.epochs = 2, .resident = Residency::kAlways}), ConfigError);

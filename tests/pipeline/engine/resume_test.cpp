@@ -1,5 +1,6 @@
 // A loader continued from a state hands out what the uninterrupted one would have, at every step and with
 // other replicas, threads and prefetch.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "headrace/devices/base/error.h"
@@ -94,6 +95,31 @@ TEST(Resume, CountsOnlyWhatEveryReplicaTook) {
   EXPECT_EQ(loader.state().sequence, 0U);
   loader.next(2);
   EXPECT_EQ(loader.state().sequence, 1U);
+}
+
+TEST(Resume, SaysWhatDiffersInAnotherStream) {
+  DeviceGroup devices = test_devices(1);
+  const Dataset numbers = dataset();
+  const auto state_of = [&](const Dataset& data, std::uint64_t seed) {
+    return Loader(data, devices, {.seed = seed}).state();
+  };
+  const auto refusal = [&](const Dataset& data, const LoaderState& state) -> std::string {
+    try {
+      Loader(data, devices, {.seed = 4, .start = state});
+    } catch (const ConfigError& error) {
+      return error.message();
+    }
+    return "";
+  };
+  const std::string begin = "the loader state belongs to another stream: ";
+  EXPECT_EQ(refusal(numbers, state_of(numbers, 3)), begin + "its seed was 3, here it is 4");
+  const Dataset source = Dataset::from(noise_images(40, 8, 8));
+  const Dataset plain = source.batch({.global = 8}), shuffled = source.shuffle({.seed = 1}).batch({.global = 8});
+  EXPECT_EQ(refusal(plain, state_of(source.batch({.global = 5}), 4)),
+            begin + "its global batch had 5 examples, here it has 8");
+  EXPECT_THAT(refusal(shuffled, state_of(plain, 4)), ::testing::HasSubstr(begin + "its plan had no shuffle("));
+  EXPECT_EQ(refusal(plain, state_of(Dataset::from(noise_images(41, 8, 8)).batch({.global = 8}), 4)),
+            begin + "its data or its operations were others, or more than one thing differs");
 }
 
 TEST(Resume, RefusesAnotherStream) {

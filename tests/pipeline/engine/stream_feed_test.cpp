@@ -308,7 +308,7 @@ TEST(Streams, RefuseWhatNeedsNumbers) {
   EXPECT_THAT(open(data.cache(memory())), HasSubstr("cache()"));
   EXPECT_THAT(open(data.filter({.name = "all", .keeps = [](const auto&) { return true; }})), HasSubstr("filter"));
   EXPECT_THAT(open(data, {.epochs = 2}), HasSubstr("steps_per_epoch"));
-  EXPECT_THAT(open(data, {.errors = {.on_error = OnError::kSubstitute}}), HasSubstr("kSkip"));
+  EXPECT_THAT(open(data, {.errors = {.on_error = OnError::kSubstitute}}), HasSubstr("on_error = skip"));
   EXPECT_THAT(refusal([&] { data.size(); }), HasSubstr("pulled()"));
   EXPECT_THAT(refusal([&] { data.batch({.global = 2}).steps_per_epoch(); }), HasSubstr("no known length"));
   EXPECT_THAT(refusal([&] { data.unbatch(); }), HasSubstr("unbatch()"));

@@ -103,7 +103,7 @@ TEST(Budgets, AShortOneMakesThePrefetchShallower) {
   const auto expected = cpu_digests_of(dataset, {.seed = 1, .epochs = 2, .threads = 2, .prefetch = 8});
   std::uint64_t most = 0;
   {
-    Loader loader(dataset, devices, {.seed = 1, .threads = 2, .prefetch = 8});
+    Loader loader(dataset, devices, {.seed = 1, .epochs = 2, .threads = 2, .prefetch = 8});
     EXPECT_EQ(loader.stats().slots, 9);
     most = loader.stats().memory_bytes;
   }

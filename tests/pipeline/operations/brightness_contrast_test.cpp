@@ -28,8 +28,8 @@ TEST(BrightnessContrast, ShiftsThenScalesAllNumbersByWhatIsDrawnForTheRecord) {
     const StepContext context{.seed = 5, .pass = 2, .record = record};
     Philox random = context.random(3);
     const PixelTone tone = draw_tone(options, random);
-    std::vector<std::byte> buffer;
-    StepOutput output(buffer);
+    Scratch scratch;
+    StepOutput output(scratch, scratch.results[0]);
     const FieldView result =
         step.run({.bytes = std::as_bytes(std::span(image)), .shape = {static_cast<std::int64_t>(image.size())}},
                  context, output);

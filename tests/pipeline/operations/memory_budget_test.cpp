@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/engine/charged_bytes.h"
+#include "headrace/pipeline/operations/charged_bytes.h"
 
 namespace headrace {
 namespace {

@@ -154,7 +154,7 @@ TEST(ZstdInputTest, AllowsAWindowWithinTheBudget) {
   EXPECT_THAT(error_of_input(path, std::uint64_t{1} << 30), HasSubstr("a zstd window of more than 1024 MiB"));
   EXPECT_THAT(error_of_input(path, 1000),
               HasSubstr("more than 128 MiB of memory (zstd --long writes such files) (unpack it "
-                        "first: zstd -d --long=31, or raise memory_limit)"));
+                        "first: zstd -d --long=31, or raise ArchiveOptions::memory_limit)"));
   folder.write("data", zstd_with_window(plain, 27));
   EXPECT_EQ(read_to_end(*open_input(path, 1000), 5000), plain) << "zstd's own limit is always allowed";
 }

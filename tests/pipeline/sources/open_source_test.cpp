@@ -52,6 +52,14 @@ TEST(OpenSourceTest, SaysWhatItFoundAndWhatItUnderstands) {
   EXPECT_THAT(error_of_opening(folder.write("e", make_idx({3, 4, 5}))), HasSubstr("is an IDX file of its own"));
   EXPECT_THAT(error_of_opening(folder.write("f", "\x01\x02 anything")),
               HasSubstr("is of no known format: it starts with the bytes 01 02 20 61 6E 79 74 68"));
+  EXPECT_THAT(error_of_opening(folder.write("g", "a river\truns through it\nand on\n")),
+              HasSubstr("is text of no known format: its first line is 'a river runs through it'"));
+  EXPECT_THAT(error_of_opening(folder.write("h", "path,class\na.jpg,1\n")),
+              HasSubstr("is a table without the column label: its first line is 'path,class'"));
+  EXPECT_THAT(error_of_opening(folder.write("i.csv", "file;class\n")),
+              HasSubstr("is a table without the columns path and label: its first line is 'file;class'"));
+  EXPECT_THAT(error_of_opening(folder / "i.cvs"),
+              HasSubstr("there is no such file or folder: did you mean '" + (folder / "i.csv").string() + "'?"));
   EXPECT_THAT(error_of_opening(folder.write("b", "")), HasSubstr("is empty"));
   EXPECT_THAT(error_of_opening("/dev/null"), HasSubstr("neither a file nor a folder"));
 }

@@ -1,13 +1,17 @@
-#include "headrace/tools/options/did_you_mean.h"
+#include "headrace/devices/base/did_you_mean.h"
 
 #include <algorithm>
 #include <cctype>
 #include <limits>
+#include <system_error>
 
-namespace headrace::tools {
+#include "headrace/devices/base/printable.h"
+
+namespace headrace {
 namespace {
 
 constexpr std::size_t kMinPrefix = 3;
+constexpr std::size_t kMaxNames = 10'000;
 
 char lower(char letter) { return static_cast<char>(std::tolower(static_cast<unsigned char>(letter))); }
 
@@ -56,4 +60,30 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return meant.empty() ? std::string() : ": did you mean '" + meant + "'?";
 }
 
-}  // namespace headrace::tools
+std::string did_you_mean_path(const std::filesystem::path& missing) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path there, wrong, rest;  // what exists, the first name that does not, what stands below it
+  for (const fs::path& part : missing.lexically_normal()) {
+    if (!wrong.empty()) {
+      rest /= part;
+    } else if (fs::exists(there / part, error)) {
+      there /= part;
+    } else {
+      wrong = part;
+    }
+  }
+  if (wrong.empty() || wrong.native().find('\0') != std::string::npos) return {};
+  std::vector<std::string> names;
+  fs::directory_iterator at(there.empty() ? "." : there, fs::directory_options::skip_permission_denied, error);
+  for (; !error && at != fs::directory_iterator() && names.size() < kMaxNames; at.increment(error)) {
+    names.push_back(at->path().filename().string());
+  }
+  std::ranges::sort(names);
+  const std::string meant = nearest(wrong.string(), names);
+  if (meant.empty()) return {};
+  const fs::path whole = rest.empty() ? there / meant : there / meant / rest;
+  return ": did you mean '" + printable((fs::exists(whole, error) ? whole : there / meant).string()) + "'?";
+}
+
+}  // namespace headrace

@@ -1,8 +1,10 @@
-#include "headrace/tools/options/did_you_mean.h"
+#include "headrace/devices/base/did_you_mean.h"
 
 #include <gtest/gtest.h>
 
-namespace headrace::tools {
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace {
 namespace {
 
 TEST(DidYouMean, CountsEdits) {
@@ -33,5 +35,18 @@ TEST(DidYouMean, IsAQuestionOrNothing) {
   EXPECT_EQ(did_you_mean("alchemy", {"digest", "train"}), "");
 }
 
+TEST(DidYouMean, LooksAtWhatIsThere) {
+  const test::TempFolder folder;
+  folder.write("photos/train/cat/0.jpg", "x");
+  const std::string root = folder.path().string();
+  EXPECT_EQ(did_you_mean_path(root + "/fotos"), ": did you mean '" + root + "/photos'?");
+  EXPECT_EQ(did_you_mean_path(root + "/photo/train"), ": did you mean '" + root + "/photos/train'?");
+  EXPECT_EQ(did_you_mean_path(root + "/photo/tests"), ": did you mean '" + root + "/photos'?");
+  EXPECT_EQ(did_you_mean_path(root + "/photos/tarin/cat"), ": did you mean '" + root + "/photos/train/cat'?");
+  EXPECT_EQ(did_you_mean_path(root + "/alchemy"), "");
+  EXPECT_EQ(did_you_mean_path(root + "/photos"), "") << "is there";
+  EXPECT_EQ(did_you_mean_path(""), "");
+}
+
 }  // namespace
-}  // namespace headrace::tools
+}  // namespace headrace

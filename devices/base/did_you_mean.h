@@ -1,11 +1,12 @@
 // What a user may have meant by a name that does not exist.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace headrace::tools {
+namespace headrace {
 
 // Letters to insert, remove, replace or swap with their neighbour (each counts one) to make `b` of `a`; upper and
 // lower case are alike.
@@ -18,4 +19,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
 // ": did you mean 'X'?", or nothing.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& known);
 
-}  // namespace headrace::tools
+// For a path where nothing lies: ": did you mean 'data/train'?" where a name in it is near to one that is there,
+// or nothing. Looks at the names in one folder, the first ten thousand of them.
+std::string did_you_mean_path(const std::filesystem::path& missing);
+
+}  // namespace headrace

@@ -9,7 +9,7 @@
 
 namespace headrace {
 
-// Move-only; gives the bytes back when it goes. The budget must outlive it.
+// Move-only; gives the bytes back when it goes. The budget must outlive it; without one, bytes are only counted.
 class ChargedBytes {
  public:
   ChargedBytes() = default;
@@ -26,18 +26,16 @@ class ChargedBytes {
   // Holds this many from now on. Error(kOutOfMemory) where more do not fit: then it holds as many as before.
   void hold(std::uint64_t bytes, const std::string& purpose) {
     if (bytes == bytes_) return;
-    if (bytes > bytes_) {
-      budget_->charge(bytes - bytes_, purpose);
-    } else {
-      budget_->release(bytes_ - bytes);
-    }
+    if (budget_ != nullptr && bytes > bytes_) budget_->charge(bytes - bytes_, purpose);
+    if (budget_ != nullptr && bytes < bytes_) budget_->release(bytes_ - bytes);
     bytes_ = bytes;
   }
   std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
   void release() noexcept {
-    if (bytes_ > 0) budget_->release(std::exchange(bytes_, 0));
+    if (budget_ != nullptr && bytes_ > 0) budget_->release(bytes_);
+    bytes_ = 0;
   }
 
   MemoryBudget* budget_ = nullptr;

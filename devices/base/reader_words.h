@@ -1,0 +1,36 @@
+// How messages name options and calls: in the words of who reads them. A message says LoaderOptions::threads to a
+// C++ program, threads to a Python program and --threads on the command line, or leaves out advice that its reader
+// cannot follow.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
+
+// Says a C++ name ("LoaderOptions::threads", "pulled()") in the reader's words; empty where the reader has nothing
+// of the kind. `value` is what it shall be, empty: just the name is wanted.
+using ReaderWords = std::function<std::string(std::string_view name, std::string_view value)>;
+
+// Of all messages of this process from now on; those of C++ until then. Before other threads of Headrace start.
+void set_reader_words(ReaderWords words);
+
+// "LoaderOptions::threads", "--threads"; empty where the reader has no such option.
+std::string named(std::string_view option);
+// "ErrorPolicy::on_error = skip", "on_error='skip'", "--on-error skip".
+std::string named(std::string_view option, std::string_view value);
+
+// named(), or `words` where that is empty.
+std::string named_or(std::string_view name, std::string_view words);
+
+// A piece of advice with "{}" for what named() returned; empty where that is.
+std::string advice(std::string_view text, const std::string& name);
+
+// Those that are not empty, with `between` between them.
+std::string joined(std::initializer_list<std::string> advice, std::string_view between = ", or ");
+
+}  // namespace headrace

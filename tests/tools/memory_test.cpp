@@ -1,0 +1,118 @@
+// What the command takes of the memory, and that it asks before it takes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "headrace/tests/pipeline/sources/image_fixture.h"
+#include "headrace/tests/support/blank_png.h"
+#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/tools/headrace_command.h"
+
+namespace headrace::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+TEST(Memory, ARingIsNoLargerThanItsStream) {
+  const TempFolder folder;
+  for (const auto& [name, bytes] : make_image_files()) folder.write("set/" + name, bytes);
+  const std::vector<std::string> options = {"--pipeline", "jpeg-train-float", "--data", (folder / "set").string()};
+  std::vector<std::string> digest = options;
+  digest.insert(digest.begin(), "digest");
+  const CommandResult few = headrace(digest), many = headrace(digest, {"--prefetch", "1000"});
+  EXPECT_EQ(many.status, 0) << many.errors;
+  EXPECT_EQ(many.output, few.output) << "no change of bits";
+  EXPECT_LT(many.peak_memory_bytes, few.peak_memory_bytes + 64 * kMiB);
+  std::vector<std::string> explain = options;
+  explain.insert(explain.begin(), "explain");
+  const CommandResult plan = headrace(explain, {"--prefetch", "1000"});
+  EXPECT_THAT(plan.output, HasSubstr("prefetch: 0, 0 instead of 1000: the run has 1 batch\n"));
+  const CommandResult run = headrace(explain, {"--prefetch", "1000", "--epochs", "3"});
+  EXPECT_THAT(run.output, HasSubstr("prefetch: 2, 2 instead of 1000: the run has 3 batches\n"));
+}
+
+TEST(Memory, ExplainSaysWhatABudgetLeavesOfTheRing) {
+  const CommandResult plan = headrace({"explain", "--pipeline", "trivial", "--prefetch", "50", "--global-batch",
+                                       "1000", "--memory-budget", "100K"});
+  EXPECT_EQ(plan.status, 0) << plan.errors;
+  EXPECT_THAT(plan.output, HasSubstr(" instead of 50: each batch takes "));
+  EXPECT_THAT(plan.output, HasSubstr(" of --memory-budget"));
+}
+
+class BudgetTest : public ::testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(BudgetTest, IsAskedBeforeAnImageIsDecoded) {
+  constexpr int kSide = 9000;  // 243 MB of pixels in a quarter of a megabyte
+  const TempFolder folder;
+  const auto [pipeline, kind] = std::pair(GetParam()[0], GetParam()[1]);
+  const Bytes image = encode_blank_png(kSide, kSide, {.interlaced = kind == "interlaced"});
+  for (const std::string name : {"train/cat/0.png", "train/dog/1.png", "test/cat/0.png", "test/dog/1.png"})
+    folder.write("set/" + name, image);
+  std::vector<std::string> digest = {
+      "digest",          "--pipeline", pipeline,    "--data", (folder / "set").string(),
+      "--memory-budget", "32M",        "--threads", "1"};
+  if (kind == "cached") digest.insert(digest.end(), {"--cache", "memory"});
+  const CommandResult result = headrace(digest);
+  EXPECT_EQ(result.status, 1) << result.errors;
+  EXPECT_THAT(result.errors, HasSubstr("bytes of --memory-budget are taken"));
+  EXPECT_THAT(result.errors, HasSubstr("hint: raise --memory-budget to "));
+  EXPECT_LT(result.peak_memory_bytes, 150 * kMiB) << "an image takes 232 MiB";
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, BudgetTest,
+                         ::testing::Values(std::vector<std::string>{"jpeg-train", "plain"},
+                                           std::vector<std::string>{"jpeg-eval", "plain"},
+                                           std::vector<std::string>{"jpeg-eval", "interlaced"},
+                                           std::vector<std::string>{"jpeg-eval", "cached"}),
+                         [](const auto& chosen) {
+                           std::string name = chosen.param[0] + "_" + chosen.param[1];
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST(Memory, WhereThereIsNoneTheMessageSaysForWhat) {
+  int failed = 0;
+  for (const char* kib : {"60000", "80000", "100000", "120000", "140000"}) {
+    const CommandResult result = run_command({"sh", "-c",
+                                              "ulimit -v " + std::string(kib) + "; exec " HEADRACE_BINARY +
+                                                  " digest --pipeline trivial --global-batch 1048576"});
+    if (result.status == 0 || result.status == 127) continue;  // 127: not even its libraries could be loaded
+    ++failed;
+    EXPECT_EQ(result.status, 1) << result.errors;
+    EXPECT_THAT(result.errors, ::testing::Not(HasSubstr("bad_alloc")));
+    EXPECT_THAT(result.errors, ::testing::AnyOf(HasSubstr("no memory left for "), HasSubstr("cannot allocate ")));
+    EXPECT_THAT(result.errors, HasSubstr("hint: "));
+  }
+  EXPECT_GT(failed, 0) << "none of the limits was too low";
+}
+
+TEST(Threads, WhereThereAreNoneTheMessageSaysForWhat) {
+  // Nothing limits root's threads: another user runs it then, from a folder that all may read.
+  const TempFolder folder;
+  const std::string program = (folder / "headrace").string();
+  std::filesystem::copy_file(HEADRACE_BINARY, program);
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
+  const std::string user = ::geteuid() == 0 ? "cd /tmp; setpriv --reuid=65531 --clear-groups " : "";
+  int failed = 0;
+  for (const char* limit : {"1", "2"}) {
+    const CommandResult result = run_command(
+        {"bash", "-c",
+         user + "bash -c 'ulimit -u " + limit + " && exec " + program + " digest --pipeline trivial'"});
+    if (result.status != 1) continue;  // so many threads of the user's are there that nothing could be run
+    ++failed;
+    EXPECT_THAT(result.errors, HasSubstr("cannot start a thread for "));
+    EXPECT_THAT(result.errors, HasSubstr("hint: raise the limit on threads"));
+  }
+  if (::geteuid() == 0) {
+    EXPECT_GT(failed, 0);
+  }
+}
+
+}  // namespace
+}  // namespace headrace::test

@@ -1,0 +1,45 @@
+// What the command says to people. Everything goes out here: names from outside cannot play with the terminal.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <concepts>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "headrace/devices/base/printable.h"
+
+namespace headrace::tools {
+
+// A text of several lines, whose newlines stay.
+struct Lines {
+  std::string_view text;
+};
+
+template <typename T>
+auto shown(const T& value) {
+  if constexpr (std::is_same_v<T, Lines>) {
+    return printable_lines(value.text);
+  } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
+    return printable(value.native());
+  } else if constexpr (std::convertible_to<const T&, std::string_view>) {
+    return printable(value);
+  } else {
+    return value;
+  }
+}
+template <typename T>
+using Shown = decltype(shown(std::declval<const T&>()));
+
+// As fmt::print(), but that what texts and paths among `args` hold beside print is written out (printable.h).
+// Where the stream takes no more, it remembers (std::ferror).
+template <typename... Args>
+void print(std::FILE* to, fmt::format_string<Shown<Args>...> format, const Args&... args) {
+  const std::string text = fmt::format(format, shown(args)...);
+  std::fwrite(text.data(), 1, text.size(), to);
+}
+
+}  // namespace headrace::tools

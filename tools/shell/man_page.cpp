@@ -1,0 +1,68 @@
+#include "headrace/tools/shell/man_page.h"
+
+#include <fmt/format.h>
+
+namespace headrace::tools {
+namespace {
+
+// As text that roff leaves alone: a hyphen that is typed stays one.
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char letter : text) {
+    if (letter == '\\') {
+      safe += "\\e";
+    } else if (letter == '-') {
+      safe += "\\-";
+    } else {
+      safe += letter;
+    }
+  }
+  return safe.starts_with('.') || safe.starts_with('\'') ? "\\&" + safe : safe;
+}
+
+// "--prefetch" bold, "N" in italics.
+std::string head_of(const OptionEntry& option) {
+  if (option.name.empty()) return fmt::format("\\fI{}\\fR", escaped(option.label));
+  const std::size_t value = option.value == ValueKind::kNone ? std::string::npos : option.label.rfind(' ');
+  if (value == std::string::npos) return fmt::format("\\fB{}\\fR", escaped(option.label));
+  return fmt::format("\\fB{}\\fR \\fI{}\\fR", escaped(option.label.substr(0, value)),
+                     escaped(option.label.substr(value + 1)));
+}
+
+std::string man_options(const CommandEntry& command) {
+  std::string text;
+  for (const OptionEntry& option : command.options) {
+    text += fmt::format(".TP\n{}\n{}\n", head_of(option), escaped(option.description));
+  }
+  return text;
+}
+
+std::string section_of(const CommandEntry& command) {
+  if (!command.commands.empty()) return "";  // those below it have sections of their own
+  return fmt::format(".SS \"headrace {}\"\n{}\n{}", escaped(command.name()), escaped(command.description),
+                     man_options(command));
+}
+
+}  // namespace
+
+std::string man_page(const CommandEntry& program, const std::string& version) {
+  std::string text = fmt::format(
+      ".TH HEADRACE 1 \"\" \"Headrace {}\" \"User Commands\"\n"
+      ".SH NAME\nheadrace \\- {}\n"
+      ".SH SYNOPSIS\n.B headrace\n.I COMMAND\n.RI [ OPTIONS ]\n"
+      ".SH OPTIONS\n{}.SH COMMANDS\n",
+      escaped(version), escaped("run the Headrace input engine and trainer"), man_options(program));
+  for_each_command(program, [&](const CommandEntry& command) {
+    if (!command.path.empty()) text += section_of(command);
+  });
+  return text +
+         ".SH EXIT STATUS\n"
+         ".TP\n.B 0\nall went well\n"
+         ".TP\n.B 1\nthe run failed: data that cannot be read, a loss that is no number, a device that fails\n"
+         ".TP\n.B 2\nwrong usage\n"
+         ".TP\n.B 129, 130, 143\na signal ended it: SIGHUP, SIGINT, SIGTERM\n"
+         ".SH FILES\nResults as JSON lines, run folders, checkpoints and caches lie where the options name them; "
+         "nothing else is written.\n";
+}
+
+}  // namespace headrace::tools
