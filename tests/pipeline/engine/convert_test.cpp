@@ -255,8 +255,9 @@ TEST(Convert, LeavesOutBadRecordsWhereTheyAreSkipped) {
   EXPECT_EQ(tally->count().bad, 2U);
   EXPECT_EQ(tally->count().records, kTrainImages + kTestImages);
   options.errors.max_bad_share = 0.1;
-  EXPECT_THAT(error_of_converting<DataError>(data, folder / "no", options),
-              HasSubstr("1 of the 3 records of the test split is bad, max_bad_share = 0.1 allows none"));
+  EXPECT_THAT(
+      error_of_converting<DataError>(data, folder / "no", options),
+      HasSubstr("1 of the 3 records of the test split is bad, ErrorPolicy::max_bad_share = 0.1 allows none"));
   EXPECT_EQ(path_kind(folder / "no"), PathKind::kMissing);
 }
 

@@ -241,9 +241,9 @@ TEST(Resident, SaysWhyOrWhyNot) {
             "not kept on the device: as the options say");
   EXPECT_EQ(reason(moved(), {.epochs = 2, .resident_budget_bytes = 68363}),
             "not kept on the device: 211 records take 68364 bytes of each device, 68363 are its budget");
-  EXPECT_EQ(
-      reason(moved(), {.epochs = 2, .memory_budget_bytes = 5000}),
-      "not kept on the device: 2532 bytes would stay on the host, more than half of memory_budget_bytes = 5000");
+  EXPECT_EQ(reason(moved(), {.epochs = 2, .memory_budget_bytes = 5000}),
+            "not kept on the device: 2532 bytes would stay on the host, more than half of "
+            "LoaderOptions::memory_budget_bytes = 5000");
   EXPECT_THAT(reason(images_with(cutout(3) | flip() | normalize(kMean, kStd)), {.epochs = 2}),
               HasSubstr("cutout(3, fill=[0]) is done on the host and may give another sample every time"));
   EXPECT_EQ(kept(Loader(moved(), cpu, {.epochs = 2})).what, "") << "there is no choice to make";
