@@ -91,6 +91,8 @@ std::string words_of_python(std::string_view name, std::string_view value) {
   if (name == "pulled()") return "headrace.from_generator(..., in_memory=True)";
   if (name.starts_with("Dataset::") && name.ends_with("()")) return "Dataset." + std::string(name.substr(9));
   std::string text(name.substr(name.rfind(':') + 1));
+  if (name == "ColumnOptions::image" || name == "ColumnOptions::label") text += "_column";
+  if (name == "ColumnOptions::more") text = "columns";
   if (value.empty()) return text;
   const bool bare = value.find_first_not_of("0123456789.-") == std::string_view::npos || value.front() == '\'';
   return text + (bare ? fmt::format("={}", value) : fmt::format("='{}'", value));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 namespace {
@@ -33,8 +34,9 @@ namespace {
   throw ConfigError(
       fmt::format("{}: the label column '{}' holds numbers that are not whole, the first in line {}: '{}'", source,
                   name, first.line, first.text),
-      "for values to predict say --label-type number (label_type in a program): labels are float32 "
-      "then; where each value is a class, --label-type class");
+      joined({advice("for values to predict, as float32, say {}", named("ColumnOptions::label_type", "number")),
+              advice("where each value is a class, say {}", named("ColumnOptions::label_type", "class"))},
+             "; "));
 }
 
 CsvLabels number_names(const std::vector<CsvCell>& column) {

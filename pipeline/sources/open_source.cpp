@@ -89,7 +89,9 @@ void refuse_columns(const std::filesystem::path& path, const std::string& format
   if (columns.empty()) return;
   throw ConfigError(
       path.string() + ": holds " + format + "; only CSV tables and TFRecords have columns to choose from",
-      "leave out --image-column, --label-column, --label-type and further columns");
+      joined({"leave out " + named("ColumnOptions::image"), named("ColumnOptions::label"),
+              named("ColumnOptions::label_type"), named("ColumnOptions::more")},
+             ", "));
 }
 
 OpenedSource open_folder(const std::filesystem::path& folder, Split split, const SourceOptions& options) {
@@ -207,7 +209,7 @@ LabelType parse_label_type(const std::string& name) {
   if (name == "auto") return LabelType::kAuto;
   if (name == "class") return LabelType::kClass;
   if (name == "number") return LabelType::kNumber;
-  throw ConfigError("there is no label type '" + name + "'", "--label-type is auto, class or number");
+  throw ConfigError("there is no label type '" + name + "'", "take auto, class or number");
 }
 
 OpenedSource recognise_source(const std::filesystem::path& path, Split split, const SourceOptions& options) {

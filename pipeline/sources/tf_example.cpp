@@ -12,6 +12,7 @@
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources/little_endian.h"
 #include "headrace/pipeline/sources/sample_table.h"
 #include "headrace/pipeline/sources/wire_reader.h"
@@ -218,14 +219,17 @@ std::string names_in(std::span<const std::byte> payload) {
   return there.empty() ? "nothing" : fmt::format("{}", fmt::join(there, ", "));
 }
 
-constexpr const char* kNameKeys =
-    "say which features are image and label: --image-column and --label-column, or image_keys and label_keys";
+std::string how_to_name_keys() {
+  return joined({advice("say which feature is the image: {}", named("ColumnOptions::image")),
+                 advice("which is the label: {}", named("ColumnOptions::label"))},
+                "; ");
+}
 
 [[noreturn]] void fail_without(const TfField& field, std::span<const std::byte> payload) {
   throw Error(ErrorCode::kDataCorrupt,
               fmt::format("the example has no {} under {}; it has {}", field.field.name,
                           fmt::join(field.keys, " or "), names_in(payload)),
-              kNameKeys);
+              how_to_name_keys());
 }
 
 Shape shape_of(std::int64_t count) { return count == 1 ? Shape{} : Shape{count}; }
@@ -258,7 +262,7 @@ Field label_field(const std::string& key, const FeatureContent& content, LabelTy
   } else if (content.floats > 0) {
     throw ConfigError(
         fmt::format("{}: the label '{}' holds {}, and classes are integers", source, key, content.describe()),
-        "for values to predict say --label-type number (label_type in a program): they are float32");
+        advice("for values to predict, as float32, say {}", named("ColumnOptions::label_type", "number")));
   }
   return label;
 }

@@ -54,6 +54,7 @@ constexpr std::array kWords = {
     OptionWord{"LoaderOptions::threads", "--threads"},
     OptionWord{"LoaderOptions::world", "--world"},
     OptionWord{"PipelineOptions::apply_orientation", "--apply-orientation"},
+    OptionWord{"PipelineOptions::cache", "--cache"},
     OptionWord{"PipelineOptions::data", "--data"},
     OptionWord{"PipelineOptions::split", "--split"},
     OptionWord{"PlanOptions::allow_paths", ""},

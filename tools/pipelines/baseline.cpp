@@ -14,6 +14,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/tools/pipelines/bare_jpeg.h"
@@ -144,8 +145,10 @@ void require_comparable(const std::string& pipeline, const Source& source, bool 
                                            [](const Field& field) { return field.encoding == Encoding::kImage; });
   if (cached || !encoded || !FusedLoop::exists(pipeline)) return;
   throw ConfigError(
-      "--baseline of " + pipeline + " is a loop over decoded images, and the engine would decode each of its own",
-      "give --cache memory, without --first-pass; the baseline of jpeg-train decodes, too");
+      "the baseline of " + pipeline + " is a loop over decoded images, and the engine would decode each of its own",
+      joined({advice("give {} and measure later passes", named("PipelineOptions::cache", "memory")),
+              "the baseline of jpeg-train decodes, too"},
+             "; "));
 }
 
 Baseline make_memory_bound(const std::string& pipeline) {
