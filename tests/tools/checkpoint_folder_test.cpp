@@ -164,7 +164,7 @@ TEST_F(CheckpointFolder, HasOneTrainingAtATimeAndNoneAfterAKill) {
   const Words endless = training({"--resume", "--epochs", "1000000", "--checkpoint-every", "1"});
   RunningCommand first(endless, work_ / "first.txt");
   ASSERT_TRUE(first.wait_until([&] { return fs::exists(folder()) && !fs::is_empty(folder()); })) << first.output();
-  const CommandResult second = headrace(endless);
+  const CommandResult second = headrace(training({"--resume", "--epochs", "1000000", "--stop-after-steps", "1"}));
   EXPECT_EQ(second.status, 1) << second.output;
   EXPECT_THAT(second.errors, AllOf(HasSubstr(folder().string() + ": another training keeps its checkpoints there"),
                                    HasSubstr("hint: wait until it has ended, or name another folder")));
