@@ -1,7 +1,7 @@
 // Start here. A Dataset is an immutable plan: every call returns a new one, nothing is read until a Loader
-// runs it. Before batch(), what chooses and orders records (shuffle, repeat, take, skip, shard, filter) may stand anywhere among
-// decode(), map() and cache(): the planner does it first, on record numbers. What a map() works on comes before it, and
-// nothing random before a cache(). After batch() come mixup(), cutmix() and prefetch() alone.
+// runs it. Before batch(), what chooses and orders records (shuffle, repeat, take, skip, shard, filter) may stand
+// anywhere among decode(), map() and cache(): the planner does it first, on record numbers. What a map() works on
+// comes before it, and nothing random before a cache(). After batch() come mixup(), cutmix() and prefetch() alone.
 #pragma once
 
 #include <cstddef>
