@@ -120,7 +120,7 @@ TEST_F(ErrorPolicyOfCommands, TooManyEndTheRun) {
   EXPECT_EQ(by_default.status, 1);
   EXPECT_THAT(by_default.errors,
               StartsWith("headrace: " + data +
-                         ": 1 of the 20 examples of an epoch is bad, max_bad_share = 0.01 allows none; the last: "
+                         ": 1 of the 20 examples of an epoch is bad, --max-bad-share 0.01 allows none; the last: "
                          "cat/103.jpg: "));
   EXPECT_THAT(by_default.errors, HasSubstr("or allow more with --max-bad-share"));
   EXPECT_EQ(headrace(digest, {"--on-error", "skip", "--max-bad-share", "0.05"}).status, 1);
@@ -187,7 +187,7 @@ TEST_F(ErrorPolicyOfCommands, ConvertLeavesOutWhatItSkips) {
       {"convert", "--data", data, "--to", path("other"), "--on-error", "skip", "--max-bad-share", "0.05"});
   EXPECT_EQ(too_many.status, 1);
   EXPECT_THAT(too_many.errors,
-              HasSubstr("2 of the 20 records of the train split are bad, max_bad_share = 0.05 allows 1"));
+              HasSubstr("2 of the 20 records of the train split are bad, --max-bad-share 0.05 allows 1"));
   EXPECT_FALSE(std::filesystem::exists(path("other")));
 }
 

@@ -118,7 +118,7 @@ TEST(InputOptions, ReachTheEngineFromEveryRecipe) {
     EXPECT_THAT(tight.errors, HasSubstr("memory_budget_bytes = 1024 does not hold")) << recipe;
     const CommandResult refused = run({"--threads", "3", "--cpu-budget", "2"});
     EXPECT_EQ(refused.status, 2) << refused.errors;
-    EXPECT_THAT(refused.errors, HasSubstr("cpu_budget = 2")) << recipe;
+    EXPECT_THAT(refused.errors, HasSubstr("--cpu-budget 2")) << recipe;
   }
 }
 

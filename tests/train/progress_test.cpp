@@ -101,9 +101,9 @@ TEST(Progress, AnEpochsLineFitsItsTerminal) {
   EXPECT_EQ(epoch_line(report, static_cast<int>(whole.size())), whole);
   EXPECT_EQ(epoch_line(report, 80),
             "7.2s - loss: 0.2500 - accuracy: 0.9000 - val_loss: 0.2000 - val_accuracy: 0.9000");
-  EXPECT_EQ(epoch_line(report, 40), "loss: 0.2500 - val_loss: 0.2000");
+  EXPECT_EQ(epoch_line(report, 40), "7.2s - loss: 0.2500 - val_loss: 0.2000");
   report.bad_records = 3;
-  EXPECT_EQ(epoch_line(report, 40), "loss: 0.2500 - bad records: 3");
+  EXPECT_EQ(epoch_line(report, 40), "7.2s - loss: 0.2500 - bad records: 3");
 }
 
 }  // namespace
