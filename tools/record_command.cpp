@@ -35,7 +35,9 @@ struct RecordCommandOptions {
     auto* split_option = add_choice(command, "--split", split, "which part of the data", {"train", "test"});
     split_option->capture_default_str();
     CLI::Option* data = command.get_option("--data");
-    for (const char* name : {"--classes-at", "--train-folder", "--test-folder", "--image-column", "--label-column", "--label-type"}) command.get_option(name)->needs(data);
+    for (const char* name :
+         {"--classes-at", "--train-folder", "--test-folder", "--image-column", "--label-column", "--label-type"})
+      command.get_option(name)->needs(data);
     split_option->needs(data);
     command
         .add_option("--plan", plan,
@@ -54,28 +56,31 @@ struct RecordCommandOptions {
   void check_inputs() const {
     if (record.empty()) throw ConfigError("--record '' names no file", "name a training record or a checkpoint");
     if (!common.data.empty() || !plan.empty()) return;
-    throw ConfigError("neither --data nor --plan is given", "name the data, or the file of a plan that opens them");
+    throw ConfigError("neither --data nor --plan is given",
+                      "name the data, or the file of a plan that opens them");
   }
 
   void check_outputs() const {
     tools::check_outputs(common);
-    tools::check_outputs({{.option = "--json", .path = common.json}, {.option = "--quarantine", .path = common.errors.quarantine}},
-                         {{.option = "--record", .path = record}, {.option = "--plan", .path = plan}});
+    tools::check_outputs(
+        {{.option = "--json", .path = common.json}, {.option = "--quarantine", .path = common.errors.quarantine}},
+        {{.option = "--record", .path = record}, {.option = "--plan", .path = plan}});
   }
 };
 
 void warn_of_assumed(const std::string& record) {
-  print(stderr,
-        "headrace: warning: {} is of an earlier version, which did not note what its net is fed with: the data are "
-        "taken as they are; --plan FILE says otherwise\n",
-        record);
+  print(
+      stderr,
+      "headrace: warning: {} is of an earlier version, which did not note what its net is fed with: the data are "
+      "taken as they are; --plan FILE says otherwise\n",
+      record);
 }
 
 SourcePtr open_source(const RecordCommandOptions& options, const InputDescription& input) {
   if (options.common.data.empty()) return nullptr;
-  return headrace::open_source(options.common.data, parse_split(options.split),
-                               {.layout = options.common.layout, .label_count = input.label_count,
-                                .columns = options.common.columns});
+  return headrace::open_source(
+      options.common.data, parse_split(options.split),
+      {.layout = options.common.layout, .label_count = input.label_count, .columns = options.common.columns});
 }
 
 // The source as the record says that its net is fed.
@@ -119,19 +124,20 @@ void with_record(const RecordCommandOptions& options, const Use& use) {
 }
 
 void evaluate(const RecordCommandOptions& options) {
-  with_record(options, [&](Strategy& strategy, const InputDescription& input, const Dataset& data, JsonLines& json) {
-    require_same_classes(input, *data.source());
-    const Evaluation found = evaluate_record(strategy, options.record, data, {.input = options.input()});
-    nlohmann::ordered_json line{{"loss", found.loss}};
-    add_metrics(line, "", found.metrics);
-    line["examples"] = found.examples;
-    line["seconds"] = found.seconds;
-    line["bad_records"] = options.common.errors.bad_records();
-    json.write(line);
-    if (json.on_stdout()) return;
-    print(stdout, "{} - loss: {:.4f}{}\n", count_of(static_cast<std::uint64_t>(found.examples), "example"),
-          found.loss, metric_text(found.metrics));
-  });
+  with_record(
+      options, [&](Strategy& strategy, const InputDescription& input, const Dataset& data, JsonLines& json) {
+        require_same_classes(input, *data.source());
+        const Evaluation found = evaluate_record(strategy, options.record, data, {.input = options.input()});
+        nlohmann::ordered_json line{{"loss", found.loss}};
+        add_metrics(line, "", found.metrics);
+        line["examples"] = found.examples;
+        line["seconds"] = found.seconds;
+        line["bad_records"] = options.common.errors.bad_records();
+        json.write(line);
+        if (json.on_stdout()) return;
+        print(stdout, "{} - loss: {:.4f}{}\n", count_of(static_cast<std::uint64_t>(found.examples), "example"),
+              found.loss, metric_text(found.metrics));
+      });
 }
 
 std::string named(std::size_t place, const InputDescription& input) {
@@ -141,22 +147,24 @@ std::string named(std::size_t place, const InputDescription& input) {
 // One line an example: its name and record, its label where that is known, the place of its largest value with the
 // name of that class, and all values.
 void predict(const RecordCommandOptions& options) {
-  with_record(options, [&](Strategy& strategy, const InputDescription& input, const Dataset& data, JsonLines& json) {
-    const Predictions found = predict_record(strategy, options.record, data, {.input = options.input()});
-    const SourcePtr source = data.source();
-    const std::size_t width = found.records.empty() ? 0 : found.values.size() / found.records.size();
-    for (std::size_t i = 0; i < found.records.size(); ++i) {
-      const std::span<const float> values(found.values.data() + i * width, width);
-      const auto best = static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
-      nlohmann::ordered_json line{{"name", source->describe(found.records[i])}, {"record", found.records[i]}};
-      if (const std::optional<std::int64_t> label = source->label(found.records[i])) line["label"] = *label;
-      line["prediction"] = best;
-      if (best < input.classes.size()) line["class"] = input.classes[best];
-      line["values"] = std::vector<float>(values.begin(), values.end());
-      json.write(line);
-      if (options.common.json.empty()) print(stdout, "{}: {}\n", line["name"].get_ref<std::string&>(), named(best, input));
-    }
-  });
+  with_record(
+      options, [&](Strategy& strategy, const InputDescription& input, const Dataset& data, JsonLines& json) {
+        const Predictions found = predict_record(strategy, options.record, data, {.input = options.input()});
+        const SourcePtr source = data.source();
+        const std::size_t width = found.records.empty() ? 0 : found.values.size() / found.records.size();
+        for (std::size_t i = 0; i < found.records.size(); ++i) {
+          const std::span<const float> values(found.values.data() + i * width, width);
+          const auto best = static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
+          nlohmann::ordered_json line{{"name", source->describe(found.records[i])}, {"record", found.records[i]}};
+          if (const std::optional<std::int64_t> label = source->label(found.records[i])) line["label"] = *label;
+          line["prediction"] = best;
+          if (best < input.classes.size()) line["class"] = input.classes[best];
+          line["values"] = std::vector<float>(values.begin(), values.end());
+          json.write(line);
+          if (options.common.json.empty())
+            print(stdout, "{}: {}\n", line["name"].get_ref<std::string&>(), named(best, input));
+        }
+      });
 }
 
 template <typename Run>

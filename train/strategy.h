@@ -24,8 +24,8 @@ namespace HEADRACE_API headrace {
 struct StrategyOptions {
   // Print the strategy, its devices and "Number of devices: N".
   bool announce = true;
-  // A process that a launcher started as one of several (TF_CONFIG, torchrun, MPI, PMIx, Slurm, Kubernetes) is refused
-  // with a ConfigError, for it would train alone beside the others; true says that this is meant.
+  // A process that a launcher started as one of several (TF_CONFIG, torchrun, MPI, PMIx, Slurm, Kubernetes) is
+  // refused with a ConfigError, for it would train alone beside the others; true says that this is meant.
   bool standalone = false;
 };
 

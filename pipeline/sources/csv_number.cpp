@@ -78,7 +78,8 @@ Array number_field(const std::string& name, const std::vector<CsvCell>& column, 
     if (!fits && !all_plain) refuse_cell(name, cell, source, "beyond what a float32 holds");
     floats.push_back(fits ? static_cast<float>(number->value) : 0);
   }
-  if (all_plain) return {.field = {.name = name, .dtype = DType::kI64, .shape = {}}, .bytes = bytes_of_values(integers)};
+  if (all_plain)
+    return {.field = {.name = name, .dtype = DType::kI64, .shape = {}}, .bytes = bytes_of_values(integers)};
   return {.field = {.name = name, .dtype = DType::kF32, .shape = {}}, .bytes = bytes_of_values(floats)};
 }
 

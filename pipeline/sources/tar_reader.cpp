@@ -93,7 +93,8 @@ void TarReader::refuse(const std::string& what, const std::string& hint) const {
 }
 
 void TarReader::refuse_sparse() const {
-  refuse("holds a sparse member, whose holes are not filled in", "unpack it and pack it again: tar without --sparse");
+  refuse("holds a sparse member, whose holes are not filled in",
+         "unpack it and pack it again: tar without --sparse");
 }
 
 std::size_t TarReader::read_block(Header& header) {

@@ -61,13 +61,13 @@ TEST(Launched, EachCommandRefusesToRunBesideOthers) {
 
 TEST(Launched, EachLauncherIsSeen) {
   const std::vector<Variables> environments{{"JOB_COMPLETION_INDEX=0"},
-                                        {"JOB_COMPLETION_INDEX=1", "JOB_COMPLETIONS=2"},
-                                        {"SLURM_NPROCS=2", "SLURM_PROCID=0"},
-                                        {"MV2_COMM_WORLD_SIZE=2", "MV2_COMM_WORLD_RANK=0"},
-                                        {"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=0"},
-                                        {"PMI_SIZE=2", "PMI_RANK=0"},
-                                        {"PMIX_RANK=0"},
-                                        {"WORLD_SIZE=2", "RANK=0"}};
+                                            {"JOB_COMPLETION_INDEX=1", "JOB_COMPLETIONS=2"},
+                                            {"SLURM_NPROCS=2", "SLURM_PROCID=0"},
+                                            {"MV2_COMM_WORLD_SIZE=2", "MV2_COMM_WORLD_RANK=0"},
+                                            {"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=0"},
+                                            {"PMI_SIZE=2", "PMI_RANK=0"},
+                                            {"PMIX_RANK=0"},
+                                            {"WORLD_SIZE=2", "RANK=0"}};
   for (const Variables& variables : environments) {
     const CommandResult result = launched(variables, kDigest);
     EXPECT_EQ(result.status, 2) << variables[0];
@@ -105,7 +105,7 @@ TEST(Launched, APartOfTheWorldIsNotAlone) {
 TEST(Launched, WhatOnlyLooksRunsBesideOthers) {
   const TempFolder folder;
   for (const Variables& command : {Variables{"doctor"}, Variables{"cache", "inspect", folder.path().string()},
-                               Variables{"cache", "verify", folder.path().string()}}) {
+                                   Variables{"cache", "verify", folder.path().string()}}) {
     EXPECT_EQ(launched({kTwoWorkers}, command).status, 0) << command[0];
     EXPECT_EQ(launched({kTwoWorkers}, with(command, {"--standalone"})).status, 0) << command[0];
   }

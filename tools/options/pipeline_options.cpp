@@ -67,7 +67,8 @@ Dataset PipelineCommandOptions::open() const {
   if (pipeline.empty() && plan.empty()) {
     throw ConfigError("neither --pipeline nor --plan is given", "name a pipeline, or the file of a plan");
   }
-  Dataset dataset = plan.empty() ? make_pipeline(pipeline, pipeline_options()) : read_plan(plan, {.base = plan_base});
+  Dataset dataset =
+      plan.empty() ? make_pipeline(pipeline, pipeline_options()) : read_plan(plan, {.base = plan_base});
   report_left_out(dataset.left_out(), dataset.columns(), plan.empty());
   common.warn_of_unused(*dataset.source());
   return dataset;

@@ -144,11 +144,11 @@ void require_comparable(const std::string& pipeline, const Source& source, bool 
   const bool encoded = std::ranges::any_of(source.info().fields,
                                            [](const Field& field) { return field.encoding == Encoding::kImage; });
   if (cached || !encoded || !FusedLoop::exists(pipeline)) return;
-  throw ConfigError(
-      "the baseline of " + pipeline + " is a loop over decoded images, and the engine would decode each of its own",
-      joined({advice("give {} and measure later passes", named("PipelineOptions::cache", "memory")),
-              "the baseline of jpeg-train decodes, too"},
-             "; "));
+  throw ConfigError("the baseline of " + pipeline +
+                        " is a loop over decoded images, and the engine would decode each of its own",
+                    joined({advice("give {} and measure later passes", named("PipelineOptions::cache", "memory")),
+                            "the baseline of jpeg-train decodes, too"},
+                           "; "));
 }
 
 Baseline make_memory_bound(const std::string& pipeline) {

@@ -38,8 +38,8 @@ struct ModelState {
   std::uint64_t step = 0;  // updates submitted since compile()
   // Of the model's file, until a fit continues it or compile() makes it another training.
   std::shared_ptr<const TrainingState> restored = nullptr;
-  InputDescription input = {};  // as save_model() has it
-  std::string run = {};  // TrainingPosition::run of its fits with checkpoints, since compile()
+  InputDescription input = {};     // as save_model() has it
+  std::string run = {};            // TrainingPosition::run of its fits with checkpoints, since compile()
   double learning_rate_scale = 1;  // FitControl::set_learning_rate_scale()
 };
 

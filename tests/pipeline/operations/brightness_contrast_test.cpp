@@ -78,7 +78,7 @@ TEST(BrightnessContrast, ChangesNothingWhereNothingIsAsked) {
 
 TEST(BrightnessContrast, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
   expect_operation_streams(augmented_by(flip() | to_planes() |
-                                 brightness_contrast({.brightness = 0.3F, .contrast = 0.4F}) | cutout(3)));
+                                        brightness_contrast({.brightness = 0.3F, .contrast = 0.4F}) | cutout(3)));
 }
 
 TEST(BrightnessContrast, RefusesWhatCannotBe) {

@@ -61,11 +61,11 @@ TEST(Mixup, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
   expect_operation_streams(mixed(mixup(), to_planes()));
   expect_operation_streams(mixed(mixup({.alpha = 1, .probability = 0.7F}), flip()));
   expect_operation_streams(samples()
-                        .map(one_hot(10))
-                        .cache(memory())
-                        .map(flip() | to_floats())
-                        .batch({.global = kGlobal})
-                        .map(mixup()));
+                               .map(one_hot(10))
+                               .cache(memory())
+                               .map(flip() | to_floats())
+                               .batch({.global = kGlobal})
+                               .map(mixup()));
 }
 
 TEST(Mixup, RefusesWhatCannotBe) {

@@ -252,10 +252,10 @@ TEST(TfRecordsTest, SaysWhatAnExampleLacks) {
 // Records with a score to predict, a box, an identity, a depth image, and text.
 Bytes make_rich_record(std::size_t i, std::initializer_list<float> box) {
   const auto number = static_cast<std::int64_t>(i);
-  return frame(
-      example({entry("photo", bytes_feature(image_of(i))), entry("score", float_feature({0.5F + static_cast<float>(i)})),
-               entry("box", float_feature(box, i % 2 == 0)), entry("id", packed_feature(number - 5)),
-               entry("depth", bytes_feature(image_of(i + 50))), entry("text", bytes_feature(to_bytes("a cat")))}));
+  return frame(example(
+      {entry("photo", bytes_feature(image_of(i))), entry("score", float_feature({0.5F + static_cast<float>(i)})),
+       entry("box", float_feature(box, i % 2 == 0)), entry("id", packed_feature(number - 5)),
+       entry("depth", bytes_feature(image_of(i + 50))), entry("text", bytes_feature(to_bytes("a cat")))}));
 }
 
 TEST(TfRecordsTest, TakesFeaturesByTheirKeysAndSaysWhatItLeavesOut) {
