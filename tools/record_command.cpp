@@ -140,7 +140,7 @@ void evaluate(const RecordCommandOptions& options) {
       });
 }
 
-std::string named(std::size_t place, const InputDescription& input) {
+std::string class_text(std::size_t place, const InputDescription& input) {
   return place < input.classes.size() ? input.classes[place] : std::to_string(place);
 }
 
@@ -162,7 +162,7 @@ void predict(const RecordCommandOptions& options) {
           line["values"] = std::vector<float>(values.begin(), values.end());
           json.write(line);
           if (options.common.json.empty())
-            print(stdout, "{}: {}\n", line["name"].get_ref<std::string&>(), named(best, input));
+            print(stdout, "{}: {}\n", line["name"].get_ref<std::string&>(), class_text(best, input));
         }
       });
 }

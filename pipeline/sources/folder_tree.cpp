@@ -26,13 +26,13 @@ void add(FolderTree& tree, std::string_view rest) {
 
 std::string inside(const FolderTree& tree, int level);
 
-std::string named(const FolderTree& tree, int level) {
+std::string name_and_content(const FolderTree& tree, int level) {
   return fmt::format("{}/{}{}", tree.name, tree.is_leaf() ? " " : "", inside(tree, level));
 }
 
 std::string inside(const FolderTree& tree, int level) {
   if (tree.is_leaf()) return count_of(tree.total, "image");
-  if (tree.here == 0 && tree.folders.size() == 1) return named(tree.folders.front(), level);
+  if (tree.here == 0 && tree.folders.size() == 1) return name_and_content(tree.folders.front(), level);
   if (level == kMaxLevels) {
     return fmt::format(" {} in {}", count_of(tree.total, "image"), count_of(tree.folders.size(), "folder"));
   }
@@ -42,7 +42,7 @@ std::string inside(const FolderTree& tree, int level) {
   std::uint64_t rest = 0;
   for (std::size_t i = 0; i < tree.folders.size(); ++i) {
     if (i < shown) {
-      parts.push_back(named(tree.folders[i], level + 1));
+      parts.push_back(name_and_content(tree.folders[i], level + 1));
     } else {
       rest += tree.folders[i].total;
     }

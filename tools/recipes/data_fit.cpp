@@ -88,7 +88,7 @@ std::string wants_of_all() {
   return fmt::format("{}", fmt::join(wants, "; "));
 }
 
-std::string advice(const FoundImages& images) {
+std::string what_fits(const FoundImages& images) {
   for (const NamedRecipe& recipe : all_recipes()) {
     if (fits(*recipe.images, images)) return fmt::format("{} fit this data", recipes_for(recipe.images));
   }
@@ -113,7 +113,7 @@ void require_fit(const std::string& recipe, const SourcePtr& source) {
   if (fits(*named->images, images)) return;
   throw ConfigError(fmt::format("recipe {} wants {}; {} has {}", recipe, text_of(*named->images),
                                 source->info().name, text_of(images)),
-                    advice(images));
+                    what_fits(images));
 }
 
 }  // namespace headrace::tools

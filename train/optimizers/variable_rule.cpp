@@ -30,7 +30,7 @@ bool matches(std::string_view pattern, std::string_view text) {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
-std::string joined(const std::vector<VariableRule>& rules, const char* by) {
+std::string joined_rules(const std::vector<VariableRule>& rules, const char* by) {
   std::string text;
   for (const VariableRule& rule : rules) text += (text.empty() ? "" : by) + rule.to_string();
   return rules.size() > 1 ? "(" + text + ")" : text;
@@ -93,8 +93,8 @@ std::string VariableRule::to_string() const {
     case Test::kName: return "name '" + pattern_ + "'";
     case Test::kKind: return "kind '" + pattern_ + "'";
     case Test::kRank: return fmt::format("rank {}", rank_);
-    case Test::kAll: return rules_.empty() ? "anything" : joined(rules_, " and ");
-    case Test::kAny: return rules_.empty() ? "nothing" : joined(rules_, " or ");
+    case Test::kAll: return rules_.empty() ? "anything" : joined_rules(rules_, " and ");
+    case Test::kAny: return rules_.empty() ? "nothing" : joined_rules(rules_, " or ");
     case Test::kNot: return "not " + rules_.front().to_string();
   }
   return {};

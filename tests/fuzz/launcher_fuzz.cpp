@@ -2,9 +2,9 @@
 #include <string>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/launcher.h"
 #include "headrace/tests/fuzz/fuzz_target.h"
 #include "headrace/tests/fuzz/json_mutation.h"
-#include "headrace/train/engine/cluster_environment.h"
 
 namespace headrace::fuzz {
 
@@ -20,7 +20,7 @@ void run(std::span<const std::byte> input) {
   const std::string text(reinterpret_cast<const char*>(input.data()), input.size());
   for (const bool tf_config : {true, false}) {
     try {
-      cluster_place([&](const char* name) {
+      launched_process([&](const char* name) {
         return (name == std::string_view("TF_CONFIG")) == tf_config ? text.c_str() : nullptr;
       });
     } catch (const Error&) {
