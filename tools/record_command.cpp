@@ -28,8 +28,9 @@ struct RecordCommandOptions {
   std::string record;
   std::filesystem::path plan = {};  // in place of the record's own; empty: that
   std::string split = "test";
+  CLI::Option* out = nullptr;  // of predict
 
-  void add_to(CLI::App& command, const std::string& json_names) {
+  void add_to(CLI::App& command, bool has_out) {
     command.add_option("--record", record, "a training record or checkpoint")->type_name("FILE")->required();
     common.add_reading_to(command, /*further_columns=*/false);
     auto* split_option = add_choice(command, "--split", split, "which part of the data", {"train", "test"});
@@ -44,7 +45,12 @@ struct RecordCommandOptions {
                     "a plan as JSON (pipeline/PLAN.md) that says what is done to the data, in place of what the "
                     "record says; without --data its own source is read")
         ->type_name("FILE");
-    add_json_option(command, common.json, json_names);
+    add_json_option(command, common.json);
+    if (!has_out) return;
+    out = command
+              .add_option("--out", common.json, "where the predictions go, as JSON lines: --json by another name")
+              ->type_name("FILE")
+              ->excludes("--json");
   }
 
   LoaderOptions input() const {
@@ -62,9 +68,9 @@ struct RecordCommandOptions {
 
   void check_outputs() const {
     tools::check_outputs(common);
-    tools::check_outputs(
-        {{.option = "--json", .path = common.json}, {.option = "--quarantine", .path = common.errors.quarantine}},
-        {{.option = "--record", .path = record}, {.option = "--plan", .path = plan}});
+    tools::check_outputs({{.option = out != nullptr && out->count() > 0 ? "--out" : "--json", .path = common.json},
+                          {.option = "--quarantine", .path = common.errors.quarantine}},
+                         {{.option = "--record", .path = record}, {.option = "--plan", .path = plan}});
   }
 };
 
@@ -168,22 +174,24 @@ void predict(const RecordCommandOptions& options) {
 }
 
 template <typename Run>
-void add_command(CLI::App& program, const std::string& name, const std::string& what,
-                 const std::string& json_names, const Run& run) {
+void add_command(CLI::App& program, const std::string& name, const std::string& what, bool has_out,
+                 const Run& run) {
   auto* command = program.add_subcommand(name, what);
   auto options = std::make_shared<RecordCommandOptions>();
-  options->add_to(*command, json_names);
+  options->add_to(*command, has_out);
   command->callback([options, run] { run(*options); });
 }
 
 }  // namespace
 
 void add_evaluate_command(CLI::App& program) {
-  add_command(program, "evaluate", "loss and metrics of a training record's model on data", "--json", evaluate);
+  add_command(program, "evaluate", "loss and metrics of a training record's model on data", /*has_out=*/false,
+              evaluate);
 }
 
 void add_predict_command(CLI::App& program) {
-  add_command(program, "predict", "what a training record's model makes of each example", "--json,--out", predict);
+  add_command(program, "predict", "what a training record's model makes of each example", /*has_out=*/true,
+              predict);
 }
 
 }  // namespace headrace::tools

@@ -167,7 +167,7 @@ NpyHeader parse_npy_header(const std::string& source, std::span<const std::byte>
   const std::size_t before = start.size() >= 8 && start[6] == std::byte{1} ? 10 : 12;
   if (!starts_like_npy(start) || start.size() < before) {
     fail(ErrorCode::kDataCorrupt, "is no .npy file",
-         "write it with numpy.save(), or all arrays with numpy.savez()");
+         "write it as NumPy's save does, or all arrays as its savez does");
   }
   if (const int version = std::to_integer<int>(start[6]); version < 1 || version > 3) {
     fail(ErrorCode::kUnsupported, fmt::format("is a .npy file of version {}; 1 to 3 are read", version));

@@ -29,9 +29,9 @@ Node record_net(Graph& g) { return g.dense(g.dropout(g.dense(g.input("image", {8
 
 // A checkpoint in the middle of an epoch, and a finished record.
 std::vector<Bytes> record_files() {
-  const TempFolder folder;
   std::vector<Bytes> files;
   for (const Optimizer& optimizer : {adam(), sgd(0.1F, {.momentum = 0.9F})}) {
+    const TempFolder folder;
     Model model = compiled(training().strategy, record_net, optimizer);
     model.fit(blobs(20).batch({.global = 8}),
               {.epochs = 2,

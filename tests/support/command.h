@@ -1,17 +1,15 @@
 // Runs a program as a user would and keeps what it said.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace headrace::test {
 
 struct CommandResult {
-  int status = -1;                      // exit status; 128 + signal when killed
-  std::string output;                   // standard output
-  std::string errors;                   // standard error
-  std::uint64_t peak_memory_bytes = 0;  // resident
+  int status = -1;     // exit status; 128 + signal when killed
+  std::string output;  // standard output
+  std::string errors;  // standard error
 };
 
 // `arguments[0]` is the program. Standard input is empty. Throws std::runtime_error when it cannot be started.

@@ -155,7 +155,7 @@ TEST(DataCommands, SayWhichColumnsTheyLeaveOutAndTakeThoseThatAreNamed) {
   EXPECT_EQ(unsaid.status, 2);
   EXPECT_THAT(unsaid.errors,
               HasSubstr("the label column 'price' holds numbers that are not whole, the first in line "
-                        "2: '0.25'\n  hint: for values to predict say --label-type number"));
+                        "2: '0.25'\n  hint: for values to predict, as float32, say --label-type number"));
   const CommandResult numbers = with({"--label-type", "number"});
   EXPECT_EQ(numbers.status, 0) << numbers.errors;
   EXPECT_EQ(numbers.errors,

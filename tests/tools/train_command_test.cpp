@@ -115,7 +115,7 @@ TEST(InputOptions, ReachTheEngineFromEveryRecipe) {
               json_lines(free.output).back()["weights_sha256"]);
     const CommandResult tight = run({"--memory-budget", "1K"});
     EXPECT_EQ(tight.status, 2) << tight.errors;
-    EXPECT_THAT(tight.errors, HasSubstr("memory_budget_bytes = 1024 does not hold")) << recipe;
+    EXPECT_THAT(tight.errors, HasSubstr("--memory-budget 1024 does not hold")) << recipe;
     const CommandResult refused = run({"--threads", "3", "--cpu-budget", "2"});
     EXPECT_EQ(refused.status, 2) << refused.errors;
     EXPECT_THAT(refused.errors, HasSubstr("--cpu-budget 2")) << recipe;

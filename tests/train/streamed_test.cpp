@@ -60,7 +60,7 @@ TEST(Streamed, NeedsToBeToldHowLongAnEpochIs) {
     model.fit(streamed(toy_source(), 100).batch({.global = 10}), {});
     ADD_FAILURE() << "it knew";
   } catch (const ConfigError& error) {
-    EXPECT_THAT(std::string(error.what()) + error.hint(), testing::HasSubstr("steps-per-epoch"));
+    EXPECT_THAT(std::string(error.what()) + error.hint(), testing::HasSubstr("FitOptions::steps_per_epoch"));
   }
 }
 

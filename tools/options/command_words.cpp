@@ -62,7 +62,6 @@ constexpr std::array kWords = {
     OptionWord{"RecipeOptions::apply_orientation", "--apply-orientation"},
     OptionWord{"RecipeOptions::data", "--data"},
     OptionWord{"RecordFilter::max_failures", ""},
-    OptionWord{"StrategyOptions::standalone", "--standalone"},
     OptionWord{"convert_dataset()", ""},
     OptionWord{"generator()", ""},
     OptionWord{"pulled()", ""},

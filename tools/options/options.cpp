@@ -160,8 +160,8 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
   return choices;
 }
 
-CLI::Option* add_json_option(CLI::App& command, std::string& target, const std::string& names) {
-  return command.add_option(names, target, "write results as JSON lines to this file; - is standard output")
+CLI::Option* add_json_option(CLI::App& command, std::string& target) {
+  return command.add_option("--json", target, "write results as JSON lines to this file; - is standard output")
       ->type_name("FILE");
 }
 

@@ -46,7 +46,7 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string&
 // Those of an option that add_choice() added; else none.
 std::vector<std::string> choices_of(const CLI::Option& option);
 
-// --json FILE, or more names of the same option
-CLI::Option* add_json_option(CLI::App& command, std::string& target, const std::string& names = "--json");
+// --json FILE
+CLI::Option* add_json_option(CLI::App& command, std::string& target);
 
 }  // namespace headrace::tools

@@ -98,7 +98,8 @@ SourcePtr make_integers() {
 }
 
 SourcePtr integers(const PipelineOptions& options) {
-  if (!options.data.empty() || options.split || !options.source.layout.empty()) {
+  if (!options.data.empty() || options.split || !options.source.layout.empty() ||
+      !options.source.columns.empty()) {
     throw ConfigError(
         "the pipeline trivial counts integers and reads no data",
         joined({"leave out " + named("PipelineOptions::data"), named("PipelineOptions::split"),

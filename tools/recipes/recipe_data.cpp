@@ -17,7 +17,10 @@ bool is_encoded(const Source& source) {
 }  // namespace
 
 SourcePtr open_split(const RecipeOptions& options, Split split) {
-  if (options.data.empty()) throw ConfigError("no data given", "name a folder or archive of images");
+  if (options.data.empty()) {
+    throw ConfigError(fmt::format("no {} given", named_or("RecipeOptions::data", "data")),
+                      "name a folder or archive of images");
+  }
   return open_source(options.data, split,
                      {.layout = options.layout, .label_count = kClasses, .columns = options.columns});
 }

@@ -171,9 +171,10 @@ TEST(CsvManifestTest, AsksWhatNumbersThatAreNotWholeAre) {
     open_table(folder, table);
     ADD_FAILURE() << "no error";
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("t.csv: the label column 'label' holds numbers that are not whole, the first "
-                          "in line 3: '0.25' (for values to predict say --label-type number"));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("t.csv: the label column 'label' holds numbers that are not whole, the first "
+                  "in line 3: '0.25' (for values to predict, as float32, say ColumnOptions::label_type = number"));
   }
   const SourcePtr numbers = open_table(folder, table, {.label_type = LabelType::kNumber});
   EXPECT_EQ(numbers->info().fields[1], (Field{.name = "label", .dtype = DType::kF32, .shape = {}}));

@@ -318,8 +318,8 @@ TEST(TfRecordsTest, TakesASecondImageAndRefusesText) {
   EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"name"}}),
               HasSubstr("there is no feature 'name'; its first record has photo, score, box"));
   EXPECT_THAT(error_with({.label_keys = {"score"}}),
-              HasSubstr("the label 'score' holds 1 float, and classes are integers (for values to predict say "
-                        "--label-type number"));
+              HasSubstr("the label 'score' holds 1 float, and classes are integers (for values to predict, "
+                        "as float32, say ColumnOptions::label_type = number"));
 }
 
 // Whatever a payload holds, it is an example or an error: lengths in it are never believed.
