@@ -4,9 +4,10 @@
 #include <chrono>
 #include <filesystem>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/descriptor.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // An exclusive lock on a folder, between processes and between threads. It leaves nothing in the folder.
 class FolderLock {

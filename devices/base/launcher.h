@@ -7,7 +7,9 @@
 #include <optional>
 #include <string>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 // Returns the value of an environment variable; null where it is not set.
 using Environment = std::function<const char*(const char*)>;

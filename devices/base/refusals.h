@@ -7,9 +7,10 @@
 #include <string>
 #include <thread>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/error.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Error(kOutOfMemory). `what` was not to be had: "a batch"; `bytes` 0: it is not known how many it takes.
 Error no_memory_for(const std::string& what, std::uint64_t bytes = 0);

@@ -56,6 +56,8 @@ class WebStream final : public RecordStream {
       return buffer;
     };
     guard([&] { sample = read_next_sample(*files_, keep, member_); });
+    if (!sample && empty_) throw Error(ErrorCode::kDataCorrupt, "it ends without a sample", kWanted);
+    empty_ = false;
     if (sample && !too_large.empty()) sample->fault = too_large;
     return sample;
   }
@@ -66,15 +68,18 @@ class WebStream final : public RecordStream {
     try {
       read();
     } catch (const DataError& error) {
-      throw Error(error.code(), error.message(),
-                  "a pipe must give a plain tar in WebDataset's naming; unpack it on the way: zstd -dc, gzip -dc");
+      throw Error(error.code(), error.message(), kWanted);
     }
   }
+
+  static constexpr const char* kWanted =
+      "a pipe must give a plain tar in WebDataset's naming; unpack it on the way: zstd -dc, gzip -dc";
 
   std::string name_;
   std::uint64_t max_image_bytes_;
   std::unique_ptr<ArchiveFiles> files_;
   std::optional<ArchiveFile> member_;  // the next one
+  bool empty_ = true;                  // no sample yet
 };
 
 class WebStreamSource final : public StreamedSource {

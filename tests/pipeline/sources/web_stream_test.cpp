@@ -125,6 +125,13 @@ TEST(WebStream, ThatIsPackedSaysHowToUnpackIt) {
   EXPECT_THAT(error_of(web_stream(pipe.path())), HasSubstr("zstd -dc"));
 }
 
+TEST(WebStream, WithoutASampleFails) {
+  const Piped empty(TarBuilder().finish());
+  EXPECT_THAT(error_of(web_stream(empty.path())), HasSubstr("ends without a sample"));
+  const Piped others(TarBuilder().add("notes.txt", to_bytes("no image")).finish());
+  EXPECT_THAT(error_of(web_stream(others.path())), HasSubstr("ends without a sample"));
+}
+
 TEST(WebStream, ComesOnce) {
   const Piped pipe(piped_samples().finish());
   const SourcePtr source = web_stream(pipe.path());
