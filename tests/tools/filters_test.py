@@ -2,8 +2,8 @@
 
     filters_test.py BUILD CTEST
 
-Patterns of GoogleTest are those that tests/CMakeLists.txt wrote to BUILD/tests/filters.txt and those in tools/check; names
-and labels of CTest are those in tools/check.
+Patterns of GoogleTest are those that tests/CMakeLists.txt wrote to BUILD/tests/filters.txt, those in tools/check and those of
+the list of tests for a GPU; names and labels of CTest are those in tools/check.
 """
 import json
 import pathlib
@@ -14,12 +14,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tools"))
-from gpu_checks.gtest import listed
-
-
-def matches(pattern, name):
-    """As GoogleTest matches: '*' any text, '?' one character."""
-    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), name) is not None
+from gpu_checks.gtest import listed, matches
+from gpu_checks.test_runs import LIST, blocks
 
 
 def idle(patterns, names):
@@ -30,6 +26,7 @@ def test_filters(build, check):
     """(where, programs, patterns) of every filter."""
     lines = (build / "tests/filters.txt").read_text().splitlines()
     found = [(where, programs.split(":"), patterns.split(":")) for where, programs, patterns in (line.split("\t") for line in lines)]
+    found += [(LIST.name, [program], patterns.split(":")) for _, program, _, patterns in blocks(LIST.read_text())]
     return found + [("tools/check", [program], patterns.split(":"))
                     for program, patterns in re.findall(r"/(test_\w+)\b.*--gtest_filter='([^']+)'", check)]
 
@@ -76,6 +73,9 @@ def main():
             if not any(re.search(alternative, one) for one in among):
                 wrong.append(f"tools/check: {option} '{alternative}' names no {'label' if among is labels else 'test'}")
     print(f"{len(filters)} filters of {len(programs)} programs, {len(chosen)} of CTest")
+    order = [name for name, *_ in blocks(LIST.read_text())]
+    if order != ["kernels", "streams", "train", "pipeline", "faults", "golden"]:
+        wrong.append(f"{LIST.name} has other blocks: {order}")
     if len(filters) < 10 or not any(where == "tools/check" for where, _, _ in filters) or len(chosen) < 4:
         wrong.append("fewer filters were found than there are: has the way changed in which they are written down?")
     sys.exit("\n".join(wrong) or 0)

@@ -8,16 +8,18 @@ VERDICTS = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}
 LINE = re.compile(r"^\[\s*(RUN|OK|FAILED|SKIPPED)\s*\] ([^\s,]+)(?:,.*?)?(?: \((\d+) ms\))?$")
 
 
-def list_text(program, wanted="*"):
-    try:
-        return subprocess.run([program, "--gtest_list_tests", f"--gtest_filter={wanted}"], capture_output=True, text=True,
-                              timeout=30).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-
-
 def listed(program, wanted):
-    return names_of(list_text(program, wanted))
+    """Names of the program's tests that fit the filter; none where it cannot be started."""
+    try:
+        return names_of(subprocess.run([program, "--gtest_list_tests", f"--gtest_filter={wanted}"], capture_output=True,
+                                       text=True, timeout=30).stdout)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+
+
+def matches(pattern, name):
+    """As GoogleTest matches: '*' any text, '?' one character."""
+    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), name) is not None
 
 
 def names_of(text):
@@ -30,16 +32,6 @@ def names_of(text):
         elif name and suite and "DISABLED_" not in suite + name:
             names.append(suite + name)
     return names
-
-
-def gpu_filter(text):
-    """Of `--gtest_list_tests`: a filter of the tests with Cuda in their names, empty where there is none."""
-    suites = {}
-    for name in names_of(text):
-        suite, _, test = name.partition(".")
-        if "Cuda" in name:
-            suites[suite] = f"{suite}.*" if "Cuda" in suite else f"{suite}.*Cuda*"
-    return ":".join(suites.values())
 
 
 def results_of(report, output):

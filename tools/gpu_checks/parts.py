@@ -6,7 +6,7 @@ import typing
 
 from gpu_checks.machine import Machine
 from gpu_checks.readers import json_lines
-from gpu_checks.runner import Runner
+from gpu_checks.runner import Runner, waited_for
 
 UNFINISHED = "it was stopped in its midst; what it had measured by then is here"
 BETWEEN_SAVES = 1.0  # seconds, while a command runs
@@ -33,14 +33,18 @@ class Check:
             self.save()
         self.saved = time.monotonic()
 
-    def run(self, name, command, partial=None, enough=None, **how):
-        """As Runner.run(). partial(output): the part's result so far, recorded about once a second; enough(output): it
+    def run(self, name, command, **how):
+        """As running(), waited for."""
+        return waited_for(self.running(name, command, **how))
+
+    def running(self, name, command, partial=None, enough=None, **how):
+        """As Runner.running(). partial(output): the part's result so far, recorded about once a second; enough(output): it
         has done what is wanted of it, stop it."""
         def watch(output):
             if partial is not None and time.monotonic() - self.saved > BETWEEN_SAVES:
                 self.record(partial(output))
             return enough is not None and enough(output)
-        return self.runner.run(name, command, watch=watch, **how)
+        return self.runner.running(name, command, watch=watch, **how)
 
     def headrace(self, name, *words, partial=None, before=(), **how):
         """Runs the command with --json into a file of the logs, below the words `before`; the outcome and the file's

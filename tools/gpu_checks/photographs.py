@@ -52,7 +52,8 @@ def photographs(check):
     data, why = (given, "") if given else made(check)
     if why:
         return {"failed": why}
-    about = ["--pipeline", "jpeg-train", "--data", data, "--devices", check.machine.device, "--global-batch", str(BATCH)]
+    batch = MADE // 2 if check.machine.rehearsal else BATCH
+    about = ["--pipeline", "jpeg-train", "--data", data, "--devices", check.machine.device, "--global-batch", str(batch)]
     outcome, lines = check.headrace("bench-photographs", "bench", "input", *about, "--seconds", "5", "--warm-up", "10")
     result = {"made": given is None, "bench": lines[-1] if lines else None}
     rate = lines[-1].get("images_per_second") if lines else None
@@ -60,7 +61,7 @@ def photographs(check):
         return result | {"failed": outcome.why or "bench input gave no rate"}
     check.record(result | {"images_per_second": rate})
     outcome, lines = check.headrace("explain-photographs", "explain", *about, "--seconds", "4", "--warm-up", "10", "--consumer-us",
-                                    str(round(1e6 * BATCH / (SHARE * rate))))
+                                    str(round(1e6 * batch / (SHARE * rate))))
     consumer = final_stage(lines)
     stall = None if consumer is None else max(0.0, 1 - consumer["occupancy"])
     result |= {"images_per_second": rate, "consumer_share": SHARE, "input_stall_fraction": stall, "explain": lines}

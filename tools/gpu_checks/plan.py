@@ -5,30 +5,33 @@ were chosen: each has its weight's share, and what one leaves over is shared by 
 """
 import dataclasses
 
-from gpu_checks import benchmarks, correctness, device, kernels, photographs, profile, shards, training
+from gpu_checks import benchmarks, correctness, device, kernels, peers, photographs, profile, shards, training
 from gpu_checks.parts import Part
 
 LAST_SECONDS = 15  # of a check, for what is still to be stopped, and for packing the logs
 
 PARTS = (
     Part("device", 25, "device", device.device, "the GPU, its driver, what Headrace sees of them"),
-    Part("tests", 235, "tests", correctness.tests, "Cuda suites; trainer and ring on one replica, then on two"),
+    Part("conformance", 35, "tests", correctness.conformance, "the suites of the GPU's kernels"),
+    Part("epoch", 25, "training", training.epoch, "one epoch of cifar10-fast in bf16"),
+    Part("tests", 200, "tests", correctness.tests, "the suites of kernels and streams; the floors on one replica, then on two"),
     Part("shards", 30, "tests", shards.shards, "virtual shards: the same weights on one replica, two, and all GPUs"),
     Part("kernels", 120, "benchmarks", kernels.kernels, "each kernel against the machine's own floors"),
-    Part("memcheck", 80, "tests", correctness.sanitizer("memcheck"), "compute-sanitizer on short tests"),
+    Part("memcheck", 80, "tests", correctness.sanitizer("memcheck"), "compute-sanitizer on the kernels' short tests"),
     Part("racecheck", 45, "tests", correctness.sanitizer("racecheck"), "the same"),
     Part("synccheck", 25, "tests", correctness.sanitizer("synccheck"), "the same"),
     Part("cifar10-fast", 60, "training", training.seeds(0), "the first half of the seeds, in one process"),
     Part("profile", 150, "benchmarks", profile.profile, "every kernel of one step: time, bytes, share of its floor"),
-    Part("steps", 60, "benchmarks", benchmarks.steps, "steps with input and without"),
-    Part("record", 230, "training", training.records, "PyTorch's record scripts"),
+    Part("steps", 60, "benchmarks", training.steps, "steps with input and without"),
+    Part("record", 230, "training", peers.records, "PyTorch's record scripts"),
     Part("cifar10-fast-again", 60, "training", training.seeds(1), "the other half of the seeds"),
     Part("cifar10-fast-b", 45, "training", training.seeds(0, "cifar10-fast-b"), "the later recipe over the first half"),
     Part("input", 30, "benchmarks", benchmarks.input_rate, "the engine alone, into the GPU"),
     Part("photographs", 45, "benchmarks", photographs.photographs, "JPEGs into the GPU"),
-    Part("resnet18", 80, "benchmarks", training.resnet, "steps of ResNet-18 against compiled PyTorch's"),
-    Part("oracle", 30, "training", training.oracle, "the plain recipe in PyTorch, once"),
-    Part("ddp", 40, "training", training.baseline, "a DataLoader + DDP loop"))
+    Part("resnet18", 80, "benchmarks", peers.resnet, "steps of ResNet-18 against compiled PyTorch's"),
+    Part("oracle", 30, "training", peers.oracle, "the plain recipe in PyTorch, once"),
+    Part("ddp", 40, "training", peers.baseline, "a DataLoader + DDP loop"),
+    Part("libtorch", 60, "training", peers.libtorch, "libtorch trained on the loader's batches, without a copy"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,10 +41,12 @@ class Call:
 
 
 CALLS = {
-    "correctness": Call(9.0, ("device", "tests", "shards", "kernels", "memcheck", "racecheck", "synccheck")),
+    "smoke": Call(1.5, ("device", "conformance", "epoch")),
+    "correctness": Call(8.5, ("device", "tests", "shards", "kernels", "memcheck", "racecheck", "synccheck")),
     "seeds": Call(8.0, ("device", "cifar10-fast", "profile", "steps", "cifar10-fast-again", "cifar10-fast-b", "input",
                         "photographs")),
-    "torch": Call(9.0, ("device", "cifar10-fast", "record", "cifar10-fast-again", "resnet18", "oracle", "ddp"))}
+    "records": Call(5.0, ("device", "cifar10-fast", "record", "cifar10-fast-again")),
+    "peers": Call(4.0, ("device", "resnet18", "oracle", "ddp", "libtorch"))}
 
 
 def chosen(names):

@@ -1,7 +1,7 @@
 """The part `profile`: every kernel of one training step of cifar10-fast, with its time, its bytes and its share of its floor."""
 import glob
 
-from gpu_checks.benchmarks import RECIPE, REPLAYED
+from gpu_checks.training import REPLAYED, train
 from gpu_checks.kernels import copy_rate
 from gpu_checks.machine import find_tool
 from gpu_checks.profilers import READ, TIME, WRITTEN, ncu_kernels, nsys_kernels, step_table
@@ -9,19 +9,15 @@ from gpu_checks.profilers import READ, TIME, WRITTEN, ncu_kernels, nsys_kernels,
 # How convolutions choose their kernels (HEADRACE_CUDA_MATH).
 MODES = (("default", {}), ("tuned", {"HEADRACE_CUDA_MATH": "tuned"}), ("fastest", {"HEADRACE_CUDA_MATH": "fastest"}))
 # An epoch is one step; the third is recorded, on batches that are there already.
-STEP = ("--epochs", "4", "--steps-per-epoch", "1", "--headspace", str(REPLAYED), "--profile-epoch", "3", "--verbose", "0")
-
-
-def train_words(check):
-    return ("train", "--recipe", RECIPE, "--data", check.machine.need_data(), "--devices", check.machine.device, *STEP)
+STEP = {"epochs": 4, "steps_per_epoch": 1, "headspace": REPLAYED, "profile_epoch": 3}
 
 
 def by_ncu(check, tool, name, environment):
     """Kernels of the step, or why there are none. Clocks are left alone and caches as the kernel before left them."""
     table = check.runner.logs / f"{name}.csv"
-    outcome, _ = check.headrace(name, *train_words(check), environment=environment, before=(
-        tool, "--profile-from-start", "off", "--graph-profiling", "node", "--clock-control", "none", "--cache-control", "none",
-        "--csv", "--page", "raw", "--print-units", "base", "--metrics", f"{TIME},{READ},{WRITTEN}", "--log-file", table))
+    words = (tool, "--profile-from-start", "off", "--graph-profiling", "node", "--clock-control", "none", "--cache-control", "none",
+             "--csv", "--page", "raw", "--print-units", "base", "--metrics", f"{TIME},{READ},{WRITTEN}", "--log-file", table)
+    outcome, _ = train(check, name, how={"environment": environment, "before": words}, **STEP)
     kernels = ncu_kernels(check.text(table.name))
     said = [line for line in check.text(table.name).splitlines() if line.startswith("==ERROR==")]
     return kernels, "" if kernels else "; ".join(said) or outcome.why or "it recorded no kernel"
@@ -29,9 +25,9 @@ def by_ncu(check, tool, name, environment):
 
 def by_nsys(check, tool, name, environment):
     report = check.runner.logs / f"{name}.nsys-rep"
-    outcome, _ = check.headrace(name, *train_words(check), environment=environment, before=(
-        tool, "profile", "--trace", "cuda", "--sample", "none", "--cpuctxsw", "none", "--cuda-graph-trace", "node",
-        "--capture-range", "cudaProfilerApi", "--capture-range-end", "stop", "--force-overwrite", "true", "--output", report))
+    words = (tool, "profile", "--trace", "cuda", "--sample", "none", "--cpuctxsw", "none", "--cuda-graph-trace", "node",
+             "--capture-range", "cudaProfilerApi", "--capture-range-end", "stop", "--force-overwrite", "true", "--output", report)
+    outcome, _ = train(check, name, how={"environment": environment, "before": words}, **STEP)
     if outcome.why:
         return [], outcome.why
     listed = check.run(f"{name}-trace", [tool, "stats", "--report", "cuda_gpu_trace", "--format", "csv", report])
@@ -47,6 +43,8 @@ def profilers():
 
 
 def profile(check):
+    if check.machine.rehearsal:
+        return {"skipped": "a processor has no kernels to profile"}
     tools = profilers()
     if not tools:
         return {"skipped": "neither ncu nor nsys on this machine, on PATH or in CUDA's folders"}

@@ -2,6 +2,7 @@
 import contextlib
 import ctypes
 import dataclasses
+import itertools
 import os
 import pathlib
 import signal
@@ -57,6 +58,32 @@ def stop(process, kind=KIND_SECONDS, kill=KILL_SECONDS):
     return True
 
 
+# A task is a generator: it yields the seconds after which it wants to be looked at again, and returns its result.
+def waited_for(task):
+    while True:
+        try:
+            time.sleep(next(task))
+        except StopIteration as done:
+            return done.value
+
+
+def together(tasks, count):
+    """Runs tasks in their order, `count` of them at once; ended in its midst, it ends those that run."""
+    waiting, active = iter(tasks), []
+    try:
+        while True:
+            active += itertools.islice(waiting, count - len(active))
+            if not active:
+                return
+            for task in list(active):
+                if next(task, None) is None:
+                    active.remove(task)
+            time.sleep(0.05)
+    finally:
+        for task in active:
+            task.close()
+
+
 class Runner:
     def __init__(self, logs, seconds, environment):
         self.logs = pathlib.Path(logs)
@@ -92,9 +119,13 @@ class Runner:
                                     stdin=subprocess.DEVNULL, cwd=folder, start_new_session=True,
                                     preexec_fn=end_with_parent, env={**self.environment, **(environment or {})})
 
-    def run(self, name, command, watch=None, quiet=None, **how):
-        """Runs `command` to its end or the limit's. watch(output): seen while it runs; true: it has done what is wanted
-        of it, stop it. quiet: seconds without a word after which it is stopped, too."""
+    def run(self, name, command, **how):
+        """As running(), waited for."""
+        return waited_for(self.running(name, command, **how))
+
+    def running(self, name, command, watch=None, quiet=None, **how):
+        """A task that runs `command` to its end or the limit's, and returns its outcome. watch(output): seen while it runs;
+        true: it has done what is wanted of it, stop it. quiet: seconds without a word after which it is stopped, too."""
         start = time.monotonic()
         try:
             process = self.start(name, command, **how)
@@ -102,7 +133,7 @@ class Runner:
             return Outcome(None, 0.0, "", f"cannot start {command[0]}: {error.strerror}")
         gone = False
         try:
-            outcome = self._watch(process, self.logs / f"{name}.log", start, watch, quiet)
+            outcome = yield from self._watch(process, self.logs / f"{name}.log", start, watch, quiet)
         finally:
             gone = stop(process)
         if not gone:
@@ -129,4 +160,4 @@ class Runner:
                 return Outcome(None, seconds, tail(log), f"{SILENT}, for {now - spoke:.0f} s")
             if watch is not None and watch(tail(log)):
                 return Outcome(0, seconds, tail(log), "")
-            time.sleep(0.05 if seconds < 2 else 0.3)
+            yield 0.05 if seconds < 2 else 0.3

@@ -1,12 +1,14 @@
 """The part `shards`: with virtual shards the weights are the same bits on one replica, two that share a GPU, and all GPUs."""
+from gpu_checks.training import train
+
 RECIPE = "cifar10-cnn"
 STEPS = 60
-SHARDS = 8  # of --deterministic: as many replicas at most
+SHARDS = 8  # virtual ones, as of --deterministic: as many replicas at most
 
 
-def placements(device, gpus):
+def placements(device, two_replicas, gpus):
     """What trains: the device, two replicas on it, and each power of two of GPUs that there is."""
-    found = [device, f"{device}x2"]
+    found = [device, two_replicas]
     numbers = [name.removeprefix("cuda:") for name in gpus]
     count = 2
     while count <= min(len(numbers), SHARDS):
@@ -18,13 +20,12 @@ def placements(device, gpus):
 def shards(check):
     """A short training of each, whose weights are compared with those of the first."""
     gpus = check.results["device"].get("devices", [])
-    specs = placements(check.machine.device, gpus)
+    specs = placements(check.machine.device, check.machine.two_replicas(), gpus)
     result, failed = {"gpus": len(gpus), "weights_sha256": {}, "shard_price": {}}, []
     for left, spec in zip(range(len(specs), 0, -1), specs):
         with check.runner.at_most(check.runner.left() / left):
-            outcome, lines = check.headrace(f"shards-{spec.replace(':', '_').replace(',', '_')}", "train", "--recipe", RECIPE,
-                                            "--data", check.machine.need_data(), "--devices", spec, "--deterministic",
-                                            "--stop-after-steps", str(STEPS), "--verbose", "0")
+            outcome, lines = train(check, f"shards-{spec.replace(':', '_').replace(',', '_')}", RECIPE, devices=spec,
+                                   virtual_shards=SHARDS, stop_after_steps=STEPS)
         last = next((line for line in lines if line.get("final")), {})
         weights = result["weights_sha256"][spec] = last.get("weights_sha256")
         result["shard_price"][spec] = last.get("shard_price")

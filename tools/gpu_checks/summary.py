@@ -119,7 +119,8 @@ def profile_lines(mode, one):
 
 def table(summary):
     """The summary for people: a line a part, then the figures."""
-    lines = [f"{'part':<20} {'state':<8} {'seconds':>8}  why"]
+    lines = ["A rehearsal on a processor: no figure counts.", ""] if summary.get("rehearsal") else []
+    lines.append(f"{'part':<20} {'state':<8} {'seconds':>8}  why")
     for name, part in summary["parts"].items():
         lines.append(f"{name:<20} {part['state']:<8} {number(part['seconds']):>8}  {part['why'] or ''}".rstrip())
     figures = summary["figures"]

@@ -1,24 +1,91 @@
-"""One run of a test program on the GPU: started again until every test has its verdict, whatever one of them does to it."""
+"""Runs of test programs on the GPU, in shards: a shard is started again until each of its tests has a verdict, whatever one of
+them does to it."""
+import collections
 import dataclasses
 import pathlib
 
-from gpu_checks.gtest import listed, results_of, skip_reasons
+from gpu_checks.gtest import counts, listed, results_of, skip_reasons
+from gpu_checks.machine import Missing
+from gpu_checks.runner import together
 
-MAX_STARTS = 8
-QUIET = 40  # seconds: a test that takes longer hangs
+TEST_DEVICES = "HEADRACE_TEST_DEVICES"
+LIST = pathlib.Path(__file__).with_name("gpu_tests.txt")
+SHARDS = 5  # at once
+MAX_STARTS = 8  # of a shard
+QUIET = 90  # seconds: a test that takes longer hangs
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class TestRun:
-    name: str  # "test_train@cuda:0"
+    name: str  # "train@cuda:0"
     program: pathlib.Path
-    filter: str
+    names: list  # of its tests
     environment: dict
+    verdicts: dict = dataclasses.field(default_factory=dict)  # by name
+    ended_early: list = dataclasses.field(default_factory=list)  # why, a line a time
+    skips: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+
+    def add(self, found):
+        self.verdicts |= {test["name"]: test for test in found}
+
+    def account(self):
+        return counts(list(self.verdicts.values())) | {
+            "skips": dict(self.skips), "ended_early": self.ended_early,
+            "not_run": [name for name in self.names if name not in self.verdicts]}
+
+    def why_failed(self):
+        """Empty where it went well."""
+        one = self.account()
+        whys = list(self.ended_early)
+        if hard := [test["test"] for test in one["failures"] if test["result"] == "failed"]:
+            whys.append(f"{len(hard)} tests failed, the first {hard[0]}")
+        elif one["not_run"] and not whys:
+            whys.append(f"{len(one['not_run'])} tests did not run, the first {one['not_run'][0]}")
+        elif not one["ran"] and not whys:
+            whys.append(f"not one test ran, {one['skipped']} were skipped: {'; '.join(self.skips)}")
+        return [f"{self.name}: {why}" for why in whys]
+
+
+def blocks(text):
+    """(name, program, devices, filter) of each block of gpu_tests.txt: a line of three words, and patterns below it."""
+    found = []
+    for line in text.splitlines():
+        words = line.partition("#")[0].split()
+        if words and line[0] == " ":
+            found[-1][3].extend(words)
+        elif words:
+            found.append((*words, []))
+    return [(name, program, devices, ":".join(patterns)) for name, program, devices, patterns in found]
+
+
+def test_runs(machine, only=None):
+    """What counts most first: the blocks whose tests name the GPU themselves, then the others on one replica, then those on two
+    that share the GPU. A rehearsal has the processor's suites in the place of the GPU's."""
+    named, taking = [], []
+    for name, program, devices, wanted in blocks(LIST.read_text()):
+        if only is None or name == only:
+            (named if devices == "named" else taking).append((name, program, wanted))
+    rows = [(f"{name}@{machine.device}", program, wanted.replace("Cuda/", "Cpu/") if machine.rehearsal else wanted, {})
+            for name, program, wanted in named]
+    rows += [(f"{name}@{spec}", program, wanted, {TEST_DEVICES: spec})
+             for spec in (machine.device, machine.two_replicas()) for name, program, wanted in taking]
+    runs = [TestRun(name, path := machine.program(program), listed(path, wanted), environment)
+            for name, program, wanted, environment in rows]
+    if empty := [run.name for run in runs if not run.names]:
+        raise Missing(f"{', '.join(empty)}: its program lists no test")
+    return runs
 
 
 def file_name(run):
     """For its logs: letters, digits, '-' and '_'."""
     return run.name.replace("@", "-").replace(":", "_").replace(",", "_")
+
+
+def filtered(folder, names):
+    """The argument that chooses these tests, through a file: there may be more than a command line holds."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "flags").write_text(f"--gtest_filter={':'.join(names)}\n")
+    return f"--gtest_flagfile={folder / 'flags'}"
 
 
 def undecided(names, found):
@@ -34,30 +101,35 @@ def undecided(names, found):
     return [name for name in names if name not in decided]
 
 
-def run_tests(check, run, record):
-    """The verdicts by name, why the program ended early (a line a time), reasons of skips. record(verdicts): so far."""
-    names = listed(run.program, run.filter)
-    verdicts, whys, skips = {}, [], {}
-    pending, wanted = names, run.filter
+def shard(check, run, number, pending, account):
+    """A task that fills the run's verdicts of these tests, in a folder of its own. account(): the part's result so far."""
+    folder = check.machine.work / "shards" / f"{file_name(run)}-{number}"
+
+    def partial(output):
+        run.add(results_of("", output))
+        return account()
     for start in range(MAX_STARTS):
-        name = f"{file_name(run)}-{start}"
+        name = f"{folder.name}-{start}"
         report = check.runner.logs / f"{name}.json"
-        outcome = check.run(name, [run.program, f"--gtest_filter={wanted}", f"--gtest_output=json:{report}"], quiet=QUIET,
-                            environment=run.environment,
-                            partial=lambda output: record(verdicts | by_name(results_of("", output))))
+        outcome = yield from check.running(
+            name, [run.program, filtered(folder, pending), f"--gtest_output=json:{report}"], quiet=QUIET, partial=partial,
+            folder=folder, environment=run.environment | {"TMPDIR": str(folder)})
         found = results_of(check.text(report.name), outcome.output)
-        verdicts |= by_name(found)
-        for reason, times in skip_reasons(outcome.output).items():
-            skips[reason] = skips.get(reason, 0) + times
+        run.add(found)
+        run.skips.update(skip_reasons(outcome.output))
         unfinished = [test["name"] for test in found if test["result"] == "unfinished"]
         if outcome.why and not any(test["result"] == "failed" for test in found) or unfinished:
-            whys.append(f"{', '.join(unfinished) or wanted[:80]}: {outcome.why or 'it ended without a verdict'}")
+            run.ended_early.append(f"{', '.join(unfinished) or name}: {outcome.why or 'it ended without a verdict'}")
         pending = undecided(pending, found)
         if not found or not pending or check.runner.left() == 0:
             break
-        wanted = ":".join(pending)
-    return verdicts, whys, skips, [name for name in names if name not in verdicts]
 
 
-def by_name(found):
-    return {test["name"]: test for test in found}
+def run_tests(check, only=None):
+    """Runs the list, or one block of it: the part's result. The runs are kept in check.tests, by name."""
+    check.tests = {run.name: run for run in test_runs(check.machine, only)}
+    account = lambda: {run.name: run.account() for run in check.tests.values() if run.verdicts}
+    together([shard(check, run, number, names, account) for run in check.tests.values() for number in range(SHARDS)
+              if (names := run.names[number::SHARDS])], SHARDS)
+    failed = [why for run in check.tests.values() for why in run.why_failed()]
+    return {run.name: run.account() for run in check.tests.values()} | ({"failed": "; ".join(failed)} if failed else {})

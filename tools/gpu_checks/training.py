@@ -1,12 +1,49 @@
-"""Parts that train to the end: cifar10-fast, the record scripts of PyTorch, a DataLoader + DDP baseline, on one GPU and data."""
-import os
+"""Parts that train: an epoch, steps with and without input, recipes over the seeds."""
+import statistics
 
-from gpu_checks.benchmarks import REPLAYED, steady, train
-from gpu_checks.machine import Missing, torch_python
-from gpu_checks.readers import json_lines, record_runs
+RECIPE = "cifar10-fast"
+REPLAYED = 8  # batches that --headspace replays
+REHEARSED = {"epochs": 2, "global_batch": 40, "steps_per_epoch": 2}
+SATURATION = ("input_stall_fraction", "exposed_copy_fraction", "device_idle_fraction", "host_us_per_step")
 
-ORACLE = "cifar10_recipe_torch.py"
-RESNET_BATCH = 512
+
+def train(check, name, recipe=RECIPE, how=(), **options):
+    """`headrace train` on the check's device; options: stop_after_steps=60 for --stop-after-steps 60. A rehearsal trains
+    little, whatever they say."""
+    options = {"devices": check.machine.device, "verbose": 0} | options | (REHEARSED if check.machine.rehearsal else {})
+    words = [word for key, value in options.items() for word in ("--" + key.replace("_", "-"), str(value))]
+    return check.headrace(name, "train", "--recipe", recipe, "--data", check.machine.need_data(), *words, **dict(how))
+
+
+def steady(lines):
+    """Medians over the epochs after the first, which warms up."""
+    epochs = [line for line in lines if "epoch" in line][1:]
+    figures = {}
+    for key in ("examples_per_second", *SATURATION):
+        values = [line[key] for line in epochs if line.get(key) is not None]
+        figures[key] = statistics.median(values) if values else None
+    return figures | {"epochs": len(epochs)}
+
+
+def steps(check):
+    """Training where input costs nothing (the same batches again and again), and as it is."""
+    alone, replayed = train(check, "step-only", epochs=8, headspace=REPLAYED)
+    result = {"step_only": steady(replayed), "end_to_end": steady([])}
+    check.record(result)
+    whole, fed = train(check, "end-to-end", epochs=8)
+    result["end_to_end"] = steady(fed)
+    rates = [result[key]["examples_per_second"] for key in ("end_to_end", "step_only")]
+    result["share_of_step_only"] = rates[0] / rates[1] if all(rates) else None
+    failed = alone.why or whole.why or ("" if all(rates) else "an epoch is missing in its lines")
+    return result | ({"failed": failed} if failed else {})
+
+
+def epoch(check):
+    """One epoch in bf16 and its evaluation: whether a training on this GPU comes to its end at all."""
+    outcome, lines = train(check, "epoch", epochs=1, precision="bf16")
+    last = next((line for line in lines if line.get("final")), None)
+    failed = outcome.why or ("" if last else "its lines hold no end")
+    return {"final": last} | ({"failed": failed} if failed else {})
 
 
 def seed_runs(lines):
@@ -25,90 +62,9 @@ def seeds(half, recipe="cifar10-fast"):
         if not wanted:
             return {"runs": [], "wanted": 0, "skipped": "there is no seed for it"}
         so_far = lambda lines: {"runs": seed_runs(lines), "wanted": len(wanted)}
-        outcome, lines = train(check, f"{recipe}-{half}", "--seed", str(wanted[0]), "--runs", str(len(wanted)), recipe=recipe,
-                               partial=so_far)
+        outcome, lines = train(check, f"{recipe}-{half}", recipe, {"partial": so_far}, seed=wanted[0], runs=len(wanted))
         result = so_far(lines)
         missing = len(wanted) - len(result["runs"])
         why = outcome.why or (f"its lines hold no train_seconds of {missing} runs" if missing else "")
         return result | ({"failed": f"{len(result['runs'])} of {len(wanted)} runs; {why}"} if why else {})
     return part
-
-
-def run_torch(check, name, *words, **how):
-    """A Python with PyTorch, in the caller's own environment: it finds its CUDA libraries itself."""
-    own = {"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")}
-    return check.run(name, [torch_python(), "-u", *words], environment=own, **how)
-
-
-def exported(check):
-    """The folder with cifar10/train.pt and test.pt, made from the archive by the oracle."""
-    folder = check.machine.work / "torch"
-    if not (folder / "cifar10/test.pt").exists():
-        script = need_peers(check) / ORACLE
-        if not script.exists():
-            raise Missing(f"no {ORACLE} in {script.parent}: it turns the archive into train.pt and test.pt")
-        outcome = run_torch(check, "export", script, "--data", check.machine.need_data(), "--export", folder / "cifar10")
-        if outcome.why:
-            raise Missing(f"export: {outcome.why}")
-    return folder
-
-
-def need_peers(check):
-    if check.machine.peers is None:
-        raise Missing("no scripts to compare with: give --peers FOLDER")
-    return check.machine.peers
-
-
-def records(check):
-    """Each record script as it is, until it has done as many runs as are wanted."""
-    folder = exported(check)
-    scripts = sorted(path for path in need_peers(check).glob("*.py") if path.name != ORACLE)
-    if not scripts:
-        raise Missing(f"no record script (*.py beside {ORACLE}) in {need_peers(check)}")
-    result, failed = {}, []
-    for left, script in zip(range(len(scripts), 0, -1), scripts):
-        runs_of = lambda output: {"runs": record_runs(output)[:check.record_runs]}
-        with check.runner.at_most(check.runner.left() / left):
-            outcome = run_torch(check, f"record-{script.stem}", script, folder=folder,
-                                enough=lambda output: len(runs_of(output)["runs"]) == check.record_runs,
-                                partial=lambda output: {"scripts": result | {script.stem: runs_of(output)}})
-        result[script.stem] = runs_of(outcome.output) | {"seconds": outcome.seconds}
-        if (runs := len(result[script.stem]["runs"])) < check.record_runs:
-            failed.append(f"{script.stem}: {runs} of {check.record_runs} runs; {outcome.why or outcome.ending()}")
-        check.record({"scripts": result})
-    return {"scripts": result} | ({"failed": "; ".join(failed)} if failed else {})
-
-
-def resnet(check):
-    """ResNet-18's steps on batches that are there already: ours, and PyTorch's compiled, channels-last, in bf16."""
-    ours, lines = train(check, "resnet18-steps", "--global-batch", str(RESNET_BATCH), "--epochs", "5", "--steps-per-epoch",
-                        "60", "--headspace", str(REPLAYED), recipe="cifar10-resnet18")
-    check.record({"headrace": steady(lines)})
-    script = check.machine.root / "bench/peers/resnet18_torch.py"
-    theirs = run_torch(check, "resnet18-torch", script, "--batch", str(RESNET_BATCH))
-    found = json_lines(theirs.output)
-    result = {"headrace": steady(lines), "torch": found[-1] if found else None}
-    rates = [(one or {}).get("examples_per_second") for one in (result["headrace"], result["torch"])]
-    result["ratio"] = rates[0] / rates[1] if all(rates) else None
-    failed = ours.why or theirs.why or ("" if all(rates) else "a rate is missing in their lines")
-    return result | ({"failed": failed} if failed else {})
-
-
-def oracle(check):
-    """The plain recipe in PyTorch, once: what accuracy these files allow."""
-    script = need_peers(check) / ORACLE
-    if not script.exists():
-        raise Missing(f"no {ORACLE} in {script.parent}")
-    outcome = run_torch(check, "oracle", script, "--data", check.machine.need_data())
-    lines = json_lines(outcome.output)
-    return {"line": lines[-1] if lines else None} | ({"failed": outcome.why} if outcome.why else {})
-
-
-def baseline(check):
-    """The same net fed by a DataLoader and wrapped in DistributedDataParallel, as it is commonly written."""
-    folder = exported(check)
-    script = check.machine.root / "bench/peers/cifar_ddp_torch.py"
-    outcome = run_torch(check, "ddp", script, "--data", folder / "cifar10", "--compile",
-                        partial=lambda output: {"lines": json_lines(output)})
-    lines = json_lines(outcome.output)
-    return {"lines": lines} | ({"failed": outcome.why} if outcome.why else {})
