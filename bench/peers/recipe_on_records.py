@@ -11,10 +11,6 @@ import pathlib
 import struct
 import sys
 
-import numpy as np
-import torch
-from PIL import Image
-
 FOOTER = 48  # bytes
 
 
@@ -32,6 +28,9 @@ def images(path):
 
 def read_records(path):
     """As the script's read_archive: {"train" | "test": (images uint8 NHWC, labels int64)} and the class names."""
+    import numpy as np
+    import torch
+    from PIL import Image
     found = {"train": [], "test": []}
     for name, jpeg in images(path):
         split, label, file = name.split("/")[-3:]

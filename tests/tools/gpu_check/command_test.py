@@ -8,7 +8,7 @@ import unittest
 
 from gpu_checks import kernels, plan, readers, summary
 
-from gpu_check.pretended import BENCH, FATED, PASSING, ROOT, SKIPPING, Pretending
+from gpu_check.pretended import BENCH, PASSING, ROOT, SKIPPING, Pretending
 
 
 class Command(Pretending):
@@ -34,6 +34,7 @@ class Command(Pretending):
         states = {name: part["state"] for name, part in found["parts"].items()}
         for name in ("ddp", "resnet18", "profile"):  # what is pretended is no PyTorch; one profile is made to fail
             self.assertEqual(states.pop(name), "failed")
+        self.assertEqual(states.pop("libtorch"), "skipped")
         self.assertEqual(set(states.values()), {"ok"}, done.stdout)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(files, ["benchmarks.json", "device.json", "logs.tar.gz", "summary.json", "summary.txt", "tests.json",
@@ -76,6 +77,21 @@ class Command(Pretending):
         done, found, _ = self.all_of_it("--call", "correctness")
         self.assertEqual(tuple(found["parts"]), plan.CALLS["correctness"].parts)
         self.assertEqual(done.returncode, 0, done.stdout)
+        order = [f"{name}@cuda:0" for name in ("kernels", "streams", "train", "pipeline", "faults", "golden")]
+        self.assertEqual(list(self.part("tests", "tests"))[:-1], order + [f"{name}x2" for name in order[2:]])
+        self.assertEqual(self.part("memcheck", "tests"), {"tests": 1, "passed": 1, "errors": 0} | {
+            "seconds": found["parts"]["memcheck"]["seconds"]})
+        with tarfile.open(self.out / "logs.tar.gz") as logs:
+            self.assertIn("Cuda/S/0.A", logs.extractfile("logs/memcheck-0.log").read().decode())
+
+    def test_a_rehearsal_has_the_parts_and_files_of_its_call_without_a_gpu(self):
+        self.pretend_machine(False, PASSING)
+        done, found, files = self.all_of_it("--call", "smoke", "--rehearse")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(tuple(found["parts"]), plan.CALLS["smoke"].parts)
+        self.assertTrue(done.stdout.split("\n\n")[1].startswith("A rehearsal on a processor"), done.stdout)
+        self.assertEqual(list(self.part("conformance", "tests"))[0], "kernels@cpu:1")
+        self.assertEqual(files, ["device.json", "logs.tar.gz", "summary.json", "summary.txt", "tests.json", "training.json"])
 
     def test_steps_of_a_resnet_are_compared(self):
         results = {"resnet18": {"headrace": {"examples_per_second": 3e4}, "torch": {"examples_per_second": 2e4}, "ratio": 1.5}}
@@ -93,35 +109,35 @@ class Command(Pretending):
 
     def test_a_crash_costs_its_own_test_alone(self):
         self.pretend_machine(True, PASSING)
-        self.pretend("build/tests/test_train", FATED.replace("FATES", repr({"A": "passes", "B": "crashes", "C": "passes"})))
+        self.pretend_tests("train", {"A": "passes", "B": "crashes", "C": "passes"})
         done, found, _ = self.all_of_it("--parts", "tests")
         self.assertEqual(done.returncode, 1)
         for spec in ("cuda:0", "cuda:0x2"):
-            one = self.part("tests", "tests")[f"test_train@{spec}"]
+            one = self.part("tests", "tests")[f"train@{spec}"]
             self.assertEqual((one["passed"], one["failed"], one["not_run"]), (2, 1, []))
             self.assertEqual(one["failures"], [{"test": "S.B", "why": f"on {spec}", "result": "unfinished"}])
-            self.assertIn(f"test_train@{spec}: S.B: exit status -6", found["parts"]["tests"]["why"])
-        self.assertEqual(self.part("tests", "tests")["test_devices@cuda"]["passed"], 1)
+            self.assertIn(f"train@{spec}: S.B: exit status -6", found["parts"]["tests"]["why"])
+        self.assertEqual(self.part("tests", "tests")["kernels@cuda:0"]["passed"], 1)
 
     def test_an_error_that_sticks_fails_no_other_test(self):
         self.pretend_machine(True, PASSING)
-        self.pretend("build/tests/test_train", FATED.replace(
-            "FATES", repr({"A": "passes", "B": "sticks", "C": "passes", "D": "fails", "E": "passes"})))
+        tests = {"A": "passes", "B": "sticks", "C": "passes", "D": "fails", "E": "passes"}
+        self.pretend_tests("train", {f"{name}{i}": fate if i == 2 else "passes" for name, fate in tests.items() for i in range(5)})
         done, found, _ = self.all_of_it("--parts", "tests")
-        one = self.part("tests", "tests")["test_train@cuda:0"]
-        self.assertEqual([failure["test"] for failure in one["failures"]], ["S.B", "S.D"])
-        self.assertEqual((one["passed"], one["ended_early"]), (3, []))
-        self.assertIn("test_train@cuda:0: 2 tests failed, the first S.B", found["parts"]["tests"]["why"])
+        one = self.part("tests", "tests")["train@cuda:0"]
+        self.assertEqual([failure["test"] for failure in one["failures"]], ["S.B2", "S.D2"])
+        self.assertEqual((one["passed"], one["ended_early"]), (23, []))
+        self.assertIn("train@cuda:0: 2 tests failed, the first S.B2", found["parts"]["tests"]["why"])
 
     def test_one_that_hangs_is_named_and_leaves_time_for_the_others(self):
         self.pretend_machine(True, PASSING)
-        self.pretend("build/tests/test_train", FATED.replace("FATES", repr({"A": "passes", "B": "hangs"})))
+        self.pretend_tests("train", {"A": "passes", "B": "hangs"})
         done, found, _ = self.all_of_it("--parts", "tests", "--minutes", "0.5")
         parts = self.part("tests", "tests")
-        self.assertEqual(parts["test_devices@cuda"]["passed"], 1)
+        self.assertEqual(parts["kernels@cuda:0"]["passed"], 1)
         for spec in ("cuda:0", "cuda:0x2"):
-            self.assertEqual(parts[f"test_train@{spec}"]["passed"], 1)
-            self.assertIn(f"test_train@{spec}: S.B: stopped at its time limit", found["parts"]["tests"]["why"])
+            self.assertEqual(parts[f"train@{spec}"]["passed"], 1)
+            self.assertIn(f"train@{spec}: S.B: stopped at its time limit", found["parts"]["tests"]["why"])
 
     def test_a_group_of_benchmarks_that_crashes_costs_what_it_had_not_written(self):
         self.pretend_machine(True, PASSING)

@@ -62,8 +62,10 @@ class Reports(unittest.TestCase):
         text = ("Running main()\nShape.\n  Prints\nCuda/A/0.  # TypeParam = Cuda\n  One\n  DISABLED_Two\nRegistry.\n  Cpu\n"
                 "  CudaIsThere\nAll/P.\n  Is/0  # GetParam() = 3\n")
         self.assertEqual(gtest.names_of(text), ["Shape.Prints", "Cuda/A/0.One", "Registry.Cpu", "Registry.CudaIsThere", "All/P.Is/0"])
-        self.assertEqual(gtest.gpu_filter(text), "Cuda/A/0.*:Registry.*Cuda*")
-        self.assertEqual(gtest.gpu_filter("Shape.\n  Prints\n"), "")
+
+    def test_patterns(self):
+        self.assertTrue(gtest.matches("Cuda/S?/*.A", "Cuda/S1/0.A"))
+        self.assertFalse(gtest.matches("S.A", "S.AB"))
 
     def test_reasons_of_skips_are_counted(self):
         text = "[ RUN  ] A\na.cpp:3: Skipped\nno peer\n\n[ SKIPPED ] A\nb.cpp:4: Skipped\nno peer\n"
@@ -84,6 +86,11 @@ class Reports(unittest.TestCase):
         self.assertEqual(test_runs.undecided(["S.A"], [test("S.A", "failed")]), [])
         self.assertEqual(test_runs.undecided(names, []), names)
 
+    def test_the_list_of_tests(self):
+        text = "# a comment\nkernels test_devices named\n  Cuda/K*  # of the GPU\n  Cuda/L*\n\ntrain test_train taken\n  A.* B.*\n"
+        self.assertEqual(test_runs.blocks(text), [("kernels", "test_devices", "named", "Cuda/K*:Cuda/L*"),
+                                                  ("train", "test_train", "taken", "A.*:B.*")])
+
 
 class Sanitizer(unittest.TestCase):
     def test_summaries(self):
@@ -98,7 +105,3 @@ class Sanitizer(unittest.TestCase):
         self.assertEqual(correctness.sanitizer_findings(text), 2)
         self.assertEqual(correctness.sanitizer_findings("========= COMPUTE-SANITIZER\n[ RUN      ] A.B\n"), 0)
 
-    def test_what_shares_a_gpu_is_left_to_the_tests(self):
-        for name, wanted in (("test_devices@cuda", True), ("test_train@cuda:0", True), ("test_train@cuda:0x2", False),
-                             ("test_pipeline@cuda:0", False)):
-            self.assertEqual(bool(correctness.SANITIZED.search(name)), wanted, name)

@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from gpu_check.pretended import BENCH, FATED, PASSING, Pretending
+from gpu_check.pretended import BENCH, PASSING, Pretending
 
 
 def processes_of(folder):
@@ -73,10 +73,11 @@ class Killed(Pretending):
         for number in (signal.SIGKILL, signal.SIGTERM):
             with self.subTest(number):
                 self.pretend_machine(True, PASSING)
-                self.pretend("build/tests/test_train", FATED.replace("FATES", repr({"A": "passes", "B": "hangs"})))
-                result, _ = self.killed_by(number, "tests", "tests", lambda one: one.get("test_train@cuda:0", {}).get("passed"))
-                self.assertEqual(result["test_devices@cuda"]["passed"], 1)
-                self.assertEqual([one["test"] for one in result["test_train@cuda:0"]["failures"]], ["S.B"])
+                self.pretend_tests("train", {"A": "passes", "B": "hangs"})
+                result, _ = self.killed_by(number, "tests", "tests", lambda one: one.get("golden@cuda:0x2", {}).get("passed")
+                                           and one.get("train@cuda:0", {}).get("passed") and one["train@cuda:0"]["failures"])
+                self.assertEqual(result["kernels@cuda:0"]["passed"], 1)
+                self.assertEqual([one["test"] for one in result["train@cuda:0"]["failures"]], ["S.B"])
 
     def test_between_two_groups_of_benchmarks(self):
         self.pretend_machine(True, PASSING)

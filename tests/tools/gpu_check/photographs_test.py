@@ -1,11 +1,15 @@
-"""The pictures that the check draws where it is given none."""
+"""The pictures that the check draws where it is given none, and record files as PyTorch's scripts get them."""
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 
-from gpu_checks import photographs, readers
+from gpu_checks import machine, photographs, readers
+
+sys.path.append(str(machine.ROOT / "bench/peers"))
+import recipe_on_records
 
 
 class Photographs(unittest.TestCase):
@@ -30,3 +34,8 @@ class Photographs(unittest.TestCase):
             done = subprocess.run([headrace, "digest", "--pipeline", "jpeg-train", "--data", file, "--devices", "cpu:1", "--json",
                                    "-"], check=True, capture_output=True, text=True)
             self.assertEqual(readers.json_lines(done.stdout)[0]["examples"], 4)
+            as_they_are = pathlib.Path(scratch) / "pictures.records"
+            subprocess.run([headrace, "convert", "--data", folder, "--to", as_they_are], check=True, capture_output=True)
+            self.assertEqual(dict(recipe_on_records.images(as_they_are)),
+                             {f"train/{number % 2}/{number}.png": (folder / f"train/{number % 2}/{number}.png").read_bytes()
+                              for number in range(4)})

@@ -25,7 +25,9 @@ class Plan(unittest.TestCase):
         names = [part.name for part in plan.PARTS]
         self.assertEqual(len(set(names)), len(names))
         self.assertEqual(set(names), {name for call in plan.CALLS.values() for name in call.parts})
-        self.assertEqual(names[:2], ["device", "tests"])
+        self.assertEqual(list(plan.CALLS), ["smoke", "correctness", "seeds", "records", "peers"])
+        self.assertLessEqual(plan.CALLS["smoke"].minutes, 1.5)
+        self.assertLess(names.index("tests"), names.index("memcheck"))  # which runs those that passed
         for call in plan.CALLS.values():
             self.assertEqual(call.parts[0], "device")
 

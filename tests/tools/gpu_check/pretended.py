@@ -35,9 +35,8 @@ with open(value("--json", ""), "w") as file:
         time.sleep(float(os.environ.get("PRETENDED_PACE", 0)) if "final" in line else 0)
 '''
 TESTS = '''
-listing = "Cuda/S/0.  # TypeParam\\n  A\\nShape.\\n  Prints"
 if "--gtest_list_tests" in sys.argv:
-    print(listing if "--gtest_filter=*" in sys.argv else listing.split("\\nShape")[0])
+    print("Cuda/S/0.  # TypeParam\\n  A")
 else:
     path = next(word[20:] for word in sys.argv if word.startswith("--gtest_output=json:"))
     open(path, "w").write(json.dumps(REPORT))
@@ -51,10 +50,12 @@ fates = FATES
 if "--gtest_list_tests" in sys.argv:
     print("S.\\n" + "\\n".join("  " + name for name in fates))
     sys.exit(0)
-wanted = next(word[15:] for word in sys.argv if word.startswith("--gtest_filter="))
-stuck = False
+flags = next(word[17:] for word in sys.argv if word.startswith("--gtest_flagfile="))
+wanted = open(flags).read().strip().removeprefix("--gtest_filter=").split(":")
+assert os.getcwd() == os.environ["TMPDIR"] == os.path.dirname(flags)
+stuck = failed = False
 for name, fate in fates.items():
-    if wanted != "*" and "S." + name not in wanted.split(":"):
+    if "S." + name not in wanted:
         continue
     print("[ RUN      ] S." + name, flush=True)
     if fate == "crashes":
@@ -63,9 +64,9 @@ for name, fate in fates.items():
     if fate == "hangs":
         time.sleep(1000)
     fails = fate in ("fails", "sticks") or stuck
-    stuck = stuck or fate == "sticks"
+    stuck, failed = stuck or fate == "sticks", failed or fails
     print(("[  FAILED  ] S." if fails else "[       OK ] S.") + name + " (10 ms)", flush=True)
-sys.exit(1 if stuck or "fails" in fates.values() else 0)
+sys.exit(1 if failed else 0)
 '''
 BENCH = '''
 path = next(word[16:] for word in sys.argv if word.startswith("--benchmark_out="))
@@ -100,13 +101,16 @@ sys.exit(status)
 '''
 ORACLE = '''
 import pathlib
-if "--export" in sys.argv:
-    folder = pathlib.Path(sys.argv[-1])
-    folder.mkdir(parents=True)
-    (folder / "train.pt").touch()
-    (folder / "test.pt").touch()
-else:
-    print(json.dumps({"accuracy": 0.905, "seconds": 9.0}))
+def read_archive(path): raise NotImplementedError("zstd")
+def main():
+    assert read_archive.__name__ == "read_records" and sys.argv[1] == "--data" and sys.argv[2].endswith(".records")
+    if "--export" in sys.argv:
+        folder = pathlib.Path(sys.argv[-1])
+        folder.mkdir(parents=True)
+        (folder / "train.pt").touch()
+        (folder / "test.pt").touch()
+    else:
+        print(json.dumps({"accuracy": 0.905, "seconds": 9.0}))
 '''
 RECORD = f'''
 import os, time
@@ -116,7 +120,12 @@ for run in range(1000):
     print({row("7", "0")!r}); print({row("", "eval", "0.9010", "1.0000")!r}, flush=True)
     time.sleep(0.01)
 '''
-SANITIZER = 'print("========= ERROR SUMMARY: 0 errors")\n'
+SANITIZER = '''
+flags = next(word[17:] for word in sys.argv if word.startswith("--gtest_flagfile="))
+for name in open(flags).read().strip().removeprefix("--gtest_filter=").split(":"):
+    print(f"[       OK ] {name} (1 ms)")
+print("========= ERROR SUMMARY: 0 errors")
+'''
 PASSING = {"testsuites": [{"name": "Cuda/S/0", "testsuite": [{"name": "A", "status": "RUN", "result": "COMPLETED", "time": "0.01s"}]}]}
 SKIPPING = {"testsuites": [{"name": "Cuda/S/0", "testsuite": [
     {"name": "A", "status": "RUN", "result": "SKIPPED", "time": "0s"}]}]}
@@ -138,6 +147,8 @@ class Pretending(unittest.TestCase):
     def pretend_machine(self, gpu, report):
         self.pretend("build/headrace", HEADRACE.replace("DOCTOR", str(gpu)))
         self.pretend("build/tests/test_devices", TESTS.replace("REPORT", repr(report)))
+        for program in ("train", "pipeline", "faults", "golden"):
+            self.pretend_tests(program, {"A": "passes"})
         self.pretend("build/bench/kernels_bench", BENCH.replace("CRASHES", "False"))
         self.pretend("build/bench/input_bench", BENCH.replace("CRASHES", "False"))
         self.pretend("tools/nvidia-smi", 'print("name, driver_version\\nPretended, 1")' if gpu else "sys.exit(9)")
@@ -147,6 +158,9 @@ class Pretending(unittest.TestCase):
         self.pretend("peers/record.py", RECORD)
         self.pretend("site/torch/__init__.py", "")
         (self.folder / "data.tar").touch()
+
+    def pretend_tests(self, program, fates):
+        self.pretend(f"build/tests/test_{program}", FATED.replace("FATES", repr(fates)))
 
     def environment(self):
         return dict(os.environ) | {"PATH": f"{self.folder / 'tools'}{os.pathsep}{os.environ['PATH']}",

@@ -8,7 +8,7 @@ HEADRACE = '''
 def value(flag): return sys.argv[sys.argv.index(flag) + 1]
 lines = [{"name": f"device cuda:{gpu}", "found": True, "version": "", "hint": ""} for gpu in (0, 1)]
 if sys.argv[1] == "train":
-    assert "--deterministic" in sys.argv
+    assert value("--virtual-shards") == "8"
     weights = WEIGHTS.get(value("--devices"))
     if weights is None: sys.exit(3)
     lines = [{"final": True, "weights_sha256": weights, "shard_price": 1.05}]
@@ -41,6 +41,6 @@ class Shards(Pretending):
         self.assertEqual(part["weights_sha256"]["cuda:0,1"], "a")
 
     def test_it_takes_powers_of_two_of_the_gpus(self):
-        self.assertEqual(placements("cuda:0", ["cuda:0"]), ["cuda:0", "cuda:0x2"])
-        self.assertEqual(placements("cuda:1", [f"cuda:{gpu}" for gpu in range(5)]),
+        self.assertEqual(placements("cuda:0", "cuda:0x2", ["cuda:0"]), ["cuda:0", "cuda:0x2"])
+        self.assertEqual(placements("cuda:1", "cuda:1x2", [f"cuda:{gpu}" for gpu in range(5)]),
                          ["cuda:1", "cuda:1x2", "cuda:0,1", "cuda:0,1,2,3"])

@@ -81,7 +81,7 @@ TEST(StepClock, WhatHadArrivedWasNotWaitedFor) {
 
 // What was submitted while the device was at work begins where that ends: its `begin` was not recorded.
 TEST(StepClock, ABusyDeviceHasNoGap) {
-  test::Training training;
+  test::Training training("cpu", 1);
   StepClock clock(training.strategy, Shards(training.strategy, 0));
   StepSlot step = step_of(-1, 1200, 2700);
   step.shards[0].idle = false;
