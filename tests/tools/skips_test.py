@@ -11,7 +11,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
-from gpu_checks.gtest import matches, of_lines
+from gpu_checks.gtest import matches, results_of
 from gpu_checks.test_runs import LIST, blocks
 
 MIN_ASKING = 0.8  # of the list's tests
@@ -36,7 +36,7 @@ def main():
                 if of == pathlib.Path(program).name and devices == "taken"]
     environment = dict(os.environ, HEADRACE_TEST_DEVICES="cuda:0", HEADRACE_CUDA_MODULE="/nowhere/libheadrace_cuda.so")
     run = subprocess.run([program, *(options or [f"--gtest_filter={':'.join(patterns)}"])], env=environment, capture_output=True, text=True)
-    tests = of_lines(run.stdout)
+    tests = results_of(run.stdout)
     # Other tests may lack something else: data, a user who is not root.
     found = re.findall(r": Skipped\n(HEADRACE_TEST_DEVICES.*)\n(?:(?!\[ ).*\n)*\[  SKIPPED \] ([^\s,]+)", run.stdout)
     reasons, asking = {reason for reason, _ in found}, [name for _, name in found]

@@ -1,6 +1,5 @@
-"""Reads what GoogleTest's programs say: their lists, their JSON reports and, where one was stopped, its lines."""
+"""Reads what GoogleTest's programs print: their lists, and a line a test."""
 import collections
-import json
 import re
 import subprocess
 
@@ -34,30 +33,9 @@ def names_of(text):
     return names
 
 
-def results_of(report, output):
-    """Each test's name, result (passed, failed, skipped, unfinished), seconds and why it failed, in the order in which they
-    ran: of the text of a JSON report, or of what was printed where the program did not come to write one."""
-    try:
-        return of_report(json.loads(report))
-    except ValueError:
-        return of_lines(output)
-
-
-def of_report(report):
-    found = []
-    for suite in report.get("testsuites", []):
-        for test in suite.get("testsuite", []):
-            if test.get("status") != "RUN":
-                continue
-            failures = test.get("failures", [])
-            result = "skipped" if test.get("result") == "SKIPPED" else "failed" if failures else "passed"
-            found.append({"name": f"{suite['name']}.{test['name']}", "result": result,
-                          "seconds": float(test.get("time", "0s").rstrip("s")),
-                          "why": failures[0].get("failure", "")[:500] if failures else ""})
-    return found
-
-
-def of_lines(output):
+def results_of(output):
+    """Each test's name, result (passed, failed, skipped, unfinished), seconds and why it failed, in the order in which they ran:
+    of what a program printed, to its end or not."""
     found, said = [], []
     for line in output.splitlines():
         match = LINE.match(line)

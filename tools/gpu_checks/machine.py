@@ -1,10 +1,13 @@
 """What a check works with: the programs of a build or a bundle, the data, the scripts to compare with."""
+import contextlib
 import dataclasses
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+
+from gpu_checks.runner import stop
 
 COLLECTIVE_TIMEOUT = "3"  # seconds: a replica that does not come costs that, and not a part's time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -62,6 +65,19 @@ class Machine:
         if joined := ":".join(path for path in paths if path):
             environment["LD_LIBRARY_PATH"] = joined
         return environment
+
+
+@contextlib.contextmanager
+def driver_held(runner):
+    """Within, a program that looks at the GPU keeps its driver's state, which else ends and begins with each program's."""
+    tool = find_tool("nvidia-smi")
+    process = runner.start("held", [tool, "--loop=30", "--query-gpu=timestamp,clocks.sm,power.draw,temperature.gpu",
+                                    "--format=csv"]) if tool else None
+    try:
+        yield
+    finally:
+        if process:
+            stop(process)
 
 
 def find_tool(name, *folders):

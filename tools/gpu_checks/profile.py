@@ -1,15 +1,71 @@
 """The part `profile`: every kernel of one training step of cifar10-fast, with its time, its bytes and its share of its floor."""
+import csv
 import glob
+import io
 
 from gpu_checks.training import REPLAYED, train
 from gpu_checks.kernels import copy_rate
 from gpu_checks.machine import find_tool
-from gpu_checks.profilers import READ, TIME, WRITTEN, ncu_kernels, nsys_kernels, step_table
 
 # How convolutions choose their kernels (HEADRACE_CUDA_MATH).
 MODES = (("default", {}), ("tuned", {"HEADRACE_CUDA_MATH": "tuned"}), ("fastest", {"HEADRACE_CUDA_MATH": "fastest"}))
 # An epoch is one step; the third is recorded, on batches that are there already.
 STEP = {"epochs": 4, "steps_per_epoch": 1, "headspace": REPLAYED, "profile_epoch": 3}
+SECONDS = {"ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6, "ms": 1e-3, "msecond": 1e-3, "s": 1.0, "second": 1.0}
+BYTES = {"byte": 1.0, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
+TIME, READ, WRITTEN = "gpu__time_duration.sum", "dram__bytes_read.sum", "dram__bytes_write.sum"
+
+
+def value(text, units, unit):
+    """A number, commas between its thousands or not, in seconds or bytes; None where the tool measured nothing."""
+    try:
+        return float(text.replace(",", "")) * units[unit]
+    except (ValueError, KeyError):
+        return None
+
+
+def rows_below(text, column):
+    """Rows of the table whose head has `column`; what is printed before and after it is passed over."""
+    lines = list(csv.reader(io.StringIO(text)))
+    head = next((i for i, cells in enumerate(lines) if column in cells), None)
+    if head is None:
+        return []
+    return [dict(zip(lines[head], cells)) for cells in lines[head + 1:] if len(cells) == len(lines[head])]
+
+
+def ncu_kernels(text):
+    """Of `ncu --csv --page raw`: the row under the head has the units. Each kernel in its order."""
+    rows = rows_below(text, "Kernel Name")
+    if not rows:
+        return []
+    units, *rows = rows
+    found = []
+    for row in rows:
+        read, written = (value(row.get(name, ""), BYTES, units.get(name)) for name in (READ, WRITTEN))
+        found.append({"kernel": row["Kernel Name"], "grid": row.get("Grid Size", ""),
+                      "seconds": value(row.get(TIME, ""), SECONDS, units.get(TIME)),
+                      "bytes": None if read is None or written is None else read + written})
+    return [one for one in found if one["seconds"] is not None]
+
+
+def step_table(kernels, bytes_per_second):
+    """A row a kernel and grid, the slowest first: calls, time, bytes; the floor, which is how long a copy of so many bytes
+    takes; and `share`, the floor over the time. With the sums of all."""
+    rows = {}
+    for one in kernels:
+        row = rows.setdefault((one["kernel"], one["grid"]), {"kernel": one["kernel"], "grid": one["grid"], "calls": 0, "us": 0.0,
+                                                            "bytes": 0.0})
+        row["calls"] += 1
+        row["us"] += 1e6 * one["seconds"]
+        row["bytes"] = None if row["bytes"] is None or one["bytes"] is None else row["bytes"] + one["bytes"]
+    table = sorted(rows.values(), key=lambda row: -row["us"])
+    total = {"calls": len(kernels), "us": sum(row["us"] for row in table),
+             "bytes": None if any(row["bytes"] is None for row in table) else sum(row["bytes"] for row in table)}
+    for row in (*table, total):
+        known = row["bytes"] is not None and bytes_per_second
+        row["floor_us"] = 1e6 * row["bytes"] / bytes_per_second if known else None
+        row["share"] = row["floor_us"] / row["us"] if known and row["us"] else None
+    return {"total": total, "kernels": table}
 
 
 def by_ncu(check, tool, name, environment):
@@ -23,44 +79,21 @@ def by_ncu(check, tool, name, environment):
     return kernels, "" if kernels else "; ".join(said) or outcome.why or "it recorded no kernel"
 
 
-def by_nsys(check, tool, name, environment):
-    report = check.runner.logs / f"{name}.nsys-rep"
-    words = (tool, "profile", "--trace", "cuda", "--sample", "none", "--cpuctxsw", "none", "--cuda-graph-trace", "node",
-             "--capture-range", "cudaProfilerApi", "--capture-range-end", "stop", "--force-overwrite", "true", "--output", report)
-    outcome, _ = train(check, name, how={"environment": environment, "before": words}, **STEP)
-    if outcome.why:
-        return [], outcome.why
-    listed = check.run(f"{name}-trace", [tool, "stats", "--report", "cuda_gpu_trace", "--format", "csv", report])
-    kernels = nsys_kernels(listed.output)
-    return kernels, "" if kernels else listed.why or "it recorded no kernel"
-
-
-def profilers():
-    """Those of this machine, the one that says most first."""
-    found = [(find_tool("ncu", *sorted(glob.glob("/opt/nvidia/nsight-compute/*"), reverse=True)), by_ncu),
-             (find_tool("nsys", *sorted(glob.glob("/opt/nvidia/nsight-systems/*/bin"), reverse=True)), by_nsys)]
-    return [(tool, function) for tool, function in found if tool]
-
-
 def profile(check):
     if check.machine.rehearsal:
         return {"skipped": "a processor has no kernels to profile"}
-    tools = profilers()
-    if not tools:
-        return {"skipped": "neither ncu nor nsys on this machine, on PATH or in CUDA's folders"}
+    tool = find_tool("ncu", *sorted(glob.glob("/opt/nvidia/nsight-compute/*"), reverse=True))
+    if tool is None:
+        return {"skipped": "no ncu on this machine, on PATH or in CUDA's folders"}
     check.machine.need_data()
     rate = copy_rate(check)
-    result, failed = {"copy_gb_per_s": rate and rate / 1e9, "steps": {}}, []
+    result, failed = {"copy_gb_per_s": rate and rate / 1e9, "tool": tool, "steps": {}}, []
     for left, (mode, environment) in zip(range(len(MODES), 0, -1), MODES):
-        whys = []
         with check.runner.at_most(check.runner.left() / left):
-            for tool, function in tools:
-                kernels, why = function(check, tool, f"profile-{mode}-{function.__name__}", environment)
-                if kernels:
-                    result["steps"][mode] = {"tool": str(tool)} | step_table(kernels, rate)
-                    break
-                whys.append(f"{tool}: {why}")
-        if mode not in result["steps"]:
-            failed.append(f"{mode}: {'; '.join(whys)}")
+            kernels, why = by_ncu(check, tool, f"profile-{mode}", environment)
+        if kernels:
+            result["steps"][mode] = step_table(kernels, rate)
+        else:
+            failed.append(f"{mode}: {why}")
         check.record(result)
     return result | ({"failed": "; ".join(failed)} if failed else {})

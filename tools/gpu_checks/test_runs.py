@@ -106,17 +106,16 @@ def shard(check, run, number, pending, account):
     folder = check.machine.work / "shards" / f"{file_name(run)}-{number}"
 
     def partial(output):
-        run.add(results_of("", output))
+        run.add(results_of(output))
         return account()
     for start in range(MAX_STARTS):
         name = f"{folder.name}-{start}"
-        report = check.runner.logs / f"{name}.json"
-        outcome = yield from check.running(
-            name, [run.program, filtered(folder, pending), f"--gtest_output=json:{report}"], quiet=QUIET, partial=partial,
-            folder=folder, environment=run.environment | {"TMPDIR": str(folder)})
-        found = results_of(check.text(report.name), outcome.output)
+        outcome = yield from check.running(name, [run.program, filtered(folder, pending)], quiet=QUIET, partial=partial,
+                                           folder=folder, environment=run.environment | {"TMPDIR": str(folder)})
+        printed = check.text(f"{name}.log")
+        found = results_of(printed)
         run.add(found)
-        run.skips.update(skip_reasons(outcome.output))
+        run.skips.update(skip_reasons(printed))
         unfinished = [test["name"] for test in found if test["result"] == "unfinished"]
         if outcome.why and not any(test["result"] == "failed" for test in found) or unfinished:
             run.ended_early.append(f"{', '.join(unfinished) or name}: {outcome.why or 'it ended without a verdict'}")

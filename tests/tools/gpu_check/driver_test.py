@@ -1,26 +1,16 @@
-"""What asks the driver itself, over a libcuda.so.1 that only pretends: the context that is held, the epoch that is profiled."""
+"""What asks the driver itself, over a libcuda.so.1 that only pretends: the epoch that is profiled."""
 import os
 import pathlib
 import shutil
 import subprocess
 import tempfile
-import time
 import unittest
 
-from gpu_checks import context, readers
-from gpu_checks.runner import Runner
+from gpu_checks import readers
 
 DRIVER = r"""
 #include <stdio.h>
-#include <stdlib.h>
 static int say(const char *what) { return fprintf(stderr, "driver: %s\n", what) < 0; }
-int cuInit(unsigned flags) { return getenv("PRETENDED_NO_GPU") ? 100 : 0; }
-int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return ordinal == 3 ? 0 : 101; }
-int cuDeviceGetAttribute(int *value, int which, int device) {
-  *value = which == 20 && getenv("PRETENDED_EXCLUSIVE") ? 3 : 0;
-  return 0;
-}
-int cuDevicePrimaryCtxRetain(void **context, int device) { *context = &device; return say("retained"); }
 int cuProfilerStart(void) { return say("start"); }
 int cuProfilerStop(void) { return say("stop"); }
 """
@@ -36,23 +26,6 @@ class Driver(unittest.TestCase):
         (self.folder / "driver.c").write_text(DRIVER)
         subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", self.folder / "libcuda.so.1",
                         self.folder / "driver.c"], check=True)
-
-    def said(self, device, **environment):
-        runner = Runner(self.folder / "logs", 60, dict(os.environ) | {"LD_LIBRARY_PATH": str(self.folder)} | environment)
-        with context.held(runner, device) as state:
-            end = time.monotonic() + 60
-            while "not answered" in (said := state()) or said == "driver: retained":
-                self.assertLess(time.monotonic(), end)
-                time.sleep(0.02)
-        return said
-
-    def test_a_context_is_held(self):
-        self.assertEqual(self.said("cuda:3"), "driver: retained\nheld")
-
-    def test_why_none_is_held(self):
-        self.assertEqual(self.said("cuda:0"), "cuDeviceGet failed with error 101")
-        self.assertEqual(self.said("cuda:3", PRETENDED_NO_GPU="1"), "cuInit failed with error 100")
-        self.assertIn("one process at a time", self.said("cuda:3", PRETENDED_EXCLUSIVE="1"))
 
     @unittest.skipUnless("HEADRACE_BUILD" in os.environ and FASHION.exists(), "no HEADRACE_BUILD, or no Fashion-MNIST")
     def test_one_epoch_is_profiled(self):

@@ -1,21 +1,15 @@
 """What is read of GoogleTest and of compute-sanitizer, and which tests run again."""
-import json
 import unittest
 
 from gpu_checks import correctness, gtest, test_runs
-
-TESTED = {"testsuites": [{"name": "Cuda/StreamSuite/0", "testsuite": [
-    {"name": "Copies", "status": "RUN", "result": "COMPLETED", "time": "0.5s"},
-    {"name": "Fills", "status": "RUN", "result": "COMPLETED", "time": "0.01s"},
-    {"name": "Waits", "status": "RUN", "result": "COMPLETED", "time": "0.02s", "failures": [{"failure": "1 is not 2"}]},
-    {"name": "Far", "status": "RUN", "result": "SKIPPED", "time": "0s"},
-    {"name": "Off", "status": "NOTRUN", "result": "SUPPRESSED", "time": "0s"}]}]}
 
 PRINTED = """Running main() from gtest_main.cc
 [==========] Running 5 tests from 2 test suites.
 [----------] 3 tests from Cuda/S/0, where TypeParam = headrace::test::Cuda
 [ RUN      ] Cuda/S/0.Copies
 [       OK ] Cuda/S/0.Copies (500 ms)
+[ RUN      ] Cuda/S/0.Fills
+[       OK ] Cuda/S/0.Fills (10 ms)
 [ RUN      ] Cuda/S/0.Waits
 a.cpp:3: Failure
 1 is not 2
@@ -36,27 +30,21 @@ def test(name, result):
 
 
 class Reports(unittest.TestCase):
-    def test_counts(self):
-        counts = gtest.counts(gtest.results_of(json.dumps(TESTED), ""))
-        self.assertEqual([counts[key] for key in ("ran", "passed", "failed", "skipped")], [3, 2, 1, 1])
-        self.assertEqual(counts["failures"], [{"test": "Cuda/StreamSuite/0.Waits", "why": "1 is not 2", "result": "failed"}])
+    def test_a_line_a_test_counts_and_the_last_one_is_named(self):
+        found = gtest.results_of(PRINTED)
+        self.assertEqual([(one["name"], one["result"]) for one in found],
+                         [("Cuda/S/0.Copies", "passed"), ("Cuda/S/0.Fills", "passed"), ("Cuda/S/0.Waits", "failed"),
+                          ("Cuda/S/0.Far", "skipped"), ("Sizes/P.Holds/7", "unfinished")])
+        self.assertEqual(found[0]["seconds"], 0.5)
+        self.assertIn("1 is not 2", found[2]["why"])
+        self.assertIn("DeviceError", found[4]["why"])
+        counts = gtest.counts(found)
+        self.assertEqual([counts[key] for key in ("ran", "passed", "failed", "skipped")], [4, 2, 2, 1])
         self.assertEqual(gtest.counts([])["ran"], 0)
-
-    def test_without_a_report_its_lines_count_and_the_last_one_is_named(self):
-        for report in ("", json.dumps(TESTED)[:70]):
-            found = gtest.results_of(report, PRINTED)
-            self.assertEqual([(one["name"], one["result"]) for one in found],
-                             [("Cuda/S/0.Copies", "passed"), ("Cuda/S/0.Waits", "failed"), ("Cuda/S/0.Far", "skipped"),
-                              ("Sizes/P.Holds/7", "unfinished")])
-            self.assertEqual(found[0]["seconds"], 0.5)
-            self.assertIn("1 is not 2", found[1]["why"])
-            self.assertIn("DeviceError", found[3]["why"])
-        counts = gtest.counts(gtest.results_of("", PRINTED))
-        self.assertEqual([counts[key] for key in ("ran", "passed", "failed", "skipped")], [3, 1, 2, 1])
 
     def test_the_list_of_failures_at_the_end_is_not_counted_again(self):
         text = PRINTED + "[  FAILED  ] 1 test, listed below:\n[  FAILED  ] Cuda/S/0.Waits, where TypeParam = C\n"
-        self.assertEqual(len(gtest.results_of("", text)), 4)
+        self.assertEqual(len(gtest.results_of(text)), 5)
 
     def test_lists(self):
         text = ("Running main()\nShape.\n  Prints\nCuda/A/0.  # TypeParam = Cuda\n  One\n  DISABLED_Two\nRegistry.\n  Cpu\n"
@@ -72,8 +60,8 @@ class Reports(unittest.TestCase):
         self.assertEqual(gtest.skip_reasons(text), {"no peer": 2})
 
     def test_short_tests_are_the_quickest_that_passed(self):
-        found = gtest.results_of(json.dumps(TESTED), "")
-        self.assertEqual(gtest.short_tests(found, 0.4), ["Cuda/StreamSuite/0.Fills"])
+        found = gtest.results_of(PRINTED)
+        self.assertEqual(gtest.short_tests(found, 0.4), ["Cuda/S/0.Fills"])
         self.assertEqual(len(gtest.short_tests(found, 1)), 2)
         self.assertEqual(gtest.short_tests(found, 0), [])
 

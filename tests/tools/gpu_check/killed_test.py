@@ -41,7 +41,8 @@ class Killed(Pretending):
     def killed_by(self, number, part, file, measured, words=(), environment=None):
         """The part's result after the check was killed, once measured(result) held."""
         self.out = self.folder / f"out-{number}"
-        check = subprocess.Popen(self.command(*self.data_words(), "--parts", part, *words), stdout=subprocess.DEVNULL,
+        wanted = () if "--call" in words else ("--parts", part)
+        check = subprocess.Popen(self.command(*self.data_words(), *wanted, *words), stdout=subprocess.DEVNULL,
                                  stderr=subprocess.PIPE, text=True, env=self.environment() | (environment or {}))
         self.until(lambda: measured(self.saved(part, file)))
         check.send_signal(number)
@@ -78,6 +79,25 @@ class Killed(Pretending):
                                            and one.get("train@cuda:0", {}).get("passed") and one["train@cuda:0"]["failures"])
                 self.assertEqual(result["kernels@cuda:0"]["passed"], 1)
                 self.assertEqual([one["test"] for one in result["train@cuda:0"]["failures"]], ["S.B"])
+
+    def test_a_smoke_call_between_two_tests_of_kernels(self):
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            with self.subTest(number):
+                self.pretend_machine(True, PASSING)
+                self.pretend_tests("devices", {"A": "passes", "B": "hangs"})
+                result, _ = self.killed_by(number, "conformance", "tests", lambda one: one.get("kernels@cuda:0", {}).get("passed")
+                                           and one["kernels@cuda:0"]["failures"], ("--call", "smoke"))
+                self.assertEqual(result["kernels@cuda:0"]["not_run"], [])
+
+    def test_a_records_call_between_two_runs_of_a_script(self):
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            with self.subTest(number):
+                self.pretend_machine(True, PASSING)
+                result, summary = self.killed_by(number, "record", "training",
+                                                 lambda one: one.get("scripts", {}).get("record", {}).get("runs"),
+                                                 ("--call", "records", "--record-runs", "80"), {"PRETENDED_PACE": "0.3"})
+                self.assertEqual(result["scripts"]["record"]["runs"][0], {"accuracy": 0.901, "seconds": 1.0})
+                self.assertEqual(summary["parts"]["cifar10-fast"]["state"], "ok")
 
     def test_between_two_groups_of_benchmarks(self):
         self.pretend_machine(True, PASSING)

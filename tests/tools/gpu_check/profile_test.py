@@ -1,7 +1,7 @@
 """What is read of ncu and nsys, and the table that is made of it."""
 import unittest
 
-from gpu_checks import profilers
+from gpu_checks import profile
 
 NCU = '''==PROF== Connected to process 4711 (/bundle/bin/headrace)
 ==PROF== Profiling "conv" - 0 (1/3): 0%....50%....100% - 1 pass
@@ -13,17 +13,9 @@ NCU = '''==PROF== Connected to process 4711 (/bundle/bin/headrace)
 "2","4711","headrace","127.0.0.1","norm","1","7","(64, 1, 1)","(8, 1, 1)","0","9.0","500000","n/a","9000"
 '''
 
-NSYS = """Processing [step.sqlite] with [cuda_gpu_trace.py]...
-
-Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (MB),DymSMem (MB),Bytes (MB),Throughput (MB/s),SrcMemKd,DstMemKd,Device,Ctx,GreenCtx,Strm,Name
-100,1500,9,132,1,1,256,1,1,40,0.000,0.000,,,,,NVIDIA X (0),1,,7,"void conv<float, 4>(Shape, float *)"
-2100,800,9,,,,,,,,,,0.004,5.0,Pageable,Device,NVIDIA X (0),1,,7,[CUDA memcpy Host-to-Device]
-"""
-
-
 class Profilers(unittest.TestCase):
     def test_kernels_of_ncu(self):
-        conv, again, norm = profilers.ncu_kernels(NCU)
+        conv, again, norm = profile.ncu_kernels(NCU)
         self.assertEqual((conv["kernel"], conv["grid"], conv["bytes"]), ("void conv<float, 4>(Shape, float *)", "(132, 1, 1)", 4e6))
         self.assertAlmostEqual(conv["seconds"], 2e-6, 12)
         self.assertEqual(conv, again)
@@ -32,23 +24,17 @@ class Profilers(unittest.TestCase):
 
     def test_units_are_those_of_the_row_below_the_head(self):
         text = NCU.replace('"byte","byte","ns"', '"Kbyte","Mbyte","us"')
-        conv = profilers.ncu_kernels(text)[0]
+        conv = profile.ncu_kernels(text)[0]
         self.assertAlmostEqual(conv["seconds"], 2e-3)
         self.assertAlmostEqual(conv["bytes"], 3e9 + 1e12)
 
     def test_a_table_that_was_cut_is_read_as_far_as_it_goes(self):
-        self.assertEqual(len(profilers.ncu_kernels(NCU[:NCU.index('"1","4711"') + 40])), 1)
-        self.assertEqual(profilers.ncu_kernels("==ERROR== ERR_NVGPUCTRPERM - no permission\n"), [])
-        self.assertEqual(profilers.ncu_kernels(""), [])
-
-    def test_kernels_of_nsys_without_its_copies(self):
-        conv, = profilers.nsys_kernels(NSYS)
-        self.assertEqual((conv["kernel"], conv["grid"], conv["bytes"]), ("void conv<float, 4>(Shape, float *)", "(132, 1, 1)", None))
-        self.assertAlmostEqual(conv["seconds"], 1.5e-6, 12)
-        self.assertEqual(profilers.nsys_kernels("no data\n"), [])
+        self.assertEqual(len(profile.ncu_kernels(NCU[:NCU.index('"1","4711"') + 40])), 1)
+        self.assertEqual(profile.ncu_kernels("==ERROR== ERR_NVGPUCTRPERM - no permission\n"), [])
+        self.assertEqual(profile.ncu_kernels(""), [])
 
     def test_the_slowest_come_first_with_their_floors(self):
-        table = profilers.step_table(profilers.ncu_kernels(NCU), 4e12)
+        table = profile.step_table(profile.ncu_kernels(NCU), 4e12)
         norm, conv = table["kernels"]
         self.assertEqual((norm["calls"], norm["bytes"], norm["floor_us"], norm["share"]), (1, None, None, None))
         self.assertEqual((conv["calls"], conv["bytes"]), (2, 8e6))
@@ -60,4 +46,4 @@ class Profilers(unittest.TestCase):
         self.assertAlmostEqual(table["total"]["us"], 13)
 
     def test_without_a_copy_to_compare_with_there_is_no_floor(self):
-        self.assertIsNone(profilers.step_table(profilers.ncu_kernels(NCU), None)["kernels"][1]["share"])
+        self.assertIsNone(profile.step_table(profile.ncu_kernels(NCU), None)["kernels"][1]["share"])
