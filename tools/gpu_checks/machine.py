@@ -88,8 +88,8 @@ def find_tool(name, *folders):
 
 def torch_python():
     """A Python with PyTorch: this one, python3 of PATH, or that of bench/peers/setup."""
-    peers = os.environ.get("HEADRACE_PEERS", pathlib.Path.home() / ".cache/headrace-peers")
-    for python in (sys.executable, shutil.which("python3"), str(pathlib.Path(peers) / "bin/python")):
+    peers = os.environ.get("HEADRACE_PEERS") or os.path.expanduser("~/.cache/headrace-peers")
+    for python in (sys.executable, shutil.which("python3"), f"{peers}/bin/python"):
         if python and shutil.which(python):
             probe = subprocess.run([python, "-c", "import importlib.util as u; exit(u.find_spec('torch') is None)"])
             if probe.returncode == 0:
