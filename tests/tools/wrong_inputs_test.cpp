@@ -153,6 +153,7 @@ TEST_F(WrongInputTable, Integers) { check(wrong_integers()); }
 TEST_F(WrongInputTable, Fractions) { check(wrong_fractions()); }
 TEST_F(WrongInputTable, Sizes) { check(wrong_sizes()); }
 TEST_F(WrongInputTable, Choices) { check(wrong_choices()); }
+TEST_F(WrongInputTable, EmptyValues) { check(wrong_empties()); }
 TEST_F(WrongInputTable, Combinations) { check(wrong_combinations()); }
 
 class WrongFileTable : public WrongInputTable {
