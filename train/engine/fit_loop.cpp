@@ -181,6 +181,7 @@ TrainingState FitLoop::state_now() const {
   state.position.virtual_shards = options_.step.virtual_shards;
   state.position.replicas = model_.strategy().replicas();
   state.position.seed = options_.input.seed;
+  state.position.on_error = options_.input.errors.on_error;
   state.position.loader = loader_.state();
   state.position.validation = validated_;
   state.position.data = data_;
