@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
+#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/csv_labels.h"
 #include "headrace/pipeline/sources/csv_table.h"
@@ -34,20 +37,28 @@ struct Manifest {
   std::vector<SourceColumn> columns;          // of the table
 };
 
-std::size_t find_column(const CsvRow& header, const std::string& name, const std::string& source) {
+// `option` is the one that names it.
+std::size_t find_column(const CsvRow& header, const std::string& name, std::string_view option,
+                        const std::string& source) {
   const auto found = std::ranges::find(header.cells, name);
-  if (found != header.cells.end()) return static_cast<std::size_t>(found - header.cells.begin());
-  throw DataError(ErrorCode::kDataCorrupt,
-                  fmt::format("has no column '{}'; its first line names {}", name, fmt::join(header.cells, ", ")),
-                  {.source = source},
-                  "the first line names the columns, path and label unless the options name others");
+  if (found == header.cells.end()) {
+    throw DataError(ErrorCode::kDataCorrupt,
+                    fmt::format("has no column '{}'; its first line names {}{}", name,
+                                fmt::join(header.cells, ", "), did_you_mean(name, header.cells)),
+                    {.source = source}, "name one of these with " + named_or(option, "the options for columns"));
+  }
+  if (std::ranges::count(header.cells, name) > 1) {
+    throw DataError(ErrorCode::kDataCorrupt, fmt::format("has more than one column '{}'", name),
+                    {.source = source}, "give each column that is taken a name of its own in the first line");
+  }
+  return static_cast<std::size_t>(found - header.cells.begin());
 }
 
 // The columns that are taken, by their place in a row.
 struct TakenColumns {
   TakenColumns(const CsvRow& header, const CsvOptions& options, const std::string& source)
-      : path(find_column(header, options.path_column, source)),
-        label(find_column(header, options.label_column, source)) {
+      : path(find_column(header, options.path_column, "ColumnOptions::image", source)),
+        label(find_column(header, options.label_column, "ColumnOptions::label", source)) {
     if (options.columns.size() > kMaxFields - 2) {
       throw ConfigError(
           fmt::format("{}: {} further columns: a record has at most {} fields, the image and the label "
@@ -55,7 +66,7 @@ struct TakenColumns {
                       source, options.columns.size(), kMaxFields));
     }
     for (const std::string& name : options.columns) {
-      const std::size_t place = find_column(header, name, source);
+      const std::size_t place = find_column(header, name, "ColumnOptions::more", source);
       const bool twice = place == path || place == label || std::ranges::count(further, place) > 0;
       if (twice || name == "image" || name == "label") {
         throw ConfigError(fmt::format("{}: the column '{}' cannot be taken along: {}", source, name,

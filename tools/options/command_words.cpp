@@ -65,6 +65,7 @@ constexpr std::array kWords = {
     OptionWord{"convert_dataset()", ""},
     OptionWord{"generator()", ""},
     OptionWord{"pulled()", ""},
+    OptionWord{"split", "--split"},
 };
 
 // The innermost command that was typed.
