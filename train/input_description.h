@@ -19,8 +19,8 @@ struct InputDescription {
   // Why there is no plan: nothing was trained yet, or what of the plan cannot be written down.
   std::string reason = "the model was saved before it was trained";
   std::vector<View> views = {};  // of an evaluation
-  // By field of more than one number, "uint8" and so on: what the plan begins with, images as they are decoded.
-  // What was done to the data before they came to the plan is in no plan, but often in their type. Empty: not
+  // By field with more than one element, the type of the source's data: "uint8" and so on, images as they are
+  // decoded. No plan says what a program did to its data beforehand, but the type often shows it. Empty: not
   // known.
   std::map<std::string, std::string> types = {};
   // The class names that labels stand for, where the data have them, and how many classes there are; 0: not known.

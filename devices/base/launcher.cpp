@@ -122,7 +122,7 @@ std::int64_t addresses_of(const Variable& variable, const nlohmann::json& cluste
   return static_cast<std::int64_t>(cluster[job].size());
 }
 
-// One that is mistyped would count for no worker at all.
+// The workers of a mistyped job would not be counted.
 void require_known_jobs(const Variable& variable, const nlohmann::json& cluster) {
   for (const auto& [job, addresses] : cluster.items()) {
     if (job == "evaluator" || std::ranges::find(kJobs, job) != kJobs.end()) continue;

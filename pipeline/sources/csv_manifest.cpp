@@ -111,7 +111,10 @@ Manifest read_manifest(const std::filesystem::path& csv, const CsvOptions& optio
   const std::string source = csv.string();
   CsvReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, source);
   CsvRow row;
-  if (!reader.next(row)) throw DataError(ErrorCode::kDataCorrupt, "is empty, no CSV manifest", {.source = source});
+  if (!reader.next(row)) {
+    throw DataError(ErrorCode::kDataCorrupt, "is empty, no CSV manifest", {.source = source},
+                    "name the columns in its first line: path,label");
+  }
   const CsvRow header = row;
   const TakenColumns taken(header, options, source);
   Manifest manifest;
@@ -126,7 +129,10 @@ Manifest read_manifest(const std::filesystem::path& csv, const CsvOptions& optio
     }
     manifest.entries.push_back({.path = std::move(row.cells[taken.path]), .line = row.line, .offset = row.offset});
   }
-  if (manifest.entries.empty()) throw DataError(ErrorCode::kDataCorrupt, "names no image", {.source = source});
+  if (manifest.entries.empty()) {
+    throw DataError(ErrorCode::kDataCorrupt, "names no image", {.source = source},
+                    "add a line for each image below the first line");
+  }
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     manifest.columns.push_back(
         {.name = header.cells[i], .holds = kinds[i].name(), .field = taken.field_of(i, header)});

@@ -167,11 +167,13 @@ TEST_F(CheckpointFolder, SaysThatNothingIsLeftToTrain) {
 // Skipping and substituting fill batches with other examples. A run that failed on a bad record may go on either
 // way.
 TEST_F(CheckpointFolder, KeepsToWhatIsDoneWithBadRecords) {
-  said_by({"--epochs", "1", "--on-error", "skip"}, 0);
-  EXPECT_THAT(said_by({"--epochs", "2", "--on-error", "substitute", "--resume"}, 2),
-              HasSubstr("what is done with a bad record was skip, is substitute"));
-  said_by({"--epochs", "2", "--resume"}, 0);
-  said_by({"--epochs", "3", "--on-error", "substitute", "--resume"}, 0);
+  said_by({"--epochs", "1"}, 0);
+  said_by({"--epochs", "2", "--on-error", "skip", "--resume"}, 0);
+  for (const std::string epochs : {"3", "4"}) {
+    EXPECT_THAT(said_by({"--epochs", epochs, "--on-error", "substitute", "--resume"}, 2),
+                HasSubstr("what is done with a bad record was skip, is substitute"));
+    said_by({"--epochs", epochs, "--resume"}, 0);
+  }
 }
 
 TEST_F(CheckpointFolder, OtherDataAreRefused) {

@@ -62,6 +62,7 @@ constexpr std::array kWords = {
     OptionWord{"RecipeOptions::apply_orientation", "--apply-orientation"},
     OptionWord{"RecipeOptions::data", "--data"},
     OptionWord{"RecordFilter::max_failures", ""},
+    OptionWord{"TfRecordOptions::memory_limit", ""},
     OptionWord{"convert_dataset()", ""},
     OptionWord{"generator()", ""},
     OptionWord{"pulled()", ""},

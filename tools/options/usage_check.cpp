@@ -56,12 +56,14 @@ const CLI::Option* option_named(const CLI::App& command, const std::string& name
   return name.starts_with('-') ? command.get_option_no_throw(name) : nullptr;
 }
 
-// A shell's variable that is not set: `--record "$RECORD"` would train and keep nothing. Numbers, sizes and
-// choices say themselves what they want.
+// An empty value is what a shell makes of a variable that is not set: `--record "$RECORD"` would train and keep
+// nothing. Numbers, sizes and choices are checked where they are read.
 void refuse_empty(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   if (type == "N" || type == "SIZE" || !choices_of(option).empty()) return;
-  const std::string what = type == "FILE" ? "name a file" : type == "FOLDER" ? "name a folder" : "give a value";
+  const std::string what = type == "FILE"                          ? "name a file"
+                           : type == "FOLDER" || type == "RUN_DIR" ? "name a folder"
+                                                                   : "give a value";
   if (option.get_positional()) throw ConfigError(type + " is empty", what);
   const std::string name = option.get_name();
   throw ConfigError(name + " is empty", option.get_required() ? what : what + ", or leave " + name + " out");

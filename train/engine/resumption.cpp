@@ -43,7 +43,7 @@ void say_changes(const TrainingPosition& at, const FitOptions& options, bool sch
   if (!text.empty()) fmt::print(options.output, "Continuing{}\n", text);
 }
 
-// A training that no bad record ended goes on as one that passes over them would have.
+// A training that fails at bad records has met none so far: it may go on under either policy.
 void compare_policies(const std::optional<OnError>& was, OnError is, Differences& differ) {
   if (!was || *was == OnError::kFail || is == OnError::kFail) return;
   differ.compare("what is done with a bad record", std::string(to_string(*was)), std::string(to_string(is)));

@@ -40,8 +40,8 @@ std::map<std::string, std::string> types_of(const Fields& fields) {
   return types;
 }
 
-// Pixels of 0 to 255 are no pixels that a program made float32 before the plan began, and no cast says how it did
-// that.
+// A program may have scaled or normalised its arrays before the plan began. Data of another type have not been
+// through that.
 void require_same_types(const InputDescription& input, const Source& source) {
   for (const auto& [name, type] : types_of(source.info().fields)) {
     const auto known = input.types.find(name);
