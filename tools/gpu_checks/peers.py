@@ -77,7 +77,7 @@ def resnet(check):
     check.record({"headrace": steady(lines)})
     script = check.machine.root / "bench/peers/resnet18_torch.py"
     theirs = run_torch(check, "resnet18-torch", script, "--batch", str(RESNET_BATCH),
-                       *rehearsed(check, "--batch", "2", "--steps", "1", "--repeats", "1", "--plain"))
+                       *rehearsed(check, "--batch", "1", "--steps", "1", "--repeats", "1", "--plain"))
     found = json_lines(theirs.output)
     result = {"headrace": steady(lines), "torch": found[-1] if found else None}
     rates = [(one or {}).get("examples_per_second") for one in (result["headrace"], result["torch"])]
