@@ -1,6 +1,7 @@
 #include "headrace/train/engine/step_order.h"
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 
@@ -10,8 +11,9 @@ std::int64_t StepOrder::forward(std::int64_t examples) {
   }
   if (done_ == Done::kBackward && !accumulates_) {
     throw ConfigError("a second batch before all_reduce() would overwrite the gradients",
-                      "set StepOptions::accumulate to the batches of a step: they are then added; or call "
-                      "discard_gradients()");
+                      joined({advice("set {} to the batches of a step: they are then added", named("StepOptions::accumulate")),
+                              "call discard_gradients()"},
+                             "; or "));
   }
   done_ = Done::kForward;
   with_last_ = examples_ + examples;

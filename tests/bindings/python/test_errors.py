@@ -1,11 +1,16 @@
 """The exceptions and texts of C++."""
 
+import ast
+import pathlib
 import pickle
+import re
 import subprocess
 
 import pytest
 
 import headrace as hr
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def test_the_family():
@@ -68,6 +73,49 @@ def test_what_is_wrong_is_named(data, wrong, message):
     with pytest.raises(hr.ConfigError) as caught:
         wrong(data)
     assert message in str(caught.value)
+
+
+def names_in_messages():
+    """What the floors' messages hand to named(), as tests/support/message_names.h has it, but for the command's own."""
+    name = re.compile(r'"([A-Z]\w+::\w+(?:\(\))?|(?:pulled|generator|convert_dataset)\(\))"')
+    sources = [file for floor in ("devices", "pipeline", "train") for file in (ROOT / floor).rglob("*.cpp")]
+    return sorted({found for file in [*sources, *ROOT.glob("pipeline/*/*.h")] for found in name.findall(file.read_text())})
+
+
+def parameters_of_the_package():
+    """Names of arguments, and of the members of NamedTuples."""
+    names = set()
+    for file in pathlib.Path(hr.__file__).parent.rglob("*.py*"):
+        if file.suffix not in (".py", ".pyi"):
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                names |= {argument.arg for argument in [*node.args.args, *node.args.kwonlyargs]}
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                names.add(node.target.id)
+    return names
+
+
+def test_every_option_that_a_message_names_is_one_of_python():
+    names, known = names_in_messages(), parameters_of_the_package()
+    assert len(names) > 40, "the sources were not found"
+    for name in names:
+        word = hr._native.words_of(name)
+        if called := re.match(r"(Dataset|headrace)\.(\w+)", word):
+            assert hasattr({"Dataset": hr.Dataset, "headrace": hr}[called[1]], called[2]), (name, word)
+        elif word != "len(Dataset)":
+            assert word in known | {""}, (name, word)
+
+
+def test_what_python_has_not_is_not_advised(data, tmp_path):
+    plan = data.map(lambda sample: {"image": sample["image"]}).batch(2)
+    with pytest.raises(hr.ConfigError, match="JSON cannot hold") as caught:
+        plan.to_json()
+    assert caught.value.hint == ""
+    text = '{"headrace_plan": 1, "source": {"named": "x"}, "stages": []}'
+    with pytest.raises(hr.ConfigError) as caught:
+        hr.Dataset.from_json(text)
+    assert "Options" not in str(caught.value) and "Parts" not in str(caught.value)
 
 
 def test_unknown_devices_are_named(data):
