@@ -33,7 +33,8 @@ bool Graph::knows(const std::string& field) const {
 Node Graph::input(const std::string& field) {
   if (known_.empty()) {
     throw ConfigError("input '" + field + "' has no shape and the graph knows no data set",
-                      joined({"give the shape", advice("build the net with the data's fields: {}", named("BuildOptions::fields"))}));
+                      joined({"give the shape",
+                              advice("build the net with the data's fields: {}", named("BuildOptions::fields"))}));
   }
   return input(field, known_[find_field(known_, field)].shape);
 }

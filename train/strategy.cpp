@@ -13,7 +13,8 @@ namespace headrace {
 
 Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options) : devices_(&devices) {
   if (devices.size() == 0) throw ConfigError("a strategy needs at least one device");
-  if (!options.standalone) refuse_to_run_beside_others(std::getenv, "set " + named("StrategyOptions::standalone", "true"));
+  if (!options.standalone)
+    refuse_to_run_beside_others(std::getenv, "set " + named("StrategyOptions::standalone", "true"));
   for (int replica = 0; replica < devices.size(); ++replica) {
     Device& device = devices[replica];
     if (device.kernels() == nullptr) {

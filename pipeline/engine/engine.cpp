@@ -130,7 +130,8 @@ LoaderState Engine::state() const {
 
 std::string Engine::trace_json() const {
   if (trace_ == nullptr) {
-    throw ConfigError("the loader was not asked to trace", advice("set {}", named("LoaderOptions::trace_spans", "65536")));
+    throw ConfigError("the loader was not asked to trace",
+                      advice("set {}", named("LoaderOptions::trace_spans", "65536")));
   }
   return trace_->to_json();
 }

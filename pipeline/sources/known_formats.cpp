@@ -6,9 +6,11 @@
 #include <array>
 #include <cstdio>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "headrace/devices/base/printable.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/byte_input.h"
 
@@ -117,15 +119,19 @@ std::string missing_columns(std::string_view header) {
   return missing.size() == 1 ? "column " + missing[0] : "columns path and label";
 }
 
-// Of a file of no known format.
-std::string beginning_of(const std::filesystem::path& path, std::span<const std::byte> start) {
+// Of a file of no known format: what it is, and what to do.
+std::pair<std::string, std::string> what_it_is(const std::filesystem::path& path,
+                                               std::span<const std::byte> start) {
   const std::string line = first_line(start);
-  if (line.empty()) return "is of no known format: it starts with the bytes" + in_hex(start);
+  if (line.empty()) return {"is of no known format: it starts with the bytes" + in_hex(start), accepted_formats()};
   const std::string missing = missing_columns(line);
   if (!missing.empty() && (path.extension() == ".csv" || line.find(',') != std::string::npos)) {
-    return fmt::format("is a table without the {}: its first line is '{}'", missing, shortened(line));
+    return {fmt::format("is a table without the {}: its first line is '{}'", missing, shortened(line)),
+            joined({advice("say which column has the paths of the images: {}", named("ColumnOptions::image")),
+                    advice("which has the labels: {}", named("ColumnOptions::label"))},
+                   "; ")};
   }
-  return fmt::format("is text of no known format: its first line is '{}'", shortened(line));
+  return {fmt::format("is text of no known format: its first line is '{}'", shortened(line)), accepted_formats()};
 }
 
 }  // namespace
@@ -162,8 +168,8 @@ DataError not_recognised(const std::filesystem::path& path) {
     return DataError(ErrorCode::kDataCorrupt, within + "is " + format->name + ", which is not read",
                      {.source = path.string()}, hint_of(*format));
   }
-  return DataError(ErrorCode::kDataCorrupt, within + beginning_of(path, start), {.source = path.string()},
-                   accepted_formats());
+  const auto [what, hint] = what_it_is(path, start);
+  return DataError(ErrorCode::kDataCorrupt, within + what, {.source = path.string()}, hint);
 }
 
 }  // namespace headrace

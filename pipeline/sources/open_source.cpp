@@ -126,7 +126,7 @@ OpenedSource open_whole(const std::filesystem::path& file, Split split, const So
   refuse_layout(file, format, options.layout);
   if (split == Split::kTest) {
     throw ConfigError(file.string() + ": one file has no two splits: all of it is the train split",
-                      "name the file of the test split");
+                      "give a folder or an archive that has both, or read the train split");
   }
   return {.format = format, .source = open()};
 }

@@ -10,7 +10,8 @@ using namespace test;
 std::vector<Bytes> seeds() {
   return {to_bytes("path,label\na,1\nb,2\n"),
           to_bytes("label,more,path\r\ncat,\"x, \"\"y\"\"\",\"a\"\r\ndog,,b\r\n"),
-          to_bytes("path,label,more\na,1,0.5\nb,-2,+1e3\n"), to_bytes("path,label,more\na,7.0, 3\nb,1e0,-9007199254740993\n")};
+          to_bytes("path,label,more\na,1,0.5\nb,-2,+1e3\n"),
+          to_bytes("path,label,more\na,7.0, 3\nb,1e0,-9007199254740993\n")};
 }
 
 // With a column of numbers and labels of each kind, and as it is.

@@ -31,7 +31,9 @@ class Literals {
     at_ = code_[at_] == '\'' && !digit ? after(closing('\''), 1) : at_ + 1;
   }
 
-  bool starts(const char* word) const { return code_.compare(at_, std::char_traits<char>::length(word), word) == 0; }
+  bool starts(const char* word) const {
+    return code_.compare(at_, std::char_traits<char>::length(word), word) == 0;
+  }
   static std::size_t after(std::size_t end, std::size_t length) {
     return end == std::string::npos ? end : end + length;
   }

@@ -1,5 +1,5 @@
-// Every text of the command that names an option names one that there is: of the command beside it in the text, of the
-// command that the file makes, or, in files that several commands share, of one that has all of them.
+// Every text of the command that names an option names one that there is: of the command beside it in the text, of
+// the command that the file makes, or, in files that several commands share, of one that has all of them.
 // tests/tools/wrong_inputs_test.cpp looks at what is printed, by the command that prints it.
 #include <gtest/gtest.h>
 
@@ -29,13 +29,15 @@ OptionsOfCommands options_of_commands() {
   return all;
 }
 
-// Options of Headrace in a text, each with the command that stands before it, "headrace train --run-dir", or with none.
+// Options of Headrace in a text, each with the command that stands before it, "headrace train --run-dir", or with
+// none.
 std::vector<std::pair<std::string, std::string>> options_named_in(const std::string& text) {
   static const std::regex others("(ncu|nsys|zstd|tar|zip)[^\\n]*? --[a-z][-a-z0-9=]*"),
       option("(?:headrace ([a-z]+(?: input)?) )?(--[a-z][-a-z0-9]*)");
   const std::string own = std::regex_replace(text, others, "");
   std::vector<std::pair<std::string, std::string>> named;
-  for (std::sregex_iterator at(own.begin(), own.end(), option), end; at != end; ++at) named.emplace_back((*at)[1], (*at)[2]);
+  for (std::sregex_iterator at(own.begin(), own.end(), option), end; at != end; ++at)
+    named.emplace_back((*at)[1], (*at)[2]);
   return named;
 }
 
@@ -59,7 +61,8 @@ TEST(Hints, NameOptionsThatTheirCommandHas) {
       if (command.empty()) {
         without_command.insert(option);
       } else {
-        EXPECT_TRUE(commands.contains(command) && commands.at(command).contains(option)) << one.file << ": " << one.text;
+        EXPECT_TRUE(commands.contains(command) && commands.at(command).contains(option))
+            << one.file << ": " << one.text;
       }
     }
     const std::string own = command_of(one.file, commands);

@@ -1,5 +1,5 @@
-// Every option that a message names is one that its reader has: in C++ it is there, the command has a word for it or is
-// known to have none, and no message spells out what another reader calls otherwise.
+// Every option that a message names is one that its reader has: in C++ it is there, the command has a word for it
+// or is known to have none, and no message spells out what another reader calls otherwise.
 // tests/bindings/c/option_names_test.cpp and tests/bindings/python/test_errors.py ask the same of C and Python.
 #include <gtest/gtest.h>
 
@@ -32,8 +32,10 @@ std::string all_headers() {
 // Between the braces of the struct or class; empty where there is none of the name.
 std::string body_of(const std::string& type, const std::string& headers) {
   std::smatch found;
-  if (std::regex_search(headers, found, std::regex("using " + type + " = (\\w+);"))) return body_of(found[1], headers);
-  if (!std::regex_search(headers, found, std::regex("(struct|class) (HEADRACE_\\w+ )?" + type + " (final )?(: [^{;]*)?\\{")))
+  if (std::regex_search(headers, found, std::regex("using " + type + " = (\\w+);")))
+    return body_of(found[1], headers);
+  if (!std::regex_search(headers, found,
+                         std::regex("(struct|class) (HEADRACE_\\w+ )?" + type + " (final )?(: [^{;]*)?\\{")))
     return {};
   const std::size_t begin = static_cast<std::size_t>(found.position() + found.length());
   std::size_t end = begin;

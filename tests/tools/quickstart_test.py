@@ -162,7 +162,7 @@ class Quickstart(unittest.TestCase):
         write_images(self.elsewhere / "other", 32, ending=".webp")
         self.assertIn("other holds .webp files alone", self.refused("--data", "other", status=1))
         (self.elsewhere / "list.csv").write_text("path,label\nphotographs/train/class0/0.png,0\n")
-        self.assertIn("no recipe fits list.csv", self.refused("--data", "list.csv", status=2))
+        self.assertIn("list.csv: one file has no two splits", self.refused("--data", "list.csv", status=2))
 
     def test_a_recipe_that_does_not_fit_is_refused_before_the_build(self):
         write_digits(self.elsewhere / "digits", 28)
@@ -180,7 +180,7 @@ class Quickstart(unittest.TestCase):
         self.trained("--data", "many", "--classes-at", "1")  # how many classes that makes is for the command to say
 
     def test_what_cannot_be_judged_is_left_to_the_command(self):
-        for name, content in (("x.npz", b"PK\5\6" + bytes(18)), ("x.tfrecord", b"x"), ("x.csv", b"a,b\n1,2\n"), ("x.tar", b"x" * 600)):
+        for name, content in (("x.npz", b"PK\5\6" + bytes(18)), ("x.records", b"x"), ("x.tar", b"x" * 600)):
             (self.elsewhere / name).write_bytes(content)
             self.log.unlink(missing_ok=True)
             self.trained("--data", name)
@@ -190,7 +190,9 @@ class Quickstart(unittest.TestCase):
         data = [write_images(self.elsewhere / f"images{side}", side) for side in (28, 32, 40)]
         data += [write_digits(self.elsewhere / f"digits{side}", side, 5040) for side in (20, 28)]  # 5,000 are for validation
         data += [write_images(self.elsewhere / "many", 32, classes=11), zipped(data[1]), zipped(data[2])]
-        for path in data:
+        rows = [f"{image},{image.parent.name}" for image in sorted(data[1].rglob("*.png"))]
+        (self.elsewhere / "list.csv").write_text("\n".join(["path,label", *rows, ""]))
+        for path in [*data, self.elsewhere / "list.csv"]:
             of_command = subprocess.run([COMMAND, "train", "--data", path, "--epochs", "1", "--verbose", "0", "--devices", "cpu",
                                          "--global-batch", "4"], capture_output=True, text=True, timeout=60)
             self.log.unlink(missing_ok=True)

@@ -111,8 +111,7 @@ TEST(Words, OfNames) {
 
 TEST(Words, OfHelp) {
   const std::vector<CommandPath> commands = all_commands();
-  EXPECT_THAT(commands,
-              IsSupersetOf<CommandPath>({{"train"}, {"predict"}, {"bench", "input"}, {"report"}}));
+  EXPECT_THAT(commands, IsSupersetOf<CommandPath>({{"train"}, {"predict"}, {"bench", "input"}, {"report"}}));
   for (const std::vector<std::string>& command : commands) {
     std::vector<std::string> arguments = command;
     arguments.emplace_back("--help");

@@ -20,8 +20,9 @@ void refuse_decided(const LoaderOptions& input) {
          "leave it out: training and evaluation begin at the start of the data");
   refuse(input.converted != unset.converted, named("LoaderOptions::converted"),
          "leave it out: it follows from the model's precision");
-  refuse(input.trace_spans != unset.trace_spans, named("LoaderOptions::trace_spans"),
-         joined({"leave it out", advice("{} keeps the spans of a training", named("LoaderOptions::trace"))}, ": "));
+  refuse(
+      input.trace_spans != unset.trace_spans, named("LoaderOptions::trace_spans"),
+      joined({"leave it out", advice("{} keeps the spans of a training", named("LoaderOptions::trace"))}, ": "));
 }
 
 }  // namespace

@@ -126,10 +126,11 @@ SourcePtr named_source(const JsonPlace& object, const PlanParts& parts) {
 }
 
 Operation named_operation(const JsonPlace& object, const PlanParts& parts) {
-  return find_part(object, operations_of(parts), named("PlanParts::operations"), "the operation", [](const Operation& part) {
-    const CodeName code = part.definition().code();
-    return std::pair(code.name, code.version);
-  });
+  return find_part(object, operations_of(parts), named("PlanParts::operations"), "the operation",
+                   [](const Operation& part) {
+                     const CodeName code = part.definition().code();
+                     return std::pair(code.name, code.version);
+                   });
 }
 
 RecordFilter named_filter(const JsonPlace& object, const PlanParts& parts) {
