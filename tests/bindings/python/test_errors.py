@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 import headrace as hr
+from headrace import train
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -93,6 +94,8 @@ def parameters_of_the_package():
                 names |= {argument.arg for argument in [*node.args.args, *node.args.kwonlyargs]}
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 names.add(node.target.id)
+    for called in train.__all__:  # the extension's own say theirs in their first line
+        names |= set(re.findall(r"(\w+):", getattr(train, called).__doc__ or ""))
     return names
 
 
