@@ -83,17 +83,20 @@ def names_in_messages():
     return sorted({found for file in [*sources, *ROOT.glob("pipeline/*/*.h")] for found in name.findall(file.read_text())})
 
 
+def nodes_of_the_package():
+    for file in pathlib.Path(hr.__file__).parent.rglob("*.py*"):
+        if file.suffix in (".py", ".pyi"):
+            yield from ast.walk(ast.parse(file.read_text()))
+
+
 def parameters_of_the_package():
     """Names of arguments, and of the members of NamedTuples."""
     names = set()
-    for file in pathlib.Path(hr.__file__).parent.rglob("*.py*"):
-        if file.suffix not in (".py", ".pyi"):
-            continue
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                names |= {argument.arg for argument in [*node.args.args, *node.args.kwonlyargs]}
-            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                names.add(node.target.id)
+    for node in nodes_of_the_package():
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names |= {argument.arg for argument in [*node.args.args, *node.args.kwonlyargs]}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
     for called in train.__all__:  # the extension's own say theirs in their first line
         names |= set(re.findall(r"(\w+):", getattr(train, called).__doc__ or ""))
     return names
@@ -108,6 +111,19 @@ def test_every_option_that_a_message_names_is_one_of_python():
             assert hasattr({"Dataset": hr.Dataset, "headrace": hr}[called[1]], called[2]), (name, word)
         elif word != "len(Dataset)":
             assert word in known | {""}, (name, word)
+
+
+def test_every_option_in_a_text_of_the_package_is_one():
+    known, looked_at = parameters_of_the_package(), 0
+    for node in nodes_of_the_package():
+        if not isinstance(node, ast.Call) or getattr(node.func, "id", "") not in ("config_error", "ValueError", "TypeError"):
+            continue
+        parts = [part for argument in node.args for part in ast.walk(argument) if isinstance(part, ast.Constant)]
+        text = " ".join(part.value for part in parts if isinstance(part.value, str))
+        for option in re.findall(r"\b([a-z_]+) ?=(?!=)", text):
+            looked_at += 1
+            assert option in known, text
+    assert looked_at > 10, "the texts were not found"
 
 
 def test_what_python_has_not_is_not_advised(data, tmp_path):
