@@ -85,8 +85,14 @@ void set_python_error(const char* kind, const Error& error, const nb::dict& wher
   PyErr_SetObject(made.type().ptr(), made.ptr());
 }
 
+// What Python has nothing of: a program's own code in plans and records.
+bool is_only_in_cpp(std::string_view name) {
+  return name == "PlanOptions::parts" || name.starts_with("OwnParts::");
+}
+
 // The last part of an option's name in C++ is its name in Python.
 std::string words_of_python(std::string_view name, std::string_view value) {
+  if (is_only_in_cpp(name)) return {};
   if (name == "generator()") return "headrace.from_function()";
   if (name == "pulled()") return "headrace.from_generator(..., in_memory=True)";
   if (name.starts_with("Dataset::") && name.ends_with("()")) return "Dataset." + std::string(name.substr(9));

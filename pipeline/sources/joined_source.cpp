@@ -97,7 +97,7 @@ void JoinedSource::name_fields(const ZipOptions& options) {
       for (const Field& other : info_.fields) {
         if (other.name != field.name) continue;
         throw ConfigError(fmt::format("zip(): two datasets have a field '{}'", field.name),
-                          "tell them apart: {.suffixes = {\"\", \"_2\"}}");
+                          "give suffixes that tell them apart: \"\" and \"_2\", say");
       }
       info_.fields.push_back(std::move(field));
     }

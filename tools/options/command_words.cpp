@@ -42,6 +42,7 @@ constexpr std::array kWords = {
     OptionWord{"LayoutOptions::test_folder", "--test-folder"},
     OptionWord{"LayoutOptions::train_folder", "--train-folder"},
     OptionWord{"LoaderOptions::convert", "--convert"},
+    OptionWord{"LoaderOptions::converted", ""},
     OptionWord{"LoaderOptions::cpu_budget", "--cpu-budget"},
     OptionWord{"LoaderOptions::epochs", "--epochs"},
     OptionWord{"LoaderOptions::headspace", "--headspace"},
@@ -53,11 +54,14 @@ constexpr std::array kWords = {
     OptionWord{"LoaderOptions::resident", "--resident"},
     OptionWord{"LoaderOptions::threads", "--threads"},
     OptionWord{"LoaderOptions::world", "--world"},
+    OptionWord{"OwnParts::losses", ""},
+    OptionWord{"OwnParts::metrics", ""},
     OptionWord{"PipelineOptions::apply_orientation", "--apply-orientation"},
     OptionWord{"PipelineOptions::cache", "--cache"},
     OptionWord{"PipelineOptions::data", "--data"},
     OptionWord{"PipelineOptions::split", "--split"},
     OptionWord{"PlanOptions::allow_paths", ""},
+    OptionWord{"PlanOptions::parts", ""},
     OptionWord{"PullOptions::memory_limit", ""},
     OptionWord{"RecipeOptions::apply_orientation", "--apply-orientation"},
     OptionWord{"RecipeOptions::data", "--data"},
@@ -76,6 +80,7 @@ const CLI::App& typed_command(const CLI::App& program) {
 
 std::string word_of(const CLI::App& program, std::string_view name, std::string_view value) {
   if (name == "Dataset::to_json()") return "headrace explain --write-plan";
+  if (name == "Dataset::batch()") return R"(a stage {"batch": {"global": N}})";  // of the file of --plan
   const auto found = std::ranges::find(kWords, name, &OptionWord::name);
   if (found == kWords.end() || found->option.empty()) return {};
   const std::string option(found->option);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "headrace/devices/base/hash.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/operations/definition.h"
 #include "headrace/pipeline/plan/json/option_reader.h"
 
@@ -45,6 +46,16 @@ nlohmann::ordered_json write_reference(const std::string& name, std::uint32_t ve
   return {{kNamed, name}, {"version", version}};
 }
 
+// Where code of that kind is given, and what is there; `there` are their names.
+std::string where_parts_are_given(const char* member, std::vector<std::string> there) {
+  const std::string parts = named("PlanOptions::parts");
+  const std::string known = there.empty() ? std::string() : one_of(std::move(there));
+  if (!parts.empty()) {
+    return fmt::format("{}.{} holds {}", parts, member, known.empty() ? "nothing: give it there" : known);
+  }
+  return joined({advice("known here is {}", known), "run a plan with code in the program that wrote it"}, "; ");
+}
+
 // The part with the name and the version; `version_of` gives a part's version where the name is its own.
 template <typename Part, typename VersionOf>
 const Part& find_part(const JsonPlace& object, const std::vector<Part>& parts, const char* member,
@@ -58,8 +69,7 @@ const Part& find_part(const JsonPlace& object, const std::vector<Part>& parts, c
   }
   object.refuse(fmt::format("{} {}{} is code, and is not among the parts", what, in_quotes(wanted.name),
                             wanted.any_version ? "" : fmt::format(", version {},", wanted.version)),
-                fmt::format("PlanOptions::parts.{} holds {}", member,
-                            there.empty() ? std::string("nothing: give it there") : one_of(there)));
+                where_parts_are_given(member, std::move(there)));
 }
 
 }  // namespace
@@ -108,8 +118,7 @@ SourcePtr named_source(const JsonPlace& object, const PlanParts& parts) {
     std::vector<std::string> there;
     for (const auto& [one, part] : parts.sources) there.push_back(in_quotes(one));
     object.refuse(fmt::format("the source {} is not among the parts", in_quotes(name)),
-                  fmt::format("PlanOptions::parts.sources holds {}",
-                              there.empty() ? std::string("nothing: give it there") : one_of(there)));
+                  where_parts_are_given("sources", std::move(there)));
   }
   const std::string actual = to_hex(found->second->info().fingerprint);
   if (!fingerprint.empty() && fingerprint != actual) {

@@ -70,7 +70,7 @@ def test_a_plan_that_cannot_run_shows_why():
     images = hr.from_function(lambda i: {"x": np.zeros(i + 1, np.float32)}, 3, fields={"x": ("float32", (None,))})
     broken = images.batch(2)
     assert repr(broken).startswith("<headrace.Dataset that cannot run: batch(): field 'x' (?,) differs in length")
-    assert "use .padded_batch()" in broken._repr_html_()
+    assert "use padded_batch()" in broken._repr_html_()
 
 
 def test_looking_at_a_plan_reads_nothing():
