@@ -96,6 +96,13 @@ def test_names_are_escaped_in_html(images):
     assert any("<script>alert(1)</script> & 'co'" in cell for cell in html_of(plan)("td"))
 
 
+def test_names_of_fields_do_not_play_with_the_terminal():
+    data = hr.from_arrays({"e\x1b[31m\n\u202e": np.zeros((4, 2), np.uint8)})
+    batch = next(iter(data.batch(2)))
+    for shown in (data, data.batch(2), hr.Loader(data.batch(2)), batch):
+        assert "e\\x1b[31m\\n\\u202e: uint8" in repr(shown)
+
+
 def test_everything_public_tells_what_it_is(data):
     shown = [hr.Cache(), data, data.batch(4), hr.flip(), hr.function(len, name="f"), hr.Loader(data.batch(4)),
              next(iter(data.batch(4))), next(iter(data.batch(4)))["image"], data.fields["image"]]
