@@ -42,7 +42,7 @@ Node Graph::input(const std::string& field) {
 Node Graph::input(const std::string& field, const Shape& shape) {
   if (shape.is_dynamic() || shape.elements() < 1) {
     throw ConfigError("input '" + field + "' has the shape " + shape.to_string() + ", which is not fixed",
-                      "decode and resize or crop to one size before .batch()");
+                      "decode and resize or crop to one size before batch()");
   }
   for (int id = 0; id < size(); ++id) {
     if (name(id) != field) continue;

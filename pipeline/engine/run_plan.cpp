@@ -21,7 +21,8 @@ constexpr int kMaxPrefetch = 1024;
 
 StreamPlan checked_plan(const Dataset& dataset) {
   StreamPlan plan = make_stream_plan(dataset.plan());
-  if (!plan.batch) throw ConfigError("the plan has no batches", "call .batch() before giving it to a Loader");
+  if (!plan.batch)
+    throw ConfigError("the plan has no batches", advice("end it with {}", named("Dataset::batch()")));
   return plan;
 }
 

@@ -92,6 +92,7 @@ const CLI::App& typed_command(const CLI::App& program) {
 
 std::string word_of(const CLI::App& program, std::string_view name, std::string_view value) {
   if (name == "Dataset::to_json()") return "headrace explain --write-plan";
+  if (name == "Dataset::batch()") return R"(a stage {"batch": {"global": N}})";  // of the file of --plan
   const auto found = std::ranges::find(kWords, name, &OptionWord::name);
   if (found == kWords.end() || found->option.empty()) return {};
   const std::string option(found->option);

@@ -39,9 +39,10 @@ void read_labels(const Json& json, Named& named) {
 }
 
 [[noreturn]] void refuse_function(const std::string& what, const std::string& name) {
-  throw ConfigError(
-      fmt::format("the record was made with a {} of its program's own, '{}'", what, name),
-      advice("hand it over in {}", what == "loss" ? named("OwnParts::losses") : named("OwnParts::metrics")));
+  throw ConfigError(fmt::format("the record was made with a {} of its program's own, '{}'", what, name),
+                    joined({advice("hand it over in {}",
+                                   what == "loss" ? named("OwnParts::losses") : named("OwnParts::metrics")),
+                            "evaluate the record in the program that made it"}));
 }
 
 std::optional<Loss> built_in_loss(const std::string& name, const Json& options) {

@@ -23,9 +23,9 @@ def test_the_family():
 def test_a_text_is_message_and_hint(data):
     with pytest.raises(hr.ConfigError) as caught:
         hr.Loader(data)
-    assert str(caught.value) == "the plan has no batches (call .batch() before giving it to a Loader)"
+    assert str(caught.value) == "the plan has no batches (end it with Dataset.batch())"
     assert caught.value.message == "the plan has no batches" and caught.value.code == "invalid_argument"
-    assert caught.value.hint == "call .batch() before giving it to a Loader"
+    assert caught.value.hint == "end it with Dataset.batch()"
 
 
 def test_the_text_is_the_commands(command, tmp_path):
