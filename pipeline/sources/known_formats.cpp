@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdio>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "headrace/devices/base/printable.h"

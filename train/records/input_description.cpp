@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/printable.h"
 #include "headrace/train/records/earlier_input.h"
 #include "headrace/train/records/record_json.h"
 
@@ -26,6 +28,23 @@ View view_from(const Json& json) {
           .shift = {.down = json.at("down").get<int>(),
                     .right = json.at("right").get<int>(),
                     .mirror = json.at("mirror").get<bool>()}};
+}
+
+// A class is called as its folder is, which need not be UTF-8, as JSON is: such a name is written out.
+std::string as_json_holds(const std::string& name) {
+  try {
+    [[maybe_unused]] const std::string held = Json(name).dump();
+    return name;
+  } catch (const Json::exception&) {
+    return printable(name);
+  }
+}
+
+std::vector<std::string> as_json_holds(const std::vector<std::string>& names) {
+  std::vector<std::string> held;
+  std::ranges::transform(names, std::back_inserter(held),
+                         [](const std::string& name) { return as_json_holds(name); });
+  return held;
 }
 
 std::map<std::string, std::string> types_of(const Fields& fields) {
@@ -75,12 +94,13 @@ InputDescription describe_input(const Dataset& data, std::vector<View> views) {
 std::string to_json(const InputDescription& input) {
   Json json = Json::object();
   if (input.plan.empty()) {
-    json["no_plan"] = input.reason;
+    json["no_plan"] = as_json_holds(input.reason);
   } else {
     json["plan"] = record_json::parse(input.plan);
   }
   json["views"] = Json::array();
   for (const View& view : input.views) json["views"].push_back(view_to_json(view));
+  if (!input.classes.empty()) json["classes"] = as_json_holds(input.classes);
   if (!input.types.empty()) json["types"] = input.types;
   if (!input.classes.empty()) json["classes"] = input.classes;
   if (input.label_count > 0) json["label_count"] = input.label_count;
@@ -113,16 +133,17 @@ InputDescription input_description_from_json(std::string_view text) {
 }
 
 void require_same_classes(const InputDescription& input, const Source& source) {
-  const std::vector<std::string>& classes = source.info().classes;
-  if (input.classes.empty() || classes.empty() || classes == input.classes) return;
-  const auto at = static_cast<std::size_t>(std::ranges::mismatch(classes, input.classes).in1 - classes.begin());
+  const std::vector<std::string> classes = as_json_holds(source.info().classes);
+  const std::vector<std::string> trained = as_json_holds(input.classes);
+  if (trained.empty() || classes.empty() || classes == trained) return;
+  const auto at = static_cast<std::size_t>(std::ranges::mismatch(classes, trained).in1 - classes.begin());
   const auto name = [at](const std::vector<std::string>& all) {
     return at < all.size() ? "'" + all[at] + "'" : std::string("none");
   };
   throw ConfigError(
       fmt::format("{} has other classes than those that the net was trained on: label {} stands for {} "
                   "here and for {} there",
-                  source.info().name, at, name(classes), name(input.classes)),
+                  source.info().name, at, name(classes), name(trained)),
       "give data with the same classes, none of them missing");
 }
 

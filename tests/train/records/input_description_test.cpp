@@ -26,6 +26,7 @@ namespace headrace::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const Operations kNormal = normalize({0.5F}, {0.25F});
@@ -203,6 +204,23 @@ TEST(InputDescriptions, TellOtherClasses) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("label 1"), HasSubstr("'emu'"), HasSubstr("'dog'")));
   }
+}
+
+// As folders may be called.
+TEST(InputDescriptions, HoldClassesThatAreNoUtf8) {
+  const SourcePtr source =
+      generator({.name = "named",
+                 .fields = {{.name = "label", .dtype = DType::kI64, .shape = {}}},
+                 .records = 4,
+                 .classes = {"b\xFF"
+                             "d",
+                             "c\u00E4t"},
+                 .function = [](std::uint64_t, RecordWriter& record) { record.put(0, std::int64_t{0}); }});
+  const InputDescription made = describe_input(Dataset::from(source).batch({.global = 2}));
+  const InputDescription read = input_description_from_json(to_json(made));
+  EXPECT_THAT(read.classes, ElementsAre("b\\xffd", "c\u00E4t"));
+  EXPECT_NO_THROW(require_same_classes(read, *source));
+  EXPECT_NO_THROW(require_same_classes(made, *source));
 }
 
 // What a program did to its arrays before it gave them to a plan, no plan says.
