@@ -7,7 +7,7 @@ from gpu_checks.machine import find_tool
 from gpu_checks.profilers import READ, TIME, WRITTEN, ncu_kernels, nsys_kernels, step_table
 
 # How convolutions choose their kernels (HEADRACE_CUDA_MATH).
-MODES = (("default", {}), ("tuned", {"HEADRACE_CUDA_MATH": "tuned"}), ("fastest", {"HEADRACE_CUDA_MATH": "fastest"}))
+MODES = tuple((mode, {"HEADRACE_CUDA_MATH": mode}) for mode in ("default", "tuned", "fastest"))
 # An epoch is one step; the third is recorded, on batches that are there already.
 STEP = ("--epochs", "4", "--steps-per-epoch", "1", "--headspace", str(REPLAYED), "--profile-epoch", "3", "--verbose", "0")
 
