@@ -11,6 +11,7 @@
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/module.h"
 #include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/printable.h"
 #include "headrace/devices/device.h"
 #include "headrace/pipeline/record.h"
 
@@ -91,8 +92,8 @@ std::string repr_of(const PythonBatch& batch) {
   std::string fields;
   for (std::size_t i = 0; i < of.fields().size(); ++i) {
     const TensorView& tensor = of.tensors()[i];
-    fields += fmt::format("{}{}: {} {}", i == 0 ? "" : ", ", of.fields()[i].name, to_string(tensor.dtype),
-                          tensor.shape.to_string());
+    fields += fmt::format("{}{}: {} {}", i == 0 ? "" : ", ", printable(of.fields()[i].name),
+                          to_string(tensor.dtype), tensor.shape.to_string());
   }
   return fmt::format("Batch({}; {}, epoch {}, step {}, replica {} on {})", fields,
                      count_of(static_cast<std::uint64_t>(of.examples()), "example"), of.position().epoch,

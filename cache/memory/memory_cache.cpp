@@ -93,7 +93,7 @@ void MemoryCache::bind(std::uint64_t fingerprint, std::uint64_t records) {
     throw ConfigError("this memory cache belongs to another stream (" + to_hex(state_->owned->fingerprint) +
                           " with " + std::to_string(state_->owned->records) + " records, asked for " +
                           to_hex(fingerprint) + " with " + std::to_string(records) + ")",
-                      "give each stream of samples a cache of its own: .cache(memory())");
+                      "give each stream of samples a cache of its own: cache(memory())");
   }
   state_->owned = std::make_unique<Table>(
       Table{.fingerprint = fingerprint, .records = records, .entries = make_record_table<Entry>(records)});

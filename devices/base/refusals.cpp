@@ -23,6 +23,7 @@ Error no_thread_for(const std::string& what) {
   const std::string why = std::make_error_code(std::errc::resource_unavailable_try_again).message();
   return Error(ErrorCode::kIo, fmt::format("cannot start a thread for {}: {}", what, why),
                joined({"raise the limit on threads (ulimit -u, or pids.max of the container)",
+                       "raise that on memory, which their stacks take (ulimit -v)",
                        advice("use fewer: {}", named("LoaderOptions::threads", "1"))}));
 }
 

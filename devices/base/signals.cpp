@@ -28,7 +28,7 @@ const char* what_happened(int signal) {
     case SIGINT: return "headrace: interrupted";
     case SIGTERM: return "headrace: terminated";
     case SIGPIPE: return "headrace: cannot write: the pipe that the output goes to is closed";
-    default: return "headrace: the terminal is closed";
+    default: return "headrace: hung up";
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/pipeline/operations/step.h"
 
 namespace headrace {
 namespace {
@@ -75,7 +76,8 @@ void Assembler::begin(std::uint64_t sequence) {
     slot.draw_windows(run_.options.seed);
     return ring_.complete(slot);
   }
-  compute_.offer(sequence, is_for_readers());
+  // Where the system refused oneTBB a thread, calls of it may never return any more.
+  run_user_code(state_, [&] { compute_.offer(sequence, is_for_readers()); });
 }
 
 void Assembler::add_guests(Slot& slot) {

@@ -21,7 +21,8 @@ constexpr int kMaxPrefetch = 1024;
 
 StreamPlan checked_plan(const Dataset& dataset) {
   StreamPlan plan = make_stream_plan(dataset.plan());
-  if (!plan.batch) throw ConfigError("the plan has no batches", "call .batch() before giving it to a Loader");
+  if (!plan.batch)
+    throw ConfigError("the plan has no batches", advice("end it with {}", named("Dataset::batch()")));
   return plan;
 }
 
@@ -68,7 +69,7 @@ LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, con
   }
   if (options.converted != DType::kF32 && options.converted != DType::kBF16) {
     throw ConfigError(fmt::format("images cannot be converted to {}", to_string(options.converted)),
-                      "LoaderOptions::converted is float32 or bfloat16");
+                      advice("{} is float32 or bfloat16", named("LoaderOptions::converted")));
   }
   if (options.prefetch < 0) options.prefetch = plan.prefetch;
   check_range("LoaderOptions::prefetch", options.prefetch, 0, kMaxPrefetch);

@@ -17,7 +17,7 @@ void FieldChecks::refuse(const std::string& why, const std::string& hint) const 
 }
 
 void FieldChecks::want_decoded() const {
-  if (field_.encoding == Encoding::kImage) refuse("it is still encoded", "call .decode() before .map()");
+  if (field_.encoding == Encoding::kImage) refuse("it is still encoded", "call decode() before map()");
 }
 
 void FieldChecks::want_channels_last() const {

@@ -26,7 +26,7 @@ class UserMapStep final : public Step {
     call_user_code(*context.probe, [&] { map_.function(in.bytes, in.shape, result, random); });
     if (cached_ && random.next_u32() != context.random(number_).next_u32()) {
       throw ConfigError(fmt::format("user_map '{}' before cache() drew random numbers", map_.name),
-                        "put .cache() before random operations");
+                        "put cache() before random operations");
     }
     const std::span<std::byte> out = output.take(bytes);
     std::memcpy(out.data(), result.data(), bytes);

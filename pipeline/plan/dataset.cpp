@@ -144,7 +144,7 @@ Dataset Dataset::shard_for_worker(WorkerShard shard) const {
 Dataset Dataset::unbatch() const {
   const StreamPlan plan = plan_of_numbered(plan_, "Dataset::unbatch()", "unbatching");
   if (!plan.sample_stages.empty() || plan.cache != nullptr || plan.batch) {
-    throw ConfigError("unbatch() after decode(), map(), cache() or batch()", "put .unbatch() before them");
+    throw ConfigError("unbatch() after decode(), map(), cache() or batch()", "put unbatch() before them");
   }
   auto source = std::make_shared<const UnbatchedSource>(plan.source);
   auto combination = std::make_shared<Combination>(Combination{.how = UnbatchRows{source->rows()}, .parts = {}});
@@ -169,7 +169,7 @@ Dataset Dataset::padded_batch(PaddedBatchOptions options) const {
 
 Dataset Dataset::cache(std::shared_ptr<SampleCache> cache) const {
   if (cache == nullptr)
-    throw ConfigError("cache() was given no cache", "write .cache(memory()) or .cache(disk(folder))");
+    throw ConfigError("cache() was given no cache", "write cache(memory()) or cache(disk(folder))");
   return Dataset(grow(plan_, CacheStage{std::move(cache)}));
 }
 
@@ -187,7 +187,7 @@ Dataset Dataset::prefetch(int batches) const {
 
 std::int64_t Dataset::global_batch() const {
   const StreamPlan plan = make_stream_plan(plan_);
-  if (!plan.batch) throw ConfigError("the plan has no batches yet", "call .batch() before global_batch()");
+  if (!plan.batch) throw ConfigError("the plan has no batches yet", "call batch() before global_batch()");
   return plan.batch->global;
 }
 
@@ -209,7 +209,7 @@ std::uint64_t Dataset::size() const {
 
 std::uint64_t Dataset::steps_per_epoch() const {
   const StreamPlan plan = plan_of_numbered(plan_, "Dataset::steps_per_epoch()", "the number of steps");
-  if (!plan.batch) throw ConfigError("the plan has no batches yet", "call .batch() before steps_per_epoch()");
+  if (!plan.batch) throw ConfigError("the plan has no batches yet", "call batch() before steps_per_epoch()");
   return plan.steps_per_epoch(plan.index_map(0).size());
 }
 

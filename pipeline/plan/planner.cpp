@@ -54,7 +54,7 @@ class Planner {
       found = true;
     }
     if (!found)
-      throw ConfigError("decode(): no field is an encoded image", "remove .decode(), or decode only once");
+      throw ConfigError("decode(): no field is an encoded image", "remove decode(), or decode only once");
     plan_.sample_stages.emplace_back(stage);
   }
 
@@ -124,14 +124,14 @@ class Planner {
     const bool only_mixing = map != nullptr && mixing == std::ssize(map->operations);
     if (plan_.batch && !prefetch && !only_mixing) {
       throw ConfigError(fmt::format("{} stands after batch()", describe(stage)),
-                        "put .batch() last, only mixup(), cutmix() and .prefetch() may follow it");
+                        "put batch() last, only mixup(), cutmix() and prefetch() may follow it");
     }
     if (!plan_.batch && mixing > 0) {
       throw ConfigError(fmt::format("{} stands before batch() and mixes the examples of a batch", describe(stage)),
-                        "put .map(mixup()) or .map(cutmix()) after .batch()");
+                        "put map(mixup()) or map(cutmix()) after batch()");
     }
     if (!plan_.batch && prefetch) {
-      throw ConfigError("prefetch() counts batches and there are none yet", "put .prefetch() after .batch()");
+      throw ConfigError("prefetch() counts batches and there are none yet", "put prefetch() after batch()");
     }
   }
 
@@ -141,7 +141,7 @@ class Planner {
     if (label.dtype == DType::kF32 && label.shape.rank() == 1 && !label.shape.is_dynamic()) return;
     throw ConfigError(fmt::format("{} blends labels, and field '{}' is {} {}", describe(operation), label.name,
                                   to_string(label.dtype), label.shape.to_string()),
-                      "put one_hot(classes) before .batch(): .map(one_hot(10))");
+                      "put one_hot(classes) before batch(): map(one_hot(10))");
   }
 
   void want_fixed_fields() const {
@@ -149,7 +149,7 @@ class Planner {
     for (const Field& field : plan_.fields) {
       if (field.encoding == Encoding::kImage) {
         throw ConfigError(fmt::format("batch(): field '{}' is still encoded", field.name),
-                          "call .decode() and crop or resize to one size");
+                          "call decode() and crop or resize to one size");
       }
       const bool read_raw =
           plan_.source->info().fields.size() > find_field(plan_.fields, field.name) &&
@@ -157,7 +157,7 @@ class Planner {
       if (field.shape.is_dynamic() && read_raw) {
         throw ConfigError(fmt::format("batch(): field '{}' {} differs in length from record to record", field.name,
                                       field.shape.to_string()),
-                          "use .padded_batch()");
+                          "use padded_batch()");
       }
       if (field.shape.is_dynamic()) {
         throw ConfigError(

@@ -13,7 +13,7 @@ std::vector<PadField> all_that_vary(const Fields& fields) {
     if (varies(field)) pad.push_back({.field = field.name});
   }
   if (pad.empty())
-    throw ConfigError("padded_batch(): no field differs in length from record to record", "use .batch()");
+    throw ConfigError("padded_batch(): no field differs in length from record to record", "use batch()");
   return pad;
 }
 

@@ -33,7 +33,9 @@ class WebStream final : public RecordStream {
     if (!sample) return std::nullopt;
     if (!sample->fault.empty()) {
       throw DataError(ErrorCode::kDataCorrupt, sample->fault, {.source = name_, .offset = sample->place.offset},
-                      "each image needs key.cls, or a \"label\" in key.json, right beside it");
+                      "each image needs key.cls, or a \"label\" in key.json, right beside it; classes in folders "
+                      "are read from a "
+                      "file, not through a pipe");
     }
     const std::size_t image = sample->bytes.size();
     buffer.resize(image + sizeof sample->label);

@@ -120,25 +120,46 @@ TEST(Memory, WhereThereIsNoneTheMessageSaysForWhat) {
   EXPECT_GT(failed, 0) << "none of the limits was too low";
 }
 
-TEST(Threads, WhereThereAreNoneTheMessageSaysForWhat) {
-  // Nothing limits root's threads: another user runs it then, from a folder that all may read.
-  const TempFolder folder;
-  const std::string program = (folder / "headrace").string();
-  std::filesystem::copy_file(HEADRACE_BINARY, program);
-  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
-  const std::string user = ::geteuid() == 0 ? "cd /tmp; setpriv --reuid=65531 --clear-groups " : "";
+// The command with so many threads, as another user where this is root: nothing limits root's threads. It runs in
+// a folder that all may read.
+class Threads : public ::testing::Test {
+ protected:
+  Threads() {
+    std::filesystem::copy_file(HEADRACE_BINARY, program_);
+    std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
+  }
+
+  CommandResult limited(const std::string& limit, const std::string& arguments) const {
+    const std::string user = is_root_ ? "setpriv --reuid=65531 --clear-groups " : "";
+    return run_command({"bash", "-c",
+                        "cd /tmp; timeout 20 " + user + "bash -c 'ulimit -u " + limit + " && exec " +
+                            program_.string() + " " + arguments + "'"});
+  }
+
+  TempFolder folder_;
+  std::filesystem::path program_ = folder_ / "headrace";
+  bool is_root_ = ::geteuid() == 0;
+};
+
+TEST_F(Threads, WhereThereAreNoneTheMessageSaysForWhat) {
   int failed = 0;
   for (const char* limit : {"1", "2"}) {
-    const CommandResult result = run_command(
-        {"bash", "-c",
-         user + "bash -c 'ulimit -u " + limit + " && exec " + program + " digest --pipeline trivial'"});
+    const CommandResult result = limited(limit, "digest --pipeline trivial");
     if (result.status != 1) continue;  // so many threads of the user's are there that nothing could be run
     ++failed;
     EXPECT_THAT(result.errors, HasSubstr("cannot start a thread for "));
     EXPECT_THAT(result.errors, HasSubstr("hint: raise the limit on threads"));
   }
-  if (::geteuid() == 0) {
+  if (is_root_) {
     EXPECT_GT(failed, 0);
+  }
+}
+
+// Where oneTBB is refused a thread, calls of it wait for ever: about every sixth run of this kind did.
+TEST_F(Threads, ARefusalBesideOneTbbEndsTheCommand) {
+  for (int i = 0; i < 12; ++i) {
+    const CommandResult result = limited("3", "bench input --pipeline trivial --seconds 0.1");
+    EXPECT_NE(result.status, 124) << "it waits for ever";
   }
 }
 

@@ -12,7 +12,9 @@
 namespace headrace::test {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class PlanOption : public ::testing::Test {
  protected:
@@ -84,6 +86,38 @@ TEST_F(PlanOption, WrongPlansAreTold) {
   folder_.write("plan.json", R"({"headrace_plan": 1, "source": {"tape": {}}})");
   EXPECT_THAT(wrong({"digest", "--plan", plan_file()}),
               HasSubstr("headrace: " + plan_file() + ": plan at source: there is no source \"tape\""));
+  folder_.write("plan.json", R"({"headrace_plan": 1, "source": {"open": {"path": ")" + folder_.path().string() +
+                                 R"("}}, "stages": []})");
+  for (const std::string command : {"digest", "ledger", "explain"}) {
+    EXPECT_THAT(
+        wrong({command, "--plan", plan_file()}),
+        HasSubstr("headrace: " + plan_file() +
+                  ": the plan has no batches yet\n  hint: add the stage {\"batch\": {\"global\": 32}} to it\n"));
+  }
+}
+
+// A plan may come from a program: its reader need not know C++.
+TEST_F(PlanOption, WrongPlansAreToldWithoutNamesOfCpp) {
+  const std::string open = R"({"open": {"path": "."}})";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"("source": )" + open, R"(hint: add the stage {"batch": {"global": 32}} to it)"},
+      {R"("source": {"named": "data"})", "hint: run the plan in the program that has the code"},
+      {R"("source": )" + open + R"(, "stages": [{"map": [{"named": "darker", "version": 1}]}])",
+       "run the plan in the program that has the code"},
+      {R"("source": )" + open + R"(, "stages": [{"padded_batch": {"global": 2}}])", "hint: use batch()"},
+      {R"("source": )" + open + R"(, "stages": [{"prefetch": {"batches": 2}}])",
+       "hint: put prefetch() after batch()"},
+      {R"("source": {"zip": {"datasets": [{"source": )" + open + R"(}, {"source": )" + open + "}]}}",
+       "hint: give suffixes that tell them apart"},
+  };
+  for (const auto& [plan, hint] : cases) {
+    folder_.write("plan.json", R"({"headrace_plan": 1, )" + plan + "}");
+    const CommandResult result =
+        headrace({"digest", "--plan", plan_file(), "--plan-base", folder_.path().string()});
+    EXPECT_EQ(result.status, 2) << plan;
+    EXPECT_THAT(result.errors, HasSubstr(hint)) << plan;
+    EXPECT_THAT(result.errors, Not(ContainsRegex("[A-Za-z]::|[{][.]|[ (][.][a-z_]+[(]|Loader"))) << plan;
+  }
 }
 
 }  // namespace

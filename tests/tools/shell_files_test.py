@@ -3,12 +3,17 @@
 
   shell_files_test.py HEADRACE
 """
+import os
 import pathlib
+import pty
 import re
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 HEADRACE = pathlib.Path(sys.argv[1]).resolve()
 failures = 0
@@ -98,6 +103,50 @@ def check_bash(script, tree):
             expect(offered == wanted, f"bash offers {offered} behind {words}, not {wanted}")
 
 
+class Zsh:
+    """An interactive zsh that has loaded the completion."""
+
+    def __init__(self, script):
+        pid, self.terminal = pty.fork()
+        if pid == 0:
+            os.environ["TERM"] = "dumb"
+            os.execlp("zsh", "zsh", "-f", "-i")
+        self.pid = pid
+        self.write(f"fpath=({script.parent} $fpath); autoload -U compinit; compinit -u -D\r")
+        self.write("show() { print -r -- \"AT:$BUFFER:\"END; BUFFER=; }; zle -N show; bindkey '^P' show; PS1=rea'dy> '\r")
+        self.read_to("ready> ")
+
+    def write(self, text):
+        os.write(self.terminal, text.encode())
+
+    def read_to(self, end, seconds=30):
+        text, until = "", time.monotonic() + seconds
+        while not re.search(end, text) and time.monotonic() < until:
+            if select.select([self.terminal], [], [], 0.1)[0]:
+                text += os.read(self.terminal, 4096).decode(errors="replace")
+        return text
+
+    def line_after_tab(self, typed):
+        self.write(typed + "\t\x10")
+        found = re.search(r"AT:(.*?):END", self.read_to(":END"), re.DOTALL)
+        return found[1] if found else ""
+
+    def close(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.terminal)
+
+
+def check_zsh(script):
+    zsh = Zsh(script)
+    for typed, wanted in (("headrace tra", "headrace train"), ("headrace train --verb", "--verbose"),
+                          ("headrace digest --pipeline triv", "--pipeline trivial"), ("headrace cache ver", "cache verify"),
+                          ("headrace bench input --warm", "--warm-up")):
+        answer = zsh.line_after_tab(typed)
+        expect(wanted in answer, f"zsh completes '{typed}' to '{answer}', not to {wanted}")
+    zsh.close()
+
+
 def check_others(zsh, fish, tree):
     for path, commands, options in tree:
         for option in options:
@@ -105,6 +154,7 @@ def check_others(zsh, fish, tree):
             expect(f" -l {option[2:]} " in fish.read_text(), f"fish lacks {option} of {path}")
     if shutil.which("zsh"):
         expect(not run("zsh", "-n", zsh).stderr, f"zsh: {run('zsh', '-n', zsh).stderr}")
+        check_zsh(zsh)
     if shutil.which("fish"):
         checked = run("fish", "-n", fish)
         expect(not checked.stderr, f"fish: {checked.stderr}")
@@ -119,7 +169,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         files = {}
         for reader in ("man", "bash", "zsh", "fish"):
-            files[reader] = pathlib.Path(folder, reader)
+            files[reader] = pathlib.Path(folder, "_headrace" if reader == "zsh" else reader)  # zsh goes by the name
             files[reader].write_text(run(HEADRACE, "shell", "--for", reader).stdout)
         check_man(files["man"].read_text(), tree)
         check_bash(files["bash"], tree)

@@ -22,6 +22,8 @@ constexpr std::array kWords = {
     OptionWord{"BuildOptions::fields", ""},
     OptionWord{"CheckpointOptions::folder", "--checkpoint-dir"},
     OptionWord{"CheckpointOptions::keep", "--checkpoint-keep"},
+    OptionWord{"CompileOptions::metrics", ""},
+    OptionWord{"CrossEntropyOptions::from_logits", ""},
     OptionWord{"ColumnOptions::image", "--image-column"},
     OptionWord{"ColumnOptions::label", "--label-column"},
     OptionWord{"ColumnOptions::label_type", "--label-type"},
@@ -42,6 +44,7 @@ constexpr std::array kWords = {
     OptionWord{"LayoutOptions::test_folder", "--test-folder"},
     OptionWord{"LayoutOptions::train_folder", "--train-folder"},
     OptionWord{"LoaderOptions::convert", "--convert"},
+    OptionWord{"LoaderOptions::converted", ""},
     OptionWord{"LoaderOptions::cpu_budget", "--cpu-budget"},
     OptionWord{"LoaderOptions::epochs", "--epochs"},
     OptionWord{"LoaderOptions::headspace", "--headspace"},
@@ -51,20 +54,33 @@ constexpr std::array kWords = {
     OptionWord{"LoaderOptions::reader_limit", ""},
     OptionWord{"LoaderOptions::reader_threads", "--readers"},
     OptionWord{"LoaderOptions::resident", "--resident"},
+    OptionWord{"LoaderOptions::start", ""},
     OptionWord{"LoaderOptions::threads", "--threads"},
+    OptionWord{"LoaderOptions::trace", "--trace"},
+    OptionWord{"LoaderOptions::trace_spans", ""},
     OptionWord{"LoaderOptions::world", "--world"},
+    OptionWord{"OwnParts::losses", ""},
+    OptionWord{"OwnParts::metrics", ""},
     OptionWord{"PipelineOptions::apply_orientation", "--apply-orientation"},
     OptionWord{"PipelineOptions::cache", "--cache"},
     OptionWord{"PipelineOptions::data", "--data"},
     OptionWord{"PipelineOptions::split", "--split"},
     OptionWord{"PlanOptions::allow_paths", ""},
+    OptionWord{"PlanParts::filters", ""},
+    OptionWord{"PlanParts::operations", ""},
+    OptionWord{"PlanParts::sources", ""},
     OptionWord{"PullOptions::memory_limit", ""},
     OptionWord{"RecipeOptions::apply_orientation", "--apply-orientation"},
     OptionWord{"RecipeOptions::data", "--data"},
     OptionWord{"RecordFilter::max_failures", ""},
+    OptionWord{"StepOptions::accumulate", "--accumulate"},
+    OptionWord{"StrategyOptions::standalone", "--standalone"},
+    OptionWord{"TfRecordOptions::memory_limit", ""},
+    OptionWord{"ZipOptions::suffixes", ""},
     OptionWord{"convert_dataset()", ""},
     OptionWord{"generator()", ""},
     OptionWord{"pulled()", ""},
+    OptionWord{"split", "--split"},
 };
 
 // The innermost command that was typed.
@@ -76,6 +92,7 @@ const CLI::App& typed_command(const CLI::App& program) {
 
 std::string word_of(const CLI::App& program, std::string_view name, std::string_view value) {
   if (name == "Dataset::to_json()") return "headrace explain --write-plan";
+  if (name == "Dataset::batch()") return R"(a stage {"batch": {"global": N}})";  // of the file of --plan
   const auto found = std::ranges::find(kWords, name, &OptionWord::name);
   if (found == kWords.end() || found->option.empty()) return {};
   const std::string option(found->option);

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/tools/pipelines/bare_jpeg.h"
 
@@ -32,8 +33,8 @@ void announce(const Stopwatch& watch, std::uint64_t done, std::uint64_t records)
   if (done != kTimed) return;
   const double left = watch.seconds() / kTimed * static_cast<double>(records - done);
   if (left <= kWorthSaying) return;
-  fmt::print(stderr, "headrace: the baseline needs {} samples in memory first: about {:.0f} s more\n", records,
-             std::ceil(left));
+  fmt::print(stderr, "headrace: the baseline needs {} in memory first: about {:.0f} s more\n",
+             count_of(records, "sample"), std::ceil(left));
 }
 
 }  // namespace

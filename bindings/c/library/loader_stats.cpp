@@ -103,7 +103,7 @@ std::string stats_json(const Loader& loader) {
     json["choices"].push_back({{"what", choice.what}, {"value", choice.value}, {"reason", choice.reason}});
   }
   json["verdict"] = json_of(judge(stats));
-  return json.dump();
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);  // names of records need not be UTF-8
 }
 
 }  // namespace

@@ -17,9 +17,14 @@ def counted(count, one, many=None):
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def printable(text):
+    """The text without what a terminal would obey or a reader would not see: "\\x1b", "\\n", "\\u202e" in its place."""
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape", "replace").decode() for letter in text)
+
+
 def fields_text(fields):
     """"image: float32 (3, 32, 32), label: int64 ()"."""
-    return ", ".join(f"{field.name}: {'encoded image' if field.encoded else f'{field.dtype} {field.shape}'}"
+    return ", ".join(f"{printable(field.name)}: {'encoded image' if field.encoded else f'{field.dtype} {field.shape}'}"
                      for field in fields.values())
 
 

@@ -39,7 +39,7 @@ std::size_t stages_before_filter(const std::vector<Stage>& index_stages) {
     if (!is_random(index_stages[i])) continue;
     throw ConfigError(fmt::format("filter() behind {}, then {}: what it sees changes from epoch to epoch",
                                   describe(index_stages[i]), describe(index_stages[end - 1])),
-                      "put .filter() first, before shuffling, mixing and taking parts");
+                      "put filter() first, before shuffling, mixing and taking parts");
   }
   return end;
 }

@@ -70,7 +70,7 @@ def test_a_plan_that_cannot_run_shows_why():
     images = hr.from_function(lambda i: {"x": np.zeros(i + 1, np.float32)}, 3, fields={"x": ("float32", (None,))})
     broken = images.batch(2)
     assert repr(broken).startswith("<headrace.Dataset that cannot run: batch(): field 'x' (?,) differs in length")
-    assert "use .padded_batch()" in broken._repr_html_()
+    assert "use padded_batch()" in broken._repr_html_()
 
 
 def test_looking_at_a_plan_reads_nothing():
@@ -94,6 +94,13 @@ def test_names_are_escaped_in_html(images):
     plan = hr.from_arrays({"image": images}, name="<script>alert(1)</script> & 'co'")
     assert "<script>" not in plan._repr_html_()
     assert any("<script>alert(1)</script> & 'co'" in cell for cell in html_of(plan)("td"))
+
+
+def test_names_of_fields_do_not_play_with_the_terminal():
+    data = hr.from_arrays({"e\x1b[31m\n\u202e": np.zeros((4, 2), np.uint8)})
+    batch = next(iter(data.batch(2)))
+    for shown in (data, data.batch(2), hr.Loader(data.batch(2)), batch):
+        assert "e\\x1b[31m\\n\\u202e: uint8" in repr(shown)
 
 
 def test_everything_public_tells_what_it_is(data):

@@ -63,7 +63,7 @@ TEST(SignalsDeathTest, TheFirstStopEndsAProcessThatWaitsForAnother) {
     stop_and_get(folder, {signal});
   };
   EXPECT_EXIT(wait_and_get(SIGINT), ::testing::ExitedWithCode(130), "headrace: interrupted");
-  EXPECT_EXIT(wait_and_get(SIGHUP), ::testing::ExitedWithCode(129), "headrace: the terminal is closed");
+  EXPECT_EXIT(wait_and_get(SIGHUP), ::testing::ExitedWithCode(129), "headrace: hung up");
 }
 
 }  // namespace

@@ -85,10 +85,10 @@ TEST_F(FirstImage, MakesAnotherSizeABadRecord) {
                 AllOf(HasSubstr("b/107.jpg"), HasSubstr("record 7"),
                       HasSubstr("an image of 10 x 11 pixels where the first image, a/100.jpg, has 9 x 11"),
                       HasSubstr("resize() or random_resized_crop()"), HasSubstr("decode(height=, width=)")));
+    const DecodeOptions said{.height = 9, .width = 11};
     for (const std::uint64_t seed : {1U, 2U}) {
-      const DecodeOptions said{.height = 9, .width = 11};
-      EXPECT_EQ(run(shuffled, OnError::kSkip, seed, threads),
-                run(images().decode(said).shuffle(), OnError::kSkip, seed, 1));
+      for (const OnError on_error : {OnError::kSkip, OnError::kSubstitute})
+        EXPECT_EQ(run(shuffled, on_error, seed, threads), run(images().decode(said).shuffle(), on_error, seed, 1));
     }
   }
 }
