@@ -26,9 +26,11 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual std::string name() const = 0;  // "cpu", "cuda": the word before the colon in a device spec
-  // The devices present, without opening them. Empty when the driver is missing; never throws for that.
+  // The devices present, without opening them, those that are unusable included. Empty when the driver is missing;
+  // never throws for that.
   virtual std::vector<DeviceInfo> list() const = 0;
-  // Opens `ordinal` under the given unique name, as one of `replicas` that share it. Throws DeviceError.
+  // Opens `ordinal`, a usable one, under the given unique name, as one of `replicas` that share it. Throws
+  // DeviceError.
   virtual std::unique_ptr<Device> open(int ordinal, const std::string& name, int replicas) const = 0;
   // For a group that consists of this backend's devices. Throws DeviceError where it cannot sum over them.
   virtual std::unique_ptr<Collective> create_collective(DeviceGroup& devices) const = 0;

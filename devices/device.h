@@ -26,6 +26,7 @@ struct DeviceInfo {
   std::uint64_t memory_bytes = 0;
   // True when the host reads and writes device memory in place: a batch needs no copy.
   bool host_memory = true;
+  std::string unusable = {};  // why it cannot be opened and what to do; empty where it can
 };
 
 // Bytes now held by live buffers of this device. Both are 0 after everything was released.

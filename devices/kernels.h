@@ -19,7 +19,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 
 #include "headrace/devices/base/api.h"
 #include "headrace/devices/stream.h"
@@ -177,6 +179,14 @@ class Kernels {
   // The type in which this device wants the weights of dense layers and convolutions for that precision: f32, or
   // bf16 where each call would else begin with their conversion.
   virtual DType product_weights_type(Precision) const noexcept { return DType::kF32; }
+  // From now on a library's plan for a problem that is new is the fastest of those that repeat their bits, where
+  // the device has several and its user does not say otherwise (HEADRACE_CUDA_MATH). They are timed once a
+  // machine, and the choice is kept (devices/cuda/math/FORMAT.md): bits repeat from run to run there, but may be
+  // others elsewhere.
+  virtual void tune_plans() {}
+  // What the device's libraries chose of several ways to compute, where bits depend on it: from a problem in words
+  // to the choice's name. Grows with the first call of each problem; empty where nothing is chosen. Thread-safe.
+  virtual std::map<std::string, std::string> chosen_plans() const { return {}; }
   // `to` becomes `from`, rounded to the nearest where it is narrower. Both f32 or bf16, on every device.
   virtual void convert(Stream&, const TensorView& from, const TensorView& to) = 0;
 

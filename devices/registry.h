@@ -14,15 +14,15 @@
 namespace HEADRACE_API headrace {
 
 // All backends that could be loaded, the CPU first. The CUDA module (libheadrace_cuda.so) is looked for in
-// $HEADRACE_CUDA_MODULE, beside libheadrace.so, beside the program, and in ../lib from there; it is opened on first
-// use.
+// $HEADRACE_CUDA_MODULE, beside libheadrace.so, beside the program, and in ../lib from there; it is opened on
+// first use.
 const std::vector<const Backend*>& backends();
 
 // Why a known backend is not in backends(), one finding each (empty when all are loaded).
 std::vector<Finding> missing_backends();
 
 // Opens the devices a spec names, one a replica:
-//   "auto"        every CUDA device that can do what `need` asks, else one CPU replica
+//   "auto"        every usable CUDA device if they can do what `need` asks, else one CPU replica
 //   "cpu", "cpu:4"        1, 4 CPU replicas
 //   "cuda", "cuda:0,2"    all, or these GPUs
 //   "cuda:0x4"            4 logical replicas on GPU 0

@@ -26,7 +26,10 @@ void diagnose(JsonLines& json) {
   for (const Backend* backend : backends()) {
     for (const Finding& finding : backend->diagnose()) print_finding(finding, json);
     for (const DeviceInfo& device : backend->list()) {
-      print_finding({.name = "device " + device.name, .found = true, .version = device.description, .hint = {}},
+      print_finding({.name = "device " + device.name,
+                     .found = device.unusable.empty(),
+                     .version = device.description,
+                     .hint = device.unusable},
                     json);
     }
   }

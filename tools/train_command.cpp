@@ -14,6 +14,7 @@
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/devices/base/signals.h"
 #include "headrace/devices/base/terminal.h"
+#include "headrace/devices/kernels.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/measure/profiler_range.h"
 #include "headrace/tools/options/checkpoint_options.h"
@@ -222,6 +223,10 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   results.write(last);
 }
 
+void tune_plans(DeviceGroup& devices) {
+  for (int replica = 0; replica < devices.size(); ++replica) devices[replica].kernels()->tune_plans();
+}
+
 // A net for GPUs and for processors with units for bf16.
 void warn_of_slow_net(const std::string& recipe, DeviceGroup& devices) {
   const bool slow = devices[0].info().kind == DeviceKind::kCpu && !devices[0].kernels()->prefers_bf16();
@@ -277,6 +282,7 @@ void train(const TrainOptions& options) {
   DeviceGroup devices = options.common.open_devices(DeviceNeed::kKernels);
   Strategy strategy(devices, {.announce = false, .standalone = true});  // the command asked before
   const Recipe recipe = make_recipe(options.recipe, recipe_options(options));
+  if (recipe.tuned_plans) tune_plans(devices);
   warn_of_slow_net(recipe.name, devices);
   report_left_out(recipe.train.left_out(), recipe.train.columns(), false);
   options.common.warn_of_unused(*recipe.train.source());

@@ -54,7 +54,8 @@ std::string what_there_is(Table table) {
   std::string text;
   for (const Backend* backend : table) {
     for (const DeviceInfo& info : backend->list()) {
-      text += fmt::format("{}{} ({})", text.empty() ? "there is: " : "; ", info.name, info.description);
+      text += fmt::format("{}{} ({}{})", text.empty() ? "there is: " : "; ", info.name, info.description,
+                          info.unusable.empty() ? "" : ", which cannot be used");
     }
   }
   return text;
@@ -79,6 +80,11 @@ std::string replica_name(const DeviceSpec& spec, const DeviceSpec::Item& item, i
   return item.replicas == 1 ? device : fmt::format("{}/{}", device, replica);
 }
 
+void require_usable(const DeviceInfo& info, Table table) {
+  if (info.unusable.empty()) return;
+  throw DeviceError(ErrorCode::kUnsupported, info.unusable, info.name, what_there_is(table));
+}
+
 // The items of the spec, or all devices where it names none.
 std::vector<DeviceSpec::Item> resolve(const DeviceSpec& spec, const Backend& backend, Table table) {
   const std::vector<DeviceInfo> present = backend.list();
@@ -86,18 +92,18 @@ std::vector<DeviceSpec::Item> resolve(const DeviceSpec& spec, const Backend& bac
     throw ConfigError(fmt::format("{}: no such device on this machine", spec.backend),
                       "`headrace doctor` says what is missing; " + what_there_is(table));
   }
-  if (!spec.items.empty()) {
-    for (const auto& item : spec.items) {
-      if (std::ranges::none_of(present, [&](const DeviceInfo& info) { return info.ordinal == item.ordinal; })) {
-        throw ConfigError(fmt::format("there is no device {}:{}", spec.backend, item.ordinal),
-                          what_there_is(table));
-      }
-    }
-    return spec.items;
+  std::vector<DeviceSpec::Item> items = spec.items;
+  if (items.empty()) {
+    for (const DeviceInfo& info : present) items.push_back({.ordinal = info.ordinal, .replicas = 1});
   }
-  std::vector<DeviceSpec::Item> all;
-  for (const DeviceInfo& info : present) all.push_back({.ordinal = info.ordinal, .replicas = 1});
-  return all;
+  for (const auto& item : items) {
+    const auto info = std::ranges::find(present, item.ordinal, &DeviceInfo::ordinal);
+    if (info == present.end()) {
+      throw ConfigError(fmt::format("there is no device {}:{}", spec.backend, item.ordinal), what_there_is(table));
+    }
+    require_usable(*info, table);
+  }
+  return items;
 }
 
 Devices open_all(const DeviceSpec& spec, const Backend& backend, Table table) {
@@ -117,8 +123,14 @@ bool serves(const Devices& devices, DeviceNeed need) {
 
 DeviceGroup open_auto(DeviceNeed need, Table table) {
   const Backend* cuda = find_backend(table, "cuda");
-  if (cuda != nullptr && !cuda->list().empty()) {
-    Devices devices = open_all({.backend = "cuda", .items = {}}, *cuda, table);
+  DeviceSpec usable{.backend = "cuda", .items = {}};
+  if (cuda != nullptr) {
+    for (const DeviceInfo& info : cuda->list()) {
+      if (info.unusable.empty()) usable.items.push_back({.ordinal = info.ordinal, .replicas = 1});
+    }
+  }
+  if (!usable.items.empty()) {
+    Devices devices = open_all(usable, *cuda, table);
     if (serves(devices, need)) return DeviceGroup(std::move(devices));
   }
   return open_devices("cpu", need, table);

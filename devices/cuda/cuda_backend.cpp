@@ -10,6 +10,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/common/backend_module.h"
 #include "headrace/devices/cuda/cuda_device.h"
+#include "headrace/devices/cuda/gpu_support.h"
 #include "headrace/devices/cuda/math_loader.h"
 #include "headrace/devices/cuda/shared_gpu_collective.h"
 
@@ -26,6 +27,9 @@ struct DeviceCount {
   int count = 0;
   cudaError_t status = cudaSuccess;
 };
+
+// Said of a GPU that is newer than the module's machine code.
+constexpr const char* kFromPtx = ", kernels compiled from PTX at first use";
 
 // Without a driver the call fails and leaves its argument alone.
 DeviceCount count_devices() noexcept {
@@ -49,6 +53,11 @@ DeviceInfo describe(int ordinal) {
   }
   info.description = fmt::format("{}, sm_{}{}", properties.name, properties.major, properties.minor);
   info.memory_bytes = properties.totalGlobalMem;
+  const cuda::ComputeCapability capability{.major = properties.major, .minor = properties.minor};
+  const cuda::BuiltArchitectures built = cuda::parse_architectures(HEADRACE_CUDA_BUILT_FOR);  // CMakeLists.txt
+  const cuda::Support support = cuda::support_of(capability, built);
+  if (support == cuda::Support::kNone) info.unusable = cuda::why_unsupported(capability, built);
+  if (support == cuda::Support::kPtx) info.description += kFromPtx;
   return info;
 }
 
@@ -124,9 +133,9 @@ std::vector<Finding> CudaBackend::diagnose() const {
   if (devices.count == 0) findings.push_back(no_gpu(findings.front(), devices.status));
   for (const DeviceInfo& info : list()) {
     findings.push_back({.name = "GPU " + info.name,
-                        .found = true,
+                        .found = info.unusable.empty(),
                         .version = info.description + ", " + gibibytes(info.memory_bytes),
-                        .hint = {}});
+                        .hint = info.unusable});
   }
   for (Finding& finding : mathematics()) findings.push_back(std::move(finding));
   return findings;

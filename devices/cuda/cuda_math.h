@@ -11,7 +11,7 @@ namespace headrace {
 
 class Kernels;
 
-// What the module offers; stateless and thread-safe, lives for the whole process.
+// What the module offers; thread-safe, lives for the whole process.
 class CudaMath {
  public:
   virtual ~CudaMath() = default;
@@ -20,7 +20,7 @@ class CudaMath {
   virtual std::unique_ptr<Kernels> create_kernels(const DeviceInfo& device) const = 0;
   // For a group with one replica a GPU. Throws DeviceError.
   virtual std::unique_ptr<Collective> create_nccl_collective(DeviceGroup& devices) const = 0;
-  // cuDNN, cuBLASLt and NCCL with the versions that were found.
+  // cuDNN, cuBLASLt and NCCL with the versions that were found, and the plans that are kept.
   virtual std::vector<Finding> diagnose() const = 0;
 };
 

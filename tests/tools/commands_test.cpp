@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/hash.h"
 #include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/tests/support/bytes.h"
 #include "headrace/tests/support/temp_folder.h"
@@ -141,6 +142,25 @@ TEST(DoctorCommand, SaysWhyTheCudaMathematicsAreMissing) {
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_NE(result.output.find("missing  CUDA mathematics"), std::string::npos) << result.output;
   EXPECT_NE(result.output.find("there is no /nowhere/math.so"), std::string::npos) << result.output;
+}
+
+TEST(DoctorCommand, SaysWhichPlansAreKeptAndHowToForgetThem) {
+  const TempFolder folder;
+  const std::string plans =
+      "headrace-plans\t1\ngpu\tSome GPU\ncompute_capability\t9.0\nmultiprocessors\t132\nlibrary\tcuDNN 9.19.0\n"
+      "tuned\teng1\tforward\n";
+  folder.write("some.plans", plans + "checksum\t" + to_hex(xxh3(plans)) + "\n");
+  folder.write("damaged.plans", plans);
+  const CommandResult result = run_command(
+      {"/usr/bin/env", "HEADRACE_CUDA_PLAN_FOLDER=" + folder.path().string(), HEADRACE_BINARY, "doctor"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  if (result.output.find("cuDNN") == std::string::npos) GTEST_SKIP() << "built without CUDA's mathematics";
+  EXPECT_NE(result.output.find("damaged.plans: its end is missing; 1 for Some GPU, sm_90, 132 multiprocessors"),
+            std::string::npos)
+      << result.output;
+  EXPECT_NE(result.output.find("remove " + folder.path().string() + " to have them measured anew"),
+            std::string::npos)
+      << result.output;
 }
 
 TEST(TrainCommand, AnInterruptEndsItAfterTheStep) {

@@ -8,7 +8,7 @@ from gpu_checks.kernels import copy_rate
 from gpu_checks.machine import find_tool
 
 # How convolutions choose their kernels (HEADRACE_CUDA_MATH).
-MODES = (("default", {}), ("tuned", {"HEADRACE_CUDA_MATH": "tuned"}), ("fastest", {"HEADRACE_CUDA_MATH": "fastest"}))
+MODES = tuple((mode, {"HEADRACE_CUDA_MATH": mode}) for mode in ("default", "tuned", "fastest"))
 # An epoch is one step; the third is recorded, on batches that are there already.
 STEP = {"epochs": 4, "steps_per_epoch": 1, "headspace": REPLAYED, "profile_epoch": 3}
 SECONDS = {"ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6, "ms": 1e-3, "msecond": 1e-3, "s": 1.0, "second": 1.0}

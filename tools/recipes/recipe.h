@@ -47,6 +47,7 @@ struct Recipe {
   Optimizer optimizer;
   Loss loss = sparse_categorical_crossentropy();
   std::vector<Metric> metrics = {accuracy()};
+  bool tuned_plans = false;                           // Kernels::tune_plans()
   std::vector<View> views = {};                       // of the test images
   std::function<void()> load = {};                    // fills caches, before the clock of train_seconds starts
   std::function<void(Model& model)> initialise = {};  // what depends on data; on the clock

@@ -68,6 +68,7 @@ Recipe make_speed_recipe(const SpeedRecipe& recipe, const RecipeOptions& options
           .optimizer = speed_optimizer(optimizer_of(recipe, batch, train, fit)),
           .loss = sparse_categorical_crossentropy(
               {.label_smoothing = recipe.label_smoothing, .reduction = Reduction::kSum}),
+          .tuned_plans = true,
           .views = mirrored_and_shifted_views(),
           .load =
               [=] {

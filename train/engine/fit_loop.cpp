@@ -1,10 +1,12 @@
 #include "headrace/train/engine/fit_loop.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/kernels.h"
 #include "headrace/train/engine/input_options.h"
 #include "headrace/train/engine/shards.h"
 #include "headrace/train/strategy.h"
@@ -160,6 +162,7 @@ std::uint64_t FitLoop::train_epoch(int epoch) {
     }
     ++position_.epoch_step;
     if (!first_step_input_) first_step_input_ = loader_.stats();
+    if (!std::exchange(plans_compared_, true)) resumption_.compare_plans(chosen_plans(), options_);
     report_step(epoch, position_.epoch_step);
     if (checkpoints_ && checkpoints_->is_due()) save_now(/*ends=*/false);
   }
@@ -181,6 +184,7 @@ TrainingState FitLoop::state_now() const {
   state.position.virtual_shards = options_.step.virtual_shards;
   state.position.replicas = model_.strategy().replicas();
   state.position.seed = options_.input.seed;
+  state.position.plans = chosen_plans();
   // A part that fails at bad records changes nothing of what an earlier part did with them.
   const OnError on_error = options_.input.errors.on_error;
   if (on_error != OnError::kFail || !position_.on_error) state.position.on_error = on_error;
@@ -192,6 +196,10 @@ TrainingState FitLoop::state_now() const {
   state.position.gradient_norms = position_.epoch_step == steps_ ? last_gradient_norms() : std::nullopt;
   state.position.learning_rate_scale = model_.state().learning_rate_scale;
   return state;
+}
+
+std::map<std::string, std::string> FitLoop::chosen_plans() const {
+  return model_.strategy().device(0).kernels()->chosen_plans();
 }
 
 // Which an earlier process may have made.

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/train/engine/callback_list.h"
@@ -47,6 +49,8 @@ class FitLoop {
   // Where the fit stands: in position_, with the loaders as they are.
   TrainingState state_now() const;
   void save_now(bool ends);
+  // Of the first replica; the others choose alike.
+  std::map<std::string, std::string> chosen_plans() const;
   std::optional<TrainingFolder> taken_folder() const;
   std::optional<GradientNorms> last_gradient_norms() const;
   // Fewer steps than planned were made, or the validation did not come to its end.
@@ -75,7 +79,8 @@ class FitLoop {
   std::optional<DataIdentity> validation_data_;
   Resumption resumption_;
   TrainingPosition position_;  // but for the loaders'
-  DeviceGroup shards_;         // each device as often as it has shards
+  bool plans_compared_ = false;
+  DeviceGroup shards_;  // each device as often as it has shards
   Loader loader_;
   Trainer trainer_;
   std::optional<Validation> validation_;

@@ -18,6 +18,8 @@ namespace headrace {
 
 namespace {
 
+constexpr std::size_t kMaxPlansNamed = 4;
+
 void compare_data(const std::string& what, const DataIdentity& was, const DataIdentity& is, Differences& differ) {
   if (was.fingerprint == is.fingerprint) return;
   const std::size_t before = differ.size();
@@ -123,6 +125,27 @@ void Resumption::restore(ModelState& model) const {
   if (!record_) return;
   record_->load_into(model);
   model.restored = nullptr;  // this fit is what continues it
+}
+
+void Resumption::compare_plans(const std::map<std::string, std::string>& plans, const FitOptions& options) const {
+  if (!continues()) return;
+  std::string text;
+  std::size_t others = 0;
+  for (const auto& [problem, was] : state_->position.plans) {
+    const auto is = plans.find(problem);
+    if (is == plans.end() || is->second == was || ++others > kMaxPlansNamed) continue;
+    text += fmt::format("{}{} was {}, is {}", text.empty() ? "" : "; ", printable(problem), printable(was),
+                        printable(is->second));
+  }
+  if (others == 0) return;
+  if (others > kMaxPlansNamed) text += fmt::format("; and {} more", others - kMaxPlansNamed);
+  std::FILE* output = options.output == stdout ? stderr : options.output;
+  fmt::print(
+      output,
+      "headrace: warning: the training continues with other plans, so that its bits differ from those of one "
+      "that was not interrupted: {}\n",
+      text);
+  std::fflush(output);
 }
 
 }  // namespace headrace

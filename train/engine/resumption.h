@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "headrace/train/engine/model_state.h"
@@ -34,6 +36,8 @@ class Resumption {
 
   // Where it continues: the model becomes what was saved, unless it is that already.
   void restore(ModelState& model) const;
+  // After the first step of a continued training: warns of plans that are others than when it was saved.
+  void compare_plans(const std::map<std::string, std::string>& plans, const FitOptions& options) const;
   const std::string& callbacks() const noexcept { return state_->callbacks; }
   const std::vector<std::vector<std::byte>>& totals() const noexcept { return state_->totals; }
 

@@ -88,6 +88,7 @@ Json position_to_json(const TrainingPosition& at) {
   if (at.data) json["data"] = identity_to_json(*at.data);
   if (at.validation_data) json["validation_data"] = identity_to_json(*at.validation_data);
   if (at.gradient_norms) json["gradient_norms"] = norms_to_json(*at.gradient_norms);
+  if (!at.plans.empty()) json["plans"] = at.plans;
   return json;
 }
 
@@ -112,6 +113,7 @@ TrainingPosition position_from(const Json& json) {
   if (json.contains("data")) at.data = identity_from(json["data"]);
   if (json.contains("validation_data")) at.validation_data = identity_from(json["validation_data"]);
   if (json.contains("gradient_norms")) at.gradient_norms = norms_from(json["gradient_norms"]);
+  if (json.contains("plans")) at.plans = json["plans"].get<std::map<std::string, std::string>>();
   return at;
 }
 

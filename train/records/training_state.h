@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,7 +42,8 @@ struct TrainingPosition {
   // Nothing in files of versions that did not write it; of the validation also where there was none.
   std::optional<OnError> on_error = {};
   std::optional<DataIdentity> data = {}, validation_data = {};
-  std::string run = {};  // tells this training from others that use the folder
+  std::map<std::string, std::string> plans = {};  // Kernels::chosen_plans() of the first replica
+  std::string run = {};                           // tells this training from others that use the folder
 };
 
 struct TrainingState {

@@ -63,4 +63,10 @@ std::string to_string(const ConvolutionProblem& problem) {
                      has_bias(problem.epilogue) ? ", bias" : "", has_relu(problem.epilogue) ? ", ReLU" : "");
 }
 
+std::string full_text(const ConvolutionProblem& problem) {
+  const auto& [top, left] = problem.pad_before;
+  const auto& [bottom, right] = problem.pad_after;
+  return fmt::format("{}, padding {},{} {},{}", to_string(problem), top, left, bottom, right);
+}
+
 }  // namespace headrace::cuda

@@ -59,5 +59,7 @@ std::vector<ConvolutionProblem> ways_to_compute(const ConvolutionProblem& proble
 
 // "forward (2000, 32, 32, 3) * (24, 2, 2, 3) -> (2000, 31, 31, 24), stride 1, bfloat16 to float32"
 std::string to_string(const ConvolutionProblem& problem);
+// The same with the padding, "..., padding 1,1 1,1": no two problems have the same text.
+std::string full_text(const ConvolutionProblem& problem);
 
 }  // namespace headrace::cuda

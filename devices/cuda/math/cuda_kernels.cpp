@@ -5,9 +5,9 @@
 
 namespace headrace {
 
-CudaKernels::CudaKernels(int ordinal, const std::string& device_name)
+CudaKernels::CudaKernels(int ordinal, const std::string& device_name, cuda::PlanStore& store)
     : GpuKernels(ordinal, device_name),
-      convolution_(ordinal, device_name),
+      convolution_(ordinal, device_name, store),
       dense_(ordinal, device_name),
       muon_(ordinal, device_name) {}
 

@@ -1,6 +1,7 @@
 // A GPU's table of mathematics. Private to the CUDA backend.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 
@@ -16,8 +17,11 @@ namespace headrace {
 // launched on another while that one has work: scratch memory belongs to the stream.
 class CudaKernels final : public cuda::GpuKernels<cuda::CudaLaunches> {
  public:
-  // Of GPU `ordinal`, called `device_name` in errors.
-  CudaKernels(int ordinal, const std::string& device_name);
+  // Of GPU `ordinal`, called `device_name` in errors. The store must outlive it.
+  CudaKernels(int ordinal, const std::string& device_name, cuda::PlanStore& store);
+
+  void tune_plans() override { convolution_.tune(); }
+  std::map<std::string, std::string> chosen_plans() const override { return convolution_.chosen_plans(); }
 
   void muon(Stream& stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,
             const StepScalars* scalars) override;

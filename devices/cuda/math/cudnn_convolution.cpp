@@ -8,23 +8,30 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/printable.h"
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/math/bias_epilogue.h"
 #include "headrace/devices/cuda/math/convert.h"
 #include "headrace/devices/cuda/math/cudnn_graph.h"
-#include "headrace/devices/cuda/math/plan_choice.h"
-#include "headrace/devices/cuda/math/plan_timing.h"
+#include "headrace/devices/cuda/math/cudnn_offer.h"
 #include "headrace/devices/cuda/math/scratch_layout.h"
 
 namespace headrace::cuda {
 namespace {
 
-constexpr std::size_t kTimedPlans = 8;
-constexpr std::int64_t kTimedWorkspace = std::int64_t{256} << 20;
-
 bool reports_plans() {
   const char* word = std::getenv("HEADRACE_CUDA_PLANS");
   return word != nullptr && *word != '\0' && std::string(word) != "0";
+}
+
+PlanTarget target_of(int ordinal, const std::string& device) {
+  cudaDeviceProp properties{};
+  CUDA_CHECK(cudaGetDeviceProperties(&properties, ordinal), device);
+  const std::size_t version = cudnnGetVersion();
+  return {.gpu = printable(properties.name),
+          .compute_capability = fmt::format("{}.{}", properties.major, properties.minor),
+          .multiprocessors = properties.multiProcessorCount,
+          .library = fmt::format("cuDNN {}.{}.{}", version / 10000, version % 10000 / 100, version % 100)};
 }
 
 [[noreturn]] void refuse(const std::string& device, const std::string& what, const std::string& reason) {
@@ -81,8 +88,14 @@ cudaError_t bring(const Stage& stage, cudaStream_t stream) {
 
 }  // namespace
 
-CudnnConvolution::CudnnConvolution(int ordinal, std::string device_name)
-    : ordinal_(ordinal), device_(std::move(device_name)), determinism_(chosen_determinism()), scratch_(device_) {
+CudnnConvolution::CudnnConvolution(int ordinal, std::string device_name, PlanStore& store)
+    : ordinal_(ordinal),
+      device_(std::move(device_name)),
+      store_(store),
+      target_(target_of(ordinal_, device_)),
+      scratch_(device_),
+      named_(named_determinism()),
+      determinism_(named_.value_or(Determinism::kDefault)) {
   CUDA_CHECK(cudaSetDevice(ordinal_), device_);
   const cudnnStatus_t status = cudnnCreate(&handle_);
   if (status != CUDNN_STATUS_SUCCESS) refuse(device_, "it does not start", cudnnGetErrorString(status));
@@ -168,18 +181,31 @@ CudnnConvolution::Way CudnnConvolution::choose(const std::vector<ConvolutionProb
 }
 
 std::optional<CudnnPlan> CudnnConvolution::plan_for(const ConvolutionProblem& problem) {
-  const bool timed = determinism_ != Determinism::kRepeatable;
-  const PlanLimits limits =
-      timed ? PlanLimits{.plans = kTimedPlans, .workspace_bytes = kTimedWorkspace} : PlanLimits{};
-  std::vector<CudnnPlan> plans = make_plans(problem, {.handle = handle_}, determinism_, limits);
-  if (plans.empty()) return std::nullopt;
-  std::vector<PlanCandidate> candidates{{.workspace_bytes = plans.front().workspace_bytes}};
-  if (plans.size() > 1) candidates = time_plans(handle_, problem, plans);
-  const std::size_t chosen = choose_plan(candidates);
+  CudnnOffer offer(problem, handle_, determinism_);
+  const PlanStore::Choice choice =
+      determinism_ == Determinism::kDefault
+          ? PlanStore::Choice{.plan = offer.first(), .how = "cuDNN's first"}
+          : store_.settle(target_, {.determinism = determinism_, .text = full_text(problem)}, offer);
+  if (choice.plan.empty()) return std::nullopt;
   if (reports_plans()) {
-    fmt::print(stderr, "{}: cuDNN: {}: {}\n", device_, to_string(problem), describe_choice(candidates, chosen));
+    fmt::print(stderr, "{}: cuDNN: {}: {}, {}\n", device_, to_string(problem), choice.plan, choice.how);
   }
-  return std::move(plans[chosen]);
+  return offer.take(choice.plan);
+}
+
+void CudnnConvolution::tune() {
+  const std::lock_guard lock(mutex_);
+  if (!named_) determinism_ = Determinism::kTuned;
+}
+
+std::map<std::string, std::string> CudnnConvolution::chosen_plans() const {
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, std::string> chosen;
+  for (const auto& [problem, plan] : plans_) {
+    if (plan) chosen[full_text(problem)] = plan->name;
+  }
+  if (!chosen.empty()) chosen["the GPU and its library"] = to_string(target_);
+  return chosen;
 }
 
 void CudnnConvolution::submit(cudaStream_t stream, const Way& way, const CudnnOperands& operands) {

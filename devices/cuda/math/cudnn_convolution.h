@@ -12,20 +12,22 @@
 
 #include "headrace/devices/cuda/math/convolution_problem.h"
 #include "headrace/devices/cuda/math/cudnn_plan.h"
+#include "headrace/devices/cuda/math/plan_store.h"
 #include "headrace/devices/cuda/math/stream_scratch.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cuda {
 
-// One device's convolutions. Plans are made at a problem's first call, also during a capture, and kept; where
-// HEADRACE_CUDA_MATH admits it, the fastest of a few that are timed then. HEADRACE_CUDA_PLANS=1 writes each choice
-// to stderr. Products are of bf16 where the precision says so, of f32 (never TF32) otherwise; sums are f32.
-// Operands of another type are converted into scratch memory first, and a tensor that does not begin at a multiple
-// of 16 bytes is moved there. In bf16 precision a gradient computed from bf16 activations is rounded to bf16 once,
-// whatever its type. Shapes were checked by the caller. Thread-safe over streams; throws DeviceError.
+// One device's convolutions. Plans are made at a problem's first call, also during a capture: cuDNN's first or,
+// where HEADRACE_CUDA_MATH asks for it, the store's choice of a few that are timed. HEADRACE_CUDA_PLANS=1 writes
+// each choice to stderr. Products are of bf16 where the precision says so, of f32 (never TF32) otherwise; sums are
+// f32. Operands of another type are converted into scratch memory first, and a tensor that does not begin at a
+// multiple of 16 bytes is moved there. In bf16 precision a gradient computed from bf16 activations is rounded to
+// bf16 once, whatever its type. Shapes were checked by the caller. Thread-safe over streams; throws DeviceError.
 class CudnnConvolution {
  public:
-  CudnnConvolution(int ordinal, std::string device_name);
+  // The store must outlive it.
+  CudnnConvolution(int ordinal, std::string device_name, PlanStore& store);
   ~CudnnConvolution();
   CudnnConvolution(const CudnnConvolution&) = delete;
   CudnnConvolution& operator=(const CudnnConvolution&) = delete;
@@ -38,6 +40,10 @@ class CudnnConvolution {
                      const ConvOptions& options);
   void backward_weights(cudaStream_t stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
                         const ConvOptions& options);
+
+  // As Kernels::tune_plans() and chosen_plans().
+  void tune();
+  std::map<std::string, std::string> chosen_plans() const;
 
  private:
   // What a call works on: two operands, a result and perhaps a bias.
@@ -58,9 +64,12 @@ class CudnnConvolution {
 
   int ordinal_;
   std::string device_;
-  Determinism determinism_;
+  PlanStore& store_;
+  PlanTarget target_;
   StreamScratch scratch_;
-  std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;          // guards what follows
+  std::optional<Determinism> named_;  // by HEADRACE_CUDA_MATH
+  Determinism determinism_;
   cudnnHandle_t handle_ = nullptr;
   std::map<ConvolutionProblem, std::optional<CudnnPlan>> plans_;
 };

@@ -1,5 +1,7 @@
 #include "headrace/devices/cuda/math/cudnn_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -13,8 +15,11 @@ namespace {
 // Few of cuDNN's proposals are ever needed: the best ones come first.
 constexpr std::int64_t kProposals = 24;
 
+constexpr std::array kModes{CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
+
+// None where this way of asking knows no engine for the graph.
 std::vector<CudnnDescriptor> proposals(const CudnnGraph& graph, const CudnnTarget& target,
-                                       cudnnBackendHeurMode_t mode) {
+                                       cudnnBackendHeurMode_t mode) try {
   CudnnDescriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.descriptor());
   heuristic.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
@@ -30,6 +35,8 @@ std::vector<CudnnDescriptor> proposals(const CudnnGraph& graph, const CudnnTarge
       heuristic.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, kProposals, handles.data());
   configs.erase(configs.begin() + std::min(count, kProposals), configs.end());
   return configs;
+} catch (const CudnnRefusal&) {
+  return {};
 }
 
 // Lists with at most `Size` values.
@@ -63,6 +70,26 @@ bool admitted(const CudnnDescriptor& config, const ConvolutionProblem& problem, 
   return problem.precision == Precision::kBF16 || !numerics.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
 }
 
+std::string name_of(const CudnnDescriptor& config) {
+  CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  config.get(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+  std::string name = fmt::format("eng{}", engine.get_int64(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
+  std::vector<CudnnDescriptor> knobs;
+  std::vector<cudnnBackendDescriptor_t> handles;
+  for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; ++i) {
+    handles.push_back(knobs.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR).handle());
+  }
+  const std::int64_t count = config.get(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                        CUDNN_KNOB_TYPE_COUNTS, handles.data());
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(count, CUDNN_KNOB_TYPE_COUNTS); ++i) {
+    const CudnnDescriptor& knob = knobs[static_cast<std::size_t>(i)];
+    cudnnBackendKnobType_t type{};
+    knob.get(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
+    name += fmt::format("_k{}={}", static_cast<int>(type), knob.get_int64(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
+  }
+  return name;
+}
+
 std::optional<CudnnPlan> build(const CudnnDescriptor& config, const CudnnTarget& target) {
   try {
     CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -70,7 +97,7 @@ std::optional<CudnnPlan> build(const CudnnDescriptor& config, const CudnnTarget&
     if (target.handle != nullptr) plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
     plan.finalize();
     const std::int64_t bytes = plan.get_int64(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
-    return CudnnPlan{.plan = std::move(plan), .workspace_bytes = bytes};
+    return CudnnPlan{.plan = std::move(plan), .name = name_of(config), .workspace_bytes = bytes};
   } catch (const CudnnRefusal&) {
     return std::nullopt;  // proposed, but it cannot be built here: the next one
   }
@@ -83,14 +110,8 @@ std::vector<CudnnPlan> make_plans(const ConvolutionProblem& problem, const Cudnn
   const CudnnGraph graph(problem, target.handle);
   std::vector<CudnnPlan> plans;
   std::vector<CudnnPlan> large;  // the first that needs more memory than it should
-  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    std::vector<CudnnDescriptor> configs;
-    try {
-      configs = proposals(graph, target, mode);
-    } catch (const CudnnRefusal&) {
-      continue;  // this way of asking knows no engine for the graph
-    }
-    for (const CudnnDescriptor& config : configs) {
+  for (const cudnnBackendHeurMode_t mode : kModes) {
+    for (const CudnnDescriptor& config : proposals(graph, target, mode)) {
       if (plans.size() == limits.plans) return plans;
       if (!admitted(config, problem, determinism)) continue;
       auto plan = build(config, target);
@@ -102,6 +123,18 @@ std::vector<CudnnPlan> make_plans(const ConvolutionProblem& problem, const Cudnn
     if (!plans.empty()) return plans;  // the fallback is for what has no other
   }
   return large;
+}
+
+std::optional<CudnnPlan> make_plan(const ConvolutionProblem& problem, const CudnnTarget& target,
+                                   Determinism determinism, const std::string& name) {
+  const CudnnGraph graph(problem, target.handle);
+  for (const cudnnBackendHeurMode_t mode : kModes) {
+    for (const CudnnDescriptor& config : proposals(graph, target, mode)) {
+      if (!admitted(config, problem, determinism) || name_of(config) != name) continue;
+      if (auto plan = build(config, target)) return plan;
+    }
+  }
+  return std::nullopt;
 }
 
 void execute(const CudnnPlan& plan, cudnnHandle_t handle, const CudnnOperands& operands) {

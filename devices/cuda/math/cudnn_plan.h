@@ -4,6 +4,8 @@
 #include <cudnn.h>
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "headrace/devices/cuda/math/convolution_problem.h"
@@ -21,6 +23,7 @@ struct CudnnTarget {
 // Ready to be executed on its device any number of times.
 struct CudnnPlan {
   CudnnDescriptor plan;
+  std::string name;  // engine and knobs, "eng38_k2=3_k13=1": the same from run to run of one version of cuDNN
   std::int64_t workspace_bytes = 0;
 };
 
@@ -34,6 +37,11 @@ struct PlanLimits {
 // Throws CudnnRefusal when the problem itself is refused.
 std::vector<CudnnPlan> make_plans(const ConvolutionProblem& problem, const CudnnTarget& target,
                                   Determinism determinism, const PlanLimits& limits);
+
+// Of those that make_plans() chooses from, the one of this name; nothing where it is not proposed or cannot be
+// built.
+std::optional<CudnnPlan> make_plan(const ConvolutionProblem& problem, const CudnnTarget& target,
+                                   Determinism determinism, const std::string& name);
 
 // Submits the plan to the handle's stream. `bias` may be null where the plan has none.
 struct CudnnOperands {

@@ -1,17 +1,18 @@
-// Whether a step's bits may differ from run to run where that is faster. Private to the CUDA backend.
+// Which of a library's plans are admitted, and how one is chosen. Private to the CUDA backend.
 #pragma once
+
+#include <optional>
 
 namespace headrace::cuda {
 
 enum class Determinism {
-  kRepeatable,  // the same bits for the same inputs on the same kind of GPU, as Kernels promises
-  kTuned,       // the same bits within a process: of the kernels that repeat them, those that were fastest when it
-                // began
-  kFastest,     // the fastest of all: cuDNN may sum with atomics
+  kDefault,  // the library's first plan of those that repeat their bits
+  kTuned,    // the fastest of those, timed once a machine: the choice is kept (PlanStore), so that bits repeat
+  kFastest,  // the fastest of all: cuDNN may sum with atomics. The choice is kept, too, but bits need not repeat
 };
 
-// From HEADRACE_CUDA_MATH, read once: "repeatable" (also when unset), "tuned" or "fastest". Throws ConfigError for
-// another word.
-Determinism chosen_determinism();
+// What HEADRACE_CUDA_MATH says: "default", "tuned" or "fastest"; nothing where it is unset or empty. Throws
+// ConfigError for another word.
+std::optional<Determinism> named_determinism();
 
 }  // namespace headrace::cuda

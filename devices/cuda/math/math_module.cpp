@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
+#include <cstdio>
+
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/common/backend_module.h"
 #include "headrace/devices/cuda/cuda_math.h"
 #include "headrace/devices/cuda/math/cuda_kernels.h"
 #include "headrace/devices/cuda/math/nccl_collective.h"
+#include "headrace/devices/cuda/math/plan_store.h"
 
 namespace headrace {
 namespace {
@@ -30,18 +33,24 @@ Finding nccl() {
   return library("NCCL", release(static_cast<std::size_t>(version), 10000, 100));
 }
 
+void warn(const std::string& remark) { fmt::print(stderr, "headrace: warning: {}\n", remark); }
+
 class LinkedMath final : public CudaMath {
  public:
   std::unique_ptr<Kernels> create_kernels(const DeviceInfo& device) const override {
-    return std::make_unique<CudaKernels>(device.ordinal, device.name);
+    return std::make_unique<CudaKernels>(device.ordinal, device.name, plans_);
   }
   std::unique_ptr<Collective> create_nccl_collective(DeviceGroup& devices) const override {
     return std::make_unique<NcclCollective>(devices);
   }
   std::vector<Finding> diagnose() const override {
     return {library("cuDNN", release(cudnnGetVersion(), 10000, 100)),
-            library("cuBLASLt", release(cublasLtGetVersion(), 10000, 100)), nccl()};
+            library("cuBLASLt", release(cublasLtGetVersion(), 10000, 100)), nccl(), plans_.describe()};
   }
+
+ private:
+  // All replicas of the process choose from one.
+  mutable cuda::PlanStore plans_{cuda::plan_folder(), warn};
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 namespace headrace::cuda {
 
 struct PlanCandidate {
+  std::string name = {};  // the library's own, the same from run to run
   std::int64_t workspace_bytes = 0;
   std::vector<float> milliseconds = {};  // of each timed run; empty: it was not timed, or did not run
 };

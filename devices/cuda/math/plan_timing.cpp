@@ -94,7 +94,8 @@ Places places_of(const ConvolutionProblem& problem, std::span<const CudnnPlan> p
 std::vector<PlanCandidate> time_plans(cudnnHandle_t handle, const ConvolutionProblem& problem,
                                       std::span<const CudnnPlan> plans) {
   std::vector<PlanCandidate> candidates;
-  for (const CudnnPlan& plan : plans) candidates.push_back({.workspace_bytes = plan.workspace_bytes});
+  for (const CudnnPlan& plan : plans)
+    candidates.push_back({.name = plan.name, .workspace_bytes = plan.workspace_bytes});
   const Places at = places_of(problem, plans);
   const Bench bench(at.bytes);
   if (!bench.ready() || cudnnSetStream(handle, bench.stream()) != CUDNN_STATUS_SUCCESS) return candidates;

@@ -5,12 +5,14 @@ import subprocess
 from dataclasses import dataclass
 
 FAT_BINARY = 0xBA55ED50  # in .nv_fatbin: this, a header, and entries that are cubins (kind 2) or PTX (kind 1)
-CUBIN = 2
+PTX, CUBIN = 1, 2
 COMPRESSED = 0xA000  # flags of an entry: LZ4 or Zstandard
 MAX_THREADS, FRAME_SIZE, REGISTERS = 0x05, 0x11, 0x2F  # attributes of .nv.info, and their form of sized values
 SIZED = 4
 NOBITS = 8  # a section of no bytes: memory that is not initialised
 RESERVED = 1024  # bytes of shared memory of each block that are CUDA's; .nv.shared counts them in
+# Of a multiprocessor: KiB of shared memory, warps, blocks (CUDA's programming guide, "compute capabilities").
+MULTIPROCESSORS = {80: (164, 64, 32), 90: (228, 64, 32), 100: (228, 64, 32), 120: (100, 48, 24)}
 ACTIVATIONS = ("none", "relu", "gelu", "silu")  # devices/kernels.h
 
 
@@ -22,13 +24,14 @@ class Kernel:
     local: int  # bytes a thread: spilled registers and arrays
     threads: int  # a block's maximum by __launch_bounds__, 0: none is stated
 
-    def resident(self, threads):
-        """Blocks of so many threads that a multiprocessor of sm_90 holds: 64 K registers in four parts, which warps take
-        in units of 256, 64 warps, 32 blocks, 228 KiB of shared memory."""
+    def resident(self, threads, architecture=90):
+        """Blocks of so many threads that a multiprocessor holds: 64 K registers in four parts, which warps take in units of
+        256; warps, blocks and shared memory by the architecture."""
+        shared, most_warps, most_blocks = MULTIPROCESSORS[architecture]
         warps = -(-threads // 32)
         by_registers = 65536 // 4 // (-(-max(self.registers, 1) * 32 // 256) * 256) * 4 // warps
-        by_shared = 228 * 1024 // (-(-(self.shared + RESERVED) // 128) * 128)
-        return min(by_registers, by_shared, 64 // warps, 32)
+        by_shared = shared * 1024 // (-(-(self.shared + RESERVED) // 128) * 128)
+        return min(by_registers, by_shared, most_warps // warps, most_blocks)
 
 
 class Elf:
@@ -52,10 +55,11 @@ class Elf:
             yield names[head:names.index(b"\0", head)].decode()
 
 
-def cubins(module, architecture):
-    """The cubins of one architecture (90: sm_90) in a shared library."""
+def entries(module):
+    """(fat binary, kind, architecture, flags, bytes) of each entry in a shared library or object file; the fat binaries, one
+    a source, by number."""
     section = Elf(open(module, "rb").read()).bytes_of(".nv_fatbin")
-    at = 0
+    at, number = 0, 0
     while at + 16 <= len(section):
         magic, _, head, size = struct.unpack_from("<IHHQ", section, at)
         if magic != FAT_BINARY:  # padding
@@ -65,13 +69,25 @@ def cubins(module, architecture):
         end = at + size
         while at < end:
             kind, _, head, size = struct.unpack_from("<HHIQ", section, at)
-            of, = struct.unpack_from("<I", section, at + 28)
+            architecture, = struct.unpack_from("<I", section, at + 28)
             flags, = struct.unpack_from("<Q", section, at + 40)
-            if kind == CUBIN and of == architecture:
-                if flags & COMPRESSED:
-                    raise SystemExit(f"{module}: its cubins are compressed; build it with nvcc's --no-compress")
-                yield section[at + head:at + head + size]
+            yield number, kind, architecture, flags, section[at + head:at + head + size]
             at += head + size
+        number += 1
+
+
+def cubins(module, architecture):
+    """The cubins of one architecture (90: sm_90) in a shared library."""
+    for _, kind, of, flags, data in entries(module):
+        if kind == CUBIN and of == architecture:
+            if flags & COMPRESSED:
+                raise SystemExit(f"{module}: its cubins are compressed; build it with nvcc's --no-compress")
+            yield data
+
+
+def architectures(module):
+    """Those that it has cubins of."""
+    return {number for _, kind, number, _, _ in entries(module) if kind == CUBIN}
 
 
 def attributes(data):

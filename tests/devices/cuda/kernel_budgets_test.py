@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """No hot kernel takes more registers, shared or local memory than kernel_budgets.txt grants it, so that as many blocks are
-resident on a multiprocessor as its grid counts on. Read from the compiled modules, for sm_90; no GPU is needed.
+resident on a multiprocessor as its grid counts on. Read from the compiled modules, for each GPU that they have code for; no
+GPU is needed.
 
   kernel_budgets_test.py BUILD               checks the modules in BUILD
-  kernel_budgets_test.py BUILD --table       prints what their kernels take
+  kernel_budgets_test.py BUILD --table       prints what their kernels take on sm_90
   kernel_budgets_test.py BUILD --self-test   shows that each kind of excess is found
 """
 import fnmatch
@@ -25,38 +26,47 @@ class Budget:
     local: int
     blocks: int  # resident ones, at least
     kernel: str  # * and ? stand for anything
+    architecture: int = 0  # whose budget it is; 0: of all without one of their own
 
     def matches(self, kernel):
         return fnmatch.fnmatchcase(kernel.name, self.kernel.replace("[", "[[]"))
 
-    def excess(self, kernel):
+    def excess(self, kernel, architecture):
         """What a kernel takes beyond its budget, in words."""
-        resident = kernel.resident(self.threads)
+        resident = kernel.resident(self.threads, architecture)
         rules = [(kernel.registers > self.registers, f"{kernel.registers} registers a thread, {self.registers} are granted"),
                  (kernel.shared > self.shared, f"{kernel.shared} bytes of shared memory, {self.shared} are granted"),
                  (kernel.local > self.local, f"{kernel.local} bytes of local memory (spills), {self.local} are granted"),
                  (resident < self.blocks, f"{resident} resident blocks, {self.blocks} are wanted"),
                  (kernel.threads not in (0, self.threads), f"up to {kernel.threads} threads, {self.threads} are launched")]
-        return [f"{kernel.name}: {words}" for broken, words in rules if broken]
+        return [f"sm_{architecture}: {kernel.name}: {words}" for broken, words in rules if broken]
 
 
 def budgets(lines):
     for line in lines:
         if line.strip() and not line.startswith("#"):
-            *numbers, kernel = line.split(maxsplit=5)
-            yield Budget(*map(int, numbers), kernel.strip())
+            first, rest = line.split(maxsplit=1)
+            architecture = int(first.removeprefix("sm_")) if first.startswith("sm_") else 0
+            *numbers, kernel = (rest if architecture else line).split(maxsplit=5)
+            yield Budget(*map(int, numbers), kernel.strip(), architecture)
 
 
-def breaches(table, kernels):
+def budgets_of(table, architecture):
+    """Its own come first."""
+    own = [budget for budget in table if budget.architecture == architecture]
+    return own + [budget for budget in table if budget.architecture == 0]
+
+
+def breaches(table, kernels, architecture=90):
     """A kernel's budget is the first that matches; one that matches no kernel is out of date."""
-    found, used = [], set()
+    found = []
     for kernel in kernels:
         budget = next((budget for budget in table if budget.matches(kernel)), None)
         if budget is None:
             continue
-        used.add(budget)
-        found += budget.excess(kernel)
-    return found + [f"no kernel is called {budget.kernel}: mend the table" for budget in table if budget not in used]
+        found += budget.excess(kernel, architecture)
+    unused = [budget for budget in table if not any(budget.matches(kernel) for kernel in kernels)]
+    return found + [f"no kernel is called {budget.kernel}: mend the table" for budget in unused]
 
 
 def print_table(table, kernels):
@@ -93,13 +103,14 @@ def main(build, mode="--check"):
         print("skipped: the CUDA modules are not built")
         return SKIPPED
     table = list(budgets(TABLE.read_text().splitlines()))
-    kernels = [kernel for module in modules for kernel in cubins.kernels(module)]
+    kernels = {architecture: [kernel for module in modules for kernel in cubins.kernels(module, architecture)]
+               for architecture in cubins.MULTIPROCESSORS if architecture in cubins.architectures(modules[0])}
     if mode == "--table":
-        print_table(table, kernels)
+        print_table(budgets_of(table, 90), kernels[90])
         return 0
     if mode == "--self-test":
-        return self_test(table, kernels)
-    found = breaches(table, kernels)
+        return self_test(budgets_of(table, 90), kernels[90])
+    found = [line for architecture in kernels for line in breaches(budgets_of(table, architecture), kernels[architecture], architecture)]
     for line in found:
         print(line)
     return 1 if found else 0

@@ -45,6 +45,7 @@ struct Runtime {
   std::map<std::string, Failure> failures;
   cudaError_t lost = cudaSuccess;  // what every call answers once the device is lost
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  std::atomic<int> capability{90};  // of all GPUs: 9.0
   std::vector<CUstream_st*> streams;
   CUmemPoolHandle_st pool;
 };
@@ -131,7 +132,10 @@ void clear() {
   behind = false;
   runtime().failures.clear();
   runtime().lost = cudaSuccess;
+  runtime().capability = 90;
 }
+
+void set_compute_capability(int major, int minor) { runtime().capability = 10 * major + minor; }
 
 void fall_behind() { behind = true; }
 
@@ -181,7 +185,8 @@ cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   ENTER("cudaGetDeviceProperties");
   *properties = {};
   std::strcpy(properties->name, "no GPU");
-  properties->major = 9;
+  properties->major = runtime().capability / 10;
+  properties->minor = runtime().capability % 10;
   properties->totalGlobalMem = std::size_t{1} << 32;
   return cudaSuccess;
 }

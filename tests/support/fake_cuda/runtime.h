@@ -23,6 +23,9 @@ Calls calls_elsewhere();
 void fail(const std::string& name, int works, cudaError_t status);
 void clear();
 
+// The GPUs' compute capability, 9.0 at first. Until clear().
+void set_compute_capability(int major, int minor);
+
 // From now on events that this thread records are reached when somebody waits for them, and not before: the device
 // is busy, as seen from here.
 void fall_behind();

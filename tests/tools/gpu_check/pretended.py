@@ -84,7 +84,7 @@ log = words[words.index("--log-file") + 1]
 command = words[words.index("--log-file") + 2:]
 assert command[1:4] == ["train", "--recipe", "cifar10-fast"] and "--profile-epoch" in command
 status = subprocess.run(command).returncode
-time = {None: 3000, "tuned": 2000}.get(os.environ.get("HEADRACE_CUDA_MATH"))
+time = {"default": 3000, "tuned": 2000}.get(os.environ.get("HEADRACE_CUDA_MATH"))
 with open(log, "w") as file:
     if time is None:
         print("==ERROR== the driver is too old", file=file)

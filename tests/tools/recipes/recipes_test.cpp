@@ -26,6 +26,12 @@ class Recipes : public ::testing::Test {
   test::TempFolder cifar_, digits_;
 };
 
+TEST_F(Recipes, ThoseForSpeedHaveTunedPlans) {
+  for (const std::string& name : recipe_names()) {
+    EXPECT_EQ(make_recipe(name, options_for(name)).tuned_plans, name.starts_with("cifar10-fast")) << name;
+  }
+}
+
 // A rate that falls to 0 does so at the last step, whatever makes steps of the data.
 TEST_F(Recipes, SchedulesEndWithTheFit) {
   struct Length {

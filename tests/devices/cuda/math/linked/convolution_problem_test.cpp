@@ -31,6 +31,14 @@ TEST(ConvolutionProblem, IsMadeFromACall) {
   EXPECT_EQ(to_string(made), "forward (8, 6, 6, 3) * (4, 3, 3, 3) -> (8, 3, 3, 4), stride 2, float32 to float32");
 }
 
+TEST(ConvolutionProblem, ItsFullTextTellsPaddingsApart) {
+  ConvolutionProblem made = problem(ConvolutionPass::kForward, Precision::kF32);
+  EXPECT_EQ(full_text(made), to_string(made) + ", padding 0,0 1,1");
+  made.pad_before = {1, 1};
+  made.pad_after = {0, 0};
+  EXPECT_EQ(full_text(made), to_string(made) + ", padding 1,1 0,0");
+}
+
 TEST(ConvolutionProblem, F32IsNeverComputedOtherwise) {
   for (const auto pass :
        {ConvolutionPass::kForward, ConvolutionPass::kBackwardData, ConvolutionPass::kBackwardWeights}) {
