@@ -10,7 +10,7 @@
 namespace headrace {
 
 // Raised whenever Backend, Device, Stream, Event, Collective, Kernels or what they exchange change their layout.
-inline constexpr int kBackendAbiVersion = 4;
+inline constexpr int kBackendAbiVersion = 5;
 
 // What a module exports, as `extern "C"`, by this name. Null when it was built for another ABI version. The
 // backend belongs to the module, which is never unloaded.
