@@ -80,7 +80,7 @@ TEST_F(NcclHost, AbortWaitsForNoCallThatIsUnderWay) {
     const Pair pair;
     within ? nccl::block_calls() : nccl::dawdle(nccl::kForEver, 0);
     std::future<void> blocked = std::async(std::launch::async, [&] { pair.sum(0); });
-    ASSERT_TRUE(!within || nccl::wait_until_blocked());
+    ASSERT_TRUE(!within || nccl::wait_until_under_way());
     if (!within) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     std::future<void> abort = std::async(std::launch::async, [&] { pair.collective->abort("the other is lost"); });
     const bool came_back = abort.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
@@ -93,6 +93,18 @@ TEST_F(NcclHost, AbortWaitsForNoCallThatIsUnderWay) {
     EXPECT_THAT(nccl::misuses(), IsEmpty());
     nccl::clear();
   }
+}
+
+// It keeps its communicator until it has come back.
+TEST_F(NcclHost, AbortLeavesACallThatIsNotBlockedTheTimeItTakes) {
+  const Pair pair;
+  nccl::slow_calls(std::chrono::milliseconds(20));
+  std::thread replica([&] { pair.sum(0); });
+  EXPECT_TRUE(nccl::wait_until_under_way());
+  pair.collective->abort("enough");
+  replica.join();
+  EXPECT_THAT(nccl::misuses(), IsEmpty());
+  EXPECT_EQ(test::error_of(*pair.streams[0]).first, ErrorCode::kCancelled);
 }
 
 // Each time at another moment of a call.

@@ -7,6 +7,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "headrace/tests/support/fake_cuda/runtime.h"
 
@@ -21,7 +22,8 @@ namespace {
 struct Library {
   std::mutex mutex;
   std::condition_variable changed;
-  bool blocks = false, blocked = false;
+  bool blocks = false, under_way = false;
+  std::chrono::milliseconds each{0};
   std::optional<Failing> failing;
   int looks = 0, looks_at_end = 0;
   std::vector<std::string> misuses;
@@ -47,10 +49,17 @@ ncclResult_t submit(const char* name, ncclComm_t communicator, cudaStream_t stre
   Library& all = library();
   {
     std::unique_lock lock(all.mutex);
+    if (const auto each = all.each; each.count() > 0) {
+      all.under_way = true;
+      all.changed.notify_all();
+      lock.unlock();
+      std::this_thread::sleep_for(each);
+      lock.lock();
+    }
     if (!may_use(name, communicator)) return ncclInvalidArgument;
     communicator->looks = all.looks;
     if (all.blocks) {
-      all.blocked = true;
+      all.under_way = true;
       all.changed.notify_all();
       all.changed.wait(lock, [&] { return communicator->gone || !all.blocks; });
       return ncclInternalError;
@@ -69,9 +78,14 @@ void block_calls() {
   library().blocks = true;
 }
 
-bool wait_until_blocked() {
+void slow_calls(std::chrono::milliseconds each) {
+  const std::lock_guard lock(library().mutex);
+  library().each = each;
+}
+
+bool wait_until_under_way() {
   std::unique_lock lock(library().mutex);
-  return library().changed.wait_for(lock, std::chrono::seconds(20), [] { return library().blocked; });
+  return library().changed.wait_for(lock, std::chrono::seconds(20), [] { return library().under_way; });
 }
 
 void dawdle(int looks, int looks_at_end) {
@@ -93,7 +107,8 @@ std::vector<std::string> misuses() {
 void clear() {
   Library& all = library();
   const std::lock_guard lock(all.mutex);
-  all.blocks = all.blocked = false;
+  all.blocks = all.under_way = false;
+  all.each = {};
   all.failing.reset();
   all.looks = all.looks_at_end = 0;
   all.misuses.clear();

@@ -2,6 +2,7 @@
 // dawdles where a test says so, and remembers what it was asked for that NCCL forbids.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,10 @@ namespace headrace::test::fake_nccl {
 // From now on, until clear(): a call to sum or to copy comes back when its communicator is aborted, and not
 // before.
 void block_calls();
-// Waits until a call is blocked; false where none is in good time.
-bool wait_until_blocked();
+// Or such a call takes its time, before it looks at its communicator.
+void slow_calls(std::chrono::milliseconds each);
+// Waits until a call is under way that is blocked or slow; false where none is in good time.
+bool wait_until_under_way();
 
 // How often a communicator says of each call that it is in progress: of sums, and of its end.
 inline constexpr int kForEver = -1;
