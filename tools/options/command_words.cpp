@@ -62,9 +62,11 @@ constexpr std::array kWords = {
     OptionWord{"RecipeOptions::apply_orientation", "--apply-orientation"},
     OptionWord{"RecipeOptions::data", "--data"},
     OptionWord{"RecordFilter::max_failures", ""},
+    OptionWord{"TfRecordOptions::memory_limit", ""},
     OptionWord{"convert_dataset()", ""},
     OptionWord{"generator()", ""},
     OptionWord{"pulled()", ""},
+    OptionWord{"split", "--split"},
 };
 
 // The innermost command that was typed.
