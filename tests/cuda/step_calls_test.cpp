@@ -1,7 +1,7 @@
 // What a training step costs the host in calls of the CUDA runtime, exactly. Who adds a call to a step changes a
-// number here, and says why. On an H100's host a copy or a small launch takes about 1.5 us, a graph's launch 3 to
-// 5 us, an event 0.5 us, a look at one 0.2 us: a busy device took about 11 us with a call for each copy. What a call
-// for three of them takes, and setting a device that is current already, was not measured.
+// number here, and says why. On an H100's host a copy or a small launch is said to take about 1.5 us, a graph's
+// launch 3 to 5 us, an event 0.5 us, a look at one 0.2 us: about 11 us for a busy device, with a call for each
+// copy. What one call for three of them takes, and setting a device that is current already, was not measured.
 #include <gtest/gtest.h>
 
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
@@ -105,7 +105,7 @@ TEST_F(StepCalls, OfAnIdleDevice) {
   budget.erase("cudaGetLastError");
   budget["cudaEventRecordWithFlags"] += 1;  // the step begins
   budget["cudaSetDevice"] += 1;
-  budget["cudaEventElapsedTime"] += 1;      // how long the device had nothing to do
+  budget["cudaEventElapsedTime"] += 1;  // how long the device had nothing to do
   EXPECT_EQ(of_a_step(1, false), budget);
 }
 
@@ -139,11 +139,10 @@ TEST_F(StepCalls, OfAStepOfTwoBatches) {
 
 TEST_F(StepCalls, OfFourCopiedBatches) {
   const Calls budget{
-      {"cudaMemcpyAsync", 4},
-      {"cudaEventRecordWithFlags", 4},  // the batch is there
-      {"cudaStreamWaitEvent", 4},       // the consumer has passed what the slot held
-      {"cudaLaunchHostFunc", 2},        // one copy in four is timed
-      {"cudaSetDevice", 10},            // for all of these but copies: the thread's own is its own affair
+      {"cudaMemcpyAsync", 4},     {"cudaEventRecordWithFlags", 4},  // the batch is there
+      {"cudaStreamWaitEvent", 4},                                   // the consumer has passed what the slot held
+      {"cudaLaunchHostFunc", 2},                                    // one copy in four is timed
+      {"cudaSetDevice", 10},  // for all of these but copies: the thread's own is its own affair
   };
   EXPECT_EQ(of_four_batches(test::blobs(kRecords, {6, 6, 2})), budget);
 }
@@ -151,12 +150,8 @@ TEST_F(StepCalls, OfFourCopiedBatches) {
 TEST_F(StepCalls, OfFourConvertedBatches) {
   const Dataset data = Dataset::from(test::noise_images(kRecords, 8, 8))
                            .map(pad_crop(8, 2) | normalize({0.5F, 0.5F, 0.5F}, {0.2F, 0.2F, 0.2F}));
-  const Calls budget{{"cudaMemcpyAsync", 4},
-                     {"cudaEventRecordWithFlags", 4},
-                     {"cudaStreamWaitEvent", 4},
-                     {"cudaLaunchHostFunc", 2},
-                     {"cudaSetDevice", 14},
-                     {"kernel", 4}};
+  const Calls budget{{"cudaMemcpyAsync", 4},    {"cudaEventRecordWithFlags", 4}, {"cudaStreamWaitEvent", 4},
+                     {"cudaLaunchHostFunc", 2}, {"cudaSetDevice", 14},           {"kernel", 4}};
   EXPECT_EQ(of_four_batches(data), budget);
 }
 
