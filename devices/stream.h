@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "headrace/devices/base/api.h"
 #include "headrace/devices/buffer.h"
@@ -24,6 +25,13 @@ class Device;
 class CapturedWork {
  public:
   virtual ~CapturedWork() = default;
+};
+
+// One of several copies.
+struct MemoryCopy {
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::size_t bytes = 0;
 };
 
 class Stream : public BufferOwner {
@@ -54,6 +62,11 @@ class Stream : public BufferOwner {
 
   // Copies between any two places this device reaches (device, pinned, pageable host memory).
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  // The same of all of them, in no order among themselves, at the cost of one where the device can: of device and
+  // pinned memory. What one writes no other may read or write.
+  virtual void copy_together(std::span<const MemoryCopy> copies) {
+    for (const MemoryCopy& each : copies) copy(each.to, each.from, each.bytes);
+  }
   virtual void fill(void* to, unsigned char value, std::size_t bytes) = 0;
   // Calls a host function in stream order. It must not submit work or block on this device.
   virtual void call(std::function<void()> function) = 0;

@@ -1,6 +1,7 @@
 // Filters that make small patches of images uncorrelated: the weights of a first convolution, from data.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "headrace/devices/base/api.h"
@@ -23,6 +24,25 @@ ImageBlock read_images(const Dataset& batched, const LoaderOptions& input = {});
 struct WhiteningOptions {
   int kernel = 2;         // side of a patch
   float epsilon = 5e-4F;  // added to the variances
+};
+
+// The filters in two parts, for callers who time training: the constructor brings the images to the device,
+// filters() computes there.
+class Whitening {
+ public:
+  // Through pinned memory where the device has memory of its own; waits. The device must have kernels and outlive
+  // it. ConfigError for what are no images, or have no patches.
+  Whitening(const ImageBlock& images, Device& device, const WhiteningOptions& options = {});
+  ~Whitening();
+  Whitening(Whitening&&) noexcept;
+  Whitening& operator=(Whitening&&) noexcept;
+
+  // Those of whitening_filters(). Waits for the device once.
+  std::vector<float> filters();
+
+ private:
+  class HEADRACE_HIDDEN Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 // The eigenvectors of the patches' second moments, each divided by the root of its eigenvalue, the smallest first,

@@ -3,6 +3,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_event.h"
+#include "headrace/devices/cuda/current_device.h"
 #include "headrace/devices/device.h"
 
 namespace headrace {
@@ -22,28 +23,38 @@ auto& cuda_event_of(Any& event, const std::string& device) {
 
 }  // namespace
 
-void CudaBorrowedStream::synchronize() { CUDA_CHECK(cudaStreamSynchronize(stream_), name()); }
+void CudaBorrowedStream::synchronize() {
+  const CurrentDevice here = current();
+  CUDA_CHECK(cudaStreamSynchronize(stream_), name());
+}
 
 void CudaBorrowedStream::record(Event& event) {
+  const CurrentDevice here = current();
   CUDA_CHECK(cudaEventRecord(cuda_event_of(event, name()).handle(), stream_), name());
 }
 
 void CudaBorrowedStream::wait(const Event& event) {
+  const CurrentDevice here = current();
   CUDA_CHECK(cudaStreamWaitEvent(stream_, cuda_event_of(event, name()).handle(), cudaEventWaitDefault), name());
 }
 
 void CudaBorrowedStream::follow(Stream& other) {
-  CudaEvent here(name(), CudaTiming::kNo);
-  other.record(here);
-  wait(here);
+  const CurrentDevice here = current();
+  CudaEvent point(name(), CudaTiming::kNo);
+  other.record(point);
+  wait(point);
 }
 
 void CudaBorrowedStream::copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), name());
+  if (bytes == 0) return;
+  const CurrentDevice here = current();
+  CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), name());
 }
 
 void CudaBorrowedStream::fill(void* to, unsigned char value, std::size_t bytes) {
-  if (bytes > 0) CUDA_CHECK(cudaMemsetAsync(to, value, bytes, stream_), name());
+  if (bytes == 0) return;
+  const CurrentDevice here = current();
+  CUDA_CHECK(cudaMemsetAsync(to, value, bytes, stream_), name());
 }
 
 Buffer CudaBorrowedStream::allocate(std::size_t /*bytes*/) { refuse("allocate()"); }
@@ -53,6 +64,9 @@ std::unique_ptr<CapturedWork> CudaBorrowedStream::end_capture() { refuse("end_ca
 void CudaBorrowedStream::launch(CapturedWork& /*work*/) { refuse("launch()"); }
 
 const std::string& CudaBorrowedStream::name() const noexcept { return device_.info().name; }
+
+// The handle may be that of a default stream, which is the current device's.
+CurrentDevice CudaBorrowedStream::current() const { return {device_.info().ordinal, name()}; }
 
 void CudaBorrowedStream::refuse(const std::string& call) const {
   throw DeviceError(ErrorCode::kUnsupported, call + " in a stream of another library", name(),

@@ -7,12 +7,13 @@
 #include <memory>
 #include <string>
 
+#include "headrace/devices/cuda/current_device.h"
 #include "headrace/devices/stream.h"
 
 namespace headrace {
 
 // Owns nothing; cheap to make. Orders, copies and fills; what needs memory of a stream's own (allocate(), call(),
-// captures) is refused.
+// captures) is refused. Leaves the calling thread's current device as it was.
 class CudaBorrowedStream final : public Stream {
  public:
   CudaBorrowedStream(Device& device, cudaStream_t stream) : device_(device), stream_(stream) {}
@@ -35,6 +36,7 @@ class CudaBorrowedStream final : public Stream {
 
  private:
   const std::string& name() const noexcept;
+  CurrentDevice current() const;
   [[noreturn]] void refuse(const std::string& call) const;
 
   Device& device_;

@@ -7,6 +7,7 @@
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_event.h"
 #include "headrace/devices/cuda/cuda_stream.h"
+#include "headrace/devices/cuda/input_kernel.h"
 #include "headrace/devices/cuda/math_loader.h"
 #include "headrace/devices/cuda/out_of_memory.h"
 #include "headrace/devices/kernels.h"
@@ -18,6 +19,20 @@ CudaDevice::CudaDevice(DeviceInfo info, const std::string& name) : info_(std::mo
   make_current();
   CUDA_CHECK(cudaFree(nullptr), info_.name);  // creates the context here, not in the first step
   pool_.emplace(info_.ordinal, info_.name);
+  load_input_kernels();
+}
+
+// Before any replica can wait on the GPU for another (rendezvous.h). A GPU for which none were built takes copies
+// all the same; what it cannot do is the first conversion's error.
+void CudaDevice::load_input_kernels() const {
+  for (const auto load : {load_image_kernels, load_window_kernels}) {
+    const cudaError_t status = load();
+    if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction) {
+      cudaGetLastError();
+    } else {
+      CUDA_CHECK(status, info_.name);
+    }
+  }
 }
 
 CudaDevice::~CudaDevice() = default;
@@ -61,7 +76,6 @@ std::unique_ptr<Stream> CudaDevice::create_stream() {
 }
 
 std::unique_ptr<Stream> CudaDevice::borrow_stream(std::uintptr_t handle) {
-  make_current();
   return std::make_unique<CudaBorrowedStream>(*this, reinterpret_cast<cudaStream_t>(handle));
 }
 

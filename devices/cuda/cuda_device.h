@@ -41,6 +41,7 @@ class CudaDevice final : public Device {
 
  private:
   void make_current() const;
+  void load_input_kernels() const;
   Buffer allocate(std::size_t bytes, MemoryPlace place);
   std::atomic<std::uint64_t>& counter(MemoryPlace place) noexcept;
 

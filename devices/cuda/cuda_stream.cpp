@@ -17,6 +17,7 @@ CudaStream::CudaStream(Device& device, CudaPool& pool)
 }
 
 CudaStream::~CudaStream() {
+  cudaSetDevice(device_.info().ordinal);
   if (capture_) {
     cudaGraph_t unfinished = nullptr;
     if (cudaStreamEndCapture(stream_, &unfinished) == cudaSuccess) cudaGraphDestroy(unfinished);
@@ -57,6 +58,7 @@ void CudaStream::record(Event& event) {
   auto* mine = dynamic_cast<CudaEvent*>(&event);
   if (mine == nullptr) refuse("record() of an event of another kind of device", "use an event of this device");
   const unsigned int flags = origin_ != nullptr ? cudaEventRecordExternal : cudaEventRecordDefault;
+  make_current();
   CUDA_CHECK(cudaEventRecordWithFlags(mine->handle(), stream_, flags), name());
 }
 
@@ -66,6 +68,7 @@ void CudaStream::wait(const Event& event) {
     refuse("wait() for an event of another kind of device", "wait for it on the host, with Event::wait()");
   }
   const unsigned int flags = origin_ != nullptr ? cudaEventWaitExternal : cudaEventWaitDefault;
+  make_current();
   CUDA_CHECK(cudaStreamWaitEvent(stream_, mine->handle(), flags), name());
 }
 
@@ -79,6 +82,7 @@ void CudaStream::follow(Stream& other) {
   if (origin_ != nullptr && origin_ != leader->origin_) {
     refuse("follow() of a stream outside of the capture", "let that stream follow this one first");
   }
+  make_current();
   CUDA_CHECK(cudaEventRecord(leader->here_.handle(), leader->stream_), name());
   CUDA_CHECK(cudaStreamWaitEvent(stream_, leader->here_.handle(), cudaEventWaitDefault), name());
   if (origin_ != nullptr || leader->origin_ == nullptr) return;
@@ -89,13 +93,14 @@ void CudaStream::follow(Stream& other) {
 Buffer CudaStream::allocate(std::size_t bytes) {
   if (origin_ != nullptr) refuse("allocate() while the stream is capturing", "allocate before begin_capture()");
   if (bytes == 0) return {};
-  CUDA_CHECK(cudaSetDevice(device_.info().ordinal), name());
+  make_current();
   void* data = pool_.allocate(bytes, stream_);
   if (data == nullptr) throw_out_of_memory(device_, bytes, MemoryPlace::kDevice);
   return {*this, data, bytes, MemoryPlace::kDevice};
 }
 
 void CudaStream::release(void* data, std::size_t bytes, MemoryPlace /*place*/) noexcept {
+  cudaSetDevice(device_.info().ordinal);
   pool_.release(data, bytes, stream_);
 }
 
@@ -104,14 +109,25 @@ void CudaStream::copy(void* to, const void* from, std::size_t bytes) {
   CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), name());
 }
 
+void CudaStream::copy_together(std::span<const MemoryCopy> copies) {
+  if (skips()) return;
+  if (origin_ == nullptr && copies.size() > 1) {
+    make_current();
+    if (copies_.submit(copies, stream_, name())) return;
+  }
+  Stream::copy_together(copies);
+}
+
 void CudaStream::fill(void* to, unsigned char value, std::size_t bytes) {
   if (bytes == 0 || skips()) return;
+  make_current();
   CUDA_CHECK(cudaMemsetAsync(to, value, bytes, stream_), name());
 }
 
 void CudaStream::call(std::function<void()> function) {
   HEADRACE_CHECK(function != nullptr, "call() of an empty function");
   if (skips()) return;
+  make_current();
   if (origin_ != nullptr) {
     CudaCapturedWork& capture = *origin_->capture_;
     return capture.host_calls.submit(std::move(function), capture.failure, stream_, name());
@@ -124,6 +140,7 @@ void CudaStream::begin_capture() {
   if (origin_ != nullptr) refuse("begin_capture() while the stream is capturing", "captures do not nest");
   // Relaxed: this thread and others go on allocating, loading modules and building plans meanwhile, as kernels and
   // libraries do when they are first used. None of that becomes part of the capture.
+  make_current();
   CUDA_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), name());
   capture_ = std::make_unique<CudaCapturedWork>();
   origin_ = this;
@@ -131,6 +148,7 @@ void CudaStream::begin_capture() {
 
 std::unique_ptr<CapturedWork> CudaStream::end_capture() {
   if (!capture_) refuse("end_capture() without begin_capture()", {});
+  make_current();
   auto work = std::exchange(capture_, nullptr);
   leave_capture();
   cudaGraph_t graph = nullptr;
@@ -154,8 +172,13 @@ void CudaStream::launch(CapturedWork& work) {
   auto* mine = dynamic_cast<CudaCapturedWork*>(&work);
   if (mine == nullptr) refuse("launch() of work captured by another kind of device", {});
   mine->failure.store(&failure_, std::memory_order_release);
+  make_current();
   CUDA_CHECK(cudaGraphLaunch(mine->executable, stream_), name());
 }
+
+// Each call does it: a thread may serve several GPUs, and only copies are documented to work whatever device is
+// current.
+void CudaStream::make_current() const { CUDA_CHECK(cudaSetDevice(device_.info().ordinal), name()); }
 
 const std::string& CudaStream::name() const noexcept { return device_.info().name; }
 

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "headrace/devices/cuda/copy_batch.h"
 #include "headrace/devices/cuda/cuda_captured_work.h"
 #include "headrace/devices/cuda/cuda_event.h"
 #include "headrace/devices/cuda/cuda_pool.h"
@@ -19,6 +21,7 @@ namespace headrace {
 
 // Two limits of CUDA show through: a copy from or to pageable memory may block the host, and after the error
 // of a host function only host functions and what is submitted later are skipped, not work already queued.
+// Calls leave the stream's GPU the calling thread's current device.
 class CudaStream final : public Stream {
  public:
   // On the current device, whose memory the pool gives.
@@ -35,6 +38,7 @@ class CudaStream final : public Stream {
   void follow(Stream& other) override;
   Buffer allocate(std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
+  void copy_together(std::span<const MemoryCopy> copies) override;
   void fill(void* to, unsigned char value, std::size_t bytes) override;
   void call(std::function<void()> function) override;
   void begin_capture() override;
@@ -56,6 +60,7 @@ class CudaStream final : public Stream {
   void listen_to(const std::shared_ptr<StreamReport>& report);
 
  private:
+  void make_current() const;
   const std::string& name() const noexcept;
   std::exception_ptr take_reported() noexcept;
   void leave_capture() noexcept;
@@ -68,6 +73,7 @@ class CudaStream final : public Stream {
   HostFailure failure_;
   FailureSlot failure_slot_{&failure_};
   HostCalls host_calls_;
+  CopyBatch copies_;
   CudaEvent here_;                             // the point up to which another stream follows this one
   std::unique_ptr<CudaCapturedWork> capture_;  // while capturing
   CudaStream* origin_ = nullptr;       // the stream to whose capture this one belongs; itself, another or null

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "headrace/devices/cuda/input_kernel.h"
+#include "headrace/devices/cuda/load_kernels.h"
 
 namespace headrace {
 namespace {
@@ -34,6 +35,11 @@ cudaError_t launch_input_kernel(const cuda::ImageWork<Out>& work, ImageLayout la
   }
   return cudaGetLastError();
 }
+
+cudaError_t load_image_kernels() {
+  return cuda::load_kernels(to_nhwc<float>, to_nchw<float>, to_nhwc<BFloat16>, to_nchw<BFloat16>);
+}
+
 template cudaError_t launch_input_kernel(const cuda::ImageWork<float>&, ImageLayout, cudaStream_t);
 template cudaError_t launch_input_kernel(const cuda::ImageWork<BFloat16>&, ImageLayout, cudaStream_t);
 

@@ -8,6 +8,10 @@
 
 namespace headrace {
 
+// Loads the kernels of both families on the current device.
+cudaError_t load_image_kernels();
+cudaError_t load_window_kernels();
+
 // All pointers are on the current device. Each returns the status of the launch; nothing to write is no launch.
 template <typename Out>
 cudaError_t launch_input_kernel(const cuda::ImageWork<Out>& work, ImageLayout layout, cudaStream_t stream);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "headrace/devices/cuda/load_kernels.h"
 #include "headrace/devices/cuda/rendezvous.h"
 
 namespace headrace::cuda {
@@ -158,13 +159,6 @@ cudaError_t part(const Rendezvous& rendezvous, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
-cudaError_t load_rendezvous_kernels() {
-  cudaFuncAttributes attributes{};
-  cudaError_t status = cudaFuncGetAttributes(&attributes, meet_kernel);
-  if (status == cudaSuccess) status = cudaFuncGetAttributes(&attributes, part_kernel);
-  if (status == cudaSuccess) status = cudaFuncGetAttributes(&attributes, sum_kernel);
-  if (status == cudaSuccess) status = cudaFuncGetAttributes(&attributes, copy_kernel);
-  return status;
-}
+cudaError_t load_rendezvous_kernels() { return load_kernels(meet_kernel, part_kernel, sum_kernel, copy_kernel); }
 
 }  // namespace headrace::cuda

@@ -15,7 +15,8 @@
 //    do not. Not proved: that the driver deals queues out evenly, which it does not document. Where it does not,
 //    the next line holds.
 //  - The host's launches must not wait for the GPU: CUDA_LAUNCH_BLOCKING unset (seen by the same measurement), and
-//    memory, modules and graphs made before the first meeting (BatchRunner::warm_up() meets last).
+//    memory, kernels and graphs made before the first meeting: input kernels are loaded with the device, the
+//    others by BatchRunner::warm_up(), which meets last.
 //  - A limit. Who has waited for `patience_ns` calls the group off, so that a wait which could not end does:
 //    DeviceError(kTimeout) with the replica that did not come.
 //
@@ -88,7 +89,7 @@ cudaError_t carry_out(const Rendezvous& rendezvous, const RendezvousCall& call, 
 // Waits until all replicas have carried theirs out.
 cudaError_t part(const Rendezvous& rendezvous, cudaStream_t stream);
 
-// Loads the kernels now: loading one may wait for the GPU, where another replica may be waiting already.
+// Loads the kernels on the current device.
 cudaError_t load_rendezvous_kernels();
 
 }  // namespace headrace::cuda

@@ -1,4 +1,5 @@
 #include "headrace/devices/cuda/input_kernel.h"
+#include "headrace/devices/cuda/load_kernels.h"
 
 namespace headrace {
 namespace {
@@ -22,6 +23,13 @@ cudaError_t launch_input_kernel(const cuda::WindowWork<Out>& work, ImageLayout l
   }
   return cudaGetLastError();
 }
+
+cudaError_t load_window_kernels() {
+  constexpr ImageLayout kLast = ImageLayout::kChannelsLast, kFirst = ImageLayout::kChannelsFirst;
+  return cuda::load_kernels(convert_windows<kLast, float>, convert_windows<kFirst, float>,
+                            convert_windows<kLast, BFloat16>, convert_windows<kFirst, BFloat16>);
+}
+
 template cudaError_t launch_input_kernel(const cuda::WindowWork<float>&, ImageLayout, cudaStream_t);
 template cudaError_t launch_input_kernel(const cuda::WindowWork<BFloat16>&, ImageLayout, cudaStream_t);
 

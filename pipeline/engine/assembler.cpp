@@ -60,7 +60,6 @@ void Assembler::note_end() {
 
 void Assembler::begin(std::uint64_t sequence) {
   Slot& slot = ring_.slot_of(sequence);
-  transfer_.wait_for_consumers(slot);
   ring_.begin(sequence);
   const BatchPosition position = run_.schedule.position(sequence);
   if (replays(sequence)) {

@@ -91,7 +91,6 @@ void Slot::take_in(const BatchPosition& at) {
     SlotShare& share = shares[static_cast<std::size_t>(r)];
     share.first = layout_->first_of(at.global_examples, r);
     share.rows = layout_->first_of(at.global_examples, r + 1) - share.first;
-    share.fenced = false;
     share.released = false;
   }
 }
@@ -163,7 +162,6 @@ void Slot::replay(const BatchPosition& at) {
   warned.clear();
   oriented.store(0, std::memory_order_relaxed);
   for (SlotShare& share : shares) {
-    share.fenced = false;
     share.released = false;
   }
 }

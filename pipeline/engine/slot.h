@@ -31,7 +31,7 @@ struct SlotShare {
   std::vector<TensorView> tensors;  // of the batch
   std::unique_ptr<Event> ready;     // recorded by the copy; never recorded where there is none
   std::unique_ptr<Event> fence;     // recorded by the consumer when it gives the batch back
-  bool fenced = false;              // since the last refill
+  bool fenced = false;              // when it was last given back
   bool released = true;             // by the ring's mutex
   std::int64_t first = 0;           // number of its first example
   std::int64_t rows = 0;            // real examples

@@ -23,12 +23,6 @@ void Transfer::open_streams(DeviceGroup& devices, Trace* trace) {
   }
 }
 
-void Transfer::wait_for_consumers(const Slot& slot) {
-  for (std::size_t r = 0; r < slot.shares.size(); ++r) {
-    if (streams_[r] != nullptr && slot.shares[r].fenced) streams_[r]->wait(*slot.shares[r].fence);
-  }
-}
-
 void Transfer::send(Slot& slot) {
   if (slot.failure) return;
   try {
@@ -41,7 +35,9 @@ void Transfer::send(Slot& slot) {
 void Transfer::submit(Slot& slot) {
   const std::uint64_t sequence = slot.position.sequence;
   for (std::size_t r = 0; r < streams_.size(); ++r) {
-    if (clocks_[r] != nullptr && clocks_[r]->stamps(sequence)) clocks_[r]->begin(*streams_[r]);
+    if (streams_[r] == nullptr) continue;
+    wait_for_consumer(slot.shares[r], *streams_[r]);
+    if (clocks_[r]->stamps(sequence)) clocks_[r]->begin(*streams_[r]);
   }
   if (resident_) {
     resident_->keep(slot, streams_);
@@ -51,6 +47,11 @@ void Transfer::submit(Slot& slot) {
   for (std::size_t r = 0; r < streams_.size(); ++r) {
     if (streams_[r] != nullptr) send_share(slot.shares[r], r, sequence);
   }
+}
+
+// Not before the share is sent: what the stream is given in between, copies of earlier batches, waits for nobody.
+void Transfer::wait_for_consumer(const SlotShare& share, Stream& stream) {
+  if (share.fenced) stream.wait(*share.fence);
 }
 
 void Transfer::send_share(const SlotShare& share, std::size_t replica, std::uint64_t sequence) {

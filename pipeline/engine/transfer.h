@@ -28,12 +28,11 @@ class Transfer {
   // Opens a copy stream for each replica whose batches are sent. Null: nothing is traced.
   void open_streams(DeviceGroup& devices, Trace* trace);
 
-  // The copies of the batch that comes next in this slot wait for the consumers of the one before.
-  void wait_for_consumers(const Slot& slot);
   // Whether the devices have all the batch's images: then restore() writes the rest, and the host makes none.
   bool holds(const Slot& slot) const noexcept { return resident_ && resident_->holds(slot.records); }
   void restore(Slot& slot) const { resident_->restore(slot); }
-  // Of a batch in Copying. What fails is the batch's failure.
+  // Of a batch in Copying. Its copies wait for the consumers of the batch that the slot held before. What fails is
+  // the batch's failure.
   void send(Slot& slot);
 
   // Any thread.
@@ -47,6 +46,7 @@ class Transfer {
 
  private:
   void submit(Slot& slot);
+  static void wait_for_consumer(const SlotShare& share, Stream& stream);
   void send_share(const SlotShare& share, std::size_t replica, std::uint64_t sequence);
 
   const RunPlan& run_;

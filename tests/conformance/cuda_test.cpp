@@ -1,14 +1,16 @@
-// The CUDA backend against the same suites: logical replicas on the first GPU, and sums over several GPUs. Skips
-// where there are none.
+// The CUDA backend against the same suites: logical replicas on the first GPU, sums over several GPUs, and NCCL on
+// one. Skips where there are none.
 #include <fmt/format.h>
 
 #include "headrace/devices/registry.h"
 #include "headrace/tests/conformance/collective_suite.h"
 #include "headrace/tests/conformance/device_suite.h"
 #include "headrace/tests/conformance/input_kernels_suite.h"
+#include "headrace/tests/conformance/nccl_suite.h"
 #include "headrace/tests/conformance/stream_failure_suite.h"
 #include "headrace/tests/conformance/stream_memory_suite.h"
 #include "headrace/tests/conformance/stream_suite.h"
+#include "headrace/tests/support/nccl_collective.h"
 #include "headrace/tests/support/test_devices.h"
 
 namespace headrace::test {
@@ -42,6 +44,13 @@ struct CudaGpus {
   static std::unique_ptr<Collective> create(DeviceGroup& devices) { return create_collective(devices); }
 };
 
+// NCCL on the first GPU alone, where the backend itself would not use it.
+struct CudaNccl {
+  static std::string absent() { return why_no_gpu(); }
+  static DeviceGroup open() { return open_devices("cuda:0", DeviceNeed::kKernels); }
+  static std::unique_ptr<Collective> create(DeviceGroup& devices) { return create_nccl_collective(devices); }
+};
+
 }  // namespace
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, DeviceSuite, Cuda);
@@ -51,6 +60,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, StreamFailureSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, InputKernelsSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, CollectiveSumsSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, CollectiveSuite, Cuda);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, NcclSuite, CudaNccl);
 INSTANTIATE_TYPED_TEST_SUITE_P(CudaGpus, CollectiveSumsSuite, CudaGpus);
 
 }  // namespace headrace::test

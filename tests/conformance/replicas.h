@@ -32,6 +32,7 @@ class Replicas {
 
   int size() const { return devices_.size(); }
   Device& device(int replica) const { return devices_[replica]; }
+  Collective& group() const { return *collective_; }
   // Whose sums are the tree's.
   Collective& collective() const { return collective_->in_order(); }
   // What upload() brings to this replica.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -60,6 +61,40 @@ TYPED_TEST_P(StreamSuite, CopiesReachDevicePinnedAndPageableMemory) {
   EXPECT_EQ(filled[0], 0xA5);
   EXPECT_EQ(filled[kBytes - 2], 0xA5);
   EXPECT_EQ(filled[kBytes - 1], host[kBytes - 1]);
+}
+
+// With nothing to copy in between, alone or many; run and captured.
+TYPED_TEST_P(StreamSuite, CopiesTogetherAreAllMade) {
+  constexpr std::size_t kBytes = 4096;
+  const Buffer pinned = this->device().allocate_pinned(kBytes), back = this->device().allocate_pinned(kBytes);
+  const Buffer one = this->device().allocate(kBytes), two = this->device().allocate(kBytes);
+  std::vector<unsigned char> host(kBytes);
+  std::iota(host.begin(), host.end(), static_cast<unsigned char>(0));
+  std::memcpy(pinned.data(), host.data(), kBytes);
+  const auto half = [](const Buffer& to, const Buffer& from, std::size_t at) {
+    return MemoryCopy{.to = to.data() + at, .from = from.data() + at, .bytes = kBytes / 2};
+  };
+  const std::vector<MemoryCopy> in{half(one, pinned, 0), {}, half(one, pinned, kBytes / 2)};
+  const std::vector<MemoryCopy> over{half(two, one, 0), half(back, one, 0), half(back, one, kBytes / 2)};
+  const auto submit = [&] {
+    this->a_->copy_together({});
+    this->a_->copy_together(in);
+    this->a_->copy_together(over);
+    this->a_->copy_together(std::vector{half(two, one, kBytes / 2)});
+  };
+  const auto expect_copied = [&] {
+    EXPECT_EQ(this->template download<unsigned char>(*this->a_, two), host);
+    EXPECT_EQ(std::memcmp(back.data(), host.data(), kBytes), 0);
+    std::memset(back.data(), 0, kBytes);
+    this->a_->fill(two.data(), 0, kBytes);
+  };
+  submit();
+  expect_copied();
+  this->a_->begin_capture();
+  submit();
+  const std::unique_ptr<CapturedWork> work = this->a_->end_capture();
+  this->a_->launch(*work);
+  expect_copied();
 }
 
 TYPED_TEST_P(StreamSuite, ZeroBytesAreNoWork) {
@@ -332,7 +367,7 @@ TYPED_TEST_P(StreamSuite, TenThousandHandoversKeepTheOrder) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(StreamSuite, WorkRunsInTheOrderOfSubmission, SubmittingBeyondTheQueueLosesNothing,
-                            CopiesReachDevicePinnedAndPageableMemory, ZeroBytesAreNoWork,
+                            CopiesReachDevicePinnedAndPageableMemory, CopiesTogetherAreAllMade, ZeroBytesAreNoWork,
                             AnEventNeverRecordedIsComplete, AnEventHoldsBackAnotherStreamUntilItsWorkIsDone,
                             AnEventAlreadyCompleteHoldsNothingBack, RecordingAgainDoesNotMoveAWaitAlreadySubmitted,
                             ALaterRecordElsewhereDoesNotReleaseAWaitForTheFormerOne,

@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
@@ -73,12 +74,36 @@ TEST_F(CudaErrors, AStreamReportsThem) {
   const std::unique_ptr<CapturedWork> work = stream->end_capture();
   expect_lost("cudaStreamSynchronize", [&] { stream->synchronize(); });
   expect_lost("cudaMemcpyAsync", [&] { stream->copy(to.data(), from.data(), 64); });
+  const std::vector<MemoryCopy> halves{{.to = to.data(), .from = from.data(), .bytes = 32},
+                                       {.to = to.data() + 32, .from = from.data() + 32, .bytes = 32}};
+  expect_lost("cudaMemcpyBatchAsync", [&] { stream->copy_together(halves); });
   expect_lost("cudaMemsetAsync", [&] { stream->fill(to.data(), 0, 64); });
   expect_lost("cudaGraphLaunch", [&] { stream->launch(*work); });
   expect_lost("cudaEventRecord", [&] { stream->follow(*other); });
   expect_lost("cudaMallocFromPoolAsync", [&] { stream->allocate(64); });
   expect_lost("cudaStreamBeginCapture", [&] { stream->begin_capture(); });
   expect_lost("cudaLaunchHostFunc", [&] { stream->call([] {}); });
+}
+
+// A driver that is older than the runtime.
+TEST_F(CudaErrors, CopiesTogetherAreSingleOnesWhereThatCannotBe) {
+  DeviceGroup devices = open();
+  const Buffer from = devices[0].allocate(64), to = devices[0].allocate(64);
+  const std::vector<MemoryCopy> halves{{.to = to.data(), .from = from.data(), .bytes = 32},
+                                       {.to = to.data() + 32, .from = from.data() + 32, .bytes = 32}};
+  for (const cudaError_t status : {cudaErrorNotSupported, cudaErrorCallRequiresNewerDriver}) {
+    const std::unique_ptr<Stream> older = devices[0].create_stream();
+    test::fake_cuda::fail("cudaMemcpyBatchAsync", 0, status);
+    for (const unsigned char value : {std::uint8_t{3}, std::uint8_t{4}}) {
+      older->fill(from.data(), value, 64);
+      older->copy_together(halves);
+      older->synchronize();
+      EXPECT_EQ(to.data()[0], std::byte{value});
+      EXPECT_EQ(to.data()[63], std::byte{value});
+    }
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "a later call would find it";
+    test::fake_cuda::clear();
+  }
 }
 
 // Everything that a lost GPU's host gives back, with nobody to tell: no exception, no end of the program.

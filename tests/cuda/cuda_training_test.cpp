@@ -48,8 +48,9 @@ TEST_F(CudaTraining, GivesTheWeightsOfItsTwin) {
 
 // The error of a GPU that is lost in the middle reaches the caller with its step, and the end does not hang.
 TEST_F(CudaTraining, ALostGpuEndsTheRunWithItsName) {
-  for (const char* call : {"cudaGraphLaunch", "cudaMemcpyAsync", "cudaEventSynchronize", "cudaEventQuery",
-                           "cudaEventRecordWithFlags", "cudaStreamWaitEvent", "cudaEventElapsedTime"}) {
+  for (const char* call :
+       {"cudaGraphLaunch", "cudaMemcpyAsync", "cudaMemcpyBatchAsync", "cudaEventSynchronize", "cudaEventQuery",
+        "cudaEventRecordWithFlags", "cudaStreamWaitEvent", "cudaEventElapsedTime"}) {
     for (const int works : {0, 1, 7}) {
       SCOPED_TRACE(std::string(call) + " after " + std::to_string(works));
       DeviceGroup devices = open();

@@ -1,12 +1,14 @@
 // The CUDA backend on the fake runtime, found by the registry as a real one is.
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <string>
 
 #include "headrace/devices/registry.h"
+#include "headrace/tests/support/fake_cuda/nccl.h"
 #include "headrace/tests/support/fake_cuda/runtime.h"
 
 namespace headrace::test {
@@ -17,7 +19,12 @@ class FakeCuda : public ::testing::Test {
     setenv("HEADRACE_CUDA_MODULE", HEADRACE_FAKE_CUDA_MODULE, 1);
     setenv("HEADRACE_CUDA_MATH_MODULE", HEADRACE_FAKE_CUDA_MODULE, 1);
   }
-  void TearDown() override { fake_cuda::clear(); }
+  void TearDown() override {
+    EXPECT_THAT(fake_cuda::misplaced_calls(), ::testing::IsEmpty());
+    EXPECT_THAT(fake_nccl::misuses(), ::testing::IsEmpty());
+    fake_cuda::clear();
+    fake_nccl::clear();
+  }
 
   static DeviceGroup open(int replicas = 1) { return open_devices("cuda:0x" + std::to_string(replicas)); }
 };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/support/test_devices.h"
@@ -32,8 +33,8 @@ std::vector<double> patch_at(const ImageBlock& images, std::int64_t image, std::
   for (std::int64_t y = row; y < row + 2; ++y) {
     for (std::int64_t x = column; x < column + 2; ++x) {
       for (std::int64_t c = 0; c < kPatchChannels; ++c) {
-        patch.push_back(
-            images.values[static_cast<std::size_t>(((image * kPatchSide + y) * kPatchSide + x) * kPatchChannels + c)]);
+        patch.push_back(images.values[static_cast<std::size_t>(
+            ((image * kPatchSide + y) * kPatchSide + x) * kPatchChannels + c)]);
       }
     }
   }
@@ -91,6 +92,18 @@ TEST(Whitening, GivesOppositesAndOrdersByVariance) {
     EXPECT_LE(length, before) << "the smallest eigenvalue comes first";
     before = length;
   }
+}
+
+// On devices with memory of their own the images are there beforehand, and come from pinned memory.
+TEST(Whitening, ComputesWhatItWasGivenAsOftenAsItIsAsked) {
+  const ImageBlock images = correlated(730);
+  DeviceGroup devices = test::test_devices(1, DeviceNeed::kKernels);
+  const std::vector<float> wanted = whitening_filters(images, devices[0]);
+  std::optional<ImageBlock> lost = images;
+  Whitening whitening(*lost, devices[0]);
+  lost.reset();
+  EXPECT_EQ(whitening.filters(), wanted);
+  EXPECT_EQ(whitening.filters(), wanted);
 }
 
 TEST(Whitening, ReadsImagesInOrder) {

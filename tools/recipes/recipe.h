@@ -47,10 +47,13 @@ struct Recipe {
   Optimizer optimizer;
   Loss loss = sparse_categorical_crossentropy();
   std::vector<Metric> metrics = {accuracy()};
-  bool tuned_plans = false;                           // Kernels::tune_plans()
-  std::vector<View> views = {};                       // of the test images
-  std::function<void()> load = {};                    // fills caches, before the clock of train_seconds starts
-  std::function<void(Model& model)> initialise = {};  // what depends on data; on the clock
+  bool tuned_plans = false;      // Kernels::tune_plans()
+  std::vector<View> views = {};  // of the test images
+  // Fills caches, before the clock of train_seconds starts.
+  std::function<void()> load = {};
+  // For values of the model that depend on data. Brings the data to the devices, before the clock starts; what it
+  // returns computes the values and writes them, on the clock, and may be called again.
+  std::function<std::function<void()>(Model& model)> initialise = {};
 };
 
 }  // namespace headrace::tools

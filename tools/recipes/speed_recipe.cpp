@@ -78,7 +78,8 @@ Recipe make_speed_recipe(const SpeedRecipe& recipe, const RecipeOptions& options
               },
           .initialise =
               [=](Model& model) {
-                model.write_variable("whiten/weights", whitening_filters(*images, model.strategy().device(0)));
+                const auto whitening = std::make_shared<Whitening>(*images, model.strategy().device(0));
+                return [whitening, &model] { model.write_variable("whiten/weights", whitening->filters()); };
               }};
 }
 

@@ -12,6 +12,7 @@ RecipeRun::RecipeRun(const Recipe& recipe, Model& model, const FitOptions& fit, 
     : recipe_(recipe), model_(model), fit_options_(fit), test_options_(test) {
   if (recipe.load) recipe.load();
   fit_.emplace(model, recipe.train, fit);
+  if (recipe.initialise) initialise_ = recipe.initialise(model);
   if (!model.strategy().device(0).info().host_memory) warm_up();
 }
 
@@ -19,12 +20,12 @@ void RecipeRun::warm_up() {
   test_.emplace(model_, recipe_.test, test_options_);
   fit_->warm_up();
   test_->warm_up();
-  if (recipe_.initialise) recipe_.initialise(model_);
+  if (initialise_) initialise_();
 }
 
 RecipeRun::Result RecipeRun::run() {
   const Stopwatch clock;
-  if (recipe_.initialise) recipe_.initialise(model_);
+  if (initialise_) initialise_();
   fit_->run();
   if (fit_options_.stop != nullptr && *fit_options_.stop) {
     throw Error(ErrorCode::kCancelled, "interrupted after step " + std::to_string(model_.global_step()));

@@ -1,6 +1,7 @@
 // A recipe from its prepared data to its test accuracy, and the time that takes.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "headrace/tools/recipes/recipe.h"
@@ -13,7 +14,9 @@ class RecipeRun {
  public:
   struct Result {
     Evaluation test;
-    double seconds = 0;  // what depends on data, training, evaluation; not what was prepared or loaded
+    // Values that depend on data, training, evaluation; not what was prepared or loaded, to the devices' memory
+    // too.
+    double seconds = 0;
   };
 
   // Prepares it. Replicas with memory of their own are warmed up as well: a GPU loads a kernel and chooses an
@@ -34,6 +37,7 @@ class RecipeRun {
   Model& model_;
   const FitOptions& fit_options_;
   const EvaluateOptions& test_options_;
+  std::function<void()> initialise_;  // empty where nothing depends on data
   std::optional<PreparedFit> fit_;
   std::optional<PreparedEvaluation> test_;  // at once where it is warmed up, else after the training
 };

@@ -37,8 +37,9 @@ void BatchFeed::find_inputs(const Graph& graph, const Fields& fields) {
   }
 }
 
-void BatchFeed::load(const Batch& batch, const Program& program, const ProgramBinding& binding) const {
-  for (const Input& input : inputs_) load_input(input, batch.tensor(input.field), program, binding);
+void BatchFeed::load(const Batch& batch, const Program& program, const ProgramBinding& binding,
+                     std::vector<MemoryCopy>& copies) const {
+  for (const Input& input : inputs_) load_input(input, batch.tensor(input.field), program, binding, copies);
 }
 
 void BatchFeed::warm_up(const Program& program, const ProgramBinding& binding) const {
@@ -47,14 +48,19 @@ void BatchFeed::warm_up(const Program& program, const ProgramBinding& binding) c
     const Buffer zeros =
         binding.stream.allocate(static_cast<std::size_t>(shape.elements()) * size_of(input.dtype));
     binding.stream.fill(zeros.data(), 0, zeros.size());
-    load_input(input, zeros.view(shape, input.dtype), program, binding);
+    std::vector<MemoryCopy> copies;
+    load_input(input, zeros.view(shape, input.dtype), program, binding, copies);
+    binding.stream.copy_together(copies);
   }
 }
 
 void BatchFeed::load_input(const Input& input, const TensorView& from, const Program& program,
-                           const ProgramBinding& binding) const {
+                           const ProgramBinding& binding, std::vector<MemoryCopy>& copies) {
   const TensorView to = program.value(binding, input.layer);
-  if (from.dtype == to.dtype) return binding.stream.copy(to.data, from.data, to.bytes());
+  if (from.dtype == to.dtype) {
+    copies.push_back({.to = to.data, .from = from.data, .bytes = to.bytes()});
+    return;
+  }
   if (input.dtype == DType::kF32)
     return binding.kernels.convert(binding.stream, {from.data, to.shape, from.dtype}, to);
   binding.kernels.scale(binding.stream, {from.data, to.shape, DType::kU8}, 1.0F / 255.0F, to);

@@ -16,10 +16,12 @@ class BatchFeed {
   // ConfigError where the data's fields do not fit the net.
   BatchFeed(const ModelState& model, const Fields& fields);
 
-  // Submits it to the binding's stream, where the batch has arrived.
-  void load(const Batch& batch, const Program& program, const ProgramBinding& binding) const;
+  // To the binding's stream, where the batch has arrived: submits what is converted, adds what is only copied to
+  // `copies`, of device memory, for the caller to submit.
+  void load(const Batch& batch, const Program& program, const ProgramBinding& binding,
+            std::vector<MemoryCopy>& copies) const;
 
-  // Does the same with a batch of zeros.
+  // Submits all of that with a batch of zeros.
   void warm_up(const Program& program, const ProgramBinding& binding) const;
 
  private:
@@ -30,8 +32,8 @@ class BatchFeed {
   };
 
   void find_inputs(const Graph& graph, const Fields& fields);
-  void load_input(const Input& input, const TensorView& from, const Program& program,
-                  const ProgramBinding& binding) const;
+  static void load_input(const Input& input, const TensorView& from, const Program& program,
+                         const ProgramBinding& binding, std::vector<MemoryCopy>& copies);
 
   std::vector<Input> inputs_;
 };

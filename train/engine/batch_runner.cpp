@@ -107,8 +107,9 @@ std::optional<GlobalBatch> BatchRunner::take(Loader& loader) {
   return batches;
 }
 
-// What it costs a GPU's host where the device is still busy and the batch has arrived: per replica two events,
-// three copies and one of each input, two looks, and what the work submits (tests/cuda/step_calls_test.cpp).
+// What it costs a GPU's host where the device is still busy and the batch has arrived: per replica two events, all
+// copies to the device in one call and those from it in another, two looks, and what the work submits
+// (tests/cuda/step_calls_test.cpp).
 void BatchRunner::submit(GlobalBatch batches, const StepScalars& common, const Work& work) {
   if (failed_) throw Error(ErrorCode::kCancelled, "the run has failed before", "start another one");
   const std::size_t oldest = after(next_, 1);
@@ -153,16 +154,19 @@ void BatchRunner::bring_in(int shard, const Batch& batch, ShardSlot& slot) {
     bound.stream.wait(batch.ready());
     bound.stream.record(*slot.arrived);
   }
-  bound.stream.copy(block(shard) + kScalarsAt, slot.pinned.data() + kScalarsAt, kTotalsAt - kScalarsAt);
-  feed_.load(batch, program_, bound);
-  if (objective_) bring_in_labels(shard, batch);
+  copies_.clear();
+  copies_.push_back(
+      {.to = block(shard) + kScalarsAt, .from = slot.pinned.data() + kScalarsAt, .bytes = kTotalsAt - kScalarsAt});
+  feed_.load(batch, program_, bound, copies_);
+  if (objective_) add_labels(shard, batch);
+  bound.stream.copy_together(copies_);
 }
 
-void BatchRunner::bring_in_labels(int shard, const Batch& batch) {
+void BatchRunner::add_labels(int shard, const Batch& batch) {
   std::byte* base = block(shard) + labels_at();
   for (const Objective::Labels& labels : objective_->labels()) {
     const TensorView& from = batch.tensor(labels.field.name);
-    stream(shard).copy(base + labels.offset, from.data, from.bytes());
+    copies_.push_back({.to = base + labels.offset, .from = from.data, .bytes = from.bytes()});
   }
 }
 
@@ -226,15 +230,17 @@ void BatchRunner::describe(const Batch& batch, const StepScalars& common, ShardS
 
 void BatchRunner::bring_back(int shard, const ShardSlot& slot) {
   Stream& stream = model_.strategy->stream(slot.replica);
+  copies_.clear();
   if (slot.result != nullptr) {
     float* to = slot.result;
     for (const TensorView& result : program_.results(binding(shard))) {
-      stream.copy(to, result.data, result.bytes());
+      copies_.push_back({.to = to, .from = result.data, .bytes = result.bytes()});
       to += result.elements();
     }
   }
   const std::size_t labels_too = objective_ ? objective_->class_labels_bytes() : 0;
-  stream.copy(slot.totals, totals(shard), labels_at() - kTotalsAt + labels_too);
+  copies_.push_back({.to = slot.totals, .from = totals(shard), .bytes = labels_at() - kTotalsAt + labels_too});
+  stream.copy_together(copies_);
   stream.record(*slot.done);
 }
 

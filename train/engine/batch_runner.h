@@ -120,7 +120,7 @@ class BatchRunner {
   StepSlot make_slot() const;
   float group_scale_of(const Batch& batch, const StepScalars& common) const;
   void describe(const Batch& batch, const StepScalars& common, ShardSlot& slot);
-  void bring_in_labels(int shard, const Batch& batch);
+  void add_labels(int shard, const Batch& batch);
   void bring_in(int shard, const Batch& batch, ShardSlot& slot);
   // Calls function(shard) for the replica's.
   template <typename Function>
@@ -158,7 +158,8 @@ class BatchRunner {
   std::vector<Buffer> workspaces_;    // one a lane
   std::vector<Memory> memory_;        // one a shard
   StepClock clock_;
-  std::vector<StepSlot> slots_;  // one more than are in flight: the times need the one before the oldest
+  std::vector<MemoryCopy> copies_;  // that are about to be submitted
+  std::vector<StepSlot> slots_;     // one more than are in flight: the times need the one before the oldest
   std::size_t next_ = 0;
   bool submitted_ = false;                     // a batch, ever
   bool restarted_ = true;                      // since the last batch was submitted

@@ -3,22 +3,19 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
-#include <thread>
+#include <deque>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/cuda/collective_timeout.h"
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/cuda/math/nccl_check.h"
+#include "headrace/devices/cuda/math/nccl_group.h"
 #include "headrace/devices/cuda/math/nccl_tree_collective.h"
 
 namespace headrace {
-namespace {
-
-constexpr auto kPoll = std::chrono::microseconds(50);
-
-}  // namespace
 
 // Tells a replica that used the group once that it is off.
 class NcclCollective::Report final : public StreamReport {
@@ -39,55 +36,36 @@ class NcclCollective::Report final : public StreamReport {
   std::atomic<bool> owed_{false};
 };
 
-NcclCollective::NcclCollective(DeviceGroup& devices)
-    : devices_(devices),
-      patience_(collective_timeout()),
-      communicators_(static_cast<std::size_t>(devices.size()), nullptr) {
-  for (int r = 0; r < devices.size(); ++r) reports_.push_back(std::make_shared<Report>(*this, r));
+NcclCollective::NcclCollective(DeviceGroup& devices) : devices_(devices) {
+  const std::chrono::seconds patience = collective_timeout();
+  for (int r = 0; r < devices.size(); ++r) {
+    reports_.push_back(std::make_shared<Report>(*this, r));
+    communicators_.push_back(std::make_unique<NcclCommunicator>(devices[r].info().name, patience));
+  }
   // All connections at the start: a call of one replica must never wait for another's on the host.
   setenv("NCCL_RUNTIME_CONNECT", "0", /*overwrite=*/0);
   try {
     connect();
   } catch (...) {
-    give_up();
+    NcclCommunicator::abort(communicators_);
     throw;
   }
 }
 
-NcclCollective::~NcclCollective() { give_up(); }
+NcclCollective::~NcclCollective() { NcclCommunicator::close(communicators_); }
 
 void NcclCollective::connect() {
   const std::string& first = devices_[0].info().name;
   ncclUniqueId id{};
   NCCL_CHECK(ncclGetUniqueId(&id), first);
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
-  NCCL_CHECK(ncclGroupStart(), first);
+  NcclGroup together;
   for (int r = 0; r < size(); ++r) {
     const DeviceInfo& device = devices_[r].info();
     CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);
-    NCCL_CHECK(ncclCommInitRankConfig(&communicators_[static_cast<std::size_t>(r)], size(), id, r, &config),
-               device.name);
+    communicators_[static_cast<std::size_t>(r)]->init(size(), id, r);
   }
-  NCCL_CHECK(ncclGroupEnd(), first);
-  for (int r = 0; r < size(); ++r) await(r, "connecting the GPUs");
-}
-
-void NcclCollective::await(int replica, const char* what) {
-  const std::string& device = devices_[replica].info().name;
-  const auto deadline = std::chrono::steady_clock::now() + patience_;
-  for (;;) {
-    ncclResult_t state = ncclSuccess;
-    NCCL_CHECK(ncclCommGetAsyncError(communicators_[static_cast<std::size_t>(replica)], &state), device);
-    if (state == ncclSuccess) return;
-    NCCL_CHECK(state, device);
-    if (std::chrono::steady_clock::now() > deadline) {
-      throw DeviceError(ErrorCode::kTimeout,
-                        fmt::format("NCCL: {} took longer than {} s", what, patience_.count()), device,
-                        "HEADRACE_COLLECTIVE_TIMEOUT sets the limit; NCCL_DEBUG=INFO says more");
-    }
-    std::this_thread::sleep_for(kPoll);
-  }
+  NCCL_CHECK(together.end(), first);
+  for (const auto& each : communicators_) each->await("connecting the GPUs");
 }
 
 Collective& NcclCollective::in_order() {
@@ -130,28 +108,27 @@ void NcclCollective::submit(int replica, const char* name, Stream& stream, const
   mine.listen_to(report);
   report->used();
   if (mine.skips()) return abort(device.name + " failed before this collective");
-  const std::lock_guard lock(mutex_);
-  ncclComm_t communicator = communicators_[static_cast<std::size_t>(replica)];
-  if (communicator == nullptr) return;  // given up: the report says so
   CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);
-  NCCL_CHECK(call(communicator, mine.handle()), device.name);
-  await(replica, name);
+  communicators_[static_cast<std::size_t>(replica)]->submit(
+      name, [&](ncclComm_t communicator) { return call(communicator, mine.handle()); });
 }
 
 void NcclCollective::submit_together(const char* name, const std::vector<std::unique_ptr<Stream>>& streams,
                                      const CallOfReplica& call) {
-  const std::lock_guard lock(mutex_);
-  if (communicators_.front() == nullptr) return;  // given up
-  const std::string& first = devices_[0].info().name;
-  NCCL_CHECK(ncclGroupStart(), first);
-  for (int r = 0; r < size(); ++r) {
+  std::deque<NcclCommunicator::Use> uses;  // until the group's end, which makes the calls
+  NcclGroup together;
+  ncclResult_t status = ncclSuccess;
+  for (int r = 0; r < size() && !detail::failed(status); ++r) {
     const auto index = static_cast<std::size_t>(r);
     const DeviceInfo& device = devices_[r].info();
     CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);
-    NCCL_CHECK(call(r, communicators_[index], stream_of(r, *streams[index]).handle()), device.name);
+    const NcclCommunicator::Use& use = uses.emplace_back(*communicators_[index]);
+    if (use.handle() != nullptr) status = call(r, use.handle(), stream_of(r, *streams[index]).handle());
   }
-  NCCL_CHECK(ncclGroupEnd(), first);
-  for (int r = 0; r < size(); ++r) await(r, name);
+  status = together.end(status);
+  uses.clear();
+  for (const auto& each : communicators_) each->check(status, name);
+  for (const auto& each : communicators_) each->await(name);
 }
 
 void NcclCollective::abort(const std::string& reason) noexcept {
@@ -159,15 +136,7 @@ void NcclCollective::abort(const std::string& reason) noexcept {
     const std::lock_guard lock(mutex_);
     if (reason_.empty()) reason_ = reason;
   }
-  give_up();
-}
-
-void NcclCollective::give_up() noexcept {
-  const std::lock_guard lock(mutex_);
-  for (ncclComm_t& communicator : communicators_) {
-    if (communicator != nullptr) ncclCommAbort(communicator);
-    communicator = nullptr;
-  }
+  NcclCommunicator::abort(communicators_);
 }
 
 std::string NcclCollective::reason() const {

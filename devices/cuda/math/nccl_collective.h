@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "headrace/devices/collective.h"
+#include "headrace/devices/cuda/math/nccl_communicator.h"
 #include "headrace/devices/cuda/stream_report.h"
 
 namespace headrace {
@@ -23,6 +23,8 @@ class CudaStream;
 // in_order() only sends through NCCL and does the additions itself (nccl_tree_collective.h).
 // A call that NCCL has not submitted, or a group that has not come up, after HEADRACE_COLLECTIVE_TIMEOUT seconds
 // (30) is given up with DeviceError(kTimeout). That replicas make different calls is not found out.
+// abort() waits for no call that is under way. The destructor waits for what was submitted, at most that long;
+// work that was captured must be gone by then.
 class NcclCollective final : public Collective {
  public:
   using Call = std::function<ncclResult_t(ncclComm_t, cudaStream_t)>;
@@ -48,20 +50,16 @@ class NcclCollective final : public Collective {
   class Report;
 
   void connect();
-  void give_up() noexcept;
   CudaStream& stream_of(int replica, Stream& stream) const;
-  // Until NCCL has done what it was asked for; throws at the deadline.
-  void await(int replica, const char* what);
   // The reason why the group is off; empty while it is not.
   std::string reason() const;
 
   DeviceGroup& devices_;
-  std::chrono::seconds patience_;
-  std::vector<std::shared_ptr<Report>> reports_;  // one a replica
+  std::vector<std::shared_ptr<Report>> reports_;                  // one a replica
+  std::vector<std::unique_ptr<NcclCommunicator>> communicators_;  // one a replica
   mutable std::mutex mutex_;
-  std::vector<ncclComm_t> communicators_;  // by mutex_; null once given up
-  std::string reason_;                     // by mutex_
-  std::unique_ptr<Collective> tree_;       // made by the first in_order()
+  std::string reason_;                // by mutex_
+  std::unique_ptr<Collective> tree_;  // made by the first in_order()
 };
 
 }  // namespace headrace

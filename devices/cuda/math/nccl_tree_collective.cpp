@@ -5,6 +5,8 @@
 #include <span>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/cuda/math/nccl_check.h"
+#include "headrace/devices/cuda/math/nccl_group.h"
 #include "headrace/devices/cuda/math/tree_sum.h"
 #include "headrace/devices/kernels.h"
 
@@ -14,13 +16,13 @@ namespace {
 // Large enough for a message between two of eight GPUs to use their link, small beside a model.
 constexpr std::int64_t kScratchElements = std::int64_t{8} << 20;
 
-bool failed(ncclResult_t status) noexcept { return status != ncclSuccess && status != ncclInProgress; }
+using detail::failed;
 
-// As one group call, so that no transfer waits for a later one. The group is always ended.
+// As one group call, so that no transfer waits for a later one.
 ncclResult_t exchange(std::span<const cuda::Transfer> outgoing, std::span<const cuda::Transfer> incoming,
                       ncclComm_t communicator, cudaStream_t stream) {
-  ncclResult_t status = ncclGroupStart();
-  if (failed(status)) return status;
+  NcclGroup together;
+  ncclResult_t status = ncclSuccess;
   for (const auto& [peer, data, elements] : outgoing) {
     if (failed(status)) break;
     status = ncclSend(data, static_cast<std::size_t>(elements), ncclFloat32, peer, communicator, stream);
@@ -29,8 +31,7 @@ ncclResult_t exchange(std::span<const cuda::Transfer> outgoing, std::span<const 
     if (failed(status)) break;
     status = ncclRecv(data, static_cast<std::size_t>(elements), ncclFloat32, peer, communicator, stream);
   }
-  const ncclResult_t end = ncclGroupEnd();
-  return failed(status) ? status : end;
+  return together.end(status);
 }
 
 }  // namespace

@@ -30,7 +30,6 @@ struct Parts {
   // The assembler's and the lanes' work for a batch: its numbers are in their rows.
   void write(std::uint64_t sequence) {
     Slot& slot = ring->slot_of(sequence);
-    transfer.wait_for_consumers(slot);
     ring->begin(sequence);
     slot.begin(run.schedule.position(sequence));
     run.schedule.locate(slot.position, slot.records, slot.passes);

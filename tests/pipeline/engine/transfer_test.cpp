@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <chrono>
+#include <thread>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/engine/parts.h"
@@ -56,6 +57,32 @@ TEST(Transfer, LeavesDeviceMemoryAloneUntilItsConsumerHasPassed) {
   EXPECT_EQ(first, 0);
   gate.open();
   EXPECT_THAT(sent(parts, 1, 0), ElementsAre(4, 5, 6, 7));
+}
+
+// Batch 2 is begun in the slot of batch 0, whose consumer is still at work, before batch 1 is sent.
+TEST(Transfer, ABatchWaitsForNoConsumerOfALaterOnesSlot) {
+  Parts parts(devices_of_kind("discrete", 1), 20, 4, {.prefetch = 1});
+  parts.make_ready(0);
+  EXPECT_THAT(sent(parts, 0, 0), ElementsAre(0, 1, 2, 3));
+  parts.ring->slot_of(0).mark.take();
+  const auto consumer = parts.devices[0].create_stream();
+  Gate gate;
+  consumer->call(gate.blocker());
+  parts.ring->release(parts.ring->slot_of(0), 0, consumer.get());
+  parts.write(1);
+  parts.write(2);
+  parts.ring->complete(parts.ring->slot_of(1));
+  parts.send(1);
+  const Event& arrived = *parts.ring->slot_of(1).shares[0].ready;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!arrived.ready() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_TRUE(arrived.ready()) << "its copy waits for the consumer of batch 0";
+  parts.ring->complete(parts.ring->slot_of(2));
+  parts.send(2);
+  EXPECT_FALSE(parts.ring->slot_of(2).shares[0].ready->ready()) << "this one has to";
+  gate.open();
+  EXPECT_THAT(sent(parts, 1, 0), ElementsAre(4, 5, 6, 7));
+  EXPECT_THAT(sent(parts, 2, 0), ElementsAre(8, 9, 10, 11));
 }
 
 TEST(Transfer, GivesADeviceThatFailsAsTheFailureOfItsBatch) {

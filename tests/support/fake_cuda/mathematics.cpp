@@ -1,4 +1,6 @@
 // What the CUDA backend launches, on the fake runtime: the mathematics are the CPU's, each call a kernel.
+#include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <span>
@@ -20,6 +22,7 @@
 #include "headrace/devices/cuda/math/elementwise_calls.h"
 #include "headrace/devices/cuda/math/gpu_kernels.h"
 #include "headrace/devices/cuda/math/loss_calls.h"
+#include "headrace/devices/cuda/math/nccl_collective.h"
 #include "headrace/devices/cuda/math/norm_calls.h"
 #include "headrace/devices/cuda/math/optimizer_calls.h"
 #include "headrace/devices/cuda/math/pooling_calls.h"
@@ -45,6 +48,7 @@ std::vector<T> kept(std::span<const T> argument) {
 }
 
 void submit_kernel(Stream& stream, std::function<void()> kernel) {
+  CUDA_CHECK(cudaSetDevice(stream.device().info().ordinal), stream.device().info().name);
   CUDA_CHECK(launch(dynamic_cast<CudaStream&>(stream).handle(), std::move(kernel)), stream.device().info().name);
 }
 
@@ -109,58 +113,52 @@ class FakeCudaKernels final : public cuda::GpuKernels<FakeLaunches> {
   std::unique_ptr<Stream> stream_;
 };
 
-// Over both GPUs: counts its sums, which add nothing for the reason given below.
-class FakeNccl final : public Collective {
- public:
-  explicit FakeNccl(int size) : size_(size) {}
-
-  int size() const noexcept override { return size_; }
-  Collective& in_order() override { return in_order_; }
-  void all_reduce_sum(int, const TensorView&, Stream&) override { test::fake_cuda::note("sum"); }
-  void broadcast(int, int, const TensorView&, Stream&) override {}
-  void abort(const std::string&) noexcept override {}
-
- private:
-  class InOrder final : public Collective {
-   public:
-    explicit InOrder(FakeNccl& group) : group_(group) {}
-
-    int size() const noexcept override { return group_.size(); }
-    void all_reduce_sum(int, const TensorView&, Stream&) override { test::fake_cuda::note("sum in order"); }
-    void broadcast(int, int, const TensorView&, Stream&) override {}
-    void abort(const std::string&) noexcept override {}
-
-   private:
-    FakeNccl& group_;
-  };
-
-  int size_;
-  InOrder in_order_{*this};
-};
-
 class FakeMath final : public CudaMath {
  public:
   std::unique_ptr<Kernels> create_kernels(const DeviceInfo&) const override {
     return std::make_unique<FakeCudaKernels>();
   }
   std::unique_ptr<Collective> create_nccl_collective(DeviceGroup& devices) const override {
-    return std::make_unique<FakeNccl>(devices.size());
+    return std::make_unique<NcclCollective>(devices);
   }
   std::vector<Finding> diagnose() const override { return {}; }
 };
 
+// Which kernels were loaded, by device.
+std::array<std::atomic<bool>, 8> images_loaded, windows_loaded;
+
+std::size_t current_device() { return static_cast<std::size_t>(test::fake_cuda::current_device()); }
+
+// One that is not loaded yet would be loaded here, which may wait for the GPU: an error.
+template <typename Work>
+cudaError_t launch_loaded(bool loaded, const Work& work, ImageLayout layout, cudaStream_t stream) {
+  if (!loaded) return cudaErrorLaunchTimeout;
+  return launch(stream, [=] { test::run_on_host(work, layout); });
+}
+
 }  // namespace
+
+cudaError_t load_image_kernels() {
+  test::fake_cuda::note("load image kernels");
+  images_loaded[current_device()] = true;
+  return cudaSuccess;
+}
+cudaError_t load_window_kernels() {
+  test::fake_cuda::note("load window kernels");
+  windows_loaded[current_device()] = true;
+  return cudaSuccess;
+}
 
 template <typename Out>
 cudaError_t launch_input_kernel(const cuda::ImageWork<Out>& work, ImageLayout layout, cudaStream_t stream) {
-  return launch(stream, [=] { test::run_on_host(work, layout); });
+  return launch_loaded(images_loaded[current_device()], work, layout, stream);
 }
 template cudaError_t launch_input_kernel(const cuda::ImageWork<float>&, ImageLayout, cudaStream_t);
 template cudaError_t launch_input_kernel(const cuda::ImageWork<BFloat16>&, ImageLayout, cudaStream_t);
 
 template <typename Out>
 cudaError_t launch_input_kernel(const cuda::WindowWork<Out>& work, ImageLayout layout, cudaStream_t stream) {
-  return launch(stream, [=] { test::run_on_host(work, layout); });
+  return launch_loaded(windows_loaded[current_device()], work, layout, stream);
 }
 template cudaError_t launch_input_kernel(const cuda::WindowWork<float>&, ImageLayout, cudaStream_t);
 template cudaError_t launch_input_kernel(const cuda::WindowWork<BFloat16>&, ImageLayout, cudaStream_t);
@@ -168,7 +166,8 @@ template cudaError_t launch_input_kernel(const cuda::WindowWork<BFloat16>&, Imag
 // Replicas of one host thread cannot wait for one another where streams run at once: here they only launch.
 namespace cuda {
 cudaError_t meet(const Rendezvous&, const RendezvousCall&, cudaStream_t stream) {
-  return launch(stream, [] {});
+  return launch(
+      stream, [] {}, "meet");
 }
 cudaError_t carry_out(const Rendezvous&, const RendezvousCall&, cudaStream_t stream) {
   return launch(stream, [] {});
@@ -176,7 +175,10 @@ cudaError_t carry_out(const Rendezvous&, const RendezvousCall&, cudaStream_t str
 cudaError_t part(const Rendezvous&, cudaStream_t stream) {
   return launch(stream, [] {});
 }
-cudaError_t load_rendezvous_kernels() { return cudaSuccess; }
+cudaError_t load_rendezvous_kernels() {
+  test::fake_cuda::note("load rendezvous kernels");
+  return cudaSuccess;
+}
 }  // namespace cuda
 
 }  // namespace headrace

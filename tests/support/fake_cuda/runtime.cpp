@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -19,19 +21,23 @@ struct CUgraphExec_st {
   CUgraph_st graph;
 };
 struct CUstream_st {
+  int device = 0;
   CUgraph_st* capture = nullptr;  // to which it belongs; owned by the stream that began it
 };
 struct CUevent_st {
+  int device = 0;
   bool timed = false, recorded = false;
   std::atomic<bool> pending{false};  // what it marks is not over, as far as a query tells
-  std::chrono::steady_clock::time_point at;
+  std::chrono::steady_clock::time_point at = {};
   CUgraph_st* capture = nullptr;  // within which it was recorded, as an edge
 };
 struct CUmemPoolHandle_st {
-  std::uint64_t used = 0;
+  int device = 0;
 };
 
 namespace {
+
+constexpr int kDevices = 2;
 
 struct Failure {
   int works = 0;
@@ -47,7 +53,9 @@ struct Runtime {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   std::atomic<int> capability{90};  // of all GPUs: 9.0
   std::vector<CUstream_st*> streams;
-  CUmemPoolHandle_st pool;
+  std::vector<std::string> misplaced;
+  std::map<const std::byte*, std::size_t> memory;  // device and pinned
+  std::optional<std::vector<std::string>> log;     // nothing: nobody asked for it
 };
 
 Runtime& runtime() {
@@ -57,6 +65,7 @@ Runtime& runtime() {
 
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local bool behind = false;
+thread_local int current = 0;  // device
 
 cudaError_t answer(cudaError_t status) {
   if (status != cudaSuccess) last_error = status;
@@ -68,6 +77,7 @@ bool stays(cudaError_t status) { return status == cudaErrorIllegalAddress || sta
 void count(const char* name) {
   const std::lock_guard lock(runtime().mutex);
   ++runtime().calls[std::this_thread::get_id()][name];
+  if (runtime().log) runtime().log->emplace_back(name);
 }
 
 // Counts the call; an error where a test wants one.
@@ -84,9 +94,26 @@ cudaError_t enter(const char* name) {
   return answer(all.lost);
 }
 
+// The same of a call that is documented for the current device alone, where something of `device` is meant.
+cudaError_t enter_on(const char* name, int device) {
+  const cudaError_t status = enter(name);
+  if (device == current) return status;
+  const std::lock_guard lock(runtime().mutex);
+  runtime().misplaced.push_back(std::string(name) + " of device " + std::to_string(device) + " while " +
+                                std::to_string(current) + " is current");
+  return answer(cudaErrorInvalidDevice);
+}
+
+// The default streams are the current device's, and are not captured here.
+bool is_default(cudaStream_t stream) {
+  return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
+}
+int device_of(cudaStream_t stream) { return is_default(stream) ? current : stream->device; }
+CUgraph_st* capture_of(cudaStream_t stream) { return is_default(stream) ? nullptr : stream->capture; }
+
 cudaError_t submit(cudaStream_t stream, std::function<void()> work) {
-  if (stream != nullptr && stream->capture != nullptr) {
-    stream->capture->nodes.push_back(std::move(work));
+  if (CUgraph_st* const capture = capture_of(stream); capture != nullptr) {
+    capture->nodes.push_back(std::move(work));
   } else {
     work();
   }
@@ -101,7 +128,28 @@ void reach(cudaEvent_t event) {
 
 cudaError_t allocate(void** data, std::size_t bytes) {
   *data = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  return answer(*data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
+  if (*data == nullptr) return answer(cudaErrorMemoryAllocation);
+  const std::lock_guard lock(runtime().mutex);
+  runtime().memory[static_cast<const std::byte*>(*data)] = bytes;
+  return cudaSuccess;
+}
+
+void give_back(void* data) {
+  {
+    const std::lock_guard lock(runtime().mutex);
+    runtime().memory.erase(static_cast<const std::byte*>(data));
+  }
+  std::free(data);
+}
+
+// A copy from or to it is made by the host, which waits.
+bool is_pageable(const void* data) {
+  const auto* at = static_cast<const std::byte*>(data);
+  const std::lock_guard lock(runtime().mutex);
+  const auto after = runtime().memory.upper_bound(at);
+  if (after == runtime().memory.begin()) return true;
+  const auto& [begin, bytes] = *std::prev(after);
+  return at >= begin + bytes;
 }
 
 }  // namespace
@@ -130,6 +178,8 @@ void fail(const std::string& name, int works, cudaError_t status) {
 void clear() {
   const std::lock_guard lock(runtime().mutex);
   behind = false;
+  runtime().log.reset();
+  runtime().misplaced.clear();
   runtime().failures.clear();
   runtime().lost = cudaSuccess;
   runtime().capability = 90;
@@ -146,8 +196,25 @@ cudaStreamCaptureMode capture_mode() {
 
 void note(const char* name) { count(name); }
 
-cudaError_t launch(cudaStream_t stream, std::function<void()> kernel) {
-  if (const cudaError_t status = enter("kernel"); status != cudaSuccess) return status;
+void start_log() {
+  const std::lock_guard lock(runtime().mutex);
+  runtime().log.emplace();
+}
+
+std::vector<std::string> log() {
+  const std::lock_guard lock(runtime().mutex);
+  return runtime().log.value();
+}
+
+int current_device() { return current; }
+
+std::vector<std::string> misplaced_calls() {
+  const std::lock_guard lock(runtime().mutex);
+  return runtime().misplaced;
+}
+
+cudaError_t launch(cudaStream_t stream, std::function<void()> kernel, const char* name) {
+  if (const cudaError_t status = enter_on(name, device_of(stream)); status != cudaSuccess) return status;
   return submit(stream, std::move(kernel));
 }
 
@@ -159,6 +226,13 @@ cudaError_t launch(cudaStream_t stream, std::function<void()> kernel) {
     if (const cudaError_t entered = enter(name); entered != cudaSuccess) { \
       return entered;                                                      \
     }                                                                      \
+  } while (false)
+// The same of a call that wants the stream's device to be the current one.
+#define ENTER_ON(name, stream)                                                                   \
+  do {                                                                                           \
+    if (const cudaError_t entered = enter_on(name, device_of(stream)); entered != cudaSuccess) { \
+      return entered;                                                                            \
+    }                                                                                            \
   } while (false)
 
 extern "C" {
@@ -178,7 +252,7 @@ const char* CUDARTAPI cudaGetErrorString(cudaError_t status) {
 
 cudaError_t CUDARTAPI cudaGetDeviceCount(int* count) {
   ENTER("cudaGetDeviceCount");
-  *count = 2;
+  *count = kDevices;
   return cudaSuccess;
 }
 cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
@@ -205,8 +279,15 @@ cudaError_t CUDARTAPI cudaRuntimeGetVersion(int* version) {
   *version = CUDART_VERSION;
   return cudaSuccess;
 }
-cudaError_t CUDARTAPI cudaSetDevice(int) {
+cudaError_t CUDARTAPI cudaSetDevice(int device) {
   ENTER("cudaSetDevice");
+  if (device < 0 || device >= kDevices) return answer(cudaErrorInvalidDevice);
+  current = device;
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaGetDevice(int* device) {
+  ENTER("cudaGetDevice");
+  *device = current;
   return cudaSuccess;
 }
 
@@ -225,21 +306,22 @@ cudaError_t CUDARTAPI cudaHostAlloc(void** data, std::size_t bytes, unsigned int
 }
 // Memory comes back also from a device that is lost: nothing of a test's is to leak.
 cudaError_t CUDARTAPI cudaFree(void* data) {
-  std::free(data);
+  give_back(data);
   ENTER("cudaFree");
   return cudaSuccess;
 }
 cudaError_t CUDARTAPI cudaFreeHost(void* data) {
-  std::free(data);
+  give_back(data);
   ENTER("cudaFreeHost");
   return cudaSuccess;
 }
-cudaError_t CUDARTAPI cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
+cudaError_t CUDARTAPI cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
   ENTER("cudaMemPoolCreate");
-  *pool = &runtime().pool;
+  *pool = new CUmemPoolHandle_st{properties->location.id};
   return cudaSuccess;
 }
-cudaError_t CUDARTAPI cudaMemPoolDestroy(cudaMemPool_t) {
+cudaError_t CUDARTAPI cudaMemPoolDestroy(cudaMemPool_t pool) {
+  delete pool;
   ENTER("cudaMemPoolDestroy");
   return cudaSuccess;
 }
@@ -256,19 +338,21 @@ cudaError_t CUDARTAPI cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) {
   ENTER("cudaMemPoolTrimTo");
   return cudaSuccess;
 }
-cudaError_t CUDARTAPI cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaMemPool_t, cudaStream_t) {
-  ENTER("cudaMallocFromPoolAsync");
+cudaError_t CUDARTAPI cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaMemPool_t pool,
+                                              cudaStream_t stream) {
+  ENTER_ON("cudaMallocFromPoolAsync", stream);
+  if (pool->device != device_of(stream)) return answer(cudaErrorInvalidDevice);
   return allocate(data, bytes);
 }
-cudaError_t CUDARTAPI cudaFreeAsync(void* data, cudaStream_t) {
-  std::free(data);
-  ENTER("cudaFreeAsync");
+cudaError_t CUDARTAPI cudaFreeAsync(void* data, cudaStream_t stream) {
+  give_back(data);
+  ENTER_ON("cudaFreeAsync", stream);
   return cudaSuccess;
 }
 
 cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int) {
   ENTER("cudaStreamCreateWithFlags");
-  *stream = new CUstream_st;
+  *stream = new CUstream_st{.device = current};
   const std::lock_guard lock(runtime().mutex);
   runtime().streams.push_back(*stream);
   return cudaSuccess;
@@ -287,33 +371,49 @@ cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t) {
   return cudaSuccess;
 }
 cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
-  ENTER("cudaStreamWaitEvent");
+  ENTER_ON("cudaStreamWaitEvent", stream);
   if (flags != cudaEventWaitExternal && event->capture != nullptr) stream->capture = event->capture;
   return cudaSuccess;
 }
 cudaError_t CUDARTAPI cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                                       cudaStream_t stream) {
   ENTER("cudaMemcpyAsync");
+  if (is_pageable(from) || is_pageable(to)) count("pageable copy");
   return submit(stream, [=] { std::memcpy(to, from, bytes); });
 }
+// As the runtime's, it refuses what it cannot do: to be captured, nothing, the default stream.
+cudaError_t CUDARTAPI cudaMemcpyBatchAsync(void* const* to, const void* const* from, const std::size_t* bytes,
+                                           std::size_t count, cudaMemcpyAttributes* attributes, std::size_t* first,
+                                           std::size_t kinds, cudaStream_t stream) {
+  ENTER_ON("cudaMemcpyBatchAsync", stream);
+  if (is_default(stream)) return answer(cudaErrorInvalidValue);
+  if (stream->capture != nullptr) return answer(cudaErrorStreamCaptureUnsupported);
+  if (count == 0 || kinds != 1 || first[0] != 0) return answer(cudaErrorInvalidValue);
+  if (attributes->srcAccessOrder != cudaMemcpySrcAccessOrderStream) return answer(cudaErrorInvalidValue);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (bytes[i] == 0) return answer(cudaErrorInvalidValue);
+    std::memcpy(to[i], from[i], bytes[i]);
+  }
+  return cudaSuccess;
+}
 cudaError_t CUDARTAPI cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
-  ENTER("cudaMemsetAsync");
+  ENTER_ON("cudaMemsetAsync", stream);
   return submit(stream, [=] { std::memset(to, value, bytes); });
 }
 cudaError_t CUDARTAPI cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
-  ENTER("cudaLaunchHostFunc");
+  ENTER_ON("cudaLaunchHostFunc", stream);
   return submit(stream, [=] { function(data); });
 }
 
 cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
-  ENTER("cudaStreamBeginCapture");
+  ENTER_ON("cudaStreamBeginCapture", stream);
   stream->capture = new CUgraph_st;
   const std::lock_guard lock(runtime().mutex);
   runtime().mode = mode;
   return cudaSuccess;
 }
 cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  ENTER("cudaStreamEndCapture");
+  ENTER_ON("cudaStreamEndCapture", stream);
   *graph = stream->capture;
   const std::lock_guard lock(runtime().mutex);
   for (CUstream_st* each : runtime().streams) {
@@ -336,15 +436,15 @@ cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t executable) {
   ENTER("cudaGraphExecDestroy");
   return cudaSuccess;
 }
-cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t) {
-  ENTER("cudaGraphLaunch");
+cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  ENTER_ON("cudaGraphLaunch", stream);
   for (const auto& node : executable->graph.nodes) node();
   return cudaSuccess;
 }
 
 cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   ENTER("cudaEventCreateWithFlags");
-  *event = new CUevent_st;
+  *event = new CUevent_st{.device = current};
   (*event)->timed = (flags & cudaEventDisableTiming) == 0;
   return cudaSuccess;
 }
@@ -354,14 +454,16 @@ cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t CUDARTAPI cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
-  ENTER("cudaEventRecordWithFlags");
-  event->capture = flags == cudaEventRecordExternal ? nullptr : stream->capture;
+  ENTER_ON("cudaEventRecordWithFlags", stream);
+  if (event->device != device_of(stream)) return answer(cudaErrorInvalidResourceHandle);
+  event->capture = flags == cudaEventRecordExternal ? nullptr : capture_of(stream);
   if (event->capture != nullptr) return cudaSuccess;
   return submit(stream, [event] { reach(event); });
 }
 cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  ENTER("cudaEventRecord");
-  event->capture = stream->capture;
+  ENTER_ON("cudaEventRecord", stream);
+  if (event->device != device_of(stream)) return answer(cudaErrorInvalidResourceHandle);
+  event->capture = capture_of(stream);
   if (event->capture == nullptr) reach(event);
   return cudaSuccess;
 }

@@ -1,0 +1,96 @@
+#include "headrace/devices/cuda/math/nccl_communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/cuda/math/nccl_check.h"
+#include "headrace/devices/cuda/math/nccl_group.h"
+
+namespace headrace {
+namespace {
+
+constexpr auto kPoll = std::chrono::microseconds(50);
+// What a call that does not block takes, by far: longer it is blocked, and only abort() brings it back.
+constexpr auto kGrace = std::chrono::milliseconds(100);
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(std::string device, std::chrono::seconds patience)
+    : device_(std::move(device)), patience_(patience) {}
+
+void NcclCommunicator::init(int ranks, const ncclUniqueId& id, int rank) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  NCCL_CHECK(ncclCommInitRankConfig(&made_, ranks, id, rank, &config), device_);
+  handle_ = made_;
+}
+
+void NcclCommunicator::check(ncclResult_t status, const char* what) const {
+  if (detail::failed(status) && handle_ != nullptr) detail::throw_nccl_error(status, what, device_);
+}
+
+// What its last call has come to; success once it is aborted.
+ncclResult_t NcclCommunicator::state() {
+  const Use use(*this);
+  if (use.handle() == nullptr) return ncclSuccess;
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = ncclCommGetAsyncError(use.handle(), &state);
+  return asked == ncclSuccess ? state : asked;
+}
+
+void NcclCommunicator::await(const char* what) {
+  const auto deadline = Clock::now() + patience_;
+  for (;;) {
+    const ncclResult_t now = state();
+    check(now, what);
+    if (now != ncclInProgress) return;
+    if (Clock::now() > deadline) {
+      throw DeviceError(ErrorCode::kTimeout,
+                        fmt::format("NCCL: {} took longer than {} s", what, patience_.count()), device_,
+                        "HEADRACE_COLLECTIVE_TIMEOUT sets the limit; NCCL_DEBUG=INFO says more");
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+void NcclCommunicator::abort(std::span<const std::unique_ptr<NcclCommunicator>> group) noexcept {
+  std::vector<ncclComm_t> handles;
+  for (const auto& each : group) {
+    if (const ncclComm_t handle = each->handle_.exchange(nullptr); handle != nullptr) handles.push_back(handle);
+  }
+  if (handles.empty()) return;
+  const auto used = [&] { return std::ranges::any_of(group, [](const auto& each) { return each->users_ != 0; }); };
+  for (const auto end = Clock::now() + kGrace; used() && Clock::now() < end;) std::this_thread::sleep_for(kPoll);
+  const NcclGroup together;  // of several of one process none may wait for another
+  for (const ncclComm_t handle : handles) ncclCommAbort(handle);
+}
+
+// ncclCommDestroy() of a communicator that does not block returns at once, whatever is still under way: so it is
+// finalized first, which all ranks take part in.
+void NcclCommunicator::close(std::span<const std::unique_ptr<NcclCommunicator>> group) noexcept {
+  try {
+    NcclGroup together;
+    ncclResult_t status = ncclSuccess;
+    for (const auto& each : group) {
+      const ncclComm_t handle = each->handle_;
+      if (handle != nullptr && !detail::failed(status)) status = ncclCommFinalize(handle);
+    }
+    status = together.end(status);
+    for (const auto& each : group) each->check(status, "ncclCommFinalize");
+    for (const auto& each : group) each->await("closing the connections");
+  } catch (const std::exception&) {
+    return abort(group);  // nobody is left to be told
+  }
+  for (const auto& each : group) {
+    if (const ncclComm_t handle = each->handle_.exchange(nullptr); handle != nullptr) ncclCommDestroy(handle);
+  }
+}
+
+}  // namespace headrace
