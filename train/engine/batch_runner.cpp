@@ -23,6 +23,7 @@ ProgramOptions program_options(const ModelState& model, const BatchRunnerOptions
   ProgramOptions program = options.program;
   program.replicas = model.strategy->replicas();
   program.activations = storage_types(*model.strategy, program.precision).activations;
+  for (int r = 0; r < program.replicas; ++r) program.kernels.push_back(model.strategy->device(r).kernels());
   if (options.loss) program.leaves_out_softmax = leaves_out_softmax(*model.graph, *options.loss);
   return program;
 }

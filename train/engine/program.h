@@ -24,6 +24,8 @@ struct ProgramOptions {
   Precision precision = Precision::kF32;
   DType activations = DType::kF32;  // how results of layers and their gradients are stored: f32 or bf16
   std::uint64_t seed = 0;           // of dropout
+  std::vector<const Kernels*> kernels =
+      {};  // of the devices that run it: whether layers recompute is theirs to say
 };
 
 // One replica's memory and where to submit.
@@ -46,9 +48,11 @@ enum class ProgramMoment { kBeforeForward, kAfterForward, kBeforeBackward, kAfte
 using ProgramWatch = std::function<void(ProgramMoment, const LayerContext&)>;
 
 // Immutable. A ReLU right behind a convolution or dense layer that nothing else reads is applied by it; outside
-// training so is every other activation. Batch normalisation applies the activation behind it and goes back
-// through it; in training it also does the max pooling right before it. A softmax at the end may be left
-// out. Results are f32 whatever the activations are. Calls of one layer that share variables add their gradients.
+// training so is every other activation, and in training that behind a layer that can compute again what it was
+// applied to (Layer::recomputes) and whose input's gradient nobody wants. Batch normalisation applies the
+// activation behind it and goes back through it; in training it also does the max pooling right before it. A
+// softmax at the end may be left out. Results are f32 whatever the activations are. Calls of one layer that share
+// variables add their gradients.
 class Program {
  public:
   Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options);
@@ -83,6 +87,8 @@ class Program {
   };
 
   void find_epilogues();
+  // Whether backward() of the layer before an activation would undo it.
+  bool undoes_epilogue(int id) const;
   void find_poolings();
   void plan_forward();
   void plan_backward();
@@ -123,6 +129,7 @@ class Program {
   MemoryPlan memory_;
   std::vector<int> epilogue_of_;  // by layer: the activation it applies; -1
   std::vector<int> producer_of_;  // by activation: the layer that applies it; -1
+  std::vector<bool> undone_;      // by activation: whether that layer goes back through it, too
   std::vector<int> pooling_of_;   // by layer: the max pooling that it does first; -1
   std::vector<int> pooled_by_;    // by max pooling: the layer that does it; -1
   std::vector<int> values_;       // storage of each layer's result
