@@ -149,7 +149,7 @@ TEST(Fusion, KeepsNoArgumentsThatAreComputedAgain) {
                                .activation = Activation::kGelu,
                                .trained_weights = trained_weights});
     graph.finish(graph.dense(graph.flatten(graph.max_pool(x, 2)), 4));
-    return Program(graph, VariableLayout(graph), {.rows = kRows, .kernels = of}).workspace_bytes();
+    return Program(graph, VariableLayout(graph), {.rows = kRows}, of).workspace_bytes();
   };
   const std::size_t value = kRows * 5 * 5 * 24 * sizeof(float);
   EXPECT_EQ(bytes(false, {&kernels, &kernels}) + value, bytes(false, {}));

@@ -23,9 +23,14 @@ ProgramOptions program_options(const ModelState& model, const BatchRunnerOptions
   ProgramOptions program = options.program;
   program.replicas = model.strategy->replicas();
   program.activations = storage_types(*model.strategy, program.precision).activations;
-  for (int r = 0; r < program.replicas; ++r) program.kernels.push_back(model.strategy->device(r).kernels());
   if (options.loss) program.leaves_out_softmax = leaves_out_softmax(*model.graph, *options.loss);
   return program;
+}
+
+std::vector<const Kernels*> kernels_of(const Strategy& strategy) {
+  std::vector<const Kernels*> kernels;
+  for (int r = 0; r < strategy.replicas(); ++r) kernels.push_back(strategy.device(r).kernels());
+  return kernels;
 }
 
 }  // namespace
@@ -35,7 +40,7 @@ BatchRunner::BatchRunner(ModelState& model, const Fields& fields, const BatchRun
       options_(options),
       shards_(*model.strategy, options.virtual_shards),
       objective_(objective_of(model, fields, options)),
-      program_(*model.graph, model.layout, program_options(model, options)),
+      program_(*model.graph, model.layout, program_options(model, options), kernels_of(*model.strategy)),
       feed_(model, fields),
       clock_(*model.strategy, shards_, options.trace) {
   if (options.averaged_weights) require_average(model);

@@ -7,7 +7,8 @@
 namespace headrace {
 
 // The clock of the plan: layer i runs forward at time i and backward at time 2n - i; the loss is at time n.
-Program::Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options)
+Program::Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options,
+                 const std::vector<const Kernels*>& kernels)
     : graph_(&graph),
       layout_(&layout),
       options_(options),
@@ -25,7 +26,7 @@ Program::Program(const Graph& graph, const VariableLayout& layout, const Program
   shared_.resize(layers);
   types_ = value_types(graph, options.mode, results_, options.activations);
   if (options.mode == Mode::kTrain) wants_gradient_ = needed([](const Variable&) { return true; });
-  find_epilogues();
+  find_epilogues(kernels);
   if (options.mode == Mode::kTrain) find_poolings();
   plan_forward();
   if (options.mode == Mode::kTrain) plan_backward();
@@ -38,7 +39,7 @@ Mode Program::mode_of(int id) const {
   return options_.mode == Mode::kTrain && layout_->has_frozen_state(id) ? Mode::kEvaluate : options_.mode;
 }
 
-void Program::find_epilogues() {
+void Program::find_epilogues(const std::vector<const Kernels*>& kernels) {
   for (int id = 0; id < graph_->size(); ++id) {
     if (!runs(id)) continue;
     const std::optional<Activation> activation = graph_->layer(id).as_epilogue();
@@ -46,7 +47,7 @@ void Program::find_epilogues() {
     const int before = graph_->inputs(id).front();
     const LayerTraits producer = graph_->layer(before).traits(mode_of(before));
     const bool reads_input = graph_->layer(id).traits(mode_of(id)).backward_reads_input;
-    const bool undone = options_.mode == Mode::kTrain && undoes_epilogue(before);
+    const bool undone = options_.mode == Mode::kTrain && undoes_epilogue(before, kernels);
     if (options_.mode == Mode::kTrain && reads_input && !undone) continue;
     if (!producer.takes_epilogue || graph_->consumers(before).size() != 1 || is_result(before)) continue;
     epilogue_of_[static_cast<std::size_t>(before)] = id;
@@ -55,7 +56,7 @@ void Program::find_epilogues() {
   }
 }
 
-bool Program::undoes_epilogue(int id) const {
+bool Program::undoes_epilogue(int id, const std::vector<const Kernels*>& kernels) const {
   const Layer& layer = graph_->layer(id);
   if (layer.traits(mode_of(id)).undoes_epilogue) return true;
   const DType type = types_[static_cast<std::size_t>(id)];
@@ -63,8 +64,8 @@ bool Program::undoes_epilogue(int id) const {
     const auto at = static_cast<std::size_t>(input);
     if (wants_gradient_[at] || types_[at] != type) return false;
   }
-  return !options_.kernels.empty() && std::ranges::all_of(options_.kernels, [&](const Kernels* kernels) {
-    return layer.recomputes(*kernels, type, options_.precision);
+  return !kernels.empty() && std::ranges::all_of(kernels, [&](const Kernels* each) {
+    return layer.recomputes(*each, type, options_.precision);
   });
 }
 

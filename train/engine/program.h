@@ -24,8 +24,6 @@ struct ProgramOptions {
   Precision precision = Precision::kF32;
   DType activations = DType::kF32;  // how results of layers and their gradients are stored: f32 or bf16
   std::uint64_t seed = 0;           // of dropout
-  std::vector<const Kernels*> kernels =
-      {};  // of the devices that run it: whether layers recompute is theirs to say
 };
 
 // One replica's memory and where to submit.
@@ -55,7 +53,9 @@ using ProgramWatch = std::function<void(ProgramMoment, const LayerContext&)>;
 // variables add their gradients.
 class Program {
  public:
-  Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options);
+  // `kernels`: of the devices that run it. A layer recomputes where it does so with those of all.
+  Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options,
+          const std::vector<const Kernels*>& kernels = {});
 
   const ProgramOptions& options() const noexcept { return options_; }
   std::size_t workspace_bytes() const noexcept { return memory_.bytes(); }
@@ -86,9 +86,9 @@ class Program {
     int add_to = -1;
   };
 
-  void find_epilogues();
+  void find_epilogues(const std::vector<const Kernels*>& kernels);
   // Whether backward() of the layer before an activation would undo it.
-  bool undoes_epilogue(int id) const;
+  bool undoes_epilogue(int id, const std::vector<const Kernels*>& kernels) const;
   void find_poolings();
   void plan_forward();
   void plan_backward();
