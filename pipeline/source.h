@@ -43,13 +43,13 @@ struct SourceInfo {
   std::uint64_t label_count = 0;
   // Where the source reads several files one after another: the end of each one's records. Else empty.
   std::vector<std::uint64_t> file_ends = {};
-  // Changes when the data does: names, sizes, order, or the content where it is in memory anyway.
+  // Changes when the data does: names, sizes, order, or content that is in memory anyway. 0: there is none.
   std::uint64_t fingerprint = 0;
   // Changes when a file is written again, even with as many bytes: the times of change, which may be any, of files
   // whose content is not in the fingerprint; none where there are no such files. Keys caches, and nothing else: a
   // copy of the data is the same stream.
   std::optional<std::uint64_t> revision = {};
-  // True where the maker of the records gave no identity: the fingerprint is of their form alone.
+  // True where the maker of the records gave no identity: the fingerprint is of their form alone, or 0.
   bool anonymous = false;
   // True when all bytes are in memory: read() never blocks and never uses its scratch.
   bool resident = false;

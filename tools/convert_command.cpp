@@ -100,7 +100,7 @@ void add_convert_command(CLI::App& program) {
              {.min = 1, .max = 100});
   command->add_flag("--apply-orientation", options->convert.apply_orientation,
                     "turn images upright as their EXIF data say, and encode those again");
-  options->errors.add_to(*command);
+  options->errors.add_to(*command, /*substitutes=*/false);  // a file has each record once
   add_number(*command, "--threads", options->convert.threads,
              "threads that decode and encode; 0: one per processor", {.min = 0, .max = kMaxThreads});
   add_json_option(*command, options->json);

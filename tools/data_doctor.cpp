@@ -99,7 +99,7 @@ void print_columns(const SourceInfo& info, std::FILE* to) {
     if (column.field.empty()) continue;
     taken += fmt::format("{}{} from {} ({})", taken.empty() ? "" : ", ", column.field, column.name, column.holds);
   }
-  print(to, "columns  taken: {}\n", taken);
+  print(to, "columns  taken: {}\n", taken.empty() ? "none" : taken);
   const std::string left_out = describe(info.columns);
   if (!left_out.empty()) print(to, "         {}; --columns takes numbers along\n", left_out);
 }

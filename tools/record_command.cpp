@@ -60,7 +60,6 @@ struct RecordCommandOptions {
   }
 
   void check_inputs() const {
-    if (record.empty()) throw ConfigError("--record '' names no file", "name a training record or a checkpoint");
     if (!common.data.empty() || !plan.empty()) return;
     throw ConfigError("neither --data nor --plan is given",
                       "name the data, or the file of a plan that opens them");

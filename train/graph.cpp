@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/train/layers/activation_layer.h"
 #include "headrace/train/layers/add_layer.h"
 #include "headrace/train/layers/average_pool_layer.h"
@@ -32,7 +33,8 @@ bool Graph::knows(const std::string& field) const {
 Node Graph::input(const std::string& field) {
   if (known_.empty()) {
     throw ConfigError("input '" + field + "' has no shape and the graph knows no data set",
-                      "give the shape, or build with {.fields = dataset.fields()}");
+                      joined({"give the shape",
+                              advice("build the net with the data's fields: {}", named("BuildOptions::fields"))}));
   }
   return input(field, known_[find_field(known_, field)].shape);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,10 @@ struct InputDescription {
   // Why there is no plan: nothing was trained yet, or what of the plan cannot be written down.
   std::string reason = "the model was saved before it was trained";
   std::vector<View> views = {};  // of an evaluation
+  // By field with more than one element, the type of the source's data: "uint8" and so on, images as they are
+  // decoded. No plan says what a program did to its data beforehand, but the type often shows it. Empty: not
+  // known.
+  std::map<std::string, std::string> types = {};
   // The class names that labels stand for, where the data have them, and how many classes there are; 0: not known.
   std::vector<std::string> classes = {};
   std::uint64_t label_count = 0;
@@ -38,7 +43,7 @@ InputDescription input_description_from_json(std::string_view json);
 void require_same_classes(const InputDescription& input, const Source& source);
 
 // The source's records in order, as the plan treats them; `global_batch` as in PlanOptions. ConfigError where
-// there is no plan, or where it does not fit the source.
+// there is no plan, or where it or the types do not fit the source.
 Dataset described_dataset(const SourcePtr& source, const InputDescription& input, std::int64_t global_batch = 0);
 
 }  // namespace headrace

@@ -6,13 +6,15 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/launcher.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/train/engine/model_state.h"
 
 namespace headrace {
 
 Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options) : devices_(&devices) {
   if (devices.size() == 0) throw ConfigError("a strategy needs at least one device");
-  if (!options.standalone) refuse_to_run_beside_others(std::getenv, "set StrategyOptions::standalone");
+  if (!options.standalone)
+    refuse_to_run_beside_others(std::getenv, "set " + named("StrategyOptions::standalone", "true"));
   for (int replica = 0; replica < devices.size(); ++replica) {
     Device& device = devices[replica];
     if (device.kernels() == nullptr) {

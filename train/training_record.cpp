@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/train/engine/batch_feed.h"
 #include "headrace/train/records/record.h"
 
@@ -13,7 +14,8 @@ TrainingRecord::TrainingRecord(Model& model, int epochs, RecordOptions options)
 
 History TrainingRecord::train(const Dataset& data, int epochs, FitOptions more) {
   if (more.checkpoints) {
-    throw ConfigError("a training record is its own checkpoint", "leave out FitOptions::checkpoints");
+    throw ConfigError("a training record is its own checkpoint",
+                      advice("leave out {}", named("FitOptions::checkpoints")));
   }
   more.epochs = epochs > 0 ? epochs : epochs_;
   more.checkpoints = CheckpointOptions{.record = options_.file, .input = options_.input, .views = options_.views};

@@ -10,7 +10,7 @@ _DECODERS = {"PyTorch": ("torch", None), "tf.data, Keras": ("tfdata", None), "DA
 
 # By row: what is done, and the settings of each peer.
 ROWS = {
-    "jpeg-train": ("decode, random resized crop, flip",
+    "jpeg-train": ("decode, random resized crop, flip; later passes",
                    _DECODERS | {"PyTorch": ("torch", None, "torch-pillow"), "bare C++": ("libjpeg", None)}),
     "jpeg-train-first-pass": ("the same, from the first batch on",
                               _DECODERS | {"SPDL": ("spdl", None), "bare C++": ("libjpeg", None)}),
@@ -26,6 +26,9 @@ ROWS = {
     "train-step-bf16": ("CIFAR net, bf16", {"PyTorch": ("torch", "torch-compiled", None)}),
 }
 PEERS = ["PyTorch", "libtorch", "tf.data, Keras", "DALI", "FFCV", "SPDL", "Grain", "WebDataset", "bare C++"]
+
+# Rows of later passes, which are quicker than the first one, and the row of that.
+FIRST_PASSES = {"jpeg-train": "jpeg-train-first-pass"}
 
 # Headrace beside itself: no part of the table.
 BESIDE_ITSELF = ("cifar-jpeg-warm-disk", "mnist-mlp-beside-load", "mnist-mlp-virtual-shards", "skewed-unordered",

@@ -43,7 +43,7 @@ typedef struct hr_error {
   hr_status code;
   const char* kind;    /* "ConfigError", "DataError", "DeviceError" or "Error"; empty: nothing has failed yet */
   const char* message; /* what was wrong and where */
-  const char* hint;    /* what to do next; may be empty */
+  const char* hint;    /* what to do next, options by the names of their members; may be empty */
   const char* what;    /* "message (hint)" */
   const char* source;  /* of a DataError: a path, or a name for data in memory; else empty */
   uint64_t record;     /* its number; HR_UNKNOWN where it is not known */

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <array>
 #include <deque>
 #include <exception>
 #include <string>
@@ -85,17 +87,46 @@ void set_python_error(const char* kind, const Error& error, const nb::dict& wher
   PyErr_SetObject(made.type().ptr(), made.ptr());
 }
 
-// The last part of an option's name in C++ is its name in Python.
+struct PythonWord {
+  std::string_view name;  // in C++
+  std::string_view word;  // empty: Python has nothing of the kind, and advice that names it is left out
+};
+
+// Those that are not called as the last part of their name in C++.
+constexpr std::array kWords = {
+    PythonWord{"ArchiveOptions::memory_limit", ""},
+    PythonWord{"BatchOptions::global", "size"},
+    PythonWord{"BuildOptions::fields", "data"},
+    PythonWord{"ColumnOptions::image", "image_column"},
+    PythonWord{"ColumnOptions::label", "label_column"},
+    PythonWord{"ColumnOptions::more", "columns"},
+    PythonWord{"Dataset::size()", "Dataset.records"},
+    PythonWord{"Dataset::steps_per_epoch()", "len(Dataset)"},
+    PythonWord{"LoaderOptions::trace", ""},
+    PythonWord{"OwnParts::losses", ""},
+    PythonWord{"OwnParts::metrics", ""},
+    PythonWord{"PlanParts::filters", ""},
+    PythonWord{"PlanParts::operations", ""},
+    PythonWord{"PlanParts::sources", ""},
+    PythonWord{"RecordFilter::max_failures", ""},
+    PythonWord{"convert_dataset()", ""},
+    PythonWord{"generator()", "headrace.from_function()"},
+    PythonWord{"pulled()", "headrace.from_generator(..., in_memory=True)"},
+};
+
+std::string word_of_python(std::string_view name) {
+  const auto found = std::ranges::find(kWords, name, &PythonWord::name);
+  if (found != kWords.end()) return std::string(found->word);
+  std::string last(name.substr(name.rfind(':') + 1));
+  return last.ends_with("()") ? "Dataset." + last : last;
+}
+
 std::string words_of_python(std::string_view name, std::string_view value) {
-  if (name == "generator()") return "headrace.from_function()";
-  if (name == "pulled()") return "headrace.from_generator(..., in_memory=True)";
-  if (name.starts_with("Dataset::") && name.ends_with("()")) return "Dataset." + std::string(name.substr(9));
-  std::string text(name.substr(name.rfind(':') + 1));
-  if (name == "ColumnOptions::image" || name == "ColumnOptions::label") text += "_column";
-  if (name == "ColumnOptions::more") text = "columns";
-  if (value.empty()) return text;
+  const std::string word = word_of_python(name);
+  if (word.empty() || value.empty()) return word;
+  if (value == "true" || value == "false") return word + (value == "true" ? "=True" : "=False");
   const bool bare = value.find_first_not_of("0123456789.-") == std::string_view::npos || value.front() == '\'';
-  return text + (bare ? fmt::format("={}", value) : fmt::format("='{}'", value));
+  return word + (bare ? fmt::format("={}", value) : fmt::format("='{}'", value));
 }
 
 void translate(const std::exception_ptr& thrown, void* /*unused*/) {
@@ -141,6 +172,7 @@ void check_signals() {
 
 void bind_errors(nb::module_& module) {
   set_reader_words(words_of_python);
+  module.def("words_of", [](const std::string& name) { return named(name); });  // for tests
   nb::register_exception_translator(translate);
   module.def("forget_exceptions", [] {
     std::deque<std::pair<std::string, nb::object>> dropped;

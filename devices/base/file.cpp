@@ -60,7 +60,7 @@ File File::open(const std::filesystem::path& path) {
   if (!S_ISREG(status.st_mode)) {
     throw DataError(ErrorCode::kInvalidArgument,
                     S_ISDIR(status.st_mode) ? "is a folder, not a file" : "is not a regular file",
-                    {.source = path.string()});
+                    {.source = path.string()}, "name a file");
   }
   return File(path, std::move(descriptor), static_cast<std::uint64_t>(status.st_size), time_of_change(status));
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
@@ -112,13 +113,23 @@ std::optional<LaunchedProcess> process_of(const Launcher& launcher, const Enviro
 }
 
 // Those that work together; an evaluator stands beside them.
-constexpr std::array kJobs = {"chief", "master", "worker", "ps"};
+constexpr std::array<std::string_view, 4> kJobs = {"chief", "master", "worker", "ps"};
 
 // The number of the cluster's addresses of this job.
 std::int64_t addresses_of(const Variable& variable, const nlohmann::json& cluster, const std::string& job) {
   if (!cluster.contains(job)) return 0;
   if (!cluster[job].is_array()) unreadable(variable, fmt::format("\"{}\" of its cluster must be a list", job));
   return static_cast<std::int64_t>(cluster[job].size());
+}
+
+// The workers of a mistyped job would not be counted.
+void require_known_jobs(const Variable& variable, const nlohmann::json& cluster) {
+  for (const auto& [job, addresses] : cluster.items()) {
+    if (job == "evaluator" || std::ranges::find(kJobs, job) != kJobs.end()) continue;
+    unreadable(variable,
+               fmt::format("its cluster has jobs \"{}\"; there are chief, master, worker, ps and evaluator{}", job,
+                           did_you_mean(job, {kJobs.begin(), kJobs.end()})));
+  }
 }
 
 // {"type": "worker", "index": 1}: its place among the workers, chiefs first; nothing of an evaluator.
@@ -134,9 +145,9 @@ std::optional<std::int64_t> rank_of_task(const Variable& variable, const nlohman
     unreadable(variable, fmt::format("its task is {} {}, and its cluster has {} of these", type, index, count));
   }
   std::int64_t before = 0;
-  for (const char* job : kJobs) {
+  for (const std::string_view job : kJobs) {
     if (type == job) return before + index;
-    before += addresses_of(variable, cluster, job);
+    before += addresses_of(variable, cluster, std::string(job));
   }
   return std::nullopt;
 }
@@ -150,8 +161,9 @@ std::optional<LaunchedProcess> process_of_tf_config(const Environment& environme
   if (!config.contains("cluster")) return std::nullopt;
   const nlohmann::json& cluster = config["cluster"];
   if (!cluster.is_object()) unreadable(variable, "its cluster must be an object of lists of addresses");
+  require_known_jobs(variable, cluster);
   std::int64_t workers = 0;
-  for (const char* job : kJobs) workers += addresses_of(variable, cluster, job);
+  for (const std::string_view job : kJobs) workers += addresses_of(variable, cluster, std::string(job));
   LaunchedProcess process{.launcher = "TensorFlow", .workers = workers};
   if (config.contains("task")) process.rank = rank_of_task(variable, config["task"], cluster);
   if (workers < 2) return std::nullopt;

@@ -1,5 +1,8 @@
 #include "headrace/devices/base/reader_words.h"
 
+#include <atomic>
+#include <deque>
+#include <mutex>
 #include <utility>
 
 namespace headrace {
@@ -11,19 +14,29 @@ std::string words_of_cpp(std::string_view name, std::string_view value) {
   return text;
 }
 
-ReaderWords& reader_words() {
-  static auto* const words =
-      new ReaderWords(words_of_cpp);  // never destroyed: threads may fail while the process ends
-  return *words;
+// Those that were ever set, for a thread may be speaking with older ones; never destroyed: threads may fail while
+// the process ends.
+const ReaderWords* keep(ReaderWords words) {
+  static auto* const mutex = new std::mutex;
+  static auto* const all = new std::deque<ReaderWords>;
+  const std::lock_guard lock(*mutex);
+  return &all->emplace_back(std::move(words));
+}
+
+std::atomic<const ReaderWords*>& reader_words() {
+  static std::atomic<const ReaderWords*> words = keep(words_of_cpp);
+  return words;
 }
 
 }  // namespace
 
-void set_reader_words(ReaderWords words) { reader_words() = std::move(words); }
+void set_reader_words(ReaderWords words) { reader_words() = keep(std::move(words)); }
 
 std::string named(std::string_view option) { return named(option, {}); }
 
-std::string named(std::string_view option, std::string_view value) { return reader_words()(option, value); }
+std::string named(std::string_view option, std::string_view value) {
+  return (*reader_words().load())(option, value);
+}
 
 std::string named_or(std::string_view name, std::string_view words) {
   const std::string known = named(name);

@@ -1,6 +1,6 @@
 // How messages name options and calls: in the words of who reads them. A message says LoaderOptions::threads to a
-// C++ program, threads to a Python program and --threads on the command line, or leaves out advice that its reader
-// cannot follow.
+// C++ program, threads to a C or Python program and --threads on the command line, or leaves out advice that its
+// reader cannot follow.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace HEADRACE_API headrace {
 // of the kind. `value` is what it shall be, empty: just the name is wanted.
 using ReaderWords = std::function<std::string(std::string_view name, std::string_view value)>;
 
-// Of all messages of this process from now on; those of C++ until then. Before other threads of Headrace start.
+// Of all messages of this process from now on; those of C++ until then. Any thread may call it.
 void set_reader_words(ReaderWords words);
 
 // "LoaderOptions::threads", "--threads"; empty where the reader has no such option.

@@ -41,23 +41,37 @@ std::filesystem::path temporary_beside(const std::filesystem::path& path) {
   return folder_of(path) / name;
 }
 
+std::string hint_for(const std::filesystem::path& path, const std::string& what, int error) {
+  const bool writes = what == "cannot create" || what == "cannot open for appending";
+  switch (error) {
+    case ENOENT: return writes ? "make the folder " + path.parent_path().string() + " first" : "check the path";
+    case ENOTDIR: return "check the path: a part of it is a file where a folder is needed";
+    case ELOOP: return "check where the symbolic links of the path lead";
+    case EEXIST: return "name another path: a file of that name is there";
+    case EACCES:
+    case EPERM: return "check the permissions of the file and of the folders above it";
+    case EROFS: return "name a path on a file system that can be written";
+    case ENAMETOOLONG: return "give a shorter path";
+    case EMFILE:
+    case ENFILE: return "raise the limit on open files (ulimit -n)";
+    case ENOSPC:
+    case EDQUOT: return "free some space or choose another folder";
+    case EFBIG: return "raise the limit on the size of files (ulimit -f) or write to another file system";
+    case EIO: return "check the disk or the network that the file lies on, then run again";
+    default: return {};
+  }
+}
+
 }  // namespace
 
 void fail(const std::filesystem::path& path, const std::string& what, int error, std::uint64_t offset) {
   if (has_nul(path)) {
-    throw DataError(ErrorCode::kNotFound, what + ": no file has a NUL byte in its name",
-                    {.source = path.string()});
+    throw DataError(ErrorCode::kNotFound, what + ": no file has a NUL byte in its name", {.source = path.string()},
+                    "check the path");
   }
   const ErrorCode code = error == ENOENT || error == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo;
-  std::string hint;
-  if (error == EACCES || error == EPERM) hint = "check the permissions of the file and of the folders above it";
-  if (error == EMFILE || error == ENFILE) hint = "raise the limit on open files (ulimit -n)";
-  if (error == ENOSPC || error == EDQUOT) hint = "free some space or choose another folder";
-  if (error == ENOENT && (what == "cannot create" || what == "cannot open for appending"))
-    hint = "make the folder " + path.parent_path().string() + " first";
-  if (error == EFBIG) hint = "raise the limit on the size of files (ulimit -f) or write to another file system";
   throw DataError(code, what + ": " + std::system_category().message(error),
-                  {.source = path.string(), .offset = offset}, hint);
+                  {.source = path.string(), .offset = offset}, hint_for(path, what, error));
 }
 
 int fault(FileOperation operation, const std::filesystem::path& path, std::uint64_t offset, std::size_t* bytes) {

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "headrace/pipeline/engine/resident_samples.h"
-#include "headrace/pipeline/operations/brightness_contrast.h"
 
 namespace headrace {
 namespace {
@@ -102,7 +101,7 @@ void DeviceConversion::draw_tones(const PlannedTone& tone, const Rows& rows, std
   for (std::size_t row = 0; row < rows.records.size(); ++row) {
     const StepContext context{.seed = rows.seed, .pass = rows.passes[row], .record = rows.records[row]};
     Philox random = context.random(tone.number);
-    tones[row] = draw_tone(tone.options, random);
+    tones[row] = tone.draw(random);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 namespace {
@@ -122,14 +123,15 @@ bool Engine::is_forked() const noexcept { return getpid() != process_; }
 LoaderState Engine::state() const {
   if (run_.options.headspace > 0) {
     throw ConfigError("a stream in headspace mode has no state: its batches are replayed",
-                      "save states of runs with LoaderOptions::headspace = 0");
+                      advice("save states of runs with {}", named("LoaderOptions::headspace", "0")));
   }
   return {.fingerprint = run_.fingerprint, .sequence = delivery_.position()};
 }
 
 std::string Engine::trace_json() const {
   if (trace_ == nullptr) {
-    throw ConfigError("the loader was not asked to trace", "set LoaderOptions::trace_spans, as 65536");
+    throw ConfigError("the loader was not asked to trace",
+                      advice("set {}", named("LoaderOptions::trace_spans", "65536")));
   }
   return trace_->to_json();
 }

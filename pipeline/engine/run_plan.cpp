@@ -68,7 +68,7 @@ LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, con
   }
   if (options.converted != DType::kF32 && options.converted != DType::kBF16) {
     throw ConfigError(fmt::format("images cannot be converted to {}", to_string(options.converted)),
-                      "LoaderOptions::converted is float32 or bfloat16");
+                      advice("{} is float32 or bfloat16", named("LoaderOptions::converted")));
   }
   if (options.prefetch < 0) options.prefetch = plan.prefetch;
   check_range("LoaderOptions::prefetch", options.prefetch, 0, kMaxPrefetch);

@@ -84,4 +84,6 @@ PixelTone draw_tone(const BrightnessContrast& options, Philox& random) {
   return {.shift = shift, .gain = gain};
 }
 
+PixelTone PlannedTone::draw(Philox& random) const { return draw_tone(options, random); }
+
 }  // namespace headrace

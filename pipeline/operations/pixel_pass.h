@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "headrace/devices/base/image_layout.h"
+#include "headrace/devices/base/rng.h"
+#include "headrace/devices/input_kernels.h"
 #include "headrace/pipeline/operations/crop_window.h"
 #include "headrace/pipeline/operations/definition.h"
 #include "headrace/pipeline/operations/kernels/pixel_kernels.h"
@@ -21,6 +23,9 @@ struct PlannedCutout {
 struct PlannedTone {
   BrightnessContrast options;
   std::uint16_t number = 0;
+
+  // A record's, from the operation's random numbers for it.
+  PixelTone draw(Philox& random) const;
 };
 
 // What whoever does a pass can do besides.

@@ -31,7 +31,7 @@ std::vector<std::uint64_t> sampled_records(const SourceInfo& info) {
 }  // namespace
 
 std::optional<std::uint64_t> sample_content(const Source& source) {
-  if (!source.info().revision && !source.info().anonymous) return std::nullopt;
+  if (!source.info().revision && !lacks_identity(source.info())) return std::nullopt;
   std::uint64_t hash = kSampledRecords;
   std::vector<std::byte> scratch;
   for (const std::uint64_t record : sampled_records(source.info())) {

@@ -13,6 +13,10 @@ namespace headrace {
 // last of each file. All of a smaller source.
 inline constexpr std::uint64_t kSampledRecords = 256;
 
+// Whether other records may have this fingerprint and revision: their maker gave no identity. A source that a
+// program wrote leaves the fingerprint 0 where its writer did not think of it.
+inline bool lacks_identity(const SourceInfo& info) noexcept { return info.anonymous || info.fingerprint == 0; }
+
 // Hashes the sampled records' bytes and labels; none where the content is in the source's fingerprint anyway. It
 // reads the source, which may block: of photographs about 30 MB. An unreadable record contributes its error code.
 // Two sources that agree in names, sizes, times and all sampled records cannot be told apart by it.

@@ -23,7 +23,7 @@ Shape shape_of_length(const Shape& shape, std::size_t element_bytes, std::size_t
 // unread.
 std::uint64_t tell_apart(const Source& source, bool resident_cache) {
   if (!resident_cache) return sample_content(source).value_or(0);
-  return source.info().revision || source.info().anonymous ? xxh3(source.info().name) : 0;
+  return source.info().revision || lacks_identity(source.info()) ? xxh3(source.info().name) : 0;
 }
 
 std::optional<SampleChains> compile_before_cache(const StreamPlan& plan) {

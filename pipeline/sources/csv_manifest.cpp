@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
+#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/csv_labels.h"
 #include "headrace/pipeline/sources/csv_table.h"
@@ -34,20 +37,28 @@ struct Manifest {
   std::vector<SourceColumn> columns;          // of the table
 };
 
-std::size_t find_column(const CsvRow& header, const std::string& name, const std::string& source) {
+// `option` is the one that names it.
+std::size_t find_column(const CsvRow& header, const std::string& name, std::string_view option,
+                        const std::string& source) {
   const auto found = std::ranges::find(header.cells, name);
-  if (found != header.cells.end()) return static_cast<std::size_t>(found - header.cells.begin());
-  throw DataError(ErrorCode::kDataCorrupt,
-                  fmt::format("has no column '{}'; its first line names {}", name, fmt::join(header.cells, ", ")),
-                  {.source = source},
-                  "the first line names the columns, path and label unless the options name others");
+  if (found == header.cells.end()) {
+    throw DataError(ErrorCode::kDataCorrupt,
+                    fmt::format("has no column '{}'; its first line names {}{}", name,
+                                fmt::join(header.cells, ", "), did_you_mean(name, header.cells)),
+                    {.source = source}, "name one of these with " + named_or(option, "the options for columns"));
+  }
+  if (std::ranges::count(header.cells, name) > 1) {
+    throw DataError(ErrorCode::kDataCorrupt, fmt::format("has more than one column '{}'", name),
+                    {.source = source}, "give each column that is taken a name of its own in the first line");
+  }
+  return static_cast<std::size_t>(found - header.cells.begin());
 }
 
 // The columns that are taken, by their place in a row.
 struct TakenColumns {
   TakenColumns(const CsvRow& header, const CsvOptions& options, const std::string& source)
-      : path(find_column(header, options.path_column, source)),
-        label(find_column(header, options.label_column, source)) {
+      : path(find_column(header, options.path_column, "ColumnOptions::image", source)),
+        label(find_column(header, options.label_column, "ColumnOptions::label", source)) {
     if (options.columns.size() > kMaxFields - 2) {
       throw ConfigError(
           fmt::format("{}: {} further columns: a record has at most {} fields, the image and the label "
@@ -55,7 +66,7 @@ struct TakenColumns {
                       source, options.columns.size(), kMaxFields));
     }
     for (const std::string& name : options.columns) {
-      const std::size_t place = find_column(header, name, source);
+      const std::size_t place = find_column(header, name, "ColumnOptions::more", source);
       const bool twice = place == path || place == label || std::ranges::count(further, place) > 0;
       if (twice || name == "image" || name == "label") {
         throw ConfigError(fmt::format("{}: the column '{}' cannot be taken along: {}", source, name,
@@ -100,7 +111,10 @@ Manifest read_manifest(const std::filesystem::path& csv, const CsvOptions& optio
   const std::string source = csv.string();
   CsvReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, source);
   CsvRow row;
-  if (!reader.next(row)) throw DataError(ErrorCode::kDataCorrupt, "is empty, no CSV manifest", {.source = source});
+  if (!reader.next(row)) {
+    throw DataError(ErrorCode::kDataCorrupt, "is empty, no CSV manifest", {.source = source},
+                    "name the columns in its first line: path,label");
+  }
   const CsvRow header = row;
   const TakenColumns taken(header, options, source);
   Manifest manifest;
@@ -115,7 +129,10 @@ Manifest read_manifest(const std::filesystem::path& csv, const CsvOptions& optio
     }
     manifest.entries.push_back({.path = std::move(row.cells[taken.path]), .line = row.line, .offset = row.offset});
   }
-  if (manifest.entries.empty()) throw DataError(ErrorCode::kDataCorrupt, "names no image", {.source = source});
+  if (manifest.entries.empty()) {
+    throw DataError(ErrorCode::kDataCorrupt, "names no image", {.source = source},
+                    "add a line for each image below the first line");
+  }
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     manifest.columns.push_back(
         {.name = header.cells[i], .holds = kinds[i].name(), .field = taken.field_of(i, header)});

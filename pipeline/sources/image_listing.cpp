@@ -35,8 +35,10 @@ class Collection {
  private:
   Part whole(Split split) const {
     if (split == Split::kTrain) return Part::kTrain;
-    throw ConfigError(source_ + ": has no test/ folder: all of its images are the train split",
-                      advice("name the folder of the test split with {}", named("LayoutOptions::test_folder")));
+    throw ConfigError(
+        source_ + ": has no test/ folder: all of its images are the train split",
+        joined({advice("name the folder of the test split with {}", named("LayoutOptions::test_folder")),
+                advice("read all of them with {}", named("split", "train"))}));
   }
 
   Part part_for(Split split) const {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources/borrowed_bytes.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/no_such_record.h"
@@ -96,8 +97,9 @@ void JoinedSource::name_fields(const ZipOptions& options) {
       if (uses[field.name] > 1 && !options.suffixes.empty()) field.name += options.suffixes[i];
       for (const Field& other : info_.fields) {
         if (other.name != field.name) continue;
-        throw ConfigError(fmt::format("zip(): two datasets have a field '{}'", field.name),
-                          "tell them apart: {.suffixes = {\"\", \"_2\"}}");
+        throw ConfigError(
+            fmt::format("zip(): two datasets have a field '{}'", field.name),
+            advice("tell them apart with {}: one a dataset, as '' and '_2'", named("ZipOptions::suffixes")));
       }
       info_.fields.push_back(std::move(field));
     }

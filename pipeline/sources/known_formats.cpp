@@ -6,9 +6,11 @@
 #include <array>
 #include <cstdio>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "headrace/devices/base/printable.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/byte_input.h"
 
@@ -117,15 +119,27 @@ std::string missing_columns(std::string_view header) {
   return missing.size() == 1 ? "column " + missing[0] : "columns path and label";
 }
 
+// Of a table whose columns have other names, or are none yet.
+std::string how_to_name_columns(std::string_view line) {
+  if (line.find(',') == std::string_view::npos) return "separate the columns by commas; ";
+  const std::string options = joined({named("ColumnOptions::image"), named("ColumnOptions::label")}, " and ");
+  return advice("say with {} which columns it has instead; ", options);
+}
+
+struct Beginning {
+  std::string what, hint;
+};
+
 // Of a file of no known format.
-std::string beginning_of(const std::filesystem::path& path, std::span<const std::byte> start) {
+Beginning beginning_of(const std::filesystem::path& path, std::span<const std::byte> start) {
   const std::string line = first_line(start);
-  if (line.empty()) return "is of no known format: it starts with the bytes" + in_hex(start);
+  if (line.empty()) return {"is of no known format: it starts with the bytes" + in_hex(start), accepted_formats()};
   const std::string missing = missing_columns(line);
   if (!missing.empty() && (path.extension() == ".csv" || line.find(',') != std::string::npos)) {
-    return fmt::format("is a table without the {}: its first line is '{}'", missing, shortened(line));
+    return {fmt::format("is a table without the {}: its first line is '{}'", missing, shortened(line)),
+            how_to_name_columns(line) + accepted_formats()};
   }
-  return fmt::format("is text of no known format: its first line is '{}'", shortened(line));
+  return {fmt::format("is text of no known format: its first line is '{}'", shortened(line)), accepted_formats()};
 }
 
 }  // namespace
@@ -162,8 +176,8 @@ DataError not_recognised(const std::filesystem::path& path) {
     return DataError(ErrorCode::kDataCorrupt, within + "is " + format->name + ", which is not read",
                      {.source = path.string()}, hint_of(*format));
   }
-  return DataError(ErrorCode::kDataCorrupt, within + beginning_of(path, start), {.source = path.string()},
-                   accepted_formats());
+  const Beginning found = beginning_of(path, start);
+  return DataError(ErrorCode::kDataCorrupt, within + found.what, {.source = path.string()}, found.hint);
 }
 
 }  // namespace headrace

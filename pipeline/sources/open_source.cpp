@@ -125,8 +125,9 @@ OpenedSource open_whole(const std::filesystem::path& file, Split split, const So
                         const std::string& format, const std::function<SourcePtr()>& open) {
   refuse_layout(file, format, options.layout);
   if (split == Split::kTest) {
-    throw ConfigError(file.string() + ": one file has no two splits: all of it is the train split",
-                      "name the file of the test split");
+    throw ConfigError(
+        file.string() + ": one file has no two splits: all of it is the train split",
+        joined({"name the file of the test split", advice("read all of it with {}", named("split", "train"))}));
   }
   return {.format = format, .source = open()};
 }

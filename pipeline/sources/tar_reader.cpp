@@ -85,7 +85,8 @@ bool starts_like_tar(std::span<const std::byte> start) {
 }
 
 void TarReader::fail(const std::string& what) const {
-  throw DataError(ErrorCode::kDataCorrupt, what, {.source = input_->name(), .offset = header_offset_});
+  throw DataError(ErrorCode::kDataCorrupt, what, {.source = input_->name(), .offset = header_offset_},
+                  "copy, download or pack the archive again");
 }
 
 void TarReader::refuse(const std::string& what, const std::string& hint) const {

@@ -9,8 +9,10 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources/little_endian.h"
@@ -211,11 +213,17 @@ void visit_features(std::span<const std::byte> payload, const Visit& visit) {
   }
 }
 
-std::string names_in(std::span<const std::byte> payload) {
+// The first ones of an example.
+std::vector<std::string> first_keys(std::span<const std::byte> payload) {
   std::vector<std::string> there;
   visit_features(payload, [&](std::string_view key, auto) {
     if (there.size() < 8) there.emplace_back(key.substr(0, 64));
   });
+  return there;
+}
+
+std::string names_in(std::span<const std::byte> payload) {
+  const std::vector<std::string> there = first_keys(payload);
   return there.empty() ? "nothing" : fmt::format("{}", fmt::join(there, ", "));
 }
 
@@ -296,8 +304,9 @@ std::vector<TfField> tf_fields(const TfRecordOptions& options, std::span<const s
       wanted.look_at(name, feature);
     });
     if (!wanted.found()) {
-      throw ConfigError(
-          fmt::format("{}: there is no feature '{}'; its first record has {}", source, key, names_in(example)));
+      throw ConfigError(fmt::format("{}: there is no feature '{}'; its first record has {}{}", source, key,
+                                    names_in(example), did_you_mean(key, first_keys(example))),
+                        "name some of these with " + named_or("ColumnOptions::more", "the options for features"));
     }
     fields.push_back({.field = further_field(key, content_of(wanted.feature()), source), .keys = keys});
   }

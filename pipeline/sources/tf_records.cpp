@@ -10,6 +10,7 @@
 
 #include "headrace/devices/base/crc32c.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources/borrowed_bytes.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/little_endian.h"
@@ -141,7 +142,7 @@ void TfRecords::fail_at(std::size_t file, std::uint64_t offset, const std::strin
                   {.source = files_.path(file).string(),
                    .record = extents_.size() - (file == 0 ? 0 : info_.file_ends[file - 1]),
                    .offset = offset},
-                  hint);
+                  hint.empty() ? "copy or download the file again" : hint);
 }
 
 std::uint64_t TfRecords::length_in(std::span<const std::byte> header, std::size_t file, std::uint64_t offset,
@@ -186,7 +187,8 @@ void TfRecords::index_packed_file(std::size_t file, Packing packing) {
       throw DataError(ErrorCode::kOutOfMemory,
                       fmt::format("its records do not fit into {} MiB of memory", options_.memory_limit >> 20),
                       {.source = files_.path(file).string(), .offset = offset},
-                      "unpack the files, which are read from the disk then, or raise memory_limit");
+                      joined({"unpack the files, which are read from the disk then",
+                              advice("raise {}", named("TfRecordOptions::memory_limit"))}));
     }
     in_memory_ += size + kFooter;
     const std::span<std::byte> bytes = slabs_.allocate(static_cast<std::size_t>(size + kFooter));

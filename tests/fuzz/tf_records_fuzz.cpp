@@ -19,14 +19,28 @@ std::vector<Bytes> seeds() {
     append(
         file,
         frame(example({entry("image/class/label", label == 300 ? packed_feature(label) : unpacked_feature(label)),
-                       entry("image/encoded", bytes_feature(image))})));
+                       entry("image/encoded", bytes_feature(image)), entry("more", bytes_feature(image)),
+                       entry("numbers", float_feature({0.5F, -1, 3e9F}, label != 1)),
+                       entry("whole", packed_feature({7, 8}))})));
   }
   return {file, gzip(file), zlib(file)};
 }
 
+// With further features of each kind, with numbers for labels, and as it is.
 void run(std::span<const std::byte> input) {
   static const TempFolder folder;
-  read_records(*tf_records(folder.write("input.tfrecord", input)));
+  const auto file = folder.write("input.tfrecord", input);
+  for (const std::vector<std::string>& keys : {std::vector<std::string>{"more", "whole"}, {"numbers"}}) {
+    try {
+      read_records(*tf_records(file, {.feature_keys = keys}));
+    } catch (const Error&) {
+    }
+  }
+  try {
+    read_records(*tf_records(file, {.label_keys = {"numbers"}, .label_type = LabelType::kNumber}));
+  } catch (const Error&) {
+  }
+  read_records(*tf_records(file));
 }
 
 // Of each record whose length lies within the file.

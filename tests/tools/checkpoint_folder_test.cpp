@@ -154,6 +154,28 @@ TEST_F(CheckpointFolder, ResumesOnlyTheTrainingItHoldsAndNamesWhatDiffers) {
   EXPECT_THAT(result.output, HasSubstr("Continuing for 5 epochs instead of 3"));
 }
 
+TEST_F(CheckpointFolder, SaysThatNothingIsLeftToTrain) {
+  said_by({"--epochs", "2"}, 0);
+  for (const std::string epochs : {"1", "2"}) {
+    const std::string said = said_by({"--epochs", epochs, "--resume"}, 0);
+    EXPECT_THAT(said, AllOf(HasSubstr("Nothing is left to train: 2 epochs done, " + epochs + " wanted"),
+                            Not(HasSubstr("Continuing for"))));
+  }
+  EXPECT_THAT(said_by({"--epochs", "3", "--resume"}, 0), HasSubstr("Continuing for 3 epochs instead of 2"));
+}
+
+// Skipping and substituting fill batches with other examples. A run that failed on a bad record may go on either
+// way.
+TEST_F(CheckpointFolder, KeepsToWhatIsDoneWithBadRecords) {
+  said_by({"--epochs", "1"}, 0);
+  said_by({"--epochs", "2", "--on-error", "skip", "--resume"}, 0);
+  for (const std::string epochs : {"3", "4"}) {
+    EXPECT_THAT(said_by({"--epochs", epochs, "--on-error", "substitute", "--resume"}, 2),
+                HasSubstr("what is done with a bad record was skip, is substitute"));
+    said_by({"--epochs", epochs, "--resume"}, 0);
+  }
+}
+
 TEST_F(CheckpointFolder, OtherDataAreRefused) {
   said_by({"--stop-after-steps", "4"}, 0);
   write_cifar(data_, 12);

@@ -1,9 +1,10 @@
-"""Every filter by which tests are picked out or left out names tests that are there.
+"""Every filter by which tests are picked out or left out names tests that are there, and every source of tests is part of
+a program.
 
     filters_test.py BUILD CTEST
 
 Patterns of GoogleTest are those that tests/CMakeLists.txt wrote to BUILD/tests/filters.txt and those in tools/check; names
-and labels of CTest are those in tools/check.
+and labels of CTest are those in tools/check. BUILD/tests/test_sources.txt has the programs' sources.
 """
 import json
 import pathlib
@@ -50,6 +51,13 @@ def ctest_names(ctest, build):
     return names, labels
 
 
+def in_no_program(build, compiled):
+    """Sources of tests that no pattern of tests/CMakeLists.txt reaches, as those in a deeper folder; without CUDA its own are none."""
+    of_cuda = () if (build / "tests/test_cuda_host").exists() else ("tests/cuda/", "tests/devices/cuda/")
+    names = sorted(str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("*_test.cpp"))
+    return [name for name in names if str(ROOT / name) not in compiled and not name.startswith(of_cuda)]
+
+
 def self_test():
     assert idle(["A.*", "B*.x", "?.y", "*/C.z"], ["A.b", "Bee.x", "q.y", "R/C.z"]) == []
     assert idle(["Ab.*", "A", "??.y"], ["A.b", "q.y"]) == ["Ab.*", "A", "??.y"]
@@ -68,6 +76,10 @@ def main():
         names = [name for program in of for name in programs[program]]
         if all(programs[program] for program in of):
             wrong += [f"{where}: '{pattern}' names no test of {' or '.join(of)}" for pattern in idle(patterns, names)]
+    compiled = set((build / "tests/test_sources.txt").read_text().splitlines())
+    wrong += [f"{name} is part of no program: tests/CMakeLists.txt" for name in in_no_program(build, compiled)]
+    if not in_no_program(build, compiled - {next(iter(sorted(compiled)))}):
+        wrong.append("a source that is part of no program is not noticed")
     names, labels = ctest_names(ctest, build)
     chosen = ctest_filters(check)
     for option, alternatives in chosen:

@@ -84,6 +84,14 @@ TEST_F(PlanOption, WrongPlansAreTold) {
   folder_.write("plan.json", R"({"headrace_plan": 1, "source": {"tape": {}}})");
   EXPECT_THAT(wrong({"digest", "--plan", plan_file()}),
               HasSubstr("headrace: " + plan_file() + ": plan at source: there is no source \"tape\""));
+  folder_.write("plan.json", R"({"headrace_plan": 1, "source": {"open": {"path": ")" + folder_.path().string() +
+                                 R"("}}, "stages": []})");
+  for (const std::string command : {"digest", "ledger", "explain"}) {
+    EXPECT_THAT(
+        wrong({command, "--plan", plan_file()}),
+        HasSubstr("headrace: " + plan_file() +
+                  ": the plan has no batches yet\n  hint: add the stage {\"batch\": {\"global\": 32}} to it\n"));
+  }
 }
 
 }  // namespace

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "headrace/pipeline/sources.h"
+#include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
@@ -138,6 +140,38 @@ TEST_F(RecordCommand, NeedsAPlanWhereTheRecordHasNone) {
   EXPECT_THAT(nothing.errors, HasSubstr("neither --data nor --plan"));
 }
 
+// Its plan has nothing but the batch: what made these arrays of pixels stands in the program alone.
+TEST_F(RecordCommand, DoesNotTakePixelsForArraysThatAProgramNormalised) {
+  const SourcePtr pixels = open_source(data_.path(), Split::kTrain, {.label_count = 10});
+  const SourcePtr arrays = generator({.name = "normalised",
+                                      .fields = {{.name = "image", .dtype = DType::kF32, .shape = {28, 28, 1}},
+                                                 {.name = "label", .dtype = DType::kI64, .shape = {}}},
+                                      .records = pixels->info().records,
+                                      .function = [pixels](std::uint64_t index, RecordWriter& record) {
+                                        std::vector<std::byte> scratch;
+                                        const RecordView from = pixels->read(index, scratch);
+                                        std::vector<float> values;
+                                        for (const std::byte pixel : from.fields[0]) {
+                                          const auto value = std::to_integer<std::uint8_t>(pixel);
+                                          values.push_back(static_cast<float>(value) / 64.0F - 1);
+                                        }
+                                        record.put(0, std::as_bytes(std::span(values)));
+                                        record.put(1, from.fields[1]);
+                                      }});
+  Model trained = model();
+  trained.fit(Dataset::from(arrays).batch({.global = 16}),
+              {.verbose = 0, .checkpoints = CheckpointOptions{.record = record()}});
+  for (const std::string name : {"evaluate", "predict"}) {
+    const CommandResult refused = headrace(command(name));
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_EQ(refused.output, "");
+    EXPECT_THAT(refused.errors, AllOf(HasSubstr(record()), HasSubstr("float32"), HasSubstr("--plan FILE")));
+  }
+  work_.write("plan.json", digits(Split::kTest, normalize({64.0F / 255}, {64.0F / 255})).evaluation_json());
+  expect_evaluated(trained.evaluate(digits(Split::kTest, normalize({64.0F / 255}, {64.0F / 255}))),
+                   {"--plan", work_ / "plan.json"});
+}
+
 // As earlier versions wrote it.
 TEST_F(RecordCommand, ReadsRecordsOfEarlierVersions) {
   Model trained = model();
@@ -186,6 +220,21 @@ TEST_F(RecordCommand, NamesDataThatDoNotFit) {
   const CommandResult refused = headrace({"evaluate", "--record", record(), "--data", cifar.path().string()});
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.errors, HasSubstr("hint: "));
+}
+
+// What a user has who evaluates on a table of his own: one file, of no split.
+TEST_F(RecordCommand, ReadsAllOfAFileOfOneSplit) {
+  Model trained = model();
+  trained.fit(digits(Split::kTrain), {.verbose = 0, .checkpoints = CheckpointOptions{.record = record()}});
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all{"evaluate", "--record", record(), "--data", work_ / "images.npy"};
+    all.insert(all.end(), more.begin(), more.end());
+    return headrace(all);
+  };
+  work_.write("images.npy", make_npy("|u1", "(3, 28, 28)", Bytes(3 * 28 * 28)));
+  EXPECT_THAT(with({}).errors,
+              HasSubstr("hint: name the file of the test split, or read all of it with --split train"));
+  EXPECT_THAT(with({"--split", "train"}).errors, Not(HasSubstr("split")));
 }
 
 TEST_F(RecordCommand, CountsBadRecords) {

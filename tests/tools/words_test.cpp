@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <iterator>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "headrace/tests/tools/command_help.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
@@ -110,33 +109,9 @@ TEST(Words, OfNames) {
             "mnist-mlp, fashion-mnist, cifar10-cnn, cifar10-fast, cifar10-fast-b or cifar10-resnet18\n");
 }
 
-// Those that a command's help lists.
-std::vector<std::string> commands_in(const std::string& help) {
-  std::vector<std::string> names;
-  std::istringstream lines(help.substr(std::min(help.find("\nCommands:\n"), help.size())));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.size() > 2 && line.starts_with("  ") && line[2] != ' ')
-      names.push_back(line.substr(2, line.find(' ', 2) - 2));
-  }
-  return names;
-}
-
-// The command's own help, and that of all commands below it.
-std::vector<std::vector<std::string>> all_commands(const std::vector<std::string>& above = {}) {
-  std::vector<std::vector<std::string>> all{above};
-  std::vector<std::string> arguments = above;
-  arguments.emplace_back("--help");
-  for (const std::string& name : commands_in(headrace(arguments).output)) {
-    arguments.back() = name;
-    std::ranges::move(all_commands(arguments), std::back_inserter(all));
-  }
-  return all;
-}
-
 TEST(Words, OfHelp) {
-  const std::vector<std::vector<std::string>> commands = all_commands();
-  EXPECT_THAT(commands,
-              IsSupersetOf<std::vector<std::string>>({{"train"}, {"predict"}, {"bench", "input"}, {"report"}}));
+  const std::vector<CommandPath> commands = all_commands();
+  EXPECT_THAT(commands, IsSupersetOf<CommandPath>({{"train"}, {"predict"}, {"bench", "input"}, {"report"}}));
   for (const std::vector<std::string>& command : commands) {
     std::vector<std::string> arguments = command;
     arguments.emplace_back("--help");

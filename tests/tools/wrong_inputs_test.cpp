@@ -67,6 +67,7 @@ class WrongInputTable : public ::testing::Test {
     EXPECT_TRUE(of_usage || errors.starts_with("headrace: ")) << errors;
     EXPECT_TRUE(of_usage || hint.empty() || hint.starts_with("  hint: ")) << errors;
     EXPECT_LE(std::ranges::count(hint, '\n'), 1) << errors;
+    EXPECT_TRUE(result.status != 1 || hint.starts_with("  hint: ")) << "no next step: " << errors;
     EXPECT_GT(first_end, std::string("headrace: ").size()) << errors;
   }
 
@@ -153,6 +154,7 @@ TEST_F(WrongInputTable, Integers) { check(wrong_integers()); }
 TEST_F(WrongInputTable, Fractions) { check(wrong_fractions()); }
 TEST_F(WrongInputTable, Sizes) { check(wrong_sizes()); }
 TEST_F(WrongInputTable, Choices) { check(wrong_choices()); }
+TEST_F(WrongInputTable, EmptyValues) { check(wrong_empties()); }
 TEST_F(WrongInputTable, Combinations) { check(wrong_combinations()); }
 
 class WrongFileTable : public WrongInputTable {

@@ -78,7 +78,8 @@ inline WrongInputs wrong_sizes() {
        {"digest --pipeline trivial", "ledger --pipeline trivial", "bench input --pipeline trivial",
         "explain --pipeline trivial", "train --recipe mnist-mlp --data @digits"}) {
     for (const std::string option : {"--memory-budget", "--pinned-budget"}) {
-      for (const std::string value : {"''", "G", "2X", "2GB", "-1", "1.5G", "0x10", "nan", "16777216T"}) {
+      for (const std::string value :
+           {"''", "G", "2X", "2GB", "-1", "1.5G", "0x10", "nan", "16777216T", "0", "0G"}) {
         rows.push_back({command + " " + option + " " + value, 2, option});
       }
     }
@@ -120,7 +121,7 @@ inline WrongInputs wrong_choices() {
       {train + "mnist-mlp --precision fp16", 2, "--precision"},
       {train + "mnist-mlp --precision ''", 2, "--precision"},
       {train + "mnist-mlp --strategy tpu", 2, "not provided"},
-      {train + "mnist-mlp --strategy ''", 2, "no strategy"},
+      {train + "mnist-mlp --strategy ''", 2, "--strategy is empty"},
       {"digest --pipeline jpeg-train --data @images --classes-at 0", 2, "classes"},
       {"digest --pipeline jpeg-train --data @images --classes-at 99", 2, "99"},
       {"digest --pipeline jpeg-train --data @images --classes-at -1", 2, "-1"},
@@ -215,7 +216,7 @@ inline WrongInputs wrong_combinations() {
       {"evaluate --data @digits", 2, "--record"},
       {"evaluate --record '' --data @digits", 2, "--record"},
       {"evaluate --record @cache/notes.txt", 2, "neither --data nor --plan"},
-      {"predict --record @cache/notes.txt --data ''", 2, "neither --data nor --plan"},
+      {"predict --record @cache/notes.txt --data ''", 2, "--data is empty"},
       {"evaluate --record @cache/notes.txt --plan @cache/notes.txt --split test", 2, "--data"},
       {"predict --record @cache/notes.txt --plan @cache/notes.txt --classes-at parent", 2, "--data"},
       {"evaluate --record @cache/notes.txt --data @digits --json @cache/notes.txt", 2, "--json would overwrite"},
@@ -231,6 +232,30 @@ inline WrongInputs wrong_combinations() {
       {train + "--global-batch 3 --devices cpu:4", 2, "3"},
       {train + "--global-batch 10 --accumulate 3", 2, "3"},
   };
+}
+
+// What a shell makes of "$VARIABLE" where it is not set: no option takes that for its absence.
+inline WrongInputs wrong_empties() {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> options = {
+      {"train --recipe mnist-mlp",
+       {"--data", "--classes-at", "--train-folder", "--test-folder", "--cache", "--json", "--quarantine",
+        "--checkpoint-dir", "--record", "--run-dir", "--tensorboard", "--csv", "--trace"}},
+      {"evaluate --record @cache/notes.txt", {"--data", "--plan", "--json", "--quarantine"}},
+      {"predict", {"--record", "--out"}},
+      {"digest --pipeline trivial", {"--plan", "--cache", "--json"}},
+      {"ledger --pipeline trivial", {"--json", "--quarantine"}},
+      {"bench input --pipeline trivial", {"--json", "--cache"}},
+      {"explain --pipeline trivial", {"--trace", "--write-plan", "--try-cache", "--json"}},
+      {"convert --data @digits", {"--to", "--json"}},
+      {"report @run-whole", {"--out"}},
+      {"doctor", {"--data", "--json"}}};
+  WrongInputs rows;
+  for (const auto& [command, names] : options) {
+    for (const std::string& name : names) rows.push_back({command + " " + name + " ''", 2, name + " is empty"});
+  }
+  rows.push_back({"train --recipe mnist-mlp --record=", 2, "--record is empty"});
+  rows.push_back({"train --recipe ''", 2, "mnist-mlp"});
+  return rows;
 }
 
 }  // namespace headrace::test

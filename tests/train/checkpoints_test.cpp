@@ -302,7 +302,8 @@ TEST(Checkpoints, NameLossesOfTheProgramsOwn) {
     ADD_FAILURE();
   } catch (const DataError& error) {
     EXPECT_EQ(error.location().source, (folder / "model").string());
-    EXPECT_THAT(error.what(), HasSubstr("loss of its program's own, 'my_loss' (hand it over: OwnParts{.losses"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("loss of its program's own, 'my_loss' (hand it over in OwnParts::losses)"));
   }
   Model same = restore_model(training.strategy, folder / "model", {.losses = {own}});
   ASSERT_EQ(same.state().compiled->loss.terms.size(), 2U);

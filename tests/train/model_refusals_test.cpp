@@ -66,14 +66,14 @@ TEST_F(ModelTest, WhatTheTrainerDecidesIsRefused) {
                                                                       {"trace_spans", {.trace_spans = 8}}};
   for (const auto& [name, input] : decided) {
     EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0, .input = input}); }),
-                HasSubstr("FitOptions::input." + name));
+                HasSubstr("LoaderOptions::" + name));
     EXPECT_THAT(message_of<ConfigError>([&] { model.evaluate(data_, {.input = input}); }),
-                HasSubstr("EvaluateOptions::input." + name));
+                HasSubstr("LoaderOptions::" + name));
     EXPECT_THAT(message_of<ConfigError>([&] { model.predict(data_, {.input = input}); }),
-                HasSubstr("EvaluateOptions::input." + name));
+                HasSubstr("LoaderOptions::" + name));
   }
   EXPECT_THAT(message_of<ConfigError>([&] { model.evaluate(data_, {.input = {.headspace = 1}}); }),
-              HasSubstr("EvaluateOptions::input.headspace"));
+              HasSubstr("LoaderOptions::headspace"));
 }
 
 // Each is a loader's option that fit() and evaluate() pass on, by its effect or by the refusal of the loader.

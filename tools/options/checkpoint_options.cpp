@@ -14,7 +14,7 @@ void CheckpointFlags::add_to(CLI::App& command) {
                                "folder for checkpoints; SIGTERM, SIGHUP and the first Ctrl-C then leave one, too")
                    ->type_name("FOLDER")
                    ->excludes("--runs");
-  add_number(command, "--checkpoint-every", every, "a checkpoint every K optimizer steps; 0: every epoch", kSteps)
+  add_number(command, "--checkpoint-every", every, "a checkpoint every N optimizer steps; 0: every epoch", kSteps)
       ->needs(into);
   add_number(command, "--checkpoint-keep", keep, "the latest checkpoints that stay; 0: all", {.min = 0})
       ->needs(into)

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/tools/options/options.h"
@@ -25,12 +27,14 @@ std::string location_of(const BadRecord& bad) {
 
 }  // namespace
 
-void ErrorOptions::add_to(CLI::App& command) {
-  add_choice(command, "--on-error", on_error, "what to do with a bad record", {"fail", "skip", "substitute"})
-      ->capture_default_str();
+void ErrorOptions::add_to(CLI::App& command, bool substitutes) {
+  std::vector<std::string> choices = {"fail", "skip"};
+  if (substitutes) choices.emplace_back("substitute");
+  add_choice(command, "--on-error", on_error, "what to do with a bad record", choices)->capture_default_str();
   add_number(command, "--max-bad-share", max_bad_share,
-             "a run that skips or substitutes ends when more of an epoch is bad than this share of it: 0 none, "
-             "1 any number",
+             fmt::format("a run that skips{} ends when more of an epoch is bad than this share of it: 0 none, "
+                         "1 any number",
+                         substitutes ? " or substitutes" : ""),
              {.min = 0, .max = 1})
       ->capture_default_str();
   command.add_option("--quarantine", quarantine, "append a line of JSON for each bad record to this file")

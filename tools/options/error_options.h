@@ -20,7 +20,8 @@ struct ErrorOptions {
   double max_bad_share = ErrorPolicy{}.max_bad_share;
   std::filesystem::path quarantine = {};
 
-  void add_to(CLI::App& command);
+  // `substitutes`: whether another record may stand in the place of a bad one.
+  void add_to(CLI::App& command, bool substitutes = true);
 
   // Every policy counts into the same tally.
   ErrorPolicy policy() const;

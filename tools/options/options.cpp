@@ -131,6 +131,7 @@ CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t&
   const auto check = [name](std::string& given) {
     const std::optional<std::uint64_t> size = parse_size(given);
     if (!size) throw wrong_value(name, given, "must be a whole number of bytes, such as 4096, 512M or 2G");
+    if (*size == 0) throw wrong_value(name, given, "must be above 0; without the option there is no limit");
     given = std::to_string(*size);
     return std::string();
   };

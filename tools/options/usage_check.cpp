@@ -11,6 +11,7 @@
 #include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/tools/options/help_text.h"
+#include "headrace/tools/options/options.h"
 
 namespace headrace::tools {
 namespace {
@@ -55,6 +56,19 @@ const CLI::Option* option_named(const CLI::App& command, const std::string& name
   return name.starts_with('-') ? command.get_option_no_throw(name) : nullptr;
 }
 
+// An empty value is what a shell makes of a variable that is not set: `--record "$RECORD"` would train and keep
+// nothing. Numbers, sizes and choices are checked where they are read.
+void refuse_empty(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  if (type == "N" || type == "SIZE" || !choices_of(option).empty()) return;
+  const std::string what = type == "FILE"                          ? "name a file"
+                           : type == "FOLDER" || type == "RUN_DIR" ? "name a folder"
+                                                                   : "give a value";
+  if (option.get_positional()) throw ConfigError(type + " is empty", what);
+  const std::string name = option.get_name();
+  throw ConfigError(name + " is empty", option.get_required() ? what : what + ", or leave " + name + " out");
+}
+
 class Walk {
  public:
   Walk(const CLI::App& program, std::vector<std::string> arguments)
@@ -87,14 +101,16 @@ class Walk {
     if (!given_.insert(option).second) throw ConfigError(name + " is given twice", "give it once");
     const bool takes_value = option->get_items_expected_max() > 0;
     if (!takes_value && equals != std::string::npos) throw ConfigError(name + " takes no value", "give it alone");
-    if (takes_value && equals == std::string::npos) take_value(name);
+    if (takes_value && (equals == std::string::npos ? take_value(name) : argument.substr(equals + 1)).empty()) {
+      refuse_empty(*option);
+    }
     return true;
   }
 
-  void take_value(const std::string& name) {
+  const std::string& take_value(const std::string& name) {
     if (at_ == arguments_.size()) throw ConfigError(name + " needs a value", see_help(*command_));
     const std::string& value = arguments_[at_++];
-    if (option_named(*command_, value.substr(0, value.find('='))) == nullptr) return;
+    if (option_named(*command_, value.substr(0, value.find('='))) == nullptr) return value;
     throw ConfigError(fmt::format("{} needs a value, but {} follows it", name, value), see_help(*command_));
   }
 
@@ -110,7 +126,12 @@ class Walk {
           fmt::format("unknown command '{}{}'{}", path_of(*command_), word, did_you_mean(word, known)),
           "there are: " + list(known));
     }
-    if (words_++ < positionals().size()) return;
+    const std::vector<const CLI::Option*> places = positionals();
+    if (words_ < places.size()) {
+      if (word.empty()) refuse_empty(*places[words_]);
+      ++words_;
+      return;
+    }
     throw ConfigError(fmt::format("unexpected argument '{}'", word), see_help(*command_));
   }
 

@@ -9,7 +9,8 @@
 namespace headrace::tools {
 namespace {
 
-constexpr double kSlack = 1e-6;  // of a step, for what rounding to float adds
+constexpr double kSlack = 1e-6;    // of a step, for what rounding to float adds
+constexpr double kMinRoom = 1e-6;  // of a whole number too large for 1 to change it
 
 double round_step(double rough) {
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
@@ -23,7 +24,7 @@ double round_step(double rough) {
 void widen(double& low, double& high, bool whole) {
   const double size = std::max(std::abs(low), std::abs(high));
   if (high - low > 1e-9 * size && high > low) return;
-  const double room = whole ? 1 : size > 0 ? 0.1 * size : 1;
+  const double room = whole ? std::max(1.0, kMinRoom * size) : size > 0 ? 0.1 * size : 1;
   low -= size > 0 ? room : 0;
   high += room;
 }
@@ -54,7 +55,8 @@ Axis make_axis(double a, double b, const AxisOptions& options) {
   const double step = options.whole ? std::max(1.0, round_step(rough)) : round_step(rough);
   const double first = std::floor(low / step + kSlack), last = std::ceil(high / step - kSlack);
   Axis axis{.ticks = {}, .step = step};
-  for (double tick = first; tick <= last + 0.5; tick += 1) axis.ticks.push_back(tick * step);
+  const auto steps = static_cast<std::size_t>(last - first);
+  for (std::size_t i = 0; i <= steps; ++i) axis.ticks.push_back((first + static_cast<double>(i)) * step);
   return axis;
 }
 

@@ -181,6 +181,9 @@ TrainingState FitLoop::state_now() const {
   state.position.virtual_shards = options_.step.virtual_shards;
   state.position.replicas = model_.strategy().replicas();
   state.position.seed = options_.input.seed;
+  // A part that fails at bad records changes nothing of what an earlier part did with them.
+  const OnError on_error = options_.input.errors.on_error;
+  if (on_error != OnError::kFail || !position_.on_error) state.position.on_error = on_error;
   state.position.loader = loader_.state();
   state.position.validation = validated_;
   state.position.data = data_;

@@ -3,27 +3,33 @@
 #include <string>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 namespace {
 
 // What the loader takes, but the trainer decides.
-void refuse_decided(const LoaderOptions& input, const std::string& owner) {
+void refuse_decided(const LoaderOptions& input) {
   const LoaderOptions unset;
-  const auto refuse = [&](bool set, const char* name, const char* hint) {
-    if (set) throw ConfigError(owner + "::input." + name + " is set, but the trainer decides it", hint);
+  const auto refuse = [](bool set, const std::string& option, const std::string& hint) {
+    if (set) throw ConfigError(option + " is set for the input, but the trainer decides it", hint);
   };
-  refuse(input.epochs != unset.epochs, "epochs", "leave it alone; FitOptions::epochs says how long to train");
-  refuse(input.start.has_value(), "start", "leave it out: training and evaluation begin at the start of the data");
-  refuse(input.converted != unset.converted, "converted", "leave it out: it follows from the model's precision");
-  refuse(input.trace_spans != unset.trace_spans, "trace_spans", "set `trace` to a Trace, which keeps the spans");
+  refuse(input.epochs != unset.epochs, named("LoaderOptions::epochs"),
+         joined({"leave it alone", advice("{} says how long to train", named("FitOptions::epochs"))}, "; "));
+  refuse(input.start.has_value(), named("LoaderOptions::start"),
+         "leave it out: training and evaluation begin at the start of the data");
+  refuse(input.converted != unset.converted, named("LoaderOptions::converted"),
+         "leave it out: it follows from the model's precision");
+  refuse(
+      input.trace_spans != unset.trace_spans, named("LoaderOptions::trace_spans"),
+      joined({"leave it out", advice("{} keeps the spans of a training", named("LoaderOptions::trace"))}, ": "));
 }
 
 }  // namespace
 
 LoaderOptions training_input(const ModelState& model, const FitOptions& options, std::uint64_t passes,
                              const std::optional<LoaderState>& start) {
-  refuse_decided(options.input, "FitOptions");
+  refuse_decided(options.input);
   LoaderOptions input = options.input;
   input.start = start;
   input.epochs = passes;
@@ -41,9 +47,9 @@ LoaderOptions validation_input(const ModelState& model, const FitOptions& option
 }
 
 LoaderOptions evaluation_input(const ModelState& model, Mode mode, const EvaluateOptions& options) {
-  refuse_decided(options.input, "EvaluateOptions");
+  refuse_decided(options.input);
   if (options.input.headspace > 0) {
-    throw ConfigError("EvaluateOptions::input.headspace is set, but an evaluation reads its data",
+    throw ConfigError(named("LoaderOptions::headspace") + " is set, but an evaluation reads its data",
                       "leave it out; headspace measures training");
   }
   LoaderOptions input = options.input;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/hash.h"
@@ -31,10 +32,21 @@ void compare_data(const std::string& what, const DataIdentity& was, const DataId
 // Where the training goes on otherwise than it was begun, as it may.
 void say_changes(const TrainingPosition& at, const FitOptions& options, bool schedules) {
   if (options.verbose == 0) return;
+  const auto epochs = [](int count) { return count_of(static_cast<std::uint64_t>(count), "epoch"); };
+  if (at.epoch >= options.epochs) {
+    fmt::print(options.output, "Nothing is left to train: {} done, {} wanted\n", epochs(at.epoch), options.epochs);
+    return;
+  }
   std::string text;
-  if (at.epochs != options.epochs) text = fmt::format(" for {} epochs instead of {}", options.epochs, at.epochs);
+  if (at.epochs != options.epochs) text = fmt::format(" for {} instead of {}", epochs(options.epochs), at.epochs);
   if (schedules) text += fmt::format("{} with other schedules than before", text.empty() ? "" : ",");
   if (!text.empty()) fmt::print(options.output, "Continuing{}\n", text);
+}
+
+// A training that fails at bad records has met none so far: it may go on under either policy.
+void compare_policies(const std::optional<OnError>& was, OnError is, Differences& differ) {
+  if (!was || *was == OnError::kFail || is == OnError::kFail) return;
+  differ.compare("what is done with a bad record", std::string(to_string(*was)), std::string(to_string(is)));
 }
 
 }  // namespace
@@ -77,6 +89,7 @@ void Resumption::check(const ModelState& model, const FitOptions& options, const
   differ.compare("steps in an epoch", at.steps_per_epoch, work.steps);
   differ.compare("virtual shards", at.virtual_shards, options.step.virtual_shards);
   differ.compare("seed", at.seed, options.input.seed);
+  compare_policies(at.on_error, options.input.errors.on_error, differ);
   if (at.data) {
     compare_data("the data", *at.data, work.data, differ);
     differ.compare("validation", at.validation_data.has_value(), work.validation.has_value());

@@ -1,6 +1,7 @@
 #include "headrace/train/engine/step_order.h"
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 
@@ -9,9 +10,11 @@ std::int64_t StepOrder::forward(std::int64_t examples) {
     throw ConfigError("the gradients were summed and not used", "call apply_gradients() before the next batch");
   }
   if (done_ == Done::kBackward && !accumulates_) {
-    throw ConfigError("a second batch before all_reduce() would overwrite the gradients",
-                      "set StepOptions::accumulate to the batches of a step: they are then added; or call "
-                      "discard_gradients()");
+    throw ConfigError(
+        "a second batch before all_reduce() would overwrite the gradients",
+        joined({advice("set {} to the batches of a step: they are then added", named("StepOptions::accumulate")),
+                "call discard_gradients()"},
+               "; or "));
   }
   done_ = Done::kForward;
   with_last_ = examples_ + examples;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 namespace {
@@ -29,12 +30,14 @@ void check_classes(const std::string& who, const ResultInfo& result) {
 
 void check_logits(const ResultInfo& result, bool from_logits) {
   if (from_logits && result.softmax) {
-    throw ConfigError("the loss is from logits, but " + result.layer + " gives probabilities",
-                      "leave the softmax out, or use {.from_logits = false}");
+    throw ConfigError(
+        "the loss is from logits, but " + result.layer + " gives probabilities",
+        joined({"leave the softmax out", advice("use {}", named("CrossEntropyOptions::from_logits", "false"))}));
   }
   if (!from_logits && !result.softmax) {
-    throw ConfigError("the loss is from probabilities, but " + result.layer + " is no softmax",
-                      "add graph.softmax(), or use {.from_logits = true}");
+    throw ConfigError(
+        "the loss is from probabilities, but " + result.layer + " is no softmax",
+        joined({"add graph.softmax()", advice("use {}", named("CrossEntropyOptions::from_logits", "true"))}));
   }
 }
 
@@ -60,9 +63,9 @@ void check_class_shares(const std::string& who, const ResultInfo& result, const 
 void check_class_labels(const std::string& who, const ResultInfo& result, const Field& labels) {
   if (is_class_number(labels)) return;
   if (labels.dtype == DType::kF32 && labels.shape == result.shape && result.shape.elements() > 1) return;
-  refuse_labels(who, labels,
-                fmt::format("one int64 class number, or float32 of shape {}", result.shape.to_string()),
-                "name metrics that fit in compile(), or none: {.metrics = {}}");
+  refuse_labels(
+      who, labels, fmt::format("one int64 class number, or float32 of shape {}", result.shape.to_string()),
+      joined({"name metrics that fit in compile()", advice("leave {} empty", named("CompileOptions::metrics"))}));
 }
 
 void check_targets(const std::string& who, const ResultInfo& result, const Field& labels) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 namespace {
@@ -52,7 +53,8 @@ std::string checkpoint_name(const std::string& pattern, const NameValues& values
     at = close + 1;
   }
   if (name.empty() || name.find('/') != std::string::npos) {
-    refuse_name(pattern, "is no name of a file", "name the folder with CheckpointOptions::folder");
+    refuse_name(pattern, "is no name of a file",
+                advice("name the folder with {}", named("CheckpointOptions::folder")));
   }
   return name.ends_with(kCheckpointSuffix) ? name : name + kCheckpointSuffix;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 namespace {
@@ -38,8 +39,9 @@ void read_labels(const Json& json, Named& named) {
 }
 
 [[noreturn]] void refuse_function(const std::string& what, const std::string& name) {
-  throw ConfigError(fmt::format("the record was made with a {} of its program's own, '{}'", what, name),
-                    fmt::format("hand it over: OwnParts{{.{} = {{...}}}}", what == "loss" ? "losses" : "metrics"));
+  throw ConfigError(
+      fmt::format("the record was made with a {} of its program's own, '{}'", what, name),
+      advice("hand it over in {}", what == "loss" ? named("OwnParts::losses") : named("OwnParts::metrics")));
 }
 
 std::optional<Loss> built_in_loss(const std::string& name, const Json& options) {

@@ -28,12 +28,40 @@ View view_from(const Json& json) {
                     .mirror = json.at("mirror").get<bool>()}};
 }
 
+std::map<std::string, std::string> types_of(const Fields& fields) {
+  std::map<std::string, std::string> types;
+  for (const Field& field : fields) {
+    if (field.encoding == Encoding::kImage) {
+      types[field.name] = to_string(DType::kU8);
+    } else if (field.shape.rank() > 0) {
+      types[field.name] = to_string(field.dtype);
+    }
+  }
+  return types;
+}
+
+// A program may have scaled or normalised its arrays before the plan began. Data of another type have not been
+// through that.
+void require_same_types(const InputDescription& input, const Source& source) {
+  for (const auto& [name, type] : types_of(source.info().fields)) {
+    const auto known = input.types.find(name);
+    if (known == input.types.end() || known->second == type) continue;
+    throw ConfigError(
+        fmt::format("field '{}' of {} is {}, and the net was trained on data that held it as {}", name,
+                    source.info().name, type, known->second),
+        "give data of the same type, or a data set of your own that does to these what was done to those");
+  }
+}
+
 }  // namespace
 
 InputDescription describe_input(const Dataset& data, std::vector<View> views) {
   const SourcePtr source = data.source();
   const SourceInfo& info = source->info();
-  InputDescription input{.views = std::move(views), .classes = info.classes, .label_count = info.label_count};
+  InputDescription input{.views = std::move(views),
+                         .types = types_of(info.fields),
+                         .classes = info.classes,
+                         .label_count = info.label_count};
   if (input.label_count == 0) input.label_count = info.classes.size();
   try {
     input.plan = data.evaluation_json();
@@ -53,6 +81,7 @@ std::string to_json(const InputDescription& input) {
   }
   json["views"] = Json::array();
   for (const View& view : input.views) json["views"].push_back(view_to_json(view));
+  if (!input.types.empty()) json["types"] = input.types;
   if (!input.classes.empty()) json["classes"] = input.classes;
   if (input.label_count > 0) json["label_count"] = input.label_count;
   if (input.assumed) json["assumed"] = true;
@@ -73,6 +102,7 @@ InputDescription input_description_from_json(std::string_view text) {
     }
     if (!input.plan.empty()) input.reason.clear();
     for (const Json& view : json.at("views")) input.views.push_back(view_from(view));
+    if (json.contains("types")) input.types = json["types"].get<std::map<std::string, std::string>>();
     if (json.contains("classes")) input.classes = json["classes"].get<std::vector<std::string>>();
     if (json.contains("label_count")) input.label_count = json["label_count"].get<std::uint64_t>();
     input.assumed = input.assumed || json.value("assumed", false);
@@ -101,6 +131,7 @@ Dataset described_dataset(const SourcePtr& source, const InputDescription& input
     throw ConfigError("nothing says what the net is fed with: " + input.reason,
                       "evaluate a data set of your own, with all that the training did to its images");
   }
+  require_same_types(input, *source);
   return Dataset::from_json(input.plan, {.allow_paths = false, .data = source, .global_batch = global_batch});
 }
 

@@ -155,7 +155,7 @@ void TensorFile::parse(std::string& header) {
     }
     if (!tensor.name.starts_with(tensor_header::kPadding)) tensors_.push_back(std::move(tensor));
   }
-  if (end != file_.size()) refuse_file(file_, end, "has bytes behind its last tensor");
+  if (end != file_.size()) refuse_file(file_, end, "has bytes after its last tensor");
 }
 
 const std::string& TensorFile::text(const std::string& name) const {

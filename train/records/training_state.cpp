@@ -84,6 +84,7 @@ Json position_to_json(const TrainingPosition& at) {
   if (at.validation) json["validation"] = at.validation->serialize();
   if (at.best) json["best"] = *at.best;
   if (!at.best_of.empty()) json["best_of"] = at.best_of;
+  if (at.on_error) json["on_error"] = to_string(*at.on_error);
   if (at.data) json["data"] = identity_to_json(*at.data);
   if (at.validation_data) json["validation_data"] = identity_to_json(*at.validation_data);
   if (at.gradient_norms) json["gradient_norms"] = norms_to_json(*at.gradient_norms);
@@ -107,6 +108,7 @@ TrainingPosition position_from(const Json& json) {
   if (json.contains("validation")) at.validation = LoaderState::parse(json["validation"].get<std::string>());
   if (json.contains("best")) at.best = json["best"].get<double>();
   at.best_of = json.value("best_of", "");
+  if (json.contains("on_error")) at.on_error = parse_on_error(json["on_error"].get<std::string>());
   if (json.contains("data")) at.data = identity_from(json["data"]);
   if (json.contains("validation_data")) at.validation_data = identity_from(json["validation_data"]);
   if (json.contains("gradient_norms")) at.gradient_norms = norms_from(json["gradient_norms"]);

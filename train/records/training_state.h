@@ -39,6 +39,7 @@ struct TrainingPosition {
   std::optional<double> best = {};                   // of the metric that the best checkpoint is chosen by
   std::string best_of = {};                          // that metric; empty: none
   // Nothing in files of versions that did not write it; of the validation also where there was none.
+  std::optional<OnError> on_error = {};
   std::optional<DataIdentity> data = {}, validation_data = {};
   std::string run = {};  // tells this training from others that use the folder
 };

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "headrace/bindings/c/library/c_words.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/headrace.h"
 
@@ -21,6 +22,7 @@ hr_status guarded(const char* function, const Body& body) noexcept {
   const char* const outer = std::exchange(current_function, function);
   hr_status status = HR_OK;
   try {
+    speak_c();
     body();
   } catch (...) {
     status = keep_error();

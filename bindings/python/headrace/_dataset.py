@@ -29,8 +29,10 @@ class Cache:
 
 
 class Dataset:
-    """An immutable plan: every method returns a new one, nothing is read until a Loader runs it. Stages may be written
-    in any sensible order; the planner moves index operations before decoding."""
+    """An immutable plan: every method returns a new one, nothing is read until a Loader runs it. Before batch(), what
+    chooses and orders records (shuffle, repeat, take, skip, shard, filter) may stand anywhere among decode(), map() and
+    cache(): it is done first, on record numbers. Nothing random may stand before cache(). After batch() come mixup(),
+    cutmix(), functions of whole batches and prefetch() alone."""
 
     def __init__(self, native, *, source_fields=None, functions=()):
         self._native = native

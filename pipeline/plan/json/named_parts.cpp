@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "headrace/devices/base/hash.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/operations/definition.h"
 #include "headrace/pipeline/plan/json/option_reader.h"
 
@@ -14,7 +15,13 @@ namespace {
 
 ConfigError not_data(const std::string& path, const std::string& what, const std::string& part) {
   return ConfigError(fmt::format("to_json(): {}: {} is code, which JSON cannot hold", path, what),
-                     fmt::format("give it to to_json() and from_json() in PlanParts::{}", part));
+                     advice("give it to to_json() and from_json() in {}", part));
+}
+
+// Advice on the parts of a kind, which the reader calls `part`; empty where the reader can give none.
+std::string what_is_in(const std::string& part, const std::vector<std::string>& there) {
+  if (part.empty()) return "run the plan in the program that has the code";
+  return part + " holds " + (there.empty() ? "nothing: give it there" : one_of(there));
 }
 
 std::vector<Operation> operations_of(const PlanParts& parts) {
@@ -47,7 +54,7 @@ nlohmann::ordered_json write_reference(const std::string& name, std::uint32_t ve
 
 // The part with the name and the version; `version_of` gives a part's version where the name is its own.
 template <typename Part, typename VersionOf>
-const Part& find_part(const JsonPlace& object, const std::vector<Part>& parts, const char* member,
+const Part& find_part(const JsonPlace& object, const std::vector<Part>& parts, const std::string& member,
                       const char* what, const VersionOf& version_of) {
   const Reference wanted = read_reference(object);
   std::vector<std::string> there;
@@ -58,8 +65,7 @@ const Part& find_part(const JsonPlace& object, const std::vector<Part>& parts, c
   }
   object.refuse(fmt::format("{} {}{} is code, and is not among the parts", what, in_quotes(wanted.name),
                             wanted.any_version ? "" : fmt::format(", version {},", wanted.version)),
-                fmt::format("PlanOptions::parts.{} holds {}", member,
-                            there.empty() ? std::string("nothing: give it there") : one_of(there)));
+                what_is_in(member, there));
 }
 
 }  // namespace
@@ -75,7 +81,7 @@ nlohmann::ordered_json write_named(const SourcePtr& source, const PlanParts& par
   for (const auto& [name, part] : parts.sources) {
     if (part != nullptr && part->info().fingerprint == info.fingerprint) return reference(name);
   }
-  throw not_data(path, fmt::format("the source {}", info.name), "sources");
+  throw not_data(path, fmt::format("the source {}", info.name), named("PlanParts::sources"));
 }
 
 nlohmann::ordered_json write_named(const Operation& operation, const PlanParts& parts, const std::string& path) {
@@ -84,7 +90,7 @@ nlohmann::ordered_json write_named(const Operation& operation, const PlanParts& 
     if (part.definition().code().name.empty()) continue;
     if (describe(part) == describe(operation)) return write_reference(code.name, code.version);
   }
-  throw not_data(path, describe(operation), "operations");
+  throw not_data(path, describe(operation), named("PlanParts::operations"));
 }
 
 nlohmann::ordered_json write_named(const RecordFilter& filter, const PlanParts& parts, const std::string& path) {
@@ -93,7 +99,7 @@ nlohmann::ordered_json write_named(const RecordFilter& filter, const PlanParts& 
         part.name == filter.name && part.version == filter.version && part.processed == filter.processed;
     if (is_it) return write_reference(filter.name, filter.version);
   }
-  throw not_data(path, describe(filter), "filters");
+  throw not_data(path, describe(filter), named("PlanParts::filters"));
 }
 
 SourcePtr named_source(const JsonPlace& object, const PlanParts& parts) {
@@ -108,8 +114,7 @@ SourcePtr named_source(const JsonPlace& object, const PlanParts& parts) {
     std::vector<std::string> there;
     for (const auto& [one, part] : parts.sources) there.push_back(in_quotes(one));
     object.refuse(fmt::format("the source {} is not among the parts", in_quotes(name)),
-                  fmt::format("PlanOptions::parts.sources holds {}",
-                              there.empty() ? std::string("nothing: give it there") : one_of(there)));
+                  what_is_in(named("PlanParts::sources"), there));
   }
   const std::string actual = to_hex(found->second->info().fingerprint);
   if (!fingerprint.empty() && fingerprint != actual) {
@@ -121,14 +126,15 @@ SourcePtr named_source(const JsonPlace& object, const PlanParts& parts) {
 }
 
 Operation named_operation(const JsonPlace& object, const PlanParts& parts) {
-  return find_part(object, operations_of(parts), "operations", "the operation", [](const Operation& part) {
-    const CodeName code = part.definition().code();
-    return std::pair(code.name, code.version);
-  });
+  return find_part(object, operations_of(parts), named("PlanParts::operations"), "the operation",
+                   [](const Operation& part) {
+                     const CodeName code = part.definition().code();
+                     return std::pair(code.name, code.version);
+                   });
 }
 
 RecordFilter named_filter(const JsonPlace& object, const PlanParts& parts) {
-  return find_part(object, parts.filters, "filters", "the filter",
+  return find_part(object, parts.filters, named("PlanParts::filters"), "the filter",
                    [](const RecordFilter& part) { return std::pair(part.name, part.version); });
 }
 

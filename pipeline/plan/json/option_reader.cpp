@@ -38,7 +38,7 @@ class ValueReader {
     const std::string text = place_.text();
     if (!options_.allow_paths) {
       place_.refuse("names a path, and this plan may name none: " + named("PlanOptions::allow_paths", "false"),
-                    "name a source of PlanParts: {\"named\": ...}");
+                    advice("name one of {}: {\"named\": ...}", named("PlanParts::sources")));
     }
     if (text.empty() || text.find('\0') != std::string::npos) place_.refuse(place_.shown() + " is no path");
     *value = options_.base / text;  // an absolute one stays as it is

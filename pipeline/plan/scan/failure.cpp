@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/base/refusals.h"
 #include "headrace/pipeline/operations/step_error.h"
 #include "headrace/pipeline/plan/scan/filter_error.h"
@@ -20,6 +21,13 @@ std::string bare_message(const DataError& error) {
   if (text.ends_with(end)) text.resize(text.size() - end.size());
   const std::string begin = at.source + ": ";
   return text.starts_with(begin) ? text.substr(begin.size()) : text;
+}
+
+// What a user does about a record whose bytes are bad, where the error says nothing itself.
+std::string hint_for(const Failure& failure) {
+  if (!failure.hint.empty() || failure.what.code != ErrorCode::kDataCorrupt) return failure.hint;
+  return joined(
+      {"repair or remove the record", advice("pass over bad ones: {}", named("ErrorPolicy::on_error", "skip"))});
 }
 
 // The same without the device's name.
@@ -95,7 +103,7 @@ void Failure::raise() const {
   if (what.source.empty() && !device.empty()) throw DeviceError(what.code, describe(what), device, hint);
   if (what.source.empty()) throw Error(what.code, describe(what), hint);
   throw DataError(what.code, describe(what), {.source = what.source, .record = what.record, .offset = what.offset},
-                  hint);
+                  hint_for(*this));
 }
 
 }  // namespace headrace

@@ -254,6 +254,11 @@ static void test_budgets(void) {
   hr_loader* loader = NULL;
   FAILS(HR_INVALID_ARGUMENT, "bytes are needed", hr_loader_open(dataset, devices, &options, &loader));
   options.memory_budget_bytes = 0;
+  options.threads = 3; /* options are called as their members */
+  options.cpu_budget = 2;
+  FAILS(HR_INVALID_ARGUMENT, "threads = 3 is more than cpu_budget = 2",
+        hr_loader_open(dataset, devices, &options, &loader));
+  options.threads = options.cpu_budget = 0;
   options.on_error = 3;
   FAILS(HR_INVALID_ARGUMENT, "on_error = 3", hr_loader_open(dataset, devices, &options, &loader));
   options.on_error = HR_ON_ERROR_SUBSTITUTE;

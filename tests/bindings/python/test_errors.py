@@ -1,11 +1,17 @@
 """The exceptions and texts of C++."""
 
+import ast
+import pathlib
 import pickle
+import re
 import subprocess
 
 import pytest
 
 import headrace as hr
+from headrace import train
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def test_the_family():
@@ -68,6 +74,67 @@ def test_what_is_wrong_is_named(data, wrong, message):
     with pytest.raises(hr.ConfigError) as caught:
         wrong(data)
     assert message in str(caught.value)
+
+
+def names_in_messages():
+    """What the floors' messages hand to named(), as tests/support/message_names.h has it, but for the command's own."""
+    name = re.compile(r'"([A-Z]\w+::\w+(?:\(\))?|(?:pulled|generator|convert_dataset)\(\))"')
+    sources = [file for floor in ("devices", "pipeline", "train") for file in (ROOT / floor).rglob("*.cpp")]
+    return sorted({found for file in [*sources, *ROOT.glob("pipeline/*/*.h")] for found in name.findall(file.read_text())})
+
+
+def nodes_of_the_package():
+    for file in pathlib.Path(hr.__file__).parent.rglob("*.py*"):
+        if file.suffix in (".py", ".pyi"):
+            yield from ast.walk(ast.parse(file.read_text()))
+
+
+def parameters_of_the_package():
+    """Names of arguments, and of the members of NamedTuples."""
+    names = set()
+    for node in nodes_of_the_package():
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names |= {argument.arg for argument in [*node.args.args, *node.args.kwonlyargs]}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    for called in train.__all__:  # the extension's own say theirs in their first line
+        names |= set(re.findall(r"(\w+):", getattr(train, called).__doc__ or ""))
+    return names
+
+
+def test_every_option_that_a_message_names_is_one_of_python():
+    names, known = names_in_messages(), parameters_of_the_package()
+    assert len(names) > 40, "the sources were not found"
+    for name in names:
+        word = hr._native.words_of(name)
+        if called := re.match(r"(Dataset|headrace)\.(\w+)", word):
+            assert hasattr({"Dataset": hr.Dataset, "headrace": hr}[called[1]], called[2]), (name, word)
+        elif word != "len(Dataset)":
+            assert word in known | {""}, (name, word)
+
+
+def test_every_option_in_a_text_of_the_package_is_one():
+    known, looked_at = parameters_of_the_package(), 0
+    for node in nodes_of_the_package():
+        if not isinstance(node, ast.Call) or getattr(node.func, "id", "") not in ("config_error", "ValueError", "TypeError"):
+            continue
+        parts = [part for argument in node.args for part in ast.walk(argument) if isinstance(part, ast.Constant)]
+        text = " ".join(part.value for part in parts if isinstance(part.value, str))
+        for option in re.findall(r"\b([a-z_]+) ?=(?!=)", text):
+            looked_at += 1
+            assert option in known, text
+    assert looked_at > 10, "the texts were not found"
+
+
+def test_what_python_has_not_is_not_advised(data, tmp_path):
+    plan = data.map(lambda sample: {"image": sample["image"]}).batch(2)
+    with pytest.raises(hr.ConfigError, match="JSON cannot hold") as caught:
+        plan.to_json()
+    assert caught.value.hint == ""
+    text = '{"headrace_plan": 1, "source": {"named": "x"}, "stages": []}'
+    with pytest.raises(hr.ConfigError) as caught:
+        hr.Dataset.from_json(text)
+    assert "Options" not in str(caught.value) and "Parts" not in str(caught.value)
 
 
 def test_unknown_devices_are_named(data):

@@ -485,3 +485,14 @@ def test_a_plan_with_python_functions_has_to_be_said(digits, command, tmp_path):
     assert json.loads(evaluated(command, tmp_path / "record", folder, "--plan", tmp_path / "plan.json").stdout)["loss"] == wanted
     model.save(tmp_path / "said", input=test)
     assert json.loads(evaluated(command, tmp_path / "said", folder).stdout)["loss"] == wanted
+
+
+def test_arrays_that_were_normalised_beforehand_are_not_taken_for_pixels(digits, command, tmp_path):
+    rng = np.random.default_rng(0)
+    arrays = {"image": rng.normal(size=(32, 6, 6, 1)).astype(np.float32), "label": np.arange(32) % CLASSES}
+    batches = hr.from_arrays(arrays).batch(16)
+    model = compiled(batches, "cpu:1")
+    model.fit(batches, verbose=0)
+    model.save(tmp_path / "record")
+    refused = evaluated(command, tmp_path / "record", digits[1])
+    assert refused.returncode == 2 and "float32" in refused.stderr and "--plan FILE" in refused.stderr

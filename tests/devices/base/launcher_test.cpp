@@ -146,6 +146,11 @@ TEST(Launcher, WhatCannotBeReadNamesTheVariable) {
         R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": "0"}})"}) {
     EXPECT_THAT(complaint_about({{"TF_CONFIG", odd}}), StartsWith("TF_CONFIG is '")) << odd;
   }
+  EXPECT_THAT(complaint_about({{"TF_CONFIG", R"({"cluster": {"wroker": ["a:1", "b:1"]},
+                                                 "task": {"type": "wroker", "index": 0}})"}}),
+              AllOf(HasSubstr(R"(its cluster has jobs "wroker")"), HasSubstr("did you mean 'worker'?")))
+      << "would count no workers, and train alone";
+  EXPECT_EQ(place_in({{"TF_CONFIG", R"({"cluster": {"worker": ["a:1"], "evaluator": ["b:1"]}})"}}), "");
 }
 
 TEST(Launcher, ARefusalSaysWhatToDo) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,6 +28,7 @@ class NotingSource final : public Source {
   explicit NotingSource(std::uint64_t records, std::optional<std::uint64_t> revision = 1) {
     info_.records = records;
     info_.revision = revision;
+    info_.fingerprint = 7;
   }
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override {
@@ -92,6 +94,9 @@ TEST(ContentSample, LooksIntoFilesOfTheTimeZeroAndWhatHasNoIdentity) {
   NotingSource nameless(200, /*revision=*/std::nullopt);
   nameless.info_.anonymous = true;
   EXPECT_TRUE(sample_content(nameless).has_value());
+  NotingSource forgotten(200, /*revision=*/std::nullopt);
+  forgotten.info_.fingerprint = 0;
+  EXPECT_TRUE(sample_content(forgotten).has_value());
 }
 
 // Two folders alike in names, sizes and times, as `touch -d @0` makes them, and one disk cache.
@@ -164,6 +169,38 @@ TEST(ContentSample, DiskCachesKeepFunctionsWithoutIdentityApart) {
   for (const std::int64_t first : {0, 100, 0}) {
     const auto [cached, plain] = digests(first);
     EXPECT_EQ(cached, plain);
+  }
+}
+
+// A source of a program's own, whose maker thought of no fingerprint.
+class Forgetful final : public Source {
+ public:
+  explicit Forgetful(std::int64_t first) : first_(first) {
+    info_.name = "mine";
+    info_.records = 5;
+    info_.fields = {{.name = "value", .dtype = DType::kI64, .shape = {}}};
+  }
+  const SourceInfo& info() const noexcept override { return info_; }
+  RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override {
+    const std::int64_t value = first_ + static_cast<std::int64_t>(index);
+    scratch.resize(sizeof value);
+    std::memcpy(scratch.data(), &value, sizeof value);
+    return {.fields = {std::span<const std::byte>(scratch)}};
+  }
+  std::string describe(std::uint64_t index) const override { return std::to_string(index); }
+
+ private:
+  std::int64_t first_;
+  SourceInfo info_;
+};
+
+TEST(ContentSample, DiskCachesKeepSourcesWithoutFingerprintApart) {
+  const test::TempFolder folder;
+  for (const std::int64_t first : {0, 100, 0}) {
+    const Dataset dataset = Dataset::from(std::make_shared<Forgetful>(first));
+    EXPECT_EQ(test::cpu_digests_of(dataset.cache(disk(folder.path())).batch({.global = 5}), {}),
+              test::cpu_digests_of(dataset.batch({.global = 5}), {}))
+        << "given another source's samples";
   }
 }
 

@@ -226,12 +226,28 @@ TEST(CsvManifestTest, RefusesColumnsThatAreNoFields) {
   EXPECT_THAT(error_with({"caption"}), HasSubstr("t.csv: line 2: 'cat' in column 'caption' is no number"));
   EXPECT_THAT(error_with({"width"}), HasSubstr("line 3: '' in column 'width' is empty"));
   EXPECT_THAT(error_with({"height"}), HasSubstr("has no column 'height'; its first line names path, label"));
+  EXPECT_THAT(error_with({"widht"}),
+              HasSubstr(": did you mean 'width'? (name one of these with ColumnOptions::more)"));
   EXPECT_THAT(error_with({"label"}), HasSubstr("'label' cannot be taken along: it is taken already"));
   EXPECT_THAT(error_with({"image"}), HasSubstr("a field is called so already"));
   EXPECT_THAT(error_with({"a", "b", "c"}), HasSubstr("a record has at most 4 fields"));
   EXPECT_THROW(open_source(folder.write("x/a/1.jpg", "x").parent_path().parent_path(), Split::kTrain,
                            {.columns = {.label = "y"}}),
                ConfigError);
+}
+
+// Which of the two is meant?
+TEST(CsvManifestTest, RefusesTwoColumnsOfOneNameWhereItTakesThem) {
+  const TempFolder folder;
+  const std::string rows = "a.jpg,1,2,5\nb.jpg,2,1,6\n";
+  try {
+    open_table(folder, "path,label,label,x\n" + rows, {});
+    ADD_FAILURE() << "took one of them";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("t.csv: has more than one column 'label'"));
+    EXPECT_NE(error.hint(), "");
+  }
+  EXPECT_NO_THROW(open_table(folder, "path,label,x,x\n" + rows, {})) << "they are left out";
 }
 
 TEST(CsvManifestTest, RefusesNumbersAmongNamesWhereverTheyStand) {

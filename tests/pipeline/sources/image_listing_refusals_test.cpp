@@ -111,7 +111,7 @@ const std::vector<Refusal>& refusals() {
        .paths = {"a/1.jpg", "b/2.jpg"},
        .split = Split::kTest,
        .message = "here: has no test/ folder: all of its images are the train split | name the folder of the test "
-                  "split with LayoutOptions::test_folder"},
+                  "split with LayoutOptions::test_folder, or read all of them with split = train"},
       {.about = "only a train split",
        .paths = {"train/a/1.jpg", "train/b/1.jpg"},
        .split = Split::kTest,

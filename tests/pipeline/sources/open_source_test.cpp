@@ -55,9 +55,12 @@ TEST(OpenSourceTest, SaysWhatItFoundAndWhatItUnderstands) {
   EXPECT_THAT(error_of_opening(folder.write("g", "a river\truns through it\nand on\n")),
               HasSubstr("is text of no known format: its first line is 'a river runs through it'"));
   EXPECT_THAT(error_of_opening(folder.write("h", "path,class\na.jpg,1\n")),
-              HasSubstr("is a table without the column label: its first line is 'path,class'"));
-  EXPECT_THAT(error_of_opening(folder.write("i.csv", "file;class\n")),
-              HasSubstr("is a table without the columns path and label: its first line is 'file;class'"));
+              HasSubstr("is a table without the column label: its first line is 'path,class' (say with "
+                        "ColumnOptions::image and ColumnOptions::label which columns it has instead; Headrace "));
+  EXPECT_THAT(
+      error_of_opening(folder.write("i.csv", "file;class\n")),
+      HasSubstr("is a table without the columns path and label: its first line is 'file;class' (separate the "
+                "columns by commas; Headrace reads"));
   EXPECT_THAT(error_of_opening(folder / "i.cvs"),
               HasSubstr("there is no such file or folder: did you mean '" + (folder / "i.csv").string() + "'?"));
   EXPECT_THAT(error_of_opening(folder.write("b", "")), HasSubstr("is empty"));

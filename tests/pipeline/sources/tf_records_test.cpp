@@ -317,6 +317,8 @@ TEST(TfRecordsTest, TakesASecondImageAndRefusesText) {
               HasSubstr("the feature 'text' cannot be taken along: it holds bytes"));
   EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"name"}}),
               HasSubstr("there is no feature 'name'; its first record has photo, score, box"));
+  EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"scroe"}}),
+              HasSubstr("did you mean 'score'? (name some of these with ColumnOptions::more)"));
   EXPECT_THAT(error_with({.label_keys = {"score"}}),
               HasSubstr("the label 'score' holds 1 float, and classes are integers (for values to predict, "
                         "as float32, say ColumnOptions::label_type = number"));

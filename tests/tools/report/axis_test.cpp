@@ -41,11 +41,14 @@ TEST(Axis, OfWholeNumbersHasNoOthersBetween) {
 
 TEST(Axis, HasRoomAroundASingleValue) {
   for (const double value : {0.0, 0.7, -3.0, 1e-30, 4e20, 1e99}) {
-    const Axis axis = make_axis(value, value);
-    EXPECT_GE(axis.ticks.size(), 2U) << value;
-    EXPECT_LE(axis.low(), value);
-    EXPECT_GE(axis.high(), value);
-    EXPECT_LT(axis.low(), axis.high());
+    for (const bool whole : {false, true}) {
+      const Axis axis = make_axis(value, value, {.whole = whole});
+      EXPECT_GE(axis.ticks.size(), 2U) << value;
+      EXPECT_LE(axis.ticks.size(), 8U) << value;
+      EXPECT_LE(axis.low(), value);
+      EXPECT_GE(axis.high(), value);
+      EXPECT_LT(axis.low(), axis.high());
+    }
   }
 }
 

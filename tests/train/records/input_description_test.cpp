@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -202,6 +203,34 @@ TEST(InputDescriptions, TellOtherClasses) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("label 1"), HasSubstr("'emu'"), HasSubstr("'dog'")));
   }
+}
+
+// What a program did to its arrays before it gave them to a plan, no plan says.
+TEST(InputDescriptions, TellDataOfAnotherType) {
+  const auto of_type = [](DType dtype) {
+    return generator({.name = "typed",
+                      .fields = {{.name = "image", .dtype = dtype, .shape = {2}},
+                                 {.name = "label", .dtype = DType::kI64, .shape = {}}},
+                      .records = 4,
+                      .function = [](std::uint64_t, RecordWriter&) {}});
+  };
+  const auto read_back = [](const Dataset& data) {
+    return input_description_from_json(to_json(describe_input(data)));
+  };
+  const Operations to_float = cast(DType::kF32);
+  const InputDescription floats = read_back(batches(of_type(DType::kF32), to_float));
+  EXPECT_NO_THROW(described_dataset(of_type(DType::kF32), floats));
+  try {
+    described_dataset(of_type(DType::kU8), floats);
+    ADD_FAILURE() << "pixels are taken for what was made of others";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("'image' of typed is uint8"), HasSubstr("float32")));
+  }
+  const InputDescription pixels = read_back(batches(of_type(DType::kU8), to_float));
+  EXPECT_EQ(pixels.types, (std::map<std::string, std::string>{{"image", "uint8"}}));
+  InputDescription unsaid = floats;
+  unsaid.types.clear();
+  EXPECT_NO_THROW(described_dataset(of_type(DType::kU8), unsaid)) << "of an earlier version";
 }
 
 TEST(InputDescriptions, AreThoseOfTheValidationWhereThereIsOne) {

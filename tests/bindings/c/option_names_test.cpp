@@ -1,0 +1,57 @@
+// Every option and function that a message names to a C program is in <headrace/headrace.h>.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <headrace/headrace.h>
+
+#include <filesystem>
+#include <regex>
+#include <string>
+
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/tests/support/folder_contents.h"
+#include "headrace/tests/support/message_names.h"
+#include "headrace/tests/support/source_file.h"
+
+namespace headrace::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string c_headers() {
+  std::string text;
+  for (const auto& entry : std::filesystem::directory_iterator(source_file("bindings/c"))) {
+    if (entry.path().extension() == ".h") text += text_of(entry.path());
+  }
+  return text;
+}
+
+TEST(COptionNames, AreInTheHeaders) {
+  ASSERT_EQ(hr_devices_open(nullptr, nullptr), HR_INVALID_ARGUMENT) << "from a call on, messages speak C";
+  const std::string headers = c_headers();
+  const std::regex identifier("[a-z_][a-z_0-9]+");
+  int named_in_c = 0;
+  for (const std::string& name : names_in_messages()) {
+    if (name.starts_with("PipelineOptions::") || name.starts_with("RecipeOptions::")) continue;  // the command's
+    const std::string words = named(name);
+    named_in_c += words.empty() ? 0 : 1;
+    EXPECT_THAT(words, Not(HasSubstr("::")));
+    for (std::sregex_iterator at(words.begin(), words.end(), identifier), end; at != end; ++at) {
+      if (at->str() == "or") continue;
+      EXPECT_TRUE(std::regex_search(headers, std::regex("\\b" + at->str() + "\\b"))) << name << ": " << words;
+    }
+  }
+  EXPECT_GT(named_in_c, 25);
+}
+
+TEST(COptionNames, AreThoseOfMembersAndConstants) {
+  hr_devices_open(nullptr, nullptr);
+  EXPECT_EQ(named("LoaderOptions::threads", "3"), "threads = 3");
+  EXPECT_EQ(named("ErrorPolicy::on_error", "skip"), "on_error = HR_ON_ERROR_SKIP");
+  EXPECT_EQ(named("PlanOptions::allow_paths", "false"), "refuse_paths = true");
+  EXPECT_EQ(named("pulled()"), "hr_source_pulled()");
+  EXPECT_EQ(named("FitOptions::epochs"), "") << "there is no trainer in C";
+}
+
+}  // namespace
+}  // namespace headrace::test
