@@ -98,7 +98,7 @@ def shortened(name):
         if letter == "(" and depth == 0:
             end = i
             break
-    return name[:end].replace("> >", ">>")
+    return re.sub("> (?=>)", ">", name[:end])
 
 
 def widest_access(code):
