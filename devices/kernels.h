@@ -210,6 +210,21 @@ class Kernels {
   virtual void conv_backward_weights(Stream&, const TensorView& x, const TensorView& dy,
                                      const TensorView& dweights, const TensorView& dbias, const ConvOptions&) = 0;
 
+  // --- a convolution of which only the bias learns, and its activation ---
+  // True where it is better to compute again what conv_forward() applied the activation to than to keep it: the
+  // device does convolution, bias and activation in one pass, and has conv_bias_backward(). x and y are of type
+  // `activations`; weights of this shape.
+  virtual bool recomputes_activation(DType activations, const Shape& weights, const ConvOptions&) const {
+    (void)activations, (void)weights;
+    return false;
+  }
+  // dbias = the sum over all pixels of dy * activation'(z), z being what conv_forward(x, weights, bias) applies
+  // the activation to. dy is of x's type. A device may refuse it (ConfigError) where recomputes_activation() is
+  // false.
+  virtual void conv_bias_backward(Stream&, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                                  const TensorView& dy, const TensorView& dbias, const ConvOptions&,
+                                  Activation) = 0;
+
   // --- elementwise ---
   virtual void activation_forward(Stream&, Activation, const TensorView& x, const TensorView& y) = 0;
   // dx = dy * f'(x). For kRelu `x` may be the forward result. dx may be dy.

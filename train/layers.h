@@ -99,6 +99,7 @@ struct LayerContext {
   std::optional<PoolingPrologue> prologue = std::nullopt;
 
   // Backward only.
+  bool undoes_epilogue = false;  // output_gradient is that of the epilogue's result
   TensorView output_gradient = {};
   std::vector<TensorView> input_gradients = {};     // undefined: not wanted
   std::vector<TensorView> variable_gradients = {};  // undefined for what is not trained
@@ -122,6 +123,13 @@ class Layer {
   virtual LayerTraits traits(Mode) const { return {}; }
   // Whether any of variables() is trained.
   bool has_trained_variables() const;
+  // True where backward() can undo an epilogue on devices with these kernels, computing again what it was applied
+  // to, and gains by it. Not asked where the gradient of an input is wanted. `activations`: the type they are
+  // stored in.
+  virtual bool recomputes(const Kernels&, DType activations, Precision) const {
+    (void)activations;
+    return false;
+  }
   // The activation that this layer is, where the layer before it might do it instead.
   virtual std::optional<Activation> as_epilogue() const { return std::nullopt; }
   // The max pooling that this layer is, where the layer behind it might do it instead; argmax is the first of

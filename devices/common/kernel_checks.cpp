@@ -103,6 +103,22 @@ void convolution(const char* kernel, const TensorView& x, const TensorView& weig
   if (bias.defined()) vector_of(kernel, "bias", bias, weights.shape[0]);
 }
 
+void conv_bias(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
+               const TensorView& dy, const TensorView& dbias, const ConvOptions& options, Half half,
+               Half weights_half) {
+  convolution(kernel, x, weights, bias, dy, options, half, weights_half);
+  alike(kernel, x, dy);
+  vector_of(kernel, "the bias's gradient", dbias, weights.shape[0]);
+}
+
+void recomputed(const char* kernel, const TensorView& weights, bool recomputes) {
+  if (recomputes) return;
+  throw ConfigError(
+      fmt::format("{} of weights {}: this device has no kernel that computes the convolution again", kernel,
+                  weights.shape.to_string()),
+      "keep what the activation is applied to, and use activation_backward() and conv_backward_weights()");
+}
+
 void same(const char* kernel, const TensorView& view, const TensorView& like, Half half) {
   tensor(kernel, "an argument", view, half);
   need(view.shape == like.shape, kernel, "all tensors must have the same shape", view, like);

@@ -22,6 +22,12 @@ void dense(const char* kernel, const TensorView& x, const TensorView& weights, c
 void convolution(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
                  const TensorView& y, const ConvOptions& options, Half half = Half::kRefused,
                  Half weights_half = Half::kRefused);
+// The bias's gradient of such a convolution, whose x and dy are of one type.
+void conv_bias(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
+               const TensorView& dy, const TensorView& dbias, const ConvOptions& options, Half half,
+               Half weights_half);
+// Refuses where the device does not compute again what an activation was applied to.
+void recomputed(const char* kernel, const TensorView& weights, bool recomputes);
 // `tensor` is an activation of the type and shape of `like`.
 void same(const char* kernel, const TensorView& tensor, const TensorView& like, Half half = Half::kRefused);
 // f32, of one shape; no more parts than are summed at once.

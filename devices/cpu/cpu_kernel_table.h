@@ -35,6 +35,9 @@ class CpuKernels final : public Kernels {
                           const ConvOptions& options) override;
   void conv_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
                              const TensorView& dbias, const ConvOptions& options) override;
+  void conv_bias_backward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                          const TensorView& dy, const TensorView& dbias, const ConvOptions& options,
+                          Activation activation) override;
 
   // --- elementwise: cpu_kernels_elements.cpp ---
   void convert(Stream& stream, const TensorView& from, const TensorView& to) override;

@@ -1,6 +1,7 @@
 // Of the CPU's table: dense layers and convolutions.
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/column_sums.h"
+#include "headrace/devices/cpu/conv_bias.h"
 #include "headrace/devices/cpu/cpu_kernel_table.h"
 #include "headrace/devices/cpu/cpu_submission.h"
 #include "headrace/devices/cpu/onednn_conv.h"
@@ -87,6 +88,21 @@ void CpuKernels::conv_backward_weights(Stream& stream, const TensorView& x, cons
   check::convolution("conv_backward_weights", x, dweights, dbias, dy, options, kHalf);
   submit(stream, headrace::conv_backward_weights(onednn_, conv_shape(x, dweights, dy, options), operand(x),
                                                  operand(dy), f32(dweights), f32(dbias)));
+}
+
+void CpuKernels::conv_bias_backward(Stream& stream, const TensorView& x, const TensorView& weights,
+                                    const TensorView& bias, const TensorView& dy, const TensorView& dbias,
+                                    const ConvOptions& options, Activation activation) {
+  check::conv_bias("conv_bias_backward", x, weights, bias, dy, dbias, options, kHalf,
+                   check::half_weights(options.precision));
+  submit(stream, [=, shape = conv_shape(x, weights, dy, options)] {
+    with_type(x, [&]<typename T>(T) {
+      with_type(weights, [&]<typename W>(W) {
+        const cpu::ConvBiasOperands<T, W> operands{x.as<T>(), weights.as<W>(), f32(bias), dy.as<T>()};
+        cpu::conv_bias_backward(shape, operands, activation, f32(dbias));
+      });
+    });
+  });
 }
 
 }  // namespace headrace::cpu

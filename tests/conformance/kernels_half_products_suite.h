@@ -60,6 +60,7 @@ TYPED_TEST_P(KernelsHalfProductsSuite, Convolution) {
   constexpr ConvOptions kSame{
       .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1, .precision = Precision::kBF16};
   for (const ConvSizes& s : {ConvSizes{2, 8, 8, 3, 24, 2, 2, {.precision = Precision::kBF16}},
+                             ConvSizes{3, 9, 7, 1, 8, 3, 3, {.stride = 2, .precision = Precision::kBF16}},
                              ConvSizes{2, 7, 7, 24, 64, 3, 3, kSame}, ConvSizes{3, 6, 6, 32, 32, 3, 3, kSame}}) {
     const Shape of_x{s.images, s.height, s.width, s.channels},
         of_y{s.images, s.out_height(), s.out_width(), s.outputs};
@@ -88,6 +89,35 @@ TYPED_TEST_P(KernelsHalfProductsSuite, Convolution) {
     // A device may sum in f32 and store the gradient through bf16.
     this->expect_close(dweights, conv_backward_weights(s, xs, dys), 1.0 / 256, of_x.to_string());
     this->expect_close(dbias, column_sums(dys, static_cast<std::size_t>(s.outputs)), 3e-6, of_x.to_string());
+  }
+}
+
+TYPED_TEST_P(KernelsHalfProductsSuite, BiasGradientThroughAnActivationThatIsComputedAgain) {
+  for (const ConvSizes& s : {ConvSizes{9, 8, 8, 3, 24, 2, 2, {.precision = Precision::kBF16}},
+                             ConvSizes{3, 9, 7, 1, 8, 3, 3, {.stride = 2, .precision = Precision::kBF16}}}) {
+    const Shape of_x{s.images, s.height, s.width, s.channels},
+        of_y{s.images, s.out_height(), s.out_width(), s.outputs};
+    const Shape of_weights{s.outputs, s.kernel_height, s.kernel_width, s.channels};
+    const TensorView x = this->half(of_x, 1), bias = this->random({s.outputs}, 3), dy = this->half(of_y, 4);
+    const TensorView weights = this->random(of_weights, 2), rounded = this->half(of_weights, 2);
+    const Reals linear = conv_forward(s, this->read_reals(x), this->read_reals(rounded), this->read_reals(bias));
+    for (const Activation activation : {Activation::kRelu, Activation::kGelu, Activation::kSilu}) {
+      std::vector<std::vector<float>> results;
+      for (const TensorView& w : {weights, rounded}) {
+        const TensorView dbias = this->result({s.outputs});
+        this->run(
+            [&](Stream& stream) {
+              this->kernels().conv_bias_backward(stream, x, w, bias, dy, dbias, s.options, activation);
+            },
+            {dbias});
+        Reals gradients = this->read_reals(dy);
+        for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] *= activation_slope(activation, linear[i]);
+        this->expect_close(dbias, column_sums(gradients, static_cast<std::size_t>(s.outputs)), 5 * this->kQuick,
+                           of_x.to_string());
+        results.push_back(this->template read<float>(dbias));
+      }
+      EXPECT_EQ(results[0], results[1]) << "weights rounded beforehand";
+    }
   }
 }
 
@@ -157,6 +187,7 @@ TYPED_TEST_P(KernelsHalfProductsSuite, ConvolutionTakesWeightsInEitherType) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsHalfProductsSuite, DenseTakesEachActivationInEitherType, Convolution,
-                            DenseTakesWeightsInEitherType, ConvolutionTakesWeightsInEitherType);
+                            BiasGradientThroughAnActivationThatIsComputedAgain, DenseTakesWeightsInEitherType,
+                            ConvolutionTakesWeightsInEitherType);
 
 }  // namespace headrace::test

@@ -18,6 +18,18 @@ inline double activated(Activation activation, double x) {
   return x;
 }
 
+inline double activation_slope(Activation activation, double x) {
+  constexpr double kDensity = 0.39894228040143268;  // 1 / sqrt(2 pi)
+  const double sigmoid = 1 / (1 + std::exp(-x));
+  switch (activation) {
+    case Activation::kNone: return 1;
+    case Activation::kRelu: return x > 0 ? 1 : 0;
+    case Activation::kGelu: return 0.5 * std::erfc(-x / std::sqrt(2.0)) + x * kDensity * std::exp(-0.5 * x * x);
+    case Activation::kSilu: return sigmoid + x * sigmoid * (1 - sigmoid);
+  }
+  return 1;
+}
+
 inline Reals activated(Activation activation, Reals x) {
   for (double& value : x) value = activated(activation, value);
   return x;

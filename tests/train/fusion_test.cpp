@@ -1,6 +1,7 @@
 // Layers that one call does together train as they do one by one.
 #include <gtest/gtest.h>
 
+#include "headrace/devices/registry.h"
 #include "headrace/tests/support/twin_kernels.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
@@ -27,7 +28,7 @@ Node norm(Graph& g, Node x, Activation activation, Between between) {
 
 // Pooling, normalisation and activation in a row, and the last two alone.
 Node chain(Graph& g, Between between) {
-  Node x = g.conv(g.input("image", {6, 6, 2}), 8, {.bias = false});
+  Node x = g.conv(g.input("image", {6, 6, 3}), 8, {.bias = false});
   x = norm(g, g.max_pool(x, 2), Activation::kGelu, between);
   x = norm(g, g.conv(x, 5), Activation::kRelu, between);
   return g.dense(g.flatten(x), 4);
@@ -35,7 +36,7 @@ Node chain(Graph& g, Between between) {
 
 // What is pooled has a second reader, between the pooling and its normalisation; the activation has two.
 Node branches(Graph& g, Between between) {
-  const Node x = g.conv(g.input("image", {6, 6, 2}), 8, {.activation = Activation::kRelu});
+  const Node x = g.conv(g.input("image", {6, 6, 3}), 8, {.activation = Activation::kRelu});
   const Node pooled = g.max_pool(x, 2);
   const Node beside = g.conv(x, 8, {.kernel = 2, .stride = 2});
   const Node y = norm(g, pooled, Activation::kSilu, between);
@@ -44,15 +45,22 @@ Node branches(Graph& g, Between between) {
 
 // Nothing before the normalisation learns: its input's gradient is nobody's.
 Node first(Graph& g, Between between) {
-  const Node x = norm(g, g.max_pool(g.input("image", {6, 6, 2}), 2), Activation::kGelu, between);
+  const Node x = norm(g, g.max_pool(g.input("image", {6, 6, 3}), 2), Activation::kGelu, between);
   return g.dense(g.flatten(x), 4);
 }
 
 // The normalisation's result, its input and its pooling have other readers: none of it may be fused away.
 Node readers(Graph& g, Between between) {
-  const Node pooled = g.max_pool(g.conv(g.input("image", {6, 6, 2}), 8), 2);
+  const Node pooled = g.max_pool(g.conv(g.input("image", {6, 6, 3}), 8), 2);
   const Node normalized = gap(g, g.batch_norm(pooled, {.momentum = 0.6F}), between);
   return g.dense(g.flatten(g.add(g.add(g.gelu(normalized), normalized), pooled)), 4);
+}
+
+// Only the convolution's bias learns: where the device gains by it, it goes back through the activation.
+Node patches(Graph& g, Between between) {
+  const Node x = g.conv(g.input("image", {6, 6, 3}), 24,
+                        {.kernel = 2, .padding = ConvPadding::kValid, .trained_weights = false});
+  return g.dense(g.flatten(g.max_pool(g.gelu(gap(g, x, between)), 2)), 4);
 }
 
 using Build = Node (*)(Graph&, Between);
@@ -69,7 +77,7 @@ FusedTrained train_fused(Strategy& strategy, Build build, Between between, const
   if (initial != nullptr) {
     std::size_t next = 0;
     for (const std::string& name : model.variable_names()) model.write_variable(name, initial->variables[next++]);
-    const Dataset data = test::blobs(37, {6, 6, 2}).batch({.global = 16});
+    const Dataset data = test::blobs(37, {6, 6, 3}).batch({.global = 16});
     model.fit(data, {.epochs = 2, .verbose = 0});
     trained.evaluated = model.evaluate(data).loss;
   }
@@ -110,7 +118,7 @@ TEST_P(FusionTest, ChangesNoBitOfAGpusKernelsInF32) {
 
 INSTANTIATE_TEST_SUITE_P(Nets, FusionTest,
                          testing::Values(Case{"chain", chain}, Case{"branches", branches}, Case{"first", first},
-                                         Case{"readers", readers}),
+                                         Case{"readers", readers}, Case{"patches", patches}),
                          [](const auto& each) { return std::string(each.param.name); });
 
 // What the activation is applied to is kept nowhere: a layer keeps its input and its result.
@@ -126,6 +134,28 @@ TEST(Fusion, KeepsNoArgumentsOfActivations) {
   const std::size_t value = kRows * kWidth * sizeof(float);
   // Each layer's two, the net's input, two gradients.
   EXPECT_LT(program.workspace_bytes(), (2 * kLayers + 4) * value);
+}
+
+// Nor does a convolution where the device computes them again, which needs that its weights do not learn.
+TEST(Fusion, KeepsNoArgumentsThatAreComputedAgain) {
+  constexpr std::int64_t kRows = 64;
+  const DeviceGroup devices = test::twin_devices(1);
+  const Kernels& kernels = *devices[0].kernels();
+  const auto bytes = [&](bool trained_weights, const std::vector<const Kernels*>& of) {
+    Graph graph;
+    const Node x = graph.conv(graph.input("image", {6, 6, 3}), 24,
+                              {.kernel = 2,
+                               .padding = ConvPadding::kValid,
+                               .activation = Activation::kGelu,
+                               .trained_weights = trained_weights});
+    graph.finish(graph.dense(graph.flatten(graph.max_pool(x, 2)), 4));
+    return Program(graph, VariableLayout(graph), {.rows = kRows}, of).workspace_bytes();
+  };
+  const std::size_t value = kRows * 5 * 5 * 24 * sizeof(float);
+  EXPECT_EQ(bytes(false, {&kernels, &kernels}) + value, bytes(false, {}));
+  EXPECT_EQ(bytes(true, {&kernels}), bytes(true, {}));
+  const DeviceGroup cpu = open_devices("cpu:1");
+  EXPECT_EQ(bytes(false, {&kernels, cpu[0].kernels()}), bytes(false, {})) << "one program serves both";
 }
 
 }  // namespace

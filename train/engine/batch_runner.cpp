@@ -27,6 +27,12 @@ ProgramOptions program_options(const ModelState& model, const BatchRunnerOptions
   return program;
 }
 
+std::vector<const Kernels*> kernels_of(const Strategy& strategy) {
+  std::vector<const Kernels*> kernels;
+  for (int r = 0; r < strategy.replicas(); ++r) kernels.push_back(strategy.device(r).kernels());
+  return kernels;
+}
+
 }  // namespace
 
 BatchRunner::BatchRunner(ModelState& model, const Fields& fields, const BatchRunnerOptions& options)
@@ -34,7 +40,7 @@ BatchRunner::BatchRunner(ModelState& model, const Fields& fields, const BatchRun
       options_(options),
       shards_(*model.strategy, options.virtual_shards),
       objective_(objective_of(model, fields, options)),
-      program_(*model.graph, model.layout, program_options(model, options)),
+      program_(*model.graph, model.layout, program_options(model, options), kernels_of(*model.strategy)),
       feed_(model, fields),
       clock_(*model.strategy, shards_, options.trace) {
   if (options.averaged_weights) require_average(model);

@@ -7,7 +7,8 @@
 namespace headrace {
 
 // The clock of the plan: layer i runs forward at time i and backward at time 2n - i; the loss is at time n.
-Program::Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options)
+Program::Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options,
+                 const std::vector<const Kernels*>& kernels)
     : graph_(&graph),
       layout_(&layout),
       options_(options),
@@ -15,6 +16,7 @@ Program::Program(const Graph& graph, const VariableLayout& layout, const Program
   const auto layers = static_cast<std::size_t>(graph.size());
   epilogue_of_.assign(layers, -1);
   producer_of_.assign(layers, -1);
+  undone_.assign(layers, false);
   pooling_of_.assign(layers, -1);
   pooled_by_.assign(layers, -1);
   values_.assign(layers, -1);
@@ -23,7 +25,8 @@ Program::Program(const Graph& graph, const VariableLayout& layout, const Program
   targets_.resize(layers);
   shared_.resize(layers);
   types_ = value_types(graph, options.mode, results_, options.activations);
-  find_epilogues();
+  if (options.mode == Mode::kTrain) wants_gradient_ = needed([](const Variable&) { return true; });
+  find_epilogues(kernels);
   if (options.mode == Mode::kTrain) find_poolings();
   plan_forward();
   if (options.mode == Mode::kTrain) plan_backward();
@@ -36,7 +39,7 @@ Mode Program::mode_of(int id) const {
   return options_.mode == Mode::kTrain && layout_->has_frozen_state(id) ? Mode::kEvaluate : options_.mode;
 }
 
-void Program::find_epilogues() {
+void Program::find_epilogues(const std::vector<const Kernels*>& kernels) {
   for (int id = 0; id < graph_->size(); ++id) {
     if (!runs(id)) continue;
     const std::optional<Activation> activation = graph_->layer(id).as_epilogue();
@@ -44,11 +47,26 @@ void Program::find_epilogues() {
     const int before = graph_->inputs(id).front();
     const LayerTraits producer = graph_->layer(before).traits(mode_of(before));
     const bool reads_input = graph_->layer(id).traits(mode_of(id)).backward_reads_input;
-    if (options_.mode == Mode::kTrain && reads_input && !producer.undoes_epilogue) continue;
+    const bool undone = options_.mode == Mode::kTrain && undoes_epilogue(before, kernels);
+    if (options_.mode == Mode::kTrain && reads_input && !undone) continue;
     if (!producer.takes_epilogue || graph_->consumers(before).size() != 1 || is_result(before)) continue;
     epilogue_of_[static_cast<std::size_t>(before)] = id;
     producer_of_[static_cast<std::size_t>(id)] = before;
+    undone_[static_cast<std::size_t>(id)] = undone;
   }
+}
+
+bool Program::undoes_epilogue(int id, const std::vector<const Kernels*>& kernels) const {
+  const Layer& layer = graph_->layer(id);
+  if (layer.traits(mode_of(id)).undoes_epilogue) return true;
+  const DType type = types_[static_cast<std::size_t>(id)];
+  for (const int input : graph_->inputs(id)) {
+    const auto at = static_cast<std::size_t>(input);
+    if (wants_gradient_[at] || types_[at] != type) return false;
+  }
+  return !kernels.empty() && std::ranges::all_of(kernels, [&](const Kernels* each) {
+    return layer.recomputes(*each, type, options_.precision);
+  });
 }
 
 void Program::find_poolings() {
@@ -66,7 +84,7 @@ void Program::find_poolings() {
 int Program::doer(int id) const {
   if (const int pooled_by = pooled_by_[static_cast<std::size_t>(id)]; pooled_by >= 0) return pooled_by;
   const int producer = producer_of_[static_cast<std::size_t>(id)];
-  return producer >= 0 && graph_->layer(producer).traits(mode_of(producer)).undoes_epilogue ? producer : id;
+  return undone_[static_cast<std::size_t>(id)] ? producer : id;
 }
 
 void Program::plan_forward() {
@@ -113,7 +131,6 @@ Program::Needed Program::needed(const std::function<bool(const Variable&)>& lear
 }
 
 void Program::plan_backward() {
-  wants_gradient_ = needed([](const Variable&) { return true; });
   for (const int result : results_.layers) {
     gradient_storage(result) = memory_.add(stored(result).bytes(), graph_->size());
   }
@@ -231,6 +248,7 @@ LayerContext Program::context(const ProgramBinding& binding, int id) const {
   }
   if (const int epilogue = epilogue_of_[static_cast<std::size_t>(id)]; epilogue >= 0) {
     context.epilogue = *graph_->layer(epilogue).as_epilogue();
+    context.undoes_epilogue = undone_[static_cast<std::size_t>(epilogue)];
   }
   if (const int pooling = pooling_of_[static_cast<std::size_t>(id)]; pooling >= 0) {
     context.prologue = prologue(binding, pooling);

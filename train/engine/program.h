@@ -46,12 +46,16 @@ enum class ProgramMoment { kBeforeForward, kAfterForward, kBeforeBackward, kAfte
 using ProgramWatch = std::function<void(ProgramMoment, const LayerContext&)>;
 
 // Immutable. A ReLU right behind a convolution or dense layer that nothing else reads is applied by it; outside
-// training so is every other activation. Batch normalisation applies the activation behind it and goes back
-// through it; in training it also does the max pooling right before it. A softmax at the end may be left
-// out. Results are f32 whatever the activations are. Calls of one layer that share variables add their gradients.
+// training so is every other activation, and in training that behind a layer that can compute again what it was
+// applied to (Layer::recomputes) and whose input's gradient nobody wants. Batch normalisation applies the
+// activation behind it and goes back through it; in training it also does the max pooling right before it. A
+// softmax at the end may be left out. Results are f32 whatever the activations are. Calls of one layer that share
+// variables add their gradients.
 class Program {
  public:
-  Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options);
+  // `kernels`: of the devices that run it. A layer recomputes where it does so with those of all.
+  Program(const Graph& graph, const VariableLayout& layout, const ProgramOptions& options,
+          const std::vector<const Kernels*>& kernels = {});
 
   const ProgramOptions& options() const noexcept { return options_; }
   std::size_t workspace_bytes() const noexcept { return memory_.bytes(); }
@@ -82,7 +86,9 @@ class Program {
     int add_to = -1;
   };
 
-  void find_epilogues();
+  void find_epilogues(const std::vector<const Kernels*>& kernels);
+  // Whether backward() of the layer before an activation would undo it.
+  bool undoes_epilogue(int id, const std::vector<const Kernels*>& kernels) const;
   void find_poolings();
   void plan_forward();
   void plan_backward();
@@ -123,6 +129,7 @@ class Program {
   MemoryPlan memory_;
   std::vector<int> epilogue_of_;  // by layer: the activation it applies; -1
   std::vector<int> producer_of_;  // by activation: the layer that applies it; -1
+  std::vector<bool> undone_;      // by activation: whether that layer goes back through it, too
   std::vector<int> pooling_of_;   // by layer: the max pooling that it does first; -1
   std::vector<int> pooled_by_;    // by max pooling: the layer that does it; -1
   std::vector<int> values_;       // storage of each layer's result

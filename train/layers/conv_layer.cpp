@@ -109,6 +109,13 @@ ConvOptions ConvLayer::geometry(Precision precision) const {
   return geometry;
 }
 
+// The gradient of the weights needs that of what the activation was applied to as a tensor; the bias's is a sum of
+// it.
+bool ConvLayer::recomputes(const Kernels& kernels, DType activations, Precision precision) const {
+  return !options_.trained_weights &&
+         kernels.recomputes_activation(activations, variables().front().shape, geometry(precision));
+}
+
 void ConvLayer::forward(LayerContext& context) const {
   context.kernels.conv_forward(context.stream, context.inputs[0], context.variables[0],
                                options_.bias ? context.variables[1] : TensorView{}, context.output,
@@ -118,6 +125,12 @@ void ConvLayer::forward(LayerContext& context) const {
 void ConvLayer::backward(LayerContext& context) const {
   const ConvOptions options = geometry(context.precision);
   const TensorView dbias = options_.bias ? context.variable_gradients[1] : TensorView{};
+  if (context.undoes_epilogue) {
+    if (!dbias.defined()) return;
+    return context.kernels.conv_bias_backward(context.stream, context.inputs[0], context.variables[0],
+                                              context.variables[1], context.output_gradient, dbias, options,
+                                              context.epilogue);
+  }
   if (options_.trained_weights || dbias.defined()) {
     context.kernels.conv_backward_weights(context.stream, context.inputs[0], context.output_gradient,
                                           context.variable_gradients[0], dbias, options);

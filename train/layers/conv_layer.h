@@ -15,6 +15,7 @@ class ConvLayer final : public Layer {
   LayerAttributes attributes() const override;
   std::vector<VariableSpec> variables() const override;
   LayerTraits traits(Mode) const override { return {.backward_reads_input = true, .takes_epilogue = true}; }
+  bool recomputes(const Kernels& kernels, DType activations, Precision precision) const override;
   void forward(LayerContext& context) const override;
   void backward(LayerContext& context) const override;
 

@@ -15,18 +15,28 @@ inline constexpr int kColumnThreads = 256;  // of a block
 inline constexpr int kResidentBlocks = 5;
 inline constexpr int kReducingBlocks = 4;  // of one that sums over rows
 
+template <typename Work>
+consteval int resident_blocks(int otherwise) {
+  if constexpr (requires { Work::kResidentBlocks; }) return Work::kResidentBlocks;
+  return otherwise;
+}
+
 // The maximum grid that sums over rows: one wave of an H100 or H200, which have 132 multiprocessors. The split
 // decides in which order sums are taken, so it depends on the problem alone: bits are the same on every GPU.
 inline constexpr std::int64_t kMaxReducingBlocks = 132 * kReducingBlocks;
+template <typename Work>
+constexpr std::int64_t max_reducing_blocks() {
+  return kMaxReducingBlocks / kReducingBlocks * resident_blocks<Work>(kReducingBlocks);
+}
 
-// A block is `side` threads wide, each taking `width` neighbouring columns, and `row_lanes` rows high. Blocks are
-// numbered along the columns first.
+// A block is `side` threads wide, each taking `width` neighbouring columns, and `row_lanes` rows high; threads
+// beyond that have nothing to do. Blocks are numbered along the columns first.
 struct ColumnGrid {
   std::int64_t rows;
   std::int64_t columns;  // a multiple of width
   int width;
-  int side;  // a power of two
-  int row_lanes;
+  int side;                 // no more than the columns need: the idle threads are whole warps
+  int row_lanes;            // a power of two
   std::int64_t tiles;       // blocks side by side
   std::int64_t row_blocks;  // blocks above each other
   std::int64_t rows_per_block;
@@ -35,7 +45,7 @@ struct ColumnGrid {
 };
 
 // A thread's columns [column, column + width), where that is below the grid's columns, and every row_lanes-th row
-// of [first_row, end_row).
+// of [first_row, end_row). A thread without work has no such column.
 struct ColumnPlace {
   std::int64_t column;
   std::int64_t first_row;
@@ -54,9 +64,10 @@ constexpr ColumnGrid column_grid(std::int64_t rows, std::int64_t columns, int wi
   grid.rows = rows;
   grid.columns = columns;
   grid.width = width;
-  grid.side = 1;
-  while (grid.side < kColumnThreads && grid.side * static_cast<std::int64_t>(width) < columns) grid.side *= 2;
-  grid.row_lanes = kColumnThreads / grid.side;
+  const std::int64_t across = divided_up(columns, width);
+  grid.side = across < kColumnThreads ? static_cast<int>(across) : kColumnThreads;
+  grid.row_lanes = 1;
+  while (2 * grid.row_lanes * grid.side <= kColumnThreads) grid.row_lanes *= 2;
   grid.tiles = divided_up(columns, grid.side * static_cast<std::int64_t>(width));
   const std::int64_t room = max_blocks / grid.tiles > 1 ? max_blocks / grid.tiles : 1;
   const std::int64_t wanted = divided_up(rows, grid.row_lanes * kRowsPerThread);
@@ -74,7 +85,8 @@ HEADRACE_HOST_DEVICE constexpr ColumnPlace column_place(const ColumnGrid& grid, 
   const int row_lane = thread / grid.side;
   const std::int64_t begin = row_block * grid.rows_per_block;
   const std::int64_t end = begin + grid.rows_per_block;
-  return {(tile * grid.side + thread % grid.side) * grid.width, begin + row_lane,
+  const int beside = thread - row_lane * grid.side;
+  return {row_lane < grid.row_lanes ? (tile * grid.side + beside) * grid.width : grid.columns, begin + row_lane,
           end < grid.rows ? end : grid.rows, row_block, row_lane};
 }
 
@@ -91,8 +103,14 @@ HEADRACE_HOST_DEVICE void run_columns(const Work& work, const ColumnGrid& grid, 
   }
 }
 
+template <typename Work>
+consteval bool one_row_at_once() {
+  if constexpr (requires { Work::kOneRowAtOnce; }) return Work::kOneRowAtOnce;
+  return false;
+}
+
 // Adds the thread's rows that are below work.rows() to `totals`, one a column, in their order. Two a round: the
-// loads of both are issued before the first is added.
+// loads of both are issued before the first is added. Work that has no registers for two says so (kOneRowAtOnce).
 template <int kWidth, typename Work>
 HEADRACE_HOST_DEVICE void add_rows(const Work& work, const ColumnGrid& grid, const ColumnPlace& at,
                                    typename Work::Total (&totals)[kWidth]) {
@@ -101,11 +119,14 @@ HEADRACE_HOST_DEVICE void add_rows(const Work& work, const ColumnGrid& grid, con
   const std::int64_t end = real < at.end_row ? real : at.end_row;
   const auto own = work.template begin<kWidth>(at.column);
   std::int64_t row = at.first_row;
-  for (; row + grid.row_lanes < end; row += 2 * grid.row_lanes) {
-    work.template add<kWidth>(own, totals, row, at.column);
-    work.template add<kWidth>(own, totals, row + grid.row_lanes, at.column);
+  if constexpr (!one_row_at_once<Work>()) {
+    for (; row + grid.row_lanes < end; row += 2 * grid.row_lanes) {
+      work.template add<kWidth>(own, totals, row, at.column);
+      work.template add<kWidth>(own, totals, row + grid.row_lanes, at.column);
+    }
   }
-  if (row < end) work.template add<kWidth>(own, totals, row, at.column);
+  HEADRACE_ROLLED
+  for (; row < end; row += grid.row_lanes) work.template add<kWidth>(own, totals, row, at.column);
 }
 
 }  // namespace headrace::cuda

@@ -21,7 +21,7 @@ struct CopyColumns {
   }
 };
 
-template <typename T>
+template <typename T, int kWindow>
 struct AveragePoolForward {
   PoolShape shape;
   const T* x;
@@ -37,15 +37,16 @@ struct AveragePoolForward {
     const int place = (out.y * shape.in.width + out.x) * shape.stride * shape.channels;
     const T* corner = x + out.image * shape.in_image() + place + column;
     float sum[kWidth] = {};
-    HEADRACE_ROLLED
-    for (int dy = 0; dy < shape.window; ++dy) {
-      HEADRACE_ROLLED
-      for (int dx = 0; dx < shape.window; ++dx) {
+    const int window = window_of<kWindow>(shape);
+    HEADRACE_UNROLLED(unrolled(kWindow))
+    for (int dy = 0; dy < window; ++dy) {
+      HEADRACE_UNROLLED(unrolled(kWindow))
+      for (int dx = 0; dx < window; ++dx) {
         const Pack<T, kWidth> pack = load_pack<kWidth>(corner + (dy * shape.in.width + dx) * shape.channels);
         for (int k = 0; k < kWidth; ++k) sum[k] += value_of(pack.values[k]);
       }
     }
-    const float share = 1.0F / static_cast<float>(shape.window * shape.window);
+    const float share = 1.0F / static_cast<float>(window * window);
     Pack<T, kWidth> pack;
     for (int k = 0; k < kWidth; ++k) pack.values[k] = element_of<T>(sum[k] * share);
     store_pack(y + row * shape.channels + column, pack);
@@ -105,12 +106,14 @@ template <typename Launcher>
 void submit_average_pool_forward(Launcher& launch, const TensorView& x, const TensorView& y,
                                  const PoolOptions& options) {
   by_type(x.dtype, [&](auto type) {
-    using T = decltype(type);
-    const std::int64_t channels = y.shape[3];
-    const AveragePoolForward<T> work{pool_shape(x, y, options), x.as<T>(), y.as<T>()};
-    constexpr int kWidth = kPackWidth<T>;
-    by_width<kWidth>(channels % kWidth == 0 && packs_fit(kWidth, x, y), [&](auto width) {
-      launch.template columns<width()>(work, column_grid(y.elements() / channels, channels, width()));
+    by_window(options.window, [&](auto window) {
+      using T = decltype(type);
+      const std::int64_t channels = y.shape[3];
+      const AveragePoolForward<T, window()> work{pool_shape(x, y, options), x.as<T>(), y.as<T>()};
+      constexpr int kWidth = kPackWidth<T>;
+      by_width<kWidth>(channels % kWidth == 0 && packs_fit(kWidth, x, y), [&](auto width) {
+        launch.template columns<width()>(work, column_grid(y.elements() / channels, channels, width()));
+      });
     });
   });
 }

@@ -18,21 +18,15 @@ __global__ void __launch_bounds__(kFlatThreads) flat_kernel(Work work, FlatSplit
   run_share<kWidth>(work, split, static_cast<std::int64_t>(blockIdx.x) * kFlatThreads + threadIdx.x, threads);
 }
 
-template <typename Work>
-consteval int resident_blocks() {
-  if constexpr (requires { Work::kResidentBlocks; }) return Work::kResidentBlocks;
-  return kResidentBlocks;
-}
-
 template <int kWidth, typename Work>
-__global__ void __launch_bounds__(kColumnThreads, resident_blocks<Work>())
+__global__ void __launch_bounds__(kColumnThreads, resident_blocks<Work>(kResidentBlocks))
     column_kernel(Work work, ColumnGrid grid) {
   run_columns<kWidth>(work, grid, column_place(grid, blockIdx.x, static_cast<int>(threadIdx.x)));
 }
 
 // One total a row block and column: the block's threads one below the other merge as a tree.
 template <int kWidth, typename Work>
-__global__ void __launch_bounds__(kColumnThreads, kReducingBlocks)
+__global__ void __launch_bounds__(kColumnThreads, resident_blocks<Work>(kReducingBlocks))
     reduce_kernel(Work work, ColumnGrid grid, typename Work::Total* block_totals) {
   using Total = typename Work::Total;
   __shared__ Total shared[kColumnThreads * kWidth];

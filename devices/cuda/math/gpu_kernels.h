@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "headrace/devices/common/kernel_checks.h"
+#include "headrace/devices/cuda/math/direct_convolution.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cuda {
@@ -45,6 +46,12 @@ class GpuKernels : public Kernels {
                           const ConvOptions& options) override;
   void conv_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
                              const TensorView& dbias, const ConvOptions& options) override;
+  bool recomputes_activation(DType activations, const Shape& weights, const ConvOptions& options) const override {
+    return computes_directly(activations, weights, options);
+  }
+  void conv_bias_backward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                          const TensorView& dy, const TensorView& dbias, const ConvOptions& options,
+                          Activation activation) override;
   void activation_forward(Stream& stream, Activation activation, const TensorView& x,
                           const TensorView& y) override;
   void activation_backward(Stream& stream, Activation activation, const TensorView& x, const TensorView& dy,
@@ -143,6 +150,9 @@ class GpuKernels : public Kernels {
   Launches launches_;
 
  private:
+  // Of a convolution that computes_directly().
+  void direct_conv_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                           const TensorView& y, const ConvOptions& options, Activation activation);
   void bias_activation(Stream& stream, const char* kernel, const TensorView& y, const TensorView& bias,
                        Activation activation);
   void bias_gradient(Stream& stream, const char* kernel, const TensorView& dy,

@@ -9,8 +9,12 @@
 #endif
 
 // Before a loop: nvcc leaves it one. Loops of few rounds that are unrolled cost registers and gain nothing.
+// UNROLLED(n) makes it rounds of n, n being a constant expression.
 #ifdef __CUDA_ARCH__
-#define HEADRACE_ROLLED _Pragma("unroll 1")
+#define HEADRACE_PRAGMA(text) _Pragma(#text)
+#define HEADRACE_UNROLLED(rounds) HEADRACE_PRAGMA(unroll rounds)
+#define HEADRACE_ROLLED HEADRACE_UNROLLED(1)
 #else
+#define HEADRACE_UNROLLED(rounds)
 #define HEADRACE_ROLLED
 #endif

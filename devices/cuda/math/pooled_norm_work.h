@@ -13,11 +13,13 @@
 namespace headrace::cuda {
 
 // Pools every row, and sums over those that are real.
-template <typename T>
+template <typename T, int kWindow>
 struct PoolingStatistics {
   using Total = Moments<float>;
+  static constexpr int kResidentBlocks = kWindow == 3 ? 3 : kReducingBlocks;
+  static constexpr bool kOneRowAtOnce = kWindow != 2;  // a window's loads are enough in flight
 
-  MaxPoolForward<T> pooling;
+  MaxPoolForward<T, kWindow> pooling;
   BatchStatistics<T> statistics;
 
   HEADRACE_HOST_DEVICE std::int64_t rows() const { return statistics.real.all; }
@@ -39,9 +41,9 @@ struct PoolingStatistics {
 
 // Windows that do not overlap: the thread of a pooled pixel computes its gradient once and writes the pixels of
 // its window, and those behind it that belong to no window.
-template <typename T, Activation kActivation>
+template <typename T, Activation kActivation, int kWindow>
 struct PoolingInputGradient {
-  static constexpr int kResidentBlocks = 4;
+  static constexpr int kResidentBlocks = 3;
 
   PoolShape shape;
   NormInputGradient<T, kActivation> norm;  // whose dx is not written
@@ -56,6 +58,18 @@ struct PoolingInputGradient {
   HEADRACE_HOST_DEVICE void run(const Own& own, std::int64_t row, std::int64_t column) const {
     const Pack<T, kWidth> gradient = norm.template gradient<kWidth>(own, row, column);
     const Pack<std::uint8_t, kWidth> winner = load_pack<kWidth>(argmax + row * shape.channels + column);
+    if constexpr (kWindow > 0) {
+      PoolingCell<T, kWindow>::write(shape, row, column, gradient, winner, dx);
+    } else {
+      write_cell<kWidth>(row, column, gradient, winner);
+    }
+  }
+
+ private:
+  // Of windows of any size, with or without gaps between them.
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void write_cell(std::int64_t row, std::int64_t column, const Pack<T, kWidth>& gradient,
+                                       const Pack<std::uint8_t, kWidth>& winner) const {
     const Pixel out = shape.out.pixel(row);
     // The cell's extent: a stride, or what is left at the end of an axis.
     const int top = out.y * shape.stride, left = out.x * shape.stride;
@@ -85,15 +99,19 @@ void submit_max_pool_batch_norm_train(Launcher& launch, const TensorView& x, con
   const NormVectors vectors = norm_vectors(norm);
   const std::int64_t columns = x.shape.back();
   by_type(x.dtype, [&](auto type) {
-    using T = decltype(type);
-    const PoolingStatistics<T> work{
-        {pool_shape(x, pooled, pool.options), x.as<T>(), pooled.as<T>(), pool.argmax.as<std::uint8_t>()},
-        {pooled.as<T>(), columns, real_rows(pooled, scalars), vectors}};
-    by_width<kNarrowWidth>(columns % kNarrowWidth == 0 && packs_fit(kNarrowWidth, x, pooled, pool.argmax),
-                           [&](auto width) {
-                             launch.template reduce<width()>(
-                                 work, column_grid(pooled.elements() / columns, columns, width()), scratch);
-                           });
+    by_window(pool.options.window, [&](auto window) {
+      using T = decltype(type);
+      using Work = PoolingStatistics<T, window()>;
+      const Work work{
+          {pool_shape(x, pooled, pool.options), x.as<T>(), pooled.as<T>(), pool.argmax.as<std::uint8_t>()},
+          {pooled.as<T>(), columns, real_rows(pooled, scalars), vectors}};
+      constexpr int kWidth = kPackWidth<T>;
+      by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, x, pooled, pool.argmax), [&](auto width) {
+        launch.template reduce<width()>(
+            work, column_grid(pooled.elements() / columns, columns, width(), max_reducing_blocks<Work>()),
+            scratch);
+      });
+    });
   });
   const auto apply = [&](auto type, auto width, auto activation) {
     normalize<width(), decltype(type), activation()>(launch, pooled, vectors, y);
@@ -116,11 +134,12 @@ void submit_max_pool_batch_norm_backward(Launcher& launch, const TensorView& poo
     T* nowhere = nullptr;
     const auto apply = norm_gradients<width(), T, activation()>(launch, pooled, dy, norm, scalars, dgamma, dbeta,
                                                                 nowhere, scratch);
-    constexpr int kWidth = narrow_width(width());
-    launch.template columns<kWidth>(
-        PoolingInputGradient<T, activation()>{pool_shape(dx, pooled, pool.options), apply,
-                                              pool.argmax.as<std::uint8_t>(), dx.as<T>()},
-        column_grid(pooled.elements() / apply.columns, apply.columns, kWidth));
+    by_touching_window(pool.options, [&](auto window) {
+      launch.template columns<width()>(
+          PoolingInputGradient<T, activation(), window()>{pool_shape(dx, pooled, pool.options), apply,
+                                                          pool.argmax.as<std::uint8_t>(), dx.as<T>()},
+          column_grid(pooled.elements() / apply.columns, apply.columns, width()));
+    });
   };
   by_norm(norm, work, pooled, dy, dx, pool.argmax);
 }

@@ -48,8 +48,33 @@ HEADRACE_HOST_DEVICE Windows covering(int position, int window, const Divisor& b
   return {first, last < windows ? last : windows - 1};
 }
 
-template <typename T>
+// Windows whose size is known when a kernel is compiled: their loops are unrolled. 0: any, up to 16.
+template <int kWindow>
+HEADRACE_HOST_DEVICE int window_of(const PoolShape& shape) {
+  return kWindow > 0 ? kWindow : shape.window;
+}
+
+// How far loops over such a window are unrolled.
+constexpr int unrolled(int window) { return window > 0 ? window : 1; }
+
+// function(integral_constant) with such a window.
+template <typename Function>
+void by_window(int window, const Function& function) {
+  if (window == 2) return function(std::integral_constant<int, 2>{});
+  if (window == 3) return function(std::integral_constant<int, 3>{});
+  function(std::integral_constant<int, 0>{});
+}
+// The same where going back differs between windows that touch, neither overlapping nor leaving gaps, and others:
+// 0.
+template <typename Function>
+void by_touching_window(const PoolOptions& options, const Function& function) {
+  by_window(options.window == options.stride ? options.window : 0, function);
+}
+
+template <typename T, int kWindow>
 struct MaxPoolForward {
+  static constexpr int kResidentBlocks = kWindow == 3 ? 4 : cuda::kResidentBlocks;
+
   PoolShape shape;
   const T* x;
   T* y;
@@ -71,13 +96,16 @@ struct MaxPoolForward {
     const T* corner = x + out.image * shape.in_image() + place + column;
     Pack<T, kWidth> best = load_pack<kWidth>(corner);
     Pack<std::uint8_t, kWidth> winner{};
-    for (int dy = 0; dy < shape.window; ++dy) {
-      for (int dx = dy == 0 ? 1 : 0; dx < shape.window; ++dx) {
+    const int window = window_of<kWindow>(shape);
+    HEADRACE_UNROLLED(unrolled(kWindow))
+    for (int dy = 0; dy < window; ++dy) {
+      HEADRACE_UNROLLED(unrolled(kWindow))
+      for (int dx = dy == 0 ? 1 : 0; dx < window; ++dx) {
         const Pack<T, kWidth> other = load_pack<kWidth>(corner + (dy * shape.in.width + dx) * shape.channels);
         for (int k = 0; k < kWidth; ++k) {
           if (!(value_of(other.values[k]) > value_of(best.values[k]))) continue;
           best.values[k] = other.values[k];
-          winner.values[k] = static_cast<std::uint8_t>(dy * shape.window + dx);
+          winner.values[k] = static_cast<std::uint8_t>(dy * window + dx);
         }
       }
     }
@@ -88,8 +116,63 @@ struct MaxPoolForward {
   }
 };
 
-// Gathers: each input pixel looks at the windows over it, in the order of the output. No two threads write one
-// place.
+// What windows that touch have to themselves of the input: theirs, and for the last of an axis the pixels behind
+// it that belong to no window.
+template <typename T, int kWindow>
+struct PoolingCell {
+  // Writes the gradients of the cell's pixels: `gradient` to the winner, 0 to the others.
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE static void write(const PoolShape& shape, std::int64_t row, std::int64_t column,
+                                         const Pack<T, kWidth>& gradient, const Pack<std::uint8_t, kWidth>& winner,
+                                         T* dx) {
+    const Pixel out = shape.out.pixel(row);
+    const int top = out.y * kWindow, left = out.x * kWindow, line = shape.in.width * shape.channels;
+    T* corner = dx + out.image * shape.in_image() + (top * shape.in.width + left) * shape.channels + column;
+    HEADRACE_UNROLLED(kWindow)
+    for (int y = 0; y < kWindow; ++y) {
+      HEADRACE_UNROLLED(kWindow)
+      for (int x = 0; x < kWindow; ++x) {
+        Pack<T, kWidth> pack{};
+        for (int k = 0; k < kWidth; ++k) {
+          if (winner.values[k] == y * kWindow + x) pack.values[k] = gradient.values[k];
+        }
+        store_pack(corner + y * line + x * shape.channels, pack);
+      }
+    }
+    const int high = out.y + 1 == shape.out.height ? shape.in.height - top : kWindow;
+    const int wide = out.x + 1 == shape.out.width ? shape.in.width - left : kWindow;
+    HEADRACE_ROLLED
+    for (int y = 0; y < high; ++y, corner += line) {
+      HEADRACE_ROLLED
+      for (int x = y < kWindow ? kWindow : 0; x < wide; ++x) {
+        store_pack(corner + x * shape.channels, Pack<T, kWidth>{});
+      }
+    }
+  }
+};
+
+// Of windows that touch: a row is a window.
+template <typename T, int kWindow>
+struct MaxPoolScatter {
+  PoolShape shape;
+  const T* dy;
+  const std::uint8_t* argmax;
+  T* dx;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE Nothing begin(std::int64_t) const {
+    return {};
+  }
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void run(Nothing, std::int64_t row, std::int64_t column) const {
+    const std::int64_t from = row * shape.channels + column;
+    PoolingCell<T, kWindow>::write(shape, row, column, load_pack<kWidth>(dy + from),
+                                   load_pack<kWidth>(argmax + from), dx);
+  }
+};
+
+// Of any windows. Gathers: each input pixel looks at the windows over it, in the order of the output. No two
+// threads write one place.
 template <typename T>
 struct MaxPoolBackward {
   PoolShape shape;
@@ -136,12 +219,15 @@ template <typename Launcher>
 void submit_max_pool_forward(Launcher& launch, const TensorView& x, const TensorView& y, const TensorView& argmax,
                              const PoolOptions& options) {
   by_type(x.dtype, [&](auto type) {
-    using T = decltype(type);
-    const std::int64_t channels = y.shape[3];
-    const MaxPoolForward<T> work{pool_shape(x, y, options), x.as<T>(), y.as<T>(), argmax.as<std::uint8_t>()};
-    constexpr int kWidth = kPackWidth<T>;
-    by_width<kWidth>(channels % kWidth == 0 && packs_fit(kWidth, x, y, argmax), [&](auto width) {
-      launch.template columns<width()>(work, column_grid(y.elements() / channels, channels, width()));
+    by_window(options.window, [&](auto window) {
+      using T = decltype(type);
+      const std::int64_t channels = y.shape[3];
+      const MaxPoolForward<T, window()> work{pool_shape(x, y, options), x.as<T>(), y.as<T>(),
+                                             argmax.as<std::uint8_t>()};
+      constexpr int kWidth = kPackWidth<T>;
+      by_width<kWidth>(channels % kWidth == 0 && packs_fit(kWidth, x, y, argmax), [&](auto width) {
+        launch.template columns<width()>(work, column_grid(y.elements() / channels, channels, width()));
+      });
     });
   });
 }
@@ -150,12 +236,20 @@ template <typename Launcher>
 void submit_max_pool_backward(Launcher& launch, const TensorView& dy, const TensorView& argmax,
                               const TensorView& dx, const PoolOptions& options) {
   by_type(dy.dtype, [&](auto type) {
-    using T = decltype(type);
-    const std::int64_t channels = dx.shape[3];
-    const MaxPoolBackward<T> work{pool_shape(dx, dy, options), dy.as<T>(), argmax.as<std::uint8_t>(), dx.as<T>()};
-    constexpr int kWidth = kPackWidth<T>;
-    by_width<kWidth>(channels % kWidth == 0 && packs_fit(kWidth, dy, dx, argmax), [&](auto width) {
-      launch.template columns<width()>(work, column_grid(dx.elements() / channels, channels, width()));
+    by_touching_window(options, [&](auto window) {
+      using T = decltype(type);
+      const std::int64_t channels = dx.shape[3];
+      const PoolShape shape = pool_shape(dx, dy, options);
+      constexpr int kWidth = kPackWidth<T>;
+      by_width<kWidth>(channels % kWidth == 0 && packs_fit(kWidth, dy, dx, argmax), [&](auto width) {
+        if constexpr (window() > 0) {
+          const MaxPoolScatter<T, window()> work{shape, dy.as<T>(), argmax.as<std::uint8_t>(), dx.as<T>()};
+          launch.template columns<width()>(work, column_grid(dy.elements() / channels, channels, width()));
+        } else {
+          const MaxPoolBackward<T> work{shape, dy.as<T>(), argmax.as<std::uint8_t>(), dx.as<T>()};
+          launch.template columns<width()>(work, column_grid(dx.elements() / channels, channels, width()));
+        }
+      });
     });
   });
 }

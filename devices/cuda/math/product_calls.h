@@ -39,6 +39,9 @@ void GpuKernels<Launches>::conv_forward(Stream& stream, const TensorView& x, con
                                         const TensorView& bias, const TensorView& y, const ConvOptions& options,
                                         Activation activation) {
   check::convolution("conv_forward", x, weights, bias, y, options, kHalf, check::half_weights(options.precision));
+  if (x.dtype == y.dtype && computes_directly(x.dtype, weights.shape, options)) {
+    return direct_conv_forward(stream, x, weights, bias, y, options, activation);
+  }
   const bool fused = products_fuse(activation);
   conv_product(stream, x, weights, fused ? bias : TensorView{}, y, options,
                fused ? activation : Activation::kNone);

@@ -13,6 +13,8 @@ NOBITS = 8  # a section of no bytes: memory that is not initialised
 RESERVED = 1024  # bytes of shared memory of each block that are CUDA's; .nv.shared counts them in
 # Of a multiprocessor: KiB of shared memory, warps, blocks (CUDA's programming guide, "compute capabilities").
 MULTIPROCESSORS = {80: (164, 64, 32), 90: (228, 64, 32), 100: (228, 64, 32), 120: (100, 48, 24)}
+GLOBAL_ACCESSES = (0x981, 0x986)  # LDG and STG of sm_80 to sm_90: the low 12 bits of an instruction of 128
+ACCESS_BYTES = (1, 1, 2, 2, 4, 8, 16, 16)  # by bits 73 to 75
 ACTIVATIONS = ("none", "relu", "gelu", "silu")  # devices/kernels.h
 
 
@@ -23,6 +25,7 @@ class Kernel:
     shared: int  # static bytes a block
     local: int  # bytes a thread: spilled registers and arrays
     threads: int  # a block's maximum by __launch_bounds__, 0: none is stated
+    access: int  # bytes of the widest load or store of global memory, 0: there is none
 
     def resident(self, threads, architecture=90):
         """Blocks of so many threads that a multiprocessor holds: 64 K registers in four parts, which warps take in units of
@@ -111,7 +114,12 @@ def shortened(name):
         if letter == "(" and depth == 0:
             end = i
             break
-    return name[:end].replace("> >", ">>")
+    return re.sub("> (?=>)", ">", name[:end])
+
+
+def widest_access(code):
+    return max((ACCESS_BYTES[high >> 9 & 7] for low, high in struct.iter_unpack("<QQ", code)
+                if low & 0xFFF in GLOBAL_ACCESSES), default=0)
 
 
 def kernels_of(cubin):
@@ -131,7 +139,8 @@ def kernels_of(cubin):
                      registers=registers[name],
                      shared=max(0, elf.sections.get(".nv.shared." + name, (0, 0, 0))[2] - RESERVED),
                      local=frames[name],
-                     threads=bounds[0][0] * bounds[0][1] * bounds[0][2] if bounds else 0)
+                     threads=bounds[0][0] * bounds[0][1] * bounds[0][2] if bounds else 0,
+                     access=widest_access(elf.bytes_of(".text." + name)))
 
 
 def kernels(module, architecture=90):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """No hot kernel takes more registers, shared or local memory than kernel_budgets.txt grants it, so that as many blocks are
-resident on a multiprocessor as its grid counts on. Read from the compiled modules, for each GPU that they have code for; no
-GPU is needed.
+resident on a multiprocessor as its grid counts on; and a kernel whose threads take packs of neighbours moves them by
+instructions of up to 16 bytes. Read from the compiled modules, for each GPU that they have code for; no GPU is needed.
 
   kernel_budgets_test.py BUILD               checks the modules in BUILD
   kernel_budgets_test.py BUILD --table       prints what their kernels take on sm_90
@@ -9,6 +9,7 @@ GPU is needed.
 """
 import fnmatch
 import pathlib
+import re
 import sys
 from dataclasses import dataclass, replace
 
@@ -57,14 +58,23 @@ def budgets_of(table, architecture):
     return own + [budget for budget in table if budget.architecture == 0]
 
 
+def narrow_accesses(kernels):
+    """Kernels of packs, column_kernel<8, Work<BFloat16, ...>>, without an access as wide as a pack or 16 bytes."""
+    for kernel in kernels:
+        pack = re.match(r"\w+<(\d+), \w+<(BFloat16|float)\b", kernel.name)
+        if pack and kernel.access < (wanted := min(16, int(pack[1]) * (2 if pack[2] == "BFloat16" else 4))):
+            yield f"{kernel.name}: no access of more than {kernel.access} bytes, its packs are of {wanted}"
+
+
 def breaches(table, kernels, architecture=90):
     """A kernel's budget is the first that matches; one that matches no kernel is out of date."""
     found = []
     for kernel in kernels:
         budget = next((budget for budget in table if budget.matches(kernel)), None)
-        if budget is None:
-            continue
-        found += budget.excess(kernel, architecture)
+        if budget is not None:
+            found += budget.excess(kernel, architecture)
+    if architecture <= 90:  # whose instructions cubins.py knows
+        found += narrow_accesses(kernels)
     unused = [budget for budget in table if not any(budget.matches(kernel) for kernel in kernels)]
     return found + [f"no kernel is called {budget.kernel}: mend the table" for budget in unused]
 
@@ -90,6 +100,11 @@ def self_test(table, kernels):
                   replace(kernel, local=budget.local + 1), replace(kernel, threads=budget.threads * 2),
                   replace(kernel, registers=kernel.registers + 8 * (256 // 8))]
         missed += [kernel.name for kernel in fatter if not breaches([budget], [kernel])]
+    packs = [kernel for kernel in kernels if kernel.name.startswith("column_kernel<8, ")]
+    missed += [f"accesses of 8 bytes by {kernel.name}" for kernel in packs
+               if not any(narrow_accesses([replace(kernel, access=8)]))]
+    if not packs:
+        missed.append("any kernel of packs")
     if not breaches([replace(table[0], kernel="no_such_kernel")], kernels):
         missed.append("a budget of no kernel")
     for name in missed:
