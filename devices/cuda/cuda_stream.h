@@ -21,8 +21,9 @@ namespace headrace {
 // of a host function only host functions and what is submitted later are skipped, not work already queued.
 class CudaStream final : public Stream {
  public:
-  // On the current device, whose memory the pool gives.
-  CudaStream(Device& device, CudaPool& pool);
+  // On the current device, whose memory the pool gives. Priorities are CUDA's: 0 is the least, negative ones come
+  // first.
+  CudaStream(Device& device, CudaPool& pool, int priority = 0);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;

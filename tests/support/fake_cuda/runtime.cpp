@@ -1,5 +1,6 @@
 #include "headrace/tests/support/fake_cuda/runtime.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -7,25 +8,42 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace fake = headrace::test::fake_cuda;
 
+namespace {
+using Nodes = std::set<std::size_t>;  // of a graph, by number
+
+struct Node {
+  std::function<void()> work;
+  std::string name;
+  std::size_t branch = 0;
+  Nodes after;  // it waits for these
+};
+}  // namespace
+
 struct CUgraph_st {
-  std::vector<std::function<void()>> nodes;  // in the order of submission, which respects every edge
+  std::vector<Node> nodes;                 // in the order of submission, which respects every edge
+  std::vector<CUstream_st*> streams = {};  // by branch
 };
 struct CUgraphExec_st {
   CUgraph_st graph;
 };
 struct CUstream_st {
+  int priority = 0;
   CUgraph_st* capture = nullptr;  // to which it belongs; owned by the stream that began it
+  Nodes last = {};                // of it: what its next node waits for
 };
 struct CUevent_st {
   bool timed = false, recorded = false;
   std::atomic<bool> pending{false};  // what it marks is not over, as far as a query tells
   std::chrono::steady_clock::time_point at;
   CUgraph_st* capture = nullptr;  // within which it was recorded, as an edge
+  Nodes last = {};                // of it: what it stands for
 };
 struct CUmemPoolHandle_st {
   std::uint64_t used = 0;
@@ -47,6 +65,8 @@ struct Runtime {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   std::vector<CUstream_st*> streams;
   CUmemPoolHandle_st pool;
+  fake::GraphOrder order = fake::GraphOrder::kCaptured;
+  fake::Branches last_graph;
 };
 
 Runtime& runtime() {
@@ -83,13 +103,63 @@ cudaError_t enter(const char* name) {
   return answer(all.lost);
 }
 
-cudaError_t submit(cudaStream_t stream, std::function<void()> work) {
-  if (stream != nullptr && stream->capture != nullptr) {
-    stream->capture->nodes.push_back(std::move(work));
-  } else {
+std::size_t branch_of(CUgraph_st& graph, cudaStream_t stream) {
+  const auto found = std::ranges::find(graph.streams, stream);
+  const auto branch = static_cast<std::size_t>(found - graph.streams.begin());
+  if (found == graph.streams.end()) graph.streams.push_back(stream);
+  return branch;
+}
+
+cudaError_t submit(cudaStream_t stream, std::function<void()> work, const char* name = "") {
+  if (stream == nullptr || stream->capture == nullptr) {
     work();
+    return cudaSuccess;
   }
+  CUgraph_st& graph = *stream->capture;
+  graph.nodes.push_back({.work = std::move(work),
+                         .name = name,
+                         .branch = branch_of(graph, stream),
+                         .after = std::exchange(stream->last, {graph.nodes.size()})});
   return cudaSuccess;
+}
+
+// The nodes that run before others of which `order` leaves the choice.
+bool precedes(const Node& node, const Node& other, fake::GraphOrder order) {
+  if (order == fake::GraphOrder::kEarliestBranchFirst) return node.branch < other.branch;
+  return order == fake::GraphOrder::kLatestBranchFirst && node.branch > other.branch;
+}
+
+void run(const CUgraph_st& graph, fake::GraphOrder order) {
+  std::vector<bool> done(graph.nodes.size(), false);
+  const auto ready = [&](std::size_t i) {
+    return !done[i] && std::ranges::all_of(graph.nodes[i].after, [&](std::size_t before) { return done[before]; });
+  };
+  for (std::size_t left = graph.nodes.size(); left > 0; --left) {
+    std::size_t next = graph.nodes.size();
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      if (!ready(i)) continue;
+      if (next == graph.nodes.size() || precedes(graph.nodes[i], graph.nodes[next], order)) next = i;
+    }
+    graph.nodes[next].work();
+    done[next] = true;
+  }
+}
+
+// Whether the end of the capturing stream is the end of all.
+bool joined(const CUgraph_st& graph, const Nodes& last) {
+  Nodes reached = last;
+  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
+    if (reached.contains(i)) reached.insert(graph.nodes[i].after.begin(), graph.nodes[i].after.end());
+  }
+  return reached.size() == graph.nodes.size();
+}
+
+fake::Branches branches_of(const CUgraph_st& graph) {
+  fake::Branches branches;
+  for (const CUstream_st* stream : graph.streams)
+    branches.push_back({.priority = stream->priority, .kernels = {}});
+  for (const Node& node : graph.nodes) branches[node.branch].kernels.push_back(node.name);
+  return branches;
 }
 
 void reach(cudaEvent_t event) {
@@ -129,6 +199,7 @@ void fail(const std::string& name, int works, cudaError_t status) {
 void clear() {
   const std::lock_guard lock(runtime().mutex);
   behind = false;
+  runtime().order = GraphOrder::kCaptured;
   runtime().failures.clear();
   runtime().lost = cudaSuccess;
 }
@@ -140,11 +211,21 @@ cudaStreamCaptureMode capture_mode() {
   return runtime().mode;
 }
 
+void run_graphs(GraphOrder order) {
+  const std::lock_guard lock(runtime().mutex);
+  runtime().order = order;
+}
+
+Branches last_graph() {
+  const std::lock_guard lock(runtime().mutex);
+  return runtime().last_graph;
+}
+
 void note(const char* name) { count(name); }
 
-cudaError_t launch(cudaStream_t stream, std::function<void()> kernel) {
+cudaError_t launch(cudaStream_t stream, std::function<void()> kernel, const char* name) {
   if (const cudaError_t status = enter("kernel"); status != cudaSuccess) return status;
-  return submit(stream, std::move(kernel));
+  return submit(stream, std::move(kernel), name);
 }
 
 }  // namespace headrace::test::fake_cuda
@@ -261,12 +342,22 @@ cudaError_t CUDARTAPI cudaFreeAsync(void* data, cudaStream_t) {
   return cudaSuccess;
 }
 
-cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int) {
-  ENTER("cudaStreamCreateWithFlags");
-  *stream = new CUstream_st;
+cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  ENTER("cudaDeviceGetStreamPriorityRange");
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int, int priority) {
+  ENTER("cudaStreamCreateWithPriority");
+  *stream = new CUstream_st{.priority = priority};
   const std::lock_guard lock(runtime().mutex);
   runtime().streams.push_back(*stream);
   return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
+  ENTER("cudaStreamCreateWithFlags");
+  return cudaStreamCreateWithPriority(stream, flags, 0);
 }
 cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream) {
   {
@@ -283,7 +374,10 @@ cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t) {
 }
 cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
   ENTER("cudaStreamWaitEvent");
-  if (flags != cudaEventWaitExternal && event->capture != nullptr) stream->capture = event->capture;
+  if (flags == cudaEventWaitExternal || event->capture == nullptr) return cudaSuccess;
+  if (stream->capture == nullptr) stream->last.clear();
+  stream->capture = event->capture;
+  stream->last.insert(event->last.begin(), event->last.end());
   return cudaSuccess;
 }
 cudaError_t CUDARTAPI cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
@@ -302,7 +396,8 @@ cudaError_t CUDARTAPI cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t funct
 
 cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   ENTER("cudaStreamBeginCapture");
-  stream->capture = new CUgraph_st;
+  stream->capture = new CUgraph_st{.nodes = {}, .streams = {stream}};
+  stream->last.clear();
   const std::lock_guard lock(runtime().mutex);
   runtime().mode = mode;
   return cudaSuccess;
@@ -310,15 +405,20 @@ cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCapt
 cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   ENTER("cudaStreamEndCapture");
   *graph = stream->capture;
+  const bool whole = joined(**graph, stream->last);
   const std::lock_guard lock(runtime().mutex);
   for (CUstream_st* each : runtime().streams) {
     if (each->capture == *graph) each->capture = nullptr;
   }
-  return cudaSuccess;
+  if (whole) return cudaSuccess;
+  delete std::exchange(*graph, nullptr);
+  return answer(cudaErrorStreamCaptureUnjoined);
 }
 cudaError_t CUDARTAPI cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
   ENTER("cudaGraphInstantiate");
   *executable = new CUgraphExec_st{*graph};
+  const std::lock_guard lock(runtime().mutex);
+  runtime().last_graph = branches_of(*graph);
   return cudaSuccess;
 }
 cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t graph) {
@@ -333,7 +433,12 @@ cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t executable) {
 }
 cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t) {
   ENTER("cudaGraphLaunch");
-  for (const auto& node : executable->graph.nodes) node();
+  fake::GraphOrder order{};
+  {
+    const std::lock_guard lock(runtime().mutex);
+    order = runtime().order;
+  }
+  run(executable->graph, order);
   return cudaSuccess;
 }
 
@@ -351,12 +456,14 @@ cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t event) {
 cudaError_t CUDARTAPI cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
   ENTER("cudaEventRecordWithFlags");
   event->capture = flags == cudaEventRecordExternal ? nullptr : stream->capture;
+  event->last = stream->last;
   if (event->capture != nullptr) return cudaSuccess;
   return submit(stream, [event] { reach(event); });
 }
 cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   ENTER("cudaEventRecord");
   event->capture = stream->capture;
+  event->last = stream->last;
   if (event->capture == nullptr) reach(event);
   return cudaSuccess;
 }
