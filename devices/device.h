@@ -47,6 +47,9 @@ class Device : public BufferOwner {
   }
 
   virtual std::unique_ptr<Stream> create_stream() = 0;
+  // One whose kernels start before those of other streams where both could: for what the rest waits for. On a
+  // device that has no priorities a stream like any other.
+  virtual std::unique_ptr<Stream> create_urgent_stream() { return create_stream(); }
   virtual std::unique_ptr<Event> create_event() = 0;
   // One that also knows when it was reached; dearer to record.
   virtual std::unique_ptr<Event> create_timed_event() = 0;

@@ -62,6 +62,10 @@ struct LayerTraits {
   bool softmax = false;          // of its only input: a loss on its result may take that, the logits, instead
   bool f32 = false;              // takes and gives f32 whatever activations are stored as
   bool over_replicas = false;    // needs the batches of all replicas at once: LayerContext::group
+  // Backward makes the gradients of variables from the variables, the input and the output's gradient alone, which
+  // it leaves as they are, and submits all of that to LayerContext::variables_stream(). Not together with
+  // backward_in_place.
+  bool variables_beside = false;
 };
 
 // Max pooling that a layer does before its own work, in place of the layer before it: from x to the layer's input.
@@ -103,6 +107,11 @@ struct LayerContext {
   TensorView output_gradient = {};
   std::vector<TensorView> input_gradients = {};     // undefined: not wanted
   std::vector<TensorView> variable_gradients = {};  // undefined for what is not trained
+  Stream* beside = nullptr;                         // see variables_stream()
+
+  // Backward of a layer with LayerTraits::variables_beside: where the gradients of its variables are submitted. It
+  // has waited for what `stream` was given before the call, and `stream` does not wait for it.
+  Stream& variables_stream() const noexcept { return beside != nullptr ? *beside : stream; }
 };
 
 // By which, with the shapes of its inputs, a layer can be made again.

@@ -37,23 +37,25 @@ Reducer::Reducer(Collective& collective, std::int64_t elements, const ReducerOpt
 std::int64_t Reducer::filled(int replica, const TensorView& arena, std::int64_t filled,
                              std::span<const ArenaSlice> wanted, const ReplicaStreams& streams) {
   const std::int64_t& sent = sent_.at(static_cast<std::size_t>(replica));
-  const std::int64_t bucket = streams.apart() ? bucket_apart_ : bucket_;
-  if (collective_->size() == 1 || wanted_elements(wanted, sent, filled) >= bucket) {
+  const bool beside = streams.sums_apart() || streams.updates_apart();
+  const bool at_once = collective_->size() == 1 && !beside;
+  if (at_once || wanted_elements(wanted, sent, filled) >= (beside ? bucket_apart_ : bucket_)) {
     send(replica, arena, filled, wanted, streams);
   }
-  return streams.apart() ? 0 : sent;
+  return streams.sums_apart() ? 0 : sent;
 }
 
 std::int64_t Reducer::finish(int replica, const TensorView& arena, std::span<const ArenaSlice> wanted,
                              const ReplicaStreams& streams) {
   const std::int64_t before = sent_.at(static_cast<std::size_t>(replica));
-  if (streams.apart() && before > 0) streams.compute.follow(streams.communication);
+  if (streams.sums_apart() && before > 0) streams.compute.follow(streams.communication);
   send(replica, arena, elements_, wanted, streams);
-  return streams.apart() ? before : elements_;
+  return streams.sums_apart() ? before : elements_;
 }
 
 void Reducer::join(int replica, const ReplicaStreams& streams) {
-  if (streams.apart()) streams.compute.follow(streams.communication);
+  streams.compute.follow(streams.weights);
+  streams.compute.follow(streams.communication);
   sent_.at(static_cast<std::size_t>(replica)) = 0;
 }
 
@@ -61,7 +63,8 @@ void Reducer::send(int replica, const TensorView& arena, std::int64_t end, std::
                    const ReplicaStreams& streams) {
   std::int64_t& begin = sent_.at(static_cast<std::size_t>(replica));
   if (collective_->size() > 1 && wanted_elements(wanted, begin, end) > 0) {
-    if (streams.apart()) streams.communication.follow(streams.compute);
+    streams.communication.follow(streams.compute);
+    streams.communication.follow(streams.weights);
     for_each_within(wanted, begin, end, [&](std::int64_t from, std::int64_t to) {
       const TensorView bucket{arena.as<float>() + from, Shape{to - from}, DType::kF32};
       collective_->all_reduce_sum(replica, bucket, streams.communication);

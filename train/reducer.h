@@ -13,7 +13,7 @@ namespace HEADRACE_API headrace {
 
 struct ReducerOptions {
   std::int64_t bucket_bytes = std::int64_t{8} << 20;
-  // Of replicas that sum beside the backward pass: the last bucket is what nothing hides.
+  // Of replicas that sum, or that update, beside the backward pass: the last bucket is what nothing hides.
   std::int64_t bucket_bytes_apart = std::int64_t{2} << 20;
 };
 
@@ -26,22 +26,23 @@ struct ArenaSlice {
 // no copies. One object for all replicas; each replica makes the same calls: filled() as often as it likes,
 // finish(), join(). With one replica nothing is sent. `wanted` are the slices that are summed, in ascending order
 // without overlap, the same in all calls up to join(); what lies between them is what nobody updates, and stays
-// each replica's own. Where the streams are apart, the communication stream waits for a bucket's gradients and
-// sums it beside what the compute stream does next; the calls then belong into one capture of the compute stream.
+// each replica's own. Gradients are final in the order of the compute stream and that of the weights together.
+// Where sums are apart, the communication stream waits for a bucket's gradients and sums it beside what the others
+// do next; the calls then belong into one capture of the compute stream.
 class Reducer {
  public:
   Reducer(Collective& collective, std::int64_t elements, const ReducerOptions& options = {});
 
   // The arena's elements [0, filled) are final on this replica: sends the buckets that are now full. Returns n:
-  // in the order of the compute stream the wanted ones of the elements [0, n) are sums over all replicas from here
-  // on.
+  // in the order of the compute stream and that of the weights together, the wanted ones of the elements [0, n)
+  // are sums over all replicas from here on.
   std::int64_t filled(int replica, const TensorView& arena, std::int64_t filled,
                       std::span<const ArenaSlice> wanted, const ReplicaStreams& streams);
-  // Sends the rest. Returns n as filled() does: where the streams are apart, all that was sent before.
+  // Sends the rest. Returns n as filled() does: where sums are apart, all that was sent before.
   std::int64_t finish(int replica, const TensorView& arena, std::span<const ArenaSlice> wanted,
                       const ReplicaStreams& streams);
-  // From here on the whole arena is, and whatever the communication stream was given is done. The next call starts
-  // again.
+  // From here on the whole arena is, in the order of the compute stream alone, and whatever the communication
+  // stream was given is done. The next call starts again.
   void join(int replica, const ReplicaStreams& streams);
 
  private:

@@ -22,17 +22,25 @@ Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options) : devic
       throw DeviceError(ErrorCode::kUnsupported, "cannot compute on it" + (why.empty() ? "" : ": " + why),
                         device.info().name, "choose other devices, as \"cpu\"");
     }
-    streams_.push_back(device.create_stream());
+    streams_.push_back(device.create_urgent_stream());
   }
   lanes_.resize(streams_.size());
   collectives_.push_back(create_collective(devices));
-  for (int replica = 0; replica < devices.size(); ++replica) {
-    const bool apart = devices.size() > 1 && collective().runs_beside() && !device(replica).info().host_memory;
-    communication_.push_back(apart ? device(replica).create_stream() : nullptr);
-  }
+  open_streams_beside();
   if (options.announce) {
     std::printf("%s\n", to_string().c_str());
     std::fflush(stdout);
+  }
+}
+
+void Strategy::open_streams_beside() {
+  const bool several = replicas() > 1;
+  for (int replica = 0; replica < replicas(); ++replica) {
+    const bool beside = (!several || collective().runs_beside()) && !device(replica).info().host_memory;
+    Device& on = device(replica);
+    communication_.push_back(beside && several ? on.create_urgent_stream() : nullptr);
+    weights_.push_back(beside ? on.create_stream() : nullptr);
+    updates_.push_back(beside && !several ? on.create_stream() : nullptr);
   }
 }
 
@@ -40,8 +48,15 @@ Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options) : devic
 Strategy::~Strategy() { collective().abort("the strategy is being destroyed"); }
 
 ReplicaStreams Strategy::streams(int replica) const {
-  const auto& communication = communication_.at(static_cast<std::size_t>(replica));
-  return {.compute = stream(replica), .communication = communication ? *communication : stream(replica)};
+  Stream& compute = stream(replica);
+  const auto own_or_compute = [&](const auto& streams) -> Stream& {
+    const auto& own = streams.at(static_cast<std::size_t>(replica));
+    return own ? *own : compute;
+  };
+  return {.compute = compute,
+          .communication = own_or_compute(communication_),
+          .weights = own_or_compute(weights_),
+          .updates = own_or_compute(updates_)};
 }
 
 Stream& Strategy::lane(int replica, int lane) {

@@ -48,9 +48,10 @@ concept Number = std::is_arithmetic_v<T>;
 // TensorFlow that are not provided are answered with what to use in their place.
 void require_mirrored(const std::string& strategy);
 
-// Owns the replicas' streams and their collective. A replica among several whose device has memory of its own sums
-// on a stream of its own, where the collective runs beside other work; a CPU's would take the cores from its
-// compute stream. `devices` must outlive it, it must outlive its models.
+// Owns the replicas' streams and their collective. Where a replica's device has memory of its own, parts of a step
+// run beside others on streams of their own: gradients of weights, sums over several replicas and, of one replica,
+// updates. On a CPU they would take the cores from the compute stream; logical replicas that share a device keep
+// each step one chain. `devices` must outlive it, it must outlive its models.
 class Strategy {
  public:
   explicit Strategy(DeviceGroup& devices, const StrategyOptions& options = {});
@@ -159,6 +160,7 @@ class Strategy {
     }
   }
 
+  void open_streams_beside();
   void call(int replica, const GlobalBatch* batches, const Call& function);
   int replica_on(const std::string& device) const;
   void require_replica(int replica) const;
@@ -169,7 +171,8 @@ class Strategy {
   DeviceGroup* devices_;
   std::vector<std::unique_ptr<Collective>> collectives_;  // the last one is in use, earlier ones were aborted
   std::vector<std::unique_ptr<Stream>> streams_;
-  std::vector<std::unique_ptr<Stream>> communication_;  // null where it is the compute stream
+  // Of each replica; null where it is the compute stream.
+  std::vector<std::unique_ptr<Stream>> communication_, weights_, updates_;
   std::vector<std::vector<std::unique_ptr<Stream>>>
       lanes_;  // of each replica; none before the first was asked for
 };

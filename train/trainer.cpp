@@ -90,7 +90,7 @@ class Trainer::Impl {
   void backward() {
     order_.backward();
     Variant& variant = variants_[variant_];
-    launch(variant.backwards, [&](int r) { step_.submit_backward(r, variant.phase); });
+    launch(variant.backwards, [&](int r) { step_.submit_backward(r, variant.phase, step_.streams(r)); });
   }
 
   void gradients(GlobalBatch batches) {
@@ -188,8 +188,8 @@ class Trainer::Impl {
     });
     if (!step_.in_parts()) return;
     for (int shard = 0; shard < step_.shards().size(); ++shard) {
-      variant.batches.push_back(
-          capture(step_.shards().stream(shard), [&] { step_.submit_batch(shard, variant.phase); }));
+      variant.batches.push_back(capture(step_.shards().stream(shard),
+                                        [&] { step_.submit_batch(shard, variant.phase, step_.streams(shard)); }));
     }
   }
 
@@ -242,7 +242,7 @@ class Trainer::Impl {
     const LearningPhase& phase = variants_[variant_].phase;
     runner().submit(std::move(batches), scalars(position, examples), {.compute = [&](int shard) {
                       if (trace_) trace_->keep_inputs(shard);
-                      step_.submit_batch(shard, phase);
+                      step_.submit_batch(shard, phase, {.compute = step_.shards().stream(shard)});
                     }});
     if (trace_) trace_->check(phase.needed);
   }

@@ -75,6 +75,13 @@ std::unique_ptr<Stream> CudaDevice::create_stream() {
   return std::make_unique<CudaStream>(*this, *pool_);
 }
 
+std::unique_ptr<Stream> CudaDevice::create_urgent_stream() {
+  make_current();
+  int least = 0, greatest = 0;
+  CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest), info_.name);
+  return std::make_unique<CudaStream>(*this, *pool_, greatest);
+}
+
 std::unique_ptr<Stream> CudaDevice::borrow_stream(std::uintptr_t handle) {
   return std::make_unique<CudaBorrowedStream>(*this, reinterpret_cast<cudaStream_t>(handle));
 }

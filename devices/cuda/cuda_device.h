@@ -27,6 +27,7 @@ class CudaDevice final : public Device {
   std::uint64_t free_bytes() const override;
 
   std::unique_ptr<Stream> create_stream() override;
+  std::unique_ptr<Stream> create_urgent_stream() override;
   std::unique_ptr<Stream> borrow_stream(std::uintptr_t handle) override;
   std::unique_ptr<Event> create_event() override;
   std::unique_ptr<Event> create_timed_event() override;

@@ -11,9 +11,9 @@
 
 namespace headrace {
 
-CudaStream::CudaStream(Device& device, CudaPool& pool)
+CudaStream::CudaStream(Device& device, CudaPool& pool, int priority)
     : device_(device), pool_(pool), failure_(device.info().name), here_(device.info().name, CudaTiming::kNo) {
-  CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), name());
+  CUDA_CHECK(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority), name());
 }
 
 CudaStream::~CudaStream() {

@@ -24,8 +24,9 @@ namespace headrace {
 // Calls leave the stream's GPU the calling thread's current device.
 class CudaStream final : public Stream {
  public:
-  // On the current device, whose memory the pool gives.
-  CudaStream(Device& device, CudaPool& pool);
+  // On the current device, whose memory the pool gives. Priorities are CUDA's: 0 is the least, negative ones come
+  // first.
+  CudaStream(Device& device, CudaPool& pool, int priority = 0);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;

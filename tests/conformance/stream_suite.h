@@ -217,6 +217,26 @@ TYPED_TEST_P(StreamSuite, AStreamThatFollowsACaptureIsPartOfIt) {
   EXPECT_EQ(this->template download<unsigned char>(*this->b_, to), std::vector<unsigned char>(128, 1));
 }
 
+// Which of two kernels starts first may differ, what waits for what may not.
+TYPED_TEST_P(StreamSuite, AnUrgentStreamOrdersItsWorkAsAnyOther) {
+  const auto urgent = this->device().create_urgent_stream();
+  const Buffer from = this->device().allocate(64);
+  const Buffer to = this->device().allocate(64);
+  urgent->begin_capture();
+  urgent->fill(from.data(), 3, 64);
+  this->a_->follow(*urgent);
+  this->a_->copy(to.data(), from.data(), 64);
+  urgent->follow(*this->a_);
+  urgent->fill(from.data(), 4, 64);
+  const auto work = urgent->end_capture();
+  for (int launch = 0; launch < 20; ++launch) {
+    urgent->fill(to.data(), 0, 64);
+    urgent->launch(*work);
+    ASSERT_EQ(this->template download<unsigned char>(*urgent, to), std::vector<unsigned char>(64, 3));
+    ASSERT_EQ(this->template download<unsigned char>(*urgent, from), std::vector<unsigned char>(64, 4));
+  }
+}
+
 TYPED_TEST_P(StreamSuite, WithinALaunchStreamsRunSideBySide) {
   const auto reached = this->device().create_event();
   for (const bool repeated : {false, true}) {
@@ -372,8 +392,8 @@ REGISTER_TYPED_TEST_SUITE_P(StreamSuite, WorkRunsInTheOrderOfSubmission, Submitt
                             AnEventAlreadyCompleteHoldsNothingBack, RecordingAgainDoesNotMoveAWaitAlreadySubmitted,
                             ALaterRecordElsewhereDoesNotReleaseAWaitForTheFormerOne,
                             AStreamThatFollowsAnotherWaitsForItsWork, AStreamThatFollowsACaptureIsPartOfIt,
-                            WithinALaunchStreamsRunSideBySide, WithinALaunchAStreamMayFollowOften,
-                            TimedEventsTellTheTimeBetweenThem,
+                            AnUrgentStreamOrdersItsWorkAsAnyOther, WithinALaunchStreamsRunSideBySide,
+                            WithinALaunchAStreamMayFollowOften, TimedEventsTellTheTimeBetweenThem,
                             AnEventTellsNoTimeUnlessItIsTimedRecordedAndComplete,
                             CapturedWorkDoesTheSameAtEveryLaunch, CapturedWorkMayBeLaunchedOnAnotherStream,
                             CapturedEventsStandForTheirLaunch, TenThousandHandoversKeepTheOrder);

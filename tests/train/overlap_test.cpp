@@ -96,11 +96,26 @@ struct TrainingRun {
 
 // --- when ---
 
-TEST(Overlap, AStreamOfItsOwnIsForSeveralReplicasWithMemoryOfTheirOwn) {
-  const auto apart = [](DeviceGroup devices) { return Strategy(devices, {.announce = false}).streams(0).apart(); };
-  EXPECT_TRUE(apart(own_memory(2)));
-  EXPECT_FALSE(apart(own_memory(1)));
-  EXPECT_FALSE(apart(open_devices("cpu:2")));
+struct Apart {
+  bool sums, weights, updates;
+
+  bool operator==(const Apart&) const = default;
+};
+
+Apart apart(DeviceGroup devices) {
+  Strategy strategy(devices, {.announce = false});
+  const ReplicaStreams streams = strategy.streams(0);
+  return {streams.sums_apart(), streams.weights_apart(), streams.updates_apart()};
+}
+
+TEST(Overlap, StreamsOfTheirOwnAreForReplicasWithMemoryOfTheirOwn) {
+  DeviceGroup two = own_memory(2);
+  const bool shared =
+      !Strategy(two, {.announce = false}).collective().runs_beside();  // one GPU, in logical replicas
+  EXPECT_EQ(apart(own_memory(2)), (Apart{.sums = !shared, .weights = !shared, .updates = false}));
+  EXPECT_EQ(apart(own_memory(1)), (Apart{.sums = false, .weights = true, .updates = true}));
+  EXPECT_EQ(apart(open_devices("cpu:2")), (Apart{.sums = false, .weights = false, .updates = false}));
+  EXPECT_EQ(apart(open_devices("cpu:1")), (Apart{.sums = false, .weights = false, .updates = false}));
 }
 
 TEST(Overlap, ABucketIsSummedBeforeTheBackwardPassEnds) {

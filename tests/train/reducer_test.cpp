@@ -37,9 +37,9 @@ using Slices = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 class ReducerTest : public testing::Test {
  protected:
-  ReplicaStreams streams() const { return training_.strategy.streams(0); }
+  ReplicaStreams streams() const { return {.compute = training_.strategy.stream(0)}; }
 
-  test::Training training_{1};  // whose one stream counts what it summed at once
+  test::Training training_{1};
   std::vector<float> memory_ = std::vector<float>(1000);
   TensorView arena_{memory_.data(), Shape{1000}, DType::kF32};
 };
@@ -92,6 +92,24 @@ TEST_F(ReducerTest, SendsNothingBetweenTheSlicesThatAreWanted) {
     EXPECT_EQ(reducer.finish(0, arena_, wanted, streams()), 1000);
     reducer.join(0, streams());
     EXPECT_EQ(collective.slices, (Slices{{0, 60}, {100, 130}, {500, 510}, {510, 620}, {980, 990}}));
+  }
+}
+
+// Buckets then are what is updated beside the backward pass.
+TEST_F(ReducerTest, OneReplicaFillsBucketsWhereUpdatesAreApart) {
+  const auto beside = training_.devices[0].create_stream();
+  const ReplicaStreams apart{.compute = training_.strategy.stream(0), .updates = *beside};
+  NotingCollective collective(1, memory_.data());
+  Reducer reducer(collective, 1000, {.bucket_bytes = 4, .bucket_bytes_apart = 400});
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::int64_t> summed;
+    for (const std::int64_t filled : {50, 120, 130, 700, 990}) {
+      summed.push_back(reducer.filled(0, arena_, filled, kWhole, apart));
+    }
+    EXPECT_EQ(summed, (std::vector<std::int64_t>{0, 120, 120, 700, 990}));
+    EXPECT_EQ(reducer.finish(0, arena_, kWhole, apart), 1000);
+    reducer.join(0, apart);
+    EXPECT_TRUE(collective.slices.empty());
   }
 }
 

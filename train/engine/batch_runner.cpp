@@ -23,6 +23,8 @@ ProgramOptions program_options(const ModelState& model, const BatchRunnerOptions
   ProgramOptions program = options.program;
   program.replicas = model.strategy->replicas();
   program.activations = storage_types(*model.strategy, program.precision).activations;
+  program.variables_beside =
+      program.mode == Mode::kTrain && options.virtual_shards == 0 && model.strategy->streams(0).weights_apart();
   if (options.loss) program.leaves_out_softmax = leaves_out_softmax(*model.graph, *options.loss);
   return program;
 }
@@ -77,9 +79,9 @@ void BatchRunner::make_groups() {
   for (int r = 0; r < replicas; ++r) {
     groups_.push_back({.size = replicas, .replica = r, .sum = [this, r](const TensorView& tensor) {
                          const ReplicaStreams streams = model_.strategy->streams(r);
-                         if (streams.apart()) streams.communication.follow(streams.compute);
+                         if (streams.sums_apart()) streams.communication.follow(streams.compute);
                          model_.strategy->collective().all_reduce_sum(r, tensor, streams.communication);
-                         if (streams.apart()) streams.compute.follow(streams.communication);
+                         if (streams.sums_apart()) streams.compute.follow(streams.communication);
                        }});
   }
 }

@@ -23,7 +23,8 @@
 namespace headrace {
 
 struct BatchRunnerOptions {
-  // But for `activations`, which the devices decide, and `leaves_out_softmax`, which follows from the loss.
+  // But for `activations` and `variables_beside`, which the devices decide, and `leaves_out_softmax`, which
+  // follows from the loss.
   ProgramOptions program;
   std::optional<Loss> loss = std::nullopt;  // nothing: predicting
   std::vector<Metric> metrics = {};         // with a loss

@@ -145,6 +145,10 @@ void Program::plan_backward() {
 void Program::plan_backward_of(int id) {
   const int time = time_of_backward(id);
   memory_.keep(gradient_storage(id), time);
+  if (beside(id)) {
+    memory_.keep(gradient_storage(id), time_beside_ends(id));
+    for (const int input : graph_->inputs(id)) memory_.keep(value_storage(input), time_beside_ends(id));
+  }
   bool in_place = graph_->layer(id).traits(mode_of(id)).backward_in_place;
   for (const int input : graph_->inputs(id)) {
     targets_[static_cast<std::size_t>(id)].push_back(target(id, input, in_place, time));
@@ -166,8 +170,23 @@ void Program::plan_shared_variables(int id) {
     const VariableSpec& spec = layout_->variables()[i].spec;
     if (spec.role != VariableRole::kTrained) continue;
     const auto bytes = static_cast<std::size_t>(spec.shape.elements()) * sizeof(float);
-    shared_[static_cast<std::size_t>(id)].push_back(memory_.add(bytes, time_of_backward(id)));
+    const int storage = memory_.add(bytes, time_of_backward(id));
+    if (beside(id)) memory_.keep(storage, time_beside_ends(id));
+    shared_[static_cast<std::size_t>(id)].push_back(storage);
   }
+}
+
+bool Program::beside(int id) const {
+  const Layer& layer = graph_->layer(id);
+  return options_.variables_beside && wants_gradient_[static_cast<std::size_t>(id)] &&
+         layer.traits(mode_of(id)).variables_beside && layer.has_trained_variables();
+}
+
+int Program::time_beside_ends(int id) const {
+  for (int next = id - 1; next >= 0; --next) {
+    if (beside(next)) return time_of_backward(next) - 1;
+  }
+  return 2 * graph_->size();
 }
 
 Program::GradientTarget Program::target(int id, int input, bool in_place, int time) {
@@ -307,20 +326,29 @@ void Program::add_shared_gradients(const ProgramBinding& binding, int id, const 
   for (std::size_t i = first; i < end; ++i) {
     const TensorView& mine = context.variable_gradients[i - first];
     if (!mine.defined()) continue;
-    binding.kernels.accumulate(binding.stream, mine, variable_gradient(binding, layout_->variables()[i]));
+    binding.kernels.accumulate(context.variables_stream(), mine,
+                               variable_gradient(binding, layout_->variables()[i]));
   }
 }
 
 void Program::backward(const ProgramBinding& binding, const Needed& needed,
                        const std::function<void(std::int64_t)>& filled, const ProgramWatch& watch) const {
   std::vector<bool> written(needed.size(), false);  // by the node that has the variables
+  if (binding.beside != nullptr) binding.beside->follow(binding.stream);
   for (int id = graph_->size() - 1; id >= 0; --id) {
+    const bool aside = binding.beside != nullptr && beside(id);
+    // From here on the memory that the last such layer's gradients were made of is others', needed or not.
+    if (aside) binding.stream.follow(*binding.beside);
     if (!needed[static_cast<std::size_t>(id)]) continue;
     const auto owner = static_cast<std::size_t>(graph_->owner(id));
     const bool again = written[owner];
     written[owner] = true;
     LayerContext call = context(binding, id);
     add_gradients(binding, id, needed, again, call);
+    if (aside) {
+      binding.beside->follow(binding.stream);
+      call.beside = binding.beside;
+    }
     const bool watched = watch && doer(id) == id;
     if (watched) watch(ProgramMoment::kBeforeBackward, call);
     if (doer(id) == id) graph_->layer(id).backward(call);

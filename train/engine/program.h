@@ -24,6 +24,8 @@ struct ProgramOptions {
   Precision precision = Precision::kF32;
   DType activations = DType::kF32;  // how results of layers and their gradients are stored: f32 or bf16
   std::uint64_t seed = 0;           // of dropout
+  // The backward pass may be given ProgramBinding::beside: what is read there is kept for longer.
+  bool variables_beside = false;
 };
 
 // One replica's memory and where to submit.
@@ -39,6 +41,7 @@ struct ProgramBinding {
   float* gradients = nullptr;  // training only
   const StepScalars* scalars = nullptr;
   const ReplicaGroup* group = nullptr;  // training only, where there are several replicas
+  Stream* beside = nullptr;  // with ProgramOptions::variables_beside: for gradients of variables; null: none is
 };
 
 // Where a pass stands with a layer that it runs.
@@ -75,7 +78,8 @@ class Program {
   // A watch is called before and after each layer's submission, and may submit too.
   void forward(const ProgramBinding& binding, const ProgramWatch& watch = {}) const;
   // The layers that are `needed`; a layer has all of its gradients or none. Calls `filled(n)` each time the
-  // gradient arena's elements [0, n) have become final.
+  // gradient arena's elements [0, n) have become final, in the order of the stream and the one beside it together:
+  // that one follows the stream, and whoever reads gradients follows both.
   void backward(const ProgramBinding& binding, const Needed& needed,
                 const std::function<void(std::int64_t)>& filled, const ProgramWatch& watch = {}) const;
 
@@ -102,6 +106,10 @@ class Program {
   // Where the call's gradients of its variables go to be added to those of another call.
   void add_shared_gradients(const ProgramBinding& binding, int id, const LayerContext& context) const;
   GradientTarget target(int id, int input, bool in_place, int time);
+  // Whether the layer's gradients of variables may be made beside the rest of the backward pass.
+  bool beside(int id) const;
+  // Until when what they are made of must stay: before the next such layer runs, the stream waits for them.
+  int time_beside_ends(int id) const;
 
   int time_of_backward(int id) const noexcept { return 2 * graph_->size() - id; }
   bool fused(int id) const { return producer_of_[static_cast<std::size_t>(id)] >= 0; }

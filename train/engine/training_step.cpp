@@ -80,31 +80,33 @@ void TrainingStep::submit_whole(int r, const LearningPhase& phase, const Replica
   const TensorView& gradients = arenas(r).gradients;
   std::int64_t updated = 0;
   submit_forward(r);
-  if (streams.apart()) average_state_beside(r, streams);
-  backward(r, phase, [&](std::int64_t filled) {
+  if (streams.sums_apart()) average_state_beside(r, streams);
+  backward(r, phase, streams, [&](std::int64_t filled) {
     const std::int64_t summed = reducer_.filled(r, gradients, filled, phase.summed, streams);
-    if (updates_early(r)) update(r, std::exchange(updated, summed), summed);
+    if (updates_early(r, streams)) update(r, std::exchange(updated, summed), summed, streams);
   });
   const std::int64_t summed = reducer_.finish(r, gradients, phase.summed, streams);
-  if (!plan_.clips()) update(r, std::exchange(updated, summed), summed);
+  if (!plan_.clips()) update(r, std::exchange(updated, summed), summed, streams);
   reducer_.join(r, streams);
+  if (!plan_.clips()) streams.compute.follow(streams.updates);
   update_rest(r, updated, phase);
-  if (!streams.apart()) average_state(r, streams.compute);
+  if (!streams.sums_apart()) average_state(r, streams.compute);
 }
 
-void TrainingStep::submit_batch(int shard, const LearningPhase& phase) {
+void TrainingStep::submit_batch(int shard, const LearningPhase& phase, const ReplicaStreams& streams) {
   submit_forward(shard);
-  submit_backward(shard, phase);
+  submit_backward(shard, phase, streams);
 }
 
 void TrainingStep::submit_rest(int r, const LearningPhase& phase, const ReplicaStreams& streams) {
   end_accumulation(r);
   merge_shards(r);
-  if (streams.apart()) average_state_beside(r, streams);
-  reducer_.finish(r, arenas(r).gradients, phase.summed, streams);
-  reducer_.join(r, streams);
+  const ReplicaStreams sums{.compute = streams.compute, .communication = streams.communication};
+  if (sums.sums_apart()) average_state_beside(r, sums);
+  reducer_.finish(r, arenas(r).gradients, phase.summed, sums);
+  reducer_.join(r, sums);
   update_rest(r, 0, phase);
-  if (!streams.apart()) average_state(r, streams.compute);
+  if (!streams.sums_apart()) average_state(r, streams.compute);
 }
 
 void TrainingStep::submit_forward(int shard) {
@@ -114,14 +116,15 @@ void TrainingStep::submit_forward(int shard) {
   runner_.submit_objective(shard, program.results(bound), program.result_gradients(bound));
 }
 
-void TrainingStep::submit_backward(int shard, const LearningPhase& phase) {
-  backward(shard, phase, [](std::int64_t) {});
+void TrainingStep::submit_backward(int shard, const LearningPhase& phase, const ReplicaStreams& streams) {
+  backward(shard, phase, streams, [](std::int64_t) {});
+  streams.compute.follow(streams.weights);
   if (accumulates_) accumulate(shard);
 }
 
 // There is nothing to run beside it.
 void TrainingStep::submit_all_reduce(int r, const LearningPhase& phase) {
-  const ReplicaStreams one{.compute = strategy().stream(r), .communication = strategy().stream(r)};
+  const ReplicaStreams one{.compute = strategy().stream(r)};
   end_accumulation(r);
   merge_shards(r);
   reducer_.finish(r, arenas(r).gradients, phase.summed, one);
@@ -133,9 +136,11 @@ void TrainingStep::submit_update(int r, const LearningPhase& phase) {
   average_state(r, strategy().stream(r));
 }
 
-void TrainingStep::backward(int shard, const LearningPhase& phase,
+void TrainingStep::backward(int shard, const LearningPhase& phase, const ReplicaStreams& streams,
                             const std::function<void(std::int64_t)>& filled) {
-  runner_.program().backward(runner_.binding(shard), phase.needed, filled);
+  ProgramBinding bound = runner_.binding(shard);
+  if (streams.weights_apart()) bound.beside = &streams.weights;
+  runner_.program().backward(bound, phase.needed, filled);
 }
 
 // Adds the batch's gradients to those of the step so far.
@@ -162,13 +167,23 @@ void TrainingStep::merge_shards(int r) {
   if (shards().is_virtual()) shard_arenas(r).sum_gradients(strategy().stream(r), kernels(r), arenas(r).gradients);
 }
 
-// On a CPU a slice is updated as soon as it is summed, while it is still in the cache; elsewhere as many as
-// there are at once, with few launches. A clip needs all of them first.
-bool TrainingStep::updates_early(int r) const { return strategy().device(r).info().host_memory && !plan_.clips(); }
+ReplicaStreams TrainingStep::streams(int shard) const {
+  if (shards().is_virtual()) return {.compute = shards().stream(shard)};
+  return strategy().streams(shard);
+}
 
-// The optimizer on the arenas' elements [begin, end).
-void TrainingStep::update(int r, std::int64_t begin, std::int64_t end) {
-  plan_.submit(strategy().stream(r), kernels(r), arenas(r), begin, end, scalars(r));
+// On a CPU a slice is updated as soon as it is summed, while it is still in the cache; elsewhere beside the rest
+// of the backward pass, or as many as there are at once, with few launches. A clip needs all of them first.
+bool TrainingStep::updates_early(int r, const ReplicaStreams& streams) const {
+  return (strategy().device(r).info().host_memory || streams.updates_apart()) && !plan_.clips();
+}
+
+// The optimizer on the arenas' elements [begin, end), whose gradients and readers were submitted.
+void TrainingStep::update(int r, std::int64_t begin, std::int64_t end, const ReplicaStreams& streams) {
+  if (begin == end) return;
+  streams.updates.follow(streams.compute);
+  streams.updates.follow(streams.weights);
+  plan_.submit(streams.updates, kernels(r), arenas(r), begin, end, scalars(r));
 }
 
 // All gradients are sums over replicas, the same on each, and those before `begin` were used.
@@ -177,7 +192,7 @@ void TrainingStep::update_rest(int r, std::int64_t begin, const LearningPhase& p
   const ReplicaArenas& mine = arenas(r);
   if (measure_ && r == 0) measure_->submit(stream, kernels(r), mine.gradients);
   if (plan_.clips()) mine.clip_gradients(stream, kernels(r), phase.learning);
-  update(r, begin, mine.gradients.elements());
+  update(r, begin, mine.gradients.elements(), {.compute = stream});
   mine.follow_update(stream, kernels(r), scalars(r));
 }
 

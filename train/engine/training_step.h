@@ -32,6 +32,8 @@ class TrainingStep {
 
   // Whether a step has two parts: its batches, and what follows the last of them.
   bool in_parts() const { return accumulates_ || shards().is_virtual(); }
+  // Where a shard's work goes once it is captured: a virtual shard's is one chain.
+  ReplicaStreams streams(int shard) const;
 
   // Before a step's first batch.
   void begin();
@@ -41,24 +43,25 @@ class TrainingStep {
   // A whole step, from the batch in place to the new weights.
   void submit_whole(int replica, const LearningPhase& phase, const ReplicaStreams& streams);
   // Of a step in parts: a batch, and what follows the last one.
-  void submit_batch(int shard, const LearningPhase& phase);
+  void submit_batch(int shard, const LearningPhase& phase, const ReplicaStreams& streams);
   void submit_rest(int replica, const LearningPhase& phase, const ReplicaStreams& streams);
 
   // The same in pieces, for loops that look in between.
   void submit_forward(int shard);
-  void submit_backward(int shard, const LearningPhase& phase);
+  void submit_backward(int shard, const LearningPhase& phase, const ReplicaStreams& streams);
   void submit_all_reduce(int replica, const LearningPhase& phase);
   void submit_update(int replica, const LearningPhase& phase);
   void submit_discard(int replica) { end_accumulation(replica); }
 
  private:
-  // `filled(n)`: the gradient arena's elements [0, n) are final.
-  void backward(int shard, const LearningPhase& phase, const std::function<void(std::int64_t)>& filled);
+  // `filled(n)` as Program::backward() has it.
+  void backward(int shard, const LearningPhase& phase, const ReplicaStreams& streams,
+                const std::function<void(std::int64_t)>& filled);
   void accumulate(int shard);
   void end_accumulation(int replica);
   void merge_shards(int replica);
-  bool updates_early(int replica) const;
-  void update(int replica, std::int64_t begin, std::int64_t end);
+  bool updates_early(int replica, const ReplicaStreams& streams) const;
+  void update(int replica, std::int64_t begin, std::int64_t end, const ReplicaStreams& streams);
   void update_rest(int replica, std::int64_t begin, const LearningPhase& phase);
   void average_state(int replica, Stream& stream);
   void average_state_beside(int replica, const ReplicaStreams& streams);

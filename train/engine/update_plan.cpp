@@ -10,6 +10,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/device.h"
+#include "headrace/train/engine/muon_batches.h"
 #include "headrace/train/engine/parameter_grouping.h"
 
 namespace headrace {
@@ -77,6 +78,7 @@ UpdatePlan::UpdatePlan(const Graph& graph, const VariableLayout& layout, const O
   check_options(optimizer);
   add_groups(optimizer);
   add_parts(graph, layout, optimizer);
+  for (std::size_t group = 0; group < groups_.size(); ++group) batch_matrices(static_cast<int>(group));
 }
 
 void UpdatePlan::add_groups(const Optimizer& optimizer) {
@@ -142,6 +144,24 @@ void UpdatePlan::add_part(const TrainedVariable& described, const Variable& vari
   }
 }
 
+void UpdatePlan::batch_matrices(int group) {
+  const auto* options = std::get_if<MuonOptions>(&rule(group));
+  if (options == nullptr) return;
+  std::vector<Part> all;
+  std::vector<Shape> shapes;
+  for (const Part& part : parts_) {
+    if (part.group != group) continue;
+    all.push_back(part);
+    shapes.push_back(part.shape);
+  }
+  auto next = all.begin();
+  for (const std::size_t count : muon_batches(shapes, options->iterations)) {
+    const auto end = next + static_cast<std::ptrdiff_t>(count);
+    matrices_.emplace_back(next, end);
+    next = end;
+  }
+}
+
 void UpdatePlan::set_rates(std::uint64_t step, StepScalars& scalars, float scale) const {
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     scalars.learning_rates[i] = scale * groups_[i].learning_rate.at(step);
@@ -204,12 +224,13 @@ void UpdatePlan::submit(Stream& stream, Kernels& kernels, const ReplicaArenas& a
       submit_own(stream, kernels, arenas, run, scalars);
     }
   }
+  for (const std::vector<Part>& batch : matrices_) {
+    const std::int64_t last = batch.back().end;
+    if (begin < last && last <= end) submit_matrices(stream, kernels, arenas, batch, scalars);
+  }
   if (end != elements_) return;
   for (const Part& part : parts_) {
     if (own(part.group) != nullptr && takes_whole(part.group)) submit_own(stream, kernels, arenas, part, scalars);
-  }
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    if (is_muon(static_cast<int>(i))) submit_matrices(stream, kernels, arenas, static_cast<int>(i), scalars);
   }
 }
 
@@ -255,19 +276,17 @@ void UpdatePlan::submit_own(Stream& stream, Kernels& kernels, const ReplicaArena
   if (views.rounded.defined()) kernels.convert(stream, views.parameters, views.rounded);
 }
 
-void UpdatePlan::submit_matrices(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, int group,
-                                 const StepScalars* scalars) const {
+void UpdatePlan::submit_matrices(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas,
+                                 const std::vector<Part>& batch, const StepScalars* scalars) const {
   std::vector<MuonMatrix> matrices;
-  for (const Part& part : parts_) {
-    if (part.group != group) continue;
+  for (const Part& part : batch) {
     const OptimizerViews views = arenas.slice(part.begin, part.end);
     matrices.push_back({.parameters = as_shape(views.parameters, part.shape),
                         .gradients = as_shape(views.gradients, part.shape),
                         .velocity = as_shape(views.moments[0], part.shape),
                         .rounded = as_shape(views.rounded, part.shape)});
   }
-  if (matrices.empty()) return;
-  kernels.muon(stream, matrices, std::get<MuonOptions>(groups_[static_cast<std::size_t>(group)].rule), scalars);
+  kernels.muon(stream, matrices, std::get<MuonOptions>(rule(batch.front().group)), scalars);
 }
 
 }  // namespace headrace

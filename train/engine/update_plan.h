@@ -43,7 +43,8 @@ class UpdatePlan {
 
   // Updates the arenas' elements [begin, end), with one call for each kind of rule among them, but of rules of
   // one's own one for each run: the calls of a step go through the arenas in order, without gaps.
-  // Matrices of Muon, and whole variables of other rules, are updated together, with the last elements.
+  // A batch of Muon's matrices is updated with the last of its elements, whole variables of rules of one's own
+  // with the last elements of all.
   void submit(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, std::int64_t begin, std::int64_t end,
               const StepScalars* scalars) const;
 
@@ -74,8 +75,9 @@ class UpdatePlan {
   // Of the arenas' elements [begin, end) those under rules of this kind.
   template <typename Options>
   std::vector<UpdateRange<Options>> ranges(std::int64_t begin, std::int64_t end) const;
-  void submit_matrices(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, int group,
-                       const StepScalars* scalars) const;
+  void batch_matrices(int group);
+  void submit_matrices(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas,
+                       const std::vector<Part>& batch, const StepScalars* scalars) const;
   void submit_own(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, const Part& part,
                   const StepScalars* scalars) const;
 
@@ -83,7 +85,8 @@ class UpdatePlan {
   std::optional<Lookahead> lookahead_;
   std::optional<WeightAverage> average_;
   std::vector<Group> groups_;
-  std::vector<Part> parts_;  // in the arenas' order
+  std::vector<Part> parts_;                  // in the arenas' order
+  std::vector<std::vector<Part>> matrices_;  // those of Muon, of one group each, as one call takes them together
   std::int64_t elements_ = 0;
 };
 

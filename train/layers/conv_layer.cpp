@@ -132,7 +132,7 @@ void ConvLayer::backward(LayerContext& context) const {
                                               context.epilogue);
   }
   if (options_.trained_weights || dbias.defined()) {
-    context.kernels.conv_backward_weights(context.stream, context.inputs[0], context.output_gradient,
+    context.kernels.conv_backward_weights(context.variables_stream(), context.inputs[0], context.output_gradient,
                                           context.variable_gradients[0], dbias, options);
   }
   if (context.input_gradients[0].defined()) {

@@ -14,7 +14,9 @@ class ConvLayer final : public Layer {
   std::string kind() const override { return "conv"; }
   LayerAttributes attributes() const override;
   std::vector<VariableSpec> variables() const override;
-  LayerTraits traits(Mode) const override { return {.backward_reads_input = true, .takes_epilogue = true}; }
+  LayerTraits traits(Mode) const override {
+    return {.backward_reads_input = true, .takes_epilogue = true, .variables_beside = true};
+  }
   bool recomputes(const Kernels& kernels, DType activations, Precision precision) const override;
   void forward(LayerContext& context) const override;
   void backward(LayerContext& context) const override;

@@ -53,7 +53,7 @@ void DenseLayer::forward(LayerContext& context) const {
 void DenseLayer::backward(LayerContext& context) const {
   const TensorView dy = as_matrix(context.output_gradient);
   context.kernels.dense_backward_weights(
-      context.stream, as_matrix(context.inputs[0]), dy, context.variable_gradients[0],
+      context.variables_stream(), as_matrix(context.inputs[0]), dy, context.variable_gradients[0],
       options_.bias ? context.variable_gradients[1] : TensorView{}, context.precision);
   if (context.input_gradients[0].defined()) {
     context.kernels.dense_backward_data(context.stream, dy, context.variables[0],

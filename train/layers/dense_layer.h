@@ -15,7 +15,7 @@ class DenseLayer final : public Layer {
   LayerAttributes attributes() const override;
   std::vector<VariableSpec> variables() const override;
   LayerTraits traits(Mode) const override {
-    return {.backward_reads_input = true, .takes_epilogue = true, .casts = true};
+    return {.backward_reads_input = true, .takes_epilogue = true, .casts = true, .variables_beside = true};
   }
   void forward(LayerContext& context) const override;
   void backward(LayerContext& context) const override;

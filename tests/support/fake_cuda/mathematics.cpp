@@ -48,21 +48,24 @@ std::vector<T> kept(std::span<const T> argument) {
   return {argument.begin(), argument.end()};
 }
 
-void submit_kernel(Stream& stream, std::function<void()> kernel) {
-  CUDA_CHECK(cudaSetDevice(stream.device().info().ordinal), stream.device().info().name);
-  CUDA_CHECK(launch(dynamic_cast<CudaStream&>(stream).handle(), std::move(kernel)), stream.device().info().name);
+void submit_kernel(Stream& stream, std::function<void()> kernel, const char* name) {
+  const DeviceInfo& info = stream.device().info();
+  CUDA_CHECK(cudaSetDevice(info.ordinal), info.name);
+  CUDA_CHECK(launch(dynamic_cast<CudaStream&>(stream).handle(), std::move(kernel), "kernel", name), info.name);
 }
 
 // Each call is one kernel.
 class FakeLaunches {
  public:
   template <typename Work>
-  void submit(Stream& stream, const char*, const Work& work) {
-    submit_kernel(stream, [work] { test::run_on_host(work); });
+  void submit(Stream& stream, const char* kernel, const Work& work) {
+    submit_kernel(
+        stream, [work] { test::run_on_host(work); }, kernel);
   }
   template <typename Work>
-  void submit(Stream& stream, const char*, std::size_t scratch_bytes, const Work& work) {
-    submit_kernel(stream, [work, scratch_bytes] { test::run_on_host(work, scratch_bytes); });
+  void submit(Stream& stream, const char* kernel, std::size_t scratch_bytes, const Work& work) {
+    submit_kernel(
+        stream, [work, scratch_bytes] { test::run_on_host(work, scratch_bytes); }, kernel);
   }
 };
 
@@ -73,41 +76,43 @@ class FakeCudaKernels final : public cuda::GpuKernels<FakeLaunches> {
 
   void muon(Stream& stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,
             const StepScalars* scalars) override {
-    run<&Kernels::muon>(stream, matrices, options, scalars);
+    run<&Kernels::muon>("muon", stream, matrices, options, scalars);
   }
 
  private:
   void dense_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                      const TensorView& y, Activation activation, Precision precision) override {
-    run<&Kernels::dense_forward>(stream, x, weights, bias, y, activation, precision);
+    run<&Kernels::dense_forward>("dense_forward", stream, x, weights, bias, y, activation, precision);
   }
   void dense_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
                            Precision precision) override {
-    run<&Kernels::dense_backward_data>(stream, dy, weights, dx, precision);
+    run<&Kernels::dense_backward_data>("dense_backward_data", stream, dy, weights, dx, precision);
   }
   void dense_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,
                               const TensorView& dweights, Precision precision) override {
-    run<&Kernels::dense_backward_weights>(stream, x, dy, dweights, TensorView{}, precision);
+    run<&Kernels::dense_backward_weights>("dense_backward_weights", stream, x, dy, dweights, TensorView{},
+                                          precision);
   }
   void conv_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                     const TensorView& y, const ConvOptions& options, Activation activation) override {
-    run<&Kernels::conv_forward>(stream, x, weights, bias, y, options, activation);
+    run<&Kernels::conv_forward>("conv_forward", stream, x, weights, bias, y, options, activation);
   }
   void conv_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
                           const ConvOptions& options) override {
-    run<&Kernels::conv_backward_data>(stream, dy, weights, dx, options);
+    run<&Kernels::conv_backward_data>("conv_backward_data", stream, dy, weights, dx, options);
   }
   void conv_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
                              const ConvOptions& options) override {
-    run<&Kernels::conv_backward_weights>(stream, x, dy, dweights, TensorView{}, options);
+    run<&Kernels::conv_backward_weights>("conv_backward_weights", stream, x, dy, dweights, TensorView{}, options);
   }
 
   template <auto kMethod, typename... Arguments>
-  void run(Stream& stream, const Arguments&... arguments) {
-    submit_kernel(stream, [this, all = std::make_tuple(kept(arguments)...)] {
+  void run(const char* name, Stream& stream, const Arguments&... arguments) {
+    const auto run = [this, all = std::make_tuple(kept(arguments)...)] {
       std::apply([this](const auto&... each) { (cpu_.kernels()->*kMethod)(*stream_, each...); }, all);
       stream_->synchronize();
-    });
+    };
+    submit_kernel(stream, run, name);
   }
 
   CpuDevice cpu_;

@@ -1,5 +1,6 @@
 #include "headrace/tests/support/fake_cuda/runtime.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -9,20 +10,36 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace fake = headrace::test::fake_cuda;
 
+namespace {
+using Nodes = std::set<std::size_t>;  // of a graph, by number
+
+struct Node {
+  std::function<void()> work;
+  std::string name;
+  std::size_t branch = 0;
+  Nodes after;  // it waits for these
+};
+}  // namespace
+
 struct CUgraph_st {
-  std::vector<std::function<void()>> nodes;  // in the order of submission, which respects every edge
+  std::vector<Node> nodes;                 // in the order of submission, which respects every edge
+  std::vector<CUstream_st*> streams = {};  // by branch
 };
 struct CUgraphExec_st {
   CUgraph_st graph;
 };
 struct CUstream_st {
+  int priority = 0;
   int device = 0;
   CUgraph_st* capture = nullptr;  // to which it belongs; owned by the stream that began it
+  Nodes last = {};                // of it: what its next node waits for
 };
 struct CUevent_st {
   int device = 0;
@@ -30,6 +47,7 @@ struct CUevent_st {
   std::atomic<bool> pending{false};  // what it marks is not over, as far as a query tells
   std::chrono::steady_clock::time_point at = {};
   CUgraph_st* capture = nullptr;  // within which it was recorded, as an edge
+  Nodes last = {};                // of it: what it stands for
 };
 struct CUmemPoolHandle_st {
   int device = 0;
@@ -56,6 +74,8 @@ struct Runtime {
   std::vector<std::string> misplaced;
   std::map<const std::byte*, std::size_t> memory;  // device and pinned
   std::optional<std::vector<std::string>> log;     // nothing: nobody asked for it
+  fake::GraphOrder order = fake::GraphOrder::kCaptured;
+  fake::Branches last_graph;
 };
 
 Runtime& runtime() {
@@ -111,13 +131,63 @@ bool is_default(cudaStream_t stream) {
 int device_of(cudaStream_t stream) { return is_default(stream) ? current : stream->device; }
 CUgraph_st* capture_of(cudaStream_t stream) { return is_default(stream) ? nullptr : stream->capture; }
 
-cudaError_t submit(cudaStream_t stream, std::function<void()> work) {
-  if (CUgraph_st* const capture = capture_of(stream); capture != nullptr) {
-    capture->nodes.push_back(std::move(work));
-  } else {
+std::size_t branch_of(CUgraph_st& graph, cudaStream_t stream) {
+  const auto found = std::ranges::find(graph.streams, stream);
+  const auto branch = static_cast<std::size_t>(found - graph.streams.begin());
+  if (found == graph.streams.end()) graph.streams.push_back(stream);
+  return branch;
+}
+
+cudaError_t submit(cudaStream_t stream, std::function<void()> work, const char* name = "") {
+  if (capture_of(stream) == nullptr) {
     work();
+    return cudaSuccess;
   }
+  CUgraph_st& graph = *stream->capture;
+  graph.nodes.push_back({.work = std::move(work),
+                         .name = name,
+                         .branch = branch_of(graph, stream),
+                         .after = std::exchange(stream->last, {graph.nodes.size()})});
   return cudaSuccess;
+}
+
+// The nodes that run before others of which `order` leaves the choice.
+bool precedes(const Node& node, const Node& other, fake::GraphOrder order) {
+  if (order == fake::GraphOrder::kEarliestBranchFirst) return node.branch < other.branch;
+  return order == fake::GraphOrder::kLatestBranchFirst && node.branch > other.branch;
+}
+
+void run(const CUgraph_st& graph, fake::GraphOrder order) {
+  std::vector<bool> done(graph.nodes.size(), false);
+  const auto ready = [&](std::size_t i) {
+    return !done[i] && std::ranges::all_of(graph.nodes[i].after, [&](std::size_t before) { return done[before]; });
+  };
+  for (std::size_t left = graph.nodes.size(); left > 0; --left) {
+    std::size_t next = graph.nodes.size();
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      if (!ready(i)) continue;
+      if (next == graph.nodes.size() || precedes(graph.nodes[i], graph.nodes[next], order)) next = i;
+    }
+    graph.nodes[next].work();
+    done[next] = true;
+  }
+}
+
+// Whether the end of the capturing stream is the end of all.
+bool joined(const CUgraph_st& graph, const Nodes& last) {
+  Nodes reached = last;
+  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
+    if (reached.contains(i)) reached.insert(graph.nodes[i].after.begin(), graph.nodes[i].after.end());
+  }
+  return reached.size() == graph.nodes.size();
+}
+
+fake::Branches branches_of(const CUgraph_st& graph) {
+  fake::Branches branches;
+  for (const CUstream_st* stream : graph.streams)
+    branches.push_back({.priority = stream->priority, .kernels = {}});
+  for (const Node& node : graph.nodes) branches[node.branch].kernels.push_back(node.name);
+  return branches;
 }
 
 void reach(cudaEvent_t event) {
@@ -178,6 +248,7 @@ void fail(const std::string& name, int works, cudaError_t status) {
 void clear() {
   const std::lock_guard lock(runtime().mutex);
   behind = false;
+  runtime().order = GraphOrder::kCaptured;
   runtime().log.reset();
   runtime().misplaced.clear();
   runtime().failures.clear();
@@ -192,6 +263,16 @@ void fall_behind() { behind = true; }
 cudaStreamCaptureMode capture_mode() {
   const std::lock_guard lock(runtime().mutex);
   return runtime().mode;
+}
+
+void run_graphs(GraphOrder order) {
+  const std::lock_guard lock(runtime().mutex);
+  runtime().order = order;
+}
+
+Branches last_graph() {
+  const std::lock_guard lock(runtime().mutex);
+  return runtime().last_graph;
 }
 
 void note(const char* name) { count(name); }
@@ -213,9 +294,9 @@ std::vector<std::string> misplaced_calls() {
   return runtime().misplaced;
 }
 
-cudaError_t launch(cudaStream_t stream, std::function<void()> kernel, const char* name) {
+cudaError_t launch(cudaStream_t stream, std::function<void()> kernel, const char* name, const char* node) {
   if (const cudaError_t status = enter_on(name, device_of(stream)); status != cudaSuccess) return status;
-  return submit(stream, std::move(kernel));
+  return submit(stream, std::move(kernel), node == nullptr ? name : node);
 }
 
 }  // namespace headrace::test::fake_cuda
@@ -350,12 +431,22 @@ cudaError_t CUDARTAPI cudaFreeAsync(void* data, cudaStream_t stream) {
   return cudaSuccess;
 }
 
-cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int) {
-  ENTER("cudaStreamCreateWithFlags");
-  *stream = new CUstream_st{.device = current};
+cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  ENTER("cudaDeviceGetStreamPriorityRange");
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int, int priority) {
+  ENTER("cudaStreamCreateWithPriority");
+  *stream = new CUstream_st{.priority = priority, .device = current};
   const std::lock_guard lock(runtime().mutex);
   runtime().streams.push_back(*stream);
   return cudaSuccess;
+}
+cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
+  ENTER("cudaStreamCreateWithFlags");
+  return cudaStreamCreateWithPriority(stream, flags, 0);
 }
 cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream) {
   {
@@ -372,7 +463,10 @@ cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t) {
 }
 cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
   ENTER_ON("cudaStreamWaitEvent", stream);
-  if (flags != cudaEventWaitExternal && event->capture != nullptr) stream->capture = event->capture;
+  if (flags == cudaEventWaitExternal || event->capture == nullptr || is_default(stream)) return cudaSuccess;
+  if (stream->capture == nullptr) stream->last.clear();
+  stream->capture = event->capture;
+  stream->last.insert(event->last.begin(), event->last.end());
   return cudaSuccess;
 }
 cudaError_t CUDARTAPI cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
@@ -407,7 +501,8 @@ cudaError_t CUDARTAPI cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t funct
 
 cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   ENTER_ON("cudaStreamBeginCapture", stream);
-  stream->capture = new CUgraph_st;
+  stream->capture = new CUgraph_st{.nodes = {}, .streams = {stream}};
+  stream->last.clear();
   const std::lock_guard lock(runtime().mutex);
   runtime().mode = mode;
   return cudaSuccess;
@@ -415,15 +510,21 @@ cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCapt
 cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   ENTER_ON("cudaStreamEndCapture", stream);
   *graph = stream->capture;
+  if (*graph == nullptr) return answer(cudaErrorStreamCaptureInvalidated);
+  const bool whole = joined(**graph, stream->last);
   const std::lock_guard lock(runtime().mutex);
   for (CUstream_st* each : runtime().streams) {
     if (each->capture == *graph) each->capture = nullptr;
   }
-  return cudaSuccess;
+  if (whole) return cudaSuccess;
+  delete std::exchange(*graph, nullptr);
+  return answer(cudaErrorStreamCaptureUnjoined);
 }
 cudaError_t CUDARTAPI cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
   ENTER("cudaGraphInstantiate");
   *executable = new CUgraphExec_st{*graph};
+  const std::lock_guard lock(runtime().mutex);
+  runtime().last_graph = branches_of(*graph);
   return cudaSuccess;
 }
 cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t graph) {
@@ -438,7 +539,12 @@ cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t executable) {
 }
 cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   ENTER_ON("cudaGraphLaunch", stream);
-  for (const auto& node : executable->graph.nodes) node();
+  fake::GraphOrder order{};
+  {
+    const std::lock_guard lock(runtime().mutex);
+    order = runtime().order;
+  }
+  run(executable->graph, order);
   return cudaSuccess;
 }
 
@@ -457,6 +563,7 @@ cudaError_t CUDARTAPI cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t s
   ENTER_ON("cudaEventRecordWithFlags", stream);
   if (event->device != device_of(stream)) return answer(cudaErrorInvalidResourceHandle);
   event->capture = flags == cudaEventRecordExternal ? nullptr : capture_of(stream);
+  if (event->capture != nullptr) event->last = stream->last;
   if (event->capture != nullptr) return cudaSuccess;
   return submit(stream, [event] { reach(event); });
 }
@@ -464,6 +571,7 @@ cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   ENTER_ON("cudaEventRecord", stream);
   if (event->device != device_of(stream)) return answer(cudaErrorInvalidResourceHandle);
   event->capture = capture_of(stream);
+  if (event->capture != nullptr) event->last = stream->last;
   if (event->capture == nullptr) reach(event);
   return cudaSuccess;
 }

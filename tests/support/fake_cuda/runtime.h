@@ -1,6 +1,6 @@
-// A CUDA runtime without a GPU: memory is the host's, streams run at once, graphs run again what was captured. It
-// has two devices, counts its calls and fails them where a test says so; what is documented for the current device
-// alone fails on another one's. The CUDA backend's own sources run on it.
+// A CUDA runtime without a GPU: memory is the host's, streams run at once, graphs run again what was captured, in
+// any order that their edges allow. It has two devices, counts its calls and fails them where a test says so; what
+// is documented for the current device alone fails on another one's. The CUDA backend's own sources run on it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -35,6 +35,20 @@ void fall_behind();
 // The mode of the last capture.
 cudaStreamCaptureMode capture_mode();
 
+// In which order graphs run from now on, until clear(): as they were captured; where their edges leave a choice, a
+// node of the earliest branch that has one ready, or of the latest.
+enum class GraphOrder { kCaptured, kEarliestBranchFirst, kLatestBranchFirst };
+void run_graphs(GraphOrder order);
+
+// The graph that was captured last, by streams: the one that captured, then those with a node in the order of
+// their first. Copies and host functions have the name "".
+struct Branch {
+  int priority = 0;  // negative ones come first
+  std::vector<std::string> kernels = {};
+};
+using Branches = std::vector<Branch>;
+Branches last_graph();
+
 // Counts what is no call of the runtime's.
 void note(const char* name);
 
@@ -47,7 +61,9 @@ int current_device();
 // In words, since the last clear(): calls that want their device to be the current one, and did not find it so.
 std::vector<std::string> misplaced_calls();
 
-// A kernel, counted by this name: runs now or, where the stream captures, at every launch of its graph.
-cudaError_t launch(cudaStream_t stream, std::function<void()> kernel, const char* name = "kernel");
+// A kernel, counted by this name: runs now or, where the stream captures, at every launch of its graph. `node` is
+// its name there, where it has another one.
+cudaError_t launch(cudaStream_t stream, std::function<void()> kernel, const char* name = "kernel",
+                   const char* node = nullptr);
 
 }  // namespace headrace::test::fake_cuda
