@@ -127,7 +127,7 @@ void ConvLayer::backward(LayerContext& context) const {
   const TensorView dbias = options_.bias ? context.variable_gradients[1] : TensorView{};
   if (context.undoes_epilogue) {
     if (!dbias.defined()) return;
-    return context.kernels.conv_bias_backward(context.stream, context.inputs[0], context.variables[0],
+    return context.kernels.conv_bias_backward(context.variables_stream(), context.inputs[0], context.variables[0],
                                               context.variables[1], context.output_gradient, dbias, options,
                                               context.epilogue);
   }
