@@ -87,6 +87,7 @@ TYPED_TEST_P(StreamSuite, CopiesTogetherAreAllMade) {
     EXPECT_EQ(std::memcmp(back.data(), host.data(), kBytes), 0);
     std::memset(back.data(), 0, kBytes);
     this->a_->fill(two.data(), 0, kBytes);
+    this->a_->synchronize();  // before the buffers go
   };
   submit();
   expect_copied();
