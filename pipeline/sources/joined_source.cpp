@@ -97,9 +97,9 @@ void JoinedSource::name_fields(const ZipOptions& options) {
       if (uses[field.name] > 1 && !options.suffixes.empty()) field.name += options.suffixes[i];
       for (const Field& other : info_.fields) {
         if (other.name != field.name) continue;
-        throw ConfigError(
-            fmt::format("zip(): two datasets have a field '{}'", field.name),
-            advice("tell them apart with {}: one a dataset, as '' and '_2'", named("ZipOptions::suffixes")));
+        throw ConfigError(fmt::format("zip(): two datasets have a field '{}'", field.name),
+                          fmt::format("tell them apart with {}: one a dataset, as '' and '_2'",
+                                      named_or("ZipOptions::suffixes", "\"suffixes\"")));
       }
       info_.fields.push_back(std::move(field));
     }

@@ -73,7 +73,7 @@ std::vector<SourceText> texts_in_sources(const std::vector<std::string>& folders
 }
 
 bool is_name_in_cpp(const std::string& text) {
-  static const std::regex name(R"([A-Z]\w+::\w+(\(\))?|(pulled|generator|convert_dataset)\(\))");
+  static const std::regex name(R"([A-Z]\w+::\w+(\(\))?|(pulled|generator|convert_dataset)\(\)|split)");
   return std::regex_match(text, name);
 }
 

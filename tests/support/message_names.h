@@ -14,8 +14,8 @@ struct SourceText {
 // The string literals in C++ sources below these folders of the tree; not those of #include and of comments.
 std::vector<SourceText> texts_in_sources(const std::vector<std::string>& folders);
 
-// The name of an option or a call in C++, and nothing else: "LoaderOptions::threads", "Dataset::size()",
-// "pulled()".
+// The name of an option, a call or an argument in C++, and nothing else: "LoaderOptions::threads",
+// "Dataset::size()", "pulled()", "split".
 bool is_name_in_cpp(const std::string& text);
 
 // Those in the floors and in tools/ that messages hand to named() and its kin (devices/base/reader_words.h).

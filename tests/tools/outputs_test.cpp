@@ -240,7 +240,7 @@ TEST_F(Outputs, ASignalLeavesWhatWasThere) {
       {"TERM", 143, "terminated", "digest --epochs 1000000" + trivial},
       {"INT", 130, "interrupted", "bench input --seconds 100" + trivial},
       {"TERM", 143, "terminated", "bench input --seconds 100" + trivial},
-      {"HUP", 129, "terminal", "bench input --seconds 100" + trivial},
+      {"HUP", 129, "hung up", "bench input --seconds 100" + trivial},
   };
   // It waits for whoever reads the pipe.
   endings.push_back(

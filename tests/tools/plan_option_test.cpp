@@ -107,8 +107,8 @@ TEST_F(PlanOption, WrongPlansAreToldWithoutNamesOfCpp) {
       {R"("source": )" + open + R"(, "stages": [{"padded_batch": {"global": 2}}])", "hint: use batch()"},
       {R"("source": )" + open + R"(, "stages": [{"prefetch": {"batches": 2}}])",
        "hint: put prefetch() after batch()"},
-      {R"("source": {"zip": {"datasets": [{"source": )" + open + R"(}, {"source": )" + open + "}]}}",
-       "hint: give suffixes that tell them apart"},
+      {R"("source": {"zip": {"parts": [{"source": )" + open + R"(}, {"source": )" + open + "}]}}",
+       "hint: tell them apart with \"suffixes\": one a dataset"},
   };
   for (const auto& [plan, hint] : cases) {
     folder_.write("plan.json", R"({"headrace_plan": 1, )" + plan + "}");

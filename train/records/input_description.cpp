@@ -100,9 +100,8 @@ std::string to_json(const InputDescription& input) {
   }
   json["views"] = Json::array();
   for (const View& view : input.views) json["views"].push_back(view_to_json(view));
-  if (!input.classes.empty()) json["classes"] = as_json_holds(input.classes);
   if (!input.types.empty()) json["types"] = input.types;
-  if (!input.classes.empty()) json["classes"] = input.classes;
+  if (!input.classes.empty()) json["classes"] = as_json_holds(input.classes);
   if (input.label_count > 0) json["label_count"] = input.label_count;
   if (input.assumed) json["assumed"] = true;
   return json.dump();
