@@ -1,81 +1,33 @@
 #include "headrace/tests/support/fake_cuda/runtime.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
-#include <limits>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <set>
-#include <thread>
 #include <utility>
 #include <vector>
 
-namespace fake = headrace::test::fake_cuda;
+#include "headrace/tests/support/fake_cuda/calls.h"
+#include "headrace/tests/support/fake_cuda/graph.h"
 
-namespace {
-using Nodes = std::set<std::size_t>;  // of a graph, by number
-
-struct Node {
-  std::function<void()> work;
-  std::string name;
-  std::size_t branch = 0;
-  Nodes after;  // it waits for these
-};
-}  // namespace
-
-struct CUgraph_st {
-  std::vector<Node> nodes;                 // in the order of submission, which respects every edge
-  std::vector<CUstream_st*> streams = {};  // by branch
-};
-struct CUgraphExec_st {
-  CUgraph_st graph;
-};
-struct CUstream_st {
-  int priority = 0;
-  int device = 0;
-  CUgraph_st* capture = nullptr;  // to which it belongs; owned by the stream that began it
-  Nodes last = {};                // of it: what its next node waits for
-};
-struct CUevent_st {
-  int device = 0;
-  bool timed = false, recorded = false;
-  std::atomic<bool> pending{false};  // what it marks is not over, as far as a query tells
-  std::chrono::steady_clock::time_point at = {};
-  CUgraph_st* capture = nullptr;  // within which it was recorded, as an edge
-  Nodes last = {};                // of it: what it stands for
-};
 struct CUmemPoolHandle_st {
   int device = 0;
 };
 
+namespace headrace::test::fake_cuda {
 namespace {
-
-constexpr int kDevices = 2;
-
-struct Failure {
-  int works = 0;
-  cudaError_t status = cudaSuccess;
-};
 
 // What is the process's own.
 struct Runtime {
   std::mutex mutex;
-  std::map<std::thread::id, fake::Calls> calls;
-  std::map<std::string, Failure> failures;
-  cudaError_t lost = cudaSuccess;  // what every call answers once the device is lost
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   std::atomic<int> capability{90};  // of all GPUs: 9.0
   std::vector<CUstream_st*> streams;
-  std::vector<std::string> misplaced;
   std::map<const std::byte*, std::size_t> memory;  // device and pinned
-  std::optional<std::vector<std::string>> log;     // nothing: nobody asked for it
-  fake::GraphOrder order = fake::GraphOrder::kCaptured;
-  fake::Branches last_graph;
+  GraphOrder order = GraphOrder::kCaptured;
+  Branches last_graph;
 };
 
 Runtime& runtime() {
@@ -83,112 +35,7 @@ Runtime& runtime() {
   return one;
 }
 
-thread_local cudaError_t last_error = cudaSuccess;
 thread_local bool behind = false;
-thread_local int current = 0;  // device
-
-cudaError_t answer(cudaError_t status) {
-  if (status != cudaSuccess) last_error = status;
-  return status;
-}
-
-bool stays(cudaError_t status) { return status == cudaErrorIllegalAddress || status == cudaErrorLaunchFailure; }
-
-void count(const char* name) {
-  const std::lock_guard lock(runtime().mutex);
-  ++runtime().calls[std::this_thread::get_id()][name];
-  if (runtime().log) runtime().log->emplace_back(name);
-}
-
-// Counts the call; an error where a test wants one.
-cudaError_t enter(const char* name) {
-  count(name);
-  Runtime& all = runtime();
-  const std::lock_guard lock(all.mutex);
-  const auto found = all.failures.find(name);
-  if (found != all.failures.end() && found->second.works-- <= 0) {
-    found->second.works = 0;
-    if (stays(found->second.status)) all.lost = found->second.status;
-    return answer(found->second.status);
-  }
-  return answer(all.lost);
-}
-
-// The same of a call that is documented for the current device alone, where something of `device` is meant.
-cudaError_t enter_on(const char* name, int device) {
-  const cudaError_t status = enter(name);
-  if (device == current) return status;
-  const std::lock_guard lock(runtime().mutex);
-  runtime().misplaced.push_back(std::string(name) + " of device " + std::to_string(device) + " while " +
-                                std::to_string(current) + " is current");
-  return answer(cudaErrorInvalidDevice);
-}
-
-// The default streams are the current device's, and are not captured here.
-bool is_default(cudaStream_t stream) {
-  return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
-}
-int device_of(cudaStream_t stream) { return is_default(stream) ? current : stream->device; }
-CUgraph_st* capture_of(cudaStream_t stream) { return is_default(stream) ? nullptr : stream->capture; }
-
-std::size_t branch_of(CUgraph_st& graph, cudaStream_t stream) {
-  const auto found = std::ranges::find(graph.streams, stream);
-  const auto branch = static_cast<std::size_t>(found - graph.streams.begin());
-  if (found == graph.streams.end()) graph.streams.push_back(stream);
-  return branch;
-}
-
-cudaError_t submit(cudaStream_t stream, std::function<void()> work, const char* name = "") {
-  if (capture_of(stream) == nullptr) {
-    work();
-    return cudaSuccess;
-  }
-  CUgraph_st& graph = *stream->capture;
-  graph.nodes.push_back({.work = std::move(work),
-                         .name = name,
-                         .branch = branch_of(graph, stream),
-                         .after = std::exchange(stream->last, {graph.nodes.size()})});
-  return cudaSuccess;
-}
-
-// The nodes that run before others of which `order` leaves the choice.
-bool precedes(const Node& node, const Node& other, fake::GraphOrder order) {
-  if (order == fake::GraphOrder::kEarliestBranchFirst) return node.branch < other.branch;
-  return order == fake::GraphOrder::kLatestBranchFirst && node.branch > other.branch;
-}
-
-void run(const CUgraph_st& graph, fake::GraphOrder order) {
-  std::vector<bool> done(graph.nodes.size(), false);
-  const auto ready = [&](std::size_t i) {
-    return !done[i] && std::ranges::all_of(graph.nodes[i].after, [&](std::size_t before) { return done[before]; });
-  };
-  for (std::size_t left = graph.nodes.size(); left > 0; --left) {
-    std::size_t next = graph.nodes.size();
-    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-      if (!ready(i)) continue;
-      if (next == graph.nodes.size() || precedes(graph.nodes[i], graph.nodes[next], order)) next = i;
-    }
-    graph.nodes[next].work();
-    done[next] = true;
-  }
-}
-
-// Whether the end of the capturing stream is the end of all.
-bool joined(const CUgraph_st& graph, const Nodes& last) {
-  Nodes reached = last;
-  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
-    if (reached.contains(i)) reached.insert(graph.nodes[i].after.begin(), graph.nodes[i].after.end());
-  }
-  return reached.size() == graph.nodes.size();
-}
-
-fake::Branches branches_of(const CUgraph_st& graph) {
-  fake::Branches branches;
-  for (const CUstream_st* stream : graph.streams)
-    branches.push_back({.priority = stream->priority, .kernels = {}});
-  for (const Node& node : graph.nodes) branches[node.branch].kernels.push_back(node.name);
-  return branches;
-}
 
 void reach(cudaEvent_t event) {
   event->recorded = true;
@@ -224,35 +71,11 @@ bool is_pageable(const void* data) {
 
 }  // namespace
 
-namespace headrace::test::fake_cuda {
-
-Calls calls_here() {
-  const std::lock_guard lock(runtime().mutex);
-  return runtime().calls[std::this_thread::get_id()];
-}
-
-Calls calls_elsewhere() {
-  const std::lock_guard lock(runtime().mutex);
-  Calls sum;
-  for (const auto& [thread, calls] : runtime().calls) {
-    for (const auto& [name, count] : calls) sum[name] += thread == std::this_thread::get_id() ? 0 : count;
-  }
-  return sum;
-}
-
-void fail(const std::string& name, int works, cudaError_t status) {
-  const std::lock_guard lock(runtime().mutex);
-  runtime().failures[name] = {.works = works, .status = status};
-}
-
 void clear() {
-  const std::lock_guard lock(runtime().mutex);
+  clear_calls();
   behind = false;
+  const std::lock_guard lock(runtime().mutex);
   runtime().order = GraphOrder::kCaptured;
-  runtime().log.reset();
-  runtime().misplaced.clear();
-  runtime().failures.clear();
-  runtime().lost = cudaSuccess;
   runtime().capability = 90;
 }
 
@@ -275,31 +98,14 @@ Branches last_graph() {
   return runtime().last_graph;
 }
 
-void note(const char* name) { count(name); }
-
-void start_log() {
-  const std::lock_guard lock(runtime().mutex);
-  runtime().log.emplace();
-}
-
-std::vector<std::string> log() {
-  const std::lock_guard lock(runtime().mutex);
-  return runtime().log.value();
-}
-
-int current_device() { return current; }
-
-std::vector<std::string> misplaced_calls() {
-  const std::lock_guard lock(runtime().mutex);
-  return runtime().misplaced;
-}
-
 cudaError_t launch(cudaStream_t stream, std::function<void()> kernel, const char* name, const char* node) {
   if (const cudaError_t status = enter_on(name, device_of(stream)); status != cudaSuccess) return status;
   return submit(stream, std::move(kernel), node == nullptr ? name : node);
 }
 
 }  // namespace headrace::test::fake_cuda
+
+using namespace headrace::test::fake_cuda;
 
 // Counts the call, and returns from it where it is to fail.
 #define ENTER(name)                                                        \
@@ -320,9 +126,7 @@ extern "C" {
 
 cudaError_t CUDARTAPI cudaGetLastError(void) {
   count("cudaGetLastError");
-  const cudaError_t last = last_error;
-  last_error = cudaSuccess;
-  return last;
+  return take_last_error();
 }
 const char* CUDARTAPI cudaGetErrorName(cudaError_t status) {
   return status == cudaErrorIllegalAddress ? "cudaErrorIllegalAddress" : "cudaErrorOfATest";
@@ -363,12 +167,12 @@ cudaError_t CUDARTAPI cudaRuntimeGetVersion(int* version) {
 cudaError_t CUDARTAPI cudaSetDevice(int device) {
   ENTER("cudaSetDevice");
   if (device < 0 || device >= kDevices) return answer(cudaErrorInvalidDevice);
-  current = device;
+  set_current_device(device);
   return cudaSuccess;
 }
 cudaError_t CUDARTAPI cudaGetDevice(int* device) {
   ENTER("cudaGetDevice");
-  *device = current;
+  *device = current_device();
   return cudaSuccess;
 }
 
@@ -439,7 +243,7 @@ cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(int* least, int* greatest
 }
 cudaError_t CUDARTAPI cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int, int priority) {
   ENTER("cudaStreamCreateWithPriority");
-  *stream = new CUstream_st{.priority = priority, .device = current};
+  *stream = new CUstream_st{.priority = priority, .device = current_device()};
   const std::lock_guard lock(runtime().mutex);
   runtime().streams.push_back(*stream);
   return cudaSuccess;
@@ -539,7 +343,7 @@ cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t executable) {
 }
 cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   ENTER_ON("cudaGraphLaunch", stream);
-  fake::GraphOrder order{};
+  GraphOrder order{};
   {
     const std::lock_guard lock(runtime().mutex);
     order = runtime().order;
@@ -550,7 +354,7 @@ cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t s
 
 cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   ENTER("cudaEventCreateWithFlags");
-  *event = new CUevent_st{.device = current};
+  *event = new CUevent_st{.device = current_device()};
   (*event)->timed = (flags & cudaEventDisableTiming) == 0;
   return cudaSuccess;
 }

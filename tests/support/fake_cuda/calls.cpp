@@ -1,0 +1,122 @@
+#include "headrace/tests/support/fake_cuda/calls.h"
+
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "headrace/tests/support/fake_cuda/runtime.h"
+
+namespace headrace::test::fake_cuda {
+namespace {
+
+struct Failure {
+  int works = 0;
+  cudaError_t status = cudaSuccess;
+};
+
+// What is the process's own.
+struct Records {
+  std::mutex mutex;
+  std::map<std::thread::id, Calls> calls;
+  std::map<std::string, Failure> failures;
+  cudaError_t lost = cudaSuccess;  // what every call answers once the device is lost
+  std::vector<std::string> misplaced;
+  std::optional<std::vector<std::string>> log;  // nothing: nobody asked for it
+};
+
+Records& records() {
+  static Records one;
+  return one;
+}
+
+thread_local cudaError_t last_error = cudaSuccess;
+thread_local int current = 0;  // device
+
+bool stays(cudaError_t status) { return status == cudaErrorIllegalAddress || status == cudaErrorLaunchFailure; }
+
+}  // namespace
+
+cudaError_t answer(cudaError_t status) {
+  if (status != cudaSuccess) last_error = status;
+  return status;
+}
+
+cudaError_t take_last_error() { return std::exchange(last_error, cudaSuccess); }
+
+void count(const char* name) {
+  const std::lock_guard lock(records().mutex);
+  ++records().calls[std::this_thread::get_id()][name];
+  if (records().log) records().log->emplace_back(name);
+}
+
+cudaError_t enter(const char* name) {
+  count(name);
+  Records& all = records();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.failures.find(name);
+  if (found != all.failures.end() && found->second.works-- <= 0) {
+    found->second.works = 0;
+    if (stays(found->second.status)) all.lost = found->second.status;
+    return answer(found->second.status);
+  }
+  return answer(all.lost);
+}
+
+cudaError_t enter_on(const char* name, int device) {
+  const cudaError_t status = enter(name);
+  if (device == current) return status;
+  const std::lock_guard lock(records().mutex);
+  records().misplaced.push_back(std::string(name) + " of device " + std::to_string(device) + " while " +
+                                std::to_string(current) + " is current");
+  return answer(cudaErrorInvalidDevice);
+}
+
+void set_current_device(int device) { current = device; }
+int current_device() { return current; }
+
+Calls calls_here() {
+  const std::lock_guard lock(records().mutex);
+  return records().calls[std::this_thread::get_id()];
+}
+
+Calls calls_elsewhere() {
+  const std::lock_guard lock(records().mutex);
+  Calls sum;
+  for (const auto& [thread, calls] : records().calls) {
+    for (const auto& [name, count] : calls) sum[name] += thread == std::this_thread::get_id() ? 0 : count;
+  }
+  return sum;
+}
+
+void fail(const std::string& name, int works, cudaError_t status) {
+  const std::lock_guard lock(records().mutex);
+  records().failures[name] = {.works = works, .status = status};
+}
+
+void clear_calls() {
+  const std::lock_guard lock(records().mutex);
+  records().log.reset();
+  records().misplaced.clear();
+  records().failures.clear();
+  records().lost = cudaSuccess;
+}
+
+void note(const char* name) { count(name); }
+
+void start_log() {
+  const std::lock_guard lock(records().mutex);
+  records().log.emplace();
+}
+
+std::vector<std::string> log() {
+  const std::lock_guard lock(records().mutex);
+  return records().log.value();
+}
+
+std::vector<std::string> misplaced_calls() {
+  const std::lock_guard lock(records().mutex);
+  return records().misplaced;
+}
+
+}  // namespace headrace::test::fake_cuda
