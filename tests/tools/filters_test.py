@@ -5,7 +5,7 @@ a program.
 
 Patterns of GoogleTest are those that tests/CMakeLists.txt wrote to BUILD/tests/filters.txt, those in tools/check and those of
 the list of tests for a GPU; names and labels of CTest are those in tools/check. BUILD/tests/test_sources.txt has the programs'
-sources.
+sources. Tests of a program of that list that name a GPU, as Cuda/SUITE/0.TEST does, are all on it.
 """
 import json
 import pathlib
@@ -22,6 +22,11 @@ from gpu_checks.test_runs import LIST, blocks
 
 def idle(patterns, names):
     return [pattern for pattern in patterns if not any(matches(pattern, name) for name in names)]
+
+
+def unlisted(patterns, names):
+    """Tests that name a GPU, as Cuda/SUITE/0.TEST does, and are on no pattern."""
+    return [name for name in names if re.match(r"Cuda\w*/", name) and not any(matches(pattern, name) for pattern in patterns)]
 
 
 def test_filters(build, check):
@@ -59,6 +64,8 @@ def in_no_program(build, compiled):
 def self_test():
     assert idle(["A.*", "B*.x", "?.y", "*/C.z"], ["A.b", "Bee.x", "q.y", "R/C.z"]) == []
     assert idle(["Ab.*", "A", "??.y"], ["A.b", "q.y"]) == ["Ab.*", "A", "??.y"]
+    assert unlisted(["Cuda/A/*", "Cuda/B*"], ["Cuda/A/0.b", "Cpu/D/0.b", "Cudas.d"]) == []
+    assert unlisted(["Cuda/A/*", "Cuda/B*"], ["Cuda/A/0.b", "Cuda/D/0.b", "CudaGpus/A/0.b"]) == ["Cuda/D/0.b", "CudaGpus/A/0.b"]
     text = " build/asan/tests/test_x --gtest_filter='A.*:B.*'\n ctest -LE 'house|golden' -E '^x$'"
     assert ctest_filters(text) == [("-LE", ["'house", "golden'"]), ("-E", ["'^x$'"])]
 
@@ -74,6 +81,10 @@ def main():
         names = [name for program in of for name in programs[program]]
         if all(programs[program] for program in of):
             wrong += [f"{where}: '{pattern}' names no test of {' or '.join(of)}" for pattern in idle(patterns, names)]
+    named = [(program, patterns.split(":")) for _, program, devices, patterns in blocks(LIST.read_text()) if devices == "named"]
+    for program in {program for program, _ in named}:
+        patterns = [pattern for of, those in named if of == program for pattern in those]
+        wrong += [f"{name} names a GPU and is not in {LIST.name}" for name in unlisted(patterns, programs[program])]
     compiled = set((build / "tests/test_sources.txt").read_text().splitlines())
     wrong += [f"{name} is part of no program: tests/CMakeLists.txt" for name in in_no_program(build, compiled)]
     if not in_no_program(build, compiled - {next(iter(sorted(compiled)))}):

@@ -4,7 +4,7 @@ import re
 from gpu_checks.gtest import short_tests
 from gpu_checks.machine import find_tool
 from gpu_checks.runner import together
-from gpu_checks.test_runs import SHARDS, filtered, run_tests
+from gpu_checks.test_runs import SHARDS, filtered, plans_apart, run_tests
 
 KERNELS = "kernels"  # the block of the list that the sanitizers run
 SLOWED = 40  # a test under compute-sanitizer takes up to so many times as long
@@ -50,7 +50,8 @@ def sanitizer(tool):
             name = f"{tool}-{number}"
             folder = check.machine.work / "shards" / name
             flags = filtered(folder, names)
-            outcome = yield from check.running(name, [*words, run.program, flags], folder=folder)
+            outcome = yield from check.running(name, [*words, run.program, flags], folder=folder,
+                                               environment=plans_apart(check))
             errors = sanitizer_errors(outcome.output)
             found = sanitizer_findings(outcome.output) if errors is None else errors
             result["passed"] += len(re.findall(r"^\[       OK \]", outcome.output, re.MULTILINE))

@@ -3,13 +3,15 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import pwd
 import shutil
 import subprocess
 import sys
 
 from gpu_checks.runner import stop
 
-COLLECTIVE_TIMEOUT = "3"  # seconds: a replica that does not come costs that, and not a part's time
+PLAN_FOLDER = "HEADRACE_CUDA_PLAN_FOLDER"
+COLLECTIVE_TIMEOUT = "10"  # seconds, in which NCCL starts on a machine that has read nothing yet; a lost replica costs no more
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -51,8 +53,11 @@ class Machine:
         return self.data
 
     def environment(self):
-        """That of every command: CUDA's libraries for the loader, data for the tests."""
+        """That of every command: CUDA's libraries for the loader, data for the tests, a home. Convolution plans are kept for this
+        check, unless the caller names their folder: where none can be kept, a recipe that tunes runs on cuDNN's first ones."""
         environment = dict(os.environ)
+        environment["HOME"] = environment.get("HOME") or own_home() or str(self.work)
+        environment[PLAN_FOLDER] = environment.get(PLAN_FOLDER) or str(self.work / "plans")
         environment["HEADRACE_SOURCE"] = str(self.root)
         environment.setdefault("HEADRACE_COLLECTIVE_TIMEOUT", COLLECTIVE_TIMEOUT)
         if self.data is not None:
@@ -65,6 +70,15 @@ class Machine:
         if joined := ":".join(path for path in paths if path):
             environment["LD_LIBRARY_PATH"] = joined
         return environment
+
+
+def own_home():
+    """The folder that the system has for this user; None where there is none."""
+    try:
+        home = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return None
+    return home if os.access(home, os.W_OK | os.X_OK) else None
 
 
 @contextlib.contextmanager

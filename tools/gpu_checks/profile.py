@@ -2,6 +2,8 @@
 import csv
 import glob
 import io
+import os
+import re
 
 from gpu_checks.training import REPLAYED, train
 from gpu_checks.kernels import copy_rate
@@ -13,6 +15,8 @@ MODES = tuple((mode, {"HEADRACE_CUDA_MATH": mode}) for mode in ("default", "tune
 STEP = {"epochs": 4, "steps_per_epoch": 1, "headspace": REPLAYED, "profile_epoch": 3}
 SECONDS = {"ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6, "ms": 1e-3, "msecond": 1e-3, "s": 1.0, "second": 1.0}
 BYTES = {"byte": 1.0, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
+LOADER_PATH = "LD_LIBRARY_PATH"
+PROFILERS = re.compile(r"lib(cupti|nvperf|pcsampling|checkpoint)[a-z_]*\.")  # CUPTI's libraries: ncu has its own nvperf
 TIME, READ, WRITTEN = "gpu__time_duration.sum", "dram__bytes_read.sum", "dram__bytes_write.sum"
 
 
@@ -68,11 +72,30 @@ def step_table(kernels, bytes_per_second):
     return {"total": total, "kernels": table}
 
 
+def without_profilers(path, scratch):
+    """The loader's path for a program that brings its profiler's libraries: in the place of a folder that has others', such as
+    the one of CUDA's wheels, stands a folder of links to the rest of it."""
+    folders = []
+    for number, folder in enumerate(one for one in path.split(os.pathsep) if one):
+        names = os.listdir(folder) if os.path.isdir(folder) and os.access(folder, os.R_OK) else []
+        if any(map(PROFILERS.match, names)):
+            links = scratch / str(number)
+            links.mkdir(parents=True, exist_ok=True)
+            for name in names:
+                if not PROFILERS.match(name) and not (links / name).is_symlink():
+                    (links / name).symlink_to(os.path.join(os.path.abspath(folder), name))
+            folder = str(links)
+        folders.append(folder)
+    return os.pathsep.join(folders)
+
+
 def by_ncu(check, tool, name, environment):
     """Kernels of the step, or why there are none. Clocks are left alone and caches as the kernel before left them."""
     table = check.runner.logs / f"{name}.csv"
     words = (tool, "--profile-from-start", "off", "--graph-profiling", "node", "--clock-control", "none", "--cache-control", "none",
              "--csv", "--page", "raw", "--print-units", "base", "--metrics", f"{TIME},{READ},{WRITTEN}", "--log-file", table)
+    path = without_profilers(check.runner.environment.get(LOADER_PATH, ""), check.machine.work / "libraries")
+    environment = environment | ({LOADER_PATH: path} if path else {})
     outcome, _ = train(check, name, how={"environment": environment, "before": words}, **STEP)
     kernels = ncu_kernels(check.text(table.name))
     said = [line for line in check.text(table.name).splitlines() if line.startswith("==ERROR==")]

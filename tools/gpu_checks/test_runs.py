@@ -5,7 +5,7 @@ import dataclasses
 import pathlib
 
 from gpu_checks.gtest import counts, listed, results_of, skip_reasons
-from gpu_checks.machine import Missing
+from gpu_checks.machine import PLAN_FOLDER, Missing
 from gpu_checks.runner import together
 
 TEST_DEVICES = "HEADRACE_TEST_DEVICES"
@@ -81,6 +81,11 @@ def file_name(run):
     return run.name.replace("@", "-").replace(":", "_").replace(",", "_")
 
 
+def plans_apart(check):
+    """What is timed while others share the GPU, or below a sanitizer, is chosen for no measured training."""
+    return {PLAN_FOLDER: str(check.machine.work / "shards/plans")}
+
+
 def filtered(folder, names):
     """The argument that chooses these tests, through a file: there may be more than a command line holds."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -104,6 +109,7 @@ def undecided(names, found):
 def shard(check, run, number, pending, account):
     """A task that fills the run's verdicts of these tests, in a folder of its own. account(): the part's result so far."""
     folder = check.machine.work / "shards" / f"{file_name(run)}-{number}"
+    environment = run.environment | plans_apart(check) | {"TMPDIR": str(folder)}
 
     def partial(output):
         run.add(results_of(output))
@@ -111,7 +117,7 @@ def shard(check, run, number, pending, account):
     for start in range(MAX_STARTS):
         name = f"{folder.name}-{start}"
         outcome = yield from check.running(name, [run.program, filtered(folder, pending)], quiet=QUIET, partial=partial,
-                                           folder=folder, environment=run.environment | {"TMPDIR": str(folder)})
+                                           folder=folder, environment=environment)
         printed = check.text(f"{name}.log")
         found = results_of(printed)
         run.add(found)

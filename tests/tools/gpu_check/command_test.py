@@ -6,7 +6,7 @@ import sys
 import tarfile
 import unittest
 
-from gpu_checks import kernels, plan, readers, summary
+from gpu_checks import kernels, machine, plan, readers, summary
 
 from gpu_check.pretended import BENCH, PASSING, ROOT, SKIPPING, Pretending
 
@@ -170,9 +170,31 @@ class Command(Pretending):
         first, again = (self.part(name, "training") for name in ("cifar10-fast", "cifar10-fast-again"))
         self.assertEqual([run["seed"] for run in first["runs"]], [0, 1])
         self.assertEqual([run["seed"] for run in again["runs"]], [2])
+        self.assertEqual(self.last_line("cifar10-fast-0")["HEADRACE_COLLECTIVE_TIMEOUT"], machine.COLLECTIVE_TIMEOUT)
+
+    def last_line(self, name):
         with tarfile.open(self.out / "logs.tar.gz") as logs:
-            lines = logs.extractfile("logs/cifar10-fast-0.jsonl").read().decode()
-        self.assertEqual(readers.json_lines(lines)[-1]["timeout"], "3")
+            return readers.json_lines(logs.extractfile(f"logs/{name}.jsonl").read().decode())[-1]
+
+    def test_plans_are_kept_for_the_check_also_without_a_home(self):
+        self.pretend_machine(True, PASSING)
+        usual = self.environment()
+        for number, home in enumerate((None, "", str(self.folder))):
+            with self.subTest(home):
+                self.out = self.folder / f"out-{number}"
+                names = ("HOME", "XDG_CACHE_HOME", machine.PLAN_FOLDER)
+                without = {key: value for key, value in usual.items() if key not in names}
+                self.environment = lambda: without | ({} if home is None else {"HOME": home})
+                self.all_of_it("--parts", "cifar10-fast,cifar10-fast-b")
+                first, other = self.last_line("cifar10-fast-0"), self.last_line("cifar10-fast-b-0")
+                self.assertRegex(first[machine.PLAN_FOLDER], r"/gpu_check-[^/]*/plans$")
+                self.assertEqual(first[machine.PLAN_FOLDER], other[machine.PLAN_FOLDER])
+                self.assertTrue(first["HOME"])
+                self.assertEqual(first["HOME"], home or first["HOME"])
+        self.out = self.folder / "named"
+        self.environment = lambda: usual | {machine.PLAN_FOLDER: "/of/the/caller"}
+        self.all_of_it("--parts", "cifar10-fast")
+        self.assertEqual(self.last_line("cifar10-fast-0")[machine.PLAN_FOLDER], "/of/the/caller")
 
     def test_what_there_was_no_time_for_is_a_failure(self):
         self.pretend_machine(True, PASSING)

@@ -28,7 +28,7 @@ lines = {"doctor": [{"name": "device cuda:0", "found": DOCTOR, "version": "prete
          "explain": [{"name": "decode()", "occupancy": 0.7}, {"name": "consumer", "occupancy": 0.995}, {"bottleneck": "consumer"}],
          "train": [{"epoch": e, "examples_per_second": 1e6 * e, "input_stall_fraction": 0.002} for e in (1, 2, 3)] +
                   [{"final": True, "seed": first + run, "test_accuracy": 0.9, "train_seconds": 0.5, "weights_sha256": "0",
-                    "timeout": os.environ["HEADRACE_COLLECTIVE_TIMEOUT"]} for run in range(runs)]}[sys.argv[1]]
+                    **{name: os.environ.get(name) for name in ("HEADRACE_COLLECTIVE_TIMEOUT", "HEADRACE_CUDA_PLAN_FOLDER", "HOME")}} for run in range(runs)]}[sys.argv[1]]
 with open(value("--json", ""), "w") as file:
     for line in lines:
         print(json.dumps(line), file=file, flush=True)
@@ -45,6 +45,7 @@ if "--gtest_list_tests" in sys.argv:
 flags = next(word[17:] for word in sys.argv if word.startswith("--gtest_flagfile="))
 wanted = open(flags).read().strip().removeprefix("--gtest_filter=").split(":")
 assert os.getcwd() == os.environ["TMPDIR"] == os.path.dirname(flags)
+assert os.environ["HEADRACE_CUDA_PLAN_FOLDER"] == os.path.join(os.path.dirname(os.getcwd()), "plans")
 stuck = failed = False
 for name, fate in fates.items():
     if "S." + name not in wanted:
@@ -83,6 +84,8 @@ assert words[words.index("--profile-from-start") + 1] == "off" and words[words.i
 log = words[words.index("--log-file") + 1]
 command = words[words.index("--log-file") + 2:]
 assert command[1:4] == ["train", "--recipe", "cifar10-fast"] and "--profile-epoch" in command
+found = [name for folder in os.environ["LD_LIBRARY_PATH"].split(":") for name in os.listdir(folder)]
+assert "libcublasLt.so.13" in found and not any(name.startswith(("libcupti", "libnvperf")) for name in found), found
 status = subprocess.run(command).returncode
 time = {"default": 3000, "tuned": 2000}.get(os.environ.get("HEADRACE_CUDA_MATH"))
 with open(log, "w") as file:
@@ -149,6 +152,8 @@ class Pretending(unittest.TestCase):
         self.pretend("peers/cifar10_recipe_torch.py", ORACLE)
         self.pretend("peers/record.py", RECORD)
         self.pretend("site/torch/__init__.py", "")
+        for name in ("libcublasLt.so.13", "libcupti.so.13", "libnvperf_host.so"):  # one folder, as the wheels of CUDA 13 have it
+            self.pretend(f"site/nvidia/cu13/lib/{name}", "")
         (self.folder / "data.tar").touch()
 
     def pretend_tests(self, program, fates):

@@ -1,4 +1,6 @@
 """What is read of ncu and nsys, and the table that is made of it."""
+import pathlib
+import tempfile
 import unittest
 
 from gpu_checks import profile
@@ -47,3 +49,18 @@ class Profilers(unittest.TestCase):
 
     def test_without_a_copy_to_compare_with_there_is_no_floor(self):
         self.assertIsNone(profile.step_table(profile.ncu_kernels(NCU), None)["kernels"][1]["share"])
+
+    def test_the_loader_finds_all_but_other_profilers(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folders = {"plain": ["libcudnn.so.9"], "mixed": ["libcublas.so.13", "libcupti.so.13", "libnvperf_target.so", "libnvJitLink.so.13"]}
+            for folder, names in folders.items():
+                (pathlib.Path(scratch) / folder).mkdir()
+                for name in names:
+                    (pathlib.Path(scratch) / folder / name).write_text(name)
+            path = f"{scratch}/plain::{scratch}/mixed:/not/there"
+            for _ in range(2):  # once a mode
+                plain, mixed, absent = profile.without_profilers(path, pathlib.Path(scratch) / "links").split(":")
+                self.assertEqual((plain, absent), (f"{scratch}/plain", "/not/there"))
+                self.assertEqual({file.name: file.read_text() for file in pathlib.Path(mixed).iterdir()},
+                                 {name: name for name in ("libcublas.so.13", "libnvJitLink.so.13")})
+            self.assertEqual(profile.without_profilers("", pathlib.Path(scratch)), "")
