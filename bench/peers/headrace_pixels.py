@@ -1,7 +1,7 @@
 """The pixels that Headrace's jpeg-eval delivers, computed again with Pillow and NumPy, and proved by its digest.
 
 Headrace prints the SHA-256 of every batch (`headrace digest`). Here its decode (libjpeg's, through Pillow) and its
-resize (16-bit fixed point, see pipeline/operations/resampler.h) are repeated; where the hash of a batch of one image
+resize (16-bit fixed point, see pipeline/operations/machinery/resampler.h) are repeated; where the hash of a batch of one image
 equals the printed one, the pixels are Headrace's to the bit, not an estimate of them.
 """
 import hashlib

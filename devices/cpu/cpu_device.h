@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "headrace/devices/cpu/cpu_input_kernels.h"
+#include "headrace/devices/cpu/math/cpu_input_kernels.h"
 #include "headrace/devices/device.h"
 #include "headrace/devices/kernels.h"
 

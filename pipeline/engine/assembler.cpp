@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/pipeline/operations/step.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/engine/own_arena.h"
-#include "headrace/pipeline/operations/pairing.h"
+#include "headrace/pipeline/operations/machinery/pairing.h"
 
 namespace headrace {
 namespace {

@@ -6,7 +6,7 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/trace_ring.h"
 #include "headrace/devices/stream.h"
-#include "headrace/pipeline/operations/stage_clock.h"
+#include "headrace/pipeline/operations/machinery/stage_clock.h"
 
 namespace headrace {
 

@@ -9,7 +9,7 @@
 #include "headrace/devices/device_group.h"
 #include "headrace/devices/input_kernels.h"
 #include "headrace/pipeline/engine/batch_layout.h"
-#include "headrace/pipeline/operations/device_pass.h"
+#include "headrace/pipeline/operations/machinery/device_pass.h"
 
 namespace headrace {
 

@@ -11,7 +11,7 @@
 #include "headrace/pipeline/engine/slot_memory.h"
 #include "headrace/pipeline/engine/telemetry.h"
 #include "headrace/pipeline/engine/tuning.h"
-#include "headrace/pipeline/plan/scan/worker_allowance.h"
+#include "headrace/pipeline/tasks/worker_allowance.h"
 
 namespace headrace {
 

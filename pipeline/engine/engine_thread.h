@@ -5,7 +5,7 @@
 #include <memory>
 #include <thread>
 
-#include "headrace/pipeline/plan/scan/thread_state.h"
+#include "headrace/pipeline/tasks/thread_state.h"
 
 namespace headrace {
 

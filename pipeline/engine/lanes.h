@@ -11,8 +11,8 @@
 
 #include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/compute_arena.h"
-#include "headrace/pipeline/operations/charged_bytes.h"
-#include "headrace/pipeline/plan/scan/thread_state.h"
+#include "headrace/pipeline/operations/machinery/charged_bytes.h"
+#include "headrace/pipeline/tasks/thread_state.h"
 
 namespace headrace {
 

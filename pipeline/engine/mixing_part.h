@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "headrace/pipeline/operations/mixer.h"
-#include "headrace/pipeline/operations/pairing.h"
+#include "headrace/pipeline/operations/machinery/mixer.h"
+#include "headrace/pipeline/operations/machinery/pairing.h"
 
 namespace headrace {
 

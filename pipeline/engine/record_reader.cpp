@@ -1,7 +1,7 @@
 #include "headrace/pipeline/engine/record_reader.h"
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/pipeline/plan/scan/retry.h"
+#include "headrace/pipeline/tasks/retry.h"
 
 namespace headrace {
 

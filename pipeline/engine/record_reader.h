@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "headrace/pipeline/engine/run_plan.h"
-#include "headrace/pipeline/plan/scan/thread_state.h"
+#include "headrace/pipeline/tasks/thread_state.h"
 
 namespace headrace {
 

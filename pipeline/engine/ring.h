@@ -11,7 +11,7 @@
 
 #include "headrace/devices/base/deadline.h"
 #include "headrace/pipeline/engine/slot.h"
-#include "headrace/pipeline/plan/scan/thread_state.h"
+#include "headrace/pipeline/tasks/thread_state.h"
 
 namespace headrace {
 

@@ -16,9 +16,9 @@
 #include "headrace/pipeline/engine/mixing_part.h"
 #include "headrace/pipeline/engine/slot_state.h"
 #include "headrace/pipeline/engine/streamed_record.h"
-#include "headrace/pipeline/operations/charged_bytes.h"
+#include "headrace/pipeline/operations/machinery/charged_bytes.h"
 #include "headrace/pipeline/plan/sample_program.h"
-#include "headrace/pipeline/plan/scan/failure.h"
+#include "headrace/pipeline/tasks/failure.h"
 
 namespace headrace {
 

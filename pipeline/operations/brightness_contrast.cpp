@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "headrace/devices/base/simd.h"
-#include "headrace/pipeline/operations/field_checks.h"
-#include "headrace/pipeline/operations/pixel_pass.h"
-#include "headrace/pipeline/operations/step_list.h"
+#include "headrace/pipeline/operations/machinery/field_checks.h"
+#include "headrace/pipeline/operations/machinery/pixel_pass.h"
+#include "headrace/pipeline/operations/machinery/step_list.h"
 
 namespace headrace {
 namespace {

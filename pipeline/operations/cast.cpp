@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "headrace/pipeline/operations/field_checks.h"
-#include "headrace/pipeline/operations/pixel_pass.h"
+#include "headrace/pipeline/operations/machinery/field_checks.h"
+#include "headrace/pipeline/operations/machinery/pixel_pass.h"
 
 namespace headrace {
 namespace {

@@ -2,10 +2,10 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/decode.h"
-#include "headrace/pipeline/operations/field_checks.h"
-#include "headrace/pipeline/operations/pixel_pass.h"
+#include "headrace/pipeline/operations/machinery/field_checks.h"
+#include "headrace/pipeline/operations/machinery/pixel_pass.h"
+#include "headrace/pipeline/operations/machinery/step_list.h"
 #include "headrace/pipeline/operations/resize.h"
-#include "headrace/pipeline/operations/step_list.h"
 
 namespace headrace {
 namespace {

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "headrace/pipeline/operations/field_checks.h"
 #include "headrace/pipeline/operations/kernels/color_kernels.h"
-#include "headrace/pipeline/operations/step_list.h"
+#include "headrace/pipeline/operations/machinery/field_checks.h"
+#include "headrace/pipeline/operations/machinery/step_list.h"
 
 namespace headrace {
 namespace {

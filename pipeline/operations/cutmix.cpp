@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "headrace/pipeline/operations/beta.h"
-#include "headrace/pipeline/operations/image_shape.h"
-#include "headrace/pipeline/operations/mixer.h"
+#include "headrace/pipeline/operations/machinery/beta.h"
+#include "headrace/pipeline/operations/machinery/image_shape.h"
+#include "headrace/pipeline/operations/machinery/mixer.h"
 
 namespace headrace {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "headrace/pipeline/operations/field_checks.h"
-#include "headrace/pipeline/operations/image_shape.h"
-#include "headrace/pipeline/operations/pixel_pass.h"
+#include "headrace/pipeline/operations/machinery/field_checks.h"
+#include "headrace/pipeline/operations/machinery/image_shape.h"
+#include "headrace/pipeline/operations/machinery/pixel_pass.h"
 
 namespace headrace {
 namespace {

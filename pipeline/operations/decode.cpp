@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "headrace/pipeline/operations/encoded_image.h"
+#include "headrace/pipeline/operations/machinery/encoded_image.h"
 
 namespace headrace {
 

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "headrace/pipeline/operations/sample_stage.h"
-#include "headrace/pipeline/operations/step.h"
+#include "headrace/pipeline/operations/machinery/sample_stage.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 

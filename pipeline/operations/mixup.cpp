@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "headrace/pipeline/operations/beta.h"
 #include "headrace/pipeline/operations/kernels/blend.h"
-#include "headrace/pipeline/operations/mixer.h"
+#include "headrace/pipeline/operations/machinery/beta.h"
+#include "headrace/pipeline/operations/machinery/mixer.h"
 
 namespace headrace {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/operations/field_checks.h"
-#include "headrace/pipeline/operations/step_list.h"
+#include "headrace/pipeline/operations/machinery/field_checks.h"
+#include "headrace/pipeline/operations/machinery/step_list.h"
 
 namespace headrace {
 namespace {

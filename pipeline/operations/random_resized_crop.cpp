@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "headrace/pipeline/operations/decode.h"
-#include "headrace/pipeline/operations/encoded_image.h"
-#include "headrace/pipeline/operations/field_checks.h"
 #include "headrace/pipeline/operations/kernels/portable_math.h"
-#include "headrace/pipeline/operations/step_list.h"
+#include "headrace/pipeline/operations/machinery/encoded_image.h"
+#include "headrace/pipeline/operations/machinery/field_checks.h"
+#include "headrace/pipeline/operations/machinery/step_list.h"
 
 namespace headrace {
 namespace {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "headrace/pipeline/decoders/decode_request.h"
-#include "headrace/pipeline/operations/crop_window.h"
-#include "headrace/pipeline/operations/field_checks.h"
-#include "headrace/pipeline/operations/image_shape.h"
-#include "headrace/pipeline/operations/step_list.h"
+#include "headrace/pipeline/operations/machinery/crop_window.h"
+#include "headrace/pipeline/operations/machinery/field_checks.h"
+#include "headrace/pipeline/operations/machinery/image_shape.h"
+#include "headrace/pipeline/operations/machinery/step_list.h"
 
 namespace headrace {
 namespace {

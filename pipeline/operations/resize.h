@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "headrace/pipeline/operations/encoded_image.h"
-#include "headrace/pipeline/operations/step.h"
+#include "headrace/pipeline/operations/machinery/encoded_image.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 

@@ -3,10 +3,10 @@
 #include <cstring>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/operations/encoded_image.h"
-#include "headrace/pipeline/operations/field_checks.h"
-#include "headrace/pipeline/operations/step_list.h"
-#include "headrace/pipeline/operations/user_code.h"
+#include "headrace/pipeline/operations/machinery/encoded_image.h"
+#include "headrace/pipeline/operations/machinery/field_checks.h"
+#include "headrace/pipeline/operations/machinery/step_list.h"
+#include "headrace/pipeline/operations/machinery/user_code.h"
 
 namespace headrace {
 namespace {

@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/operations/definition.h"
-#include "headrace/pipeline/operations/encoded_image.h"
-#include "headrace/pipeline/operations/sample_chains.h"
-#include "headrace/pipeline/operations/user_code.h"
+#include "headrace/pipeline/operations/machinery/definition.h"
+#include "headrace/pipeline/operations/machinery/encoded_image.h"
+#include "headrace/pipeline/operations/machinery/sample_chains.h"
+#include "headrace/pipeline/operations/machinery/user_code.h"
 
 namespace headrace {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "headrace/pipeline/operations/step.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 

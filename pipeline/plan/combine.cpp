@@ -12,8 +12,8 @@
 #include "headrace/pipeline/plan/plan.h"
 #include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/plan/scan/judged_source.h"
-#include "headrace/pipeline/sources/joined_source.h"
-#include "headrace/pipeline/sources/union_source.h"
+#include "headrace/pipeline/sources/combined/joined_source.h"
+#include "headrace/pipeline/sources/combined/union_source.h"
 
 namespace headrace {
 namespace {

@@ -10,8 +10,8 @@
 #include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/plan/resident_choice.h"
 #include "headrace/pipeline/plan/scan/length_scan.h"
-#include "headrace/pipeline/sources/padded_source.h"
-#include "headrace/pipeline/sources/unbatched_source.h"
+#include "headrace/pipeline/sources/combined/padded_source.h"
+#include "headrace/pipeline/sources/combined/unbatched_source.h"
 
 namespace headrace {
 namespace {

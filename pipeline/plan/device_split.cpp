@@ -7,7 +7,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/pipeline/operations/definition.h"
+#include "headrace/pipeline/operations/machinery/definition.h"
 
 namespace headrace {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/decode.h"
-#include "headrace/pipeline/operations/definition.h"
+#include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/plan/index/selection.h"
 #include "headrace/pipeline/plan/label_filter.h"
 

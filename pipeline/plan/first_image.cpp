@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/operations/encoded_image.h"
+#include "headrace/pipeline/operations/machinery/encoded_image.h"
 
 namespace headrace {
 namespace {

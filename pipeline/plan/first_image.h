@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "headrace/pipeline/operations/sample_stage.h"
+#include "headrace/pipeline/operations/machinery/sample_stage.h"
 #include "headrace/pipeline/source.h"
 
 namespace headrace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "headrace/pipeline/dataset.h"
-#include "headrace/pipeline/operations/sample_stage.h"
+#include "headrace/pipeline/operations/machinery/sample_stage.h"
 
 namespace headrace {
 

@@ -10,7 +10,7 @@
 #include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
-#include "headrace/pipeline/operations/definition.h"
+#include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/plan/first_image.h"
 #include "headrace/pipeline/plan/index/selection.h"
 

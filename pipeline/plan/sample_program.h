@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "headrace/pipeline/operations/label_check.h"
-#include "headrace/pipeline/operations/sample_chains.h"
+#include "headrace/pipeline/operations/machinery/label_check.h"
+#include "headrace/pipeline/operations/machinery/sample_chains.h"
 #include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/record.h"
 

@@ -1,5 +1,5 @@
 // The CPU's kernels against the suites of Kernels.
-#include "headrace/devices/cpu/cpu_kernels.h"
+#include "headrace/devices/cpu/math/cpu_kernels.h"
 
 #include "headrace/devices/cpu/cpu_device.h"
 #include "headrace/devices/cpu/cpu_features.h"

@@ -7,7 +7,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/pipeline/inspect.h"
-#include "headrace/tests/pipeline/sources/idx_fixture.h"
+#include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/images.h"

@@ -26,10 +26,11 @@ TEST(FilterFaults, TheErrorIsThatOfTheBatchWhereTheRecordWouldBe) {
   for (const int threads : {1, 2, 4}) {
     for (const int replicas : {1, 2}) {
       // 0 2 3 5 | 6 7
-      EXPECT_EQ(error_of(Dataset::from(rotten_at_first()).filter(two_of_three()).batch({.global = 4}), 1, threads,
-                         replicas),
-                "fake: item/7: source read: rotten, record 7, byte offset 107 (repair or remove the record, or pass "
-                "over bad ones: ErrorPolicy::on_error = skip)");
+      EXPECT_EQ(
+          error_of(Dataset::from(rotten_at_first()).filter(two_of_three()).batch({.global = 4}), 1, threads,
+                   replicas),
+          "fake: item/7: source read: rotten, record 7, byte offset 107 (repair or remove the record, or pass "
+          "over bad ones: ErrorPolicy::on_error = skip)");
       // 0 2 3 5 | 6 8 9 11 | 12 14 15 17 | 18 20
       EXPECT_EQ(error_of(Dataset::from(rotten_at_first({})).filter(two_of_three()).batch({.global = 4}), 3,
                          threads, replicas),

@@ -5,8 +5,8 @@
 #include "headrace/pipeline/convert.h"
 #include "headrace/tests/fuzz/fuzz_target.h"
 #include "headrace/tests/fuzz/source_target.h"
-#include "headrace/tests/pipeline/sources/idx_fixture.h"
-#include "headrace/tests/pipeline/sources/image_fixture.h"
+#include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
+#include "headrace/tests/pipeline/sources/images/image_fixture.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::fuzz {

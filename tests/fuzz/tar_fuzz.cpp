@@ -1,7 +1,7 @@
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/fuzz/fuzz_target.h"
 #include "headrace/tests/fuzz/source_target.h"
-#include "headrace/tests/pipeline/sources/image_fixture.h"
+#include "headrace/tests/pipeline/sources/images/image_fixture.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::fuzz {

@@ -3,7 +3,7 @@
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/fuzz/fuzz_target.h"
 #include "headrace/tests/fuzz/source_target.h"
-#include "headrace/tests/pipeline/sources/tf_fixture.h"
+#include "headrace/tests/pipeline/sources/records/tf_fixture.h"
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/support/temp_folder.h"

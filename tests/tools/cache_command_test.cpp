@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "headrace/devices/base/file.h"
-#include "headrace/tests/pipeline/sources/image_fixture.h"
+#include "headrace/tests/pipeline/sources/images/image_fixture.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "headrace/tests/pipeline/sources/idx_fixture.h"
-#include "headrace/tests/pipeline/sources/image_fixture.h"
+#include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
+#include "headrace/tests/pipeline/sources/images/image_fixture.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 

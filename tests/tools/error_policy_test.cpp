@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "headrace/pipeline/decoders/exif_orientation.h"
-#include "headrace/tests/pipeline/sources/idx_fixture.h"
+#include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
 #include "headrace/tests/support/damage.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/support/oriented.h"

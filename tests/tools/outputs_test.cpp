@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/tests/pipeline/sources/image_fixture.h"
+#include "headrace/tests/pipeline/sources/images/image_fixture.h"
 #include "headrace/tests/support/folder_contents.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"

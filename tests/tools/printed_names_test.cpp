@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "headrace/tests/pipeline/sources/image_fixture.h"
+#include "headrace/tests/pipeline/sources/images/image_fixture.h"
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/support/terminal.h"

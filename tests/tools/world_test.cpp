@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/tests/pipeline/sources/idx_fixture.h"
+#include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
 #include "headrace/tests/support/command.h"
 #include "headrace/tests/support/temp_folder.h"
 

@@ -12,9 +12,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "headrace/tests/pipeline/sources/idx_fixture.h"
-#include "headrace/tests/pipeline/sources/image_fixture.h"
-#include "headrace/tests/pipeline/sources/tf_fixture.h"
+#include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
+#include "headrace/tests/pipeline/sources/images/image_fixture.h"
+#include "headrace/tests/pipeline/sources/records/tf_fixture.h"
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/damage.h"
 #include "headrace/tests/support/temp_folder.h"

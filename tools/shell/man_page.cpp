@@ -60,7 +60,8 @@ std::string man_page(const CommandEntry& program, const std::string& version) {
          ".TP\n.B 0\nall went well\n"
          ".TP\n.B 1\nthe run failed: data that cannot be read, a loss that is no number, a device that fails\n"
          ".TP\n.B 2\nwrong usage\n"
-         ".TP\n.B 129, 130, 141, 143\na signal ended it: SIGHUP, SIGINT, SIGPIPE where nobody reads its output any more, "
+         ".TP\n.B 129, 130, 141, 143\na signal ended it: SIGHUP, SIGINT, SIGPIPE where nobody reads its output "
+         "any more, "
          "SIGTERM\n"
          ".SH FILES\nResults as JSON lines, run folders, checkpoints and caches lie where the options name them; "
          "nothing else is written.\n";

@@ -29,8 +29,8 @@ bool by_conv_window(const Shape& weights, const Function& function) {
 
 inline constexpr int kDirectOutputs = 8;  // a multiple of them: the widest pack
 
-// So few products gain nothing from tensor cores, so the bytes decide: a direct convolution reads x and writes y once
-// each, bias and activation included. `activations`: the type of x and y, which must be that of the products.
+// So few products gain nothing from tensor cores, so the bytes decide: a direct convolution reads x and writes y
+// once each, bias and activation included. `activations`: the type of x and y, which must be that of the products.
 inline bool computes_directly(DType activations, const Shape& weights, const ConvOptions& options) {
   const bool padded =
       options.pad_top > 0 || options.pad_left > 0 || options.pad_bottom > 0 || options.pad_right > 0;

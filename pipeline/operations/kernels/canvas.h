@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "headrace/pipeline/operation.h"
-#include "headrace/pipeline/operations/step.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 

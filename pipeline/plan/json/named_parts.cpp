@@ -7,7 +7,7 @@
 
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/pipeline/operations/definition.h"
+#include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/plan/json/option_reader.h"
 
 namespace headrace::plan_json {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/operations/definition.h"
-#include "headrace/pipeline/operations/operation_table.h"
+#include "headrace/pipeline/operations/machinery/definition.h"
+#include "headrace/pipeline/operations/machinery/operation_table.h"
 #include "headrace/pipeline/plan/json/format.h"
 #include "headrace/pipeline/plan/json/named_parts.h"
 #include "headrace/pipeline/plan/json/option_reader.h"

@@ -6,7 +6,7 @@
 #include "headrace/cache/disk_cache.h"
 #include "headrace/cache/memory_cache.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/operations/definition.h"
+#include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/plan/evaluation_stages.h"
 #include "headrace/pipeline/plan/index/selection.h"
 #include "headrace/pipeline/plan/json/format.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "headrace/pipeline/plan/plan.h"
-#include "headrace/pipeline/plan/scan/failure.h"
+#include "headrace/pipeline/tasks/failure.h"
 
 namespace headrace {
 

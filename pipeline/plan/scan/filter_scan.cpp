@@ -9,7 +9,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/pipeline/operations/sample_chains.h"
+#include "headrace/pipeline/operations/machinery/sample_chains.h"
 #include "headrace/pipeline/plan/index/index_map.h"
 #include "headrace/pipeline/plan/sample_program.h"
 #include "headrace/pipeline/plan/scan/record_scan.h"

@@ -5,8 +5,8 @@
 #include <mutex>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/plan/scan/failure.h"
 #include "headrace/pipeline/plan/scan/record_scan.h"
+#include "headrace/pipeline/tasks/failure.h"
 
 namespace headrace {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "headrace/pipeline/source.h"
-#include "headrace/pipeline/sources/padded_field.h"
+#include "headrace/pipeline/sources/combined/padded_field.h"
 
 namespace headrace {
 

@@ -14,8 +14,8 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/dataset.h"
-#include "headrace/pipeline/plan/scan/retry.h"
-#include "headrace/pipeline/plan/scan/worker_allowance.h"
+#include "headrace/pipeline/tasks/retry.h"
+#include "headrace/pipeline/tasks/worker_allowance.h"
 
 namespace headrace {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "headrace/devices/base/first_error.h"
-#include "headrace/pipeline/plan/scan/thread_state.h"
 #include "headrace/pipeline/source.h"
+#include "headrace/pipeline/tasks/thread_state.h"
 
 namespace headrace {
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "headrace/pipeline/engine/own_arena.h"
-#include "headrace/pipeline/plan/scan/worker_allowance.h"
+#include "headrace/pipeline/tasks/worker_allowance.h"
 #include "headrace/tests/support/fake_clock.h"
 
 namespace headrace {

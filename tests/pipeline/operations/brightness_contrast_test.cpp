@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "headrace/pipeline/operations/definition.h"
-#include "headrace/pipeline/operations/step_list.h"
+#include "headrace/pipeline/operations/machinery/definition.h"
+#include "headrace/pipeline/operations/machinery/step_list.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 

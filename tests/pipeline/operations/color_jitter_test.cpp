@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "headrace/tests/pipeline/operations/chain_fixture.h"
+#include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 

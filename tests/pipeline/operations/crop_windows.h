@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "headrace/pipeline/operations/pixel_pass.h"
+#include "headrace/pipeline/operations/machinery/pixel_pass.h"
 
 namespace headrace::test {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "headrace/pipeline/operations/pairing.h"
+#include "headrace/pipeline/operations/machinery/pairing.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 

@@ -1,6 +1,6 @@
 #include "headrace/pipeline/operations/cutout.h"
 
-#include "headrace/tests/pipeline/operations/chain_fixture.h"
+#include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 

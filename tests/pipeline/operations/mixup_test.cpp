@@ -1,7 +1,7 @@
 #include <string>
 
-#include "headrace/pipeline/operations/beta.h"
-#include "headrace/pipeline/operations/pairing.h"
+#include "headrace/pipeline/operations/machinery/beta.h"
+#include "headrace/pipeline/operations/machinery/pairing.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 

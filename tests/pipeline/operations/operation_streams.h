@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/pipeline/sources/image_fixture.h"
+#include "headrace/tests/pipeline/sources/images/image_fixture.h"
 #include "headrace/tests/pipeline/streams.h"
 
 namespace headrace::test {

@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/pipeline/operations/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/crop_windows.h"
+#include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include "headrace/tests/pipeline/operations/chain_fixture.h"
+#include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 #include "headrace/tests/support/images.h"

@@ -1,4 +1,4 @@
-#include "headrace/tests/pipeline/operations/chain_fixture.h"
+#include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 
 namespace headrace {

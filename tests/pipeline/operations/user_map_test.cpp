@@ -1,7 +1,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "headrace/tests/pipeline/operations/chain_fixture.h"
+#include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 
 namespace headrace {

@@ -2,8 +2,8 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources.h"
-#include "headrace/tests/pipeline/sources/idx_fixture.h"
-#include "headrace/tests/pipeline/sources/image_fixture.h"
+#include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
+#include "headrace/tests/pipeline/sources/images/image_fixture.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {

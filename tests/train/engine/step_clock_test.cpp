@@ -25,9 +25,9 @@ struct StampedEvent final : Event {
 StepSlot step_of(std::int64_t begin, std::int64_t arrived, std::int64_t done) {
   StepSlot step;
   step.shards.push_back({.begin = std::make_unique<StampedEvent>(begin),
-                           .arrived = std::make_unique<StampedEvent>(arrived),
-                           .done = std::make_unique<StampedEvent>(done),
-                           .waited = true});
+                         .arrived = std::make_unique<StampedEvent>(arrived),
+                         .done = std::make_unique<StampedEvent>(done),
+                         .waited = true});
   return step;
 }
 

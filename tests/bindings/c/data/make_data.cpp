@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "headrace/tests/pipeline/sources/idx_fixture.h"
-#include "headrace/tests/pipeline/sources/tf_fixture.h"
+#include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
+#include "headrace/tests/pipeline/sources/records/tf_fixture.h"
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/images.h"
 

@@ -9,7 +9,7 @@
 
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/plan/json/plan_json.h"
-#include "headrace/tests/pipeline/sources/image_fixture.h"
+#include "headrace/tests/pipeline/sources/images/image_fixture.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace {

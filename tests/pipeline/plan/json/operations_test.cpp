@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "headrace/devices/base/file.h"
-#include "headrace/pipeline/operations/definition.h"
-#include "headrace/pipeline/operations/operation_table.h"
+#include "headrace/pipeline/operations/machinery/definition.h"
+#include "headrace/pipeline/operations/machinery/operation_table.h"
 #include "headrace/pipeline/plan/json/option_reader.h"
 #include "headrace/pipeline/plan/json/option_writer.h"
 #include "headrace/pipeline/plan/json/parse.h"

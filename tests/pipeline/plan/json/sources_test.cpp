@@ -10,8 +10,8 @@
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/plan/json/change_options.h"
 #include "headrace/tests/pipeline/plan/json/plan_json.h"
-#include "headrace/tests/pipeline/sources/image_fixture.h"
-#include "headrace/tests/pipeline/sources/tf_fixture.h"
+#include "headrace/tests/pipeline/sources/images/image_fixture.h"
+#include "headrace/tests/pipeline/sources/records/tf_fixture.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/recipes/small_data.h"
 

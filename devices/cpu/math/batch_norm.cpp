@@ -1,0 +1,186 @@
+#include "headrace/devices/cpu/math/batch_norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "headrace/devices/base/simd.h"
+#include "headrace/devices/cpu/math/batch_norm_scale.h"
+#include "headrace/devices/cpu/math/column_sums.h"
+#include "headrace/devices/cpu/math/element.h"
+#include "headrace/devices/cpu/math/parallel.h"
+#include "headrace/devices/cpu/math/vector_math.h"
+
+namespace headrace::cpu {
+namespace {
+
+struct Moments {
+  double mean[kNormStrip] = {};
+  double deviation[kNormStrip] = {};  // sum of squared distances from the mean
+};
+
+// Adds one block to the moments of the `before` rows above it (Chan, Golub, LeVeque): the block's own mean is
+// taken off before squaring, so a large common offset costs no digits.
+template <typename T>
+HEADRACE_INLINE void add_moments(const T* x, Moments& moments, std::int64_t before, std::int64_t rows,
+                                 std::int64_t channels, std::int64_t width) {
+  float mean[kNormStrip] = {};
+  float deviation[kNormStrip] = {};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t c = 0; c < width; ++c) mean[c] += value(x[row * channels + c]);
+  }
+  const float share = 1.0F / static_cast<float>(rows);
+  for (std::int64_t c = 0; c < width; ++c) mean[c] *= share;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t c = 0; c < width; ++c) {
+      const float distance = value(x[row * channels + c]) - mean[c];
+      deviation[c] += distance * distance;
+    }
+  }
+  const double added = static_cast<double>(rows) / static_cast<double>(before + rows);
+  const double spread = added * static_cast<double>(before);
+  for (std::int64_t c = 0; c < width; ++c) {
+    const double step = static_cast<double>(mean[c]) - moments.mean[c];
+    moments.mean[c] += step * added;
+    moments.deviation[c] += static_cast<double>(deviation[c]) + step * step * spread;
+  }
+}
+
+template <typename T>
+HEADRACE_INLINE void add_blocks_of(const T* x, Moments& moments, std::int64_t rows, std::int64_t channels,
+                                   std::int64_t width) {
+  for (std::int64_t row = 0; row < rows; row += kSumBlock) {
+    const std::int64_t count = rows - row < kSumBlock ? rows - row : kSumBlock;
+    if (width == kNormStrip) {
+      add_moments(x + row * channels, moments, row, count, channels, kNormStrip);
+    } else {
+      add_moments(x + row * channels, moments, row, count, channels, width);
+    }
+  }
+}
+
+HEADRACE_SIMD_MATH void strip_moments(const float* x, Moments& moments, std::int64_t rows, std::int64_t channels,
+                                      std::int64_t width) {
+  add_blocks_of(x, moments, rows, channels, width);
+}
+HEADRACE_SIMD_MATH void strip_moments(const BFloat16* x, Moments& moments, std::int64_t rows,
+                                      std::int64_t channels, std::int64_t width) {
+  add_blocks_of(x, moments, rows, channels, width);
+}
+
+// The batch's mean and 1 / deviation of `width` channels from `channel` on, and what they do to the running ones.
+template <typename T>
+void strip_statistics(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, std::int64_t channel,
+                      std::int64_t width) {
+  Moments moments;
+  strip_moments(x + channel, moments, rows.real, rows.channels, width);
+  const auto count = static_cast<double>(rows.real);
+  const double momentum = static_cast<double>(norm.momentum);
+  const auto follow = [momentum](float& running, double batch) {
+    running = static_cast<float>(momentum * static_cast<double>(running) + (1 - momentum) * batch);
+  };
+  for (std::int64_t c = 0; c < width; ++c) {
+    const double variance = moments.deviation[c] / count;
+    norm.saved_mean.as<float>()[channel + c] = static_cast<float>(moments.mean[c]);
+    norm.saved_inv_std.as<float>()[channel + c] =
+        static_cast<float>(1 / std::sqrt(variance + static_cast<double>(norm.epsilon)));
+    follow(norm.running_mean.as<float>()[channel + c], moments.mean[c]);
+    follow(norm.running_var.as<float>()[channel + c], moments.deviation[c] / std::max(1.0, count - 1));
+  }
+}
+
+template <Activation kActivation, typename T>
+HEADRACE_INLINE void normalize_rows(const T* x, const NormAffine& by, T* y, std::int64_t rows,
+                                    std::int64_t channels) {
+  const float* mean = by.mean;
+  const float* scale = by.scale;
+  const float* beta = by.beta;
+  for (std::int64_t row = 0; row < rows; ++row, x += channels, y += channels) {
+#pragma GCC ivdep
+    for (std::int64_t c = 0; c < channels; ++c) {
+      y[c] = element<T>(activated<kActivation>((value(x[c]) - mean[c]) * scale[c] + beta[c]));
+    }
+  }
+}
+
+template <typename T>
+HEADRACE_INLINE void normalize_as(Activation activation, const T* x, const NormAffine& by, T* y, std::int64_t rows,
+                                  std::int64_t channels) {
+  switch (activation) {
+    case Activation::kNone: return normalize_rows<Activation::kNone>(x, by, y, rows, channels);
+    case Activation::kRelu: return normalize_rows<Activation::kRelu>(x, by, y, rows, channels);
+    case Activation::kGelu: return normalize_rows<Activation::kGelu>(x, by, y, rows, channels);
+    case Activation::kSilu: return normalize_rows<Activation::kSilu>(x, by, y, rows, channels);
+  }
+}
+
+HEADRACE_SIMD_MATH void normalize_range(Activation activation, const float* x, const NormAffine& by, float* y,
+                                        std::int64_t rows, std::int64_t channels) {
+  normalize_as(activation, x, by, y, rows, channels);
+}
+HEADRACE_SIMD_MATH void normalize_range(Activation activation, const BFloat16* x, const NormAffine& by,
+                                        BFloat16* y, std::int64_t rows, std::int64_t channels) {
+  normalize_as(activation, x, by, y, rows, channels);
+}
+
+template <typename T>
+void normalize(const NormRows& rows, Activation activation, const T* x, const NormAffine& by, T* y) {
+  const std::int64_t channels = rows.channels;
+  parallel_ranges(rows.rows, row_grain(channels), [=](std::int64_t begin, std::int64_t end) {
+    normalize_range(activation, x + begin * channels, by, y + begin * channels, end - begin, channels);
+  });
+}
+
+// One strip of channels a call.
+template <typename Function>
+void parallel_strips(const NormRows& rows, const Function& function) {
+  const std::int64_t strips = (rows.channels + kNormStrip - 1) / kNormStrip;
+  parallel_ranges(strips, row_grain(rows.real * kNormStrip), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t channel = first * kNormStrip; channel < std::min(rows.channels, last * kNormStrip);
+         channel += kNormStrip) {
+      function(channel, std::min(kNormStrip, rows.channels - channel));
+    }
+  });
+}
+
+// Without real rows there is nothing to learn from: the running statistics stand in.
+void borrow_running_statistics(const NormRows& rows, const Kernels::BatchNorm& norm) {
+  for (std::int64_t c = 0; c < rows.channels; ++c) {
+    norm.saved_mean.as<float>()[c] = norm.running_mean.as<float>()[c];
+    norm.saved_inv_std.as<float>()[c] = 1 / std::sqrt(norm.running_var.as<float>()[c] + norm.epsilon);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void batch_norm_train(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, T* y) {
+  if (rows.real == 0) {
+    borrow_running_statistics(rows, norm);
+  } else {
+    parallel_strips(
+        rows, [&](std::int64_t channel, std::int64_t width) { strip_statistics(rows, x, norm, channel, width); });
+  }
+  float* scale = workspace_floats(rows.channels);
+  for (std::int64_t c = 0; c < rows.channels; ++c) {
+    scale[c] = gamma_of(norm, c) * norm.saved_inv_std.as<float>()[c];
+  }
+  normalize(rows, norm.activation, x, {norm.saved_mean.as<float>(), scale, norm.beta.as<float>()}, y);
+}
+
+template <typename T>
+void batch_norm_infer(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, T* y) {
+  float* scale = workspace_floats(rows.channels);
+  for (std::int64_t c = 0; c < rows.channels; ++c) {
+    scale[c] = gamma_of(norm, c) / std::sqrt(norm.running_var.as<float>()[c] + norm.epsilon);
+  }
+  normalize(rows, norm.activation, x, {norm.running_mean.as<float>(), scale, norm.beta.as<float>()}, y);
+}
+
+#define HEADRACE_BATCH_NORM_FORWARD(T)                                                      \
+  template void batch_norm_train(const NormRows&, const T*, const Kernels::BatchNorm&, T*); \
+  template void batch_norm_infer(const NormRows&, const T*, const Kernels::BatchNorm&, T*);
+HEADRACE_BATCH_NORM_FORWARD(float)
+HEADRACE_BATCH_NORM_FORWARD(BFloat16)
+#undef HEADRACE_BATCH_NORM_FORWARD
+
+}  // namespace headrace::cpu

@@ -1,0 +1,39 @@
+// How the CPU's kernels submit their work, and how they see tensors. Private to the CPU backend.
+#pragma once
+
+#include <utility>
+
+#include "headrace/devices/common/kernel_checks.h"
+#include "headrace/devices/cpu/cpu_stream.h"
+#include "headrace/devices/cpu/math/element.h"
+#include "headrace/devices/cpu/math/flush_denormals.h"
+#include "headrace/devices/cpu/math/onednn_operands.h"
+#include "headrace/devices/tensor.h"
+
+namespace headrace::cpu {
+
+// DeviceError for another device's stream.
+CpuStream& cpu_stream(Stream& stream);
+
+template <typename Work>
+void submit(Stream& stream, Work work) {
+  cpu_stream(stream).submit([work = std::move(work)] {
+    const FlushDenormals guard;
+    work();
+  });
+}
+inline void submit(Stream& stream, BoundKernel kernel) {
+  submit(stream, [kernel = std::move(kernel)] { kernel->run(); });
+}
+
+inline float* f32(const TensorView& view) noexcept { return view.as<float>(); }
+
+// Activations and weights may be bf16.
+constexpr auto kHalf = check::Half::kAccepted;
+
+template <typename Function>
+void with_type(const TensorView& view, const Function& function) {
+  with_type(view.dtype, function);
+}
+
+}  // namespace headrace::cpu

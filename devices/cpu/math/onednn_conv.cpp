@@ -1,0 +1,147 @@
+#include "headrace/devices/cpu/math/onednn_conv.h"
+
+#include "headrace/devices/cpu/math/element.h"
+#include "headrace/devices/cpu/math/transpose_weights.h"
+
+namespace headrace {
+namespace {
+
+using dnnl::memory;
+
+OneDnnProgram::Argument scratchpad(OneDnnProgram& program, const memory::desc& layout) {
+  return {DNNL_ARG_SCRATCHPAD, layout, program.reserve(layout.get_size())};
+}
+
+void add_reorder(OneDnnProgram& program, const OneDnnPlan& plan, const memory::desc& from_layout, Place from,
+                 const memory::desc& to_layout, Place to) {
+  program.add(plan.reorder, {{DNNL_ARG_FROM, from_layout, from},
+                             {DNNL_ARG_TO, to_layout, to},
+                             scratchpad(program, plan.reorder_scratchpad)});
+}
+
+// The weights in the primitive's layout and type.
+Place add_weights(OneDnnProgram& program, const OneDnn& onednn, const OneDnnPlan& plan, const ConvShape& shape,
+                  const Operand& weights) {
+  const Place rounded = add_input(program, onednn, shape.options.precision, weights, shape.weights_elements());
+  if (!plan.reorder) return rounded;
+  const Place own = program.reserve(plan.weights.get_size());
+  add_reorder(program, plan, plan.plain, rounded, plan.weights, own);
+  return own;
+}
+
+void add_forward(OneDnnProgram& program, OneDnn& onednn, WantedConv wanted, const Operand& x,
+                 const Operand& weights, const Operand& y) {
+  const ConvShape& shape = wanted.shape;
+  const Precision precision = shape.options.precision;
+  const Place source = add_input(program, onednn, precision, x, shape.x_elements());
+  const Result result(program, onednn, precision, y, shape.y_elements(), wanted.activation);
+  wanted.type = input_type(onednn, precision);
+  wanted.result = result.type();
+  const auto plan = conv_plan(onednn, wanted);
+  const Place own = add_weights(program, onednn, *plan, shape, weights);
+  program.add(plan->primitive, {{DNNL_ARG_SRC, plan->source, source},
+                                {DNNL_ARG_WEIGHTS, plan->weights, own},
+                                {DNNL_ARG_BIAS, plan->bias, {.pointer = const_cast<float*>(wanted.bias)}},
+                                {DNNL_ARG_DST, plan->result, result.place()},
+                                scratchpad(program, plan->scratchpad)});
+  result.finish(program);
+}
+
+// The convolution of dy that gives dx, where the stride is 1 and no padding exceeds the kernel.
+ConvShape transposed(const ConvShape& s) {
+  const int reach_down = static_cast<int>(s.kernel_height) - 1;
+  const int reach_right = static_cast<int>(s.kernel_width) - 1;
+  const ConvOptions& o = s.options;
+  return {.images = s.images,
+          .height = s.out_height,
+          .width = s.out_width,
+          .channels = s.outputs,
+          .out_height = s.height,
+          .out_width = s.width,
+          .outputs = s.channels,
+          .kernel_height = s.kernel_height,
+          .kernel_width = s.kernel_width,
+          .options = {.pad_top = reach_down - o.pad_top,
+                      .pad_left = reach_right - o.pad_left,
+                      .pad_bottom = reach_down - o.pad_bottom,
+                      .pad_right = reach_right - o.pad_right,
+                      .precision = o.precision}};
+}
+
+bool can_transpose(const ConvShape& s) {
+  const ConvOptions& o = transposed(s).options;
+  return s.options.stride == 1 && o.pad_top >= 0 && o.pad_left >= 0 && o.pad_bottom >= 0 && o.pad_right >= 0;
+}
+
+void add_transposed(OneDnnProgram& program, OneDnn& onednn, const ConvShape& shape, const Operand& dy,
+                    const Operand& weights, const Operand& dx) {
+  const Operand flipped{
+      .place = program.reserve(static_cast<std::size_t>(shape.weights_elements()) * size_of(weights.type)),
+      .type = weights.type};
+  program.add([=, from = cpu::KernelShape{.outputs = shape.outputs,
+                                          .height = shape.kernel_height,
+                                          .width = shape.kernel_width,
+                                          .channels = shape.channels}](std::byte* workspace) {
+    cpu::with_type(weights.type, [&]<typename T>(T) {
+      cpu::transpose_weights(from, static_cast<const T*>(weights.place.in(workspace)),
+                             static_cast<T*>(flipped.place.in(workspace)));
+    });
+  });
+  add_forward(program, onednn, {.shape = transposed(shape)}, dy, flipped, dx);
+}
+
+}  // namespace
+
+BoundKernel conv_forward(OneDnn& onednn, const ConvShape& shape, const Operand& x, const Operand& weights,
+                         float* bias, const Operand& y, Activation activation) {
+  auto program = std::make_shared<OneDnnProgram>(onednn);
+  const WantedConv wanted{.shape = shape, .activation = activation, .bias = bias};
+  add_forward(*program, onednn, wanted, x, weights, y);
+  return program;
+}
+
+BoundKernel conv_backward_data(OneDnn& onednn, const ConvShape& shape, const Operand& dy, const Operand& weights,
+                               const Operand& dx) {
+  auto program = std::make_shared<OneDnnProgram>(onednn);
+  if (can_transpose(shape)) {
+    add_transposed(*program, onednn, shape, dy, weights, dx);
+    return program;
+  }
+  const Precision precision = shape.options.precision;
+  const Place from = add_input(*program, onednn, precision, dy, shape.y_elements());
+  const Result result(*program, onednn, precision, dx, shape.x_elements());
+  const auto plan = conv_plan(onednn, {.pass = ConvPass::kBackwardData,
+                                       .shape = shape,
+                                       .type = input_type(onednn, precision),
+                                       .result = result.type()});
+  const Place own = add_weights(*program, onednn, *plan, shape, weights);
+  program->add(plan->primitive, {{DNNL_ARG_DIFF_DST, plan->result, from},
+                                 {DNNL_ARG_WEIGHTS, plan->weights, own},
+                                 {DNNL_ARG_DIFF_SRC, plan->source, result.place()},
+                                 scratchpad(*program, plan->scratchpad)});
+  result.finish(*program);
+  return program;
+}
+
+BoundKernel conv_backward_weights(OneDnn& onednn, const ConvShape& shape, const Operand& x, const Operand& dy,
+                                  float* dweights, float* dbias) {
+  auto program = std::make_shared<OneDnnProgram>(onednn);
+  const auto plan = conv_plan(onednn, {.pass = ConvPass::kBackwardWeights,
+                                       .shape = shape,
+                                       .type = input_type(onednn, shape.options.precision),
+                                       .bias = dbias});
+  const Precision precision = shape.options.precision;
+  const Place source = add_input(*program, onednn, precision, x, shape.x_elements());
+  const Place from = add_input(*program, onednn, precision, dy, shape.y_elements());
+  const Place user{.pointer = dweights};
+  const Place own = plan->reorder ? program->reserve(plan->weights.get_size()) : user;
+  program->add(plan->primitive, {{DNNL_ARG_SRC, plan->source, source},
+                                 {DNNL_ARG_DIFF_DST, plan->result, from},
+                                 {DNNL_ARG_DIFF_WEIGHTS, plan->weights, own},
+                                 {DNNL_ARG_DIFF_BIAS, plan->bias, {.pointer = dbias}},
+                                 scratchpad(*program, plan->scratchpad)});
+  if (plan->reorder) add_reorder(*program, *plan, plan->weights, own, plan->plain, user);
+  return program;
+}
+
+}  // namespace headrace

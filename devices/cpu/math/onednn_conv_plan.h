@@ -1,0 +1,43 @@
+// The oneDNN primitives of convolutions, and the layouts they want. Private to the CPU backend.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "headrace/devices/cpu/math/onednn.h"
+#include "headrace/devices/kernels.h"
+
+namespace headrace {
+
+// x (images, height, width, channels), weights (outputs, kernel_height, kernel_width, channels),
+// y (images, out_height, out_width, outputs).
+struct ConvShape {
+  std::int64_t images = 0;
+  std::int64_t height = 0, width = 0, channels = 0;
+  std::int64_t out_height = 0, out_width = 0, outputs = 0;
+  std::int64_t kernel_height = 0, kernel_width = 0;
+  ConvOptions options;
+
+  std::int64_t x_elements() const noexcept { return images * height * width * channels; }
+  std::int64_t y_elements() const noexcept { return images * out_height * out_width * outputs; }
+  std::int64_t weights_elements() const noexcept { return outputs * kernel_height * kernel_width * channels; }
+};
+
+enum class ConvPass : std::int64_t { kForward = 1, kBackwardData = 2, kBackwardWeights = 3 };
+
+// One primitive.
+struct WantedConv {
+  ConvPass pass = ConvPass::kForward;
+  ConvShape shape;
+  dnnl::memory::data_type type = dnnl::memory::data_type::f32;    // of what it reads
+  dnnl::memory::data_type result = dnnl::memory::data_type::f32;  // of the activations that it writes
+  Activation activation = Activation::kNone;
+  const float* bias = nullptr;  // or where its gradient goes
+
+  bool has_bias() const noexcept { return bias != nullptr; }
+};
+
+// Of the plan's layouts, `source` is x's or its gradient's, `result` y's or its gradient's.
+std::shared_ptr<const OneDnnPlan> conv_plan(OneDnn& onednn, const WantedConv& wanted);
+
+}  // namespace headrace

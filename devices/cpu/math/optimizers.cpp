@@ -1,0 +1,92 @@
+#include "headrace/devices/cpu/math/optimizers.h"
+
+#include <cmath>
+
+#include "headrace/devices/base/simd.h"
+#include "headrace/devices/cpu/math/elementwise.h"
+#include "headrace/devices/cpu/math/parallel.h"
+
+// No argument here is negative, so errno is never written: said to the compiler, the loop becomes vector code.
+extern "C" float sqrtf(float) noexcept __attribute__((const));
+
+namespace headrace::cpu {
+namespace {
+
+constexpr std::int64_t kUpdateGrain = row_grain(1);
+
+HEADRACE_SIMD_MATH void adam_range(const ParameterArena& arena, float* __restrict first, float* __restrict second,
+                                   const AdamOptions& options, const StepScalars& scalars) {
+  float* __restrict parameters = arena.parameters;
+  const float* __restrict gradients = arena.gradients;
+  const float beta1 = options.beta1, beta2 = options.beta2, epsilon = options.epsilon;
+  const float learning_rate = scalars.learning_rates[options.group];
+  const float keep = 1.0F - learning_rate * options.weight_decay;
+  const float rate = learning_rate * scalars.corrections[options.group][0];
+  const float correction = scalars.corrections[options.group][1];
+  for (std::int64_t i = 0; i < arena.count; ++i) {
+    const float gradient = gradients[i];
+    const float m = beta1 * first[i] + (1.0F - beta1) * gradient;
+    const float v = beta2 * second[i] + (1.0F - beta2) * (gradient * gradient);
+    first[i] = m;
+    second[i] = v;
+    parameters[i] = keep * parameters[i] - rate * m / (sqrtf(v * correction) + epsilon);
+  }
+}
+
+HEADRACE_SIMD_MATH void sgd_momentum_range(const ParameterArena& arena, float* __restrict velocity,
+                                           const SgdOptions& options, const StepScalars& scalars) {
+  float* __restrict parameters = arena.parameters;
+  const float* __restrict gradients = arena.gradients;
+  const float momentum = options.momentum, decay = options.weight_decay;
+  const float rate = scalars.learning_rates[options.group];
+  // Nesterov looks one step of momentum ahead: gradient + momentum * v; plain momentum moves by v.
+  const float gradient_share = options.nesterov ? 1.0F : 0.0F;
+  const float velocity_share = options.nesterov ? momentum : 1.0F;
+  for (std::int64_t i = 0; i < arena.count; ++i) {
+    const float gradient = gradients[i] + decay * parameters[i];
+    const float v = momentum * velocity[i] + gradient;
+    velocity[i] = v;
+    parameters[i] -= rate * (gradient_share * gradient + velocity_share * v);
+  }
+}
+
+HEADRACE_SIMD_MATH void descend_range(const ParameterArena& arena, const SgdOptions& options,
+                                      const StepScalars& scalars) {
+  float* __restrict parameters = arena.parameters;
+  const float* __restrict gradients = arena.gradients;
+  const float decay = options.weight_decay, rate = scalars.learning_rates[options.group];
+  for (std::int64_t i = 0; i < arena.count; ++i) {
+    parameters[i] -= rate * (gradients[i] + decay * parameters[i]);
+  }
+}
+
+void write_copy(const ParameterArena& arena) {
+  if (arena.rounded != nullptr) to_bf16(arena.parameters, arena.rounded, arena.count);
+}
+
+ParameterArena part(const ParameterArena& arena, std::int64_t begin, std::int64_t end) {
+  return {.parameters = arena.parameters + begin, .gradients = arena.gradients + begin, .count = end - begin};
+}
+
+}  // namespace
+
+void adam(const ParameterArena& arena, float* first_moment, float* second_moment, const AdamOptions& options,
+          const StepScalars& scalars) {
+  parallel_ranges(arena.count, kUpdateGrain, [&](std::int64_t begin, std::int64_t end) {
+    adam_range(part(arena, begin, end), first_moment + begin, second_moment + begin, options, scalars);
+  });
+  write_copy(arena);
+}
+
+void sgd(const ParameterArena& arena, float* velocity, const SgdOptions& options, const StepScalars& scalars) {
+  parallel_ranges(arena.count, kUpdateGrain, [&](std::int64_t begin, std::int64_t end) {
+    if (options.momentum == 0) {
+      descend_range(part(arena, begin, end), options, scalars);
+    } else {
+      sgd_momentum_range(part(arena, begin, end), velocity + begin, options, scalars);
+    }
+  });
+  write_copy(arena);
+}
+
+}  // namespace headrace::cpu

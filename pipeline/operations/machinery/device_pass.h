@@ -1,0 +1,37 @@
+// The last operations on one image field, for a device: bytes arrive, one kernel makes the numbers of the batch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "headrace/pipeline/operations/machinery/pixel_pass.h"
+#include "headrace/pipeline/operations/machinery/sample_stage.h"
+
+namespace headrace {
+
+struct DevicePass {
+  std::size_t field = 0;               // of a sample
+  std::vector<std::size_t> stages;     // its operations' places among the plan's sample stages
+  Field input;                         // what arrives: u8 (H, W, C)
+  std::int64_t height = 0, width = 0;  // of the result
+  WindowChooser window;
+  ChannelScale scale;               // one a channel
+  std::optional<PlannedTone> tone;  // done to what is scaled
+  ImageLayout layout = ImageLayout::kChannelsLast;
+};
+
+// An operation on the field and what it is done to.
+struct FieldOperation {
+  std::size_t stage = 0;  // its place among the plan's sample stages
+  PlannedOperation planned;
+  Field before;
+};
+
+// One pass that does these operations, the last of which gives `result`; nothing where a device has none for them,
+// or where more bytes would arrive than a finished field has.
+std::optional<DevicePass> make_device_pass(std::span<const FieldOperation> operations, const Field& result);
+
+}  // namespace headrace

@@ -1,0 +1,140 @@
+#include "headrace/pipeline/operations/machinery/encoded_image.h"
+
+#include <fmt/format.h>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+void require_size(const ImageSize& size, const DecodeOptions& wanted, const std::string& first_image = {}) {
+  if (wanted.height == 0 || (size.height == wanted.height && size.width == wanted.width)) return;
+  const std::string expected =
+      first_image.empty()
+          ? fmt::format("all are said to be {} x {}", wanted.height, wanted.width)
+          : fmt::format("the first image, {}, has {} x {}", first_image, wanted.height, wanted.width);
+  throw Error(ErrorCode::kDataCorrupt,
+              fmt::format("an image of {} x {} pixels where {}", size.height, size.width, expected),
+              "where images differ in size, bring them to one before batch(): resize() or random_resized_crop(); "
+              "where most measure the same, say what: decode(height=, width=)");
+}
+
+std::size_t rgb_bytes(const ImageSize& size) { return static_cast<std::size_t>(size.height * size.width * 3); }
+
+// The orientation that is to be applied; that the image has one is noted.
+Orientation orientation_of(std::span<const std::byte> encoded, const DecodeOptions& options, Scratch& scratch) {
+  const Orientation orientation = exif_orientation(encoded);
+  if (orientation != Orientation::kTopLeft) scratch.notes.oriented = true;
+  return options.apply_orientation ? orientation : Orientation::kTopLeft;
+}
+
+void note_warning(Scratch& scratch) {
+  if (scratch.notes.warning.empty()) scratch.notes.warning = scratch.decoder.warning();
+}
+
+}  // namespace
+
+std::span<std::uint8_t> as_u8(std::span<std::byte> bytes) noexcept {
+  return {reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+const std::uint8_t* as_u8(const std::byte* bytes) noexcept { return reinterpret_cast<const std::uint8_t*>(bytes); }
+
+ImageSize read_shown_size(std::span<const std::byte> encoded, const DecodeOptions& options,
+                          ImageDecoder& decoder) {
+  const ImageSize stored = decoder.read_size(encoded);
+  return options.apply_orientation ? shown_size(stored, exif_orientation(encoded)) : stored;
+}
+
+FieldView decode_image(std::span<const std::byte> encoded, const DecodeStage& stage, Scratch& scratch,
+                       StepOutput& output) {
+  const Stopwatch watch;
+  const ImageSize stored = scratch.decoder.read_size(encoded);
+  const Orientation orientation = orientation_of(encoded, stage.options, scratch);
+  const ImageSize size = shown_size(stored, orientation);
+  require_size(size, stage.options, stage.first_image);
+  const std::span<std::byte> out = output.take(rgb_bytes(size));
+  if (orientation == Orientation::kTopLeft) {
+    scratch.charge(scratch.decoder.decode_bytes());
+    scratch.decoder.decode(encoded, as_u8(out));
+  } else {
+    const std::span<std::uint8_t> pixels = as_u8(scratch.grow(scratch.decoded, rgb_bytes(size)));
+    scratch.charge(scratch.decoder.decode_bytes());
+    scratch.decoder.decode(encoded, pixels);
+    turn_pixels(pixels, stored, orientation, as_u8(out));
+  }
+  note_warning(scratch);
+  scratch.decode_ns += watch.nanoseconds();
+  return {.bytes = out, .shape = {size.height, size.width, 3}};
+}
+
+Pixels part_of(const FieldView& image, const ImageWindow& window) {
+  const std::int64_t channels = image.shape[2], stride = image.shape[1] * channels;
+  return {.first = as_u8(image.bytes.data()) + window.top * stride + window.left * channels,
+          .stride = stride,
+          .channels = channels};
+}
+
+FieldView resampled(const Pixels& from, std::int64_t size, Resampler& resampler, StepOutput& output) {
+  const std::span<std::byte> out = output.take(static_cast<std::size_t>(size * size * from.channels));
+  resampler.run(from.first, from.stride, as_u8(out).data(), from.channels);
+  return {.bytes = out, .shape = {size, size, from.channels}};
+}
+
+EncodedImage::EncodedImage(std::span<const std::byte> encoded, std::uint64_t record, const EncodedImages& images,
+                           Scratch& scratch)
+    : encoded_(encoded), record_(record), jpegs_(images.jpegs.get()), scratch_(scratch) {
+  const Stopwatch watch;
+  if (jpegs_ != nullptr) known_ = jpegs_->find(record, encoded);
+  if (keeps_index()) known_ = jpegs_->make(record, encoded, scratch.decoder);
+  stored_ = known_.index != nullptr ? known_.index->size() : scratch.decoder.read_size(encoded);
+  orientation_ = orientation_of(encoded, images.options, scratch);
+  size_ = shown_size(stored_, orientation_);
+  scratch.decode_ns += watch.nanoseconds();
+  require_size(size_, images.options);
+}
+
+Pixels EncodedImage::decode(const ImageWindow& window) {
+  const Stopwatch watch;
+  const ImageSize shown{.height = window.height, .width = window.width};
+  std::span<std::uint8_t> pixels = as_u8(scratch_.grow(scratch_.decoded, rgb_bytes(shown)));
+  const ImageWindow stored = stored_window(window, stored_, orientation_);
+  decode_stored(stored, pixels);
+  if (orientation_ != Orientation::kTopLeft) {
+    const std::span<std::uint8_t> turned = as_u8(scratch_.grow(scratch_.turned, rgb_bytes(shown)));
+    turn_pixels(pixels, {.height = stored.height, .width = stored.width}, orientation_, turned);
+    pixels = turned;
+  }
+  note_warning(scratch_);
+  scratch_.decode_ns += watch.nanoseconds();
+  return {.first = pixels.data(), .stride = window.width * 3, .channels = 3};
+}
+
+// Walking through all bits to make a map takes a third of a decode and saves the bits beside the window. Where it
+// is kept that pays in later passes: then it is made first of all, and says how large the image is.
+bool EncodedImage::keeps_index() const noexcept {
+  return known_.index == nullptr && !known_.has_none && jpegs_ != nullptr && !jpegs_->is_full();
+}
+
+// Where it is not kept it pays for small windows.
+bool EncodedImage::wants_map_once(const ImageWindow& window) const noexcept {
+  constexpr double kMaxShare = 0.4;
+  const double share =
+      static_cast<double>(window.height * window.width) / static_cast<double>(stored_.height * stored_.width);
+  return !known_.good && !known_.has_none && share < kMaxShare;
+}
+
+void EncodedImage::decode_stored(const ImageWindow& window, std::span<std::uint8_t> rgb) {
+  if (wants_map_once(window)) {
+    known_ = jpegs_ != nullptr ? jpegs_->make(record_, encoded_, scratch_.decoder)
+                               : KnownJpeg::of(encoded_, scratch_.decoder);
+  }
+  if (known_.index != nullptr) return scratch_.decoder.decode_window(encoded_, *known_.index, window, rgb);
+  scratch_.charge(scratch_.decoder.window_bytes());
+  if (known_.good) return scratch_.decoder.decode_good_window(encoded_, window, rgb);
+  scratch_.decoder.decode_window(encoded_, window, rgb);
+  if (jpegs_ != nullptr && scratch_.decoder.warning().empty()) jpegs_->keep_good(record_, encoded_);
+}
+
+}  // namespace headrace

@@ -1,0 +1,75 @@
+// Encoded images as the steps use them: whole or in part, the way up that is wanted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "headrace/pipeline/dataset.h"
+#include "headrace/pipeline/decoders/exif_orientation.h"
+#include "headrace/pipeline/operations/machinery/jpeg_indexes.h"
+#include "headrace/pipeline/operations/machinery/sample_stage.h"
+#include "headrace/pipeline/operations/machinery/step.h"
+
+namespace headrace {
+
+// Images that a step decodes itself, in part.
+struct EncodedImages {
+  DecodeOptions options = {};
+  std::shared_ptr<JpegIndexes> jpegs = nullptr;  // of those that come again
+};
+
+// Of u8, in rows `stride` bytes apart.
+struct Pixels {
+  const std::uint8_t* first = nullptr;
+  std::int64_t stride = 0;
+  std::int64_t channels = 0;
+};
+
+std::span<std::uint8_t> as_u8(std::span<std::byte> bytes) noexcept;
+const std::uint8_t* as_u8(const std::byte* bytes) noexcept;
+
+// Decodes a whole image to u8 (H, W, 3).
+FieldView decode_image(std::span<const std::byte> encoded, const DecodeStage& stage, Scratch& scratch,
+                       StepOutput& output);
+
+// Reads the size that an image has as it is shown, from its header alone. Throws Error(kDataCorrupt).
+ImageSize read_shown_size(std::span<const std::byte> encoded, const DecodeOptions& options, ImageDecoder& decoder);
+
+// A window of an image u8 (H, W, C).
+Pixels part_of(const FieldView& image, const ImageWindow& window);
+
+// A square, as the resampler has planned it, made of the pixels it asked for.
+FieldView resampled(const Pixels& from, std::int64_t size, Resampler& resampler, StepOutput& output);
+
+// Decodes a window of an image. The first time, it also checks the bits outside of the window, in the cheaper of
+// two ways: a bad image is bad for every window. Leaves warnings and the orientation in the scratch's notes.
+class EncodedImage {
+ public:
+  // `encoded`, `images` and `scratch` must outlive it.
+  EncodedImage(std::span<const std::byte> encoded, std::uint64_t record, const EncodedImages& images,
+               Scratch& scratch);
+
+  // As it is shown.
+  const ImageSize& size() const noexcept { return size_; }
+  // Of the image as it is shown; valid until the scratch memory is used again.
+  Pixels decode(const ImageWindow& window);
+
+ private:
+  bool keeps_index() const noexcept;
+  bool wants_map_once(const ImageWindow& window) const noexcept;
+  void decode_stored(const ImageWindow& window, std::span<std::uint8_t> rgb);
+
+  std::span<const std::byte> encoded_;
+  std::uint64_t record_;
+  JpegIndexes* jpegs_;  // null: none are kept
+  Scratch& scratch_;
+  KnownJpeg known_;
+  Orientation orientation_ = Orientation::kTopLeft;  // that is applied
+  ImageSize stored_;
+  ImageSize size_;
+};
+
+}  // namespace headrace

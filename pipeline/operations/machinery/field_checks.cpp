@@ -1,0 +1,57 @@
+#include "headrace/pipeline/operations/machinery/field_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/operations/machinery/image_shape.h"
+
+namespace headrace {
+
+void FieldChecks::refuse(const std::string& why, const std::string& hint) const {
+  throw ConfigError(fmt::format("{} cannot be applied to field '{}' of {} {}: {}", operation_.describe(),
+                                field_.name, to_string(field_.dtype), field_.shape.to_string(), why),
+                    hint);
+}
+
+void FieldChecks::want_decoded() const {
+  if (field_.encoding == Encoding::kImage) refuse("it is still encoded", "call decode() before map()");
+}
+
+void FieldChecks::want_channels_last() const {
+  want_decoded();
+  if (field_.shape.rank() != 3) refuse("an image of shape (H, W, C) is needed");
+  if (layout_of(field_.shape) != ImageLayout::kChannelsLast) {
+    refuse("the channels come first", "put to_layout(kChannelsFirst) last in the chain");
+  }
+}
+
+void FieldChecks::want_type(std::initializer_list<DType> types) const {
+  if (std::find(types.begin(), types.end(), field_.dtype) != types.end()) return;
+  refuse(types.size() == 1 ? "uint8 is needed" : "uint8 or float32 is needed");
+}
+
+void FieldChecks::want_size(int size) const {
+  if (size < 1) refuse(fmt::format("size {} is not positive", size));
+  if (size > kMaxSide) refuse(fmt::format("size {} is above {}", size, kMaxSide));
+}
+
+void FieldChecks::want_finite(const std::vector<float>& values) const {
+  for (const float value : values) {
+    if (!std::isfinite(value)) refuse(fmt::format("{} is no finite number", value));
+  }
+}
+
+void FieldChecks::want_probability(float probability) const {
+  if (!(probability >= 0 && probability <= 1)) refuse("the probability is not within 0 and 1");
+}
+
+Field squared(const Field& image, int size) {
+  Field square = image;
+  square.shape = Shape{size, size, image.shape[2]};
+  return square;
+}
+
+}  // namespace headrace

@@ -1,0 +1,53 @@
+#include "headrace/pipeline/operations/machinery/image_recoder.h"
+
+#include <algorithm>
+
+#include "headrace/pipeline/decoders/jpeg_writer.h"
+
+namespace headrace {
+
+ImageSize fit_longer_side(const ImageSize& size, std::int64_t max_side) noexcept {
+  const std::int64_t longer = std::max(size.height, size.width);
+  if (longer <= max_side) return size;
+  const auto reduced = [&](std::int64_t side) {
+    return std::max<std::int64_t>(1, (2 * side * max_side + longer) / (2 * longer));
+  };
+  return {.height = reduced(size.height), .width = reduced(size.width)};
+}
+
+// An image of which an index can be made is good, and making one is cheaper than decoding.
+void ImageRecoder::check(std::span<const std::byte> encoded, const ImageSize& size) {
+  if (decoder_.index(encoded) != nullptr) return;
+  pixels_.resize(static_cast<std::size_t>(size.height * size.width * 3));
+  decoder_.decode(encoded, pixels_);
+}
+
+std::span<const std::byte> ImageRecoder::recode(std::span<const std::byte> encoded) {
+  const ImageSize stored = decoder_.read_size(encoded);
+  const Orientation orientation = exif_orientation(encoded);
+  const Orientation applied = options_.apply_orientation ? orientation : Orientation::kTopLeft;
+  const ImageSize size = shown_size(stored, applied);
+  const ImageSize wanted = options_.max_side > 0 ? fit_longer_side(size, options_.max_side) : size;
+  if (options_.quality == 0 && wanted == size && applied == Orientation::kTopLeft) {
+    check(encoded, stored);
+    return encoded;
+  }
+  pixels_.resize(static_cast<std::size_t>(size.height * size.width * 3));
+  decoder_.decode(encoded, pixels_);
+  if (applied != Orientation::kTopLeft) {
+    turned_.resize(pixels_.size());
+    turn_pixels(pixels_, stored, applied, turned_);
+    pixels_.swap(turned_);
+  }
+  std::span<const std::uint8_t> result(pixels_);
+  if (wanted != size) {
+    resized_.resize(static_cast<std::size_t>(wanted.height * wanted.width * 3));
+    resampler_.resize(pixels_.data(), size, resized_.data(), wanted, 3);
+    result = resized_;
+  }
+  write_jpeg(result, wanted, options_.quality > 0 ? options_.quality : RecodeOptions::kQuality, encoded_,
+             options_.apply_orientation ? Orientation::kTopLeft : orientation);
+  return encoded_;
+}
+
+}  // namespace headrace

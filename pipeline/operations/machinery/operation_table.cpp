@@ -1,0 +1,28 @@
+#include "headrace/pipeline/operations/machinery/operation_table.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "headrace/pipeline/operations/machinery/definition.h"
+
+namespace headrace {
+namespace {
+
+template <typename... Options>
+std::vector<OperationPtr> define_each(OperationList<Options...> /*list*/) {
+  return {define(Options{})...};
+}
+
+}  // namespace
+
+std::span<const OperationPtr> data_operations() {
+  static const std::vector<OperationPtr> operations = define_each(DataOperations());
+  return operations;
+}
+
+OperationPtr find_operation(std::string_view name) {
+  const auto found = std::ranges::find_if(data_operations(), [&](const auto& one) { return one->name() == name; });
+  return found == data_operations().end() ? nullptr : *found;
+}
+
+}  // namespace headrace

@@ -1,0 +1,26 @@
+#include "headrace/pipeline/operations/machinery/pixel_pass.h"
+
+#include "headrace/pipeline/operations/machinery/image_shape.h"
+
+namespace headrace {
+
+PixelPass::PixelPass(const Field& input, const PassAbilities& who)
+    : abilities(who),
+      from_type(input.dtype),
+      to_type(input.dtype),
+      image(input.shape.rank() == 3),
+      from_layout(layout_of(input.shape)),
+      to_layout(from_layout),
+      channels(image ? channels_of(input.shape) : 1) {}
+
+bool PixelPass::add(const OperationDefinition& operation, const OperationPlace& place) {
+  PixelPass with = *this;
+  if (!operation.join(with, place)) return false;
+  // Holes are cut into the result: whatever else comes behind one would not be done to it.
+  const bool cut = with.holes.size() > holes.size();
+  if (!holes.empty() && !cut) return false;
+  *this = std::move(with);
+  return true;
+}
+
+}  // namespace headrace

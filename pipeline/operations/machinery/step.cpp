@@ -1,0 +1,46 @@
+#include "headrace/pipeline/operations/machinery/step.h"
+
+#include <fmt/format.h>
+
+#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/refusals.h"
+
+namespace headrace {
+
+std::size_t Scratch::bytes() const noexcept {
+  std::size_t between = made.capacity();
+  for (const std::vector<std::byte>& field : fields) between += field.capacity();
+  return between + canvas.bytes.capacity() + decoded.capacity() + turned.capacity() + results[0].capacity() +
+         results[1].capacity() + sample.capacity() + read.capacity();
+}
+
+void Scratch::free_buffers() noexcept {
+  for (std::vector<std::byte>* buffer : {&decoded, &turned, &results[0], &results[1], &sample, &read}) {
+    std::vector<std::byte>().swap(*buffer);
+  }
+  std::vector<std::byte>().swap(made);
+  for (std::vector<std::byte>& field : fields) std::vector<std::byte>().swap(field);
+  canvas = {};
+}
+
+std::span<std::byte> Scratch::grow(std::vector<std::byte>& buffer, std::size_t bytes) {
+  if (buffer.capacity() < bytes) {
+    std::vector<std::byte>().swap(buffer);  // so that the old one and the new one are not there at once
+    charge(bytes);
+    try {
+      buffer.reserve(bytes);
+    } catch (const std::bad_alloc&) {
+      throw no_memory_for("a compute thread's working memory", bytes);
+    }
+  }
+  if (buffer.size() < bytes) buffer.resize(bytes);
+  return std::span(buffer).first(bytes);
+}
+
+std::span<std::byte> StepOutput::take(std::size_t bytes) {
+  if (buffer_ != nullptr) return scratch_->grow(*buffer_, bytes);
+  HEADRACE_CHECK(row_.size() == bytes, fmt::format("a result of {} bytes for a row of {}", bytes, row_.size()));
+  return row_;
+}
+
+}  // namespace headrace

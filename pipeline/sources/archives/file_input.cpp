@@ -1,0 +1,52 @@
+#include "headrace/pipeline/sources/archives/file_input.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
+
+}  // namespace
+
+FileInput::FileInput(const std::filesystem::path& path)
+    : ByteInput(path.string()), file_(File::open(path)), buffer_(kBufferBytes) {}
+
+void FileInput::skip(std::uint64_t count) {
+  if (count > max_left()) {
+    throw DataError(ErrorCode::kDataCorrupt, "the file ends early", {.source = name(), .offset = file_.size()});
+  }
+  position_ += count;
+}
+
+std::uint64_t FileInput::max_left() const noexcept {
+  return file_.size() > position_ ? file_.size() - position_ : 0;
+}
+
+void FileInput::refill() {
+  if (position_ >= buffer_offset_ && position_ < buffer_offset_ + buffered_) return;
+  buffer_offset_ = position_;
+  buffered_ = 0;
+  buffered_ = file_.read_some(position_, buffer_);
+}
+
+std::size_t FileInput::read_some(std::span<std::byte> into) {
+  refill();
+  const std::size_t at = static_cast<std::size_t>(position_ - buffer_offset_);
+  const std::size_t count = std::min(into.size(), buffered_ - at);
+  std::memcpy(into.data(), buffer_.data() + at, count);
+  return count;
+}
+
+std::span<const std::byte> FileInput::next_piece() {
+  refill();
+  const std::size_t at = static_cast<std::size_t>(position_ - buffer_offset_);
+  const std::span<const std::byte> piece = std::span(buffer_).first(buffered_).subspan(at);
+  position_ += piece.size();
+  return piece;
+}
+
+}  // namespace headrace

@@ -1,0 +1,31 @@
+// A file's own bytes, read ahead in pieces.
+#pragma once
+
+#include <vector>
+
+#include "headrace/devices/base/file.h"
+#include "headrace/pipeline/sources/archives/byte_input.h"
+
+namespace headrace {
+
+class FileInput final : public ByteInput {
+ public:
+  explicit FileInput(const std::filesystem::path& path);
+
+  void skip(std::uint64_t count) override;
+  std::uint64_t max_left() const noexcept override;
+
+  // The next piece of the file without copying it: empty at the end, valid until the next call.
+  std::span<const std::byte> next_piece();
+
+ private:
+  std::size_t read_some(std::span<std::byte> into) override;
+  void refill();
+
+  File file_;
+  std::vector<std::byte> buffer_;
+  std::uint64_t buffer_offset_ = 0;  // of buffer_[0] within the file
+  std::size_t buffered_ = 0;
+};
+
+}  // namespace headrace

@@ -1,0 +1,183 @@
+#include "headrace/pipeline/sources/archives/known_formats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "headrace/devices/base/printable.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/archives/byte_input.h"
+
+namespace headrace {
+namespace {
+
+using namespace std::string_view_literals;
+
+// A format that is known by name only.
+struct Foreign {
+  std::string_view magic;
+  const char* name;    // "an xz file": it follows "is "
+  const char* advice;  // what to do with it
+  std::size_t at = 0;  // where the magic stands
+};
+
+// Whole files or archives packed in another way.
+constexpr std::array kPackedOtherwise = {
+    Foreign{"\xFD"
+            "7zXZ\0"sv,
+            "packed with xz", "pack it again: xz -dc FILE.tar.xz | zstd -o FILE.tar.zst"},
+    Foreign{"1AY&SY"sv, "packed with bzip2", "pack it again: bzip2 -dc FILE.tar.bz2 | zstd -o FILE.tar.zst", 4},
+    Foreign{"7z\xBC\xAF\x27\x1C"sv, "a 7-Zip archive", "unpack it into a folder: 7z x FILE.7z"},
+    Foreign{"Rar!\x1A\x07"sv, "a RAR archive", "unpack it into a folder: unrar x FILE.rar"},
+    Foreign{"\x04\x22\x4D\x18"sv, "packed with lz4", "unpack it first: lz4 -d FILE.lz4"},
+    Foreign{"LZIP\x01"sv, "packed with lzip", "unpack it first: lzip -d FILE.lz"},
+    Foreign{"\x1F\x9D"sv, "packed with compress", "unpack it first: uncompress FILE.Z"},
+};
+
+// No magic of these is a tar header, which starts with a file's name.
+constexpr std::array kKnown = {
+    Foreign{"\xFF\xD8\xFF"sv, "a single JPEG image", "name the folder or archive of images"},
+    Foreign{"\x89PNG\r\n\x1A\n"sv, "a single PNG image", "name the folder or archive of images"},
+    Foreign{"GIF8"sv, "a GIF image", "images are JPEG or PNG"},
+    Foreign{"PAR1"sv, "a Parquet table", "write its images into a WebDataset .tar or a folder of class folders"},
+    Foreign{"ARROW1"sv, "an Arrow table", "write its images into a WebDataset .tar or a folder of class folders"},
+    Foreign{"\x89HDF\r\n\x1A\n"sv, "an HDF5 file", "save its arrays with numpy.savez"},
+    Foreign{"MATLAB 5.0 MAT-file"sv, "a MATLAB file", "save its arrays with numpy.savez"},
+    Foreign{"SQLite format 3\0"sv, "an SQLite database", "write its images into a folder of class folders"},
+    Foreign{"\0\0\x08"sv, "an IDX file of its own", "name the folder that holds its images and labels"},
+    Foreign{"\0\0\x09"sv, "an IDX file of its own", "name the folder that holds its images and labels"},
+    Foreign{"\0\0\x0B"sv, "an IDX file of its own", "name the folder that holds its images and labels"},
+    Foreign{"\0\0\x0C"sv, "an IDX file of its own", "name the folder that holds its images and labels"},
+    Foreign{"\0\0\x0D"sv, "an IDX file of its own", "name the folder that holds its images and labels"},
+    Foreign{"\0\0\x0E"sv, "an IDX file of its own", "name the folder that holds its images and labels"},
+    Foreign{"\x80\x02"sv, "a Python pickle", "save its arrays with numpy.savez; a pickle is a program, not data"},
+    Foreign{"\x80\x03"sv, "a Python pickle", "save its arrays with numpy.savez; a pickle is a program, not data"},
+    Foreign{"\x80\x04"sv, "a Python pickle", "save its arrays with numpy.savez; a pickle is a program, not data"},
+    Foreign{"\x80\x05"sv, "a Python pickle", "save its arrays with numpy.savez; a pickle is a program, not data"},
+    Foreign{"<!DOCTYPE"sv, "a web page", "the download gave an error page in place of the data"},
+    Foreign{"<html"sv, "a web page", "the download gave an error page in place of the data"},
+};
+
+template <std::size_t kCount>
+const Foreign* find(const std::array<Foreign, kCount>& formats, std::span<const std::byte> start) {
+  const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
+  for (const Foreign& format : formats) {
+    if (text.size() >= format.at && text.substr(format.at).starts_with(format.magic)) return &format;
+  }
+  return nullptr;
+}
+
+std::string hint_of(const Foreign& format) { return std::string(format.advice) + "; " + accepted_formats(); }
+
+// The first bytes as hexadecimal numbers.
+std::string in_hex(std::span<const std::byte> start) {
+  std::string text;
+  for (const std::byte byte : start.first(std::min<std::size_t>(start.size(), 8))) {
+    char digits[4];
+    std::snprintf(digits, sizeof digits, " %02X", std::to_integer<unsigned>(byte));
+    text += digits;
+  }
+  return text;
+}
+
+// The first line of a text file; empty where it is none.
+std::string first_line(std::span<const std::byte> start) {
+  std::string line(reinterpret_cast<const char*>(start.data()), start.size());
+  if (const std::size_t end = line.find_first_of("\r\n"); end != std::string::npos) {
+    line.resize(end);
+  } else if (const std::size_t word = line.find_last_of(" ,;\t"); word != std::string::npos) {
+    line.resize(word);  // what follows may end within a character
+  }
+  std::ranges::replace(line, '\t', ' ');
+  return printable(line) == line ? line : "";
+}
+
+std::string shortened(std::string_view line) {
+  constexpr std::size_t kMaxShown = 60;
+  return line.size() <= kMaxShown ? std::string(line) : std::string(line.substr(0, kMaxShown)) + "...";
+}
+
+// Of a table of images those that it lacks, as "column path" or "columns path and label"; empty: none.
+std::string missing_columns(std::string_view header) {
+  std::vector<std::string> missing;
+  for (const std::string_view wanted : {"path"sv, "label"sv}) {
+    bool found = false;
+    for (std::size_t at = 0; at <= header.size();) {
+      const std::size_t end = std::min(header.find(',', at), header.size());
+      found = found || header.substr(at, end - at) == wanted;
+      at = end + 1;
+    }
+    if (!found) missing.emplace_back(wanted);
+  }
+  if (missing.empty()) return {};
+  return missing.size() == 1 ? "column " + missing[0] : "columns path and label";
+}
+
+// Of a table whose columns have other names, or are none yet.
+std::string how_to_name_columns(std::string_view line) {
+  if (line.find(',') == std::string_view::npos) return "separate the columns by commas; ";
+  const std::string options = joined({named("ColumnOptions::image"), named("ColumnOptions::label")}, " and ");
+  return advice("say with {} which columns it has instead; ", options);
+}
+
+struct Beginning {
+  std::string what, hint;
+};
+
+// Of a file of no known format.
+Beginning beginning_of(const std::filesystem::path& path, std::span<const std::byte> start) {
+  const std::string line = first_line(start);
+  if (line.empty()) return {"is of no known format: it starts with the bytes" + in_hex(start), accepted_formats()};
+  const std::string missing = missing_columns(line);
+  if (!missing.empty() && (path.extension() == ".csv" || line.find(',') != std::string::npos)) {
+    return {fmt::format("is a table without the {}: its first line is '{}'", missing, shortened(line)),
+            how_to_name_columns(line) + accepted_formats()};
+  }
+  return {fmt::format("is text of no known format: its first line is '{}'", shortened(line)), accepted_formats()};
+}
+
+}  // namespace
+
+std::string accepted_formats() {
+  return "Headrace reads: folders of images by class, or train/ and test/ of them; such images in a .tar, "
+         ".tar.gz, "
+         ".tar.zst or .zip; WebDataset shards (.tar, .tar.gz, .tar.zst, .zip); TFRecord files, plain, gzip, zlib "
+         "or "
+         "zstd; MNIST's IDX files in a folder, plain or .gz; CIFAR's binary version (.bin) in a folder; NumPy's "
+         ".npy "
+         "and .npz; a .csv with the columns path and label; record files of headrace convert";
+}
+
+void refuse_packed_otherwise(const std::string& source, std::span<const std::byte> start) {
+  const Foreign* format = find(kPackedOtherwise, start);
+  if (format == nullptr) return;
+  throw DataError(ErrorCode::kUnsupported, std::string("is ") + format->name + ", which is not read",
+                  {.source = source}, hint_of(*format));
+}
+
+DataError not_recognised(const std::filesystem::path& path) {
+  std::vector<std::byte> start = first_bytes(path);
+  if (start.empty()) {
+    return DataError(ErrorCode::kDataCorrupt, "is empty", {.source = path.string()}, accepted_formats());
+  }
+  std::string within;
+  if (packing_of(path) != Packing::kPlain) {
+    start.resize(kFirstBytes);
+    start.resize(open_input(path)->read(start));
+    within = "is compressed, and unpacked it ";
+  }
+  if (const Foreign* format = find(kKnown, start)) {
+    return DataError(ErrorCode::kDataCorrupt, within + "is " + format->name + ", which is not read",
+                     {.source = path.string()}, hint_of(*format));
+  }
+  const Beginning found = beginning_of(path, start);
+  return DataError(ErrorCode::kDataCorrupt, within + found.what, {.source = path.string()}, found.hint);
+}
+
+}  // namespace headrace

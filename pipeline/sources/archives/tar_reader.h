@@ -1,0 +1,64 @@
+// The members of a tar stream, one after the other: ustar, GNU long names and sizes, pax paths and sizes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "headrace/pipeline/sources/archives/byte_input.h"
+
+namespace headrace {
+
+struct TarMember {
+  enum class Kind { kFile, kLink, kOther };
+
+  std::string path;  // without "./" before it
+  Kind kind = Kind::kFile;
+  std::uint64_t offset = 0;  // of its data, within the unpacked archive
+  std::uint64_t size = 0;    // never more than the input can still hold
+};
+
+// Whether a file's first 512 unpacked bytes are a member's header, or the zeros of an archive without members.
+bool starts_like_tar(std::span<const std::byte> start);
+
+class TarReader {
+ public:
+  // `input` must outlive the reader, which alone reads from it.
+  explicit TarReader(ByteInput& input) : input_(&input) {}
+
+  // The next member, passing over what was not read of the one before. Archives may follow one another (`cat a.tar
+  // b.tar`): the blocks of zeros that end each are passed over, as by `tar --ignore-zeros`. Nothing at the end of
+  // the input. DataError with the offset where a header makes no sense, also after an archive's end, or where the
+  // last archive ends without its mark.
+  std::optional<TarMember> next();
+
+  // Fills `into` from the current member's data, whose next bytes it takes.
+  void read(std::span<std::byte> into);
+
+ private:
+  using Header = std::array<char, 512>;
+  // What extended headers say about the member after them.
+  struct Extended {
+    std::optional<std::string> path;
+    std::optional<std::uint64_t> size;
+  };
+
+  bool read_header(Header& header);
+  std::size_t read_block(Header& header);
+  std::string read_text(std::uint64_t size, const char* what);
+  void read_pax(std::uint64_t size, Extended& extended);
+  void enter_data(std::uint64_t size);
+  [[noreturn]] void fail(const std::string& what) const;
+  [[noreturn]] void refuse_sparse() const;
+  [[noreturn]] void refuse(const std::string& what, const std::string& hint) const;
+
+  ByteInput* input_;
+  std::uint64_t header_offset_ = 0;
+  std::uint64_t data_left_ = 0;  // of the current member
+  std::uint64_t padding_ = 0;    // after it
+  bool ended_ = false;           // an archive's end mark was the last thing read
+};
+
+}  // namespace headrace

@@ -1,0 +1,38 @@
+// The header of a NumPy array file (.npy, versions 1 to 3).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/shape.h"
+#include "headrace/pipeline/sources/arrays/file_elements.h"
+
+namespace headrace {
+
+struct NpyHeader {
+  FileElement element;  // booleans are bytes of 0 and 1
+  bool is_fortran = false;
+  std::vector<std::int64_t> extents;  // outermost first; the first counts the records
+  std::uint64_t data_offset = 0;      // of the elements, back to back to the end of the file
+
+  std::uint64_t records() const noexcept { return static_cast<std::uint64_t>(extents.front()); }
+  Shape record_shape() const { return Shape(std::span(extents).subspan(1)); }
+  // Of one record, in the file.
+  std::uint64_t record_bytes() const {
+    return static_cast<std::uint64_t>(record_shape().elements()) * element.bytes;
+  }
+};
+
+// No header is longer.
+inline constexpr std::size_t kMaxNpyHeader = std::size_t{64} << 10;
+
+bool starts_like_npy(std::span<const std::byte> start);
+
+// `start` is the file's start, its first kMaxNpyHeader bytes or all of it; `size` its bytes. DataError naming
+// `source` where it is no such file, is cut short or has bytes left over; kUnsupported for elements that are no
+// numbers (Python objects, texts, records of several, complex numbers), no first axis or too many.
+NpyHeader parse_npy_header(const std::string& source, std::span<const std::byte> start, std::uint64_t size);
+
+}  // namespace headrace

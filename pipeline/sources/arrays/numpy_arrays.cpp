@@ -1,0 +1,309 @@
+#include "headrace/pipeline/sources/arrays/numpy_arrays.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/archives/byte_input.h"
+#include "headrace/pipeline/sources/archives/zip_directory.h"
+#include "headrace/pipeline/sources/arrays/array_source.h"
+#include "headrace/pipeline/sources/arrays/npy_rows.h"
+#include "headrace/pipeline/sources/origin.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::uint64_t kMaxResident = std::uint64_t{1} << 30;  // of arrays that can be read by position as well
+
+// An array by name, before it is known which are wanted.
+struct ArrayChoice {
+  std::size_t index = 0;  // among the names
+  std::string field;      // "image"
+};
+
+enum class ArrayPart { kNone, kTrain, kTest, kValidation };
+
+ArrayPart array_part_of(std::string_view word) {
+  if (word == "train" || word == "training") return ArrayPart::kTrain;
+  if (word == "test") return ArrayPart::kTest;
+  return word == "val" || word == "valid" || word == "validation" ? ArrayPart::kValidation : ArrayPart::kNone;
+}
+
+// "x_train": its part, and what is left of the name.
+struct Name {
+  ArrayPart part = ArrayPart::kNone;
+  std::string rest;
+};
+
+Name parse_name(const std::string& name) {
+  Name result;
+  for (std::string_view left = name; !left.empty();) {
+    const std::string_view word = left.substr(0, left.find_first_of("_-"));
+    left.remove_prefix(std::min(word.size() + 1, left.size()));
+    if (result.part == ArrayPart::kNone && array_part_of(word) != ArrayPart::kNone) {
+      result.part = array_part_of(word);
+    } else {
+      result.rest.append(result.rest.empty() ? "" : "_").append(word);
+    }
+  }
+  return result;
+}
+
+// The usual words for the two fields that training needs.
+std::string field_name(const std::string& rest) {
+  std::string word = rest;
+  std::ranges::transform(word, word.begin(),
+                         [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
+  for (const char* image : {"", "x", "image", "images", "img", "imgs", "data"}) {
+    if (word == image) return "image";
+  }
+  for (const char* label : {"y", "label", "labels", "target", "targets"}) {
+    if (word == label) return "label";
+  }
+  return rest;
+}
+
+// The arrays of the split. Where no name holds one, all are train.
+std::vector<ArrayChoice> choose(const std::vector<std::string>& names, Split split, const std::string& source) {
+  std::vector<Name> parsed;
+  for (const std::string& name : names) parsed.push_back(parse_name(name));
+  const auto has = [&](ArrayPart part) { return std::ranges::find(parsed, part, &Name::part) != parsed.end(); };
+  ArrayPart wanted = ArrayPart::kNone;
+  if (has(ArrayPart::kTrain) || has(ArrayPart::kTest) || has(ArrayPart::kValidation)) {
+    wanted = split == Split::kTrain  ? ArrayPart::kTrain
+             : has(ArrayPart::kTest) ? ArrayPart::kTest
+                                     : ArrayPart::kValidation;
+  }
+  if (wanted == ArrayPart::kNone ? split == Split::kTest : !has(wanted)) {
+    throw ConfigError(fmt::format("{}: has no arrays of the {} split; it has {}", source,
+                                  split == Split::kTrain ? "train" : "test", fmt::join(names, ", ")),
+                      "name them x_train and y_train, x_test and y_test");
+  }
+  std::vector<ArrayChoice> choices;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (parsed[i].part != wanted) continue;
+    std::string field = field_name(parsed[i].rest);
+    const auto taken = [&](const std::string& one) {
+      return std::ranges::find(choices, one, &ArrayChoice::field) != choices.end();
+    };
+    if (taken(field)) field = names[i];
+    if (taken(field)) throw ConfigError(source + ": has two arrays named " + names[i]);
+    choices.push_back({.index = i, .field = std::move(field)});
+  }
+  std::ranges::stable_sort(choices, {}, [](const ArrayChoice& choice) {
+    return choice.field == "image" ? 0 : choice.field == "label" ? 1 : 2;  // as other sources have them
+  });
+  if (choices.size() > kMaxFields) {
+    throw ConfigError(fmt::format("{}: has {} arrays ({}); a record has at most {} fields", source, choices.size(),
+                                  fmt::join(names, ", "), kMaxFields),
+                      "save those that are needed");
+  }
+  return choices;
+}
+
+// Labels are i64 scalars, a column of them too; an image of two axes has one channel.
+Field make_field(const std::string& name, const NpyHeader& header) {
+  const Shape shape = header.record_shape();
+  const bool is_scalar = shape.rank() == 0 || (shape.rank() == 1 && shape[0] == 1);
+  if (name == "label" && is_scalar && header.element.kind != FileElement::Kind::kFloat) {
+    return {.name = name, .dtype = DType::kI64, .shape = {}};
+  }
+  const bool is_grey = name == "image" && shape.rank() == 2;
+  return {.name = name,
+          .dtype = tensor_type_of(header.element),
+          .shape = is_grey ? Shape{shape[0], shape[1], 1} : shape};
+}
+
+// From Fortran's order, in which the first axis is the fastest, to C's.
+std::vector<std::byte> in_c_order(const NpyHeader& header, std::span<const std::byte> data) {
+  const std::size_t rank = header.extents.size(), one = header.element.bytes;
+  std::vector<std::size_t> stride(rank), at(rank);
+  std::size_t step = one;
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    stride[axis] = step;
+    step *= static_cast<std::size_t>(header.extents[axis]);
+  }
+  std::vector<std::byte> ordered(data.size());
+  std::size_t from = 0;
+  for (std::size_t to = 0; to < ordered.size(); to += one) {
+    std::memcpy(ordered.data() + to, data.data() + from, one);
+    for (std::size_t axis = rank; axis-- > 0;) {  // the next position, the last axis the fastest
+      from += stride[axis];
+      if (++at[axis] < static_cast<std::size_t>(header.extents[axis])) break;
+      from -= stride[axis] * at[axis];
+      at[axis] = 0;
+    }
+  }
+  return ordered;
+}
+
+Array make_array(const std::string& source, const Field& field, const NpyHeader& header,
+                 std::vector<std::byte> data) {
+  if (header.is_fortran) data = in_c_order(header, data);
+  Array array{.field = field, .bytes = {}};
+  if (is_tensor_type(header.element) && field.dtype == tensor_type_of(header.element)) {
+    array.bytes = std::move(data);
+    return array;
+  }
+  array.bytes.resize(data.size() / header.element.bytes * size_of(field.dtype));
+  try {
+    if (field.dtype == DType::kI64) {
+      convert_to_i64(header.element, data, array.bytes);
+    } else {
+      convert_elements(header.element, data, array.bytes);
+    }
+  } catch (const Error& error) {
+    throw DataError(error.code(), error.message(), {.source = source}, error.hint());
+  }
+  return array;
+}
+
+void check_records(const std::string& source, const std::string& name, std::uint64_t records,
+                   const std::string& first, std::uint64_t records_of_first) {
+  if (records == records_of_first) return;
+  throw DataError(ErrorCode::kDataCorrupt,
+                  fmt::format("its arrays have different numbers of records: {} has {}, {} has {}", first,
+                              records_of_first, name, records),
+                  {.source = source}, "the first axis of every array counts the records");
+}
+
+[[noreturn]] void fail_too_large(const std::string& source, std::uint64_t limit, const char* hint) {
+  throw DataError(ErrorCode::kOutOfMemory, fmt::format("its arrays do not fit into {} MiB of memory", limit >> 20),
+                  {.source = source}, hint);
+}
+
+// The arrays of an archive are unpacked into memory.
+SourcePtr open_npz(const std::filesystem::path& path, const NumpyOptions& options) {
+  const std::string source = path.string();
+  const File file = File::open(path);
+  const ReadAt read_at = [&](std::uint64_t offset, std::span<std::byte> into) { file.read_exact(offset, into); };
+  std::vector<ZipFile> files = list_zip(source, file.size(), read_at);
+  std::erase_if(files, [](const ZipFile& one) { return !one.path.ends_with(".npy"); });
+  std::vector<std::string> names;
+  for (const ZipFile& one : files) names.push_back(one.path.substr(0, one.path.size() - 4));
+  const std::vector<ArrayChoice> choices = choose(names, options.split, source);
+  std::vector<Array> arrays;
+  std::uint64_t records = 0, used = 0;
+  for (const ArrayChoice& choice : choices) {
+    const ZipFile& one = files[choice.index];
+    const std::string name = source + "/" + one.path;
+    if (one.unreadable != nullptr) {
+      throw DataError(ErrorCode::kUnsupported, one.unreadable, {.source = name}, "save it with numpy.savez");
+    }
+    if (one.place.size > options.memory_limit - used) {
+      fail_too_large(source, options.memory_limit, "save the arrays as .npy files, which are read by position");
+    }
+    used += one.place.size;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(one.place.size));
+    read_stored(one.place, source, read_at, bytes);
+    const NpyHeader header =
+        parse_npy_header(name, std::span(bytes).first(std::min(bytes.size(), kMaxNpyHeader)), bytes.size());
+    if (arrays.empty()) records = header.records();
+    check_records(source, one.path, header.records(), files[choices.front().index].path, records);
+    bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(header.data_offset));
+    arrays.push_back(make_array(name, make_field(choice.field, header), header, std::move(bytes)));
+  }
+  return std::make_shared<ArraySource>(source, records, std::move(arrays));
+}
+
+NpyColumn open_column(const std::filesystem::path& path, const std::string& field) {
+  File file = File::open(path);
+  std::vector<std::byte> start(kMaxNpyHeader);
+  start.resize(file.read_some(0, start));
+  const NpyHeader header = parse_npy_header(path.string(), start, file.size());
+  return {.file = std::move(file), .header = header, .field = make_field(field, header)};
+}
+
+SourcePtr load_columns(const std::string& source, const std::vector<NpyColumn>& columns) {
+  std::vector<Array> arrays;
+  for (const NpyColumn& column : columns) {
+    std::vector<std::byte> data(static_cast<std::size_t>(column.file.size() - column.header.data_offset));
+    column.file.read_exact(column.header.data_offset, data);
+    arrays.push_back(make_array(column.file.path().string(), column.field, column.header, std::move(data)));
+  }
+  return std::make_shared<ArraySource>(source, columns.front().header.records(), std::move(arrays));
+}
+
+SourcePtr open_npy(const std::filesystem::path& path, const std::vector<std::filesystem::path>& files,
+                   const NumpyOptions& options) {
+  std::vector<std::string> names;
+  for (const std::filesystem::path& file : files) names.push_back(file.stem().string());
+  const bool is_one_file = files.size() == 1 && files.front() == path;
+  const std::vector<ArrayChoice> choices =
+      is_one_file ? std::vector{ArrayChoice{.index = 0, .field = field_name(parse_name(names.front()).rest)}}
+                  : choose(names, options.split, path.string());
+  std::vector<NpyColumn> columns;
+  std::uint64_t bytes = 0;
+  bool is_fortran = false;
+  for (const ArrayChoice& choice : choices) {
+    columns.push_back(open_column(files[choice.index], choice.field));
+    check_records(path.string(), names[choice.index], columns.back().header.records(),
+                  names[choices.front().index], columns.front().header.records());
+    bytes += columns.back().file.size();
+    is_fortran = is_fortran || columns.back().header.is_fortran;
+  }
+  if (bytes <= std::min(options.memory_limit, kMaxResident)) return load_columns(path.string(), columns);
+  if (!is_fortran) return std::make_shared<NpyRows>(path.string(), std::move(columns));
+  if (bytes <= options.memory_limit) return load_columns(path.string(), columns);
+  fail_too_large(path.string(), options.memory_limit,
+                 "its order is Fortran's, in which a record is no slice: save numpy.ascontiguousarray(array)");
+}
+
+struct NumpyArraysCall {
+  static constexpr const char* kName = "numpy_arrays";
+
+  std::filesystem::path path = {};
+  NumpyOptions options = {};
+
+  void show(OptionVisitor& visit) {
+    visit("path", path);
+    show_split(options.split, visit);
+    visit("memory_limit", options.memory_limit);
+  }
+  SourcePtr open() const { return numpy_arrays(path, options); }
+};
+
+SourcePtr open_numpy_arrays(const std::filesystem::path& path, const NumpyOptions& options) {
+  if (path_kind(path) != PathKind::kDirectory) {
+    return is_npz(path) ? open_npz(path, options) : open_npy(path, {path}, options);
+  }
+  std::vector<std::filesystem::path> files;
+  for (const DirectoryEntry& entry : list_directory(path)) {
+    const std::string name = entry.path.filename().string();
+    if (!entry.is_directory && name.ends_with(".npy") && !name.starts_with('.')) files.push_back(entry.path);
+  }
+  if (files.empty()) throw DataError(ErrorCode::kNotFound, "has no .npy file", {.source = path.string()});
+  return open_npy(path, files, options);
+}
+
+}  // namespace
+
+bool is_npy(const std::filesystem::path& file) { return starts_like_npy(first_bytes(file)); }
+
+bool is_npz(const std::filesystem::path& file) {
+  if (!starts_like_zip(first_bytes(file))) return false;
+  const File opened = File::open(file);
+  const std::vector<ZipFile> files =
+      list_zip(file.string(), opened.size(),
+               [&](std::uint64_t offset, std::span<std::byte> into) { opened.read_exact(offset, into); });
+  return !files.empty() && files.front().path.ends_with(".npy");
+}
+
+SourcePtr numpy_arrays(const std::filesystem::path& path, NumpyOptions options) {
+  return opened_by(NumpyArraysCall{.path = path, .options = options}, open_numpy_arrays(path, options));
+}
+
+SourceOriginPtr numpy_arrays_origin() { return std::make_shared<const CallOrigin<NumpyArraysCall>>(); }
+
+}  // namespace headrace

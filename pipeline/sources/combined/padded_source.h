@@ -1,0 +1,28 @@
+// A source whose fields of varying length are padded to one, with a field more that says the length.
+#pragma once
+
+#include <vector>
+
+#include "headrace/pipeline/source.h"
+#include "headrace/pipeline/sources/combined/padded_field.h"
+
+namespace headrace {
+
+class PaddedSource final : public Source {
+ public:
+  // Of paddings whose lengths are known.
+  PaddedSource(SourcePtr source, std::vector<PaddedField> paddings);
+
+  const SourceInfo& info() const noexcept override { return info_; }
+  RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  std::optional<std::int64_t> label(std::uint64_t index) const noexcept override { return source_->label(index); }
+  std::uint64_t offset(std::uint64_t index) const noexcept override { return source_->offset(index); }
+  std::string describe(std::uint64_t index) const override { return source_->describe(index); }
+
+ private:
+  SourcePtr source_;
+  std::vector<PaddedField> paddings_;
+  SourceInfo info_;
+};
+
+}  // namespace headrace

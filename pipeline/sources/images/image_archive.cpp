@@ -1,0 +1,39 @@
+#include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/archives/archive_files.h"
+#include "headrace/pipeline/sources/images/archive_images.h"
+#include "headrace/pipeline/sources/images/in_memory_archive.h"
+#include "headrace/pipeline/sources/origin.h"
+
+namespace headrace {
+namespace {
+
+struct ImageArchiveCall {
+  static constexpr const char* kName = "image_archive";
+
+  std::filesystem::path path = {};
+  ArchiveOptions options = {};
+
+  void show(OptionVisitor& visit) {
+    visit("path", path);
+    show_split(options.split, visit);
+    show_layout(options.layout, visit);
+    visit("memory_limit", options.memory_limit);
+  }
+  SourcePtr open() const { return image_archive(path, options); }
+};
+
+SourcePtr read_archive_images(const std::filesystem::path& archive, const ArchiveOptions& options) {
+  const std::unique_ptr<ArchiveFiles> files = open_archive(archive, options.memory_limit);
+  if (files->has_positions()) return std::make_shared<ArchiveImages>(archive, *files, options);
+  return std::make_shared<InMemoryArchive>(archive, *files, options);
+}
+
+}  // namespace
+
+SourcePtr image_archive(const std::filesystem::path& archive, ArchiveOptions options) {
+  return opened_by(ImageArchiveCall{.path = archive, .options = options}, read_archive_images(archive, options));
+}
+
+SourceOriginPtr image_archive_origin() { return std::make_shared<const CallOrigin<ImageArchiveCall>>(); }
+
+}  // namespace headrace

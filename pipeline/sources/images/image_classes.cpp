@@ -1,0 +1,108 @@
+#include "headrace/pipeline/sources/images/image_classes.h"
+
+#include <algorithm>
+
+#include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/sources/image_names.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::size_t kMaxNames = 4;  // of classes in a message
+
+std::string some_of(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i == kMaxNames) return text + ", ...";
+    text += (i > 0 ? ", " : "") + std::string(names[i]);
+  }
+  return text;
+}
+
+std::string classes_at(std::string_view level) { return named("LayoutOptions::classes_at", level); }
+
+}  // namespace
+
+ImageClasses::ImageClasses(const ImageSplits& splits, const ClassRule& rule, const std::string& source)
+    : splits_(splits), rule_(rule), source_(source), base_(splits.of(splits.base())) {
+  if (rule_.kind() == ClassRule::Kind::kRecognised && !base_.empty()) recognise();
+  for (const Part part : kParts) known_[static_cast<std::size_t>(part)] = find_all(splits_.of(part));
+}
+
+std::optional<std::string_view> ImageClasses::class_of(const SplitImages& split, std::size_t i) const {
+  if (rule_.kind() != ClassRule::Kind::kRecognised) return rule_.class_of(splits_.path(split.images[i]));
+  const std::string_view name = level_ ? name_at(split.below[i], *level_) : wnid_of(split.below[i]);
+  return name.empty() ? std::nullopt : std::optional(name);
+}
+
+bool ImageClasses::find_all(const SplitImages& split) const {
+  if (split.empty() || (rule_.kind() == ClassRule::Kind::kRecognised && !lies_like_base(split))) return false;
+  for (std::size_t i = 0; i < split.images.size(); ++i) {
+    if (!class_of(split, i)) return false;
+  }
+  return true;
+}
+
+bool ImageClasses::lies_like_base(const SplitImages& split) const {
+  return !split.empty() && lie_at_one_depth(split.below) &&
+         depth_of(split.below.front()) == depth_of(base_.below.front());
+}
+
+void ImageClasses::recognise() {
+  if (!lie_at_one_depth(base_.below)) fail_at_several_depths();
+  std::vector<PathsBelow> alike;
+  for (const Part part : kParts) {
+    if (lies_like_base(splits_.of(part))) alike.push_back(splits_.of(part).below);
+  }
+  const std::vector<ClassLevel> levels = levels_of(alike), candidates = candidates_of(levels);
+  const bool wnids = are_named_by_wnid(base_.below);
+  if (candidates.empty() && wnids) return;
+  if (levels.empty()) fail_without_folders();
+  if (candidates.size() > 1) fail_with_several_levels(candidates);
+  const ClassLevel& level = candidates.empty() ? levels.back() : candidates.front();
+  if (wnids && divides_wnids(base_.below, level)) fail_with_divided_wnids(level);
+  level_ = level.at;
+}
+
+void ImageClasses::fail_at_several_depths() const {
+  const auto [least, most] = std::ranges::minmax(base_.below, {}, depth_of);
+  throw ConfigError(source_ + ": images lie at several depths, as '" + base_.folder + std::string(least) +
+                        "' and '" + base_.folder + std::string(most) +
+                        "': it cannot be told which folder names the class" + splits_.found(),
+                    "say it: " + classes_at(std::to_string(base_.depth() + 1)) +
+                        " (the folder's number from the top), " + classes_at("parent") +
+                        " (the one an image lies in), or a pattern as " + classes_at("'photos/*/{class}'"));
+}
+
+void ImageClasses::fail_without_folders() const {
+  throw ConfigError(
+      source_ + ": the images" + (base_.folder.empty() ? "" : " in " + base_.folder) + " lie in no class folder" +
+          splits_.found(),
+      "put each class into a folder, list the images in a .csv with the columns path and label, or say " +
+          classes_at("none") + ": every label is 0");
+}
+
+void ImageClasses::fail_with_several_levels(const std::vector<ClassLevel>& candidates) const {
+  std::string levels, hint;
+  for (const ClassLevel& level : candidates) {
+    const std::string depth = std::to_string(base_.depth() + level.at + 1);
+    levels += (levels.empty() ? "" : ", or ") + count_of(level.names.size(), "folder name") + " at depth " +
+              depth + " (" + some_of(level.names) + ")";
+    hint += (hint.empty() ? "" : " or ") + classes_at(depth);
+  }
+  throw ConfigError(source_ + ": it cannot be told which folders are the classes: " + levels + splits_.found(),
+                    "say it: " + hint + "; where folders are splits, name them with " +
+                        named("LayoutOptions::train_folder") + " and " + named("LayoutOptions::test_folder"));
+}
+
+void ImageClasses::fail_with_divided_wnids(const ClassLevel& level) const {
+  throw ConfigError(source_ + ": the images are named by their class, as " + std::string(wnid_of(base_.below[0])) +
+                        ", and those of one class lie in several folders" + splits_.found(),
+                    "where the folders are the classes, say " +
+                        classes_at(std::to_string(base_.depth() + level.at + 1)) +
+                        "; where they are parts of one data set, put the images into one folder");
+}
+
+}  // namespace headrace

@@ -1,0 +1,45 @@
+// The class of each image of a collection.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "headrace/pipeline/sources/images/class_levels.h"
+#include "headrace/pipeline/sources/images/class_rule.h"
+#include "headrace/pipeline/sources/images/image_splits.h"
+
+namespace headrace {
+
+class ImageClasses {
+ public:
+  // All must outlive it. Where the rule does not say it, ConfigError where the folders can be read in more than
+  // one way.
+  ImageClasses(const ImageSplits& splits, const ClassRule& rule, const std::string& source);
+
+  // Of the image number `i` of a split; nothing where it has none.
+  std::optional<std::string_view> class_of(const SplitImages& split, std::size_t i) const;
+  // Whether there are images in the split and all of them have one.
+  bool are_known(Part part) const noexcept { return known_[static_cast<std::size_t>(part)]; }
+
+ private:
+  bool find_all(const SplitImages& split) const;
+  bool lies_like_base(const SplitImages& split) const;
+  void recognise();
+
+  [[noreturn]] void fail_at_several_depths() const;
+  [[noreturn]] void fail_without_folders() const;
+  [[noreturn]] void fail_with_several_levels(const std::vector<ClassLevel>& candidates) const;
+  [[noreturn]] void fail_with_divided_wnids(const ClassLevel& level) const;
+
+  const ImageSplits& splits_;
+  const ClassRule& rule_;
+  const std::string& source_;
+  const SplitImages& base_;
+  std::optional<std::size_t> level_;  // below the split; none where a wnid in the file's name is the class
+  std::array<bool, 4> known_{};       // by Part
+};
+
+}  // namespace headrace

@@ -1,0 +1,168 @@
+#include "headrace/pipeline/sources/images/image_listing.h"
+
+#include <algorithm>
+
+#include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/sources/images/class_rule.h"
+#include "headrace/pipeline/sources/images/image_classes.h"
+#include "headrace/pipeline/sources/images/image_splits.h"
+
+namespace headrace {
+namespace {
+
+using Paths = std::vector<std::string>;
+
+class Collection {
+ public:
+  Collection(const Paths& paths, const std::string& source, const LayoutOptions& layout)
+      : paths_(paths),
+        source_(source),
+        layout_(layout),
+        rule_(layout.classes_at),
+        splits_(paths, layout, rule_, source),
+        classes_(splits_, rule_, source) {}
+
+  ImageListing lay_out(Split split) const {
+    const Part wanted = splits_.are_there() ? part_for(split) : whole(split);
+    check(wanted);
+    ImageListing listing = label(wanted);
+    list_left_out(listing);
+    return listing;
+  }
+
+ private:
+  Part whole(Split split) const {
+    if (split == Split::kTrain) return Part::kTrain;
+    throw ConfigError(
+        source_ + ": has no test/ folder: all of its images are the train split",
+        joined({advice("name the folder of the test split with {}", named("LayoutOptions::test_folder")),
+                advice("read all of them with {}", named("split", "train"))}));
+  }
+
+  Part part_for(Split split) const {
+    const auto is_there = [&](Part part) { return !splits_.of(part).empty(); };
+    if (split == Split::kTrain) {
+      if (is_there(Part::kTrain)) return Part::kTrain;
+      throw ConfigError(
+          source_ + ": has no images in train/" + splits_.found(),
+          advice("name the folder of the train split with {}", named("LayoutOptions::train_folder")));
+    }
+    if (is_there(Part::kTest) && !validation_is_test()) return Part::kTest;
+    if (is_there(Part::kValidation)) return Part::kValidation;
+    throw ConfigError(source_ + ": has no images in test/ or val/" + splits_.found(),
+                      advice("name the folder of the test split with {}", named("LayoutOptions::test_folder")));
+  }
+
+  // val/ stands for test/ where there is none with classes, unless the user named one.
+  bool validation_is_test() const {
+    return layout_.test_folder.empty() && !is_known(Part::kTest) && is_known(Part::kValidation);
+  }
+
+  bool is_known(Part part) const { return classes_.are_known(part); }
+
+  void check(Part wanted) const {
+    if (is_known(wanted)) return;
+    const SplitImages& split = splits_.of(wanted);
+    if (rule_.kind() == ClassRule::Kind::kRecognised) {
+      throw ConfigError(source_ + ": the images in " + split.folder + " (" + with_commas(split.images.size()) +
+                            ") do not lie in class folders as those in " + splits_.of(splits_.base()).folder +
+                            " do: their classes are not known" + splits_.found(),
+                        "sort them into a folder a class, or list them in a .csv with the columns path and label");
+    }
+    const auto without =
+        std::ranges::find_if(split.images, [&](std::size_t i) { return !rule_.class_of(paths_[i]).has_value(); });
+    throw ConfigError(source_ + ": '" + paths_[*without] + "' has no folder that names its class with " +
+                          named("LayoutOptions::classes_at", layout_.classes_at) + splits_.found(),
+                      "a pattern as " + named("LayoutOptions::classes_at", "'*/{class}'") +
+                          " leaves out what does not match it");
+  }
+
+  ImageListing label(Part wanted) const {
+    std::vector<std::string_view> names;
+    for (const Part part : kParts) {
+      if (is_known(part)) add_classes(splits_.of(part), names);
+    }
+    std::ranges::sort(names);
+    const auto repeated = std::ranges::unique(names);
+    names.erase(repeated.begin(), repeated.end());
+    if (names.size() == 1 && rule_.kind() == ClassRule::Kind::kRecognised) fail_with_one_class(names.front());
+    const SplitImages& split = splits_.of(wanted);
+    ImageListing listing{.classes = {}, .records = {}};
+    if (rule_.kind() != ClassRule::Kind::kNone) listing.classes.assign(names.begin(), names.end());
+    listing.records.reserve(split.images.size());
+    for (std::size_t i = 0; i < split.images.size(); ++i) {
+      const auto at = std::ranges::lower_bound(names, *classes_.class_of(split, i));
+      listing.records.push_back(
+          {.path = split.images[i], .label = static_cast<std::uint32_t>(at - names.begin())});
+    }
+    return listing;
+  }
+
+  void add_classes(const SplitImages& split, std::vector<std::string_view>& names) const {
+    for (std::size_t i = 0; i < split.images.size(); ++i) {
+      const std::string_view name = *classes_.class_of(split, i);
+      if (names.empty() || names.back() != name) names.push_back(name);  // sorted paths come class by class
+    }
+  }
+
+  [[noreturn]] void fail_with_one_class(std::string_view name) const {
+    std::uint64_t images = 0;
+    for (const Part part : kParts) images += splits_.of(part).images.size();
+    const SplitImages& base = splits_.of(splits_.base());
+    const std::size_t folders = base.depth() + depth_of(base.below.front()) - 1;
+    throw ConfigError(
+        source_ + ": " + (images == 1 ? "its image" : "all " + count_of(images, "image")) +
+            " would be of one class, '" + std::string(name) + "'" + splits_.found(),
+        "where one class is meant, say " +
+            named("LayoutOptions::classes_at", folders > base.depth() ? std::to_string(folders) : "none") +
+            "; else put the images of each class into a folder of their own");
+  }
+
+  void list_left_out(ImageListing& listing) const {
+    listing.left_out = count_other_images(paths_);
+    const auto add = [&](const std::string& what, std::uint64_t files) {
+      if (files > 0) listing.left_out.push_back({.what = what, .files = files});
+    };
+    const bool tested = is_known(Part::kTest) || !layout_.test_folder.empty();
+    if (!is_known(Part::kTest)) add("in " + name_of(Part::kTest, "test/"), splits_.of(Part::kTest).images.size());
+    if (tested || !is_known(Part::kValidation)) {
+      add("in " + name_of(Part::kValidation, "val/"), splits_.of(Part::kValidation).images.size());
+    }
+    add("in " + name_of(Part::kUnused, "folders that others stand for"), splits_.of(Part::kUnused).images.size());
+    add("in no split folder", splits_.in_none());
+    add("not below " + layout_.classes_at, splits_.without_match());
+  }
+
+  // A split's folder; where a pattern says the splits there may be several: `otherwise`.
+  std::string name_of(Part part, const char* otherwise) const {
+    const std::string& folder = splits_.of(part).folder;
+    return folder.empty() ? otherwise : folder;
+  }
+
+  const Paths& paths_;
+  const std::string& source_;
+  const LayoutOptions& layout_;
+  const ClassRule rule_;
+  const ImageSplits splits_;
+  const ImageClasses classes_;
+};
+
+}  // namespace
+
+bool seems_of_other_split(std::string_view path, Split wanted) {
+  const std::size_t folders = depth_of(path) - 1;
+  for (std::size_t i = 0; i < folders; ++i) {
+    if (const auto part = part_called(name_at(path, i)))
+      return (*part == Part::kTrain) != (wanted == Split::kTrain);
+  }
+  return false;
+}
+
+ImageListing lay_out_images(const std::vector<std::string>& paths, Split split, const std::string& source,
+                            const LayoutOptions& layout) {
+  return Collection(paths, source, layout).lay_out(split);
+}
+
+}  // namespace headrace

@@ -1,0 +1,63 @@
+// The images of a collection, by the split they are in.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/images/class_rule.h"
+#include "headrace/pipeline/sources/images/folder_tree.h"
+#include "headrace/pipeline/sources/images/split_folders.h"
+
+namespace headrace {
+
+inline constexpr std::array kParts = {Part::kTrain, Part::kTest, Part::kValidation};
+
+struct SplitImages {
+  std::string folder = {};                   // with '/' at its end; empty where there are no splits
+  std::vector<std::size_t> images = {};      // indices into the paths, in bytewise order of these
+  std::vector<std::string_view> below = {};  // of each path what follows `folder`
+
+  bool empty() const noexcept { return images.empty(); }
+  // The number of folders above the split's contents.
+  std::size_t depth() const noexcept;
+};
+
+class ImageSplits {
+ public:
+  // `paths` and `source` must outlive it. Of equal paths the last one counts. DataError where there is no image,
+  // ConfigError where it cannot be told what is a split.
+  ImageSplits(const std::vector<std::string>& paths, const LayoutOptions& layout, const ClassRule& rule,
+              const std::string& source);
+
+  // Whether there are any; without them all images are Part::kTrain.
+  bool are_there() const noexcept { return are_there_; }
+  const SplitImages& of(Part part) const { return splits_[static_cast<std::size_t>(part)]; }
+  const std::string& path(std::size_t image) const { return paths_[image]; }
+  // The split whose folders show what the layout is: train where it is there.
+  Part base() const;
+  std::uint64_t in_none() const noexcept { return in_none_; }
+  std::uint64_t without_match() const noexcept { return without_match_; }  // of the rule's pattern
+  // "; found " and the tree, for messages.
+  std::string found() const { return "; found " + to_string(tree_); }
+
+ private:
+  void gather();
+  void check_depth() const;
+  void divide(const LayoutOptions& layout, const ClassRule& rule);
+  void put(Part part, const std::string& folder, std::size_t image);
+
+  const std::vector<std::string>& paths_;
+  const std::string& source_;
+  std::vector<std::size_t> images_;  // in bytewise order of their paths
+  FolderTree tree_;
+  bool are_there_ = false;
+  std::array<SplitImages, 4> splits_;  // by Part
+  std::uint64_t in_none_ = 0, without_match_ = 0;
+};
+
+}  // namespace headrace

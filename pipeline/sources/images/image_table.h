@@ -1,0 +1,32 @@
+// The images of one source: their names, their labels and the classes that these count.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "headrace/pipeline/source.h"
+#include "headrace/pipeline/sources/fingerprint.h"
+#include "headrace/pipeline/sources/images/image_listing.h"
+#include "headrace/pipeline/sources/sample_table.h"
+
+namespace headrace {
+
+class ImageTable : private SampleTable {
+ public:
+  // Copies what it needs; `layout` refers to `paths`.
+  ImageTable(const ImageListing& layout, const std::vector<std::string>& paths);
+
+  using SampleTable::label, SampleTable::label_value, SampleTable::name, SampleTable::size;
+
+  // Mixes names, labels and classes into a source's fingerprint.
+  void add_to(Fingerprint& fingerprint) const;
+
+  // What all image sources have in common: fields, classes, record count, files left out.
+  SourceInfo info(std::string name, const Fingerprint& fingerprint) const;
+
+ private:
+  std::vector<std::string> classes_;
+  std::vector<LeftOut> left_out_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,166 @@
+#include "headrace/pipeline/sources/images/split_folders.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
+
+namespace headrace {
+namespace {
+
+// A folder with those above it.
+struct Place {
+  const FolderTree* parent = nullptr;
+  std::string parent_path;  // with '/' at its end, or empty
+  const FolderTree* folder = nullptr;
+
+  std::string path() const { return parent_path + std::string(folder->name) + "/"; }
+};
+
+std::string split_options() {
+  return joined({named("LayoutOptions::train_folder"), named("LayoutOptions::test_folder")}, " or ");
+}
+
+class SplitFinder {
+ public:
+  SplitFinder(const FolderTree& tree, const std::string& source) : tree_(tree), source_(source) {}
+
+  std::vector<SplitFolder> find_named(const LayoutOptions& layout) {
+    std::optional<Place> train, test;
+    if (!layout.train_folder.empty()) train = place_of(layout.train_folder);
+    if (!layout.test_folder.empty()) test = place_of(layout.test_folder);
+    if (train && test && (train->path().starts_with(test->path()) || test->path().starts_with(train->path()))) {
+      throw ConfigError(source_ + ": the folders '" + layout.train_folder + "' and '" + layout.test_folder +
+                            "' lie within each other" + found(),
+                        "name two folders of which neither holds the other");
+    }
+    if (train) folders_.push_back({.path = train->path(), .part = Part::kTrain});
+    if (test) folders_.push_back({.path = test->path(), .part = Part::kTest});
+    const Place& one = train ? *train : *test;
+    for (const FolderTree& beside : one.parent->folders) {
+      const std::string path = one.parent_path + std::string(beside.name) + "/";
+      const std::optional<Part> part = part_called(beside.name);
+      const bool named =
+          std::ranges::any_of(folders_, [&](const SplitFolder& folder) { return folder.path.starts_with(path); });
+      if (!part || named) continue;
+      const bool replaced = (*part == Part::kTrain && train) || (*part == Part::kTest && test);
+      folders_.push_back({.path = path, .part = replaced ? Part::kUnused : *part});
+    }
+    return std::move(folders_);
+  }
+
+  std::vector<SplitFolder> find_called(const ClassRule& rule) {
+    std::string path;
+    std::size_t depth = 1;
+    for (const FolderTree* at = &tree_;; at = &at->folders.front(), ++depth) {
+      const bool classes =
+          rule.kind() == ClassRule::Kind::kParent ? holds_leaves_only(*at) : rule.depth() == depth;
+      if (!classes && take_splits(*at, path)) break;
+      if (at->here > 0 || at->folders.size() != 1) break;
+      path += std::string(at->folders.front().name) + "/";
+    }
+    return std::move(folders_);
+  }
+
+ private:
+  std::string found() const { return "; found " + to_string(tree_); }
+
+  static bool holds_leaves_only(const FolderTree& at) {
+    return std::ranges::all_of(at.folders, &FolderTree::is_leaf);
+  }
+
+  // Whether folders right in this one are splits.
+  bool take_splits(const FolderTree& at, const std::string& path) {
+    std::size_t others = 0;
+    for (const FolderTree& folder : at.folders) {
+      if (const std::optional<Part> part = part_called(folder.name)) {
+        folders_.push_back({.path = path + std::string(folder.name) + "/", .part = *part});
+      } else {
+        ++others;
+      }
+    }
+    if (folders_.empty()) return false;
+    check_names();
+    const bool train = has(Part::kTrain), rest = has(Part::kTest) || has(Part::kValidation);
+    if (others == 0 || (train && rest)) return true;
+    // One such name among others: a class may well be called train, but none is called test.
+    if (!holds_leaves_only(at) || rest) fail_among_others();
+    folders_.clear();
+    return false;
+  }
+
+  bool has(Part part) const { return std::ranges::find(folders_, part, &SplitFolder::part) != folders_.end(); }
+
+  void check_names() const {
+    for (std::size_t i = 0; i < folders_.size(); ++i) {
+      for (std::size_t j = i + 1; j < folders_.size(); ++j) {
+        if (folders_[i].part != folders_[j].part) continue;
+        throw ConfigError(source_ + ": '" + folders_[i].path + "' and '" + folders_[j].path +
+                              "' are both called like one split" + found(),
+                          "say which it is with " + split_options());
+      }
+    }
+  }
+
+  [[noreturn]] void fail_among_others() const {
+    throw ConfigError(
+        source_ + ": '" + folders_.front().path + "' is called like a split, and the folders beside it are not" +
+            found(),
+        "where it is a class, say " +
+            named("LayoutOptions::classes_at", std::to_string(std::ranges::count(folders_.front().path, '/'))) +
+            "; where it is a split, name the other with " + split_options());
+  }
+
+  Place place_of(const std::string& text) const {
+    std::string name = text;
+    while (name.ends_with('/')) name.pop_back();
+    std::vector<Place> places;
+    collect(tree_, "", name, places);
+    if (places.empty()) throw ConfigError(source_ + ": no images in a folder '" + text + "'" + found());
+    if (places.size() > 1) {
+      throw ConfigError(source_ + ": several folders are called '" + text + "': " + places[0].path() + ", " +
+                            places[1].path() + found(),
+                        "name it with the folders above it, as " + places[0].path());
+    }
+    return places.front();
+  }
+
+  // The topmost folders of this name.
+  static void collect(const FolderTree& at, const std::string& path, const std::string& name,
+                      std::vector<Place>& places) {
+    for (const FolderTree& folder : at.folders) {
+      Place place{.parent = &at, .parent_path = path, .folder = &folder};
+      const std::string inner = place.path();
+      if (inner == name + "/" || inner.ends_with("/" + name + "/")) {
+        places.push_back(std::move(place));
+      } else {
+        collect(folder, inner, name, places);
+      }
+    }
+  }
+
+  const FolderTree& tree_;
+  const std::string& source_;
+  std::vector<SplitFolder> folders_;
+};
+
+}  // namespace
+
+std::optional<Part> part_called(std::string_view name) {
+  std::string lower(name);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (lower == "train" || lower == "training") return Part::kTrain;
+  if (lower == "test" || lower == "testing") return Part::kTest;
+  if (lower == "val" || lower == "valid" || lower == "validation") return Part::kValidation;
+  return std::nullopt;
+}
+
+std::vector<SplitFolder> find_split_folders(const FolderTree& tree, const LayoutOptions& layout,
+                                            const ClassRule& rule, const std::string& source) {
+  SplitFinder finder(tree, source);
+  if (layout.train_folder.empty() && layout.test_folder.empty()) return finder.find_called(rule);
+  return finder.find_named(layout);
+}
+
+}  // namespace headrace

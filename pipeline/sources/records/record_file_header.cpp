@@ -1,0 +1,151 @@
+#include "headrace/pipeline/sources/records/record_file_header.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "headrace/devices/base/byte_reader.h"
+#include "headrace/devices/base/byte_writer.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/hash.h"
+
+namespace headrace {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "elements are stored as the machine keeps them");
+
+// The numbers of the format are those of the enumeration.
+static_assert(static_cast<int>(DType::kU8) == 0 && static_cast<int>(DType::kI32) == 1 &&
+              static_cast<int>(DType::kI64) == 2 && static_cast<int>(DType::kF16) == 3 &&
+              static_cast<int>(DType::kBF16) == 4 && static_cast<int>(DType::kF32) == 5);
+constexpr std::uint8_t kLastType = 5;
+
+constexpr std::size_t kFixedBytes = 16;  // before the description
+constexpr std::size_t kChecksumBytes = 8;
+constexpr std::int64_t kLongestAxis = std::int64_t{1} << 32;
+
+void write_field(const Field& field, ByteWriter& out) {
+  out.text(field.name)
+      .u8(static_cast<std::uint8_t>(field.dtype))
+      .u8(field.encoding == Encoding::kImage ? 1 : 0)
+      .u8(static_cast<std::uint8_t>(field.shape.rank()));
+  for (const std::int64_t extent : field.shape.extents()) out.u64(static_cast<std::uint64_t>(extent));
+}
+
+Shape read_shape(ByteReader& in, Encoding encoding) {
+  const std::uint8_t rank = in.u8();
+  if (rank > Shape::kMaxRank) in.fail("a field of rank " + std::to_string(rank));
+  std::array<std::int64_t, Shape::kMaxRank> extents{};
+  std::uint64_t elements = 1;
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    const auto extent = static_cast<std::int64_t>(in.u64());
+    extents[axis] = extent;
+    if (extent == Shape::kDynamic && encoding == Encoding::kImage) continue;
+    if (extent < 0 || extent > kLongestAxis) in.fail("a field's extent of " + std::to_string(extent));
+    if (extent != 0 && elements > static_cast<std::uint64_t>(kLongestAxis / extent)) in.fail("a field too large");
+    elements *= static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1));
+  }
+  return Shape(std::span(extents).first(rank));
+}
+
+Field read_field_header(ByteReader& in) {
+  Field field;
+  field.name = in.text();
+  const std::uint8_t type = in.u8();
+  if (type > kLastType) in.fail("element type " + std::to_string(type) + " is not known");
+  field.dtype = static_cast<DType>(type);
+  const std::uint8_t encoding = in.u8();
+  if (encoding > 1) in.fail("encoding " + std::to_string(encoding) + " is not known");
+  field.encoding = encoding == 1 ? Encoding::kImage : Encoding::kRaw;
+  field.shape = read_shape(in, field.encoding);
+  return field;
+}
+
+RecordFileHeader parse_description(ByteReader in) {
+  RecordFileHeader header;
+  const std::uint32_t fields = in.u32();
+  if (fields == 0 || fields > kMaxFields) in.fail(std::to_string(fields) + " fields");
+  for (std::uint32_t i = 0; i < fields; ++i) header.fields.push_back(read_field_header(in));
+  const std::uint32_t classes = in.u32();
+  // Not reserved: each class is read before the next is believed.
+  for (std::uint32_t i = 0; i < classes; ++i) header.classes.push_back(in.text());
+  const std::uint32_t splits = in.u32();
+  if (splits == 0 || splits > 2) in.fail(std::to_string(splits) + " splits");
+  for (std::uint32_t i = 0; i < splits; ++i) {
+    const std::uint8_t which = in.u8();
+    if (which > 1) in.fail("split " + std::to_string(which) + " is neither train nor test");
+    RecordFileHeader::SplitEntry entry{.split = which == 0 ? Split::kTrain : Split::kTest};
+    entry.records = in.u64();
+    entry.origin = in.u64();
+    if (i == 1 && entry.split == header.splits[0].split) in.fail("the same split twice");
+    header.splits.push_back(entry);
+  }
+  if (in.left() != 0) in.fail("bytes left over after the description");
+  return header;
+}
+
+[[noreturn]] void fail_header(const File& file, const std::string& what, std::uint64_t offset,
+                              std::string hint = {}) {
+  throw DataError(ErrorCode::kDataCorrupt, what, {.source = file.path().string(), .offset = offset},
+                  std::move(hint));
+}
+
+}  // namespace
+
+std::uint64_t fixed_bytes(const Field& field) noexcept {
+  return static_cast<std::uint64_t>(field.shape.elements()) * size_of(field.dtype);
+}
+
+std::uint64_t RecordFileHeader::records() const noexcept {
+  std::uint64_t sum = 0;
+  for (const SplitEntry& entry : splits) sum += entry.records;
+  return sum;
+}
+
+std::vector<std::byte> RecordFileHeader::encode() const {
+  ByteWriter description;
+  description.u32(static_cast<std::uint32_t>(fields.size()));
+  for (const Field& field : fields) write_field(field, description);
+  description.u32(static_cast<std::uint32_t>(classes.size()));
+  for (const std::string& name : classes) description.text(name);
+  description.u32(static_cast<std::uint32_t>(splits.size()));
+  for (const SplitEntry& entry : splits) {
+    description.u8(entry.split == Split::kTrain ? 0 : 1).u64(entry.records).u64(entry.origin);
+  }
+  ByteWriter header;
+  header.raw(kMagic).u32(kVersion).u32(static_cast<std::uint32_t>(description.bytes().size()));
+  header.raw(description.bytes());
+  header.u64(xxh3(header.bytes()));
+  return {header.bytes().begin(), header.bytes().end()};
+}
+
+RecordFileHeader RecordFileHeader::read(const File& file, std::uint64_t& bytes) {
+  std::array<std::byte, kFixedBytes> fixed{};
+  if (file.size() < fixed.size()) fail_header(file, "is cut short within its header", file.size());
+  file.read_exact(0, fixed);
+  ByteReader start(fixed, file.path().string(), 0);
+  if (!std::ranges::equal(start.raw(kMagic.size()), kMagic))
+    fail_header(file, "is no record file by its first bytes", 0);
+  const std::uint32_t version = start.u32();
+  const std::uint64_t description = start.u32();
+  if (version != kVersion) {
+    throw DataError(ErrorCode::kUnsupported,
+                    "is a record file of version " + std::to_string(version) + ", understood is version " +
+                        std::to_string(kVersion),
+                    {.source = file.path().string(), .offset = kMagic.size()}, "convert the data again");
+  }
+  if (description > file.size() - kFixedBytes || file.size() - kFixedBytes - description < kChecksumBytes) {
+    fail_header(file, "is cut short within its header", file.size());
+  }
+  const std::size_t checked = kFixedBytes + static_cast<std::size_t>(description);
+  std::vector<std::byte> whole(checked + kChecksumBytes);
+  file.read_exact(0, whole);
+  const std::span<const std::byte> front = std::span(whole).first(checked);
+  if (ByteReader(std::span(whole).subspan(checked), file.path().string(), checked).u64() != xxh3(front)) {
+    fail_header(file, "the header does not agree with its checksum", 0,
+                "the file was changed or damaged: convert the data again");
+  }
+  bytes = whole.size();
+  return parse_description(ByteReader(front.subspan(kFixedBytes), file.path().string(), kFixedBytes));
+}
+
+}  // namespace headrace

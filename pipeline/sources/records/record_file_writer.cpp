@@ -1,0 +1,46 @@
+#include "headrace/pipeline/sources/records/record_file_writer.h"
+
+#include <utility>
+
+#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/hash.h"
+
+namespace headrace {
+
+RecordFileWriter::RecordFileWriter(const std::filesystem::path& path, RecordFileHeader header)
+    : RecordFileWriter(std::make_unique<FileWriter>(path), std::move(header)) {}
+
+RecordFileWriter::RecordFileWriter(std::unique_ptr<FileWriter> file, RecordFileHeader header)
+    : header_(std::move(header)), file_(std::move(file)) {
+  file_->append(header_.encode());
+}
+
+void RecordFileWriter::append(const RecordView& record, std::string_view name) {
+  RecordFileIndex::Entry entry{.offset = file_->size()};
+  record_.clear();
+  for (std::size_t i = 0; i < header_.fields.size(); ++i) {
+    const Field& field = header_.fields[i];
+    const std::span<const std::byte> bytes = record.fields[i];
+    if (field.encoding == Encoding::kRaw && bytes.size() != fixed_bytes(field)) {
+      throw DataError(ErrorCode::kDataCorrupt,
+                      "field '" + field.name + "' has " + std::to_string(bytes.size()) + " bytes instead of " +
+                          std::to_string(fixed_bytes(field)),
+                      {.source = std::string(name), .record = index_.size()});
+    }
+    entry.field_bytes[i] = bytes.size();
+    record_.insert(record_.end(), bytes.begin(), bytes.end());
+  }
+  entry.checksum = xxh3(std::span<const std::byte>(record_));
+  file_->append(record_);
+  index_.add(entry, name);
+}
+
+std::uint64_t RecordFileWriter::finish() {
+  HEADRACE_CHECK(index_.size() == header_.records(), "another number of records than the header says");
+  file_->append(index_.encode(file_->size(), header_.fields.size()));
+  const std::uint64_t bytes = file_->size();
+  file_->commit();
+  return bytes;
+}
+
+}  // namespace headrace

@@ -1,0 +1,366 @@
+#include "headrace/pipeline/sources/records/tf_example.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/did_you_mean.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/sources/little_endian.h"
+#include "headrace/pipeline/sources/records/wire_reader.h"
+#include "headrace/pipeline/sources/sample_table.h"
+
+namespace headrace {
+namespace {
+
+using FeatureKind = WireReader::Kind;
+
+// message Feature { oneof kind { BytesList bytes_list = 1; FloatList float_list = 2; Int64List int64_list = 3; } }
+// message BytesList { repeated bytes value = 1; }   message FloatList { repeated float value = 1 [packed = true];
+// } message Int64List { repeated int64 value = 1 [packed = true]; }
+enum FeatureList : std::uint64_t { kBytesList = 1, kFloatList = 2, kIntegerList = 3 };
+
+// Calls take(values) with a reader at each value, or packed list of values, of the feature's list of this kind.
+template <typename Take>
+void visit_list(std::span<const std::byte> feature, FeatureList list, const Take& take) {
+  WireReader kinds(feature);
+  while (kinds.next()) {
+    if (!kinds.is(list, FeatureKind::kBytes)) continue;
+    WireReader values(kinds.bytes());
+    while (values.next()) take(values);
+  }
+}
+
+template <typename Take>
+void visit_bytes(std::span<const std::byte> feature, const Take& take) {
+  visit_list(feature, kBytesList, [&](const WireReader& values) {
+    if (values.is(1, FeatureKind::kBytes)) take(values.bytes());
+  });
+}
+
+template <typename Take>
+void visit_integers(std::span<const std::byte> feature, const Take& take) {
+  visit_list(feature, kIntegerList, [&](const WireReader& values) {
+    if (values.is(1, FeatureKind::kVarint)) take(static_cast<std::int64_t>(values.varint()));
+    if (!values.is(1, FeatureKind::kBytes)) return;
+    for (WireReader packed(values.bytes()); !packed.at_end();) {
+      take(static_cast<std::int64_t>(packed.take_varint()));
+    }
+  });
+}
+
+template <typename Take>
+void visit_floats(std::span<const std::byte> feature, const Take& take) {
+  const auto take_one = [&](std::span<const std::byte> bytes) {
+    take(std::bit_cast<float>(static_cast<std::uint32_t>(little_endian(bytes, 0, sizeof(float)))));
+  };
+  visit_list(feature, kFloatList, [&](const WireReader& values) {
+    if (values.is(1, FeatureKind::kFixed32)) take_one(values.bytes());
+    if (!values.is(1, FeatureKind::kBytes)) return;
+    std::span<const std::byte> packed = values.bytes();
+    if (packed.size() % sizeof(float) != 0) {
+      throw Error(ErrorCode::kDataCorrupt, "a list of floats whose bytes are no whole number of them");
+    }
+    for (; !packed.empty(); packed = packed.subspan(sizeof(float))) take_one(packed);
+  });
+}
+
+// What a feature holds.
+struct FeatureContent {
+  std::int64_t bytes = 0, floats = 0, integers = 0;  // how many
+  bool image = false;                                // the bytes are one JPEG or PNG file
+
+  std::string describe() const {
+    if (image) return "an image";
+    if (bytes > 0) return bytes == 1 ? "bytes" : fmt::format("{} of bytes", bytes);
+    if (floats > 0) return count_of(static_cast<std::uint64_t>(floats), "float");
+    return integers > 0 ? count_of(static_cast<std::uint64_t>(integers), "integer") : "nothing";
+  }
+};
+
+bool is_image(std::span<const std::byte> bytes) {
+  const std::string_view start(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return start.starts_with("\xFF\xD8\xFF") || start.starts_with("\x89PNG\r\n\x1A\n");
+}
+
+FeatureContent content_of(std::span<const std::byte> feature) {
+  FeatureContent content;
+  std::span<const std::byte> last;
+  visit_bytes(feature, [&](std::span<const std::byte> value) {
+    ++content.bytes;
+    last = value;
+  });
+  visit_floats(feature, [&](float) { ++content.floats; });
+  visit_integers(feature, [&](std::int64_t) { ++content.integers; });
+  content.image = content.bytes == 1 && is_image(last);
+  return content;
+}
+
+std::span<const std::byte> image_in(std::span<const std::byte> feature, const std::string& key) {
+  std::span<const std::byte> image;
+  std::size_t count = 0;
+  visit_bytes(feature, [&](std::span<const std::byte> value) {
+    ++count;
+    image = value;
+  });
+  if (count == 1) return image;
+  throw Error(ErrorCode::kDataCorrupt, count == 0
+                                           ? fmt::format("feature '{}' holds no bytes", key)
+                                           : fmt::format("feature '{}' holds {} images, not one", key, count));
+}
+
+std::size_t tf_value_bytes(const Field& field) {
+  return static_cast<std::size_t>(field.shape.elements()) * size_of(field.dtype);
+}
+
+// Writes values one after another; counts those for which there is no room, too.
+template <typename Value>
+class NumberWriter {
+ public:
+  explicit NumberWriter(std::span<std::byte> into) : into_(into) {}
+
+  void add(Value value) noexcept {
+    const std::size_t at = count_++ * sizeof value;
+    if (at + sizeof value <= into_.size()) std::memcpy(into_.data() + at, &value, sizeof value);
+  }
+  std::size_t count() const noexcept { return count_; }
+
+ private:
+  std::span<std::byte> into_;
+  std::size_t count_ = 0;
+};
+
+// f32 is given floats, or integers where there are none.
+std::size_t write_values(std::span<const std::byte> feature, DType dtype, std::span<std::byte> into) {
+  if (dtype == DType::kI64) {
+    NumberWriter<std::int64_t> integers(into);
+    visit_integers(feature, [&](std::int64_t value) { integers.add(value); });
+    return integers.count();
+  }
+  NumberWriter<float> floats(into);
+  visit_floats(feature, [&](float value) { floats.add(value); });
+  if (floats.count() == 0)
+    visit_integers(feature, [&](std::int64_t value) { floats.add(static_cast<float>(value)); });
+  return floats.count();
+}
+
+void write_numbers(std::span<const std::byte> feature, const std::string& key, const Field& field,
+                   std::span<std::byte> into) {
+  const std::size_t count = write_values(feature, field.dtype, into);
+  const auto wanted = static_cast<std::size_t>(field.shape.elements());
+  if (count == wanted) return;
+  const char* const number = field.dtype == DType::kI64 ? "integer" : "number";
+  if (count == 0) throw Error(ErrorCode::kDataCorrupt, fmt::format("feature '{}' holds no {}", key, number));
+  if (wanted == 1 && field.name == "label") {
+    throw Error(ErrorCode::kDataCorrupt, fmt::format("feature '{}' holds {} labels, not one", key, count));
+  }
+  throw Error(ErrorCode::kDataCorrupt, fmt::format("feature '{}' holds {} where the first record has {}", key,
+                                                   count_of(count, number), wanted));
+}
+
+// Looks for a few keys among the features; of a key that comes twice the last one counts.
+class Wanted {
+ public:
+  Wanted() = default;
+  explicit Wanted(const std::vector<std::string>& keys) : keys_(&keys) {}
+
+  void look_at(std::string_view key, std::span<const std::byte> feature) {
+    const auto rank = static_cast<std::size_t>(std::ranges::find(*keys_, key) - keys_->begin());
+    if (rank < keys_->size() && rank <= rank_) {
+      rank_ = rank;
+      feature_ = feature;
+    }
+  }
+  bool found() const noexcept { return rank_ < kNone; }
+  const std::string& key() const { return (*keys_)[rank_]; }
+  std::span<const std::byte> feature() const noexcept { return feature_; }
+
+ private:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  const std::vector<std::string>* keys_ = nullptr;
+  std::size_t rank_ = kNone;
+  std::span<const std::byte> feature_;
+};
+
+// message Example { Features features = 1; }   message Features { map<string, Feature> feature = 1; }
+template <typename Visit>
+void visit_features(std::span<const std::byte> payload, const Visit& visit) {
+  WireReader example(payload);
+  while (example.next()) {
+    if (!example.is(1, FeatureKind::kBytes)) continue;
+    WireReader features(example.bytes());
+    while (features.next()) {
+      if (!features.is(1, FeatureKind::kBytes)) continue;
+      std::string_view key;
+      std::span<const std::byte> feature;
+      WireReader entry(features.bytes());
+      while (entry.next()) {
+        if (entry.is(1, FeatureKind::kBytes)) key = entry.text();
+        if (entry.is(2, FeatureKind::kBytes)) feature = entry.bytes();
+      }
+      visit(key, feature);
+    }
+  }
+}
+
+// The first ones of an example.
+std::vector<std::string> first_keys(std::span<const std::byte> payload) {
+  std::vector<std::string> there;
+  visit_features(payload, [&](std::string_view key, auto) {
+    if (there.size() < 8) there.emplace_back(key.substr(0, 64));
+  });
+  return there;
+}
+
+std::string names_in(std::span<const std::byte> payload) {
+  const std::vector<std::string> there = first_keys(payload);
+  return there.empty() ? "nothing" : fmt::format("{}", fmt::join(there, ", "));
+}
+
+std::string how_to_name_keys() {
+  return joined({advice("say which feature is the image: {}", named("ColumnOptions::image")),
+                 advice("which is the label: {}", named("ColumnOptions::label"))},
+                "; ");
+}
+
+[[noreturn]] void fail_without(const TfField& field, std::span<const std::byte> payload) {
+  throw Error(ErrorCode::kDataCorrupt,
+              fmt::format("the example has no {} under {}; it has {}", field.field.name,
+                          fmt::join(field.keys, " or "), names_in(payload)),
+              how_to_name_keys());
+}
+
+Shape shape_of(std::int64_t count) { return count == 1 ? Shape{} : Shape{count}; }
+
+Field further_field(const std::string& key, const FeatureContent& content, const std::string& source) {
+  if (key == "image" || key == "label") {
+    throw ConfigError(
+        fmt::format("{}: the feature '{}' cannot be taken along: a field is called so already", source, key),
+        "each further feature is a field of its name");
+  }
+  if (content.image) {
+    Field field = labelled_image_fields().front();
+    field.name = key;
+    return field;
+  }
+  if (content.floats > 0) return {.name = key, .dtype = DType::kF32, .shape = shape_of(content.floats)};
+  if (content.integers > 0) return {.name = key, .dtype = DType::kI64, .shape = shape_of(content.integers)};
+  throw ConfigError(
+      fmt::format("{}: the feature '{}' cannot be taken along: it holds {}", source, key, content.describe()),
+      "further features are integers, floats, or an encoded image");
+}
+
+// Of a label in the first example.
+Field label_field(const std::string& key, const FeatureContent& content, LabelType type,
+                  const std::string& source) {
+  Field label = labelled_image_fields().back();
+  if (type == LabelType::kNumber) {
+    label.dtype = DType::kF32;
+    label.shape = shape_of(std::max<std::int64_t>(1, content.floats));
+  } else if (content.floats > 0) {
+    throw ConfigError(
+        fmt::format("{}: the label '{}' holds {}, and classes are integers", source, key, content.describe()),
+        advice("for values to predict, as float32, say {}", named("ColumnOptions::label_type", "number")));
+  }
+  return label;
+}
+
+}  // namespace
+
+std::vector<TfField> tf_fields(const TfRecordOptions& options) {
+  if (options.feature_keys.size() > kMaxFields - 2) {
+    throw ConfigError(fmt::format("{} further features: a record has at most {} fields, image and label included",
+                                  options.feature_keys.size(), kMaxFields));
+  }
+  Fields fields = labelled_image_fields();
+  if (options.label_type == LabelType::kNumber) fields.back().dtype = DType::kF32;
+  return {{.field = fields.front(), .keys = options.image_keys},
+          {.field = fields.back(), .keys = options.label_keys}};
+}
+
+std::vector<TfField> tf_fields(const TfRecordOptions& options, std::span<const std::byte> example,
+                               const std::string& source) {
+  std::vector<TfField> fields = tf_fields(options);
+  Wanted label(options.label_keys);
+  visit_features(example,
+                 [&](std::string_view key, std::span<const std::byte> feature) { label.look_at(key, feature); });
+  if (label.found()) {
+    fields.back().field = label_field(label.key(), content_of(label.feature()), options.label_type, source);
+  }
+  for (const std::string& key : options.feature_keys) {
+    const std::vector<std::string> keys{key};
+    Wanted wanted(keys);
+    visit_features(example, [&](std::string_view name, std::span<const std::byte> feature) {
+      wanted.look_at(name, feature);
+    });
+    if (!wanted.found()) {
+      throw ConfigError(fmt::format("{}: there is no feature '{}'; its first record has {}{}", source, key,
+                                    names_in(example), did_you_mean(key, first_keys(example))),
+                        "name some of these with " + named_or("ColumnOptions::more", "the options for features"));
+    }
+    fields.push_back({.field = further_field(key, content_of(wanted.feature()), source), .keys = keys});
+  }
+  return fields;
+}
+
+std::vector<SourceColumn> tf_columns(std::span<const std::byte> example, const std::vector<TfField>& fields) {
+  std::map<std::string, SourceColumn, std::less<>> columns;
+  visit_features(example, [&](std::string_view key, std::span<const std::byte> feature) {
+    const std::string name(key);
+    columns[name] = {.name = name, .holds = content_of(feature).describe(), .field = {}};
+  });
+  for (const TfField& field : fields) {
+    for (const std::string& key : field.keys) {
+      const auto found = columns.find(key);
+      if (found == columns.end()) continue;
+      found->second.field = field.field.name;
+      break;
+    }
+  }
+  std::vector<SourceColumn> list;
+  for (auto& [name, column] : columns) list.push_back(std::move(column));
+  return list;
+}
+
+std::size_t number_bytes(const std::vector<TfField>& fields) {
+  std::size_t bytes = 0;
+  for (const auto& [field, keys] : fields) {
+    if (field.encoding == Encoding::kRaw) bytes += (tf_value_bytes(field) + 7) / 8 * 8;
+  }
+  return bytes;
+}
+
+RecordView parse_tf_example(std::span<const std::byte> payload, const std::vector<TfField>& fields,
+                            std::span<std::byte> numbers) {
+  std::array<Wanted, kMaxFields> wanted;
+  for (std::size_t i = 0; i < fields.size(); ++i) wanted[i] = Wanted(fields[i].keys);
+  visit_features(payload, [&](std::string_view key, std::span<const std::byte> feature) {
+    for (std::size_t i = 0; i < fields.size(); ++i) wanted[i].look_at(key, feature);
+  });
+  RecordView view;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (!wanted[i].found()) fail_without(fields[i], payload);
+    const Field& field = fields[i].field;
+    if (field.encoding == Encoding::kImage) {
+      view.fields[i] = image_in(wanted[i].feature(), wanted[i].key());
+      continue;
+    }
+    const std::size_t bytes = tf_value_bytes(field);
+    write_numbers(wanted[i].feature(), wanted[i].key(), field, numbers.first(bytes));
+    view.fields[i] = numbers.first(bytes);
+    numbers = numbers.subspan((bytes + 7) / 8 * 8);
+  }
+  return view;
+}
+
+}  // namespace headrace

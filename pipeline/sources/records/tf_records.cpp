@@ -1,0 +1,308 @@
+#include "headrace/pipeline/sources/records/tf_records.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "headrace/devices/base/crc32c.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/sources/borrowed_bytes.h"
+#include "headrace/pipeline/sources/fingerprint.h"
+#include "headrace/pipeline/sources/little_endian.h"
+#include "headrace/pipeline/sources/no_such_record.h"
+#include "headrace/pipeline/sources/origin.h"
+#include "headrace/pipeline/sources/records/tf_example.h"
+#include "headrace/pipeline/sources/sample_table.h"
+
+namespace headrace {
+namespace {
+
+// Before the payload its length (u64) and the length's checksum (u32), after it the payload's checksum; all
+// little-endian.
+constexpr std::uint64_t kRecordHeader = 12, kFooter = 4;
+
+bool header_holds(std::span<const std::byte> header) {
+  return little_endian(header, 8, 4) == mask_crc32c(crc32c(header.first(8)));
+}
+
+std::size_t align(std::uint64_t size) { return static_cast<std::size_t>((size + 15) / 16 * 16); }
+
+// How the file is packed where it is of TFRecords. A plain one comes first: its length may look like a zlib
+// header.
+std::optional<Packing> tf_packing(const std::filesystem::path& path) {
+  const std::vector<std::byte> start = first_bytes(path);
+  if (start.size() < kRecordHeader + kFooter) return std::nullopt;
+  if (header_holds(std::span(start).first(kRecordHeader))) return Packing::kPlain;
+  Packing packing = packing_of(path);
+  if (packing == Packing::kPlain) {
+    if ((start[0] & std::byte{0x0F}) != std::byte{8}) return std::nullopt;  // no deflated data, as zlib wraps them
+    packing = Packing::kZlib;
+  }
+  std::array<std::byte, kRecordHeader> header{};
+  try {
+    if (open_input(path, packing)->read(header) == kRecordHeader && header_holds(header)) return packing;
+  } catch (const DataError&) {  // not zlib's, or damaged: whoever reads the file as what it is says so
+  }
+  return std::nullopt;
+}
+
+struct TfRecordsCall {
+  static constexpr const char* kName = "tf_records";
+
+  std::vector<std::filesystem::path> paths = {};  // one: a file or a folder
+  TfRecordOptions options = {};
+
+  void show(OptionVisitor& visit) {
+    visit("path", paths);
+    show_split(options.split, visit);
+    visit("image_keys", options.image_keys);
+    visit("label_keys", options.label_keys);
+    visit("classes", options.classes);
+    visit("label_count", options.label_count);
+    visit("memory_limit", options.memory_limit);
+    visit("feature_keys", options.feature_keys);
+    show_label_type(options.label_type, visit);
+  }
+  SourcePtr open() const {
+    return paths.size() == 1 ? tf_records(paths.front(), options) : tf_records(paths, options);
+  }
+};
+
+}  // namespace
+
+bool is_tf_record(const std::filesystem::path& path) { return tf_packing(path).has_value(); }
+
+TfRecords::TfRecords(std::string name, std::vector<std::filesystem::path> files, const TfRecordOptions& options)
+    : files_(std::move(files)), options_(options) {
+  info_.name = std::move(name);
+  info_.classes = options_.classes;
+  info_.label_count = options_.label_count;
+  info_.resident = true;
+  for (std::size_t file = 0; file < files_.size(); ++file) {
+    const Packing packing = tf_packing(files_.path(file)).value_or(packing_of(files_.path(file)));
+    info_.resident = info_.resident && packing != Packing::kPlain;
+    if (packing == Packing::kPlain) {
+      index_file(file);
+    } else {
+      index_packed_file(file, packing);
+    }
+    info_.file_ends.push_back(extents_.size());
+  }
+  info_.records = extents_.size();
+  choose_fields();
+  Fingerprint fingerprint("tf records 1");
+  for (const std::string& key : options_.image_keys) fingerprint.add(key);
+  for (const std::string& key : options_.label_keys) fingerprint.add(key);
+  for (const std::string& one : options_.classes) fingerprint.add(one);
+  for (const Extent& extent : extents_) {
+    fingerprint.add(extent.size);
+    if (extent.bytes != nullptr) fingerprint.add(std::span(extent.bytes, static_cast<std::size_t>(extent.size)));
+  }
+  for (const Field& field : info_.fields) {
+    const bool usual = field == labelled_image_fields().front() || field == labelled_image_fields().back();
+    if (!usual) fingerprint.add(field);
+  }
+  info_.fingerprint = fingerprint.value();
+  info_.revision = files_.revision();
+  if (info_.resident) keep_numbers();
+}
+
+void TfRecords::choose_fields() {
+  constexpr std::uint64_t kTried = 256;
+  fields_ = tf_fields(options_);
+  std::vector<std::byte> scratch;
+  bool found = false;
+  for (std::uint64_t i = 0; !found && i < std::min(info_.records, kTried); ++i) {
+    try {
+      const std::span<const std::byte> example = payload(i, scratch);
+      fields_ = tf_fields(options_, example, info_.name);
+      info_.columns = tf_columns(example, fields_);
+      found = true;
+    } catch (const ConfigError&) {
+      throw;
+    } catch (const Error&) {  // a bad record
+    }
+  }
+  if (!found && !options_.feature_keys.empty()) {
+    throw DataError(ErrorCode::kDataCorrupt, "none of its first records can be read: their features are not known",
+                    {.source = info_.name}, "copy the files again");
+  }
+  for (const TfField& field : fields_) info_.fields.push_back(field.field);
+  number_bytes_ = number_bytes(fields_);
+}
+
+void TfRecords::fail_at(std::size_t file, std::uint64_t offset, const std::string& what,
+                        const std::string& hint) const {
+  throw DataError(ErrorCode::kDataCorrupt, what,
+                  {.source = files_.path(file).string(),
+                   .record = extents_.size() - (file == 0 ? 0 : info_.file_ends[file - 1]),
+                   .offset = offset},
+                  hint.empty() ? "copy or download the file again" : hint);
+}
+
+std::uint64_t TfRecords::length_in(std::span<const std::byte> header, std::size_t file, std::uint64_t offset,
+                                   std::uint64_t left) const {
+  if (!header_holds(header)) {
+    if (offset == 0) fail_at(file, offset, "is no TFRecord file", accepted_formats());
+    fail_at(file, offset, "the checksum of a record's length does not hold", "copy the file again");
+  }
+  const std::uint64_t size = little_endian(header, 0, 8);
+  if (left < kFooter || size > left - kFooter) {
+    fail_at(file, offset,
+            fmt::format("a record of {} bytes where the file has {} left: it was cut off", size,
+                        left < kFooter ? 0 : left - kFooter));
+  }
+  return size;
+}
+
+void TfRecords::index_file(std::size_t file) {
+  const std::uint64_t end = files_.bytes(file);
+  std::array<std::byte, kRecordHeader> header{};
+  for (std::uint64_t offset = 0; offset < end;) {
+    if (end - offset < kRecordHeader + kFooter) {
+      fail_at(file, offset, "the file ends within a record's header: it was cut off");
+    }
+    files_.read_exact(file, offset, header);
+    const std::uint64_t size = length_in(header, file, offset, end - offset - kRecordHeader);
+    extents_.push_back({.offset = offset + kRecordHeader, .size = size, .bytes = nullptr});
+    offset += kRecordHeader + size + kFooter;
+  }
+}
+
+void TfRecords::index_packed_file(std::size_t file, Packing packing) {
+  const std::unique_ptr<ByteInput> input = open_input(files_.path(file), packing, options_.memory_limit);
+  std::array<std::byte, kRecordHeader> header{};
+  for (;;) {
+    const std::uint64_t offset = input->position();
+    const std::size_t count = input->read(header);
+    if (count == 0) return;
+    if (count < kRecordHeader) fail_at(file, offset, "the file ends within a record's header: it was cut off");
+    const std::uint64_t size = length_in(header, file, offset, input->max_left());
+    if (size + kFooter > options_.memory_limit - in_memory_) {
+      throw DataError(ErrorCode::kOutOfMemory,
+                      fmt::format("its records do not fit into {} MiB of memory", options_.memory_limit >> 20),
+                      {.source = files_.path(file).string(), .offset = offset},
+                      joined({"unpack the files, which are read from the disk then",
+                              advice("raise {}", named("TfRecordOptions::memory_limit"))}));
+    }
+    in_memory_ += size + kFooter;
+    const std::span<std::byte> bytes = slabs_.allocate(static_cast<std::size_t>(size + kFooter));
+    input->read_exact(bytes, "a record");
+    extents_.push_back({.offset = offset + kRecordHeader, .size = size, .bytes = bytes.data()});
+  }
+}
+
+// They are parsed at every read, too: there a bad record is told.
+void TfRecords::keep_numbers() {
+  numbers_.resize(extents_.size() * number_bytes_);
+  for (std::size_t i = 0; i < extents_.size(); ++i) {
+    try {
+      parse_tf_example({extents_[i].bytes, static_cast<std::size_t>(extents_[i].size)}, fields_,
+                       std::span(numbers_).subspan(i * number_bytes_, number_bytes_));
+    } catch (const Error&) {
+    }
+  }
+}
+
+std::size_t TfRecords::file_of(std::uint64_t index) const noexcept {
+  return static_cast<std::size_t>(std::ranges::upper_bound(info_.file_ends, index) - info_.file_ends.begin());
+}
+
+// Payload and footer, in memory or in `scratch`, which has room for the numbers behind them.
+std::span<const std::byte> TfRecords::fetch(std::uint64_t index, std::vector<std::byte>& scratch) const {
+  const Extent& extent = extents_[index];
+  const auto size = static_cast<std::size_t>(extent.size + kFooter);
+  if (info_.resident) return {extent.bytes, size};
+  if (scratch.size() < align(size) + number_bytes_) scratch.resize(align(size) + number_bytes_);
+  if (extent.bytes != nullptr) {
+    std::memcpy(scratch.data(), extent.bytes, size);
+  } else {
+    files_.read_exact(file_of(index), extent.offset, std::span(scratch).first(size));
+  }
+  return std::span<const std::byte>(scratch).first(size);
+}
+
+void TfRecords::fail_record(std::uint64_t index, ErrorCode code, const std::string& what,
+                            const std::string& hint) const {
+  throw DataError(code, fmt::format("{}: {}", describe(index), what),
+                  {.source = info_.name, .record = index, .offset = extents_[index].offset}, hint);
+}
+
+std::span<const std::byte> TfRecords::payload(std::uint64_t index, std::vector<std::byte>& scratch) const {
+  std::span<const std::byte> record;
+  try {
+    record = fetch(index, scratch);
+  } catch (const DataError& error) {
+    fail_record(index, error.code(), "cannot be read", error.message());
+  }
+  const std::span<const std::byte> payload = record.first(record.size() - kFooter);
+  if (little_endian(record, payload.size(), kFooter) != mask_crc32c(crc32c(payload))) {
+    fail_record(index, ErrorCode::kDataCorrupt, "the checksum of its bytes does not hold", "copy the file again");
+  }
+  return payload;
+}
+
+RecordView TfRecords::read(std::uint64_t index, std::vector<std::byte>& scratch) const {
+  if (index >= info_.records) throw no_such_record(info_, index);
+  const std::span<const std::byte> example = payload(index, scratch);
+  try {
+    if (!info_.resident) {
+      return parse_tf_example(example, fields_,
+                              std::span(scratch).subspan(align(example.size() + kFooter), number_bytes_));
+    }
+    BorrowedBytes parsed;
+    (*parsed).resize(number_bytes_);
+    RecordView view = parse_tf_example(example, fields_, *parsed);
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      const std::span<const std::byte> field = view.fields[i];
+      if (fields_[i].field.encoding != Encoding::kRaw) continue;
+      const auto at = static_cast<std::size_t>(field.data() - (*parsed).data());
+      view.fields[i] = std::span(numbers_).subspan(index * number_bytes_ + at, field.size());
+    }
+    return view;
+  } catch (const Error& error) {
+    fail_record(index, error.code(), error.message(), error.hint());
+  }
+}
+
+std::string TfRecords::describe(std::uint64_t index) const {
+  const std::size_t file = file_of(index);
+  return fmt::format("{}[{}]", files_.path(file).filename().string(),
+                     index - (file == 0 ? 0 : info_.file_ends[file - 1]));
+}
+
+bool is_tf_shard(const std::filesystem::path& path) {
+  static const std::string kEndings[] = {".tfrecord",     ".tfrecords",     ".tfrecord.gz",
+                                         ".tfrecords.gz", ".tfrecord.zlib", ".tfrecord.zst"};
+  if (has_ending(path, kEndings)) return true;
+  const std::optional<ShardName> shard = parse_shard_name(path.filename().string());
+  return shard && shard->ending.empty() && is_tf_record(path);
+}
+
+SourcePtr tf_records(const std::filesystem::path& path, TfRecordOptions options) {
+  if (path_kind(path) != PathKind::kDirectory) return tf_records(std::vector{path}, std::move(options));
+  std::vector<std::filesystem::path> files = find_shards(path, is_tf_shard, options.split);
+  if (files.empty()) {
+    throw DataError(ErrorCode::kNotFound, "has no .tfrecord file", {.source = path.string()},
+                    "name the files themselves where they are called otherwise");
+  }
+  TfRecordsCall call{.paths = {path}, .options = options};
+  return opened_by(std::move(call), std::make_shared<TfRecords>(path.string(), std::move(files), options));
+}
+
+SourcePtr tf_records(std::vector<std::filesystem::path> files, TfRecordOptions options) {
+  if (files.empty()) throw ConfigError("tf_records() was given no files");
+  std::string name = files.front().string();
+  if (files.size() > 1) name += fmt::format(" and {} more", files.size() - 1);
+  TfRecordsCall call{.paths = files, .options = options};
+  return opened_by(std::move(call), std::make_shared<TfRecords>(std::move(name), std::move(files), options));
+}
+
+SourceOriginPtr tf_records_origin() { return std::make_shared<const CallOrigin<TfRecordsCall>>(); }
+
+}  // namespace headrace

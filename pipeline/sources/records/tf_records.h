@@ -1,0 +1,69 @@
+// Examples in TFRecord files: found by one walk over the record lengths, read by position. Compressed files have
+// no positions: they are unpacked into memory when opened.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "headrace/devices/base/byte_slabs.h"
+#include "headrace/pipeline/source.h"
+#include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/archives/byte_input.h"
+#include "headrace/pipeline/sources/records/shard_files.h"
+#include "headrace/pipeline/sources/records/tf_example.h"
+
+namespace headrace {
+
+// Whether the file, plain or compressed, starts with the length of a record and that length's checksum.
+bool is_tf_record(const std::filesystem::path& path);
+// By its name: x.tfrecord, x.tfrecord.gz, x.tfrecord-00000-of-00004; train-00000-of-00004 by its content.
+bool is_tf_shard(const std::filesystem::path& path);
+
+class TfRecords final : public Source {
+ public:
+  TfRecords(std::string name, std::vector<std::filesystem::path> files, const TfRecordOptions& options);
+
+  const SourceInfo& info() const noexcept override { return info_; }
+  RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  std::uint64_t offset(std::uint64_t index) const noexcept override { return extents_[index].offset; }
+  std::string describe(std::uint64_t index) const override;  // "train-00000.tfrecord[17]"
+
+ private:
+  struct Extent {
+    std::uint64_t offset;  // of the payload
+    std::uint64_t size;
+    const std::byte* bytes;  // of a compressed file: payload and footer, in memory
+  };
+
+  void index_file(std::size_t file);
+  void index_packed_file(std::size_t file, Packing packing);
+  std::span<const std::byte> fetch(std::uint64_t index, std::vector<std::byte>& scratch) const;
+  // Its bytes, whose checksum holds; DataError that names it.
+  std::span<const std::byte> payload(std::uint64_t index, std::vector<std::byte>& scratch) const;
+  [[noreturn]] void fail_record(std::uint64_t index, ErrorCode code, const std::string& what,
+                                const std::string& hint) const;
+  // By the first record that can be read.
+  void choose_fields();
+  void keep_numbers();
+  // The length that a record's header says; `left`: bytes that may stand after the header. Throws where it does
+  // not hold.
+  std::uint64_t length_in(std::span<const std::byte> header, std::size_t file, std::uint64_t offset,
+                          std::uint64_t left) const;
+  [[noreturn]] void fail_at(std::size_t file, std::uint64_t offset, const std::string& what,
+                            const std::string& hint = {}) const;
+  std::size_t file_of(std::uint64_t index) const noexcept;
+
+  ShardFiles files_;
+  TfRecordOptions options_;
+  std::vector<Extent> extents_;
+  ByteSlabs slabs_;
+  std::uint64_t in_memory_ = 0;
+  std::vector<TfField> fields_;
+  std::size_t number_bytes_ = 0;    // of a record
+  std::vector<std::byte> numbers_;  // by record where all are in memory
+  SourceInfo info_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,211 @@
+#include "headrace/pipeline/convert.h"
+#include "headrace/devices/base/reader_words.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/devices/base/file_writer.h"
+#include "headrace/devices/base/overwriting.h"
+#include "headrace/pipeline/engine/bad_record_limit.h"
+#include "headrace/pipeline/engine/quarantine.h"
+#include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/sources/records/record_file_writer.h"
+#include "headrace/pipeline/utilities/record_packing.h"
+
+namespace headrace {
+namespace {
+
+constexpr int kMaxJpegSide = 65500;  // of a JPEG
+
+struct ConvertedPart {
+  Split split = Split::kTrain;
+  SourcePtr source = {};
+  std::set<std::uint64_t> bad = {};  // records that are left out
+};
+
+const char* split_name(Split split) { return split == Split::kTrain ? "train" : "test"; }
+
+void check(const ConvertOptions& options, const std::filesystem::path& data, const std::filesystem::path& to) {
+  if (options.max_side < 0 || options.max_side > kMaxJpegSide) {
+    throw ConfigError("a longest side of " + std::to_string(options.max_side) + " pixels",
+                      "it is 1 to " + std::to_string(kMaxJpegSide) + ", or 0 to keep every image's size");
+  }
+  if (options.quality < 0 || options.quality > 100) {
+    throw ConfigError("a JPEG quality of " + std::to_string(options.quality),
+                      "it is 1 to 100, or 0 to keep the bytes of the images");
+  }
+  if (options.errors.on_error == OnError::kSubstitute) {
+    throw ConfigError("a record file has each record once: none can stand in the place of a bad one",
+                      joined({advice("leave bad records out with {}", named("ErrorPolicy::on_error", "skip")),
+                              "end at the first with fail"}));
+  }
+  if (options.threads < 0) throw ConfigError("threads = " + std::to_string(options.threads) + " is negative");
+  if (path_kind(to) == PathKind::kDirectory) {
+    throw ConfigError(to.string() + " is a folder", "name the file that the records go to");
+  }
+  if (would_overwrite(to, data)) {
+    throw ConfigError(to.string() + " is one of the files that are read, and would be overwritten",
+                      "name another file");
+  }
+}
+
+// A format without the split says so by ConfigError. A missing file is something else: half a copy of a data set
+// must not be taken for the whole of it.
+SourcePtr open_part(const std::filesystem::path& data, Split split, const SourceOptions& options) {
+  try {
+    return open_source(data, split, options);
+  } catch (const ConfigError&) {
+    return nullptr;
+  } catch (const DataError& error) {
+    if (error.code() != ErrorCode::kNotFound || path_kind(data) == PathKind::kMissing) throw;
+    throw DataError(error.code(), "the " + std::string(split_name(split)) + " split: " + error.message(),
+                    error.location(), "complete the data, or convert the other split alone");
+  }
+}
+
+std::vector<ConvertedPart> open_parts(const std::filesystem::path& data, const ConvertOptions& options,
+                                      ConvertResult& result) {
+  if (options.split)
+    return {{.split = *options.split, .source = open_source(data, *options.split, options.source)}};
+  std::vector<ConvertedPart> parts;
+  for (const Split split : {Split::kTrain, Split::kTest}) {
+    if (SourcePtr source = open_part(data, split, options.source)) {
+      parts.push_back({.split = split, .source = std::move(source)});
+    } else {
+      result.absent = split;
+    }
+  }
+  if (parts.empty()) open_source(data, Split::kTrain, options.source);  // says why
+  return parts;
+}
+
+// The header's counts are without the bad records.
+RecordFileHeader header_of(const std::vector<ConvertedPart>& parts) {
+  const SourceInfo& first = parts.front().source->info();
+  RecordFileHeader header{.fields = first.fields, .classes = first.classes, .splits = {}};
+  for (const ConvertedPart& part : parts) {
+    const SourceInfo& info = part.source->info();
+    if (info.fields != first.fields || info.classes != first.classes) {
+      throw ConfigError(info.name + ": train and test differ in their fields or classes",
+                        "convert one split alone");
+    }
+    header.splits.push_back(
+        {.split = part.split, .records = info.records - part.bad.size(), .origin = info.fingerprint});
+  }
+  return header;
+}
+
+void check_recoding(const Source& source, const ConvertOptions& options) {
+  const auto is_encoded = [](const Field& field) { return field.encoding == Encoding::kImage; };
+  if (std::ranges::any_of(source.info().fields, is_encoded)) return;
+  if (options.max_side == 0 && options.quality == 0 && !options.apply_orientation) return;
+  throw ConfigError(source.info().name + ": its images are raw pixels, which are stored as they are",
+                    "leave out the longest side, the quality and the orientation");
+}
+
+// The record's own name; nothing where the source only numbers its records.
+std::string record_name(const Source& source, std::uint64_t record) {
+  std::string name = source.describe(record);
+  return name == source.info().name + "[" + std::to_string(record) + "]" ? std::string() : name;
+}
+
+// Where the bad records of one source are told of.
+class BadRecordList {
+ public:
+  BadRecordList(const ErrorPolicy& policy, const Source& source) : tally_(policy.tally), source_(source) {
+    if (tally_ != nullptr) tally_->begin(source.info());
+    if (!policy.quarantine.empty()) quarantine_.emplace(policy.quarantine);
+  }
+
+  void add(const BadRecord& bad, OnError action) {
+    if (tally_ != nullptr && action == OnError::kSkip) tally_->add(source_.info(), bad);
+    if (quarantine_) quarantine_->add(bad, action);
+  }
+
+ private:
+  std::shared_ptr<BadRecordTally> tally_;
+  const Source& source_;
+  std::optional<Quarantine> quarantine_;
+};
+
+// The file's header says how many records follow, and a file may be a pipe: they are counted first.
+void find_bad(ConvertedPart& part, const ConvertOptions& options, const std::function<void()>& done) {
+  BadRecordList list(options.errors, *part.source);
+  const std::uint64_t records = part.source->info().records;
+  const BadRecordLimit limit(options.errors, records,
+                             count_of(records, "record") + " of the " + split_name(part.split) + " split");
+  RecordPacking(*part.source, options).run([&](std::uint64_t record, const RecordPacking::Packed& packed) {
+    done();
+    if (!packed.failure) return;
+    if (!packed.failure->is_of_record()) packed.failure->raise();
+    const BadRecord& bad = packed.failure->what;
+    list.add(bad, OnError::kSkip);
+    part.bad.insert(record);
+    if (part.bad.size() > limit.max_bad()) limit.refuse(bad);
+    if (part.bad.size() == records) limit.refuse_all(bad);
+  });
+}
+
+void pack(const ConvertedPart& part, const ConvertOptions& options, RecordFileWriter& writer,
+          const std::function<void()>& done) {
+  BadRecordList list(options.errors, *part.source);
+  RecordPacking(*part.source, options).run([&](std::uint64_t record, const RecordPacking::Packed& packed) {
+    done();
+    if (part.bad.contains(record)) return;
+    if (packed.failure) {
+      if (packed.failure->is_of_record()) list.add(packed.failure->what, OnError::kFail);
+      packed.failure->raise();
+    }
+    RecordView view;
+    std::ranges::copy(packed.bytes, view.fields.begin());
+    writer.append(view, record_name(*part.source, record));
+  });
+}
+
+// Calls options.progress once a record.
+std::function<void()> progress_of(const std::vector<ConvertedPart>& parts, const ConvertOptions& options) {
+  if (!options.progress) return [] {};
+  std::uint64_t records = 0;
+  for (const ConvertedPart& part : parts) records += part.source->info().records;
+  return [&options, records, done = std::uint64_t{0}]() mutable { options.progress(++done, records); };
+}
+
+}  // namespace
+
+ConvertResult convert_dataset(const std::filesystem::path& data, const std::filesystem::path& to,
+                              const ConvertOptions& options) {
+  check(options, data, to);
+  auto file = std::make_unique<FileWriter>(to);  // before the work: it may not be writable
+  ConvertResult result;
+  std::vector<ConvertedPart> parts = open_parts(data, options, result);
+  result.left_out = parts.front().source->info().left_out;
+  result.columns = parts.front().source->info().columns;
+  for (const ConvertedPart& part : parts) {
+    refuse_stream(*part.source, named_or("convert_dataset()", "a conversion"));
+    check_recoding(*part.source, options);
+  }
+  if (options.errors.on_error == OnError::kSkip) {
+    const auto done = progress_of(parts, options);
+    for (ConvertedPart& part : parts) find_bad(part, options, done);
+  }
+  RecordFileWriter writer(std::move(file), header_of(parts));
+  const auto done = progress_of(parts, options);
+  for (const ConvertedPart& part : parts) {
+    pack(part, options, writer, done);
+    result.records += part.source->info().records - part.bad.size();
+    result.bad_records += part.bad.size();
+  }
+  result.bytes = writer.finish();
+  return result;
+}
+
+}  // namespace headrace

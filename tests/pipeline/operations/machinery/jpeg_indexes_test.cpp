@@ -1,0 +1,131 @@
+#include "headrace/pipeline/operations/machinery/jpeg_indexes.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "headrace/tests/support/images.h"
+
+namespace headrace {
+namespace {
+
+using namespace test;
+
+Bytes picture(std::uint64_t seed, const JpegOptions& options = {}) {
+  return encode_jpeg(make_picture(64, 80, 3, seed), options);
+}
+
+class JpegMapsTest : public ::testing::Test {
+ protected:
+  // The index that is kept of it, made if there is none; null where none is kept.
+  const JpegIndex* find(JpegIndexes& indexes, std::uint64_t record, const Bytes& encoded) {
+    if (indexes.find(record, encoded).index == nullptr) indexes.make(record, encoded, decoder_);
+    return indexes.find(record, encoded).index;
+  }
+
+  MemoryBudget budget_{"memory_budget_bytes", 0};
+  ImageDecoder decoder_;
+};
+
+TEST_F(JpegMapsTest, AMapIsMadeOnceAndKept) {
+  const Bytes encoded = picture(1);
+  {
+    JpegIndexes indexes(3, budget_);
+    const JpegIndex* first = find(indexes, 2, encoded);
+    ASSERT_NE(first, nullptr);
+    EXPECT_EQ(find(indexes, 2, encoded), first);
+    EXPECT_GT(indexes.bytes(), first->bytes());
+    EXPECT_EQ(budget_.used(), indexes.bytes());
+  }
+  EXPECT_EQ(budget_.used(), 0U);
+}
+
+TEST_F(JpegMapsTest, NothingIsKnownOfAFileThatWasWrittenAnew) {
+  JpegIndexes indexes(1, budget_);
+  const Bytes before = picture(1), after = picture(2);
+  const JpegIndex* first = find(indexes, 0, before);
+  EXPECT_FALSE(indexes.find(0, after).good) << "the kept index would lie";
+  const KnownJpeg made = indexes.make(0, after, decoder_);
+  ASSERT_NE(made.made, nullptr) << "used once";
+  EXPECT_EQ(made.index->content(), JpegIndex::content_of(after));
+  EXPECT_EQ(find(indexes, 0, before), first);
+}
+
+TEST_F(JpegMapsTest, WhatHasNoMapIsNotKnownToBeGood) {
+  JpegIndexes indexes(2, budget_);
+  Bytes cut = picture(2);
+  cut.resize(cut.size() - 2);
+  const std::uint64_t before = indexes.bytes();
+  const Bytes images[] = {picture(1, {.progressive = true}), cut};
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    EXPECT_FALSE(indexes.find(i, images[i]).has_none) << "nobody has tried";
+    EXPECT_FALSE(indexes.make(i, images[i], decoder_).good);
+    EXPECT_FALSE(indexes.find(i, images[i]).good);
+    EXPECT_TRUE(indexes.find(i, images[i]).has_none);
+  }
+  EXPECT_EQ(indexes.bytes(), before);
+}
+
+TEST_F(JpegMapsTest, ThatAnImageIsGoodIsKeptByItsBytes) {
+  JpegIndexes indexes(1, budget_);
+  const Bytes encoded = picture(1);
+  indexes.keep_good(0, encoded);
+  EXPECT_TRUE(indexes.find(0, encoded).good);
+  EXPECT_EQ(indexes.find(0, encoded).index, nullptr);
+  EXPECT_FALSE(indexes.find(0, picture(2)).good);
+  const JpegIndex* index = find(indexes, 0, encoded);
+  ASSERT_NE(index, nullptr) << "one that is made later is kept";
+  indexes.keep_good(0, encoded);
+  EXPECT_EQ(indexes.find(0, encoded).index, index);
+}
+
+TEST_F(JpegMapsTest, WithoutRoomForAMapItIsStillKeptThatTheImageIsGood) {
+  MemoryBudget small("memory_budget_bytes", 800);
+  JpegIndexes indexes(1, small);
+  const Bytes encoded = picture(1);
+  EXPECT_FALSE(indexes.is_full());
+  EXPECT_NE(indexes.make(0, encoded, decoder_).made, nullptr);
+  EXPECT_TRUE(indexes.is_full());
+  EXPECT_TRUE(indexes.find(0, encoded).good);
+  EXPECT_EQ(indexes.find(0, encoded).index, nullptr);
+  Bytes damaged = encoded;
+  damaged.pop_back();
+  EXPECT_FALSE(indexes.find(0, damaged).good) << "other bytes";
+  EXPECT_LE(small.used(), 800U / 8);
+}
+
+TEST_F(JpegMapsTest, WithoutAnyRoomNothingIsKnown) {
+  MemoryBudget small("memory_budget_bytes", 8);
+  JpegIndexes indexes(1, small);
+  EXPECT_TRUE(indexes.is_full());
+  EXPECT_TRUE(indexes.make(0, picture(1), decoder_).good);
+  indexes.keep_good(0, picture(1));
+  EXPECT_FALSE(indexes.find(0, picture(1)).good);
+  EXPECT_EQ(small.used(), 0U);
+}
+
+TEST_F(JpegMapsTest, ManyThreadsGetTheSame) {
+  constexpr std::uint64_t kPictures = 8;
+  JpegIndexes indexes(kPictures, budget_);
+  std::vector<Bytes> images;
+  for (std::uint64_t i = 0; i < kPictures; ++i) images.push_back(picture(i));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      ImageDecoder decoder;
+      for (int pass = 0; pass < 5; ++pass) {
+        for (std::uint64_t i = 0; i < kPictures; ++i) {
+          KnownJpeg known = indexes.find(i, images[i]);
+          if (!known.good) known = indexes.make(i, images[i], decoder);
+          ASSERT_NE(known.index, nullptr);
+          EXPECT_EQ(known.index->content(), JpegIndex::content_of(images[i]));
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(budget_.used(), indexes.bytes());
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,244 @@
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/pipeline/sources.h"
+#include "headrace/tests/pipeline/sources/file_source_suite.h"
+#include "headrace/tests/pipeline/sources/images/image_fixture.h"
+#include "headrace/tests/pipeline/sources/packing.h"
+#include "headrace/tests/support/data.h"
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+template <Packing kPacking>
+struct ArchiveMaker {
+  static constexpr std::uint64_t kRecords = kTrainImages;
+  static constexpr bool kResident = kPacking != Packing::kPlain;
+
+  ArchiveMaker() { write(); }
+  std::filesystem::path root() const { return folder_ / "images"; }
+  std::vector<std::filesystem::path> files() const { return {root()}; }
+  SourcePtr open() const { return open_at(root()); }
+  SourcePtr open_at(const std::filesystem::path& path) const { return image_archive(path); }
+  void change() {
+    images_["train/dog/2.jpg"].push_back(std::byte{0});
+    write();
+  }
+
+ private:
+  void write() { folder_.write("images", pack(pack_images(images_).finish(), kPacking)); }
+
+  TempFolder folder_;
+  std::map<std::string, Bytes> images_ = make_image_files();
+};
+
+using PlainMaker = ArchiveMaker<Packing::kPlain>;
+using GzipMaker = ArchiveMaker<Packing::kGzip>;
+using ZstdMaker = ArchiveMaker<Packing::kZstd>;
+using ArchiveMakers = ::testing::Types<PlainMaker, GzipMaker, ZstdMaker>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Archive, SourceSuite, ArchiveMakers);
+INSTANTIATE_TYPED_TEST_SUITE_P(Archive, FileSourceSuite, ArchiveMakers);
+
+class ImageArchiveTest : public ::testing::TestWithParam<Packing> {
+ protected:
+  std::filesystem::path write(const Bytes& tar) const { return folder_.write("a.tar", pack(tar, GetParam())); }
+
+  TempFolder folder_;
+};
+INSTANTIATE_TEST_SUITE_P(All, ImageArchiveTest, ::testing::Values(Packing::kPlain, Packing::kGzip, Packing::kZstd),
+                         packing_name);
+
+TEST_P(ImageArchiveTest, GivesTheFilesInTheOrderOfTheirPaths) {
+  const auto files = make_image_files();
+  const auto path = write(pack_images(files).finish());
+  for (const Split split : {Split::kTrain, Split::kTest}) {
+    const SourcePtr source = image_archive(path, {.split = split});
+    EXPECT_THAT(source->info().classes, ElementsAre("cat", "dog", "emu"));
+    EXPECT_EQ(source->info().fields[0].encoding, Encoding::kImage);
+    ASSERT_EQ(source->info().records, split == Split::kTrain ? kTrainImages : kTestImages);
+    std::vector<std::byte> scratch;
+    for (std::uint64_t i = 0; i < source->info().records; ++i) {
+      EXPECT_EQ(to_bytes(source->read(i, scratch).fields[0]), files.at(source->describe(i)));
+      EXPECT_EQ(label_of(*source, i), static_cast<std::int64_t>(i / (source->info().records / 3)));
+      if (i > 0) {
+        EXPECT_LT(source->describe(i - 1), source->describe(i));
+      }
+    }
+  }
+}
+
+TEST_P(ImageArchiveTest, IsTheSameBelowAnyNumberOfFolders) {
+  TarBuilder deep;
+  for (const auto& [name, bytes] : make_image_files()) deep.add("a/b/c/" + name, bytes);
+  const auto path = write(deep.finish());
+  for (const Split split : {Split::kTrain, Split::kTest}) {
+    const SourcePtr source = image_archive(path, {.split = split});
+    EXPECT_THAT(source->info().classes, ElementsAre("cat", "dog", "emu"));
+    ASSERT_EQ(source->info().records, split == Split::kTrain ? kTrainImages : kTestImages);
+    for (std::uint64_t i = 0; i < source->info().records; ++i) {
+      EXPECT_EQ(label_of(*source, i), static_cast<std::int64_t>(i / (source->info().records / 3)));
+      EXPECT_EQ(source->label(i), label_of(*source, i));
+      EXPECT_NE(source->offset(i), DataLocation::kUnknown);
+    }
+  }
+}
+
+TEST_P(ImageArchiveTest, CountsWhatItLeavesOut) {
+  TarBuilder tar = pack_images(make_image_files());
+  const auto path = write(tar.add("train/cat/x.webp", to_bytes("x")).finish());
+  EXPECT_EQ(describe(image_archive(path)->info().left_out),
+            "1 file left out: 1 .webp; Headrace reads JPEG and PNG");
+}
+
+TEST_P(ImageArchiveTest, DoesNotDependOnTheOrderOfPacking) {
+  const auto files = make_image_files();
+  TarBuilder forwards;
+  for (const auto& [name, bytes] : files) forwards.add(name, bytes);
+  const std::uint64_t one = image_archive(write(pack_images(files).finish()))->info().fingerprint;
+  EXPECT_EQ(image_archive(write(forwards.finish()))->info().fingerprint, one);
+}
+
+TEST_P(ImageArchiveTest, AClassMayBeCalledTestWhereTheUserSaysSo) {
+  const Bytes image = encode_jpeg(make_picture(8, 8, 3, 1));
+  const auto path = write(TarBuilder().add("test/1.jpg", image).add("aim/1.jpg", image).finish());
+  EXPECT_THROW(image_archive(path), ConfigError);
+  const SourcePtr source = image_archive(path, {.layout = {.classes_at = "1"}});
+  EXPECT_THAT(source->info().classes, ElementsAre("aim", "test"));
+  std::vector<std::byte> scratch;
+  EXPECT_EQ(to_bytes(source->read(1, scratch).fields[0]), image);
+}
+
+TEST_P(ImageArchiveTest, KeepsAnEmptyFileAsARecord) {
+  const SourcePtr source =
+      image_archive(write(TarBuilder().add("a/1.jpg", {}).add("b/2.jpg", to_bytes("x")).finish()));
+  std::vector<std::byte> scratch;
+  EXPECT_TRUE(source->read(0, scratch).fields[0].empty());
+  EXPECT_EQ(source->read(1, scratch).fields[0].size(), 1U);
+}
+
+TEST_P(ImageArchiveTest, EveryTruncationIsAnErrorWithItsPlace) {
+  const Bytes packed =
+      pack(TarBuilder().add("a/1.jpg", to_bytes("hello")).add("b/1.jpg", to_bytes("world")).finish(), GetParam());
+  // The last block of zeros of a plain archive is no loss.
+  const std::size_t end = GetParam() == Packing::kPlain ? packed.size() - 1024 : packed.size();
+  const auto path = folder_.write("a.tar", packed);
+  for (std::size_t size = end; size-- > 0;) {
+    std::filesystem::resize_file(path, size);
+    try {
+      image_archive(path);
+      ADD_FAILURE() << "no error at " << size << " of " << packed.size();
+    } catch (const DataError& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
+      EXPECT_EQ(error.location().source, path.string());
+      EXPECT_LE(error.location().offset, size);
+    }
+  }
+}
+
+TEST_P(ImageArchiveTest, NoFlippedByteOfTheContainerDoesMoreThanItMay) {
+  Bytes image(3000);
+  for (std::size_t i = 0; i < image.size(); ++i) image[i] = static_cast<std::byte>(i * i >> 3);
+  const Bytes packed = pack(TarBuilder().add("a/1.jpg", image).add("b/1.jpg", to_bytes("x")).finish(), GetParam());
+  const auto path = folder_.write("a.tar", packed);
+  std::size_t found = 0, unnoticed = 0;
+  for (std::size_t at = 0; at < packed.size(); at += 3) {
+    TempFolder::patch(path, at, packed[at] ^ std::byte{0x10});
+    try {
+      const SourcePtr source = image_archive(path);
+      std::vector<std::byte> scratch;
+      unnoticed += to_bytes(source->read(0, scratch).fields[0]) != image ? 1 : 0;
+    } catch (const Error&) {
+      ++found;
+    }
+    TempFolder::patch(path, at, packed[at]);
+  }
+  EXPECT_GT(found, 0U);
+  // A tar archive and a zstd frame without a checksum cannot show damage within an image: that is the decoder's
+  // part.
+  if (GetParam() == Packing::kGzip) {
+    EXPECT_EQ(unnoticed, 0U);
+  }
+}
+
+TEST_P(ImageArchiveTest, RefusesLinksToImages) {
+  const auto path =
+      write(TarBuilder().add("a/1.jpg", to_bytes("x")).add_link("a/2.jpg").add_link("notes").finish());
+  try {
+    image_archive(path);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+    EXPECT_THAT(error.what(), HasSubstr("a/2.jpg"));
+  }
+}
+
+TEST_P(ImageArchiveTest, SaysWhatItFoundInsteadOfImages) {
+  const auto path = write(TarBuilder().add("a/notes.txt", to_bytes("x")).finish());
+  try {
+    image_archive(path);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("a/notes.txt"));
+  }
+}
+
+TEST(PackedArchiveTest, KeepsToItsMemoryLimit) {
+  TempFolder folder;
+  const Bytes image(1000, std::byte{1});
+  const auto path =
+      folder.write("a.tar.zst", zstd(TarBuilder().add("a/1.jpg", image).add("b/2.jpg", image).finish()));
+  EXPECT_EQ(image_archive(path, {.memory_limit = 2000})->info().records, 2U);
+  try {
+    image_archive(path, {.memory_limit = 1999});
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
+    EXPECT_THAT(error.hint(), HasSubstr("plain .tar"));
+  }
+}
+
+TEST(PackedArchiveTest, ReadsCifar10) {
+  const auto path = shared_data("cifar10-jpeg.tar.zst");
+  if (!path) GTEST_SKIP() << "no CIFAR-10 here: set HEADRACE_DATA";
+  const Stopwatch watch;
+  const SourcePtr train = image_archive(*path), test = image_archive(*path, {.split = Split::kTest});
+  RecordProperty("open_both_seconds", std::to_string(watch.seconds()));
+  EXPECT_EQ(train->info().records, 50000U);
+  EXPECT_EQ(test->info().records, 10000U);
+  EXPECT_EQ(train->info().classes.size(), 10U);
+  EXPECT_EQ(train->info().classes, test->info().classes);
+  ImageDecoder decoder;
+  std::vector<std::byte> scratch;
+  std::vector<std::uint8_t> pixels(32 * 32 * 3);
+  for (std::uint64_t i = 0; i < 50000; i += 997) {
+    EXPECT_EQ(label_of(*train, i), static_cast<std::int64_t>(i / 5000));
+    decoder.decode(train->read(i, scratch).fields[0], pixels);
+  }
+}
+
+TEST(TarImagesTest, ReadsTheImagenetSample) {
+  const auto path = shared_data("imagenet-sample-700.tar");
+  if (!path) GTEST_SKIP() << "no ImageNet sample here: set HEADRACE_DATA";
+  const SourcePtr source = image_archive(*path);
+  ASSERT_EQ(source->info().records, 700U);
+  EXPECT_EQ(source->info().classes.size(), 700U);
+  EXPECT_FALSE(source->info().resident);
+  EXPECT_THROW(image_archive(*path, {.split = Split::kTest}), ConfigError);
+  ImageDecoder decoder;
+  std::vector<std::byte> scratch;
+  for (std::uint64_t i = 0; i < 700; ++i) {
+    EXPECT_EQ(label_of(*source, i), static_cast<std::int64_t>(i));
+    EXPECT_EQ(source->describe(i).find(source->info().classes[i] + "_"), 0U);
+    EXPECT_GT(decoder.read_size(source->read(i, scratch).fields[0]).width, 50);
+  }
+}
+
+}  // namespace
+}  // namespace headrace::test

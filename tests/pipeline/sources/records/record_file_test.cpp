@@ -1,0 +1,326 @@
+#include "headrace/pipeline/sources/records/record_file.h"
+
+#include <gmock/gmock.h>
+
+#include <optional>
+
+#include "headrace/devices/base/byte_writer.h"
+#include "headrace/devices/base/hash.h"
+#include "headrace/pipeline/convert.h"
+#include "headrace/pipeline/sources/records/record_file_writer.h"
+#include "headrace/tests/pipeline/sources/file_source_suite.h"
+#include "headrace/tests/pipeline/sources/images/image_fixture.h"
+#include "headrace/tests/support/temp_folder.h"
+
+namespace headrace::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct RecordFileMaker {
+  static constexpr std::uint64_t kRecords = kTrainImages;
+  static constexpr bool kResident = false;
+
+  RecordFileMaker() { write(make_image_files()); }
+  void write(const std::map<std::string, Bytes>& files) const {
+    convert_dataset(folder_.write("images.tar", pack_images(files).finish()), root());
+  }
+  std::filesystem::path root() const { return folder_ / "images.records"; }
+  std::vector<std::filesystem::path> files() const { return {root()}; }
+  SourcePtr open() const { return open_at(root()); }
+  SourcePtr open_at(const std::filesystem::path& path) const { return record_file(path, Split::kTrain); }
+  void change() {
+    auto files = make_image_files();
+    files["train/cat/2.jpg"].at(15) ^= std::byte{1};  // its density: another file, the same pixels
+    write(files);
+  }
+
+ private:
+  TempFolder folder_;
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(RecordFile, SourceSuite, RecordFileMaker);
+INSTANTIATE_TYPED_TEST_SUITE_P(RecordFile, FileSourceSuite, RecordFileMaker);
+
+// Two splits of tiny records: an "image" of 2 raw bytes and a label.
+constexpr std::uint64_t kTrain = 3, kTest = 2;
+
+RecordFileHeader tiny_header() {
+  return {.fields = {{.name = "image", .dtype = DType::kU8, .shape = {1, 2, 1}},
+                     {.name = "label", .dtype = DType::kI64, .shape = {}}},
+          .classes = {"a", "bc"},
+          .splits = {{.split = Split::kTrain, .records = kTrain, .origin = 1},
+                     {.split = Split::kTest, .records = kTest, .origin = 2}}};
+}
+
+Bytes tiny_record(std::uint64_t i) {
+  Bytes bytes(10);
+  bytes[0] = static_cast<std::byte>(0xC0 + i);
+  bytes[1] = static_cast<std::byte>(i * i);
+  bytes[2] = static_cast<std::byte>(i % 2);
+  return bytes;
+}
+
+std::uint64_t write_tiny(const std::filesystem::path& path) {
+  RecordFileWriter writer(path, tiny_header());
+  for (std::uint64_t i = 0; i < kTrain + kTest; ++i) {
+    const Bytes record = tiny_record(i);
+    writer.append({.fields = {std::span(record).first(2), std::span(record).last(8)}}, i == 1 ? "one" : "");
+  }
+  return writer.finish();
+}
+
+struct Contents {
+  std::vector<std::vector<Bytes>> records;
+  std::vector<std::string> names;
+  Fields fields;
+  std::vector<std::string> classes;
+  std::uint64_t fingerprint = 0;
+  bool operator==(const Contents&) const = default;
+};
+
+Contents contents_of(const std::filesystem::path& path, Split split) {
+  const SourcePtr source = record_file(path, split);
+  Contents contents{.records = read_all(*source),
+                    .names = {},
+                    .fields = source->info().fields,
+                    .classes = source->info().classes,
+                    .fingerprint = source->info().fingerprint};
+  for (std::uint64_t i = 0; i < source->info().records; ++i) contents.names.push_back(source->describe(i));
+  return contents;
+}
+
+TEST(RecordFileTest, KeepsBothSplitsNamesAndClasses) {
+  TempFolder folder;
+  const std::filesystem::path path = folder / "tiny";
+  const std::uint64_t bytes = write_tiny(path);
+  EXPECT_EQ(bytes, std::filesystem::file_size(path));
+  const Contents train = contents_of(path, Split::kTrain), test = contents_of(path, Split::kTest);
+  ASSERT_EQ(train.records.size(), kTrain);
+  ASSERT_EQ(test.records.size(), kTest);
+  for (std::uint64_t i = 0; i < kTrain + kTest; ++i) {
+    const Bytes whole = tiny_record(i);
+    const auto& record = i < kTrain ? train.records[i] : test.records[i - kTrain];
+    EXPECT_EQ(record[0], Bytes(whole.begin(), whole.begin() + 2));
+    EXPECT_EQ(record[1], Bytes(whole.begin() + 2, whole.end()));
+  }
+  EXPECT_EQ(train.classes, (std::vector<std::string>{"a", "bc"}));
+  EXPECT_EQ(train.fields, tiny_header().fields);
+  EXPECT_EQ(train.names, (std::vector<std::string>{path.string() + "[0]", "one", path.string() + "[2]"}));
+  EXPECT_NE(train.fingerprint, test.fingerprint);
+}
+
+// The format as FORMAT.md spells it: a change of these bytes needs another version number.
+TEST(RecordFileTest, HasTheBytesOfVersionOne) {
+  TempFolder folder;
+  RecordFileWriter writer(folder / "one", {.fields = {{.name = "x", .dtype = DType::kI32, .shape = {1}}},
+                                           .classes = {"c"},
+                                           .splits = {{.split = Split::kTest, .records = 1, .origin = 7}}});
+  const Bytes four = to_bytes("four");
+  writer.append({.fields = {four}}, "n");
+  writer.finish();
+
+  ByteWriter header;
+  header.raw(to_bytes("\x89HDRR\r\n\x1A")).u32(1).u32(4 + 5 + 3 + 8 + 4 + 5 + 4 + 17);
+  header.u32(1).text("x").u8(1).u8(0).u8(1).u64(1);
+  header.u32(1).text("c").u32(1).u8(1).u64(1).u64(7);
+  header.u64(xxh3(header.bytes()));
+  ByteWriter index;
+  index.u64(header.bytes().size()).u64(xxh3(four)).u64(1).u64(4).raw(to_bytes("n"));
+  ByteWriter footer;
+  footer.u64(header.bytes().size() + 4).u64(index.bytes().size()).u64(xxh3(index.bytes())).u64(1);
+  footer.u64(xxh3(footer.bytes()));
+  ByteWriter file;
+  file.raw(header.bytes()).raw(four).raw(index.bytes()).raw(footer.bytes()).raw(to_bytes("\x1A\n\rRRDH\x89"));
+  EXPECT_EQ(read_whole_file(folder / "one"), to_bytes(file.bytes()));
+  EXPECT_EQ(to_hex(xxh3(to_bytes("four"))), to_hex(xxh3("four")));
+}
+
+TEST(RecordFileTest, AFlippedBitAnywhereIsAnErrorOrChangesNothing) {
+  TempFolder folder;
+  const std::filesystem::path path = folder / "tiny";
+  write_tiny(path);
+  const Bytes whole = read_whole_file(path);
+  const Contents train = contents_of(path, Split::kTrain), test = contents_of(path, Split::kTest);
+  std::size_t refused = 0, wrong = 0;
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    for (const std::byte flip : {std::byte{1}, std::byte{0x80}, std::byte{0xFF}}) {
+      TempFolder::patch(path, at, whole[at] ^ flip);
+      for (const Split split : {Split::kTrain, Split::kTest}) {
+        try {
+          wrong += contents_of(path, split) != (split == Split::kTrain ? train : test) ? 1 : 0;
+        } catch (const DataError& error) {
+          EXPECT_EQ(error.location().source, path.string());
+          ++refused;
+        }
+      }
+      TempFolder::patch(path, at, whole[at]);
+    }
+  }
+  EXPECT_EQ(wrong, 0U);
+  // A flipped byte of one split's records leaves the other split readable; everything else is refused for both.
+  const std::size_t in_records = (kTrain + kTest) * 10;
+  EXPECT_EQ(refused, 3 * (2 * (whole.size() - in_records) + in_records));
+}
+
+TEST(RecordFileTest, ADamagedRecordIsNamedWithItsOffsetAndLeavesTheOthers) {
+  TempFolder folder;
+  const std::filesystem::path path = folder / "tiny";
+  write_tiny(path);
+  const std::size_t first = tiny_header().encode().size();
+  const SourcePtr source = record_file(path, Split::kTrain);  // damaged under the reader
+  TempFolder::patch(path, first + 10, std::byte{0});
+  std::vector<std::byte> scratch;
+  EXPECT_NO_THROW(source->read(0, scratch));
+  EXPECT_NO_THROW(source->read(2, scratch));
+  try {
+    source->read(1, scratch);
+    FAIL() << "read a damaged record";
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
+    EXPECT_EQ(error.location().record, 1U);
+    EXPECT_EQ(error.location().offset, first + 10);
+    EXPECT_THAT(error.what(), HasSubstr("one"));
+  }
+}
+
+TEST(RecordFileTest, EveryTruncationIsACleanError) {
+  TempFolder folder;
+  const std::filesystem::path path = folder / "tiny";
+  write_tiny(path);
+  const Bytes whole = read_whole_file(path);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    folder.write("cut", std::span(whole).first(size));
+    EXPECT_THROW(record_file(folder / "cut", Split::kTrain), DataError) << size;
+    EXPECT_THROW(open_source(folder / "cut", Split::kTrain), DataError) << size;
+  }
+  Bytes longer = whole;
+  longer.push_back(std::byte{0});
+  EXPECT_THROW(record_file(folder.write("long", longer), Split::kTrain), DataError);
+}
+
+// A file whose checksums are right and whose index or header lies.
+class LyingRecordFile : public ::testing::Test {
+ protected:
+  // Header, records, index and footer as the writer makes them; tests change the parts before they are joined.
+  LyingRecordFile() {
+    for (std::uint64_t i = 0; i < kTrain + kTest; ++i) {
+      const Bytes record = tiny_record(i);
+      RecordFileIndex::Entry entry{.offset = first_ + records_.size(), .checksum = xxh3(record)};
+      entry.field_bytes = {2, 8};
+      records_.insert(records_.end(), record.begin(), record.end());
+      entries_.push_back(entry);
+    }
+  }
+
+  std::string error() {
+    RecordFileIndex index;
+    for (const auto& entry : entries_) index.add(entry, "n");
+    Bytes file = header_;
+    file.insert(file.end(), records_.begin(), records_.end());
+    const auto end = index.encode(index_offset_.value_or(file.size()), 2);
+    file.insert(file.end(), end.begin(), end.end());
+    try {
+      read_all(*record_file(folder_.write("lie", file), Split::kTrain));
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  TempFolder folder_;
+  Bytes header_ = tiny_header().encode();
+  std::size_t first_ = header_.size();
+  Bytes records_;
+  std::vector<RecordFileIndex::Entry> entries_;
+  std::optional<std::uint64_t> index_offset_;
+};
+
+TEST_F(LyingRecordFile, IsReadWhereItDoesNotLie) { EXPECT_EQ(error(), "no error"); }
+
+TEST_F(LyingRecordFile, AboutOffsets) {
+  entries_[1].offset += 1;
+  EXPECT_THAT(error(), HasSubstr("record 1 does not begin"));
+}
+
+TEST_F(LyingRecordFile, AboutLengths) {
+  entries_[4].field_bytes[0] = ~std::uint64_t{0} - 2;
+  EXPECT_THAT(error(), HasSubstr("record 4 reaches into the index"));
+  entries_[4].field_bytes[0] = 3;
+  entries_[4].field_bytes[1] = 7;
+  EXPECT_THAT(error(), HasSubstr("3 bytes instead of 2"));
+}
+
+TEST_F(LyingRecordFile, AboutTheNumberOfRecords) {
+  entries_.pop_back();
+  EXPECT_THAT(error(), HasSubstr("number of records"));
+  RecordFileHeader header = tiny_header();
+  header.splits[0].records = ~std::uint64_t{0};
+  header.splits[1].records = 5;
+  header_ = header.encode();
+  EXPECT_THAT(error(), HasSubstr("number of records"));
+}
+
+TEST_F(LyingRecordFile, AboutTheEndOfTheRecords) {
+  records_.push_back(std::byte{0});
+  EXPECT_THAT(error(), HasSubstr("between the last record and the index"));
+  index_offset_ = 3;
+  EXPECT_THAT(error(), HasSubstr("does not lie between"));
+  index_offset_ = ~std::uint64_t{0};
+  EXPECT_THAT(error(), HasSubstr("does not lie between"));
+}
+
+TEST_F(LyingRecordFile, AboutItsFields) {
+  const auto with = [&](auto change) {
+    RecordFileHeader header = tiny_header();
+    change(header);
+    header_ = header.encode();
+    return error();
+  };
+  EXPECT_THAT(with([](auto& h) { h.fields.clear(); }), HasSubstr("0 fields"));
+  EXPECT_THAT(with([](auto& h) { h.fields.resize(5, h.fields[0]); }), HasSubstr("5 fields"));
+  EXPECT_THAT(with([](auto& h) { h.fields[0].dtype = static_cast<DType>(9); }), HasSubstr("element type 9"));
+  EXPECT_THAT(with([](auto& h) { h.fields[0].shape = Shape{Shape::kDynamic, 1, 1}; }), HasSubstr("extent of -1"));
+  const std::int64_t huge = std::int64_t{1} << 31;
+  EXPECT_THAT(with([&](auto& h) { h.fields[0].shape = Shape{huge, 1 << 20, 64}; }), HasSubstr("too large"));
+  EXPECT_THAT(with([](auto& h) { h.splits.clear(); }), HasSubstr("0 splits"));
+  EXPECT_THAT(with([](auto& h) { h.splits[1].split = Split::kTrain; }), HasSubstr("same split twice"));
+}
+
+TEST(RecordFileTest, RefusesAnotherVersionAndAMissingSplit) {
+  TempFolder folder;
+  write_tiny(folder / "tiny");
+  TempFolder::patch(folder / "tiny", 8, std::byte{2});
+  try {
+    record_file(folder / "tiny", Split::kTrain);
+    FAIL() << "opened another version";
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+    EXPECT_THAT(error.what(), HasSubstr("version 2"));
+  }
+  RecordFileWriter writer(folder / "half", {.fields = {{.name = "x", .dtype = DType::kU8, .shape = {1}}},
+                                            .classes = {},
+                                            .splits = {{.split = Split::kTrain}}});
+  writer.finish();
+  EXPECT_EQ(record_file(folder / "half", Split::kTrain)->info().records, 0U);
+  try {
+    record_file(folder / "half", Split::kTest);
+    FAIL() << "opened a split that is not there";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("holds no test split"));
+  }
+}
+
+TEST(RecordFileTest, WriterRefusesARecordOfAnotherSize) {
+  TempFolder folder;
+  {
+    RecordFileWriter writer(folder / "a", tiny_header());
+    const Bytes bytes(8);
+    EXPECT_THROW(writer.append({.fields = {std::span(bytes).first(3), bytes}}, "x"), DataError);
+    EXPECT_THROW(writer.finish(), Error) << "fewer records than promised";
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+}  // namespace
+}  // namespace headrace::test
