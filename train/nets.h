@@ -22,9 +22,9 @@ struct SpeedNetOptions {
   float norm_momentum = 0.6F;                 // of the running statistics
 };
 // For (32, 32, 3), made to learn in few steps; 1.97 million parameters. A frozen 2x2 convolution "whiten", whose
-// weights are to be set to whitening_filters(), with a trained bias; three groups of two 3x3 convolutions that
-// begin as identities, with batch norm without scale, an activation and max pooling; a dense layer "head" without
-// bias, its result divided by 256.
+// weights are to be set to filters that whiten its patches, with a trained bias; three groups of two 3x3
+// convolutions that begin as identities, with batch norm without scale, an activation and max pooling; a dense
+// layer "head" without bias, its result divided by 256.
 Node cifar10_speed_net(Graph& graph, const SpeedNetOptions& options = {});
 
 // Channels of the four groups of resnet18().

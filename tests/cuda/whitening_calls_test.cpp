@@ -7,9 +7,9 @@
 
 #include "headrace/devices/cpu/cpu_device.h"
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
-#include "headrace/train/whitening.h"
+#include "headrace/tools/recipes/whitening.h"
 
-namespace headrace {
+namespace headrace::tools {
 namespace {
 
 class WhiteningCalls : public test::FakeCuda {
@@ -39,4 +39,4 @@ TEST_F(WhiteningCalls, UploadOnceFromPinnedMemoryAndWaitOnce) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::tools

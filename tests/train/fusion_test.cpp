@@ -5,7 +5,7 @@
 #include "headrace/tests/support/twin_kernels.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/engine/program.h"
+#include "headrace/train/step/program.h"
 
 namespace headrace {
 namespace {

@@ -7,8 +7,8 @@
 #include "headrace/pipeline/loader.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/engine/model_state.h"
-#include "headrace/train/engine/program.h"
+#include "headrace/train/model/model_state.h"
+#include "headrace/train/step/program.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace {

@@ -14,7 +14,7 @@
 #include "headrace/tests/support/reference_loss.h"
 #include "headrace/tests/train/score_fixture.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/engine/model_state.h"
+#include "headrace/train/model/model_state.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace {

@@ -11,7 +11,7 @@
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/tests/train/user_rule.h"
-#include "headrace/train/engine/update_plan.h"
+#include "headrace/train/step/update_plan.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace {

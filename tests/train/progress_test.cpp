@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "headrace/train/engine/progress.h"
+#include "headrace/train/fit/progress.h"
 
 namespace headrace {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "headrace/tests/support/device_memory.h"
 #include "headrace/tests/support/test_devices.h"
-#include "headrace/train/engine/model_state.h"
+#include "headrace/train/model/model_state.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace::test {

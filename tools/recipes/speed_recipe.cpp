@@ -8,8 +8,8 @@
 #include "headrace/pipeline/loader.h"
 #include "headrace/tools/pipelines/channel_statistics.h"
 #include "headrace/tools/recipes/recipe_data.h"
+#include "headrace/tools/recipes/whitening.h"
 #include "headrace/train/strategy.h"
-#include "headrace/train/whitening.h"
 
 namespace headrace::tools {
 namespace {

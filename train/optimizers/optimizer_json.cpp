@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "headrace/train/engine/attribute_json.h"
+#include "headrace/train/net/attribute_json.h"
 #include "headrace/train/optimizers.h"
 
 namespace headrace {

@@ -10,8 +10,8 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/first_error.h"
-#include "headrace/train/engine/optimizer_memory.h"
-#include "headrace/train/engine/step_failure.h"
+#include "headrace/train/model/optimizer_memory.h"
+#include "headrace/train/model/submission.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {

@@ -1,7 +1,7 @@
 // A file's tensors into a model's memory, on all replicas at once.
 #pragma once
 
-#include "headrace/train/engine/model_state.h"
+#include "headrace/train/model/model_state.h"
 #include "headrace/train/records/tensor_file.h"
 
 namespace headrace {

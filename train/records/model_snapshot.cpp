@@ -5,7 +5,7 @@
 
 #include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/train/engine/optimizer_memory.h"
+#include "headrace/train/model/optimizer_memory.h"
 #include "headrace/train/records/training_state.h"
 #include "headrace/train/strategy.h"
 

@@ -10,7 +10,7 @@
 
 #include "headrace/devices/buffer.h"
 #include "headrace/devices/event.h"
-#include "headrace/train/engine/model_state.h"
+#include "headrace/train/model/model_state.h"
 #include "headrace/train/records/tensor_file.h"
 
 namespace headrace {

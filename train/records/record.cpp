@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/train/engine/model_state.h"
 #include "headrace/train/graph_json.h"
+#include "headrace/train/model/model_state.h"
 #include "headrace/train/records/compiled_json.h"
 #include "headrace/train/records/load_variables.h"
 #include "headrace/train/records/record_json.h"

@@ -1,0 +1,112 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/train/fit/callbacks/watched_fit.h"
+
+namespace headrace {
+namespace {
+
+using test::report_losses;
+using test::Training;
+using testing::ElementsAre;
+
+std::vector<std::string> lines_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  std::istringstream text(line);
+  for (std::string cell; std::getline(text, cell, ',');) cells.push_back(cell);
+  return cells;
+}
+
+class CsvLoggerTest : public testing::Test {
+ protected:
+  test::TempFolder folder_;
+  std::filesystem::path path_ = folder_ / "run.csv";
+  Training training_{1};
+  Model model_ = test::compiled(training_.strategy, test::small_mlp);
+};
+
+TEST_F(CsvLoggerTest, WritesWhatTheHistoryHas) {
+  const Dataset data = test::blobs(24).batch({.global = 8});
+  const History history =
+      model_.fit(data, {.epochs = 3, .validation = data, .callbacks = {csv_logger(path_)}, .verbose = 0});
+  const std::vector<std::string> lines = lines_of(path_);
+  ASSERT_EQ(lines.size(), 4U);
+  const std::vector<std::string> names = cells_of(lines[0]);
+  EXPECT_EQ(names.size(), history.lists().size() + 1);
+  EXPECT_THAT(std::vector(names.begin(), names.begin() + 5),
+              ElementsAre("epoch", "loss", "accuracy", "val_loss", "val_accuracy"));
+  for (std::size_t epoch = 0; epoch < 3; ++epoch) {
+    const std::vector<std::string> cells = cells_of(lines[epoch + 1]);
+    ASSERT_EQ(cells.size(), names.size());
+    EXPECT_EQ(cells[0], std::to_string(epoch + 1));
+    for (std::size_t i = 1; i < names.size(); ++i) {
+      EXPECT_EQ(std::stod(cells[i]), history[names[i]][epoch]) << names[i] << ", all digits";
+    }
+  }
+}
+
+TEST_F(CsvLoggerTest, AnotherFitReplacesTheFile) {
+  const Callback logger = csv_logger(path_);
+  report_losses(logger, model_, {3, 2, 1});
+  EXPECT_EQ(lines_of(path_).size(), 4U);
+  report_losses(logger, model_, {5});
+  EXPECT_EQ(lines_of(path_).size(), 2U);
+}
+
+TEST_F(CsvLoggerTest, AValueThatAnEpochLacksIsEmpty) {
+  const Callback logger = csv_logger(path_);
+  FitControl control(model_);
+  logger.on_train_begin(control);
+  logger.on_epoch_end({.steps = 9, .planned_steps = 9, .loss = 1, .val_loss = 2}, control);
+  logger.on_epoch_end({.epoch = 1, .steps = 3, .planned_steps = 9, .loss = 1}, control);
+  EXPECT_THAT(lines_of(path_)[2], testing::StartsWith("2,1,,3,"));
+}
+
+TEST_F(CsvLoggerTest, QuotesANameWithCommas) {
+  const Callback logger = csv_logger(path_);
+  FitControl control(model_);
+  logger.on_train_begin(control);
+  logger.on_epoch_end({.steps = 1, .planned_steps = 1, .metrics = {{.name = "a,\"b\"", .values = {4}}}}, control);
+  EXPECT_THAT(lines_of(path_)[0], testing::StartsWith("epoch,loss,\"a,\"\"b\"\"\",steps"));
+}
+
+// A run that was killed two epochs after its checkpoint and resumed from there.
+TEST_F(CsvLoggerTest, AResumedFitGoesOnBehindItsLines) {
+  const Callback first = csv_logger(path_);
+  report_losses(first, model_, {4, 3});
+  const std::string state = first.save();
+  const std::vector<std::string> saved = lines_of(path_);
+  FitControl control(model_);
+  first.on_epoch_end({.epoch = 2, .steps = 1, .planned_steps = 1, .loss = 99, .val_loss = 99}, control);
+
+  const Callback second = csv_logger(path_);
+  second.restore(state);
+  second.on_train_begin(control);
+  EXPECT_EQ(lines_of(path_), saved);
+  second.on_epoch_end({.epoch = 2, .steps = 1, .planned_steps = 1, .loss = 4, .val_loss = 2}, control);
+  ASSERT_EQ(lines_of(path_).size(), 4U);
+  EXPECT_THAT(lines_of(path_)[3], testing::StartsWith("3,4,2,1"));
+  EXPECT_THROW(second.restore("[]"), ConfigError);
+}
+
+TEST_F(CsvLoggerTest, AFolderThatIsNotThereEndsTheFitAtItsBegin) {
+  const Dataset data = test::blobs(24).batch({.global = 8});
+  const Callback logger = csv_logger(folder_ / "none" / "run.csv");
+  EXPECT_THROW(model_.fit(data, {.callbacks = {logger}, .verbose = 0}), DataError);
+  EXPECT_EQ(model_.global_step(), 0U);
+}
+
+}  // namespace
+}  // namespace headrace

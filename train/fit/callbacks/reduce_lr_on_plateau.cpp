@@ -1,0 +1,88 @@
+// Reduces the learning rates of a fit that no longer gets better.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "headrace/train/fit/callbacks/callback_state.h"
+#include "headrace/train/fit/callbacks/monitor.h"
+
+namespace headrace {
+namespace {
+
+class ReduceLrOnPlateau {
+ public:
+  explicit ReduceLrOnPlateau(const ReduceLrOnPlateauOptions& options)
+      : options_(options), monitor_("reduce_lr_on_plateau", options.monitor, options.mode, options.min_delta) {
+    if (!(options.factor > 0 && options.factor < 1)) {
+      throw ConfigError(fmt::format("reduce_lr_on_plateau: the factor is {}", options.factor),
+                        "it lies between 0 and 1");
+    }
+    if (options.patience < 0 || options.cooldown < 0 || !(options.min_scale >= 0)) {
+      throw ConfigError(fmt::format("reduce_lr_on_plateau: patience {}, cooldown {} and min_scale {}",
+                                    options.patience, options.cooldown, options.min_scale),
+                        "each is 0 or more");
+    }
+  }
+
+  void begin() {
+    if (std::exchange(restored_, false)) return;
+    monitor_.best.reset();
+    waited_ = cooling_ = 0;
+  }
+
+  void end_epoch(const EpochReport& report, FitControl& control) {
+    const std::optional<double> value = monitor_.value(report);
+    if (!value) return;
+    const bool cools = cooling_ > 0;
+    if (cools) --cooling_;
+    if (monitor_.improves(*value) || cools) {
+      waited_ = 0;
+    } else if (++waited_ >= std::max(1, options_.patience)) {
+      reduce(control);
+    }
+  }
+
+  std::string save() const {
+    return nlohmann::json{{"best", optional_number(monitor_.best)}, {"waited", waited_}, {"cooling", cooling_}}
+        .dump();
+  }
+
+  void restore(const std::string& text) {
+    read_callback_state("reduce_lr_on_plateau", text, [&](const nlohmann::json& state) {
+      monitor_.best = optional_number(state.at("best"));
+      waited_ = state.at("waited").get<int>();
+      cooling_ = state.at("cooling").get<int>();
+    });
+    restored_ = true;
+  }
+
+ private:
+  void reduce(FitControl& control) {
+    const double scale = control.learning_rate_scale();
+    control.set_learning_rate_scale(std::min(scale, std::max(options_.min_scale, options_.factor * scale)));
+    cooling_ = options_.cooldown;
+    waited_ = 0;
+  }
+
+  ReduceLrOnPlateauOptions options_;
+  Monitor monitor_;
+  int waited_ = 0;         // epochs since the best, or since the last reduction's cooldown
+  int cooling_ = 0;        // epochs of it that are left
+  bool restored_ = false;  // since the last fit
+};
+
+}  // namespace
+
+Callback reduce_lr_on_plateau(const ReduceLrOnPlateauOptions& options) {
+  const auto self = std::make_shared<ReduceLrOnPlateau>(options);
+  return {
+      .name = "reduce_lr_on_plateau",
+      .on_train_begin = [self](FitControl&) { self->begin(); },
+      .on_epoch_end = [self](const EpochReport& report, FitControl& control) { self->end_epoch(report, control); },
+      .save = [self] { return self->save(); },
+      .restore = [self](const std::string& text) { self->restore(text); }};
+}
+
+}  // namespace headrace

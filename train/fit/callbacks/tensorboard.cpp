@@ -1,0 +1,142 @@
+// What a fit reports, as TensorBoard shows it.
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/train/fit/callbacks/event_file.h"
+#include "headrace/train/fit/callbacks/histogram.h"
+#include "headrace/train/model.h"
+
+namespace headrace {
+namespace {
+
+void add_number(events::Summary& summary, const std::string& tag, double value) {
+  events::Summary::Value* entry = summary.add_value();
+  entry->set_tag(tag);
+  entry->set_simple_value(static_cast<float>(value));
+}
+
+double milliseconds(std::int64_t ns, std::uint64_t steps) {
+  return steps > 0 ? 1e-6 * static_cast<double>(ns) / static_cast<double>(steps) : 0;
+}
+
+void add_learning_rates(events::Summary& summary, const std::vector<double>& rates) {
+  for (std::size_t group = 0; group < rates.size(); ++group) {
+    add_number(summary, fmt::format("learning_rate/group_{}", group), rates[group]);
+  }
+}
+
+void add_gradient_norms(events::Summary& summary, const std::optional<GradientNorms>& norms) {
+  if (!norms) return;
+  add_number(summary, "gradient_norm/all", norms->all);
+  for (const auto& [variable, norm] : norms->by_variable) add_number(summary, "gradient_norm/" + variable, norm);
+}
+
+void add_replicas(events::Summary& summary, const std::vector<StepTimes>& replicas, std::uint64_t steps) {
+  for (std::size_t r = 0; r < replicas.size(); ++r) {
+    const StepTimes& times = replicas[r];
+    const auto add = [&](const char* what, std::int64_t ns) {
+      add_number(summary, fmt::format("replica_{}/{}", r, what), milliseconds(ns, steps));
+    };
+    add("step_ms", times.elapsed_ns);
+    add("input_stall_ms", times.input_stall_ns);
+    add("exposed_copy_ms", times.exposed_copy_ns);
+    add("device_idle_ms", times.idle_ns);
+    add("sync_wait_ms", times.sync_wait_ns);
+  }
+}
+
+// Of a step's or an epoch's report after so many steps of its epoch.
+void add_groups(events::Summary& summary, const auto& report, std::uint64_t steps) {
+  add_learning_rates(summary, report.learning_rates);
+  add_gradient_norms(summary, report.gradient_norms);
+  add_replicas(summary, report.replicas, steps);
+}
+
+class TensorBoard {
+ public:
+  TensorBoard(std::filesystem::path folder, const TensorBoardOptions& options)
+      : folder_(std::move(folder)), options_(options) {
+    if (options.histograms_every_epochs >= 0) return;
+    throw ConfigError(fmt::format("tensorboard: histograms every {} epochs", options.histograms_every_epochs),
+                      "give 1 or more, or 0 for none");
+  }
+
+  void begin(const FitControl& control) { file_.emplace(folder_, control.model().global_step()); }
+  void begin_epoch() { since_ = {}; }
+
+  void step(const StepReport& report) {
+    events::Summary summary;
+    add_number(summary, "step/loss", report.loss);
+    for (const MetricValue& metric : report.metrics) {
+      if (metric.is_number()) add_number(summary, "step/" + metric.name, metric.number());
+    }
+    const auto steps = static_cast<double>(report.step - since_.step);
+    add_number(summary, "step/step_ms", 1e3 * (report.seconds - since_.seconds) / steps);
+    add_number(summary, "step/examples_per_second", report.examples_per_second);
+    add_number(summary, "step/input_stall_fraction", report.input_stall_fraction);
+    add_number(summary, "step/exposed_copy_fraction", report.exposed_copy_fraction);
+    add_number(summary, "step/device_idle_fraction", report.device_idle_fraction);
+    add_groups(summary, report, report.step);
+    file_->add(report.global_step, std::move(summary));
+    since_ = {.step = report.step, .seconds = report.seconds};
+  }
+
+  void end_epoch(const EpochReport& report, const FitControl& control) {
+    events::Summary summary;
+    for (const auto& [name, value] : epoch_values(report)) {
+      // Those that have a group of their own below.
+      if (name != "learning_rate" && name != "gradient_norm") add_number(summary, name, value);
+    }
+    std::int64_t elapsed_ns = 0;
+    for (const StepTimes& times : report.replicas) elapsed_ns += times.elapsed_ns;
+    if (!report.replicas.empty()) {
+      add_number(summary, "step_ms", milliseconds(elapsed_ns, report.steps * report.replicas.size()));
+    }
+    add_number(summary, "host_us_per_step", report.host_us_per_step);
+    add_number(summary, "epoch", report.epoch + 1);
+    if (since_.step != report.steps) add_groups(summary, report, report.steps);  // else the step's report had them
+    const int every = options_.histograms_every_epochs;
+    if (every > 0 && (report.epoch + 1) % every == 0) add_histograms(summary, control.model());
+    file_->add(report.global_step, std::move(summary));
+  }
+
+  void end() { file_.reset(); }
+
+ private:
+  static void add_histograms(events::Summary& summary, const Model& model) {
+    for (const std::string& name : model.variable_names()) {
+      events::Summary::Value* entry = summary.add_value();
+      entry->set_tag(name);
+      *entry->mutable_histo() = histogram_of(model.read_variable(name));
+    }
+  }
+
+  std::filesystem::path folder_;
+  TensorBoardOptions options_;
+  std::optional<EventFile> file_;  // while a fit runs
+  struct {
+    std::uint64_t step = 0;
+    double seconds = 0;
+  } since_;  // the last report of a step in this epoch
+};
+
+}  // namespace
+
+Callback tensorboard(const std::filesystem::path& folder, const TensorBoardOptions& options) {
+  const auto self = std::make_shared<TensorBoard>(folder, options);
+  Callback callback{
+      .name = "tensorboard",
+      .on_train_begin = [self](FitControl& control) { self->begin(control); },
+      .on_epoch_begin = [self](int, FitControl&) { self->begin_epoch(); },
+      .on_epoch_end = [self](const EpochReport& report, FitControl& control) { self->end_epoch(report, control); },
+      .on_train_end = [self](FitControl&) { self->end(); }};
+  if (options.every_steps == 0) return callback;
+  callback.every_steps = options.every_steps;
+  callback.on_step = [self](const StepReport& report, FitControl&) { self->step(report); };
+  return callback;
+}
+
+}  // namespace headrace

@@ -1,0 +1,157 @@
+#include "headrace/train/fit/fit_checkpoints.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/hash.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/train/model/model_state.h"
+#include "headrace/train/records/record.h"
+#include "headrace/train/step/objective.h"
+
+namespace headrace {
+namespace {
+
+// Copies of a model at once: one being written, one waiting for that.
+constexpr std::size_t kSnapshots = 2;
+
+// Of a model whose fits before kept checkpoints, theirs.
+std::string run_of(const Model& model) {
+  if (!model.state().run.empty()) return model.state().run;
+  std::random_device random;
+  return to_hex((std::uint64_t{random()} << 32) | random());
+}
+
+const CheckpointOptions& checked(const CheckpointOptions& options) {
+  if (options.folder.empty() && (options.record.empty() || !options.best.empty())) {
+    throw ConfigError(named("CheckpointOptions::folder") + " is empty", "say where checkpoints are to be kept");
+  }
+  if (options.keep < 0) {
+    throw ConfigError(named("CheckpointOptions::keep", std::to_string(options.keep)) + " is negative",
+                      "give 0 to keep all, or more");
+  }
+  return options;
+}
+
+std::vector<std::string> metric_names(const Model& model, bool validates) {
+  const CompileOptions& compiled = *model.state().compiled;
+  std::vector<std::string> names = reported_names(model.graph(), compiled.loss, compiled.metrics);
+  const std::size_t trained = names.size();
+  for (std::size_t i = 0; i < trained && validates; ++i) names.push_back("val_" + names[i]);
+  return names;
+}
+
+std::optional<double> last_value(const History& history, const std::string& name) {
+  const auto found = history.lists().find(name);
+  if (found == history.lists().end() || found->second.empty()) return std::nullopt;
+  return found->second.back();
+}
+
+}  // namespace
+
+FitCheckpoints::FitCheckpoints(Model& model, const FitOptions& fit, const std::string& run,
+                               std::optional<double> best, const Trainer& trainer)
+    : model_(model),
+      options_(checked(*fit.checkpoints)),
+      skips_nan_(fit.step.nan != NanPolicy::kIgnore),
+      metrics_(metric_names(model, fit.validation.has_value())),
+      run_(run.empty() ? run_of(model) : run),
+      best_(best),
+      trainer_(trainer),
+      writer_(options_.asynchronous) {
+  model.state().run = run_;
+  if (!options_.folder.empty()) kept_.emplace(options_.folder, run_, options_.keep);
+  if (!options_.record.empty() && path_kind(options_.record) != PathKind::kPipe) {
+    const FileWriter probe(options_.record);  // before the work: it may not be writable
+  }
+  const TrainingState begin;
+  checkpoint_name(options_.name, name_values(begin));  // refuses one that cannot be
+  if (options_.best.empty() || std::ranges::find(metrics_, options_.best) != metrics_.end()) return;
+  std::string names;
+  for (const std::string& name : metrics_) names += (names.empty() ? "" : ", ") + name;
+  throw ConfigError("the best checkpoint is to be chosen by '" + options_.best + "'", "there are " + names);
+}
+
+bool FitCheckpoints::is_due() {
+  const std::size_t unfinished = writer_.unfinished();
+  due_ = due_ || (kept_ && options_.every_steps > 0 && model_.global_step() % options_.every_steps == 0);
+  return due_ && unfinished < kSnapshots;
+}
+
+void FitCheckpoints::save(const TrainingState& state, const ModelSnapshot::SaveTotals& save_totals, bool ends) {
+  write(state, save_totals, {.checkpoint = kept_.has_value(), .record = ends && !options_.record.empty()});
+}
+
+void FitCheckpoints::save_epoch(const TrainingState& state) {
+  const bool best = improves(state);
+  const bool checkpoint = kept_ && options_.every_steps == 0;
+  if (checkpoint || best || !options_.record.empty()) {
+    write(state, {}, {.checkpoint = checkpoint, .best = best, .record = !options_.record.empty()});
+  }
+}
+
+bool FitCheckpoints::improves(const TrainingState& state) {
+  if (options_.best.empty()) return false;
+  const std::optional<double> value = last_value(state.history, options_.best);
+  if (!value || !std::isfinite(*value) || !is_better(*value)) return false;
+  best_ = value;
+  return true;
+}
+
+bool FitCheckpoints::is_better(double value) const {
+  if (!best_) return true;
+  return higher_is_better(options_.best, options_.best_mode) ? value > *best_ : value < *best_;
+}
+
+void FitCheckpoints::write(TrainingState state, const ModelSnapshot::SaveTotals& save_totals, const Files& files) {
+  writer_.wait_until(kSnapshots - 1);
+  due_ = due_ && !files.checkpoint;
+  state.position.run = run_;
+  state.position.best = best_;
+  state.position.best_of = options_.best;
+  if (files.checkpoint == kept_.has_value() && files.record != options_.record.empty()) last_ = state.position;
+  RecordTexts texts = model_texts(model_.state(), model_.state().input);
+  add_texts(state, texts);
+  const std::filesystem::path file = options_.folder / checkpoint_name(options_.name, name_values(state));
+  ModelSnapshot& snapshot = free_snapshot();
+  snapshot.take(save_totals);
+  // The best one first: the others say how good it is.
+  writer_.add([this, &snapshot, texts = std::move(texts), file, files, step = model_.global_step()] {
+    snapshot.wait();
+    if (skips_nan_ && !snapshot.is_finite()) return;
+    if (files.best) {
+      write_tensor_file(options_.folder / kBestCheckpoint, texts, snapshot.tensors(), Links::kReplaced);
+    }
+    if (files.record) write_tensor_file(options_.record, texts, snapshot.tensors());
+    if (!files.checkpoint) return;
+    write_tensor_file(file, texts, snapshot.tensors(), Links::kReplaced);
+    kept_->add(file, step);
+  });
+}
+
+ModelSnapshot& FitCheckpoints::free_snapshot() {
+  if (snapshots_.size() < kSnapshots) {
+    snapshots_.push_back(
+        std::make_unique<ModelSnapshot>(model_.state(), trainer_.saved_sets(), trainer_.saved_set_bytes()));
+    return *snapshots_.back();
+  }
+  return *snapshots_[next_snapshot_++ % kSnapshots];
+}
+
+NameValues FitCheckpoints::name_values(const TrainingState& state) const {
+  const int within = state.position.epoch_step > 0 ? 1 : 0;
+  NameValues values{{"epoch", state.position.epoch + within}, {"step", static_cast<double>(model_.global_step())}};
+  for (const std::string& name : metrics_) values.emplace_back(name, last_value(state.history, name));
+  return values;
+}
+
+void FitCheckpoints::finish() { writer_.wait_until(0); }
+
+bool FitCheckpoints::has(const TrainingPosition& position) const noexcept {
+  return last_ && last_->epoch == position.epoch && last_->epoch_step == position.epoch_step;
+}
+
+}  // namespace headrace

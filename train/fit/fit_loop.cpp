@@ -1,0 +1,307 @@
+#include "headrace/train/fit/fit_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/kernels.h"
+#include "headrace/train/fit/input_options.h"
+#include "headrace/train/step/shards.h"
+#include "headrace/train/strategy.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::uint64_t kReportEveryNs = 100'000'000;
+
+// Passes over the data that hold all steps of the fit.
+std::uint64_t passes(const Dataset& data, const FitOptions& options) {
+  if (data.streamed()) return 1;
+  const std::uint64_t pass = steps_of_pass(data, options);
+  return (steps_of_fit(data, options) + pass - 1) / pass;
+}
+
+// What evaluates the model: as the validation is, where there is one.
+InputDescription input_of_fit(const Dataset& train, const FitOptions& options) {
+  const Dataset& usual = options.validation ? *options.validation : train;
+  if (!options.checkpoints) return describe_input(usual);
+  return describe_input(options.checkpoints->input.value_or(usual), options.checkpoints->views);
+}
+
+double per_second(std::int64_t examples, double seconds) {
+  return seconds > 0 ? static_cast<double>(examples) / seconds : 0.0;
+}
+
+}  // namespace
+
+FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOptions& options,
+                                const std::optional<LoaderState>& start)
+    : shards(shard_devices(model.strategy(), options.step.virtual_shards)),
+      loader(data, shards, validation_input(model.state(), options, start)),
+      evaluator(model.state(), loader,
+                {.program = {.mode = Mode::kEvaluate,
+                             .rows = loader.local_rows(),
+                             .precision = model.state().compiled->precision},
+                 .loss = model.state().compiled->loss,
+                 .metrics = model.state().compiled->metrics,
+                 .averaged_weights = options.validate_averaged,
+                 .virtual_shards = options.step.virtual_shards}) {}
+
+FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
+    : model_(model),
+      options_(options),
+      control_(model, [this] { return input_stats(); }),
+      callbacks_(options.callbacks, control_),
+      progress_(options),
+      steps_(steps_of_epoch(train, options)),
+      streamed_(train.streamed()),
+      folder_(taken_folder()),
+      data_(identity_of(train)),
+      validation_data_(options.validation ? std::optional(identity_of(*options.validation)) : std::nullopt),
+      resumption_(model, options, {.steps = steps_, .data = data_, .validation = validation_data_}),
+      position_(resumption_.position()),
+      shards_(shard_devices(model.strategy(), options.step.virtual_shards)),
+      loader_(train, shards_,
+              training_input(model.state(), options, passes(train, options), resumption_.loader())),
+      trainer_(model.strategy(), model, loader_,
+               {.seed = options.input.seed, .step = options.step, .trace = options.input.trace}) {
+  if (options.validation) {
+    validated_ = resumption_.validation();
+    validation_.emplace(model, *options.validation, options, validated_);
+  }
+  history_ = resumption_.history();
+  model.state().input = input_of_fit(train, options);
+  if (!options.checkpoints) return;
+  if (options.input.headspace > 0) {
+    throw ConfigError(
+        "a training on replayed batches (" + named("LoaderOptions::headspace") + ") cannot be continued",
+        "leave out either checkpoints or headspace");
+  }
+  checkpoints_.emplace(model, options, position_.run, position_.best, trainer_);
+}
+
+std::optional<TrainingFolder> FitLoop::taken_folder() const {
+  if (!options_.checkpoints || options_.checkpoints->folder.empty()) return std::nullopt;
+  std::optional<TrainingFolder> folder(options_.checkpoints->folder);
+  if (!options_.resume) folder->require_unused(model_.state().run);
+  return folder;
+}
+
+void FitLoop::warm_up() {
+  trainer_.warm_up();
+  if (validation_) validation_->evaluator.warm_up();
+}
+
+History FitLoop::run() {
+  restore();
+  callbacks_.begin_train();
+  run_epochs();
+  trainer_.finish();
+  if (checkpoints_) {
+    if (!checkpoints_->has(position_)) save_now(/*ends=*/true);
+    checkpoints_->finish();
+    folder_.reset();
+  }
+  progress_.leave_line();
+  loader_.stats().require_good();
+  callbacks_.end_train();
+  return std::move(history_);
+}
+
+void FitLoop::restore() {
+  if (!resumption_.continues()) return;
+  resumption_.restore(model_.state());
+  callbacks_.restore(resumption_.callbacks());
+  if (position_.ended && options_.epochs <= position_.epochs) control_.request_stop();
+}
+
+void FitLoop::run_epochs() {
+  for (int epoch = position_.epoch; epoch < options_.epochs && !stopped(); ++epoch) {
+    progress_.begin_epoch(epoch);
+    begin_epoch(epoch);
+    const std::uint64_t steps = train_epoch(epoch);
+    if (steps == 0) break;
+    const EpochReport report = finish_epoch(epoch, steps);
+    const bool cut = is_cut(report);
+    if (cut && checkpoints_) save_now(/*ends=*/true);
+    remember(report);
+    progress_.end_epoch(report);
+    callbacks_.end_epoch(report);
+    if (cut) break;
+    position_.epoch = epoch + 1;
+    position_.epoch_step = 0;
+    if (validation_) validated_ = validation_->loader.state();
+    if (checkpoints_) checkpoints_->save_epoch(state_now());
+  }
+}
+
+void FitLoop::begin_epoch(int epoch) {
+  trainer_.reset_metrics();
+  first_step_input_.reset();
+  epoch_input_.reset();
+  earlier_steps_ = position_.epoch_step;
+  earlier_examples_ = 0;
+  bad_before_ = bad_records();
+  if (earlier_steps_ == 0) return callbacks_.begin_epoch(epoch);
+  trainer_.restore_totals(resumption_.totals());
+  earlier_examples_ = trainer_.progress().examples;
+  bad_before_ -= position_.bad_records;  // may wrap: it is only subtracted from a larger number
+}
+
+std::uint64_t FitLoop::train_epoch(int epoch) {
+  epoch_time_.restart();
+  next_report_ns_ = now_ns() + kReportEveryNs;
+  while (position_.epoch_step < steps_) {
+    if (stopped()) return position_.epoch_step;
+    if (!trainer_.step()) {
+      HEADRACE_CHECK(streamed_, "the training data ended before the last step of the fit");
+      ended_ = true;
+      return position_.epoch_step;
+    }
+    ++position_.epoch_step;
+    if (!first_step_input_) first_step_input_ = loader_.stats();
+    if (!std::exchange(plans_compared_, true)) resumption_.compare_plans(chosen_plans(), options_);
+    report_step(epoch, position_.epoch_step);
+    if (checkpoints_ && checkpoints_->is_due()) save_now(/*ends=*/false);
+  }
+  return steps_;
+}
+
+void FitLoop::save_now(bool ends) {
+  const auto save_totals = [this](int r, std::byte* into) { trainer_.save_totals(r, into); };
+  const bool begun = position_.epoch_step > 0;
+  checkpoints_->save(state_now(), begun ? save_totals : ModelSnapshot::SaveTotals(), ends);
+}
+
+TrainingState FitLoop::state_now() const {
+  TrainingState state{.position = position_, .history = history_, .callbacks = callbacks_.save()};
+  state.position.epochs = options_.epochs;
+  state.position.ended = control_.stop_requested() && position_.epoch_step == 0;
+  state.position.steps_per_epoch = steps_;
+  state.position.accumulate = options_.step.accumulate;
+  state.position.virtual_shards = options_.step.virtual_shards;
+  state.position.replicas = model_.strategy().replicas();
+  state.position.seed = options_.input.seed;
+  state.position.plans = chosen_plans();
+  // A part that fails at bad records changes nothing of what an earlier part did with them.
+  const OnError on_error = options_.input.errors.on_error;
+  if (on_error != OnError::kFail || !position_.on_error) state.position.on_error = on_error;
+  state.position.loader = loader_.state();
+  state.position.validation = validated_;
+  state.position.data = data_;
+  state.position.validation_data = validation_data_;
+  state.position.bad_records = position_.epoch_step > 0 ? bad_records() - bad_before_ : 0;
+  state.position.gradient_norms = position_.epoch_step == steps_ ? last_gradient_norms() : std::nullopt;
+  state.position.learning_rate_scale = model_.state().learning_rate_scale;
+  return state;
+}
+
+std::map<std::string, std::string> FitLoop::chosen_plans() const {
+  return model_.strategy().device(0).kernels()->chosen_plans();
+}
+
+// Which an earlier process may have made.
+std::optional<GradientNorms> FitLoop::last_gradient_norms() const {
+  return earlier_steps_ == position_.epoch_step ? position_.gradient_norms : trainer_.gradient_norms();
+}
+
+bool FitLoop::is_cut(const EpochReport& report) const {
+  if (ended_) return false;
+  return report.steps < steps_ || (validation_.has_value() && !report.val_loss);
+}
+
+EpochReport FitLoop::finish_epoch(int epoch, std::uint64_t steps) {
+  epoch_input_ = input_stats();
+  const MetricSums sums = trainer_.finish();
+  const double training = epoch_time_.seconds();
+  const StepTimes times = trainer_.times();
+  if (options_.step.nan != NanPolicy::kIgnore) model_.state().variables.check_finite();
+  EpochReport report{.epoch = epoch,
+                     .epochs = options_.epochs,
+                     .steps = steps,
+                     .planned_steps = steps_,
+                     .global_step = model_.global_step(),
+                     .loss = mean_loss(sums),
+                     .accuracy = mean_accuracy(sums),
+                     .examples_per_second = per_second(sums.examples - earlier_examples_, training),
+                     .input_stall_fraction = times.input_stall_fraction(),
+                     .exposed_copy_fraction = times.exposed_copy_fraction(),
+                     .device_idle_fraction = times.device_idle_fraction(),
+                     .host_us_per_step = 1e-3 * static_cast<double>(times.host_ns) /
+                                         static_cast<double>(std::max<std::uint64_t>(1, steps - earlier_steps_)),
+                     .metrics = trainer_.metrics(),
+                     .learning_rates = control_.learning_rates(),
+                     .gradient_norms = last_gradient_norms(),
+                     .replicas = trainer_.replica_times()};
+  if (steps == steps_) validate(report);
+  report.bad_records = bad_records() - bad_before_;
+  report.seconds = epoch_time_.seconds();
+  return report;
+}
+
+void FitLoop::validate(EpochReport& report) {
+  if (!validation_) return;
+  const std::optional<MetricSums> validated = validation_->evaluator.run({.stop = options_.stop});
+  if (!validated) return;
+  report.val_loss = mean_loss(*validated);
+  report.val_accuracy = mean_accuracy(*validated);
+  report.val_metrics = validation_->evaluator.runner().metrics();
+}
+
+void FitLoop::report_step(int epoch, std::uint64_t step) {
+  const bool exact = callbacks_.wants(model_.global_step());
+  const bool live = now_ns() >= next_report_ns_;
+  if (!exact && !live) return;
+  const bool done = exact || options_.step.gradient_norms;  // these are the last step's, which must be done
+  StepReport report = step_report(epoch, step, done ? trainer_.finish() : trainer_.progress());
+  if (done) report.gradient_norms = trainer_.gradient_norms();
+  if (exact) callbacks_.exact_step(report);
+  if (!live) return;
+  progress_.step(report);
+  callbacks_.step(report);
+  next_report_ns_ = now_ns() + kReportEveryNs;
+}
+
+StepReport FitLoop::step_report(int epoch, std::uint64_t step, const MetricSums& sums) const {
+  const double seconds = epoch_time_.seconds();
+  const double each = seconds / static_cast<double>(step - earlier_steps_);
+  const StepTimes times = trainer_.times();
+  return {.epoch = epoch,
+          .step = step,
+          .steps = steps_,
+          .global_step = model_.global_step(),
+          .seconds = seconds,
+          .loss = mean_loss(sums),
+          .accuracy = mean_accuracy(sums),
+          .examples_per_second = per_second(sums.examples - earlier_examples_, seconds),
+          .input_stall_fraction = times.input_stall_fraction(),
+          .exposed_copy_fraction = times.exposed_copy_fraction(),
+          .device_idle_fraction = times.device_idle_fraction(),
+          .remaining_seconds = each * static_cast<double>(steps_ - step),
+          .metrics = trainer_.metrics(),
+          .learning_rates = control_.learning_rates(),
+          .replicas = trainer_.replica_times()};
+}
+
+void FitLoop::remember(const EpochReport& report) {
+  for (const auto& [name, value] : epoch_values(report)) history_.append(name, value);
+}
+
+bool FitLoop::stopped() const {
+  if (ended_) return true;
+  if (options_.stop_after_steps > 0 && model_.global_step() >= options_.stop_after_steps) return true;
+  return control_.stop_requested() || (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed));
+}
+
+LoaderStats FitLoop::input_stats() const {
+  if (epoch_input_) return *epoch_input_;
+  return first_step_input_ ? loader_.stats().since(*first_step_input_) : LoaderStats();
+}
+
+std::uint64_t FitLoop::bad_records() const {
+  return loader_.stats().bad_records + (validation_ ? validation_->loader.stats().bad_records : 0);
+}
+
+}  // namespace headrace

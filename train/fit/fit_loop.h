@@ -1,0 +1,101 @@
+// One call of Model::fit: epochs of training steps, validation, callbacks, history.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/train/fit/callback_list.h"
+#include "headrace/train/fit/evaluator.h"
+#include "headrace/train/fit/fit_checkpoints.h"
+#include "headrace/train/fit/progress.h"
+#include "headrace/train/fit/resumption.h"
+#include "headrace/train/history.h"
+#include "headrace/train/trainer.h"
+
+namespace headrace {
+
+class FitLoop {
+ public:
+  // Everything given must outlive the loop.
+  FitLoop(Model& model, const Dataset& train, const FitOptions& options);
+
+  // Before run(): as Trainer::warm_up(), with the validation.
+  void warm_up();
+  History run();
+
+  // Of a fit that is continued, the epochs that were made before; else empty.
+  const History& history() const noexcept { return history_; }
+
+ private:
+  struct Validation {
+    DeviceGroup shards;
+    Loader loader;
+    Evaluator evaluator;
+
+    Validation(Model& model, const Dataset& data, const FitOptions& options,
+               const std::optional<LoaderState>& start);
+  };
+
+  // What a continued fit begins with: variables, callbacks' state.
+  void restore();
+  void run_epochs();
+  // The steps that were made: fewer than `steps_` where the fit was stopped within the epoch.
+  std::uint64_t train_epoch(int epoch);
+  // At its start: an epoch that was begun before continues.
+  void begin_epoch(int epoch);
+  // Where the fit stands: in position_, with the loaders as they are.
+  TrainingState state_now() const;
+  void save_now(bool ends);
+  // Of the first replica; the others choose alike.
+  std::map<std::string, std::string> chosen_plans() const;
+  std::optional<TrainingFolder> taken_folder() const;
+  std::optional<GradientNorms> last_gradient_norms() const;
+  // Fewer steps than planned were made, or the validation did not come to its end.
+  bool is_cut(const EpochReport& report) const;
+  EpochReport finish_epoch(int epoch, std::uint64_t steps);
+  void validate(EpochReport& report);
+  // What the step calls for: an exact report, a live one, none.
+  void report_step(int epoch, std::uint64_t step);
+  StepReport step_report(int epoch, std::uint64_t step, const MetricSums& sums) const;
+  void remember(const EpochReport& report);
+  bool stopped() const;
+  std::uint64_t bad_records() const;
+  // As FitControl::input_stats().
+  LoaderStats input_stats() const;
+
+  Model& model_;
+  const FitOptions& options_;
+  FitControl control_;
+  CallbackList callbacks_;
+  Progress progress_;
+  std::uint64_t steps_;                   // an epoch
+  bool streamed_;                         // the data are a stream, which may end at any step
+  bool ended_ = false;                    // it did
+  std::optional<TrainingFolder> folder_;  // where there are checkpoints, until they are written
+  DataIdentity data_;
+  std::optional<DataIdentity> validation_data_;
+  Resumption resumption_;
+  TrainingPosition position_;  // but for the loaders'
+  bool plans_compared_ = false;
+  DeviceGroup shards_;  // each device as often as it has shards
+  Loader loader_;
+  Trainer trainer_;
+  std::optional<Validation> validation_;
+  History history_;
+  std::optional<FitCheckpoints> checkpoints_;
+
+  Stopwatch epoch_time_;
+  std::uint64_t bad_before_ = 0;  // when the epoch began, less those of its part before a resumption
+  // Of the epoch, made before a resumption.
+  std::uint64_t earlier_steps_ = 0;
+  std::int64_t earlier_examples_ = 0;
+  std::optional<LoaderState> validated_;  // the validation's loader after its last whole pass
+  std::uint64_t next_report_ns_ = 0;
+  // The loader's counters after the epoch's first step, and what they counted from there to its last one.
+  std::optional<LoaderStats> first_step_input_, epoch_input_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,60 @@
+#include "headrace/train/fit/input_options.h"
+
+#include <string>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
+
+namespace headrace {
+namespace {
+
+// What the loader takes, but the trainer decides.
+void refuse_decided(const LoaderOptions& input) {
+  const LoaderOptions unset;
+  const auto refuse = [](bool set, const std::string& option, const std::string& hint) {
+    if (set) throw ConfigError(option + " is set for the input, but the trainer decides it", hint);
+  };
+  refuse(input.epochs != unset.epochs, named("LoaderOptions::epochs"),
+         joined({"leave it alone", advice("{} says how long to train", named("FitOptions::epochs"))}, "; "));
+  refuse(input.start.has_value(), named("LoaderOptions::start"),
+         "leave it out: training and evaluation begin at the start of the data");
+  refuse(input.converted != unset.converted, named("LoaderOptions::converted"),
+         "leave it out: it follows from the model's precision");
+  refuse(
+      input.trace_spans != unset.trace_spans, named("LoaderOptions::trace_spans"),
+      joined({"leave it out", advice("{} keeps the spans of a training", named("LoaderOptions::trace"))}, ": "));
+}
+
+}  // namespace
+
+LoaderOptions training_input(const ModelState& model, const FitOptions& options, std::uint64_t passes,
+                             const std::optional<LoaderState>& start) {
+  refuse_decided(options.input);
+  LoaderOptions input = options.input;
+  input.start = start;
+  input.epochs = passes;
+  input.converted = converted_type(model, Mode::kTrain);
+  return input;
+}
+
+LoaderOptions validation_input(const ModelState& model, const FitOptions& options,
+                               const std::optional<LoaderState>& start) {
+  LoaderOptions input = training_input(model, options, static_cast<std::uint64_t>(options.epochs), start);
+  input.converted = converted_type(model, Mode::kEvaluate);
+  if (input.resident == Residency::kAlways) input.resident = Residency::kAuto;
+  input.trace = nullptr;
+  return input;
+}
+
+LoaderOptions evaluation_input(const ModelState& model, Mode mode, const EvaluateOptions& options) {
+  refuse_decided(options.input);
+  if (options.input.headspace > 0) {
+    throw ConfigError(named("LoaderOptions::headspace") + " is set, but an evaluation reads its data",
+                      "leave it out; headspace measures training");
+  }
+  LoaderOptions input = options.input;
+  input.converted = converted_type(model, mode);
+  return input;
+}
+
+}  // namespace headrace

@@ -1,0 +1,20 @@
+// How a fit or an evaluation opens its loader.
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/train/fit_options.h"
+#include "headrace/train/model/storage_types.h"
+
+namespace headrace {
+
+// `passes` over the training data, and one over the validation's an epoch.
+// `start`: where each goes on, of a fit that is continued.
+LoaderOptions training_input(const ModelState& model, const FitOptions& options, std::uint64_t passes,
+                             const std::optional<LoaderState>& start = {});
+LoaderOptions validation_input(const ModelState& model, const FitOptions& options,
+                               const std::optional<LoaderState>& start = {});
+// `mode`: kEvaluate or kPredict.
+LoaderOptions evaluation_input(const ModelState& model, Mode mode, const EvaluateOptions& options);
+
+}  // namespace headrace

@@ -1,0 +1,24 @@
+#include "headrace/train/model/model_state.h"
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+
+ModelState::ModelState(Strategy& owner, std::unique_ptr<const Graph> net, std::uint64_t seed)
+    : strategy(&owner), graph(std::move(net)), layout(*graph), variables(owner, layout, seed) {}
+
+const CompileOptions& ModelState::require_compiled(const char* what) const {
+  if (compiled) return *compiled;
+  throw ConfigError(std::string(what) + " needs a compiled model", "call model.compile({...}) first");
+}
+
+std::vector<double> ModelState::learning_rates() const {
+  const Optimizer& rule = require_compiled("a learning rate").optimizer;
+  std::vector<double> rates{learning_rate_scale * rule.learning_rate.at(step)};
+  for (const ParameterGroup& group : rule.groups) {
+    rates.push_back(learning_rate_scale * group.learning_rate.at(step));
+  }
+  return rates;
+}
+
+}  // namespace headrace

@@ -1,0 +1,108 @@
+#include "headrace/train/strategy.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/launcher.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/train/model/model_state.h"
+
+namespace headrace {
+
+Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options) : devices_(&devices) {
+  if (devices.size() == 0) throw ConfigError("a strategy needs at least one device");
+  if (!options.standalone)
+    refuse_to_run_beside_others(std::getenv, "set " + named("StrategyOptions::standalone", "true"));
+  for (int replica = 0; replica < devices.size(); ++replica) {
+    Device& device = devices[replica];
+    if (device.kernels() == nullptr) {
+      const std::string why = device.why_no_kernels();
+      throw DeviceError(ErrorCode::kUnsupported, "cannot compute on it" + (why.empty() ? "" : ": " + why),
+                        device.info().name, "choose other devices, as \"cpu\"");
+    }
+    streams_.push_back(device.create_urgent_stream());
+  }
+  lanes_.resize(streams_.size());
+  collectives_.push_back(create_collective(devices));
+  open_streams_beside();
+  if (options.announce) {
+    std::printf("%s\n", to_string().c_str());
+    std::fflush(stdout);
+  }
+}
+
+void Strategy::open_streams_beside() {
+  const bool several = replicas() > 1;
+  for (int replica = 0; replica < replicas(); ++replica) {
+    const bool beside = (!several || collective().runs_beside()) && !device(replica).info().host_memory;
+    Device& on = device(replica);
+    communication_.push_back(beside && several ? on.create_urgent_stream() : nullptr);
+    weights_.push_back(beside ? on.create_stream() : nullptr);
+    updates_.push_back(beside && !several ? on.create_stream() : nullptr);
+  }
+}
+
+// A replica may be waiting for another within a collective: none will come.
+Strategy::~Strategy() { collective().abort("the strategy is being destroyed"); }
+
+ReplicaStreams Strategy::streams(int replica) const {
+  Stream& compute = stream(replica);
+  const auto own_or_compute = [&](const auto& streams) -> Stream& {
+    const auto& own = streams.at(static_cast<std::size_t>(replica));
+    return own ? *own : compute;
+  };
+  return {.compute = compute,
+          .communication = own_or_compute(communication_),
+          .weights = own_or_compute(weights_),
+          .updates = own_or_compute(updates_)};
+}
+
+Stream& Strategy::lane(int replica, int lane) {
+  const int count = lanes(replica);
+  if (count == 1) return stream(replica);
+  std::vector<std::unique_ptr<Stream>>& opened = lanes_.at(static_cast<std::size_t>(replica));
+  while (static_cast<int>(opened.size()) < count) opened.push_back(device(replica).create_lane());
+  return *opened.at(static_cast<std::size_t>(lane));
+}
+
+Model Strategy::build(const Net& net, const BuildOptions& options) {
+  auto graph = std::make_unique<Graph>(options.fields);
+  graph->finish(net(*graph));
+  return Model(std::make_unique<ModelState>(*this, std::move(graph), options.seed));
+}
+
+void Strategy::synchronize() {
+  std::exception_ptr first;
+  for_each_stream([&](int, Stream& stream) {
+    try {
+      stream.synchronize();
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  });
+  if (first) std::rethrow_exception(first);
+}
+
+void Strategy::recover() noexcept {
+  collective().abort("a replica failed");
+  for_each_stream([](int, Stream& stream) {
+    try {
+      stream.synchronize();
+    } catch (const std::exception&) {
+      // Reported by whoever found the failure; what is left are its consequences.
+    }
+  });
+  try {
+    collectives_.push_back(create_collective(*devices_));
+  } catch (const std::exception&) {
+    // As above: what failed is known already.
+  }
+}
+
+std::string Strategy::to_string() const {
+  return "MirroredStrategy over " + devices_->to_string() + "\nNumber of devices: " + std::to_string(replicas());
+}
+
+}  // namespace headrace

@@ -1,0 +1,54 @@
+#include "headrace/train/model/submission.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace headrace {
+namespace {
+
+struct Failure {
+  int replica = 0;
+  Error error;
+};
+
+int replica_of(const Strategy& strategy, const std::string& device) {
+  int replica = strategy.replicas() - 1;
+  while (replica > 0 && strategy.device(replica).info().name != device) --replica;
+  return replica;
+}
+
+// Of all errors, those of the replicas' streams after the known one, the first that is more than a consequence of
+// another's.
+Failure find_cause(Strategy& strategy, const std::optional<DeviceError>& known) {
+  std::optional<Failure> found;
+  if (known) found = Failure{replica_of(strategy, known->device()), *known};
+  const auto note = [&found](int replica, const Error& error) {
+    if (!found || found->error.code() == ErrorCode::kCancelled) found = Failure{replica, error};
+  };
+  strategy.for_each_stream([&](int replica, Stream& stream) {
+    try {
+      stream.synchronize();
+    } catch (const Error& error) {
+      note(replica, error);
+    } catch (const std::exception& error) {  // of a function of the user's
+      note(replica, Error(ErrorCode::kDevice, error.what()));
+    }
+  });
+  return found.value_or(Failure{0, Error(ErrorCode::kDevice, "its work was skipped")});
+}
+
+}  // namespace
+
+void throw_failed(Strategy& strategy, std::uint64_t step, const std::optional<DeviceError>& known) {
+  strategy.collective().abort(fmt::format("a replica failed in step {}", step));
+  const Failure failure = find_cause(strategy, known);
+  strategy.recover();
+  const std::string& device = strategy.device(failure.replica).info().name;
+  throw DeviceError(
+      failure.error.code(),
+      fmt::format("replica {} ({}) failed in step {}: {}", failure.replica, device, step, failure.error.message()),
+      device, failure.error.hint());
+}
+
+}  // namespace headrace

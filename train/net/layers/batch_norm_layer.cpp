@@ -1,0 +1,164 @@
+#include "headrace/train/net/layers/batch_norm_layer.h"
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+// Positions in variables(): the trained ones, then the state. Without scale there is no gamma and all move up.
+constexpr std::size_t kBeta = 0, kRunningMean = 1, kRunningVar = 2, kGamma = 3;
+// In saved(): the statistics, and where they are synchronised those of each replica, what is made of all, and the
+// gradients' sums of this replica and of all.
+constexpr std::size_t kMean = 0, kInverse = 1, kOfReplicas = 2, kVariance = 3, kCounts = 4, kOwn = 5, kJoint = 6;
+
+// With it the saved inverse deviation is that of the variance alone.
+constexpr float kAlmostZero = 1e-30F;
+
+TensorView slice_of(const TensorView& of, std::int64_t begin, std::int64_t elements) {
+  return {of.as<float>() + begin, Shape{elements}, DType::kF32};
+}
+
+}  // namespace
+
+BatchNormLayer::BatchNormLayer(const std::string& name, const Shape& input, const BatchNormLayerOptions& options)
+    : Layer(name, input), options_(options) {
+  if (input.rank() < 1) {
+    throw ConfigError(label(name, "batch_norm") + " needs at least one axis, got " + input.to_string());
+  }
+}
+
+LayerAttributes BatchNormLayer::attributes() const {
+  return {{"momentum", options_.momentum},
+          {"epsilon", options_.epsilon},
+          {"scale", options_.scale},
+          {"synchronised", options_.synchronised}};
+}
+
+std::shared_ptr<const Layer> BatchNormLayer::from(const LayerRecord& record) {
+  const LayerAttributes& given = record.attributes;
+  const BatchNormLayerOptions options{.momentum = given.number("momentum"),
+                                      .epsilon = given.number("epsilon"),
+                                      .scale = given.flag("scale"),
+                                      .synchronised = given.flag("synchronised")};
+  return std::make_shared<BatchNormLayer>(record.name, only_input(record), options);
+}
+
+std::vector<VariableSpec> BatchNormLayer::variables() const {
+  const Shape channels{shape().back()};
+  std::vector<VariableSpec> specs{
+      {.name = "beta", .shape = channels},
+      {.name = "running_mean", .shape = channels, .role = VariableRole::kState},
+      {.name = "running_var", .shape = channels, .role = VariableRole::kState, .fill = Fill::kConstant}};
+  if (options_.scale) specs.push_back({.name = "gamma", .shape = channels, .fill = Fill::kConstant});
+  return specs;
+}
+
+std::vector<SavedSpec> BatchNormLayer::saved(const StepShape& step) const {
+  const std::int64_t channels = shape().back();
+  std::vector<SavedSpec> specs{{.shape = Shape{channels}}, {.shape = Shape{channels}}};
+  if (!options_.synchronised || step.replicas == 1) return specs;
+  specs.push_back({.shape = Shape{step.replicas, 1 + 2 * channels}});
+  specs.push_back({.shape = Shape{channels}});
+  specs.push_back({.shape = Shape{2}});
+  specs.push_back({.shape = Shape{2, channels}});
+  specs.push_back({.shape = Shape{2, channels}});
+  return specs;
+}
+
+LayerTraits BatchNormLayer::traits(Mode mode) const {
+  return {.backward_in_place = true,
+          .backward_reads_input = true,
+          .takes_epilogue = true,
+          .undoes_epilogue = true,
+          .takes_pooling = mode == Mode::kTrain && !options_.synchronised,
+          .over_replicas = mode == Mode::kTrain && options_.synchronised};
+}
+
+Kernels::BatchNorm BatchNormLayer::bind(const LayerContext& context) const {
+  Kernels::BatchNorm bound;
+  bound.beta = context.variables[kBeta];
+  bound.running_mean = context.variables[kRunningMean];
+  bound.running_var = context.variables[kRunningVar];
+  bound.epsilon = options_.epsilon;
+  bound.momentum = options_.momentum;
+  bound.activation = context.epilogue;
+  if (options_.scale) bound.gamma = context.variables[kGamma];
+  if (context.mode == Mode::kTrain) {
+    bound.saved_mean = context.saved[kMean];
+    bound.saved_inv_std = context.saved[kInverse];
+  }
+  return bound;
+}
+
+void BatchNormLayer::forward(LayerContext& context) const {
+  const bool training = context.mode == Mode::kTrain;
+  if (options_.synchronised && training && context.group != nullptr) return forward_over_replicas(context);
+  const Kernels::BatchNorm bound = bind(context);
+  const TensorView& input = context.inputs[0];
+  if (context.prologue) {
+    context.kernels.max_pool_batch_norm_train(context.stream, context.prologue->x, context.prologue->pool, input,
+                                              bound, context.scalars, context.output);
+  } else if (context.mode == Mode::kTrain) {
+    context.kernels.batch_norm_train(context.stream, input, bound, context.scalars, context.output);
+  } else {
+    context.kernels.batch_norm_infer(context.stream, input, bound, context.output);
+  }
+}
+
+// This replica's statistics, into its row among zeros: the sum over replicas is the rows of all. What its own
+// statistics make of the input is overwritten by what all replicas' do.
+void BatchNormLayer::forward_over_replicas(LayerContext& context) const {
+  const TensorView &x = context.inputs[0], &all = context.saved[kOfReplicas];
+  const std::int64_t width = all.shape[1];
+  Kernels::BatchNorm own = bind(context);
+  own.epsilon = kAlmostZero;
+  own.momentum = 1;
+  own.activation = Activation::kNone;
+  context.kernels.batch_norm_train(context.stream, x, own, context.scalars, context.output);
+  context.stream.fill(all.data, 0, all.bytes());
+  context.kernels.pack_statistics(context.stream, x, own, context.scalars,
+                                  slice_of(all, context.group->replica * width, width));
+  context.group->sum(all);
+  Kernels::BatchNorm joint = bind(context);
+  context.kernels.join_statistics(context.stream, all, context.group->replica, joint, context.saved[kVariance],
+                                  context.saved[kCounts]);
+  joint.running_mean = joint.saved_mean;
+  joint.running_var = context.saved[kVariance];
+  context.kernels.batch_norm_infer(context.stream, x, joint, context.output);
+}
+
+void BatchNormLayer::backward_over_replicas(LayerContext& context) const {
+  const std::int64_t channels = shape().back();
+  const TensorView &x = context.inputs[0], &own = context.saved[kOwn], &joint = context.saved[kJoint];
+  const TensorView dbeta = slice_of(own, 0, channels), dgamma = slice_of(own, channels, channels);
+  const TensorView& wanted = context.input_gradients[0];
+  const TensorView& dx = wanted.defined() ? wanted : context.output_gradient;
+  context.kernels.batch_norm_backward(context.stream, x, context.output_gradient, bind(context), context.scalars,
+                                      dgamma, dbeta, dx);
+  context.stream.copy(context.variable_gradients[kBeta].data, dbeta.data, dbeta.bytes());
+  if (options_.scale) context.stream.copy(context.variable_gradients[kGamma].data, dgamma.data, dgamma.bytes());
+  if (!wanted.defined()) return;
+  context.stream.copy(joint.data, own.data, own.bytes());
+  context.group->sum(joint);
+  context.kernels.join_input_gradient(context.stream, x, bind(context), own, joint, context.saved[kCounts],
+                                      context.scalars, dx);
+}
+
+// No layer takes the gradient of the first layer's input: it goes where the result's was, which is free then.
+void BatchNormLayer::backward(LayerContext& context) const {
+  if (options_.synchronised && context.group != nullptr) return backward_over_replicas(context);
+  const TensorView dgamma = options_.scale ? context.variable_gradients[kGamma] : TensorView{};
+  const TensorView& dbeta = context.variable_gradients[kBeta];
+  if (context.prologue && context.prologue->x_gradient.defined()) {
+    context.kernels.max_pool_batch_norm_backward(context.stream, context.inputs[0], context.output_gradient,
+                                                 bind(context), context.scalars, dgamma, dbeta,
+                                                 context.prologue->pool, context.prologue->x_gradient);
+    return;
+  }
+  const TensorView& wanted = context.input_gradients[0];
+  context.kernels.batch_norm_backward(context.stream, context.inputs[0], context.output_gradient, bind(context),
+                                      context.scalars, dgamma, dbeta,
+                                      wanted.defined() ? wanted : context.output_gradient);
+}
+
+}  // namespace headrace

@@ -1,0 +1,41 @@
+// The kinds of layers that the tree has.
+#include "headrace/train/net/layers/activation_layer.h"
+#include "headrace/train/net/layers/add_layer.h"
+#include "headrace/train/net/layers/average_pool_layer.h"
+#include "headrace/train/net/layers/batch_norm_layer.h"
+#include "headrace/train/net/layers/concat_layer.h"
+#include "headrace/train/net/layers/conv_layer.h"
+#include "headrace/train/net/layers/dense_layer.h"
+#include "headrace/train/net/layers/dropout_layer.h"
+#include "headrace/train/net/layers/flatten_layer.h"
+#include "headrace/train/net/layers/global_average_pool_layer.h"
+#include "headrace/train/net/layers/layer.h"
+#include "headrace/train/net/layers/max_pool_layer.h"
+#include "headrace/train/net/layers/scale_layer.h"
+#include "headrace/train/net/layers/sigmoidal_layer.h"
+#include "headrace/train/net/layers/softmax_layer.h"
+
+namespace headrace {
+
+const LayerMakers& built_in_layers() {
+  static const LayerMakers makers{{"add", AddLayer::from},
+                                  {"average_pool", AveragePoolLayer::from},
+                                  {"batch_norm", BatchNormLayer::from},
+                                  {"concat", ConcatLayer::from},
+                                  {"conv", ConvLayer::from},
+                                  {"dense", DenseLayer::from},
+                                  {"dropout", DropoutLayer::from},
+                                  {"flatten", remake<FlattenLayer>},
+                                  {"gelu", ActivationLayer::from<Activation::kGelu>},
+                                  {"global_average_pool", remake<GlobalAveragePoolLayer>},
+                                  {"max_pool", MaxPoolLayer::from},
+                                  {"relu", ActivationLayer::from<Activation::kRelu>},
+                                  {"scale", ScaleLayer::from},
+                                  {"sigmoid", remake<SigmoidalLayer<Sigmoidal::kSigmoid>>},
+                                  {"silu", ActivationLayer::from<Activation::kSilu>},
+                                  {"softmax", remake<SoftmaxLayer>},
+                                  {"tanh", remake<SigmoidalLayer<Sigmoidal::kTanh>>}};
+  return makers;
+}
+
+}  // namespace headrace

@@ -1,0 +1,31 @@
+#include "headrace/train/net/layers/global_average_pool_layer.h"
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+namespace {
+
+Shape global_pool_result_shape(const std::string& name, const Shape& input) {
+  if (input.rank() != 3) {
+    throw ConfigError(label(name, "global_average_pool") +
+                      " needs an input of shape (height, width, channels), got " + input.to_string());
+  }
+  return Shape{input[2]};
+}
+
+}  // namespace
+
+GlobalAveragePoolLayer::GlobalAveragePoolLayer(const std::string& name, const Shape& input)
+    : Layer(name, global_pool_result_shape(name, input)) {}
+
+void GlobalAveragePoolLayer::forward(LayerContext& context) const {
+  context.kernels.global_average_pool_forward(context.stream, context.inputs[0], context.output);
+}
+
+void GlobalAveragePoolLayer::backward(LayerContext& context) const {
+  if (!context.input_gradients[0].defined()) return;
+  context.kernels.global_average_pool_backward(context.stream, context.output_gradient,
+                                               context.input_gradients[0]);
+}
+
+}  // namespace headrace

@@ -1,0 +1,55 @@
+#include "headrace/train/net/layers/max_pool_layer.h"
+
+#include "headrace/devices/base/error.h"
+
+namespace headrace {
+
+PoolOptions pool_geometry(int window, const PoolLayerOptions& options) {
+  return {.window = window, .stride = options.stride == 0 ? window : options.stride};
+}
+
+Shape pooled_shape(const std::string& who, const Shape& input, const PoolOptions& geometry) {
+  if (input.rank() != 3) {
+    throw ConfigError(who + " needs an input of shape (height, width, channels), got " + input.to_string());
+  }
+  if (geometry.window < 1 || geometry.window > 16 || geometry.stride < 1) {
+    throw ConfigError(who + " needs a window of 1 to 16 and a stride of at least 1, got " +
+                      std::to_string(geometry.window) + " and " + std::to_string(geometry.stride));
+  }
+  if (input[0] < geometry.window || input[1] < geometry.window) {
+    throw ConfigError(who + " of window " + std::to_string(geometry.window) + " does not fit into " +
+                      input.to_string());
+  }
+  return {(input[0] - geometry.window) / geometry.stride + 1, (input[1] - geometry.window) / geometry.stride + 1,
+          input[2]};
+}
+
+MaxPoolLayer::MaxPoolLayer(const std::string& name, const Shape& input, int window,
+                           const PoolLayerOptions& options)
+    : Layer(name, pooled_shape(label(name, "max_pool"), input, pool_geometry(window, options))),
+      geometry_(pool_geometry(window, options)) {}
+
+LayerAttributes MaxPoolLayer::attributes() const {
+  return {{"window", geometry_.window}, {"stride", geometry_.stride}};
+}
+
+std::shared_ptr<const Layer> MaxPoolLayer::from(const LayerRecord& record) {
+  return std::make_shared<MaxPoolLayer>(record.name, only_input(record), record.attributes.whole("window"),
+                                        PoolLayerOptions{.stride = record.attributes.whole("stride")});
+}
+
+std::vector<SavedSpec> MaxPoolLayer::saved(const StepShape& step) const {
+  return {{.shape = shape().with_front(step.rows), .dtype = DType::kU8}};
+}
+
+void MaxPoolLayer::forward(LayerContext& context) const {
+  context.kernels.max_pool_forward(context.stream, context.inputs[0], context.output, context.saved[0], geometry_);
+}
+
+void MaxPoolLayer::backward(LayerContext& context) const {
+  if (!context.input_gradients[0].defined()) return;
+  context.kernels.max_pool_backward(context.stream, context.output_gradient, context.saved[0],
+                                    context.input_gradients[0], geometry_);
+}
+
+}  // namespace headrace

@@ -1,0 +1,29 @@
+// The largest element of each window.
+#pragma once
+
+#include "headrace/train/net/layers/layer.h"
+
+namespace headrace {
+
+// What pooling of any kind makes of a window and its options, and of an image; `who` stands in errors.
+PoolOptions pool_geometry(int window, const PoolLayerOptions& options);
+Shape pooled_shape(const std::string& who, const Shape& input, const PoolOptions& geometry);
+
+class MaxPoolLayer final : public Layer {
+ public:
+  MaxPoolLayer(const std::string& name, const Shape& input, int window, const PoolLayerOptions& options);
+
+  static std::shared_ptr<const Layer> from(const LayerRecord& record);
+
+  std::string kind() const override { return "max_pool"; }
+  LayerAttributes attributes() const override;
+  std::vector<SavedSpec> saved(const StepShape& step) const override;
+  std::optional<PoolOptions> as_pooling() const override { return geometry_; }
+  void forward(LayerContext& context) const override;
+  void backward(LayerContext& context) const override;
+
+ private:
+  PoolOptions geometry_;
+};
+
+}  // namespace headrace

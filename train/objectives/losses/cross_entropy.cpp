@@ -1,0 +1,43 @@
+// Cross-entropy against a share for each class.
+#include "headrace/train/losses.h"
+#include "headrace/train/objectives/losses/result_checks.h"
+
+namespace headrace {
+namespace {
+
+class DenseCrossEntropy final : public LossFunction {
+ public:
+  explicit DenseCrossEntropy(const CrossEntropyOptions& options) : options_(options) {}
+
+  std::string name() const override { return "categorical_crossentropy"; }
+  void check_result(const ResultInfo& result) const override {
+    check_classes("the loss", result);
+    check_logits(result, options_.from_logits);
+  }
+  void check_labels(const ResultInfo& result, const Field& labels) const override {
+    check_class_shares("the loss", result, labels);
+  }
+  ResultForm form() const override { return options_.from_logits ? ResultForm::kWhole : ResultForm::kLogits; }
+  std::string options_json() const override {
+    return cross_entropy_json(options_.from_logits, options_.label_smoothing);
+  }
+
+  void submit(const LossCall& call) const override {
+    call.kernels.soft_cross_entropy(call.stream, call.result, call.labels, options_.label_smoothing, call.scalars,
+                                    call.gradient, call.sums);
+  }
+
+ private:
+  CrossEntropyOptions options_;
+};
+
+}  // namespace
+
+Loss categorical_crossentropy(const CrossEntropyOptions& options) {
+  check_smoothing(options.label_smoothing);
+  Loss loss(std::make_shared<DenseCrossEntropy>(options));
+  loss.reduction = options.reduction;
+  return loss;
+}
+
+}  // namespace headrace

@@ -1,0 +1,83 @@
+#include "headrace/train/objectives/losses/result_checks.h"
+
+#include <fmt/format.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
+
+namespace headrace {
+namespace {
+
+[[noreturn]] void refuse_labels(const std::string& who, const Field& labels, const std::string& wanted,
+                                const std::string& hint) {
+  throw ConfigError(fmt::format("field '{}' is {} of shape {}; {} wants {}", labels.name, to_string(labels.dtype),
+                                labels.shape.to_string(), who, wanted),
+                    hint);
+}
+
+bool is_class_number(const Field& labels) {
+  return labels.dtype == DType::kI64 && !labels.shape.is_dynamic() && labels.shape.elements() == 1;
+}
+
+}  // namespace
+
+void check_classes(const std::string& who, const ResultInfo& result) {
+  if (result.shape.rank() == 1) return;
+  throw ConfigError(
+      fmt::format("{} wants one value a class, but {} gives {}", who, result.layer, result.shape.to_string()),
+      "end the net with flatten() or global_average_pool(), and dense()");
+}
+
+void check_logits(const ResultInfo& result, bool from_logits) {
+  if (from_logits && result.softmax) {
+    throw ConfigError(
+        "the loss is from logits, but " + result.layer + " gives probabilities",
+        joined({"leave the softmax out", advice("use {}", named("CrossEntropyOptions::from_logits", "false"))}));
+  }
+  if (!from_logits && !result.softmax) {
+    throw ConfigError(
+        "the loss is from probabilities, but " + result.layer + " is no softmax",
+        joined({"add graph.softmax()", advice("use {}", named("CrossEntropyOptions::from_logits", "true"))}));
+  }
+}
+
+void check_smoothing(float label_smoothing) {
+  if (label_smoothing >= 0.0F && label_smoothing < 1.0F) return;
+  throw ConfigError(fmt::format("label smoothing must be at least 0 and below 1, got {}", label_smoothing));
+}
+
+void check_class_number(const std::string& who, const Field& labels) {
+  if (is_class_number(labels)) return;
+  refuse_labels(who, labels, "one int64 class number an example",
+                "categorical_crossentropy() takes one float32 for each class");
+}
+
+void check_class_shares(const std::string& who, const ResultInfo& result, const Field& labels) {
+  if (labels.dtype == DType::kF32 && labels.shape == result.shape) return;
+  refuse_labels(who, labels, fmt::format("float32 of shape {}, one for each class", result.shape.to_string()),
+                is_class_number(labels) ? "sparse_categorical_crossentropy() takes class numbers; one_hot() makes "
+                                          "shares of them"
+                                        : "");
+}
+
+void check_class_labels(const std::string& who, const ResultInfo& result, const Field& labels) {
+  if (is_class_number(labels)) return;
+  if (labels.dtype == DType::kF32 && labels.shape == result.shape && result.shape.elements() > 1) return;
+  refuse_labels(
+      who, labels, fmt::format("one int64 class number, or float32 of shape {}", result.shape.to_string()),
+      joined({"name metrics that fit in compile()", advice("leave {} empty", named("CompileOptions::metrics"))}));
+}
+
+void check_targets(const std::string& who, const ResultInfo& result, const Field& labels) {
+  const bool number = labels.dtype == DType::kF32 || labels.dtype == DType::kI64;
+  const bool fits = labels.shape == result.shape || (labels.shape.rank() == 0 && result.shape.elements() == 1);
+  if (number && fits) return;
+  refuse_labels(who, labels, fmt::format("float32 or int64 of the result's shape, {}", result.shape.to_string()),
+                "");
+}
+
+std::string cross_entropy_json(bool from_logits, float label_smoothing) {
+  return fmt::format(R"({{"from_logits":{},"label_smoothing":{}}})", from_logits, label_smoothing);
+}
+
+}  // namespace headrace

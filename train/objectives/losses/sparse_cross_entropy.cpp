@@ -1,0 +1,45 @@
+// Cross-entropy against class numbers.
+#include "headrace/train/losses.h"
+#include "headrace/train/objectives/losses/result_checks.h"
+
+namespace headrace {
+namespace {
+
+class SparseCrossEntropy final : public LossFunction {
+ public:
+  explicit SparseCrossEntropy(const SparseCrossEntropyOptions& options) : options_(options) {}
+
+  std::string name() const override { return "sparse_categorical_crossentropy"; }
+  void check_result(const ResultInfo& result) const override {
+    check_classes("the loss", result);
+    check_logits(result, options_.from_logits);
+  }
+  void check_labels(const ResultInfo&, const Field& labels) const override {
+    check_class_number("the loss", labels);
+  }
+  ResultForm form() const override { return options_.from_logits ? ResultForm::kWhole : ResultForm::kLogits; }
+  bool takes_class_numbers() const override { return true; }
+  bool counts_correct() const override { return true; }
+  std::string options_json() const override {
+    return cross_entropy_json(options_.from_logits, options_.label_smoothing);
+  }
+
+  void submit(const LossCall& call) const override {
+    call.kernels.softmax_cross_entropy(call.stream, call.result, call.labels, options_.label_smoothing,
+                                       call.scalars, call.gradient, call.sums);
+  }
+
+ private:
+  SparseCrossEntropyOptions options_;
+};
+
+}  // namespace
+
+Loss sparse_categorical_crossentropy(const SparseCrossEntropyOptions& options) {
+  check_smoothing(options.label_smoothing);
+  Loss loss(std::make_shared<SparseCrossEntropy>(options));
+  loss.reduction = options.reduction;
+  return loss;
+}
+
+}  // namespace headrace

@@ -1,0 +1,60 @@
+#include "headrace/train/checkpoints.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <utility>
+
+#include "headrace/devices/base/printable.h"
+#include "headrace/train/model.h"
+#include "headrace/train/model/model_state.h"
+#include "headrace/train/records/checkpoint_folder.h"
+#include "headrace/train/records/load_variables.h"
+#include "headrace/train/records/model_snapshot.h"
+#include "headrace/train/records/record.h"
+
+namespace headrace {
+
+std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& folder,
+                                                       std::vector<UnreadableCheckpoint>* unreadable) {
+  FoundCheckpoint found = find_newest_checkpoint(folder, /*trained=*/false);
+  if (unreadable == nullptr) warn_of(found.unreadable, stderr);
+  if (unreadable != nullptr) std::ranges::move(found.unreadable, std::back_inserter(*unreadable));
+  if (!found.record) return std::nullopt;
+  return found.record->file().path();
+}
+
+bool holds_training(const std::filesystem::path& folder) { return !checkpoints_of_others(folder, "").empty(); }
+
+Model restore_model(Strategy& strategy, const std::filesystem::path& file, const OwnParts& own) {
+  return Record(file).build(strategy, own, Record::Use::kAll);
+}
+
+Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
+                        const std::function<Model()>& create, const OwnParts& own) {
+  const FoundCheckpoint found = find_newest_checkpoint(folder, /*trained=*/false);
+  warn_of(found.unreadable, stderr);
+  const std::optional<Record>& newest = found.record;
+  if (newest) {
+    std::printf("Restoring from %s\n", printable(newest->file().path().native()).c_str());
+  } else {
+    std::printf("Creating a new model\n");
+  }
+  std::fflush(stdout);
+  return newest ? newest->build(strategy, own, Record::Use::kAll) : create();
+}
+
+void load_weights(Model& model, const std::filesystem::path& file) {
+  load_variables(TensorFile(file), model.state(), LoadedPart::kVariables);
+}
+
+void save_model(const Model& model, const std::filesystem::path& file, const std::optional<Dataset>& input) {
+  const ModelState& state = model.state();
+  const RecordTexts texts = model_texts(state, input ? describe_input(*input, state.input.views) : state.input);
+  ModelSnapshot snapshot(state, 0, 0);
+  snapshot.take({});
+  snapshot.wait();
+  write_tensor_file(file, texts, snapshot.tensors());
+}
+
+}  // namespace headrace

@@ -1,0 +1,31 @@
+// What of the backward pass a step runs, as learning rates end.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "headrace/train/model/variable_layout.h"
+#include "headrace/train/step/program.h"
+#include "headrace/train/step/update_plan.h"
+
+namespace headrace {
+
+// The steps from `begin` on, up to the next phase's.
+struct LearningPhase {
+  std::uint64_t begin = 0;
+  Program::Needed needed = {};
+  // Gradients that are no longer computed: they must be 0, as they go through the update, which moves nothing.
+  std::vector<ArenaSlice> silent = {};
+  // Those that are summed over replicas: all that are computed, of variables that are not frozen.
+  std::vector<ArenaSlice> summed = {};
+  // Where clipping counts gradients into their norm: those of variables that learn, all of which are computed.
+  std::vector<ArenaSlice> learning = {};
+};
+
+// At least one, in ascending order, the first from step 0 on. A variable whose rate stays 0 needs no gradient,
+// unless it is a layer's that has others or lies behind one which learns. Where no variable learns, all gradients
+// are computed: somebody may look at them. Where the norm of gradients is limited, each end begins a phase.
+std::vector<LearningPhase> learning_phases(const Program& program, const VariableLayout& layout, int layers,
+                                           const UpdatePlan& plan);
+
+}  // namespace headrace

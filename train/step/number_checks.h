@@ -1,0 +1,22 @@
+// Checks of what a step gave: losses that are numbers, class numbers that the net has, examples that were counted.
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/train/losses.h"
+#include "headrace/train/step/objective.h"
+#include "headrace/train/step/step_slot.h"
+
+namespace headrace {
+
+// Throws a DataError naming the record where one of a shard's class numbers is out of range.
+void check_class_numbers(const Objective& objective, const StepSlot& step, const ShardSlot& shard);
+
+// Throws where a shard's sum of losses is not a finite number: a DataError naming the record where a class
+// number is out of range, else an Error naming the step.
+void check_numbers(const Objective& objective, const StepSlot& step, const ShardSlot& shard);
+
+// A loss did not add its examples to its sums.
+[[noreturn]] void throw_miscounted(const LossFunction& loss, std::uint64_t step);
+
+}  // namespace headrace

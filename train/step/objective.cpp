@@ -1,0 +1,379 @@
+#include "headrace/train/step/objective.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/operation.h"
+#include "headrace/train/layers.h"
+#include "headrace/train/model/value_types.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::size_t kPlace = 64;  // what each part begins on a multiple of
+
+std::size_t on_place(std::size_t bytes) { return (bytes + kPlace - 1) / kPlace * kPlace; }
+
+// The output that is called as this layer; the first one for an empty name.
+std::size_t output_of(const Graph& graph, const std::string& who, const std::string& layer) {
+  if (layer.empty()) return 0;
+  std::string names;
+  for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+    const std::string& name = graph.name(graph.outputs()[i]);
+    if (name == layer) return i;
+    names += (i == 0 ? "'" : ", '") + name + "'";
+  }
+  throw ConfigError(
+      fmt::format("{} is of the result of layer '{}', but the model gives that of {} alone", who, layer, names));
+}
+
+// By default that of the first term of the same output, or else of the first term.
+std::string label_field(const Graph& graph, const Loss& loss, const Metric& metric) {
+  if (!metric.label_field.empty()) return metric.label_field;
+  const std::size_t output = output_of(graph, metric.function->name(), metric.result);
+  for (const LossTerm& term : loss.terms) {
+    if (output_of(graph, term.function->name(), term.result) == output) return term.label_field;
+  }
+  return loss.terms.front().label_field;
+}
+
+std::string metric_name(const Graph& graph, const Metric& metric) {
+  const bool one = metric.result.empty() || graph.outputs().size() == 1;
+  return one ? metric.function->name() : metric.result + "/" + metric.function->name();
+}
+
+// By term; nothing where there is one alone.
+std::vector<std::string> term_names(const Graph& graph, const Loss& loss) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < loss.terms.size() && loss.terms.size() > 1; ++i) {
+    std::size_t of_output = 0, before = 0;
+    const std::string function = loss.terms[i].function->name();
+    const auto output = [&](const LossTerm& term) { return output_of(graph, function, term.result); };
+    const std::size_t mine = output(loss.terms[i]);
+    for (std::size_t k = 0; k < loss.terms.size(); ++k) {
+      if (output(loss.terms[k]) != mine) continue;
+      ++of_output;
+      before += k < i && loss.terms[k].function->name() == function ? 1 : 0;
+    }
+    std::string name = graph.name(graph.outputs()[mine]);
+    if (of_output > 1) name += "_" + function;
+    if (before > 0) name += fmt::format("_{}", before + 1);
+    names.push_back(name + "_loss");
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> reported_names(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics) {
+  std::vector<std::string> names{"loss"};
+  for (const Metric& metric : metrics) names.push_back(metric_name(graph, metric));
+  for (std::string& name : term_names(graph, loss)) names.push_back(std::move(name));
+  return names;
+}
+
+ResultInfo result_info(const Graph& graph, std::size_t output) {
+  const int id = graph.outputs().at(output);
+  const Layer& last = graph.layer(id);
+  return {.shape = last.shape(),
+          .layer = label(graph.name(id), last.kind()),
+          .softmax = last.traits(Mode::kEvaluate).softmax};
+}
+
+std::vector<bool> leaves_out_softmax(const Graph& graph, const Loss& loss) {
+  std::vector<bool> left_out;
+  for (std::size_t output = 0; output < graph.outputs().size(); ++output) {
+    std::size_t terms = 0, taking = 0;
+    for (const LossTerm& term : loss.terms) {
+      if (output_of(graph, term.function->name(), term.result) != output) continue;
+      ++terms;
+      taking += term.function->form() == ResultForm::kLogits ? 1 : 0;
+    }
+    const bool softmax = result_info(graph, output).softmax;
+    if (softmax && taking > 0 && taking < terms) {
+      throw ConfigError("one term of the loss takes the logits of the softmax, another its probabilities",
+                        "end the net with the logits, or use losses of one kind");
+    }
+    left_out.push_back(softmax && taking > 0);
+  }
+  return left_out;
+}
+
+void check_objective(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics) {
+  if (loss.terms.empty()) throw ConfigError("the loss has no terms", "name one, such as mean_squared_error()");
+  for (const LossTerm& term : loss.terms) {
+    if (term.function == nullptr) throw ConfigError("a term of the loss has no function");
+    term.function->check_result(result_info(graph, output_of(graph, term.function->name(), term.result)));
+  }
+  const std::vector<bool> logits = leaves_out_softmax(graph, loss);
+  for (const Metric& metric : metrics) {
+    const std::string name = metric_name(graph, metric);
+    const std::size_t output = output_of(graph, name, metric.result);
+    metric.function->check_result(result_info(graph, output));
+    if (metric.function->form() == ResultForm::kLogits && !logits[output]) {
+      throw ConfigError("metric '" + name + "' is of the logits, but the loss takes the probabilities");
+    }
+  }
+  std::vector<std::string> names = reported_names(graph, loss, metrics);
+  std::ranges::sort(names);
+  if (const auto twice = std::ranges::adjacent_find(names); twice != names.end()) {
+    throw ConfigError("two metrics are called '" + *twice + "'", "name each once");
+  }
+}
+
+Objective::Objective(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics,
+                     const Fields& fields, std::int64_t rows)
+    : rows_(rows), reduction_(loss.reduction) {
+  check_objective(graph, loss, metrics);
+  add_outputs(graph, loss, rows);
+  add_labels(graph, loss, metrics, fields);
+  add_terms(graph, loss, fields);
+  add_metrics(graph, loss, metrics, fields);
+}
+
+void Objective::add_outputs(const Graph& graph, const Loss& loss, std::int64_t rows) {
+  const std::vector<bool> logits = leaves_out_softmax(graph, loss);
+  const ProgramResults results = results_of(graph, logits);
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const ResultInfo info = result_info(graph, i);
+    outputs_.push_back({.info = info,
+                        .result = {nullptr, info.shape.with_front(rows), DType::kF32},
+                        .index = static_cast<std::size_t>(results.of_output[i]),
+                        .logits = logits[i]});
+  }
+  learned_.assign(results.layers.size(), false);
+}
+
+std::size_t Objective::labels_of(const std::string& field, const Fields& fields, std::int64_t classes) {
+  const Field& wanted = fields[find_field(fields, field.empty() ? kLabelField : field)];
+  const auto same = [&](const Labels& labels) { return labels.field.name == wanted.name; };
+  auto found = std::ranges::find_if(labels_, same);
+  if (found == labels_.end()) {
+    const bool number = wanted.dtype == DType::kI64 && wanted.shape.elements() == 1;
+    labels_.push_back({.field = wanted,
+                       .batch = {nullptr, number ? Shape{rows_} : wanted.shape.with_front(rows_), wanted.dtype}});
+    found = labels_.end() - 1;
+  }
+  if (classes > 0 && found->batch.dtype == DType::kI64) {
+    found->classes = found->classes == 0 ? classes : std::min(found->classes, classes);
+  }
+  return static_cast<std::size_t>(found - labels_.begin());
+}
+
+void Objective::add_labels(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics,
+                           const Fields& fields) {
+  for (const LossTerm& term : loss.terms) {
+    const ResultInfo& info = outputs_[output_of(graph, term.function->name(), term.result)].info;
+    labels_of(term.label_field, fields, term.function->takes_class_numbers() ? info.shape.back() : 0);
+  }
+  for (const Metric& metric : metrics) labels_of(label_field(graph, loss, metric), fields, 0);
+  place_labels();
+}
+
+void Objective::place_labels() {
+  std::ranges::stable_partition(labels_, [](const Labels& labels) { return labels.classes > 0; });
+  for (Labels& labels : labels_) {
+    labels.offset = labels_bytes_;
+    labels_bytes_ += on_place(labels.batch.bytes());
+    if (labels.classes > 0) class_labels_bytes_ = labels.offset + labels.batch.bytes();
+  }
+}
+
+Objective::Scratch Objective::reserve(const std::vector<TensorView>& views, std::size_t& bytes) const {
+  Scratch scratch{.views = views, .offsets = {}};
+  for (const TensorView& view : views) {
+    scratch.offsets.push_back(bytes);
+    bytes += on_place(view.bytes());
+  }
+  return scratch;
+}
+
+void Objective::add_terms(const Graph& graph, const Loss& loss, const Fields& fields) {
+  const std::vector<std::string> names = term_names(graph, loss);
+  for (const LossTerm& each : loss.terms) {
+    Term term{.loss = each,
+              .name = names.empty() ? "" : names[terms_.size()],
+              .output = output_of(graph, each.function->name(), each.result),
+              .labels = labels_of(each.label_field, fields, 0)};
+    const Output& output = outputs_[term.output];
+    const Labels& labels = labels_[term.labels];
+    each.function->check_labels(output.info, labels.field);
+    const ScratchSpec scratch = each.function->scratch(output.result, labels.batch);
+    term.device = reserve(scratch.device, device_scratch_bytes_);
+    term.pinned = reserve(scratch.pinned, pinned_scratch_bytes_);
+    terms_.push_back(std::move(term));
+  }
+  sums_ = terms_.size();
+  std::size_t partial_bytes = 0;
+  for (Term& term : terms_) {
+    const Output& output = outputs_[term.output];
+    const auto same = [&](const Term& other) { return outputs_[other.output].index == output.index; };
+    term.first = &*std::ranges::find_if(terms_, same) == &term;
+    term.whole = std::ranges::count_if(terms_, same) == 1 && term.loss.weight == 1.0F;
+    learned_[output.index] = true;
+    if (!term.whole) partial_bytes = std::max(partial_bytes, on_place(output.result.bytes()));
+  }
+  term_gradient_at_ = device_scratch_bytes_;
+  device_scratch_bytes_ += partial_bytes;
+}
+
+void Objective::add_metrics(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics,
+                            const Fields& fields) {
+  for (const Metric& each : metrics) {
+    Judge judge{.metric = each, .name = metric_name(graph, each)};
+    judge.output = output_of(graph, judge.name, each.result);
+    judge.labels = labels_of(label_field(graph, loss, each), fields, 0);
+    Output& output = outputs_[judge.output];
+    each.function->check_labels(output.info, labels_[judge.labels].field);
+    judge.counted = each.function->is_accuracy() && terms_.front().loss.function->counts_correct() &&
+                    judge.labels == terms_.front().labels && judge.output == terms_.front().output;
+    judge.sums = judge.counted ? 0 : sums_++;
+    judge.normalised = output.logits && each.function->form() == ResultForm::kWhole;
+    if (judge.normalised && !output.normalised) {
+      output.normalised = true;
+      output.probabilities_at = device_scratch_bytes_;
+      device_scratch_bytes_ += on_place(output.result.bytes());
+    }
+    if (const std::optional<Shape> table = each.function->table(output.info)) judge.table = *table;
+    judge.table_at = table_elements_;
+    table_elements_ += static_cast<std::size_t>(judge.table.elements());
+    metrics_.push_back(std::move(judge));
+  }
+  for (Judge& judge : metrics_) {
+    const ScratchSpec scratch =
+        judge.metric.function->scratch(outputs_[judge.output].result, labels_[judge.labels].batch);
+    judge.device = reserve(scratch.device, device_scratch_bytes_);
+    judge.pinned = reserve(scratch.pinned, pinned_scratch_bytes_);
+  }
+}
+
+TensorView Objective::labels_view(const ObjectiveBinding& binding, std::size_t index) const {
+  const Labels& labels = labels_[index];
+  return {binding.labels + labels.offset, labels.batch.shape, labels.batch.dtype};
+}
+
+TensorView Objective::scratch_view(const ObjectiveBinding& binding, const Output& output,
+                                   std::size_t offset) const {
+  return {binding.device_scratch + offset, output.result.shape, DType::kF32};
+}
+
+std::vector<TensorView> Objective::placed(const Scratch& scratch, std::byte* base) {
+  std::vector<TensorView> views = scratch.views;
+  for (std::size_t i = 0; i < views.size(); ++i) views[i].data = base + scratch.offsets[i];
+  return views;
+}
+
+// A result that no term is about has no influence on the loss.
+void Objective::submit(const ObjectiveBinding& binding) const {
+  for (std::size_t i = 0; i < terms_.size(); ++i) submit_term(binding, i);
+  for (std::size_t i = 0; i < binding.gradients.size(); ++i) {
+    const TensorView& gradient = binding.gradients[i];
+    if (!learned_[i]) binding.stream.fill(gradient.data, 0, gradient.bytes());
+  }
+  for (const Output& output : outputs_) {
+    if (!output.normalised) continue;
+    binding.kernels.softmax(binding.stream, as_matrix(binding.results[output.index]),
+                            as_matrix(scratch_view(binding, output, output.probabilities_at)));
+  }
+  for (const Judge& judge : metrics_) {
+    if (!judge.counted) submit_metric(binding, judge);
+  }
+}
+
+// A term that is all of the loss on its result writes the gradient itself; that of each other is weighted and
+// added.
+void Objective::submit_term(const ObjectiveBinding& binding, std::size_t index) const {
+  const Term& term = terms_[index];
+  const Output& output = outputs_[term.output];
+  const TensorView gradient = binding.gradients.empty() ? TensorView{} : binding.gradients[output.index];
+  const bool learns = gradient.defined();
+  const TensorView mine = scratch_view(binding, output, term_gradient_at_);
+  term.loss.function->submit({.stream = binding.stream,
+                              .kernels = binding.kernels,
+                              .scalars = binding.scalars,
+                              .result = binding.results[output.index],
+                              .labels = labels_view(binding, term.labels),
+                              .gradient = term.whole || !learns ? gradient : mine,
+                              .sums = reinterpret_cast<MetricSums*>(binding.totals) + index,
+                              .device_scratch = placed(term.device, binding.device_scratch),
+                              .pinned_scratch = placed(term.pinned, binding.pinned_scratch)});
+  if (term.whole || !learns) return;
+  binding.kernels.scale(binding.stream, mine, term.loss.weight, term.first ? gradient : mine);
+  if (!term.first) binding.kernels.accumulate(binding.stream, mine, gradient);
+}
+
+void Objective::submit_metric(const ObjectiveBinding& binding, const Judge& judge) const {
+  const Output& output = outputs_[judge.output];
+  judge.metric.function->submit(
+      {.stream = binding.stream,
+       .kernels = binding.kernels,
+       .scalars = binding.scalars,
+       .result = judge.normalised ? scratch_view(binding, output, output.probabilities_at)
+                                  : binding.results[output.index],
+       .labels = labels_view(binding, judge.labels),
+       .sums = reinterpret_cast<MetricSums*>(binding.totals) + judge.sums,
+       .table = {reinterpret_cast<std::int64_t*>(binding.tables) + judge.table_at, judge.table, DType::kI64},
+       .device_scratch = placed(judge.device, binding.device_scratch),
+       .pinned_scratch = placed(judge.pinned, binding.pinned_scratch)});
+}
+
+ObjectiveTotals Objective::no_totals() const { return {.sums = std::vector<MetricSums>(sums_)}; }
+
+void Objective::add(const std::byte* totals, ObjectiveTotals& into) const {
+  const auto* sums = reinterpret_cast<const MetricSums*>(totals);
+  for (std::size_t i = 0; i < sums_; ++i) into.sums[i] += sums[i];
+}
+
+void Objective::add_tables(const std::byte* tables, ObjectiveTotals& into) const {
+  const auto* counts = reinterpret_cast<const std::int64_t*>(tables);
+  into.tables.resize(table_elements_);
+  for (std::size_t i = 0; i < table_elements_; ++i) into.tables[i] += counts[i];
+}
+
+MetricSums Objective::sums(const ObjectiveTotals& totals) const {
+  MetricSums all{.examples = totals.sums.front().examples};
+  for (std::size_t i = 0; i < terms_.size(); ++i) {
+    all.loss += static_cast<double>(terms_[i].loss.weight) * totals.sums[i].loss;
+  }
+  const auto accuracy = [](const Judge& judge) { return judge.metric.function->is_accuracy(); };
+  const auto found = std::ranges::find_if(metrics_, accuracy);
+  const bool counted = terms_.front().loss.function->counts_correct();
+  if (counted) all.correct = totals.sums.front().correct;
+  if (!counted && found != metrics_.end()) all.correct = totals.sums[found->sums].correct;
+  return all;
+}
+
+std::vector<MetricValue> Objective::values(const ObjectiveTotals& totals) const {
+  std::vector<MetricValue> values;
+  for (const Judge& judge : metrics_) {
+    const auto elements = static_cast<std::size_t>(judge.table.elements());
+    if (elements > 0 && totals.tables.empty()) continue;
+    const std::span all(totals.tables);
+    MetricValue value = judge.metric.function->value(
+        {.sums = totals.sums[judge.sums],
+         .table = elements > 0 ? all.subspan(judge.table_at, elements) : std::span<const std::int64_t>()});
+    value.name = judge.name;
+    values.push_back(std::move(value));
+  }
+  for (std::size_t i = 0; i < terms_.size() && terms_.size() > 1; ++i) {
+    values.push_back({.name = terms_[i].name, .values = {mean_loss(totals.sums[i])}});
+  }
+  return values;
+}
+
+bool Objective::finite_losses(const std::byte* totals) const {
+  const std::span sums(reinterpret_cast<const MetricSums*>(totals), terms_.size());
+  return std::ranges::all_of(sums, [](const MetricSums& of) { return std::isfinite(of.loss); });
+}
+
+const LossFunction* Objective::miscounted(const ObjectiveTotals& totals, std::int64_t examples) const {
+  for (std::size_t i = 0; i < terms_.size(); ++i) {
+    if (totals.sums[i].examples != examples) return terms_[i].loss.function.get();
+  }
+  return nullptr;
+}
+
+}  // namespace headrace

@@ -1,0 +1,70 @@
+// One replica's arenas during training, and what is done to a whole arena between backward and optimizer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "headrace/devices/collective.h"
+#include "headrace/devices/kernels.h"
+#include "headrace/train/model/model_state.h"
+#include "headrace/train/reducer.h"
+#include "headrace/train/step/shard_arenas.h"
+
+namespace headrace {
+
+// What an optimizer reads and writes.
+struct OptimizerViews {
+  TensorView parameters, gradients;
+  std::vector<TensorView> moments;
+  TensorView rounded;  // the parameters in bf16; undefined where no copy is kept
+};
+
+// Functions submit to one of the replica's streams, and may be captured.
+class ReplicaArenas {
+ public:
+  ReplicaArenas(ModelState& model, int replica, const UpdateScratch& scratch, std::int64_t scratch_elements,
+                bool accumulates);
+
+  // Elements [begin, end) of each arena.
+  OptimizerViews slice(std::int64_t begin, std::int64_t end) const;
+  // Adds this batch's gradients to those of the step so far.
+  void accumulate(Stream& stream, Kernels& kernels) const;
+  // The step's gradients are the accumulated ones times `group_scale`; accumulation starts over.
+  void begin_group_update(Stream& stream, Kernels& kernels, const float* group_scale) const;
+  // The step's gradients, of which `counted` make up the norm, become what the optimizer's clip leaves of them.
+  void clip_gradients(Stream& stream, Kernels& kernels, std::span<const ArenaSlice> counted) const;
+  // The norm that the last clipping in this stream found, where the norm is limited. Waits.
+  double read_norm(Stream& stream) const;
+  // After the update: lookahead, and the average of the weights.
+  void follow_update(Stream& stream, Kernels& kernels, const StepScalars* scalars) const;
+  // The state (running statistics, nothing frozen) becomes its mean over replicas, or over all virtual shards, of
+  // which `shards` are the replica's.
+  void average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels,
+                     const ShardArenas& shards) const;
+
+  // What a step changes: copies of it in the stream's memory, and back from them.
+  std::vector<Buffer> save(Stream& stream) const;
+  void restore(Stream& stream, const std::vector<Buffer>& saved) const;
+
+  // Gives a call the arrays that its rule wants; the next call in the stream has the same memory.
+  void lend_scratch(const UpdateScratch& wanted, UpdateCall& call) const;
+
+  TensorView parameters, gradients;  // whole arenas, owned by the model
+  std::vector<TensorView> moments;   // as many as the optimizer's rules want
+  TensorView rounded;
+
+ private:
+  std::vector<TensorView> changing() const;
+
+  TensorView state_, averaged_;  // all of it, and what becomes its mean
+  TensorView slow_, average_;    // undefined where the optimizer has none
+  GradientClip clip_;
+  Buffer norm_;  // a GradientNorm, where the norm is limited
+  Buffer accumulated_;
+  std::int64_t scratch_elements_ = 0;  // of each array
+  Buffer scratch_, pinned_scratch_;    // pinned: StepScalars before the arrays
+  Buffer summed_state_;
+};
+
+}  // namespace headrace

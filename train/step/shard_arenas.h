@@ -1,0 +1,49 @@
+// What each virtual shard of a replica has for itself in training: gradients, and running statistics.
+#pragma once
+
+#include <vector>
+
+#include "headrace/devices/kernels.h"
+#include "headrace/train/model/model_state.h"
+#include "headrace/train/step/shards.h"
+
+namespace headrace {
+
+// Of one replica; empty where shards are not virtual. Functions submit, and may be captured.
+class ShardArenas {
+ public:
+  ShardArenas(const ModelState& model, const Shards& shards, int replica, bool accumulates);
+
+  int size() const noexcept { return static_cast<int>(arenas_.size()); }
+
+  // Of one of the replica's shards, counted from 0.
+  float* gradients(int shard) const { return of(shard).gradients.as<float>(); }
+  float* state(int shard) const;  // null where there are no statistics
+
+  // In the shard's stream. Before the first batch of a step: its statistics begin as the model's.
+  void begin_step(Stream& stream, int shard) const;
+  // Adds the batch's gradients to those of the step so far.
+  void accumulate(Stream& stream, Kernels& kernels, int shard) const;
+  // The step's gradients are the accumulated ones times `group_scale`; accumulation starts over.
+  void end_group(Stream& stream, Kernels& kernels, int shard, const float* group_scale) const;
+
+  // In the replica's stream. Elements [begin, end) of all gradients become 0.
+  void clear_gradients(Stream& stream, std::int64_t begin, std::int64_t end) const;
+  // The sums over its shards.
+  void sum_gradients(Stream& stream, Kernels& kernels, const TensorView& into) const;
+  void sum_state(Stream& stream, Kernels& kernels, const TensorView& into) const;
+
+ private:
+  struct Arenas {
+    TensorView gradients, accumulated, state;  // the last two may be undefined
+  };
+
+  const Arenas& of(int shard) const { return arenas_.at(static_cast<std::size_t>(shard)); }
+
+  TensorView model_state_;  // what becomes the mean over shards; undefined where there is nothing
+  std::vector<Buffer> memory_;
+  std::vector<Arenas> arenas_;
+  std::vector<TensorView> all_gradients_, all_states_;
+};
+
+}  // namespace headrace

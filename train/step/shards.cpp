@@ -1,0 +1,78 @@
+#include "headrace/train/step/shards.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/train/strategy.h"
+
+namespace headrace {
+namespace {
+
+bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
+
+void check_virtual_shards(int shards, int replicas) {
+  const auto max = static_cast<int>(Kernels::kMaxSummed);
+  if (!is_power_of_two(shards) || shards > max) {
+    throw ConfigError(
+        fmt::format("{} virtual shards: a global batch is divided into a power of two of them, up to {}", shards,
+                    max),
+        "8 is a good choice: 1, 2, 4 and 8 replicas then give one result");
+  }
+  if (shards % replicas != 0) {
+    throw ConfigError(fmt::format("{} virtual shards cannot be shared equally by {} replicas", shards, replicas),
+                      "take a power of two of replicas, and at least as many virtual shards");
+  }
+}
+
+}  // namespace
+
+Shards::Shards(Strategy& strategy, int virtual_shards)
+    : strategy_(&strategy),
+      virtual_(virtual_shards != 0),
+      size_(virtual_ ? virtual_shards : strategy.replicas()),
+      per_replica_(size_ / strategy.replicas()) {
+  if (virtual_) check_virtual_shards(virtual_shards, strategy.replicas());
+  for (int r = 0; r < strategy.replicas(); ++r) {
+    first_lane_.push_back(lanes_);
+    lanes_ += virtual_ ? std::min(per_replica_, strategy.lanes(r)) : 1;
+  }
+  first_lane_.push_back(lanes_);
+}
+
+int Shards::lane_of(int shard) const noexcept {
+  const auto replica = static_cast<std::size_t>(replica_of(shard));
+  const int lanes = first_lane_[replica + 1] - first_lane_[replica];
+  return first_lane_[replica] + shard % per_replica_ % lanes;
+}
+
+Stream& Shards::stream(int shard) const {
+  const int replica = replica_of(shard);
+  if (!virtual_) return strategy_->stream(replica);
+  return strategy_->lane(replica, lane_of(shard) - first_lane_[static_cast<std::size_t>(replica)]);
+}
+
+Kernels& Shards::kernels(int replica) const {
+  Device& device = strategy_->device(replica);
+  return virtual_ ? *device.lane_kernels() : *device.kernels();
+}
+
+void Shards::follow_replica(int shard) const {
+  if (virtual_) stream(shard).follow(strategy_->stream(replica_of(shard)));
+}
+
+void Shards::join(int replica) const {
+  if (!virtual_) return;
+  const auto index = static_cast<std::size_t>(replica);
+  for (int lane = 0; lane < first_lane_[index + 1] - first_lane_[index]; ++lane) {
+    strategy_->stream(replica).follow(strategy_->lane(replica, lane));
+  }
+}
+
+DeviceGroup shard_devices(Strategy& strategy, int virtual_shards) {
+  return strategy.devices().repeated(Shards(strategy, virtual_shards).per_replica());
+}
+
+}  // namespace headrace

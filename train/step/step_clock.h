@@ -1,0 +1,54 @@
+// Adds up what the events of finished batches say about the time between them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "headrace/devices/base/trace.h"
+#include "headrace/train/step/shards.h"
+#include "headrace/train/step/step_slot.h"
+#include "headrace/train/step_times.h"
+
+namespace headrace {
+
+// Only looks at events that are complete: it makes no thread wait.
+class StepClock {
+ public:
+  // With a trace it adds a ring a replica, "cuda:0 steps", with the spans "input wait", "copy" and "step".
+  // Of several shards of a replica the first one stands for its input.
+  StepClock(const Strategy& strategy, const Shards& shards, std::shared_ptr<Trace> trace = {});
+
+  // From here on, on all streams. What was submitted before must be done.
+  void restart();
+  // `step` is done on all replicas, and `before` is the batch submitted before it (ignored where `step`
+  // is the first since the restart).
+  void add(const StepSlot& step, const StepSlot& before);
+
+  StepTimes times;
+  std::vector<StepTimes> replica_times;  // one a replica
+
+ private:
+  // What the device did between two batches' ends, in its own time.
+  struct Interval {
+    std::int64_t gap = 0;      // nothing to do
+    std::int64_t waiting = 0;  // of the gap, before the host began to wait for the batch
+    std::int64_t stall = 0;    // of the gap, while the host waited for it
+    std::int64_t copy = 0;     // after the gap: the batch had not arrived
+    std::int64_t elapsed = 0;
+    std::int64_t sync = 0;  // of the work: waiting for other replicas
+  };
+  // How long the replica has waited within collectives since it was asked last.
+  std::int64_t sync_wait(std::size_t replica);
+  static void count(const Interval& interval, StepTimes& into);
+  void draw(std::size_t replica, const StepSlot& step, const Interval& interval);
+
+  const Strategy& strategy_;
+  const Shards shards_;
+  std::vector<std::unique_ptr<Event>> start_;  // one a replica
+  std::shared_ptr<Trace> trace_;               // null: nothing is traced
+  std::vector<TraceRing*> rings_;              // one a replica where it is traced
+  std::vector<std::int64_t> waited_ns_;        // within collectives when sync_wait() was asked last, one a replica
+  std::vector<std::int64_t> reached_ns_;       // the last batch's end on the host's clock, one a replica
+};
+
+}  // namespace headrace

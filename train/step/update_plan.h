@@ -1,0 +1,93 @@
+// Which rule changes which part of the arenas.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "headrace/devices/kernels.h"
+#include "headrace/train/graph.h"
+#include "headrace/train/model/variable_layout.h"
+#include "headrace/train/optimizers.h"
+#include "headrace/train/step/norm_schedule.h"
+#include "headrace/train/step/replica_arenas.h"
+
+namespace headrace {
+
+// Immutable. Group 0 is the optimizer's own rule, its groups follow.
+class UpdatePlan {
+ public:
+  // ConfigError for a group that takes nothing, too many groups, Muon on what is no matrix, rules of one's own
+  // that cannot be, and limits, averages and lookahead that cannot be.
+  UpdatePlan(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer);
+
+  // The rates, times `scale`, and corrections of the update after `step` others.
+  void set_rates(std::uint64_t step, StepScalars& scalars, float scale = 1) const;
+
+  // Whether the update after `step` others, or a later one, moves the variable, a trained one.
+  bool learns(const Variable& variable, std::uint64_t step) const;
+  // The gradients of the variables that do.
+  std::vector<ArenaSlice> learning(std::uint64_t step) const;
+  // Whether gradients are limited, so that updates wait for all of them; and whether in their norm.
+  bool clips() const noexcept { return clip_.on(); }
+  bool limits_norm() const noexcept { return clip_.max_norm != 0; }
+  // The steps, in ascending order, from which on some variable does not learn any more.
+  std::vector<std::uint64_t> ends() const;
+
+  // What its rules need on a replica, as large as their largest call.
+  struct Scratch {
+    std::int64_t elements = 0;  // of each array
+    UpdateScratch arrays = {};
+  };
+  Scratch scratch(bool host_memory) const;
+
+  // Updates the arenas' elements [begin, end), with one call for each kind of rule among them, but of rules of
+  // one's own one for each run: the calls of a step go through the arenas in order, without gaps.
+  // A batch of Muon's matrices is updated with the last of its elements, whole variables of rules of one's own
+  // with the last elements of all.
+  void submit(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, std::int64_t begin, std::int64_t end,
+              const StepScalars* scalars) const;
+
+ private:
+  struct Group {
+    UpdateRule rule;
+    Schedule learning_rate;
+    std::optional<std::uint64_t> ends;  // the schedule's zero_from()
+    NormSchedule norms;                 // Muon's
+  };
+  // Elements [begin, end) of the arenas: neighbours of one group, or what is updated as a whole.
+  struct Part {
+    std::int64_t begin = 0, end = 0;
+    int group = 0;
+    Shape shape = {};  // of what is updated as a whole: a matrix, or a variable
+  };
+
+  void add_groups(const Optimizer& optimizer);
+  void add_parts(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer);
+  void add_part(const TrainedVariable& described, const Variable& variable, int group);
+  bool adjoins(const Part& before, std::int64_t begin) const;
+  const UpdateRule& rule(int group) const { return groups_[static_cast<std::size_t>(group)].rule; }
+  bool is_muon(int group) const { return std::holds_alternative<MuonOptions>(rule(group)); }
+  // Null where the group's rule is one of this library's.
+  const UpdateFunction* own(int group) const;
+  bool takes_whole(int group) const;
+  bool learns(int group, std::uint64_t step) const;
+  // Of the arenas' elements [begin, end) those under rules of this kind.
+  template <typename Options>
+  std::vector<UpdateRange<Options>> ranges(std::int64_t begin, std::int64_t end) const;
+  void batch_matrices(int group);
+  void submit_matrices(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas,
+                       const std::vector<Part>& batch, const StepScalars* scalars) const;
+  void submit_own(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, const Part& part,
+                  const StepScalars* scalars) const;
+
+  GradientClip clip_;
+  std::optional<Lookahead> lookahead_;
+  std::optional<WeightAverage> average_;
+  std::vector<Group> groups_;
+  std::vector<Part> parts_;                  // in the arenas' order
+  std::vector<std::vector<Part>> matrices_;  // those of Muon, of one group each, as one call takes them together
+  std::int64_t elements_ = 0;
+};
+
+}  // namespace headrace
