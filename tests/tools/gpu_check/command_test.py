@@ -77,7 +77,7 @@ class Command(Pretending):
         done, found, _ = self.all_of_it("--call", "correctness")
         self.assertEqual(tuple(found["parts"]), plan.CALLS["correctness"].parts)
         self.assertEqual(done.returncode, 0, done.stdout)
-        order = [f"{name}@cuda:0" for name in ("kernels", "streams", "train", "pipeline", "faults", "golden")]
+        order = [f"{name}@cuda:0" for name in ("kernels", "streams", "train", "pipeline", "faults", "golden", "recipes")]
         self.assertEqual(list(self.part("tests", "tests"))[:-1], order + [f"{name}x2" for name in order[2:]])
         self.assertEqual(self.part("memcheck", "tests"), {"tests": 1, "passed": 1, "errors": 0} | {
             "seconds": found["parts"]["memcheck"]["seconds"]})

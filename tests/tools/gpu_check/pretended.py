@@ -142,7 +142,7 @@ class Pretending(unittest.TestCase):
 
     def pretend_machine(self, gpu, fates):
         self.pretend("build/headrace", HEADRACE.replace("DOCTOR", str(gpu)))
-        for program in ("devices", "train", "pipeline", "faults", "golden"):
+        for program in ("devices", "train", "pipeline", "faults", "golden", "recipes"):
             self.pretend_tests(program, fates)
         self.pretend("build/bench/kernels_bench", BENCH.replace("CRASHES", "False"))
         self.pretend("build/bench/input_bench", BENCH.replace("CRASHES", "False"))
