@@ -62,7 +62,6 @@ HEADRACE_INLINE float silu(float x) noexcept { return x * sigmoid(x); }
 HEADRACE_INLINE float gelu(float x) noexcept { return x * fast_normal(x).distribution; }
 
 // Their derivatives.
-HEADRACE_INLINE float relu_slope(float x) noexcept { return x > 0 ? 1.0F : 0.0F; }
 HEADRACE_INLINE float silu_slope(float x) noexcept {
   const float s = sigmoid(x);
   return s + x * s * (1.0F - s);

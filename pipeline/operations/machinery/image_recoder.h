@@ -19,8 +19,6 @@ struct RecodeOptions {
       false;  // images are turned the way up that their EXIF data say, which are then left out
 
   static constexpr int kQuality = 90;
-
-  bool changes_nothing() const noexcept { return max_side == 0 && quality == 0 && !apply_orientation; }
 };
 
 // Not thread-safe.
