@@ -11,7 +11,7 @@ import sys
 from gpu_checks.runner import stop
 
 PLAN_FOLDER = "HEADRACE_CUDA_PLAN_FOLDER"
-COLLECTIVE_TIMEOUT = "10"  # seconds, in which NCCL starts on a machine that has read nothing yet; a lost replica costs no more
+COLLECTIVE_TIMEOUT = "10"  # seconds: NCCL must start within them on a cold machine; a lost replica costs no more
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -53,8 +53,8 @@ class Machine:
         return self.data
 
     def environment(self):
-        """That of every command: CUDA's libraries for the loader, data for the tests, a home. Convolution plans are kept for this
-        check, unless the caller names their folder: where none can be kept, a recipe that tunes runs on cuDNN's first ones."""
+        """Returns the environment of every command: CUDA's libraries for the loader, data for the tests, a home. Convolution plans
+        are kept for this check, unless the caller names their folder: without one, a recipe that tunes takes cuDNN's first."""
         environment = dict(os.environ)
         environment["HOME"] = environment.get("HOME") or own_home() or str(self.work)
         environment[PLAN_FOLDER] = environment.get(PLAN_FOLDER) or str(self.work / "plans")
@@ -73,7 +73,7 @@ class Machine:
 
 
 def own_home():
-    """The folder that the system has for this user; None where there is none."""
+    """Returns the home folder that the system records for this user; None if it cannot be written to."""
     try:
         home = pwd.getpwuid(os.getuid()).pw_dir
     except KeyError:

@@ -73,8 +73,8 @@ def step_table(kernels, bytes_per_second):
 
 
 def without_profilers(path, scratch):
-    """The loader's path for a program that brings its profiler's libraries: in the place of a folder that has others', such as
-    the one of CUDA's wheels, stands a folder of links to the rest of it."""
+    """Returns the loader's path for a program that brings its own profiler libraries. A folder that has other ones, such as that
+    of CUDA's wheels, is replaced by a folder of links to its other files."""
     folders = []
     for number, folder in enumerate(one for one in path.split(os.pathsep) if one):
         names = os.listdir(folder) if os.path.isdir(folder) and os.access(folder, os.R_OK) else []

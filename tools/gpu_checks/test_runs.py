@@ -82,7 +82,7 @@ def file_name(run):
 
 
 def plans_apart(check):
-    """What is timed while others share the GPU, or below a sanitizer, is chosen for no measured training."""
+    """Keeps plans that were timed on a shared GPU, or under a sanitizer, away from measured trainings."""
     return {PLAN_FOLDER: str(check.machine.work / "shards/plans")}
 
 

@@ -1,4 +1,4 @@
-// How work is submitted to all replicas, and what is said where one of them fails.
+// Submits work to all replicas, and reports the one that failed.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Checks of what a step gave: losses that are numbers, class numbers that the net has, examples that were counted.
+// Checks the results of a step: finite losses, class numbers in range, examples counted by the loss.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ void check_class_numbers(const Objective& objective, const StepSlot& step, const
 // number is out of range, else an Error naming the step.
 void check_numbers(const Objective& objective, const StepSlot& step, const ShardSlot& shard);
 
-// A loss did not add its examples to its sums.
+// Throws an Error that says that the loss did not add its examples to its sums.
 [[noreturn]] void throw_miscounted(const LossFunction& loss, std::uint64_t step);
 
 }  // namespace headrace

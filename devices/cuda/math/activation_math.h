@@ -30,8 +30,8 @@ HEADRACE_HOST_DEVICE float quick_reciprocal(float x) {
 #endif
 }
 
-// a * b as a number of its own, as a CPU has it: nvcc would fuse it with an addition that follows. Where that
-// takes off the same product, rounded, what the rounding took off would be left instead of 0.
+// Returns a * b rounded to f32, as a CPU does. nvcc would contract the product with an addition that follows:
+// subtracting the same product, already rounded, would then leave its rounding error instead of 0.
 HEADRACE_HOST_DEVICE float rounded_product(float a, float b) {
 #ifdef __CUDA_ARCH__
   return __fmul_rn(a, b);

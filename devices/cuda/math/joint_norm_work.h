@@ -89,14 +89,14 @@ struct JoinInputGradient {
     for (int k = 0; k < kWidth; ++k) {
       const std::int64_t c = column + k;
       const float inverse = norm.saved_inv_std[c], scale = norm.scale(c) * inverse;
-      const float sums = share_beyond_joint(c), products = share_beyond_joint(channels + c);
+      const float sums = difference_of_means(c), products = difference_of_means(channels + c);
       affine.slope[k] = scale * products * inverse;
       affine.offset[k] = scale * sums - affine.slope[k] * norm.saved_mean[c];
     }
     return affine;
   }
-  // 0 where the other replicas have no rows.
-  HEADRACE_HOST_DEVICE float share_beyond_joint(std::int64_t at) const {
+  // Returns the own mean less that of all replicas; exactly 0 where no other replica has rows.
+  HEADRACE_HOST_DEVICE float difference_of_means(std::int64_t at) const {
     return rounded_product(own[at], inverse_counts[0]) - rounded_product(joint[at], inverse_counts[1]);
   }
   template <int kWidth>

@@ -15,8 +15,8 @@ struct Failure {
   cudaError_t status = cudaSuccess;
 };
 
-// What is the process's own.
-struct Records {
+// Shared by all threads.
+struct Bookkeeping {
   std::mutex mutex;
   std::map<std::thread::id, Calls> calls;
   std::map<std::string, Failure> failures;
@@ -25,8 +25,8 @@ struct Records {
   std::optional<std::vector<std::string>> log;  // nothing: nobody asked for it
 };
 
-Records& records() {
-  static Records one;
+Bookkeeping& bookkeeping() {
+  static Bookkeeping one;
   return one;
 }
 
@@ -45,14 +45,14 @@ cudaError_t answer(cudaError_t status) {
 cudaError_t take_last_error() { return std::exchange(last_error, cudaSuccess); }
 
 void count(const char* name) {
-  const std::lock_guard lock(records().mutex);
-  ++records().calls[std::this_thread::get_id()][name];
-  if (records().log) records().log->emplace_back(name);
+  const std::lock_guard lock(bookkeeping().mutex);
+  ++bookkeeping().calls[std::this_thread::get_id()][name];
+  if (bookkeeping().log) bookkeeping().log->emplace_back(name);
 }
 
 cudaError_t enter(const char* name) {
   count(name);
-  Records& all = records();
+  Bookkeeping& all = bookkeeping();
   const std::lock_guard lock(all.mutex);
   const auto found = all.failures.find(name);
   if (found != all.failures.end() && found->second.works-- <= 0) {
@@ -66,9 +66,9 @@ cudaError_t enter(const char* name) {
 cudaError_t enter_on(const char* name, int device) {
   const cudaError_t status = enter(name);
   if (device == current) return status;
-  const std::lock_guard lock(records().mutex);
-  records().misplaced.push_back(std::string(name) + " of device " + std::to_string(device) + " while " +
-                                std::to_string(current) + " is current");
+  const std::lock_guard lock(bookkeeping().mutex);
+  bookkeeping().misplaced.push_back(std::string(name) + " of device " + std::to_string(device) + " while " +
+                                    std::to_string(current) + " is current");
   return answer(cudaErrorInvalidDevice);
 }
 
@@ -76,47 +76,47 @@ void set_current_device(int device) { current = device; }
 int current_device() { return current; }
 
 Calls calls_here() {
-  const std::lock_guard lock(records().mutex);
-  return records().calls[std::this_thread::get_id()];
+  const std::lock_guard lock(bookkeeping().mutex);
+  return bookkeeping().calls[std::this_thread::get_id()];
 }
 
 Calls calls_elsewhere() {
-  const std::lock_guard lock(records().mutex);
+  const std::lock_guard lock(bookkeeping().mutex);
   Calls sum;
-  for (const auto& [thread, calls] : records().calls) {
+  for (const auto& [thread, calls] : bookkeeping().calls) {
     for (const auto& [name, count] : calls) sum[name] += thread == std::this_thread::get_id() ? 0 : count;
   }
   return sum;
 }
 
 void fail(const std::string& name, int works, cudaError_t status) {
-  const std::lock_guard lock(records().mutex);
-  records().failures[name] = {.works = works, .status = status};
+  const std::lock_guard lock(bookkeeping().mutex);
+  bookkeeping().failures[name] = {.works = works, .status = status};
 }
 
 void clear_calls() {
-  const std::lock_guard lock(records().mutex);
-  records().log.reset();
-  records().misplaced.clear();
-  records().failures.clear();
-  records().lost = cudaSuccess;
+  const std::lock_guard lock(bookkeeping().mutex);
+  bookkeeping().log.reset();
+  bookkeeping().misplaced.clear();
+  bookkeeping().failures.clear();
+  bookkeeping().lost = cudaSuccess;
 }
 
 void note(const char* name) { count(name); }
 
 void start_log() {
-  const std::lock_guard lock(records().mutex);
-  records().log.emplace();
+  const std::lock_guard lock(bookkeeping().mutex);
+  bookkeeping().log.emplace();
 }
 
 std::vector<std::string> log() {
-  const std::lock_guard lock(records().mutex);
-  return records().log.value();
+  const std::lock_guard lock(bookkeeping().mutex);
+  return bookkeeping().log.value();
 }
 
 std::vector<std::string> misplaced_calls() {
-  const std::lock_guard lock(records().mutex);
-  return records().misplaced;
+  const std::lock_guard lock(bookkeeping().mutex);
+  return bookkeeping().misplaced;
 }
 
 }  // namespace headrace::test::fake_cuda

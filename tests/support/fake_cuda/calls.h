@@ -1,5 +1,5 @@
-// What the fake runtime keeps of its calls: counts, the failures that tests want, each thread's current device and
-// last error. Private to it. Thread-safe.
+// Bookkeeping of calls to the fake runtime: counts, failures that tests ask for, each thread's current device and
+// last error. Private to the fake. Thread-safe.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,22 +8,23 @@ namespace headrace::test::fake_cuda {
 
 constexpr int kDevices = 2;
 
-// `status`, kept as this thread's last error where it is one.
+// Returns `status`, and keeps it as this thread's last error if it is one.
 cudaError_t answer(cudaError_t status);
-// This thread's last error, which is forgotten.
+// Returns this thread's last error and resets it.
 cudaError_t take_last_error();
 
-// Counts the call, and its name goes to the log.
+// Counts the call and logs its name.
 void count(const char* name);
-// The same; an error where a test wants one.
+// Counts the call; returns the error that a test asked for, if any.
 cudaError_t enter(const char* name);
-// The same of a call that is documented for the current device alone, where something of `device` is meant.
+// As enter(), for a call on something of `device` that CUDA documents for the current device alone: an error, and
+// a misplaced call, if another device is current.
 cudaError_t enter_on(const char* name, int device);
 
-// Precondition: there is such a device.
+// REQUIRES: 0 <= device < kDevices.
 void set_current_device(int device);
 
-// Forgets failures, the log and misplaced calls; counts stay.
+// Clears failures, the log and misplaced calls; keeps the counts.
 void clear_calls();
 
 }  // namespace headrace::test::fake_cuda

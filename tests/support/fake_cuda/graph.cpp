@@ -13,7 +13,7 @@ std::size_t branch_of(CUgraph_st& graph, cudaStream_t stream) {
   return branch;
 }
 
-// Whether `node` runs before `other` where the graph leaves the choice.
+// Returns whether `node` runs before `other` if the edges allow both.
 bool precedes(const Node& node, const Node& other, GraphOrder order) {
   if (order == GraphOrder::kEarliestBranchFirst) return node.branch < other.branch;
   return order == GraphOrder::kLatestBranchFirst && node.branch > other.branch;

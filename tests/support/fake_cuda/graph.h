@@ -1,4 +1,4 @@
-// Streams, events and captured graphs of the fake runtime, and how a graph is run again. Private to it.
+// Streams, events and captured graphs of the fake runtime, and how a graph runs again. Private to the fake.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -49,18 +49,18 @@ struct CUevent_st {
 
 namespace headrace::test::fake_cuda {
 
-// The default streams are the current device's, and are not captured here.
+// The default streams belong to the current device and are never captured here.
 bool is_default(cudaStream_t stream);
 int device_of(cudaStream_t stream);
 CUgraph_st* capture_of(cudaStream_t stream);  // null: none
 
-// Does the work now or, where the stream captures, at every launch of its graph.
+// Does the work now or, if the stream is being captured, at every launch of its graph.
 cudaError_t submit(cudaStream_t stream, std::function<void()> work, const char* name = "");
 
-// All of the graph's work, in an order that its edges allow.
+// Does the work of all nodes, in an order that the edges allow.
 void run(const CUgraph_st& graph, GraphOrder order);
 
-// Whether `last`, the end of the capturing stream, comes after every node.
+// Returns whether `last`, the end of the capturing stream, comes after every node.
 bool joined(const CUgraph_st& graph, const Nodes& last);
 
 Branches branches_of(const CUgraph_st& graph);

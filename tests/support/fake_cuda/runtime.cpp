@@ -19,7 +19,7 @@ struct CUmemPoolHandle_st {
 namespace headrace::test::fake_cuda {
 namespace {
 
-// What is the process's own.
+// Shared by all threads.
 struct Runtime {
   std::mutex mutex;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
