@@ -29,9 +29,9 @@ class Backend {
   // The devices present, without opening them, those that are unusable included. Empty when the driver is missing;
   // never throws for that.
   virtual std::vector<DeviceInfo> list() const = 0;
-  // Opens `ordinal`, a usable one, under the given unique name, as one of `replicas` that share it. Throws
+  // Opens `ordinal`, a usable one, under the given unique name, as one of `local_replicas` that share it. Throws
   // DeviceError.
-  virtual std::unique_ptr<Device> open(int ordinal, const std::string& name, int replicas) const = 0;
+  virtual std::unique_ptr<Device> open(int ordinal, const std::string& name, int local_replicas) const = 0;
   // For a group that consists of this backend's devices. Throws DeviceError where it cannot sum over them.
   virtual std::unique_ptr<Collective> create_collective(DeviceGroup& devices) const = 0;
   virtual std::vector<Finding> diagnose() const = 0;

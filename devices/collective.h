@@ -12,12 +12,17 @@
 namespace HEADRACE_API headrace {
 
 // Every replica must make the same calls in the same order, each on its own stream; calls may be captured.
-// Thread-safe over replicas. The result bits depend on the group's size and the data, never on timing.
+// Thread-safe over replicas. The result bits depend on the world's size and the data, never on timing. The
+// replicas that sum are those of the world; `replica` is one of this process's, counted from 0.
 class Collective {
  public:
   virtual ~Collective() = default;
 
-  virtual int size() const noexcept = 0;
+  virtual int local_replicas() const noexcept = 0;  // of this process, which call
+  // All that take part, in every process, and how many of them come before this process's. A collective within one
+  // process has no others.
+  virtual int world_replicas() const noexcept { return local_replicas(); }
+  virtual int first_replica() const noexcept { return 0; }
 
   // Whether calls may come from a stream of their own, beside the replica's other work.
   virtual bool runs_beside() const noexcept { return true; }
@@ -31,7 +36,7 @@ class Collective {
   // Every replica's `tensor` (f32) becomes the sum over replicas, the same bits on every replica: added as one
   // fixed pairwise tree ((0+1)+(2+3))+..., except among distinct GPUs, where NCCL chooses the order (in_order()).
   virtual void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) = 0;
-  // Every replica's `tensor` becomes a copy of the root's, bit for bit.
+  // Every replica's `tensor` becomes a copy of the root's, bit for bit. `root`: a replica of the world.
   virtual void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) = 0;
 
   // How long the replica's stream has waited for the others within these calls, since the collective was made; 0

@@ -291,9 +291,9 @@ class Kernels {
                                    const StepScalars* scalars, const TensorView& dgamma, const TensorView& dbeta,
                                    const TensorView& dx) = 0;
 
-  // --- the same with the statistics of R replicas: (R, 1 + 2 C) f32, in a replica's row how many numbers it has a
-  // channel, then the mean and the variance of each ---
-  // A replica's row from what batch_norm_train() saved of x with an epsilon of almost 0.
+  // --- the same with the statistics of the R replicas of the world: (R, 1 + 2 C) f32, in a replica's row how many
+  // numbers it has a channel, then the mean and the variance of each --- A replica's row from what
+  // batch_norm_train() saved of x with an epsilon of almost 0.
   virtual void pack_statistics(Stream&, const TensorView& x, const BatchNorm&, const StepScalars* scalars,
                                const TensorView& row) = 0;
   // From the rows of all: saved_mean and saved_inv_std, the running statistics, `variance` (C), and in

@@ -23,8 +23,8 @@ struct BatchPosition {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;            // within the epoch
   std::uint64_t sequence = 0;        // over all epochs
-  std::int64_t global_examples = 0;  // real examples over all replicas; those skipped are none
-  std::int64_t first_row = 0;        // real examples in the replicas before this one
+  std::int64_t global_examples = 0;  // real examples over the world's replicas; those skipped are none
+  std::int64_t first_row = 0;        // real examples in the world's replicas before this one
   bool last_of_epoch = false;
 };
 

@@ -152,7 +152,7 @@ enum class Remainder {
 };
 
 struct BatchOptions {
-  std::int64_t global = 32;  // examples over all replicas
+  std::int64_t global = 32;  // examples over the world's replicas
   Remainder remainder = Remainder::kKeep;
 };
 

@@ -43,8 +43,12 @@ struct LoaderState {
 // All replicas that share the stream, whichever loaders and processes serve them. A loader's replicas are `first`
 // and those after it, one a device. State and fingerprint do not depend on it.
 struct World {
-  int replicas = 0;  // 0: those of this loader alone
+  int total = 0;  // 0: those of this loader alone
   int first = 0;
+
+  // Each replica as so many, as DeviceGroup::repeated() has them.
+  World repeated(int times) const noexcept { return {.total = total * times, .first = first * times}; }
+  bool operator==(const World&) const = default;
 };
 
 struct LoaderOptions {
@@ -114,14 +118,17 @@ class Loader {
   // Error(kCancelled).
   std::optional<Batch> next(int replica = 0);
 
-  // Rows of a replica's tensors: ceil(global / replicas), or of an epoch's examples where they are fewer.
+  // Rows of a replica's tensors: ceil(global / replicas of the world), or of an epoch's examples where they are
+  // fewer.
   std::int64_t local_rows() const noexcept;
   std::uint64_t steps_per_epoch() const noexcept;
   const Fields& fields() const noexcept;
   // What it runs.
   const Dataset& dataset() const noexcept;
-  // Those whose memory the batches are in.
+  // Those whose memory the batches are in: one a replica that it serves.
   DeviceGroup& devices() const noexcept;
+  // The replicas that share the stream, and which of them are served; `total` is never 0.
+  World world() const noexcept;
   // Tasks that may compute at once now, as the options or the tuning say.
   int threads() const noexcept;
   // Nothing is being tried any more: every choice has been made.

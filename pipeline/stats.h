@@ -72,7 +72,7 @@ struct StageStats {
 
 struct LoaderStats {
   std::uint64_t elapsed_ns = 0;  // since construction, or of the interval
-  std::uint64_t batches = 0;     // handed out, over all replicas: global batches
+  std::uint64_t batches = 0;     // handed out to all local replicas: global batches
   std::uint64_t examples = 0;    // handed out
   std::uint64_t bytes = 0;       // of batch data handed out
   // The consumer's wait: in next(), of the replica that waited longest. Whether a device was idle meanwhile, which
@@ -83,7 +83,7 @@ struct LoaderStats {
   std::uint64_t operate_ns = 0;      // operations and writing into the batch, summed over threads
   std::uint64_t first_batch_ns = 0;  // from construction to the first batch ready
   double ready_batches = 0;          // mean number of finished batches waiting when one was asked for
-  std::uint64_t asked = 0;           // batches asked for, over all replicas
+  std::uint64_t asked = 0;           // batches asked for, over all local replicas
   double ready_share = 0;            // of the batches asked for: those that were finished by then
   int slots = 0;                     // batches that fit into the ring
   std::uint64_t memory_bytes = 0;    // charged to the memory budget: batches, working memory, records read ahead

@@ -46,10 +46,10 @@ struct BenchOptions : PipelineCommandOptions {
 class Bench {
  public:
   Bench(const BenchOptions& options, const Dataset& dataset, DeviceGroup& devices)
-      : replicas_(devices.size()), loader_(dataset, devices, settings(options, dataset)) {
-    take_first_batch(loader_, replicas_);
+      : loader_(dataset, devices, settings(options, dataset)) {
+    take_first_batch(loader_);
     first_batch_ms_ = clock_.seconds() * 1e3;
-    warm_up_ = warm_up(loader_, replicas_,
+    warm_up_ = warm_up(loader_,
                        {.warm_passes = options.repeats(dataset) ? 1 : 0,
                         .max_warm_up_seconds = options.plan().max_warm_up_seconds(clock_.seconds())},
                        line_);
@@ -61,7 +61,7 @@ class Bench {
     const Stopwatch turn;
     do {
       const Stopwatch wait;
-      const std::optional<std::int64_t> examples = take_batch(loader_, replicas_);
+      const std::optional<std::int64_t> examples = take_batch(loader_);
       if (!examples) break;
       waits_.push_back(wait.seconds() * 1e6);
       images += *examples;
@@ -73,7 +73,7 @@ class Bench {
   // Before another's turn: the processors are free then, and what was made ahead is not counted as made in a turn.
   void rest() { wait_until_idle(loader_); }
   void take_what_is_ready() {
-    for (int slot = loader_.stats().slots; slot > 0; --slot) take_batch(loader_, replicas_);
+    for (int slot = loader_.stats().slots; slot > 0; --slot) take_batch(loader_);
   }
 
   bool warmed_up() const { return warm_up_.finished; }
@@ -96,7 +96,6 @@ class Bench {
   }
 
   Stopwatch clock_;
-  int replicas_;
   Loader loader_;
   ProgressLine line_;
   double first_batch_ms_ = 0;

@@ -120,13 +120,13 @@ void explain(ExplainOptions options) {
   Loader loader(dataset, devices, settings);
   MeasuredRunOptions measured{.consumer = std::chrono::microseconds(options.consumer_us),
                               .warm_passes = repeats ? 1 : 0};
-  take_first_batch(loader, devices.size(), measured.consumer);
+  take_first_batch(loader, measured.consumer);
   measured.max_warm_up_seconds = time.max_warm_up_seconds(clock.seconds());
-  const WarmUp warm = warm_up(loader, devices.size(), measured, line);
+  const WarmUp warm = warm_up(loader, measured, line);
   const bool tries = can_try_cache(options, loader.stats());
   const double trial = tries ? kTrialShare * options.seconds : 0;
   measured.seconds = std::max(time.whole_seconds() - clock.seconds() - trial, kMeasuredShare * options.seconds);
-  const LoaderStats stats = run_measured(loader, devices.size(), measured, line);
+  const LoaderStats stats = run_measured(loader, measured, line);
   Verdict verdict = judge(stats);
   if (tries) {
     measured.seconds = trial;

@@ -44,10 +44,10 @@ std::optional<std::string> find_breach(const Ledger& ledger, const Dataset& data
 }
 
 nlohmann::ordered_json verdict_line(const Ledger& ledger, const Dataset& dataset, std::uint64_t epochs,
-                                    int replicas, const std::optional<std::string>& breach) {
+                                    int world_replicas, const std::optional<std::string>& breach) {
   nlohmann::ordered_json line = {
-      {"final", true},    {"ok", !breach.has_value()}, {"records", dataset.size()},
-      {"epochs", epochs}, {"replicas", replicas},      {"bad_records", ledger.set_aside()}};
+      {"final", true},    {"ok", !breach.has_value()},  {"records", dataset.size()},
+      {"epochs", epochs}, {"replicas", world_replicas}, {"bad_records", ledger.set_aside()}};
   if (breach) line["breach"] = *breach;
   return line;
 }

@@ -142,14 +142,14 @@ nlohmann::ordered_json describe_run(const TrainOptions& options, const Recipe& r
   for (int i = 0; i < strategy.devices().size(); ++i) {
     descriptions.push_back(strategy.device(i).info().description);
   }
-  const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.replicas());
+  const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.world_replicas());
   return {{"command", options.typed},
           {"directory", std::filesystem::current_path().string()},
           {"recipe", recipe.name},
           {"data", options.common.data.string()},
           {"devices", strategy.devices().to_string()},
           {"device_descriptions", descriptions},
-          {"replicas", strategy.replicas()},
+          {"replicas", strategy.world_replicas()},
           {"precision", precision == Precision::kBF16 ? "bf16" : "f32"},
           {"global_batch", batch.global},
           {"local_batch", batch.max},
@@ -212,7 +212,7 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   nlohmann::ordered_json last = final_line(result, model);
   last["seed"] = fit.input.seed;
   last["precision"] = precision == Precision::kBF16 ? "bf16" : "f32";
-  const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.replicas());
+  const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.world_replicas());
   last["global_batch"] = batch.global;
   last["local_batch"] = batch.max;
   if (price) {
@@ -288,7 +288,7 @@ void train(const TrainOptions& options) {
   options.common.warn_of_unused(*recipe.train.source());
   require_profiled_epoch(options, recipe);
   if (options.verbose > 0) {
-    const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.replicas());
+    const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.world_replicas());
     if (options.recipe == kAutoRecipe) {
       print(results.people(), "Recipe: {}, which fits the data\n", recipe.name);
     }

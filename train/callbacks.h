@@ -41,7 +41,7 @@ struct StepReport {
   // Of the last step. Nothing but with StepOptions::gradient_norms; in exact reports also where the optimizer
   // limits the norm, then `all` alone, of what it counts.
   std::optional<GradientNorms> gradient_norms = std::nullopt;
-  std::vector<StepTimes> replicas = {};  // where each one's time went in this epoch, a few steps behind
+  std::vector<StepTimes> local_replicas = {};  // where each one's time went in this epoch, a few steps behind
 };
 
 struct EpochReport {
@@ -65,7 +65,7 @@ struct EpochReport {
   std::vector<MetricValue> metrics = {}, val_metrics = {};
   std::vector<double> learning_rates = {};                     // after the epoch, as FitControl::learning_rates()
   std::optional<GradientNorms> gradient_norms = std::nullopt;  // of the last step, as in exact StepReports
-  std::vector<StepTimes> replicas = {};                        // where each one's time went in training
+  std::vector<StepTimes> local_replicas = {};                  // where each one's time went in training
 };
 
 // What History remembers of an epoch, by its names and in their order: "loss", the metrics that are numbers,

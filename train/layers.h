@@ -22,7 +22,7 @@ enum class Mode { kTrain, kEvaluate, kPredict };
 
 enum class VariableRole {
   kTrained,
-  kState,   // changed by the forward pass, averaged over replicas
+  kState,   // changed by the forward pass, averaged over the world's replicas
   kFrozen,  // never changed by training
 };
 
@@ -41,7 +41,7 @@ struct VariableSpec {
 // What the size of a step's tensors depends on beside their layer.
 struct StepShape {
   std::int64_t rows = 1;  // of the batch, padding included
-  int replicas = 1;
+  int world_replicas = 1;
 };
 
 // Memory that a step keeps from forward to backward.
@@ -61,7 +61,7 @@ struct LayerTraits {
   bool casts = false;            // the result may be stored in another type than the input
   bool softmax = false;          // of its only input: a loss on its result may take that, the logits, instead
   bool f32 = false;              // takes and gives f32 whatever activations are stored as
-  bool over_replicas = false;    // needs the batches of all replicas at once: LayerContext::group
+  bool over_replicas = false;    // needs the batches of all the world's replicas at once: LayerContext::group
   // Backward makes the gradients of variables from the variables, the input and the output's gradient alone, which
   // it leaves as they are, and submits all of that to LayerContext::variables_stream(). Not together with
   // backward_in_place.
@@ -75,10 +75,10 @@ struct PoolingPrologue {
   TensorView x_gradient = {};  // backward only; undefined: not wanted
 };
 
-// The replicas that train together.
+// The replicas that train together, in all processes.
 struct ReplicaGroup {
-  int size = 1;
-  int replica = 0;  // this one
+  int world_replicas = 1;
+  int replica = 0;  // this one, of the world
   // In stream order the tensor, f32, becomes the sum of all replicas' tensors: each makes the same calls in the
   // same order.
   std::function<void(const TensorView&)> sum;
@@ -93,7 +93,7 @@ struct LayerContext {
   std::uint64_t seed = 0;
   int id = 0;  // the layer's number in its graph
   const StepScalars* scalars = nullptr;
-  const ReplicaGroup* group = nullptr;  // null outside training, or where there is one replica
+  const ReplicaGroup* group = nullptr;  // null outside training, or where the world has one replica
 
   std::vector<TensorView> inputs = {};
   TensorView output = {};

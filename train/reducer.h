@@ -23,8 +23,8 @@ struct ArenaSlice {
 };
 
 // Gradients lie in one arena in the order in which the backward pass finishes them, so that a bucket is a slice:
-// no copies. One object for all replicas; each replica makes the same calls: filled() as often as it likes,
-// finish(), join(). With one replica nothing is sent. `wanted` are the slices that are summed, in ascending order
+// no copies. One object for all local replicas; each makes the same calls: filled() as often as it likes,
+// finish(), join(). In a world of one nothing is sent. `wanted` are the slices that are summed, in ascending order
 // without overlap, the same in all calls up to join(); what lies between them is what nobody updates, and stays
 // each replica's own. Gradients are final in the order of the compute stream and that of the weights together.
 // Where sums are apart, the communication stream waits for a bucket's gradients and sums it beside what the others
@@ -35,7 +35,7 @@ class Reducer {
 
   // The arena's elements [0, filled) are final on this replica: sends the buckets that are now full. Returns n:
   // in the order of the compute stream and that of the weights together, the wanted ones of the elements [0, n)
-  // are sums over all replicas from here on.
+  // are sums over the world's replicas from here on.
   std::int64_t filled(int replica, const TensorView& arena, std::int64_t filled,
                       std::span<const ArenaSlice> wanted, const ReplicaStreams& streams);
   // Sends the rest. Returns n as filled() does: where sums are apart, all that was sent before.
@@ -52,7 +52,7 @@ class Reducer {
   Collective* collective_;
   std::int64_t elements_;
   std::int64_t bucket_, bucket_apart_;  // elements
-  std::vector<std::int64_t> sent_;      // of each replica
+  std::vector<std::int64_t> sent_;      // of each local replica
 };
 
 }  // namespace headrace

@@ -17,8 +17,10 @@ namespace HEADRACE_API headrace {
 
 // Valid during the call that it is given to.
 struct ReplicaContext {
-  int index = 0;     // from 0
-  int replicas = 1;  // in all
+  int index = 0;           // within this process, from 0
+  int local_replicas = 1;  // of this process
+  int world_replicas = 1;  // of all processes that train together
+  int first_replica = 0;   // of the world's, how many come before this process's
   Device& device;
   Stream& stream;  // in whose order the device works
   Kernels& kernels;

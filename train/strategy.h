@@ -14,6 +14,7 @@
 #include "headrace/devices/base/api.h"
 #include "headrace/devices/collective.h"
 #include "headrace/devices/device_group.h"
+#include "headrace/pipeline/loader.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/model.h"
 #include "headrace/train/replica_context.h"
@@ -37,7 +38,7 @@ struct BuildOptions {
 // What becomes of one value a replica.
 enum class ReduceOp {
   kSum,
-  kMean,  // over replicas, whatever each stands for: a mean of their means weighs examples unevenly
+  kMean,  // over the world's replicas, whatever each stands for: a mean of their means weighs examples unevenly
   kMax,
 };
 
@@ -49,9 +50,9 @@ concept Number = std::is_arithmetic_v<T>;
 void require_mirrored(const std::string& strategy);
 
 // Owns the replicas' streams and their collective. Where a replica's device has memory of its own, parts of a step
-// run beside others on streams of their own: gradients of weights, sums over several replicas and, of one replica,
-// updates. On a CPU they would take the cores from the compute stream; logical replicas that share a device keep
-// each step one chain. `devices` must outlive it, it must outlive its models.
+// run beside others on streams of their own: gradients of weights, sums over several replicas and, where the world
+// has one, updates. On a CPU they would take the cores from the compute stream; logical replicas that share a
+// device keep each step one chain. `devices` must outlive it, it must outlive its models.
 class Strategy {
  public:
   explicit Strategy(DeviceGroup& devices, const StrategyOptions& options = {});
@@ -62,7 +63,14 @@ class Strategy {
   // Builds the net once and gives every replica the same initial variables.
   Model build(const Net& net, const BuildOptions& options = {});
 
-  int replicas() const noexcept { return devices_->size(); }
+  // The replicas of this process, one a device: what streams, arenas and calls with a `replica` are of, from 0.
+  int local_replicas() const noexcept { return devices_->size(); }
+  // Those of all processes that train together: who shares a global batch, and what is summed and averaged over.
+  int world_replicas() const noexcept { return collective().world_replicas(); }
+  // How many of the world's come before this process's.
+  int first_replica() const noexcept { return collective().first_replica(); }
+  // For a loader on devices(), so that it serves these replicas.
+  World world() const noexcept { return {.total = world_replicas(), .first = first_replica()}; }
   DeviceGroup& devices() const noexcept { return *devices_; }
   Device& device(int replica) const { return (*devices_)[replica]; }
   Stream& stream(int replica) const { return *streams_.at(static_cast<std::size_t>(replica)); }
@@ -76,20 +84,20 @@ class Strategy {
   // function(replica, stream) for all of them, lanes included.
   template <typename Function>
   void for_each_stream(const Function& function) const {
-    for (int r = 0; r < replicas(); ++r) {
+    for (int r = 0; r < local_replicas(); ++r) {
       function(r, stream(r));
       for (const auto& lane : lanes_.at(static_cast<std::size_t>(r))) function(r, *lane);
     }
   }
 
-  // A step of your own: calls function(const ReplicaContext&) for each replica, one after another on this thread.
-  // What it submits runs side by side. Returns what it returned, in replica order. After an exception the strategy
-  // has recovered, as below.
+  // A step of your own: calls function(const ReplicaContext&) for each local replica, one after another on this
+  // thread. What it submits runs side by side. Returns what it returned, in replica order. After an exception the
+  // strategy has recovered, as below.
   template <typename Function>
   auto run(Function&& function) {
     return run_on_all(nullptr, std::forward<Function>(function));
   }
-  // The same with a batch's shares. ConfigError where it is of another number of replicas.
+  // The same with a batch's shares, one a local replica; ConfigError where there are more or fewer.
   template <typename Function>
   auto run(const GlobalBatch& batches, Function&& function) {
     return run_on_all(&batches, std::forward<Function>(function));
@@ -114,9 +122,9 @@ class Strategy {
     }
   }
 
-  // Of one value a replica, as run() returns them: in double, with what each addition rounds away carried along,
-  // so that the sum of whole numbers is exact up to 2^53 and any other is rounded once. Of lists, element by
-  // element. ConfigError unless there is one a replica, all of one length.
+  // Of one value a local replica, as run() returns them: in double, with what each addition rounds away carried
+  // along, so that the sum of whole numbers is exact up to 2^53 and any other is rounded once. Of lists, element
+  // by element. ConfigError unless there is one a replica, all of one length.
   double reduce(ReduceOp op, std::span<const double> values) const;
   template <Number T>
   double reduce(ReduceOp op, const std::vector<T>& values) const {
@@ -139,7 +147,7 @@ class Strategy {
   // that no thread waits in it.
   void recover() noexcept;
 
-  // "MirroredStrategy over cpu:0, cpu:1\nNumber of devices: 2"
+  // "MirroredStrategy over cpu:0, cpu:1\nNumber of devices: 2": this process's devices, the world's number.
   std::string to_string() const;
 
  private:
@@ -150,10 +158,10 @@ class Strategy {
     using Result = std::invoke_result_t<Function&, const ReplicaContext&>;
     require_shares(batches);
     if constexpr (std::is_void_v<Result>) {
-      for (int r = 0; r < replicas(); ++r) call(r, batches, function);
+      for (int r = 0; r < local_replicas(); ++r) call(r, batches, function);
     } else {
       std::vector<Result> results;
-      for (int r = 0; r < replicas(); ++r) {
+      for (int r = 0; r < local_replicas(); ++r) {
         call(r, batches, [&](const ReplicaContext& context) { results.push_back(function(context)); });
       }
       return results;

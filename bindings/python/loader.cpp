@@ -47,7 +47,6 @@ class Running {
       : devices_(std::make_shared<DeviceGroup>(open_devices(devices, DeviceNeed::kMemory))) {
     options.while_waiting = check_signals;
     options.owned_batches = true;  // Python keeps what it is given, in lists for example
-    world_ = options.world;
     loader_ = std::make_unique<Loader>(dataset, *devices_, std::move(options));
     for (int r = 0; r < devices_->size(); ++r) taking_.push_back(std::make_unique<std::timed_mutex>());
   }
@@ -61,7 +60,6 @@ class Running {
 
   Loader& loader() const noexcept { return *loader_; }
   DeviceGroup& devices() const noexcept { return *devices_; }
-  const World& world() const noexcept { return world_; }
   bool is_forked() const noexcept { return getpid() != process_; }
 
   std::optional<PythonBatch> next(int replica) {
@@ -78,7 +76,6 @@ class Running {
 
  private:
   pid_t process_ = getpid();
-  World world_;
   std::shared_ptr<DeviceGroup> devices_;
   std::vector<std::unique_ptr<std::timed_mutex>> taking_;  // by replica
   std::unique_ptr<Loader> loader_;
@@ -125,8 +122,8 @@ class PythonLoader {
 // As `headrace digest` prints it: of the rest of the stream, or of the shares of a part of the world.
 std::string digest(const PythonLoader& of) {
   const std::shared_ptr<Running> running = of.running();
-  const World& world = running->world();
-  const bool part = world.replicas != 0 && world.replicas != running->devices().size();
+  const World world = running->loader().world();
+  const bool part = world.total != running->devices().size();
   StreamDigest stream(running->devices(), part ? std::optional<int>(world.first) : std::nullopt);
   Sha256 shares;
   auto looked = std::chrono::steady_clock::now();
@@ -153,7 +150,7 @@ LoaderOptions to_options(const nb::dict& given) {
   LoaderOptions options;
   options.seed = whole("seed");
   options.epochs = whole("epochs");
-  options.world = {.replicas = small("world_replicas"), .first = small("world_first")};
+  options.world = {.total = small("world_replicas"), .first = small("world_first")};
   options.threads = small("threads");
   options.reader_threads = small("reader_threads");
   options.prefetch = small("prefetch");

@@ -30,9 +30,9 @@ std::optional<int> number(std::string_view text) {
 DeviceSpec::Item parse_item(std::string_view spec, std::string_view part) {
   const std::size_t x = part.find('x');
   const auto ordinal = number(part.substr(0, x));
-  const auto replicas = x == std::string_view::npos ? 1 : number(part.substr(x + 1));
-  if (!ordinal || !replicas || *replicas == 0) malformed(spec, part);
-  return {.ordinal = *ordinal, .replicas = *replicas};
+  const auto local_replicas = x == std::string_view::npos ? 1 : number(part.substr(x + 1));
+  if (!ordinal || !local_replicas || *local_replicas == 0) malformed(spec, part);
+  return {.ordinal = *ordinal, .local_replicas = *local_replicas};
 }
 
 void add_item(DeviceSpec& spec, DeviceSpec::Item item) {
@@ -54,9 +54,9 @@ DeviceSpec parse_device_spec(std::string_view spec) {
   std::string_view rest = spec.substr(colon + 1);
   if (result.backend == "auto") malformed(spec, spec);
   if (result.backend == "cpu") {
-    const auto replicas = number(rest);
-    if (!replicas || *replicas == 0) malformed(spec, spec);
-    result.items.push_back({.ordinal = 0, .replicas = *replicas});
+    const auto local_replicas = number(rest);
+    if (!local_replicas || *local_replicas == 0) malformed(spec, spec);
+    result.items.push_back({.ordinal = 0, .local_replicas = *local_replicas});
     return result;
   }
   for (;;) {

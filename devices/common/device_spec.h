@@ -10,7 +10,7 @@ namespace headrace {
 struct DeviceSpec {
   struct Item {
     int ordinal = 0;
-    int replicas = 1;  // logical replicas on this one device
+    int local_replicas = 1;  // logical replicas on this one device
   };
 
   std::string backend;      // "auto", "cpu", "cuda", ...: the word before the colon

@@ -77,7 +77,7 @@ std::string what_there_is(Table table) {
 std::string replica_name(const DeviceSpec& spec, const DeviceSpec::Item& item, int replica) {
   if (spec.backend == "cpu") return fmt::format("cpu:{}", replica);
   const std::string device = fmt::format("{}:{}", spec.backend, item.ordinal);
-  return item.replicas == 1 ? device : fmt::format("{}/{}", device, replica);
+  return item.local_replicas == 1 ? device : fmt::format("{}/{}", device, replica);
 }
 
 void require_usable(const DeviceInfo& info, Table table) {
@@ -94,7 +94,7 @@ std::vector<DeviceSpec::Item> resolve(const DeviceSpec& spec, const Backend& bac
   }
   std::vector<DeviceSpec::Item> items = spec.items;
   if (items.empty()) {
-    for (const DeviceInfo& info : present) items.push_back({.ordinal = info.ordinal, .replicas = 1});
+    for (const DeviceInfo& info : present) items.push_back({.ordinal = info.ordinal, .local_replicas = 1});
   }
   for (const auto& item : items) {
     const auto info = std::ranges::find(present, item.ordinal, &DeviceInfo::ordinal);
@@ -109,8 +109,8 @@ std::vector<DeviceSpec::Item> resolve(const DeviceSpec& spec, const Backend& bac
 Devices open_all(const DeviceSpec& spec, const Backend& backend, Table table) {
   Devices devices;
   for (const auto& item : resolve(spec, backend, table)) {
-    for (int replica = 0; replica < item.replicas; ++replica) {
-      devices.push_back(backend.open(item.ordinal, replica_name(spec, item, replica), item.replicas));
+    for (int replica = 0; replica < item.local_replicas; ++replica) {
+      devices.push_back(backend.open(item.ordinal, replica_name(spec, item, replica), item.local_replicas));
     }
   }
   return devices;
@@ -126,7 +126,7 @@ DeviceGroup open_auto(DeviceNeed need, Table table) {
   DeviceSpec usable{.backend = "cuda", .items = {}};
   if (cuda != nullptr) {
     for (const DeviceInfo& info : cuda->list()) {
-      if (info.unusable.empty()) usable.items.push_back({.ordinal = info.ordinal, .replicas = 1});
+      if (info.unusable.empty()) usable.items.push_back({.ordinal = info.ordinal, .local_replicas = 1});
     }
   }
   if (!usable.items.empty()) {

@@ -18,9 +18,9 @@
 namespace headrace {
 namespace {
 
-int threads_per_stream(int replicas) {
+int threads_per_stream(int local_replicas) {
   const char* variable = std::getenv("HEADRACE_CPU_THREADS");
-  if (variable == nullptr || *variable == '\0') return std::max(1, cpu_cores() / replicas);
+  if (variable == nullptr || *variable == '\0') return std::max(1, cpu_cores() / local_replicas);
   const std::string_view text(variable);
   int threads = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
@@ -46,11 +46,11 @@ std::string dnnl_release() {
 
 std::vector<DeviceInfo> CpuBackend::list() const { return {describe_cpu("cpu:0")}; }
 
-std::unique_ptr<Device> CpuBackend::open(int ordinal, const std::string& name, int replicas) const {
+std::unique_ptr<Device> CpuBackend::open(int ordinal, const std::string& name, int local_replicas) const {
   if (ordinal != 0) {
     throw DeviceError(ErrorCode::kNotFound, fmt::format("there is no CPU {}", ordinal), name, "it is one device");
   }
-  const int threads = threads_per_stream(replicas);
+  const int threads = threads_per_stream(local_replicas);
   return std::make_unique<CpuDevice>(name, threads, threads > 1 ? waiting() : nullptr);
 }
 

@@ -16,7 +16,7 @@ class CpuBackend final : public Backend {
  public:
   std::string name() const override { return "cpu"; }
   std::vector<DeviceInfo> list() const override;
-  std::unique_ptr<Device> open(int ordinal, const std::string& name, int replicas) const override;
+  std::unique_ptr<Device> open(int ordinal, const std::string& name, int local_replicas) const override;
   // In process, as one pairwise tree.
   std::unique_ptr<Collective> create_collective(DeviceGroup& devices) const override;
   std::vector<Finding> diagnose() const override;

@@ -50,8 +50,8 @@ void CpuCollective::all_reduce_sum(int replica, const TensorView& tensor, Stream
 }
 
 void CpuCollective::broadcast(int replica, int root, const TensorView& tensor, Stream& stream) {
-  if (root < 0 || root >= size()) {
-    throw ConfigError(fmt::format("broadcast from replica {} in a group of {}", root, size()));
+  if (root < 0 || root >= local_replicas()) {
+    throw ConfigError(fmt::format("broadcast from replica {} in a group of {}", root, local_replicas()));
   }
   submit(replica, {.data = tensor.as<std::byte>(), .bytes = tensor.bytes(), .root = root}, stream);
 }
@@ -61,7 +61,7 @@ void CpuCollective::submit(int replica, const Call& call, Stream& stream) {
     throw ConfigError(fmt::format("replica {}: the stream is of {}, not of {}", replica,
                                   stream.device().info().name, devices_[replica].info().name));
   }
-  if (size() == 1) return;
+  if (local_replicas() == 1) return;
   static_cast<CpuStream&>(stream).submit(
       [this, replica, call] { meet(replica, call); },
       [this, replica] { abort(devices_[replica].info().name + " failed before this collective"); });

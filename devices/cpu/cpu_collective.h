@@ -20,7 +20,7 @@ class CpuCollective final : public Collective {
  public:
   explicit CpuCollective(DeviceGroup& devices);
 
-  int size() const noexcept override { return devices_.size(); }
+  int local_replicas() const noexcept override { return devices_.size(); }
   void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override;
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override;
   std::int64_t waited_ns(int replica) const noexcept override {
@@ -51,7 +51,7 @@ class CpuCollective final : public Collective {
   DeviceGroup& devices_;
   CpuBarrier barrier_;
   std::vector<Member> members_;  // each written by its replica, read by all between two meetings
-  std::vector<float*> vectors_;  // scratch: one row of size() pointers a replica
+  std::vector<float*> vectors_;  // scratch: one row of local_replicas() pointers a replica
 };
 
 // Adds the `vectors`, each of `count` elements, as one pairwise tree ((0+1)+(2+3))+... and leaves the sum in

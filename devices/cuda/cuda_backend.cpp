@@ -116,7 +116,7 @@ std::vector<DeviceInfo> CudaBackend::list() const {
   return all;
 }
 
-std::unique_ptr<Device> CudaBackend::open(int ordinal, const std::string& name, int /*replicas*/) const {
+std::unique_ptr<Device> CudaBackend::open(int ordinal, const std::string& name, int /*local_replicas*/) const {
   const DeviceCount devices = count_devices();
   if (ordinal < 0 || ordinal >= devices.count) {
     throw DeviceError(ErrorCode::kNotFound,

@@ -42,7 +42,7 @@ __device__ bool all_arrive(const Rendezvous& r) {
   write(&r.state->arrivals[r.replica], mine);
   const unsigned long long start = now_ns();
   int polls = 0;
-  for (int other = 0; other < r.replicas;) {
+  for (int other = 0; other < r.local_replicas;) {
     if (read(&r.state->arrivals[other]) >= mine) {
       ++other;
       continue;
@@ -65,7 +65,7 @@ __device__ bool all_arrive(const Rendezvous& r) {
 
 __device__ bool agree(const Rendezvous& r) {
   const RendezvousCall& mine = r.state->calls[r.replica];
-  for (int other = 0; other < r.replicas; ++other) {
+  for (int other = 0; other < r.local_replicas; ++other) {
     if (read(&r.state->calls[other].bytes) != mine.bytes) return false;
     if (read(&r.state->calls[other].root) != mine.root) return false;
   }
@@ -109,16 +109,16 @@ __global__ void part_kernel(Rendezvous r) {
 __global__ void sum_kernel(Rendezvous r) {
   if (read(&r.state->go[r.replica]) != 1) return;
   __shared__ float* vectors[kMaxReplicas];
-  for (int i = static_cast<int>(threadIdx.x); i < r.replicas; i += kThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < r.local_replicas; i += kThreads) {
     vectors[i] = reinterpret_cast<float*>(r.state->calls[i].data);
   }
   __syncthreads();
   const std::int64_t elements = r.state->calls[r.replica].bytes / static_cast<std::int64_t>(sizeof(float));
-  const Slice slice = slice_of(elements, r.replica, r.replicas);
+  const Slice slice = slice_of(elements, r.replica, r.local_replicas);
   for (std::int64_t i = slice.begin + static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
        i < slice.end; i += static_cast<std::int64_t>(gridDim.x) * kThreads) {
-    const float sum = pairwise_sum(r.replicas, [&](int replica) { return vectors[replica][i]; });
-    for (int replica = 0; replica < r.replicas; ++replica) vectors[replica][i] = sum;
+    const float sum = pairwise_sum(r.local_replicas, [&](int replica) { return vectors[replica][i]; });
+    for (int replica = 0; replica < r.local_replicas; ++replica) vectors[replica][i] = sum;
   }
 }
 
@@ -147,7 +147,7 @@ cudaError_t meet(const Rendezvous& rendezvous, const RendezvousCall& call, cudaS
 cudaError_t carry_out(const Rendezvous& rendezvous, const RendezvousCall& call, cudaStream_t stream) {
   if (call.root == kNoRoot) {
     const std::int64_t elements = call.bytes / static_cast<std::int64_t>(sizeof(float));
-    sum_kernel<<<blocks_for(elements / rendezvous.replicas + 1), kThreads, 0, stream>>>(rendezvous);
+    sum_kernel<<<blocks_for(elements / rendezvous.local_replicas + 1), kThreads, 0, stream>>>(rendezvous);
   } else {
     copy_kernel<<<blocks_for(call.bytes), kThreads, 0, stream>>>(rendezvous);
   }

@@ -76,7 +76,7 @@ struct RendezvousWords {
 struct Rendezvous {
   RendezvousState* state;
   RendezvousWords* words;
-  int replica, replicas;
+  int replica, local_replicas;
   // Not 0 when the replica's stream has failed; in pinned host memory.
   const std::uint32_t* stream_failed;
   unsigned long long patience_ns;

@@ -73,7 +73,7 @@ SharedGpuCollective::SharedGpuCollective(DeviceGroup& devices)
 void SharedGpuCollective::check_side_by_side() {
   constexpr std::chrono::nanoseconds kPatience = std::chrono::seconds(2);
   Device& device = devices_[0];
-  const int count = cuda::kStreamsAReplica * size();
+  const int count = cuda::kStreamsAReplica * local_replicas();
   const Buffer state = device.allocate(sizeof(cuda::RendezvousState));
   const Buffer words = device.allocate_pinned(sizeof(cuda::RendezvousWords));
   std::memset(words.data(), 0, words.size());
@@ -87,7 +87,7 @@ void SharedGpuCollective::check_side_by_side() {
     const cuda::Rendezvous all{.state = reinterpret_cast<cuda::RendezvousState*>(state.data()),
                                .words = &shared,
                                .replica = i,
-                               .replicas = count,
+                               .local_replicas = count,
                                .stream_failed = stream.failure_word(),
                                .patience_ns = static_cast<unsigned long long>(kPatience.count())};
     CUDA_CHECK(cuda::meet(all, {.data = nullptr, .bytes = 0, .root = 0}, stream.handle()), device.info().name);
@@ -97,7 +97,7 @@ void SharedGpuCollective::check_side_by_side() {
   throw DeviceError(ErrorCode::kUnsupported,
                     fmt::format("{} replicas cannot wait for one another on it: of their {} streams some wait in "
                                 "line behind others",
-                                size(), count),
+                                local_replicas(), count),
                     device.info().name,
                     "set CUDA_DEVICE_MAX_CONNECTIONS=32 before the process first uses CUDA, unset "
                     "CUDA_LAUNCH_BLOCKING, or use fewer replicas");
@@ -117,8 +117,8 @@ void SharedGpuCollective::all_reduce_sum(int replica, const TensorView& tensor, 
 }
 
 void SharedGpuCollective::broadcast(int replica, int root, const TensorView& tensor, Stream& stream) {
-  if (root < 0 || root >= size()) {
-    throw ConfigError(fmt::format("broadcast from replica {} in a group of {}", root, size()));
+  if (root < 0 || root >= local_replicas()) {
+    throw ConfigError(fmt::format("broadcast from replica {} in a group of {}", root, local_replicas()));
   }
   submit(replica,
          {.data = tensor.as<std::byte>(), .bytes = static_cast<std::int64_t>(tensor.bytes()), .root = root},
@@ -132,13 +132,13 @@ void SharedGpuCollective::submit(int replica, const cuda::RendezvousCall& call, 
     throw ConfigError(fmt::format("replica {}: the stream is of {}, not of {}", replica,
                                   stream.device().info().name, device.name));
   }
-  if (size() == 1) return;
+  if (local_replicas() == 1) return;
   CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);
   mine->listen_to(reports_[static_cast<std::size_t>(replica)]);
   const cuda::Rendezvous rendezvous{.state = reinterpret_cast<cuda::RendezvousState*>(state_.data()),
                                     .words = reinterpret_cast<cuda::RendezvousWords*>(words_.data()),
                                     .replica = replica,
-                                    .replicas = size(),
+                                    .local_replicas = local_replicas(),
                                     .stream_failed = mine->failure_word(),
                                     .patience_ns = patience_ns_};
   CUDA_CHECK(cuda::meet(rendezvous, call, mine->handle()), device.name);

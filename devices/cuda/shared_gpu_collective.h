@@ -24,7 +24,7 @@ class SharedGpuCollective final : public Collective {
   explicit SharedGpuCollective(DeviceGroup& devices);
   ~SharedGpuCollective() override;
 
-  int size() const noexcept override { return devices_.size(); }
+  int local_replicas() const noexcept override { return devices_.size(); }
   void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override;
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override;
   // A graph with branches would need queues that nobody counts.

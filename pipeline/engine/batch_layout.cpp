@@ -32,7 +32,7 @@ void check_batch(const Fields& fields, std::int64_t examples) {
 
 BatchLayout::BatchLayout(const Fields& fields, std::int64_t examples, const ReplicaRange& range,
                          std::span<const std::size_t> apart)
-    : replicas(range.local),
+    : local_replicas(range.local),
       first_replica(range.first),
       world_replicas(range.world),
       local_rows(examples / range.world + (examples % range.world != 0)) {

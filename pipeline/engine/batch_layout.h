@@ -15,7 +15,7 @@ struct ReplicaRange {
   int local = 1;
   int world = 1;
 
-  static ReplicaRange all(int replicas) noexcept { return {.local = replicas, .world = replicas}; }
+  static ReplicaRange alone(int local) noexcept { return {.local = local, .world = local}; }
 };
 
 // A replica's buffer holds, field after field, `local_rows` rows. The examples of a global batch are divided
@@ -23,7 +23,7 @@ struct ReplicaRange {
 // order, whatever the number of replicas. Example numbers are within this loader's part: example 0 is the first of
 // its replicas'.
 struct BatchLayout {
-  int replicas = 1;  // of this loader
+  int local_replicas = 1;  // of this loader
   int first_replica = 0, world_replicas = 1;
   std::int64_t local_rows = 0;
   std::int64_t guest_rows = 0;  // of other replicas' examples at most, with which this loader's are mixed

@@ -190,7 +190,7 @@ void Compute::run_rows(const Work& work, Lane& lane) {
                       .trace = lane.state.trace,
                       .batch = slot.position.sequence,
                       .stores = stores_};
-  for (int r = 0; r < run_.layout.replicas; ++r) {
+  for (int r = 0; r < run_.layout.local_replicas; ++r) {
     const SlotShare& share = slot.shares[static_cast<std::size_t>(r)];
     const std::int64_t first = std::max(work.first, share.first);
     const std::int64_t share_end = std::min(end, share.first + share.rows);

@@ -46,7 +46,7 @@ Delivery::Delivery(const RunPlan& run, Ring& ring, const StallReport& stalls, Tr
   const ErrorPolicy& errors = run.options.errors;
   if (errors.tally != nullptr) errors.tally->begin(run.source().info());
   if (!errors.quarantine.empty()) quarantine_.emplace(errors.quarantine);
-  for (int r = 0; r < run.layout.replicas; ++r) {
+  for (int r = 0; r < run.layout.local_replicas; ++r) {
     consumers_.push_back(std::make_unique<Consumer>(run, quarantine_ ? &*quarantine_ : nullptr, r == 0));
     consumers_.back()->taken.store(run.first);
     if (trace != nullptr) consumers_.back()->trace = &trace->ring(fmt::format("consumer {}", r));
@@ -60,8 +60,8 @@ std::uint64_t Delivery::position() const noexcept {
 }
 
 std::optional<Batch> Delivery::next(int replica, std::shared_ptr<const void> owner) {
-  if (replica < 0 || replica >= run_.layout.replicas) {
-    throw ConfigError(fmt::format("next({}): there are {} replicas", replica, run_.layout.replicas));
+  if (replica < 0 || replica >= run_.layout.local_replicas) {
+    throw ConfigError(fmt::format("next({}): there are {} replicas", replica, run_.layout.local_replicas));
   }
   const std::uint64_t arrived = ring_.clock().now();
   Consumer& consumer = *consumers_[static_cast<std::size_t>(replica)];
@@ -180,11 +180,11 @@ std::string Delivery::why_not_out(std::uint64_t sequence, int replica) const {
   const SlotMark::Value mark = slot.mark.load();
   if (mark.sequence == sequence && mark.state != SlotState::kFree) return stalls_.why_not_out(mark);
   if (slot.holders == 0) return "waiting for the consumer's stream to pass the release of an earlier batch";
-  for (int r = 0; r < run_.layout.replicas; ++r) {
+  for (int r = 0; r < run_.layout.local_replicas; ++r) {
     const std::uint64_t taken = consumers_[static_cast<std::size_t>(r)]->taken.load();
     if (r != replica && taken <= mark.sequence) return fmt::format("replica {} has not taken batch {}", r, taken);
   }
-  for (int r = 0; r < run_.layout.replicas; ++r) {
+  for (int r = 0; r < run_.layout.local_replicas; ++r) {
     if (r == replica || slot.shares[static_cast<std::size_t>(r)].released) continue;
     return fmt::format("replica {} holds batch {}: release it or raise prefetch", r, mark.sequence);
   }

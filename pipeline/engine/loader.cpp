@@ -51,6 +51,11 @@ const Dataset& Loader::dataset() const noexcept { return running_->dataset(); }
 
 DeviceGroup& Loader::devices() const noexcept { return running_->devices(); }
 
+World Loader::world() const noexcept {
+  const BatchLayout& layout = (**running_).run().layout;
+  return {.total = layout.world_replicas, .first = layout.first_replica};
+}
+
 int Loader::threads() const noexcept { return (**running_).tuning().lanes(); }
 
 bool Loader::tuned() const noexcept { return (**running_).tuning().settled(); }

@@ -35,7 +35,7 @@ bool ResidentSamples::holds(std::span<const std::uint64_t> records) const noexce
 }
 
 void ResidentSamples::restore(Slot& slot) const {
-  for (int r = 0; r < bus_.replicas; ++r) {
+  for (int r = 0; r < bus_.local_replicas; ++r) {
     const SlotShare& share = slot.shares[static_cast<std::size_t>(r)];
     for (std::int64_t row = 0; row < share.rows; ++row) {
       const auto place =

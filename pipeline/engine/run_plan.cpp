@@ -32,11 +32,10 @@ void check_range(const char* option, int value, int min, int max) {
 }
 
 void check_world(const World& world, const DeviceGroup& devices) {
-  if (world.replicas == 0 && world.first == 0) return;
-  if (world.first >= 0 && world.replicas >= devices.size() && world.first <= world.replicas - devices.size())
-    return;
+  if (world.total == 0 && world.first == 0) return;
+  if (world.first >= 0 && world.total >= devices.size() && world.first <= world.total - devices.size()) return;
   throw ConfigError(fmt::format("replicas {} to {} are not within a world of {}", world.first,
-                                static_cast<std::int64_t>(world.first) + devices.size() - 1, world.replicas),
+                                static_cast<std::int64_t>(world.first) + devices.size() - 1, world.total),
                     advice("{} is the number of all replicas", named("LoaderOptions::world")));
 }
 
@@ -121,7 +120,7 @@ std::vector<std::size_t> resident_fields(const DeviceSplit& split, const Residen
 }
 
 ReplicaRange range_of(const World& world, int local) {
-  return {.first = world.first, .local = local, .world = world.replicas == 0 ? local : world.replicas};
+  return {.first = world.first, .local = local, .world = world.total == 0 ? local : world.total};
 }
 
 }  // namespace
@@ -160,8 +159,8 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
   if (!is_part()) return;
   const std::int64_t examples = schedule.largest_batch();
   layout.guest_rows =
-      MixingPart::max_guests(mixers.size(), examples, examples * layout.replicas / layout.world_replicas,
-                             layout.local_rows * layout.replicas);
+      MixingPart::max_guests(mixers.size(), examples, examples * layout.local_replicas / layout.world_replicas,
+                             layout.local_rows * layout.local_replicas);
   if (skips()) {
     throw ConfigError("bad records cannot be skipped by a part of the replicas: the others would not know of it",
                       "substitute them, or serve all replicas by one loader");

@@ -46,7 +46,7 @@ struct RunPlan {
   }
 
   // Whether other loaders serve some of the replicas.
-  bool is_part() const noexcept { return layout.replicas < layout.world_replicas; }
+  bool is_part() const noexcept { return layout.local_replicas < layout.world_replicas; }
 
   StreamPlan plan;
   LoaderOptions options;

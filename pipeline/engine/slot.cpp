@@ -20,7 +20,7 @@ Slot::Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout
       fields_(fields.size()),
       guest_rows_(static_cast<std::size_t>(layout.guest_rows) * layout.guest_bytes) {
   const std::size_t bytes = host_bytes(layout, conversion);
-  for (int r = 0; r < layout.replicas; ++r) {
+  for (int r = 0; r < layout.local_replicas; ++r) {
     Device& device = devices[r];
     const bool in_place = device.info().host_memory;
     SlotShare share;
@@ -44,7 +44,7 @@ Slot::Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout
 
 Slot::Bytes Slot::bytes(DeviceGroup& devices, const BatchLayout& layout, const DeviceConversion* conversion) {
   Bytes bytes{.pageable = static_cast<std::uint64_t>(layout.guest_rows) * layout.guest_bytes};
-  for (int r = 0; r < layout.replicas; ++r) {
+  for (int r = 0; r < layout.local_replicas; ++r) {
     (devices[r].info().host_memory ? bytes.pageable : bytes.pinned) += host_bytes(layout, conversion);
   }
   return bytes;
@@ -80,14 +80,14 @@ void Slot::take_in(const BatchPosition& at) {
   position = at;
   mixing_part.clear();
   position.first_row = layout_->examples_before(at.global_examples);
-  records.resize(static_cast<std::size_t>(layout_->first_of(at.global_examples, layout_->replicas)));
+  records.resize(static_cast<std::size_t>(layout_->first_of(at.global_examples, layout_->local_replicas)));
   passes.resize(records.size());
   failure.reset();
   bad.clear();
   warned.clear();
   oriented.store(0, std::memory_order_relaxed);
   mixing = 0;
-  for (int r = 0; r < layout_->replicas; ++r) {
+  for (int r = 0; r < layout_->local_replicas; ++r) {
     SlotShare& share = shares[static_cast<std::size_t>(r)];
     share.first = layout_->first_of(at.global_examples, r);
     share.rows = layout_->first_of(at.global_examples, r + 1) - share.first;
@@ -131,7 +131,7 @@ void Slot::close_gaps() {
   const std::int64_t before = examples();
   auto gap = bad.begin();
   std::int64_t kept = 0;  // examples, over all replicas
-  for (int r = 0; r < layout_->replicas; ++r) {
+  for (int r = 0; r < layout_->local_replicas; ++r) {
     SlotShare& share = shares[static_cast<std::size_t>(r)];
     const std::int64_t first = std::exchange(share.first, kept), end = first + share.rows;
     for (std::int64_t example = first; example < end; ++example) {

@@ -87,7 +87,7 @@ StageStats Telemetry::copy_stats() const {
 }
 
 StageStats Telemetry::consumer_stats(const Delivery& delivery) const {
-  StageStats stage{.name = "consumer", .kind = StageKind::kConsume, .threads = at_.run.layout.replicas};
+  StageStats stage{.name = "consumer", .kind = StageKind::kConsume, .threads = at_.run.layout.local_replicas};
   for (const auto& consumer : delivery.consumers()) {
     add_work(stage, consumer->busy);
     add_waits(stage, consumer->waits);

@@ -40,7 +40,7 @@ class NcclSuite : public ::testing::Test {
 TYPED_TEST_SUITE_P(NcclSuite);
 
 TYPED_TEST_P(NcclSuite, AloneAReplicasValuesAreTheSum) {
-  EXPECT_EQ(this->collective().size(), 1);
+  EXPECT_EQ(this->collective().local_replicas(), 1);
   this->collective().all_reduce_sum(0, this->view(), this->stream());
   this->expect_unchanged();
   this->collective().broadcast(0, 0, this->view(), this->stream());

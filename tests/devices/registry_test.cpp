@@ -162,7 +162,10 @@ TEST_F(RegistryTest, OtherMakersAreAnsweredAsUnsupported) {
 TEST_F(RegistryTest, ACollectiveIsThatOfTheDevicesBackend) {
   const std::vector<const Backend*> table{&cpu, &gpus};
   DeviceGroup two_cpus = open_devices("cpu:2", DeviceNeed::kMemory, table);
-  EXPECT_EQ(create_collective(two_cpus, table)->size(), 2);
+  const std::unique_ptr<Collective> sums = create_collective(two_cpus, table);
+  EXPECT_EQ(sums->local_replicas(), 2);
+  EXPECT_EQ(sums->world_replicas(), 2);
+  EXPECT_EQ(sums->first_replica(), 0);
   DeviceGroup two_gpus = open_devices("cuda:0,1", DeviceNeed::kMemory, table);
   EXPECT_THAT([&] { create_collective(two_gpus, table); },
               ::testing::ThrowsMessage<DeviceError>(HasSubstr("cuda:0: asked the fake")));

@@ -112,7 +112,7 @@ void check_types() {
 void check_trainer() {
   DeviceGroup devices = open_devices("cpu:2");
   Strategy strategy(devices, {.announce = false, .standalone = true});
-  expect(strategy.replicas() == 2);
+  expect(strategy.local_replicas() == 2);
   strategy.build([](Graph& g) -> Results {
     g.dense(g.input("square", {4}), 2);
     throw std::logic_error("the program's own");

@@ -71,7 +71,7 @@ DeviceGroup test_devices(int replicas, DeviceNeed need) { return devices_of_kind
 
 int test_replicas() {
   int replicas = 0;
-  for (const DeviceSpec::Item& item : parse(variable()).items) replicas += item.replicas;
+  for (const DeviceSpec::Item& item : parse(variable()).items) replicas += item.local_replicas;
   return replicas;
 }
 

@@ -36,11 +36,11 @@ class TreeCollective final : public Collective {
     }
   }
 
-  int size() const noexcept override { return devices_.size(); }
+  int local_replicas() const noexcept override { return devices_.size(); }
   void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override {
     const Buffer& scratch = scratch_[static_cast<std::size_t>(replica)];
     const TensorView view = scratch.view({static_cast<std::int64_t>(scratch.size() / sizeof(float))}, DType::kF32);
-    cuda::TreeSum(replica, size(), view).submit(tensor, Link{*this, replica, stream});
+    cuda::TreeSum(replica, local_replicas(), view).submit(tensor, Link{*this, replica, stream});
   }
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override {
     broadcasts_.broadcast(replica, root, tensor, stream);

@@ -177,7 +177,7 @@ TEST(Strategy, SaysWhatItRunsOn) {
   testing::internal::CaptureStdout();
   Strategy strategy(devices);
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "MirroredStrategy over cpu:0, cpu:1\nNumber of devices: 2\n");
-  EXPECT_EQ(strategy.replicas(), 2);
+  EXPECT_EQ(strategy.local_replicas(), 2);
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ TEST_P(FreezingTest, TrainsAsIfTheOthersWereConstants) {
 // What is sent of a step's gradients in small buckets.
 class CountingCollective final : public Collective {
  public:
-  int size() const noexcept override { return 2; }
+  int local_replicas() const noexcept override { return 2; }
   void all_reduce_sum(int, const TensorView& tensor, Stream&) override { bytes += tensor.bytes(); }
   void broadcast(int, int, const TensorView&, Stream&) override {}
   void abort(const std::string&) noexcept override {}

@@ -47,7 +47,7 @@ class GradientProbe {
   std::vector<float> gradient(const Variable& variable) {
     loss();
     std::vector<float> sum(static_cast<std::size_t>(variable.spec.shape.elements()));
-    for (int r = 0; r < strategy_.replicas(); ++r) {
+    for (int r = 0; r < strategy_.local_replicas(); ++r) {
       const std::vector<float> all = gradients_of(model_, strategy_, r);
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += all[static_cast<std::size_t>(variable.offset) + i];
     }

@@ -132,9 +132,9 @@ TEST(ReplicaTimes, AddUpToThoseOfAll) {
   Model model = test::compiled(training.strategy, test::small_mlp);
   const Dataset data = test::blobs(60).batch({.global = 6});
   const Callback callback{.on_epoch_end = [](const EpochReport& report, FitControl&) {
-    ASSERT_EQ(report.replicas.size(), 3U);
+    ASSERT_EQ(report.local_replicas.size(), 3U);
     StepTimes sum;
-    for (const StepTimes& times : report.replicas) {
+    for (const StepTimes& times : report.local_replicas) {
       EXPECT_EQ(times.batches, 10U);
       EXPECT_GT(times.elapsed_ns, 0);
       sum.elapsed_ns += times.elapsed_ns;

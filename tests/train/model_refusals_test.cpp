@@ -63,6 +63,7 @@ TEST_F(ModelTest, WhatTheTrainerDecidesIsRefused) {
   const std::vector<std::pair<std::string, LoaderOptions>> decided = {{"epochs", {.epochs = 2}},
                                                                       {"start", {.start = LoaderState{}}},
                                                                       {"converted", {.converted = DType::kBF16}},
+                                                                      {"world", {.world = {.total = 4}}},
                                                                       {"trace_spans", {.trace_spans = 8}}};
   for (const auto& [name, input] : decided) {
     EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0, .input = input}); }),

@@ -34,7 +34,9 @@ TEST(Strategy, RunsAFunctionOnceAReplicaInOrder) {
     EXPECT_EQ(&replica.device, &training.devices[replica.index]);
     EXPECT_EQ(&replica.stream, &training.strategy.stream(replica.index));
     EXPECT_EQ(replica.batch, nullptr);
-    return std::to_string(replica.index) + "/" + std::to_string(replica.replicas);
+    EXPECT_EQ(replica.local_replicas, 3);
+    EXPECT_EQ(replica.first_replica, 0);
+    return std::to_string(replica.index) + "/" + std::to_string(replica.world_replicas);
   });
   EXPECT_THAT(seen, ElementsAre("0/3", "1/3", "2/3"));
   int calls = 0;

@@ -69,6 +69,21 @@ TEST(Trainer, RefusesAModelOfAnotherStrategy) {
   }
 }
 
+TEST(Trainer, RefusesALoaderThatServesOtherReplicas) {
+  test::Training training(2);
+  Model model = test::compiled(training.strategy, test::small_mlp);
+  EXPECT_EQ(training.strategy.world(), (World{.total = 2}));
+  for (const World world : {World{.total = 4}, World{.total = 4, .first = 2}}) {
+    Loader loader(test::blobs(20).batch({.global = 5}), training.devices, {.world = world});
+    try {
+      Trainer trainer(training.strategy, model, loader);
+      ADD_FAILURE() << "was accepted";
+    } catch (const ConfigError& error) {
+      EXPECT_NE(error.message().find("of 4, the training has those from 0 on of 2"), std::string::npos);
+    }
+  }
+}
+
 TEST(Trainer, TheScheduleIsEvaluatedAtEveryStep) {
   // With plain SGD on a constant gradient direction the first update is exactly rate x gradient.
   const auto moved = [](const Schedule& rate, int steps) {

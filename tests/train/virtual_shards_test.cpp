@@ -248,6 +248,13 @@ TEST(VirtualShards, GiveBackAllMemory) {
   }
 }
 
+TEST(VirtualShards, PredictionsHaveNone) {
+  Training training(2);
+  Model model = test::compiled(training.strategy, test::small_cnn);
+  const Dataset data = test::blobs(30, {6, 6, 2}).batch({.global = 8});
+  EXPECT_EQ(model.predict(data, {.virtual_shards = 8}).values, model.predict(data).values);
+}
+
 TEST(VirtualShards, WrongNumbersAreRefused) {
   const Dataset data = test::blobs(32).batch({.global = 8});
   const auto refusal = [&](int replicas, int shards) -> std::string {

@@ -37,9 +37,9 @@ double expected_seconds(const LoaderStats& without, std::uint64_t records, doubl
 
 // A turn begins with what the loader had ready: made while it was not its turn, it is not counted. It ends when
 // the engine is at rest: then the processors are the other's.
-LoaderStats take_turn(Loader& loader, int replicas, const MeasuredRunOptions& run, ProgressLine& line) {
-  for (int slot = loader.stats().slots; slot > 0; --slot) take_batch(loader, replicas, run.consumer);
-  LoaderStats stats = run_measured(loader, replicas, run, line);
+LoaderStats take_turn(Loader& loader, const MeasuredRunOptions& run, ProgressLine& line) {
+  for (int slot = loader.stats().slots; slot > 0; --slot) take_batch(loader, run.consumer);
+  LoaderStats stats = run_measured(loader, run, line);
   wait_until_idle(loader);
   return stats;
 }
@@ -77,13 +77,13 @@ std::optional<WhatIf> try_cache(PipelineCommandOptions options, const std::strin
   MeasuredRunOptions warm = run;
   warm.warm_passes = 2;
   warm.max_warm_up_seconds = std::max(expected, run.seconds);
-  warm_up(trial, devices.size(), warm, line);
+  warm_up(trial, warm, line);
   std::vector<double> rates, ratios;
   std::string bottleneck;
   for (int i = 0; i < turns; ++i) {
-    const LoaderStats stats = take_turn(trial, devices.size(), turn, line);
+    const LoaderStats stats = take_turn(trial, turn, line);
     rates.push_back(stats.examples_per_second());
-    ratios.push_back(rates.back() / take_turn(without.loader, devices.size(), turn, line).examples_per_second());
+    ratios.push_back(rates.back() / take_turn(without.loader, turn, line).examples_per_second());
     bottleneck = judge(stats).bottleneck;
   }
   const double rate = quantile(rates, .5);

@@ -12,12 +12,12 @@ FirstPass measure_first_pass(const PipelineCommandOptions& options, const Datase
   FirstPass pass;
   const Stopwatch clock;
   Loader loader(dataset, devices, settings);
-  const std::int64_t first = take_first_batch(loader, devices.size());
+  const std::int64_t first = take_first_batch(loader);
   const double started = clock.seconds();
   std::int64_t images = 0;
   while (true) {
     const Stopwatch wait;
-    const std::optional<std::int64_t> examples = take_batch(loader, devices.size());
+    const std::optional<std::int64_t> examples = take_batch(loader);
     if (!examples) break;
     pass.waits_us.push_back(wait.seconds() * 1e6);
     images += *examples;

@@ -8,9 +8,9 @@
 #include "headrace/devices/base/error.h"
 
 namespace headrace::tools {
-std::optional<std::int64_t> take_batch(Loader& loader, int replicas, std::chrono::microseconds consumer) {
+std::optional<std::int64_t> take_batch(Loader& loader, std::chrono::microseconds consumer) {
   std::int64_t examples = 0;
-  for (int replica = 0; replica < replicas; ++replica) {
+  for (int replica = 0; replica < loader.devices().size(); ++replica) {
     const std::optional<Batch> batch = loader.next(replica);
     if (!batch) return std::nullopt;
     batch->ready().wait();
@@ -20,13 +20,13 @@ std::optional<std::int64_t> take_batch(Loader& loader, int replicas, std::chrono
   return examples;
 }
 
-std::int64_t take_first_batch(Loader& loader, int replicas, std::chrono::microseconds consumer) {
-  const std::optional<std::int64_t> examples = take_batch(loader, replicas, consumer);
+std::int64_t take_first_batch(Loader& loader, std::chrono::microseconds consumer) {
+  const std::optional<std::int64_t> examples = take_batch(loader, consumer);
   if (!examples) throw Error(ErrorCode::kNotFound, "the pipeline has no batches", "is the data set empty?");
   return *examples;
 }
 
-WarmUp warm_up(Loader& loader, int replicas, const MeasuredRunOptions& options, ProgressLine& line) {
+WarmUp warm_up(Loader& loader, const MeasuredRunOptions& options, ProgressLine& line) {
   const Stopwatch watch;
   const std::uint64_t wanted = static_cast<std::uint64_t>(options.warm_passes) * loader.steps_per_epoch();
   std::uint64_t batches = 0;
@@ -34,16 +34,16 @@ WarmUp warm_up(Loader& loader, int replicas, const MeasuredRunOptions& options, 
   while (cold() && watch.seconds() < options.max_warm_up_seconds) {
     line.show(fmt::format("warming up: {:.1f} s, the maximum is {:.1f} s", watch.seconds(),
                           options.max_warm_up_seconds));
-    if (!take_batch(loader, replicas, options.consumer)) break;
+    if (!take_batch(loader, options.consumer)) break;
     ++batches;
   }
   return {.finished = !cold(), .batch_seconds = batches > 0 ? watch.seconds() / static_cast<double>(batches) : 0};
 }
 
-LoaderStats run_measured(Loader& loader, int replicas, const MeasuredRunOptions& options, ProgressLine& line) {
+LoaderStats run_measured(Loader& loader, const MeasuredRunOptions& options, ProgressLine& line) {
   const LoaderStats before = loader.stats();
   const Stopwatch clock;
-  while (clock.seconds() < options.seconds && take_batch(loader, replicas, options.consumer)) {
+  while (clock.seconds() < options.seconds && take_batch(loader, options.consumer)) {
     line.show(fmt::format("measuring: {:.1f} s of {:.1f} s", clock.seconds(), options.seconds));
   }
   const LoaderStats interval = loader.stats().since(before);

@@ -26,17 +26,18 @@ struct WarmUp {
   double batch_seconds = 0;  // mean time between batches; 0: none was taken
 };
 
-// Takes the next global batch from all replicas and gives it back; its examples, nothing at the end.
-std::optional<std::int64_t> take_batch(Loader& loader, int replicas, std::chrono::microseconds consumer = {});
+// Takes each of the loader's replicas' share of the next global batch and gives it back; their examples, nothing
+// at the end.
+std::optional<std::int64_t> take_batch(Loader& loader, std::chrono::microseconds consumer = {});
 
 // The first batch's examples. Error(kNotFound) where there is none.
-std::int64_t take_first_batch(Loader& loader, int replicas, std::chrono::microseconds consumer = {});
+std::int64_t take_first_batch(Loader& loader, std::chrono::microseconds consumer = {});
 
 // Takes batches until the engine has tuned itself and those passes are over, or the time is.
-WarmUp warm_up(Loader& loader, int replicas, const MeasuredRunOptions& options, ProgressLine& line);
+WarmUp warm_up(Loader& loader, const MeasuredRunOptions& options, ProgressLine& line);
 
 // What the loader does in that time. ConfigError where the data end before.
-LoaderStats run_measured(Loader& loader, int replicas, const MeasuredRunOptions& options, ProgressLine& line);
+LoaderStats run_measured(Loader& loader, const MeasuredRunOptions& options, ProgressLine& line);
 
 // Waits until the engine has made all the batches that fit and is at rest.
 void wait_until_idle(const Loader& loader);

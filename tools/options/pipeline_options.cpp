@@ -20,7 +20,7 @@ void PipelineCommandOptions::add_to(CLI::App& command) {
       ->type_name("FOLDER")
       ->needs(file);
   add_choice(command, "--split", split, "the split to read; without it, train", {"train", "test"});
-  add_number(command, "--replicas", replicas, "CPU replicas; short for --devices cpu:N",
+  add_number(command, "--replicas", local_replicas, "CPU replicas; short for --devices cpu:N",
              {.min = 1, .max = kMaxReplicas});
   common.add_to(command);
   prefetch_ = command.get_option("--prefetch");
@@ -42,7 +42,7 @@ void PipelineCommandOptions::check_outputs(std::vector<NamedPath> more) const {
 
 void PipelineCommandOptions::add_world_to(CLI::App& command) {
   constexpr int kMaxWorld = 1 << 20;
-  CLI::Option* all = add_number(command, "--world", world.replicas,
+  CLI::Option* all = add_number(command, "--world", world.total,
                                 "all replicas, of which this command serves some; without it, it serves all",
                                 {.min = 1, .max = kMaxWorld});
   add_number(command, "--first", world.first, "the first replica of the world that this command serves; default 0",
@@ -75,11 +75,11 @@ Dataset PipelineCommandOptions::open() const {
 }
 
 DeviceGroup PipelineCommandOptions::devices() const {
-  if (replicas > 0 && common.devices != "auto") {
+  if (local_replicas > 0 && common.devices != "auto") {
     throw ConfigError("--replicas and --devices both say how many replicas there are", "give one of them");
   }
   CommonOptions named = common;
-  if (replicas > 0) named.devices = "cpu:" + std::to_string(replicas);
+  if (local_replicas > 0) named.devices = "cpu:" + std::to_string(local_replicas);
   return named.open_devices(DeviceNeed::kMemory);
 }
 

@@ -24,7 +24,7 @@ struct PipelineCommandOptions {
   std::filesystem::path plan = {};       // a file in place of `pipeline`; empty: none
   std::filesystem::path plan_base = {};  // where its relative paths begin
   std::string split = {};                // empty: train
-  int replicas = 0;                      // CPU replicas; 0: as --devices says
+  int local_replicas = 0;                // CPU replicas; 0: as --devices says
   World world = {};                      // those of this command within all replicas; by default they are all
 
   void add_to(CLI::App& command);
@@ -34,7 +34,7 @@ struct PipelineCommandOptions {
   void add_world_to(CLI::App& command);
 
   // The command's replicas are not all there are.
-  bool is_part() const noexcept { return world.replicas > 0; }
+  bool is_part() const noexcept { return world.total > 0; }
 
   // The pipeline's name, or the plan's file.
   std::string name() const { return plan.empty() ? pipeline : plan.string(); }

@@ -23,9 +23,10 @@ constexpr double kRoundsSeconds = 4;  // no further round begins after these
 
 double step_seconds(Model& model, const Dataset& data, const FitOptions& fit, int virtual_shards) {
   Strategy& strategy = model.strategy();
-  const int replicas = strategy.replicas();
-  DeviceGroup shards = strategy.devices().repeated(std::max(1, virtual_shards / replicas));
+  const int each = std::max(1, virtual_shards / strategy.world_replicas());
+  DeviceGroup shards = strategy.devices().repeated(each);
   LoaderOptions input = fit.input;
+  input.world = strategy.world().repeated(each);
   input.trace = nullptr;
   Loader loader(data, shards, input);
   Trainer trainer(strategy, model, loader,

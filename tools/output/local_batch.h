@@ -10,13 +10,13 @@ namespace headrace::tools {
 
 struct LocalBatch {
   std::int64_t global = 0;        // of a whole batch: no more than the data have
-  int replicas = 1;               // who share it
+  int world_replicas = 1;         // who share it
   std::int64_t min = 0, max = 0;  // examples of one of them
 
   // "batch: 512 examples, 64 on each of 8 replicas"
   std::string describe() const;
 };
 
-LocalBatch local_batch(const Dataset& dataset, std::int64_t global, int replicas);
+LocalBatch local_batch(const Dataset& dataset, std::int64_t global, int world_replicas);
 
 }  // namespace headrace::tools

@@ -26,9 +26,9 @@ void SaturationTimeline::Work::add(const Work& now, const Work& before) {
 }
 
 SaturationTimeline::Work SaturationTimeline::work_of(double rate, double seconds,
-                                                     const std::vector<StepTimes>& replicas) {
+                                                     const std::vector<StepTimes>& local_replicas) {
   Work work{.examples = rate * seconds, .seconds = seconds};
-  for (const StepTimes& one : replicas) {
+  for (const StepTimes& one : local_replicas) {
     work.times.elapsed_ns += one.elapsed_ns;
     work.times.input_stall_ns += one.input_stall_ns;
     work.times.exposed_copy_ns += one.exposed_copy_ns;
@@ -47,16 +47,16 @@ void SaturationTimeline::begin_training(int number) {
 }
 
 void SaturationTimeline::step(const StepReport& report) {
-  const Work epoch = work_of(report.examples_per_second, report.seconds, report.replicas);
+  const Work epoch = work_of(report.examples_per_second, report.seconds, report.local_replicas);
   take(epoch, clock_.seconds(), report.epoch + 1, report.global_step);
 }
 
 void SaturationTimeline::end_epoch(const EpochReport& report) {
   std::int64_t trained_ns = 0;
-  for (const StepTimes& one : report.replicas) trained_ns = std::max(trained_ns, one.elapsed_ns);
+  for (const StepTimes& one : report.local_replicas) trained_ns = std::max(trained_ns, one.elapsed_ns);
   const double trained = static_cast<double>(trained_ns) * 1e-9, now = clock_.seconds();
   const double validated = std::max(0.0, report.seconds - trained);
-  take(work_of(report.examples_per_second, trained, report.replicas), std::max(begin_, now - validated),
+  take(work_of(report.examples_per_second, trained, report.local_replicas), std::max(begin_, now - validated),
        report.epoch + 1, report.global_step);
   if (validated >= sample_seconds(now) && pending_.seconds > 0) write(now - validated);
   if (pending_.seconds == 0) begin_ = now;

@@ -39,7 +39,7 @@ class SaturationTimeline {
     void add(const Work& now, const Work& before);
   };
 
-  static Work work_of(double rate, double seconds, const std::vector<StepTimes>& replicas);
+  static Work work_of(double rate, double seconds, const std::vector<StepTimes>& local_replicas);
   void take(const Work& epoch, double until, int number, std::uint64_t step);
   void write(double until);
 

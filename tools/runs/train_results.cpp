@@ -96,7 +96,7 @@ nlohmann::ordered_json final_line(const RecipeRun::Result& result, const Model& 
   nlohmann::ordered_json line = {{"final", true}, {"test_loss", result.test.loss}};
   add_metrics(line, "test_", result.test.metrics);
   line["weights_sha256"] = model.weights_sha256();
-  line["replicas"] = strategy.replicas();
+  line["replicas"] = strategy.world_replicas();
   line["devices"] = strategy.devices().to_string();
   line["steps"] = model.global_step();
   line["train_seconds"] = result.seconds;

@@ -14,7 +14,7 @@ Evaluator::Evaluator(ModelState& model, Loader& loader, const BatchRunnerOptions
       loader_(loader),
       averaged_weights_(options.averaged_weights),
       runner_(model, loader.fields(), options) {
-  for (int shard = 0; shard < runner_.shards().size(); ++shard) capture(shard, options, views);
+  for (int shard = 0; shard < runner_.shards().local_shards(); ++shard) capture(shard, options, views);
 }
 
 void Evaluator::capture(int shard, const BatchRunnerOptions& options, const std::vector<View>& views) {

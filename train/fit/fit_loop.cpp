@@ -182,7 +182,7 @@ TrainingState FitLoop::state_now() const {
   state.position.steps_per_epoch = steps_;
   state.position.accumulate = options_.step.accumulate;
   state.position.virtual_shards = options_.step.virtual_shards;
-  state.position.replicas = model_.strategy().replicas();
+  state.position.world_replicas = model_.strategy().world_replicas();
   state.position.seed = options_.input.seed;
   state.position.plans = chosen_plans();
   // A part that fails at bad records changes nothing of what an earlier part did with them.
@@ -234,7 +234,7 @@ EpochReport FitLoop::finish_epoch(int epoch, std::uint64_t steps) {
                      .metrics = trainer_.metrics(),
                      .learning_rates = control_.learning_rates(),
                      .gradient_norms = last_gradient_norms(),
-                     .replicas = trainer_.replica_times()};
+                     .local_replicas = trainer_.replica_times()};
   if (steps == steps_) validate(report);
   report.bad_records = bad_records() - bad_before_;
   report.seconds = epoch_time_.seconds();
@@ -282,7 +282,7 @@ StepReport FitLoop::step_report(int epoch, std::uint64_t step, const MetricSums&
           .remaining_seconds = each * static_cast<double>(steps_ - step),
           .metrics = trainer_.metrics(),
           .learning_rates = control_.learning_rates(),
-          .replicas = trainer_.replica_times()};
+          .local_replicas = trainer_.replica_times()};
 }
 
 void FitLoop::remember(const EpochReport& report) {

@@ -4,6 +4,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/train/step/shards.h"
 
 namespace headrace {
 namespace {
@@ -18,6 +19,8 @@ void refuse_decided(const LoaderOptions& input) {
          joined({"leave it alone", advice("{} says how long to train", named("FitOptions::epochs"))}, "; "));
   refuse(input.start.has_value(), named("LoaderOptions::start"),
          "leave it out: training and evaluation begin at the start of the data");
+  refuse(input.world != unset.world, named("LoaderOptions::world"),
+         "leave it out: the strategy knows which replicas this process has");
   refuse(input.converted != unset.converted, named("LoaderOptions::converted"),
          "leave it out: it follows from the model's precision");
   refuse(
@@ -33,6 +36,7 @@ LoaderOptions training_input(const ModelState& model, const FitOptions& options,
   LoaderOptions input = options.input;
   input.start = start;
   input.epochs = passes;
+  input.world = Shards(*model.strategy, options.step.virtual_shards).world();
   input.converted = converted_type(model, Mode::kTrain);
   return input;
 }
@@ -53,6 +57,8 @@ LoaderOptions evaluation_input(const ModelState& model, Mode mode, const Evaluat
                       "leave it out; headspace measures training");
   }
   LoaderOptions input = options.input;
+  const int virtual_shards = mode == Mode::kPredict ? 0 : options.virtual_shards;  // only sums need them
+  input.world = Shards(*model.strategy, virtual_shards).world();
   input.converted = converted_type(model, mode);
   return input;
 }

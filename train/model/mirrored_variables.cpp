@@ -50,14 +50,14 @@ bool all_finite(std::span<const float> values) {
 
 MirroredVariables::MirroredVariables(Strategy& strategy, const VariableLayout& layout, std::uint64_t seed)
     : strategy_(&strategy), layout_(&layout) {
-  for (int replica = 0; replica < strategy.replicas(); ++replica) {
+  for (int replica = 0; replica < strategy.local_replicas(); ++replica) {
     Device& device = strategy.device(replica);
     copies_.push_back({.parameters = device.allocate(arena_bytes(layout.trained_elements())),
                        .state = device.allocate(arena_bytes(layout.state_elements()))});
   }
   std::vector<std::vector<float>> values;  // until the copies are done
   submit_and_wait(*strategy_, [&] {
-    for (int replica = 0; replica < strategy.replicas(); ++replica) {
+    for (int replica = 0; replica < strategy.local_replicas(); ++replica) {
       clear(strategy.stream(replica), copies_[static_cast<std::size_t>(replica)].parameters);
       clear(strategy.stream(replica), copies_[static_cast<std::size_t>(replica)].state);
     }
@@ -71,7 +71,7 @@ MirroredVariables::MirroredVariables(Strategy& strategy, const VariableLayout& l
 }
 
 void MirroredVariables::broadcast() {
-  for (int replica = 0; replica < strategy_->replicas(); ++replica) {
+  for (int replica = 0; replica < strategy_->local_replicas(); ++replica) {
     for (const TensorView& whole : {parameters(replica), state(replica)}) {
       if (whole.defined()) strategy_->collective().broadcast(replica, 0, whole, strategy_->stream(replica));
     }
@@ -93,7 +93,7 @@ TensorView MirroredVariables::view(const Variable& variable, int replica) const 
 
 void MirroredVariables::keep_rounded(bool kept) {
   submit_and_wait(*strategy_, [&] {
-    for (int replica = 0; replica < strategy_->replicas(); ++replica) {
+    for (int replica = 0; replica < strategy_->local_replicas(); ++replica) {
       Copy& copy = copies_[static_cast<std::size_t>(replica)];
       Device& device = strategy_->device(replica);
       const auto place = [&](const Buffer& arena) {
@@ -109,7 +109,7 @@ void MirroredVariables::keep_rounded(bool kept) {
 
 void MirroredVariables::round_again() {
   submit_and_wait(*strategy_, [&] {
-    for (int replica = 0; replica < strategy_->replicas(); ++replica) {
+    for (int replica = 0; replica < strategy_->local_replicas(); ++replica) {
       round(replica, parameters(replica), rounded_parameters(replica));
       round(replica, state(replica), rounded_state(replica));
     }
@@ -152,7 +152,7 @@ void MirroredVariables::write(const Variable& variable, std::span<const float> v
                                   variable.spec.shape.to_string(), values.size()));
   }
   submit_and_wait(*strategy_, [&] {
-    for (int replica = 0; replica < strategy_->replicas(); ++replica) {
+    for (int replica = 0; replica < strategy_->local_replicas(); ++replica) {
       const TensorView place = view(variable, replica);
       strategy_->stream(replica).copy(place.data, values.data(), place.bytes());
       round(replica, place, rounded_view(variable, replica));
@@ -173,8 +173,8 @@ std::string MirroredVariables::sha256() const {
 void MirroredVariables::check() const {
   for (const Variable& variable : layout_->variables()) {
     const std::uint64_t first = hash_of(read(variable, 0));
-    for (int replica = 0; replica < strategy_->replicas(); ++replica) check_rounded(variable, replica);
-    for (int replica = 1; replica < strategy_->replicas(); ++replica) {
+    for (int replica = 0; replica < strategy_->local_replicas(); ++replica) check_rounded(variable, replica);
+    for (int replica = 1; replica < strategy_->local_replicas(); ++replica) {
       const std::uint64_t other = hash_of(read(variable, replica));
       if (other == first) continue;
       throw DeviceError(ErrorCode::kInternal,

@@ -86,7 +86,7 @@ void write_everywhere(const ModelState& model, const KeptArena& kept, const Vari
                                   variable.spec.shape.to_string(), values.size()));
   }
   submit_and_wait(*model.strategy, [&] {
-    for (int replica = 0; replica < model.strategy->replicas(); ++replica) {
+    for (int replica = 0; replica < model.strategy->local_replicas(); ++replica) {
       const TensorView place = place_of(model, kept, variable, replica);
       model.strategy->stream(replica).copy(place.data, values.data(), place.bytes());
     }
@@ -116,9 +116,10 @@ OptimizerMemory memory_for(const ModelState& model, const Optimizer& optimizer, 
 void create_optimizer_memory(ModelState& model, const Optimizer& optimizer) {
   model.moment_names = moment_names_of(model, optimizer);
   model.optimizer.clear();
-  for (int r = 0; r < model.strategy->replicas(); ++r) model.optimizer.push_back(memory_for(model, optimizer, r));
+  for (int r = 0; r < model.strategy->local_replicas(); ++r)
+    model.optimizer.push_back(memory_for(model, optimizer, r));
   submit_and_wait(*model.strategy, [&] {
-    for (int r = 0; r < model.strategy->replicas(); ++r) {
+    for (int r = 0; r < model.strategy->local_replicas(); ++r) {
       const OptimizerMemory& memory = model.optimizer[static_cast<std::size_t>(r)];
       Stream& stream = model.strategy->stream(r);
       zero(stream, memory.gradients);
@@ -181,7 +182,7 @@ void check_second_weights(const ModelState& model) {
       return xxh3(std::as_bytes(std::span(values)));
     };
     const std::uint64_t first = hash_on(0);
-    for (int replica = 1; replica < model.strategy->replicas(); ++replica) {
+    for (int replica = 1; replica < model.strategy->local_replicas(); ++replica) {
       if (hash_on(replica) == first) continue;
       throw DeviceError(ErrorCode::kInternal,
                         fmt::format("variable '{}' differs between replicas 0 and {}", kept.name, replica),

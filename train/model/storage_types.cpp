@@ -13,7 +13,7 @@ StorageTypes storage_types(const Strategy& strategy, Precision precision) {
             .product_weights = kernels.product_weights_type(precision)};
   };
   StorageTypes agreed = of(0);
-  for (int r = 1; r < strategy.replicas(); ++r) {
+  for (int r = 1; r < strategy.local_replicas(); ++r) {
     const StorageTypes wanted = of(r);
     if (wanted.activations != agreed.activations) agreed.activations = DType::kF32;
     if (wanted.product_weights != agreed.product_weights) agreed.product_weights = DType::kF32;

@@ -34,8 +34,8 @@ Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options) : devic
 }
 
 void Strategy::open_streams_beside() {
-  const bool several = replicas() > 1;
-  for (int replica = 0; replica < replicas(); ++replica) {
+  const bool several = world_replicas() > 1;
+  for (int replica = 0; replica < local_replicas(); ++replica) {
     const bool beside = (!several || collective().runs_beside()) && !device(replica).info().host_memory;
     Device& on = device(replica);
     communication_.push_back(beside && several ? on.create_urgent_stream() : nullptr);
@@ -102,7 +102,8 @@ void Strategy::recover() noexcept {
 }
 
 std::string Strategy::to_string() const {
-  return "MirroredStrategy over " + devices_->to_string() + "\nNumber of devices: " + std::to_string(replicas());
+  return "MirroredStrategy over " + devices_->to_string() +
+         "\nNumber of devices: " + std::to_string(world_replicas());
 }
 
 }  // namespace headrace

@@ -55,7 +55,9 @@ void Strategy::call(int replica, const GlobalBatch* batches, const Call& functio
     const Batch* share = batches == nullptr ? nullptr : &(*batches)[static_cast<std::size_t>(replica)];
     if (share != nullptr) stream(replica).wait(share->ready());
     function({.index = replica,
-              .replicas = replicas(),
+              .local_replicas = local_replicas(),
+              .world_replicas = world_replicas(),
+              .first_replica = first_replica(),
               .device = device(replica),
               .stream = stream(replica),
               .kernels = *device(replica).kernels(),
@@ -67,35 +69,35 @@ void Strategy::call(int replica, const GlobalBatch* batches, const Call& functio
 }
 
 int Strategy::replica_on(const std::string& name) const {
-  for (int r = 0; r < replicas(); ++r) {
+  for (int r = 0; r < local_replicas(); ++r) {
     if (device(r).info().name == name) return r;
   }
   throw ConfigError("there is no device '" + name + "' in this strategy", "it has " + devices_->to_string());
 }
 
 void Strategy::require_replica(int replica) const {
-  if (replica >= 0 && replica < replicas()) return;
+  if (replica >= 0 && replica < local_replicas()) return;
   throw ConfigError("there is no replica " + std::to_string(replica) + " in this strategy",
-                    "it has 0 to " + std::to_string(replicas() - 1) + ", on " + devices_->to_string());
+                    "it has 0 to " + std::to_string(local_replicas() - 1) + ", on " + devices_->to_string());
 }
 
 void Strategy::require_shares(const GlobalBatch* batches) const {
-  if (batches == nullptr || static_cast<int>(batches->size()) == replicas()) return;
-  throw ConfigError(
-      "a batch of " + std::to_string(batches->size()) + " shares for " + std::to_string(replicas()) + " replicas",
-      "take it from a loader on the strategy's devices");
+  if (batches == nullptr || static_cast<int>(batches->size()) == local_replicas()) return;
+  throw ConfigError("a batch of " + std::to_string(batches->size()) + " shares for " +
+                        std::to_string(local_replicas()) + " replicas",
+                    "take it from a loader on the strategy's devices");
 }
 
 void Strategy::require_one_each(std::size_t count, const char* what) const {
-  if (static_cast<int>(count) == replicas()) return;
+  if (static_cast<int>(count) == local_replicas()) return;
   throw ConfigError(
-      std::to_string(count) + " " + what + " to reduce over " + std::to_string(replicas()) + " replicas",
+      std::to_string(count) + " " + what + " to reduce over " + std::to_string(local_replicas()) + " replicas",
       "give one a replica, as run() returns them");
 }
 
 double Strategy::reduce(ReduceOp op, std::span<const double> values) const {
   require_one_each(values.size(), "values");
-  if (op != ReduceOp::kMax) return exact_sum(values) / (op == ReduceOp::kMean ? replicas() : 1);
+  if (op != ReduceOp::kMax) return exact_sum(values) / (op == ReduceOp::kMean ? world_replicas() : 1);
   double max = values.front();
   for (const double value : values) {
     if (std::isnan(value) || value > max) max = value;  // a NaN stays
@@ -125,7 +127,7 @@ void Strategy::all_reduce(std::span<const TensorView> tensors) {
       throw ConfigError("tensors to sum over replicas are all f32 and of one shape");
     }
   }
-  if (replicas() == 1) return;
+  if (world_replicas() == 1) return;
   run([&](const ReplicaContext& replica) {
     collective().all_reduce_sum(replica.index, tensors[static_cast<std::size_t>(replica.index)], replica.stream);
   });

@@ -13,7 +13,7 @@ struct Failure {
 };
 
 int replica_of(const Strategy& strategy, const std::string& device) {
-  int replica = strategy.replicas() - 1;
+  int replica = strategy.local_replicas() - 1;
   while (replica > 0 && strategy.device(replica).info().name != device) --replica;
   return replica;
 }

@@ -21,7 +21,7 @@ namespace headrace {
 // recovered.
 template <typename Submit>
 void submit_to_all(Strategy& strategy, std::uint64_t step, const Submit& submit) {
-  for (int replica = 0; replica < strategy.replicas(); ++replica) {
+  for (int replica = 0; replica < strategy.local_replicas(); ++replica) {
     try {
       submit(replica);
     } catch (const DeviceError& error) {

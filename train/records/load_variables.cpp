@@ -59,7 +59,7 @@ const StoredTensor* stored_for(const TensorFile& file, const NamedView& wanted) 
 
 std::vector<LoadTarget> targets_of(const TensorFile& file, const ModelState& model, LoadedPart part) {
   std::vector<LoadTarget> targets;
-  for (int r = 0; r < model.strategy->replicas(); ++r) {
+  for (int r = 0; r < model.strategy->local_replicas(); ++r) {
     const std::vector<NamedView> views = views_of(model, r, part);
     targets.resize(views.size());
     for (std::size_t i = 0; i < views.size(); ++i) {
@@ -98,10 +98,10 @@ std::vector<std::span<const BlockToLoad>> shared_out(const std::vector<BlockToLo
 
 // Into the reader's own replica, and from there, while it is in the cache, into the others.
 void load_in_place(const TensorFile& file, std::span<const BlockToLoad> blocks, std::size_t reader,
-                   std::size_t replicas) {
+                   std::size_t local_replicas) {
   for (const BlockToLoad& block : blocks) {
     file.read_block(*block.target->from, block.block, {block.place(reader), block.bytes()});
-    for (std::size_t r = 0; r < replicas; ++r) {
+    for (std::size_t r = 0; r < local_replicas; ++r) {
       if (r != reader) std::memcpy(block.place(r), block.place(reader), block.bytes());
     }
   }
@@ -158,7 +158,7 @@ void load_through_pinned(const TensorFile& file, const ModelState& model,
 // Lookahead's and the average's are the weights until training goes on.
 void follow_weights(const ModelState& model) {
   submit_and_wait(*model.strategy, [&] {
-    for (int r = 0; r < model.strategy->replicas() && !model.optimizer.empty(); ++r) {
+    for (int r = 0; r < model.strategy->local_replicas() && !model.optimizer.empty(); ++r) {
       const OptimizerMemory& memory = model.optimizer[static_cast<std::size_t>(r)];
       const TensorView parameters = model.variables.parameters(r);
       for (const Buffer* weights : {&memory.slow, &memory.average}) {
@@ -174,10 +174,10 @@ void load_variables(const TensorFile& file, ModelState& model, LoadedPart part) 
   model.strategy->synchronize();
   const std::vector<LoadTarget> targets = targets_of(file, model, part);
   const std::vector<BlockToLoad> blocks = blocks_of(targets);
-  const auto replicas = static_cast<std::size_t>(model.strategy->replicas());
-  const std::vector<std::span<const BlockToLoad>> shares = shared_out(blocks, replicas);
+  const auto local_replicas = static_cast<std::size_t>(model.strategy->local_replicas());
+  const std::vector<std::span<const BlockToLoad>> shares = shared_out(blocks, local_replicas);
   if (model.strategy->device(0).info().host_memory) {
-    read_together(replicas, [&](std::size_t r) { load_in_place(file, shares[r], r, replicas); });
+    read_together(local_replicas, [&](std::size_t r) { load_in_place(file, shares[r], r, local_replicas); });
   } else {
     load_through_pinned(file, model, shares);
   }

@@ -29,16 +29,16 @@ ModelSnapshot::ModelSnapshot(const ModelState& model, int sets, std::size_t set_
   }
   for (const NamedView& kept : optimizer_views(model, 0)) add_place(kept.name, kept.view);
   const std::size_t totals_bytes = sets_ * set_bytes_;
-  for (int r = 0; r < model.strategy->replicas(); ++r) {
+  for (int r = 0; r < model.strategy->local_replicas(); ++r) {
     Device& device = model.strategy->device(r);
-    replicas_.push_back({.totals = totals_bytes > 0 ? device.allocate_pinned(totals_bytes) : Buffer{},
-                         .copied = device.create_event(),
-                         .reached = std::make_unique<std::atomic<bool>>(false)});
+    local_replicas_.push_back({.totals = totals_bytes > 0 ? device.allocate_pinned(totals_bytes) : Buffer{},
+                               .copied = device.create_event(),
+                               .reached = std::make_unique<std::atomic<bool>>(false)});
   }
 }
 
 ModelSnapshot::~ModelSnapshot() {
-  for (const Replica& replica : replicas_) {
+  for (const Replica& replica : local_replicas_) {
     try {
       replica.copied->wait();
     } catch (const std::exception&) {
@@ -70,9 +70,9 @@ void ModelSnapshot::add_place(const std::string& name, const TensorView& view) {
 
 void ModelSnapshot::take(const SaveTotals& save_totals) {
   with_totals_ = static_cast<bool>(save_totals);
-  for (int r = 0; r < model_.strategy->replicas(); ++r) {
+  for (int r = 0; r < model_.strategy->local_replicas(); ++r) {
     Stream& stream = model_.strategy->stream(r);
-    const Replica& replica = replicas_[static_cast<std::size_t>(r)];
+    const Replica& replica = local_replicas_[static_cast<std::size_t>(r)];
     replica.reached->store(false);
     if (r == 0) {
       for (const Arena& arena : arenas_) stream.copy(arena.copy.data(), arena.from.data, arena.from.bytes());
@@ -84,9 +84,9 @@ void ModelSnapshot::take(const SaveTotals& save_totals) {
 }
 
 void ModelSnapshot::wait() const {
-  for (std::size_t r = 0; r < replicas_.size(); ++r) {
-    replicas_[r].copied->wait();
-    if (*replicas_[r].reached) continue;
+  for (std::size_t r = 0; r < local_replicas_.size(); ++r) {
+    local_replicas_[r].copied->wait();
+    if (*local_replicas_[r].reached) continue;
     throw DeviceError(ErrorCode::kDevice, "no checkpoint could be taken: a step before it failed",
                       model_.strategy->device(static_cast<int>(r)).info().name);
   }
@@ -110,8 +110,8 @@ std::vector<TensorToWrite> ModelSnapshot::tensors() const {
     tensors.push_back(
         {.name = place.name, .shape = place.shape, .bytes = whole.subspan(place.offset, place.bytes)});
   }
-  for (std::size_t i = 0; i < replicas_.size() * sets_ && with_totals_; ++i) {
-    const std::byte* set = replicas_[i / sets_].totals.data() + i % sets_ * set_bytes_;
+  for (std::size_t i = 0; i < local_replicas_.size() * sets_ && with_totals_; ++i) {
+    const std::byte* set = local_replicas_[i / sets_].totals.data() + i % sets_ * set_bytes_;
     tensors.push_back({.name = totals_name(i),
                        .dtype = DType::kU8,
                        .shape = {static_cast<std::int64_t>(set_bytes_)},

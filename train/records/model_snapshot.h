@@ -58,7 +58,7 @@ class ModelSnapshot {
   const ModelState& model_;
   std::vector<Arena> arenas_;
   std::vector<Place> places_;
-  std::vector<Replica> replicas_;
+  std::vector<Replica> local_replicas_;
   std::size_t sets_, set_bytes_;
   bool with_totals_ = false;
 };

@@ -29,7 +29,7 @@ struct TrainingPosition {
   bool ended = false;  // by a callback, after an epoch
   std::uint64_t steps_per_epoch = 0;
   int accumulate = 1;
-  int replicas = 0;
+  int world_replicas = 0;
   int virtual_shards = 0;
   std::uint64_t seed = 0;
   LoaderState loader = {};

@@ -21,7 +21,7 @@ std::size_t BatchRunner::tables_at() const noexcept {
 
 void BatchRunner::allocate() {
   workspaces_.resize(static_cast<std::size_t>(shards_.lanes()));
-  for (int shard = 0; shard < shards_.size(); ++shard) {
+  for (int shard = 0; shard < shards_.local_shards(); ++shard) {
     Memory memory{
         .block = stream(shard).allocate(tables_at() + tables_bytes()), .scratch = {}, .pinned_scratch = {}};
     const std::size_t scratch = objective_ ? objective_->device_scratch_bytes() : 0;
@@ -42,7 +42,7 @@ StepSlot BatchRunner::make_slot() const {
   StepSlot made;
   const std::size_t rows = static_cast<std::size_t>(options_.program.rows);
   const std::size_t tail = objective_ ? objective_->class_labels_bytes() : result_bytes();
-  for (int shard = 0; shard < shards_.size(); ++shard) {
+  for (int shard = 0; shard < shards_.local_shards(); ++shard) {
     Device& device = stream(shard).device();
     ShardSlot slot{.replica = shards_.replica_of(shard),
                    .pinned = device.allocate_pinned(labels_at() + tail),

@@ -22,7 +22,7 @@ std::optional<Objective> objective_of(const ModelState& model, const Fields& fie
 
 ProgramOptions program_options(const ModelState& model, const BatchRunnerOptions& options) {
   ProgramOptions program = options.program;
-  program.replicas = model.strategy->replicas();
+  program.world_replicas = model.strategy->world_replicas();
   program.activations = storage_types(*model.strategy, program.precision).activations;
   program.variables_beside =
       program.mode == Mode::kTrain && options.virtual_shards == 0 && model.strategy->streams(0).weights_apart();
@@ -32,7 +32,7 @@ ProgramOptions program_options(const ModelState& model, const BatchRunnerOptions
 
 std::vector<const Kernels*> kernels_of(const Strategy& strategy) {
   std::vector<const Kernels*> kernels;
-  for (int r = 0; r < strategy.replicas(); ++r) kernels.push_back(strategy.device(r).kernels());
+  for (int r = 0; r < strategy.local_replicas(); ++r) kernels.push_back(strategy.device(r).kernels());
   return kernels;
 }
 
@@ -75,10 +75,10 @@ void BatchRunner::wait_for(Stream& stream) noexcept {
 
 // Sums go over the communication stream, as those of gradients do: a replica's are then in one order.
 void BatchRunner::make_groups() {
-  const int replicas = model_.strategy->replicas();
-  if (options_.program.mode != Mode::kTrain || replicas == 1 || shards_.is_virtual()) return;
-  for (int r = 0; r < replicas; ++r) {
-    groups_.push_back({.size = replicas, .replica = r, .sum = [this, r](const TensorView& tensor) {
+  const int world = model_.strategy->world_replicas(), first = model_.strategy->first_replica();
+  if (options_.program.mode != Mode::kTrain || world == 1 || shards_.is_virtual()) return;
+  for (int r = 0; r < model_.strategy->local_replicas(); ++r) {
+    groups_.push_back({.world_replicas = world, .replica = first + r, .sum = [this, r](const TensorView& tensor) {
                          const ReplicaStreams streams = model_.strategy->streams(r);
                          if (streams.sums_apart()) streams.communication.follow(streams.compute);
                          model_.strategy->collective().all_reduce_sum(r, tensor, streams.communication);
@@ -106,7 +106,7 @@ void BatchRunner::submit_objective(int shard, std::vector<TensorView> results,
 std::optional<GlobalBatch> BatchRunner::take(Loader& loader) {
   asked_ns_ = now_ns();
   GlobalBatch batches;
-  for (int shard = 0; shard < shards_.size(); ++shard) {
+  for (int shard = 0; shard < shards_.local_shards(); ++shard) {
     std::optional<Batch> batch = loader.next(shard);
     if (!batch) return std::nullopt;
     batches.push_back(std::move(*batch));
@@ -181,7 +181,7 @@ void BatchRunner::add_labels(int shard, const Batch& batch) {
 
 void BatchRunner::warm_up(const Work& work) {
   drain();
-  for (int shard = 0; shard < shards_.size(); ++shard) {
+  for (int shard = 0; shard < shards_.local_shards(); ++shard) {
     blank(shard);
     feed_.warm_up(program_, binding(shard));
   }
@@ -263,7 +263,7 @@ void BatchRunner::read_tables() {
   drain();
   if (tables_bytes() == 0) return;
   seen_.tables.clear();
-  for (int shard = 0; shard < shards_.size(); ++shard) {
+  for (int shard = 0; shard < shards_.local_shards(); ++shard) {
     std::vector<std::byte> counted(tables_bytes());
     stream(shard).copy(counted.data(), tables(shard), counted.size());
     stream(shard).synchronize();
@@ -273,7 +273,7 @@ void BatchRunner::read_tables() {
 
 void BatchRunner::reset_sums() {
   drain();
-  for (int shard = 0; shard < shards_.size(); ++shard) {
+  for (int shard = 0; shard < shards_.local_shards(); ++shard) {
     stream(shard).fill(totals(shard), 0, totals_bytes());
     if (tables_bytes() > 0) stream(shard).fill(tables(shard), 0, tables_bytes());
   }

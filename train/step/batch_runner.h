@@ -97,8 +97,8 @@ class BatchRunner {
   int saved_sets() const noexcept { return shards_.per_replica(); }
   std::size_t saved_set_bytes() const noexcept { return totals_bytes() + tables_bytes(); }
   void save_totals(int replica, std::byte* into) const;
-  // After reset_sums(): counting goes on from what was saved of each shard; where there are not as many, the first
-  // one gets their sum. ConfigError for totals of another loss or other metrics.
+  // After reset_sums(): counting goes on from what was saved of each shard of the world; where there are not as
+  // many, the first one gets their sum. ConfigError for totals of another loss or other metrics.
   void restore_totals(const std::vector<std::vector<std::byte>>& saved);
   // Since the last reset.
   const StepTimes& times() const noexcept { return clock_.times; }
@@ -155,7 +155,7 @@ class BatchRunner {
   std::optional<Objective> objective_;  // none: predicting
   Program program_;
   BatchFeed feed_;
-  std::vector<ReplicaGroup> groups_;  // by replica, in training with several
+  std::vector<ReplicaGroup> groups_;  // by local replica, in training with several of the world
   std::vector<Buffer> workspaces_;    // one a lane
   std::vector<Memory> memory_;        // one a shard
   StepClock clock_;

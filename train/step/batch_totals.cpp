@@ -37,8 +37,12 @@ void BatchRunner::restore_totals(const std::vector<std::vector<std::byte>>& save
   std::memcpy(sum.data(), all.sums.data(), totals_bytes());
   if (tables_bytes() > 0) std::memcpy(sum.data() + totals_bytes(), all.tables.data(), tables_bytes());
   submit_and_wait(*model_.strategy, [&] {
-    if (static_cast<int>(saved.size()) != shards_.size()) return write_totals(0, sum.data());
-    for (int s = 0; s < shards_.size(); ++s) write_totals(s, saved[static_cast<std::size_t>(s)].data());
+    const auto [total, first] = shards_.world();
+    const bool same_shards = static_cast<int>(saved.size()) == total;
+    if (!same_shards && first == 0) write_totals(0, sum.data());
+    for (int s = 0; s < shards_.local_shards() && same_shards; ++s) {
+      write_totals(s, saved[static_cast<std::size_t>(first + s)].data());
+    }
   });
   examples_ = all.sums.front().examples;
   all.tables.clear();

@@ -10,7 +10,7 @@ ExampleLosses::ExampleLosses(const ModelState& model, const BatchRunner& runner,
     : model_(model), runner_(runner), one_(*model.graph, model.compiled->loss, {}, fields, 1) {
   const auto rows = static_cast<std::size_t>(runner.program().options().rows);
   const StepScalars scalars{.rows = 1, .inverse_global_rows = 1};
-  for (int r = 0; r < model.strategy->replicas(); ++r) {
+  for (int r = 0; r < model.strategy->local_replicas(); ++r) {
     Stream& stream = model.strategy->stream(r);
     Memory memory{.scalars = stream.allocate(sizeof scalars),
                   .labels = stream.allocate(one_.labels_bytes()),

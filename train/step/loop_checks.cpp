@@ -9,8 +9,8 @@ namespace {
 
 // A replica may have several of a loader's devices, in a row.
 bool feeds(const DeviceGroup& from, const Strategy& strategy) {
-  if (from.size() % strategy.replicas() != 0) return false;
-  const int parts = from.size() / strategy.replicas();
+  if (from.size() % strategy.local_replicas() != 0) return false;
+  const int parts = from.size() / strategy.local_replicas();
   for (int i = 0; i < from.size(); ++i) {
     if (&from[i] != &strategy.device(i / parts)) return false;
   }

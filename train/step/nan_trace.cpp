@@ -33,7 +33,7 @@ NanTrace::NanTrace(ModelState& model, BatchRunner& runner) : model_(model), runn
   for (int id = 0; id < graph.size(); ++id) {
     if (graph.layer(id).kind() == "input") inputs_.push_back(id);
   }
-  for (int shard = 0; shard < runner.shards().size(); ++shard) {
+  for (int shard = 0; shard < runner.shards().local_shards(); ++shard) {
     kept_.emplace_back();
     const ProgramBinding bound = runner.binding(shard);
     for (const int input : inputs_) {
@@ -56,10 +56,10 @@ void NanTrace::check(const Program::Needed& needed) {
   runner_.drain();
   const Shards& shards = runner_.shards();
   bool all_finite = true;
-  for (int shard = 0; shard < shards.size(); ++shard) all_finite = all_finite && finite(shard);
+  for (int shard = 0; shard < shards.local_shards(); ++shard) all_finite = all_finite && finite(shard);
   if (all_finite) return;
   std::vector<NumberProbe> probes;
-  for (int shard = 0; shard < shards.size(); ++shard) probes.emplace_back(shards.stream(shard));
+  for (int shard = 0; shard < shards.local_shards(); ++shard) probes.emplace_back(shards.stream(shard));
   submit_and_wait(*model_.strategy, [&] {
     submit_to_all(*model_.strategy, last_->step, [&](int r) {
       for (int shard = shards.first_of(r); shard < shards.first_of(r + 1); ++shard) {

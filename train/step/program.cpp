@@ -104,7 +104,7 @@ void Program::plan_forward() {
     for (const int input : graph_->inputs(id)) {
       memory_.keep(value_storage(input), keeps && traits.backward_reads_input ? time_of_backward(id) : runs);
     }
-    for (const SavedSpec& spec : layer.saved({.rows = options_.rows, .replicas = options_.replicas})) {
+    for (const SavedSpec& spec : layer.saved({.rows = options_.rows, .world_replicas = options_.world_replicas})) {
       const int storage = memory_.add(static_cast<std::size_t>(spec.shape.elements()) * size_of(spec.dtype), id);
       memory_.keep(storage, training ? time_of_backward(id) : id);
       saved_[static_cast<std::size_t>(id)].push_back(storage);
@@ -261,7 +261,8 @@ LayerContext Program::context(const ProgramBinding& binding, int id) const {
     context.variables.push_back(variable_view(binding, layout_->variables()[i]));
   }
   std::size_t next = 0;
-  for (const SavedSpec& spec : graph_->layer(id).saved({.rows = options_.rows, .replicas = options_.replicas})) {
+  for (const SavedSpec& spec :
+       graph_->layer(id).saved({.rows = options_.rows, .world_replicas = options_.world_replicas})) {
     const int storage = saved_[static_cast<std::size_t>(id)][next++];
     context.saved.push_back(place(binding, storage, {nullptr, spec.shape, spec.dtype}));
   }

@@ -20,7 +20,7 @@ struct ProgramOptions {
   Mode mode = Mode::kTrain;
   std::vector<bool> leaves_out_softmax = {};  // by output: a loss follows that takes the logits. Empty: none
   std::int64_t rows = 1;                      // of the batch, padding included
-  int replicas = 1;
+  int world_replicas = 1;
   Precision precision = Precision::kF32;
   DType activations = DType::kF32;  // how results of layers and their gradients are stored: f32 or bf16
   std::uint64_t seed = 0;           // of dropout
@@ -40,7 +40,7 @@ struct ProgramBinding {
   BFloat16* rounded_state = nullptr;
   float* gradients = nullptr;  // training only
   const StepScalars* scalars = nullptr;
-  const ReplicaGroup* group = nullptr;  // training only, where there are several replicas
+  const ReplicaGroup* group = nullptr;  // training only, where the world has several replicas
   Stream* beside = nullptr;  // with ProgramOptions::variables_beside: for gradients of variables; null: none is
 };
 

@@ -32,13 +32,13 @@ Reducer::Reducer(Collective& collective, std::int64_t elements, const ReducerOpt
       elements_(elements),
       bucket_(elements_of(options.bucket_bytes)),
       bucket_apart_(elements_of(options.bucket_bytes_apart)),
-      sent_(static_cast<std::size_t>(collective.size()), 0) {}
+      sent_(static_cast<std::size_t>(collective.local_replicas()), 0) {}
 
 std::int64_t Reducer::filled(int replica, const TensorView& arena, std::int64_t filled,
                              std::span<const ArenaSlice> wanted, const ReplicaStreams& streams) {
   const std::int64_t& sent = sent_.at(static_cast<std::size_t>(replica));
   const bool beside = streams.sums_apart() || streams.updates_apart();
-  const bool at_once = collective_->size() == 1 && !beside;
+  const bool at_once = collective_->world_replicas() == 1 && !beside;
   if (at_once || wanted_elements(wanted, sent, filled) >= (beside ? bucket_apart_ : bucket_)) {
     send(replica, arena, filled, wanted, streams);
   }
@@ -62,7 +62,7 @@ void Reducer::join(int replica, const ReplicaStreams& streams) {
 void Reducer::send(int replica, const TensorView& arena, std::int64_t end, std::span<const ArenaSlice> wanted,
                    const ReplicaStreams& streams) {
   std::int64_t& begin = sent_.at(static_cast<std::size_t>(replica));
-  if (collective_->size() > 1 && wanted_elements(wanted, begin, end) > 0) {
+  if (collective_->world_replicas() > 1 && wanted_elements(wanted, begin, end) > 0) {
     streams.communication.follow(streams.compute);
     streams.communication.follow(streams.weights);
     for_each_within(wanted, begin, end, [&](std::int64_t from, std::int64_t to) {

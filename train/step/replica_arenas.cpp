@@ -106,7 +106,7 @@ void ReplicaArenas::follow_update(Stream& stream, Kernels& kernels, const StepSc
 
 void ReplicaArenas::average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels,
                                   const ShardArenas& shards) const {
-  const int states = collective.size() * std::max(1, shards.size());
+  const int states = collective.world_replicas() * std::max(1, shards.size());
   if (!averaged_.defined() || (states == 1 && shards.size() == 0)) return;
   const TensorView summed = summed_state_.view(averaged_.shape, DType::kF32);
   if (shards.size() > 0) shards.sum_state(stream, kernels, summed);

@@ -38,8 +38,8 @@ class ReplicaArenas {
   double read_norm(Stream& stream) const;
   // After the update: lookahead, and the average of the weights.
   void follow_update(Stream& stream, Kernels& kernels, const StepScalars* scalars) const;
-  // The state (running statistics, nothing frozen) becomes its mean over replicas, or over all virtual shards, of
-  // which `shards` are the replica's.
+  // The state (running statistics, nothing frozen) becomes its mean over the world's replicas or virtual shards,
+  // of which `shards` are the replica's.
   void average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels,
                      const ShardArenas& shards) const;
 

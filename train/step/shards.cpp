@@ -13,7 +13,7 @@ namespace {
 
 bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
 
-void check_virtual_shards(int shards, int replicas) {
+void check_virtual_shards(int shards, int world_replicas) {
   const auto max = static_cast<int>(Kernels::kMaxSummed);
   if (!is_power_of_two(shards) || shards > max) {
     throw ConfigError(
@@ -21,21 +21,25 @@ void check_virtual_shards(int shards, int replicas) {
                     max),
         "8 is a good choice: 1, 2, 4 and 8 replicas then give one result");
   }
-  if (shards % replicas != 0) {
-    throw ConfigError(fmt::format("{} virtual shards cannot be shared equally by {} replicas", shards, replicas),
-                      "take a power of two of replicas, and at least as many virtual shards");
+  if (shards % world_replicas != 0) {
+    throw ConfigError(
+        fmt::format("{} virtual shards cannot be shared equally by {} replicas", shards, world_replicas),
+        "take a power of two of replicas, and at least as many virtual shards");
   }
 }
 
 }  // namespace
 
-Shards::Shards(Strategy& strategy, int virtual_shards)
+Shards::Shards(Strategy& strategy, int virtual_shards) : Shards(strategy, strategy.world(), virtual_shards) {}
+
+Shards::Shards(Strategy& strategy, const World& world, int virtual_shards)
     : strategy_(&strategy),
       virtual_(virtual_shards != 0),
-      size_(virtual_ ? virtual_shards : strategy.replicas()),
-      per_replica_(size_ / strategy.replicas()) {
-  if (virtual_) check_virtual_shards(virtual_shards, strategy.replicas());
-  for (int r = 0; r < strategy.replicas(); ++r) {
+      per_replica_(virtual_ ? virtual_shards / world.total : 1),
+      local_(strategy.local_replicas() * per_replica_),
+      world_(world.repeated(per_replica_)) {
+  if (virtual_) check_virtual_shards(virtual_shards, world.total);
+  for (int r = 0; r < strategy.local_replicas(); ++r) {
     first_lane_.push_back(lanes_);
     lanes_ += virtual_ ? std::min(per_replica_, strategy.lanes(r)) : 1;
   }

@@ -6,6 +6,7 @@
 #include "headrace/devices/device_group.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/devices/stream.h"
+#include "headrace/pipeline/loader.h"
 
 namespace headrace {
 
@@ -13,22 +14,27 @@ class Strategy;
 
 // One shard a replica, computed on the replica's stream; or a number of virtual shards that does not depend on the
 // replicas. A replica then computes its shards on the lanes of its device, several at a time: what a shard
-// gives has the same bits whichever device computes it. The strategy must outlive it.
+// gives has the same bits whichever device computes it. A batch is divided into the world's shards; a process
+// computes those of its replicas, and counts both from 0. The strategy must outlive it.
 class Shards {
  public:
-  // `virtual_shards` 0: one a replica. ConfigError for a number that is no power of two, or that the replicas
-  // cannot share equally.
+  // `virtual_shards` of the world, or 0: one a replica. ConfigError for a number that is no power of two, or that
+  // the world's replicas cannot share equally.
   Shards(Strategy& strategy, int virtual_shards);
+  // As if the strategy's replicas were in that world.
+  Shards(Strategy& strategy, const World& world, int virtual_shards);
 
   bool is_virtual() const noexcept { return virtual_; }
-  int size() const noexcept { return size_; }
+  int local_shards() const noexcept { return local_; }
+  // Those of all processes, and how many come before this one's: what the loader serves.
+  const World& world() const noexcept { return world_; }
   int per_replica() const noexcept { return per_replica_; }
   int replica_of(int shard) const noexcept { return shard / per_replica_; }
   // The shards of a replica are [first_of(r), first_of(r + 1)).
   int first_of(int replica) const noexcept { return replica * per_replica_; }
 
   // Where a shard's work goes. Shards of one lane run one after another and may share memory.
-  int lanes() const noexcept { return lanes_; }  // of all replicas
+  int lanes() const noexcept { return lanes_; }  // of all local replicas
   int lane_of(int shard) const noexcept;
   Stream& stream(int shard) const;
   // The mathematics of the replica, for what must not depend on the number of its threads.
@@ -42,8 +48,9 @@ class Shards {
  private:
   Strategy* strategy_;
   bool virtual_;
-  int size_, per_replica_;
-  std::vector<int> first_lane_;  // of each replica; behind them their number
+  int per_replica_, local_;
+  World world_;
+  std::vector<int> first_lane_;  // of each local replica; behind them their number
   int lanes_ = 0;
 };
 

@@ -10,7 +10,7 @@ namespace headrace {
 
 StepClock::StepClock(const Strategy& strategy, const Shards& shards, std::shared_ptr<Trace> trace)
     : strategy_(strategy), shards_(shards), trace_(std::move(trace)) {
-  for (int r = 0; r < strategy.replicas(); ++r) {
+  for (int r = 0; r < strategy.local_replicas(); ++r) {
     start_.push_back(strategy.device(r).create_timed_event());
     if (trace_ != nullptr) rings_.push_back(&trace_->ring(strategy.device(r).info().name + " steps"));
   }

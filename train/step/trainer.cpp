@@ -8,6 +8,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/train/model/submission.h"
 #include "headrace/train/step/capture.h"
 #include "headrace/train/step/loop_checks.h"
@@ -42,9 +43,11 @@ class Trainer::Impl {
 
   void warm_up() {
     std::vector<std::vector<Buffer>> saved;
-    for (int r = 0; r < strategy_.replicas(); ++r) saved.push_back(step_.arenas(r).save(strategy_.stream(r)));
+    for (int r = 0; r < strategy_.local_replicas(); ++r)
+      saved.push_back(step_.arenas(r).save(strategy_.stream(r)));
     for (const Variant& variant : variants_) runner().warm_up(recorded(variant, true));
-    for (int r = 0; r < strategy_.replicas(); ++r) step_.arenas(r).restore(strategy_.stream(r), saved[index(r)]);
+    for (int r = 0; r < strategy_.local_replicas(); ++r)
+      step_.arenas(r).restore(strategy_.stream(r), saved[index(r)]);
   }
 
   // One update. The host only submits: it waits for input, and where too many batches are in flight.
@@ -187,7 +190,7 @@ class Trainer::Impl {
       step_.submit_whole(r, variant.phase, strategy_.streams(r));
     });
     if (!step_.in_parts()) return;
-    for (int shard = 0; shard < step_.shards().size(); ++shard) {
+    for (int shard = 0; shard < step_.shards().local_shards(); ++shard) {
       variant.batches.push_back(capture(step_.shards().stream(shard),
                                         [&] { step_.submit_batch(shard, variant.phase, step_.streams(shard)); }));
     }
@@ -207,7 +210,7 @@ class Trainer::Impl {
   // Of a piece of the step: for all replicas before one is launched, which may then wait for the others.
   template <typename Submit>
   void record(Works& works, const Submit& submit) {
-    for (int r = static_cast<int>(works.size()); r < strategy_.replicas(); ++r) {
+    for (int r = static_cast<int>(works.size()); r < strategy_.local_replicas(); ++r) {
       works.push_back(capture(strategy_.stream(r), [&] { submit(r); }));
     }
   }
@@ -306,10 +309,18 @@ class Trainer::Impl {
 namespace {
 
 void check_shards(Strategy& strategy, const Loader& loader, const TrainerOptions& options) {
-  if (const int shards = Shards(strategy, options.step.virtual_shards).size(); loader.devices().size() != shards) {
+  const Shards shards(strategy, options.step.virtual_shards);
+  if (loader.devices().size() != shards.local_shards()) {
     throw ConfigError(fmt::format("the loader divides its batches among {} replicas, the training among {} shards",
-                                  loader.devices().size(), shards),
+                                  loader.devices().size(), shards.local_shards()),
                       "open it on the strategy's devices, each repeated() once for each of its virtual shards");
+  }
+  const World served = loader.world(), trained = shards.world();
+  if (served != trained) {
+    throw ConfigError(
+        fmt::format("the loader serves replicas from {} on of {}, the training has those from {} on of {}",
+                    served.first, served.total, trained.first, trained.total),
+        advice("leave {} as it is, or take the strategy's world()", named("LoaderOptions::world")));
   }
 }
 

@@ -10,13 +10,13 @@ namespace {
 // Virtual shards want sums whose order does not depend on the devices.
 Collective& collective_for(const ModelState& model, const TrainerOptions& options) {
   Collective& collective = model.strategy->collective();
-  return options.step.virtual_shards > 0 && collective.size() > 1 ? collective.in_order() : collective;
+  return options.step.virtual_shards > 0 && collective.world_replicas() > 1 ? collective.in_order() : collective;
 }
 
 std::vector<ShardArenas> make_shard_arenas(const ModelState& model, const TrainerOptions& options) {
   const Shards shards(*model.strategy, options.step.virtual_shards);
   std::vector<ShardArenas> arenas;
-  for (int r = 0; r < model.strategy->replicas(); ++r) {
+  for (int r = 0; r < model.strategy->local_replicas(); ++r) {
     arenas.emplace_back(model, shards, r, options.step.accumulate > 1);
   }
   return arenas;
@@ -26,7 +26,7 @@ std::vector<ReplicaArenas> make_arenas(ModelState& model, const UpdatePlan& plan
   const bool accumulates =
       options.step.accumulate > 1 && options.step.virtual_shards == 0;  // else each shard does
   std::vector<ReplicaArenas> arenas;
-  for (int r = 0; r < model.strategy->replicas(); ++r) {
+  for (int r = 0; r < model.strategy->local_replicas(); ++r) {
     const auto [elements, arrays] = plan.scratch(model.strategy->device(r).info().host_memory);
     arenas.emplace_back(model, r, arrays, elements, accumulates);
   }
@@ -60,14 +60,14 @@ TrainingStep::TrainingStep(ModelState& model, Loader& loader, const TrainerOptio
 
 void TrainingStep::begin() {
   if (!shards().is_virtual()) return;
-  for (int shard = 0; shard < shards().size(); ++shard) {
+  for (int shard = 0; shard < shards().local_shards(); ++shard) {
     shards().follow_replica(shard);
     shard_arenas(shards().replica_of(shard)).begin_step(shards().stream(shard), within_replica(shard));
   }
 }
 
 void TrainingStep::silence(const LearningPhase& phase) {
-  for (int r = 0; r < strategy().replicas(); ++r) {
+  for (int r = 0; r < strategy().local_replicas(); ++r) {
     for (const auto& [begin, end] : phase.silent) {
       const TensorView silent = arenas(r).slice(begin, end).gradients;
       strategy().stream(r).fill(silent.data, 0, silent.bytes());
@@ -196,7 +196,7 @@ void TrainingStep::update_rest(int r, std::int64_t begin, const LearningPhase& p
   mine.follow_update(stream, kernels(r), scalars(r));
 }
 
-// What is not trained becomes its mean over replicas.
+// What is not trained becomes its mean over the world's replicas.
 void TrainingStep::average_state(int r, Stream& stream) {
   arenas(r).average_state(collective_, r, stream, kernels(r), shard_arenas(r));
 }

@@ -23,7 +23,7 @@ std::function<void()> waiting_call_of(const hr_loader_options& how, std::shared_
 LoaderOptions loader_options_of(const hr_loader_options& how, std::shared_ptr<void> user) {
   LoaderOptions options{.seed = how.seed,
                         .epochs = how.epochs,
-                        .world = {.replicas = how.world_replicas, .first = how.world_first},
+                        .world = {.total = how.world_replicas, .first = how.world_first},
                         .threads = how.threads,
                         .reader_threads = how.reader_threads,
                         .prefetch = how.prefetch,

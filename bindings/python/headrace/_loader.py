@@ -50,13 +50,13 @@ class Loader:
                  converted="float32", resident="auto", memory_budget_bytes=0, pinned_budget_bytes=0,
                  resident_budget_bytes=0, cpu_budget=0, reader_limit=8, numa_node=-1, core_type=-1,
                  stall_timeout_seconds=120, trace_spans=0, headspace=0):
-        replicas, first = (0, 0) if world is None else world
+        world_replicas, world_first = (0, 0) if world is None else world
         if epochs is None:
             epochs = 1 if dataset.streamed else _ENDLESS
         self._dataset = dataset
         self._devices = devices
         self._options = dict(
-            seed=seed, epochs=epochs, world_replicas=replicas, world_first=first, threads=threads,
+            seed=seed, epochs=epochs, world_replicas=world_replicas, world_first=world_first, threads=threads,
             reader_threads=reader_threads, prefetch=-1 if prefetch is None else prefetch, on_error=on_error,
             max_bad_share=max_bad_share, quarantine="" if quarantine is None else os.fspath(quarantine),
             convert=convert, converted=converted, resident=resident, memory_budget_bytes=memory_budget_bytes,
@@ -71,7 +71,7 @@ class Loader:
     def _start(self, state):
         self._native = _native.Loader(self._dataset._native, self._devices,
                                       dict(self._options, start="" if state is None else self._position_of(state)))
-        self._replicas = self._native.replicas()
+        self._local_replicas = self._native.replicas()
 
     # --------------------------------------------------------------------------------------------------- batches
 
@@ -92,8 +92,8 @@ class Loader:
         return batch
 
     def __iter__(self):
-        if self._replicas != 1:
-            raise config_error(f"the loader has {self._replicas} replicas, and each its own batches",
+        if self._local_replicas != 1:
+            raise config_error(f"the loader has {self._local_replicas} replicas, and each its own batches",
                                "take them with loader.replica(i) or loader.next(i)")
         return self.replica(0)
 
@@ -111,7 +111,7 @@ class Loader:
 
     def all_epochs(self):
         """The batches to the end of the last epoch."""
-        if self._replicas != 1:
+        if self._local_replicas != 1:
             iter(self)
         while True:
             batch = self.next()
@@ -196,7 +196,7 @@ class Loader:
     @property
     def replicas(self):
         """How many it serves: one a device."""
-        return self._replicas
+        return self._local_replicas
 
     @property
     def devices(self):
@@ -236,7 +236,7 @@ class Loader:
             where, place = self._devices, "closed"
         world = self._options["world_replicas"]
         first = self._options["world_first"]
-        part = f" (replicas {first} to {first + self._replicas - 1} of {world})" if world else ""
+        part = f" (replicas {first} to {first + self._local_replicas - 1} of {world})" if world else ""
         batch = f"batches of {self._dataset.batch_size}"
         return f"<headrace.Loader {fields_text(self._dataset.fields)}; {batch} on {where}{part}; {place}>"
 

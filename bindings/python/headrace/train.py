@@ -160,7 +160,8 @@ class Strategy:
 
     @property
     def replicas(self) -> int:
-        return self._native.replicas
+        """In sync, of all processes that train together."""
+        return self._native.world_replicas
 
     def __str__(self) -> str:
         return str(self._native)

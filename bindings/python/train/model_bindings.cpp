@@ -79,7 +79,7 @@ void bind_strategy(nb::module_& module) {
            "Builds the net, a function of a Graph or a name of net_names(), and gives every replica the same "
            "initial "
            "variables. `data` tells the shapes of inputs that have none.")
-      .def_prop_ro("replicas", [](PythonStrategy& strategy) { return strategy.get().replicas(); })
+      .def_prop_ro("world_replicas", [](PythonStrategy& strategy) { return strategy.get().world_replicas(); })
       .def("__str__", [](PythonStrategy& strategy) { return strategy.get().to_string(); });
 }
 

@@ -14,9 +14,10 @@ struct JoinedMoments {
 };
 
 // Replicas in their order.
-JoinedMoments joined(const float* statistics, std::int64_t replicas, std::int64_t channels, std::int64_t channel) {
+JoinedMoments joined(const float* statistics, std::int64_t world_replicas, std::int64_t channels,
+                     std::int64_t channel) {
   JoinedMoments all;
-  for (std::int64_t r = 0; r < replicas; ++r) {
+  for (std::int64_t r = 0; r < world_replicas; ++r) {
     const float* row = statistics + r * (1 + 2 * channels);
     const auto count = static_cast<double>(row[0]);
     if (count == 0) continue;
@@ -66,12 +67,12 @@ void pack_statistics(const NormRows& rows, const Kernels::BatchNorm& norm, float
   }
 }
 
-void join_statistics(const float* statistics, std::int64_t replicas, std::int64_t replica,
+void join_statistics(const float* statistics, std::int64_t world_replicas, std::int64_t replica,
                      const Kernels::BatchNorm& norm, float* variance, float* inverse_counts) {
   const std::int64_t channels = norm.saved_mean.elements();
   double count = 0;
   for (std::int64_t c = 0; c < channels; ++c) {
-    const JoinedMoments all = joined(statistics, replicas, channels, c);
+    const JoinedMoments all = joined(statistics, world_replicas, channels, c);
     float &mean = norm.running_mean.as<float>()[c], &running = norm.running_var.as<float>()[c];
     count = all.count;
     variance[c] = count > 0 ? static_cast<float>(all.deviation / count) : running;

@@ -25,14 +25,14 @@ struct PackStatistics {
 // An element is a channel; replicas are joined in their order.
 struct JoinStatistics {
   const float* statistics;
-  std::int64_t replicas, replica, channels;
+  std::int64_t world_replicas, replica, channels;
   NormVectors norm;
   float* variance;
   float* inverse_counts;
 
   HEADRACE_HOST_DEVICE Moments<double> joined(std::int64_t channel) const {
     Moments<double> all{};
-    for (std::int64_t r = 0; r < replicas; ++r) {
+    for (std::int64_t r = 0; r < world_replicas; ++r) {
       const float* row = statistics + r * (1 + 2 * channels);
       const double count = static_cast<double>(row[0]);
       if (count == 0) continue;

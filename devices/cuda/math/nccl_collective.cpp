@@ -59,10 +59,10 @@ void NcclCollective::connect() {
   ncclUniqueId id{};
   NCCL_CHECK(ncclGetUniqueId(&id), first);
   NcclGroup together;
-  for (int r = 0; r < size(); ++r) {
+  for (int r = 0; r < local_replicas(); ++r) {
     const DeviceInfo& device = devices_[r].info();
     CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);
-    communicators_[static_cast<std::size_t>(r)]->init(size(), id, r);
+    communicators_[static_cast<std::size_t>(r)]->init(local_replicas(), id, r);
   }
   NCCL_CHECK(together.end(), first);
   for (const auto& each : communicators_) each->await("connecting the GPUs");
@@ -84,8 +84,8 @@ void NcclCollective::all_reduce_sum(int replica, const TensorView& tensor, Strea
 }
 
 void NcclCollective::broadcast(int replica, int root, const TensorView& tensor, Stream& stream) {
-  if (root < 0 || root >= size()) {
-    throw ConfigError(fmt::format("broadcast from replica {} in a group of {}", root, size()));
+  if (root < 0 || root >= local_replicas()) {
+    throw ConfigError(fmt::format("broadcast from replica {} in a group of {}", root, local_replicas()));
   }
   submit(replica, "broadcast", stream, [&](ncclComm_t communicator, cudaStream_t on) {
     return ncclBroadcast(tensor.data, tensor.data, tensor.bytes(), ncclUint8, root, communicator, on);
@@ -118,7 +118,7 @@ void NcclCollective::submit_together(const char* name, const std::vector<std::un
   std::deque<NcclCommunicator::Use> uses;  // until the group's end, which makes the calls
   NcclGroup together;
   ncclResult_t status = ncclSuccess;
-  for (int r = 0; r < size() && !detail::failed(status); ++r) {
+  for (int r = 0; r < local_replicas() && !detail::failed(status); ++r) {
     const auto index = static_cast<std::size_t>(r);
     const DeviceInfo& device = devices_[r].info();
     CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);

@@ -34,7 +34,7 @@ class NcclCollective final : public Collective {
   explicit NcclCollective(DeviceGroup& devices);
   ~NcclCollective() override;
 
-  int size() const noexcept override { return devices_.size(); }
+  int local_replicas() const noexcept override { return devices_.size(); }
   Collective& in_order() override;
   void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override;
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override;

@@ -59,7 +59,7 @@ class NcclTreeCollective::Link {
 
 NcclTreeCollective::NcclTreeCollective(NcclCollective& group, DeviceGroup& devices)
     : group_(group), devices_(devices) {
-  for (int r = 0; r < size(); ++r) {
+  for (int r = 0; r < local_replicas(); ++r) {
     scratch_.push_back(devices[r].allocate(static_cast<std::size_t>(kScratchElements) * sizeof(float)));
   }
   connect();
@@ -75,9 +75,9 @@ TensorView NcclTreeCollective::scratch(int replica) const {
 // as large as later ones, in one group call.
 void NcclTreeCollective::connect() {
   constexpr std::int64_t kHalf = kScratchElements / 2;
-  const std::int64_t message = kHalf / size();
+  const std::int64_t message = kHalf / local_replicas();
   std::vector<std::unique_ptr<Stream>> streams;
-  for (int r = 0; r < size(); ++r) {
+  for (int r = 0; r < local_replicas(); ++r) {
     streams.push_back(devices_[r].create_stream());
     streams.back()->fill(scratch(r).data, 0, static_cast<std::size_t>(kHalf) * sizeof(float));
   }
@@ -85,15 +85,15 @@ void NcclTreeCollective::connect() {
       "connecting every pair of GPUs", streams, [&](int r, ncclComm_t communicator, cudaStream_t on) {
         auto* sent = scratch(r).as<float>();
         std::vector<cuda::Transfer> outgoing, incoming;
-        for (int peer = 0; peer < size(); ++peer) {
+        for (int peer = 0; peer < local_replicas(); ++peer) {
           outgoing.push_back({.peer = peer, .data = sent + peer * message, .elements = message});
           incoming.push_back({.peer = peer, .data = sent + kHalf + peer * message, .elements = message});
         }
         return exchange(outgoing, incoming, communicator, on);
       });
-  for (int r = 0; r < size(); ++r) {
+  for (int r = 0; r < local_replicas(); ++r) {
     const TensorView one{scratch(r).as<float>(), Shape{1}, DType::kF32};
-    const std::vector<TensorView> parts(static_cast<std::size_t>(size()), one);
+    const std::vector<TensorView> parts(static_cast<std::size_t>(local_replicas()), one);
     devices_[r].kernels()->sum_tree(*streams[static_cast<std::size_t>(r)], parts, one);
   }
   for (const auto& stream : streams) stream->synchronize();
@@ -104,7 +104,7 @@ void NcclTreeCollective::all_reduce_sum(int replica, const TensorView& tensor, S
     throw ConfigError(fmt::format("all_reduce_sum of {}: only float32 can be summed", to_string(tensor.dtype)));
   }
   const Link link(*this, replica, stream);
-  cuda::TreeSum(replica, size(), scratch(replica)).submit(tensor, link);
+  cuda::TreeSum(replica, local_replicas(), scratch(replica)).submit(tensor, link);
 }
 
 }  // namespace headrace

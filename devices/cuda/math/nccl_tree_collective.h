@@ -20,7 +20,7 @@ class NcclTreeCollective final : public Collective {
   // loads the kernels, for which it waits. Throws DeviceError.
   NcclTreeCollective(NcclCollective& group, DeviceGroup& devices);
 
-  int size() const noexcept override { return devices_.size(); }
+  int local_replicas() const noexcept override { return devices_.size(); }
   void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override;
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override {
     group_.broadcast(replica, root, tensor, stream);

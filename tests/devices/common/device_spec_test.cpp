@@ -12,7 +12,7 @@ std::string described(const std::string& text) {
   const DeviceSpec spec = parse_device_spec(text);
   std::string result = spec.backend;
   for (const auto& item : spec.items) {
-    result += fmt::format(" {}x{}", item.ordinal, item.replicas);
+    result += fmt::format(" {}x{}", item.ordinal, item.local_replicas);
   }
   return result;
 }

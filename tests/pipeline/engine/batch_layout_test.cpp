@@ -9,7 +9,7 @@ const Fields kFields{{.name = "image", .dtype = DType::kU8, .shape = {5, 5, 3}},
                      {.name = "label", .dtype = DType::kI64, .shape = {}}};
 
 TEST(BatchLayout, PlacesFieldsOneAfterAnotherAligned) {
-  const BatchLayout layout(kFields, 10, ReplicaRange::all(4));
+  const BatchLayout layout(kFields, 10, ReplicaRange::alone(4));
   EXPECT_EQ(layout.local_rows, 3);
   EXPECT_EQ(layout.row_bytes[0], 75U);
   EXPECT_EQ(layout.row_bytes[1], 8U);
@@ -22,7 +22,8 @@ TEST(BatchLayout, PlacesFieldsOneAfterAnotherAligned) {
 // In the order of the numbers given, before the others, which are sent.
 TEST(BatchLayout, PutsFieldsApart) {
   const std::vector<std::size_t> apart{1};
-  const BatchLayout together(kFields, 10, ReplicaRange::all(2)), layout(kFields, 10, ReplicaRange::all(2), apart);
+  const BatchLayout together(kFields, 10, ReplicaRange::alone(2)),
+      layout(kFields, 10, ReplicaRange::alone(2), apart);
   EXPECT_EQ(together.sent_from, 0U);
   EXPECT_EQ(layout.offset[1], 0U);
   EXPECT_EQ(layout.offset[0], layout.sent_from);
@@ -34,7 +35,7 @@ TEST(BatchLayout, PutsFieldsApart) {
 TEST(BatchLayout, SharesEveryExampleOnceInOrderAndWithinTheRows) {
   for (std::int64_t global : {1, 7, 10, 64}) {
     for (int replicas : {1, 2, 3, 8}) {
-      const BatchLayout layout(kFields, global, ReplicaRange::all(replicas));
+      const BatchLayout layout(kFields, global, ReplicaRange::alone(replicas));
       for (std::int64_t examples = 0; examples <= global; ++examples) {
         EXPECT_EQ(layout.first_of(examples, 0), 0);
         EXPECT_EQ(layout.first_of(examples, replicas), examples);
@@ -50,7 +51,7 @@ TEST(BatchLayout, SharesEveryExampleOnceInOrderAndWithinTheRows) {
 
 // The parts of several loaders are the whole, each with the rows that its replicas have there.
 TEST(BatchLayout, DividesAWorldAmongLoaders) {
-  const BatchLayout whole(kFields, 37, ReplicaRange::all(8));
+  const BatchLayout whole(kFields, 37, ReplicaRange::alone(8));
   for (std::int64_t examples = 0; examples <= 37; ++examples) {
     for (int first = 0, local = 1; first < 8; first += local, local = first == 1 ? 4 : 3) {
       const BatchLayout part(kFields, 37, {.first = first, .local = local, .world = 8});

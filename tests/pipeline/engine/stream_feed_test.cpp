@@ -141,7 +141,7 @@ TEST(Streams, ServePartsOfAWorld) {
   Ledger ledger;
   for (const int first : {0, 2}) {
     DeviceGroup devices = test_devices(2);
-    Loader loader(plan, devices, {.world = {.replicas = 4, .first = first}});
+    Loader loader(plan, devices, {.world = {.total = 4, .first = first}});
     for (bool more = true; more;) {
       for (int r = 0; r < 2; ++r) {
         const auto batch = loader.next(r);

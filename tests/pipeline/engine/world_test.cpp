@@ -62,7 +62,7 @@ void expect_parts_are_the_whole(const Dataset& dataset, const LoaderOptions& opt
     for (int local = 1; local <= world; ++local) {
       for (int first = 0; first + local <= world; ++first) {
         LoaderOptions part = options;
-        part.world = {.replicas = world, .first = first};
+        part.world = {.total = world, .first = first};
         const Shares shares = replica_shares(dataset, local, part);
         for (int r = 0; r < local; ++r) {
           EXPECT_TRUE(shares[static_cast<std::size_t>(r)] == whole[static_cast<std::size_t>(first + r)])
@@ -99,7 +99,7 @@ TEST(World, MixesWithExamplesOfOtherParts) {
 
 TEST(World, StateAndFingerprintKnowNothingOfIt) {
   DeviceGroup one = cpu_replicas(1), four = cpu_replicas(4);
-  Loader part(world_images(10), one, {.world = {.replicas = 4, .first = 2}}), whole(world_images(10), four);
+  Loader part(world_images(10), one, {.world = {.total = 4, .first = 2}}), whole(world_images(10), four);
   EXPECT_EQ(part.state(), whole.state());
   EXPECT_TRUE(part.next());
   LoaderOptions rest{.start = part.state()};
@@ -119,26 +119,34 @@ TEST(World, SharesOfAPartHaveTheDigestsOfTheWhole) {
   std::vector<ShareDigest> whole = share_digests(4, {.epochs = 2});
   EXPECT_EQ(whole.size(), 4U * 10);
   std::erase_if(whole, [](const ShareDigest& share) { return share.replica == 0 || share.replica == 3; });
-  EXPECT_EQ(share_digests(2, {.epochs = 2, .world = {.replicas = 4, .first = 1}}), whole);
+  EXPECT_EQ(share_digests(2, {.epochs = 2, .world = {.total = 4, .first = 1}}), whole);
 }
 
 TEST(World, LedgersAddUp) {
   Ledger together;
   const Dataset dataset = world_images(10);
-  replica_shares(dataset, 1, {.epochs = 2, .world = {.replicas = 5, .first = 0}}, &together);
+  replica_shares(dataset, 1, {.epochs = 2, .world = {.total = 5, .first = 0}}, &together);
   EXPECT_TRUE(together.find_breach(0, EpochContents::all(50))) << "a part is not the whole";
-  replica_shares(dataset, 3, {.epochs = 2, .world = {.replicas = 5, .first = 1}}, &together);
-  replica_shares(dataset, 1, {.epochs = 2, .world = {.replicas = 5, .first = 4}}, &together);
+  replica_shares(dataset, 3, {.epochs = 2, .world = {.total = 5, .first = 1}}, &together);
+  replica_shares(dataset, 1, {.epochs = 2, .world = {.total = 5, .first = 4}}, &together);
   for (const std::uint64_t epoch : {0, 1}) {
     EXPECT_FALSE(together.find_breach(epoch, EpochContents::all(50)))
         << *together.find_breach(epoch, EpochContents::all(50));
   }
 }
 
+TEST(World, IsToldByTheLoader) {
+  DeviceGroup devices = cpu_replicas(2);
+  EXPECT_EQ(Loader(world_images(10), devices).world(), (World{.total = 2}));
+  const World part{.total = 5, .first = 3};
+  EXPECT_EQ(Loader(world_images(10), devices, {.world = part}).world(), part);
+  EXPECT_EQ(part.repeated(4), (World{.total = 20, .first = 12}));
+}
+
 TEST(World, RefusesReplicasThatAreNotInIt) {
   DeviceGroup devices = cpu_replicas(2);
-  for (const World world : {World{.replicas = 1}, World{.replicas = 4, .first = 3},
-                            World{.replicas = 4, .first = -1}, World{.replicas = 0, .first = 1}}) {
+  for (const World world : {World{.total = 1}, World{.total = 4, .first = 3}, World{.total = 4, .first = -1},
+                            World{.total = 0, .first = 1}}) {
     try {
       Loader loader(world_images(10), devices, {.world = world});
       ADD_FAILURE() << "was accepted";
@@ -146,9 +154,8 @@ TEST(World, RefusesReplicasThatAreNotInIt) {
       EXPECT_THAT(error.message(), HasSubstr("not within a world of"));
     }
   }
-  EXPECT_THROW(
-      Loader(world_images(10), devices, {.world = {.replicas = 4}, .errors = {.on_error = OnError::kSkip}}),
-      ConfigError);
+  EXPECT_THROW(Loader(world_images(10), devices, {.world = {.total = 4}, .errors = {.on_error = OnError::kSkip}}),
+               ConfigError);
 }
 
 }  // namespace

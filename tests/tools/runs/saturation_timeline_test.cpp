@@ -47,7 +47,7 @@ TEST(SaturationTimeline, AddsUpShortEpochs) {
                         .global_step = 10U * static_cast<unsigned>(epoch + 1),
                         .seconds = 0.1,
                         .examples_per_second = 1000,
-                        .replicas = {times(100'000'000, epoch * 10'000'000), times(100'000'000, 0)}});
+                        .local_replicas = {times(100'000'000, epoch * 10'000'000), times(100'000'000, 0)}});
   }
   timeline.finish();
   const auto lines = lines_in(folder / "timeline.jsonl");
@@ -68,11 +68,11 @@ TEST(SaturationTimeline, TellsSamplesOfAnEpochApart) {
   timeline.step({.global_step = 1,
                  .seconds = 1,
                  .examples_per_second = 100,
-                 .replicas = {times(1'000'000'000, 500'000'000)}});
+                 .local_replicas = {times(1'000'000'000, 500'000'000)}});
   timeline.step({.global_step = 2,
                  .seconds = 2,
                  .examples_per_second = 150,
-                 .replicas = {times(2'000'000'000, 600'000'000)}});
+                 .local_replicas = {times(2'000'000'000, 600'000'000)}});
   timeline.finish();
   const auto lines = lines_in(folder / "timeline.jsonl");
   ASSERT_EQ(lines.size(), 2U);
@@ -87,7 +87,7 @@ TEST(SaturationTimeline, NumbersTrainings) {
   SaturationTimeline timeline(folder / "timeline.jsonl");
   for (int training = 1; training <= 2; ++training) {
     timeline.begin_training(training);
-    timeline.end_epoch({.seconds = 0.1, .examples_per_second = 10, .replicas = {times(1000, 0)}});
+    timeline.end_epoch({.seconds = 0.1, .examples_per_second = 10, .local_replicas = {times(1000, 0)}});
   }
   timeline.finish();
   const auto lines = lines_in(folder / "timeline.jsonl");

@@ -10,14 +10,15 @@
 namespace headrace {
 namespace {
 
-// Notes the slices it is given.
+// One replica of a world, whose slices it notes.
 class NotingCollective final : public Collective {
  public:
-  NotingCollective(int size, const float* base) : size_(size), base_(base) {}
+  NotingCollective(int world, const float* base) : world_(world), base_(base) {}
 
-  int size() const noexcept override { return size_; }
+  int local_replicas() const noexcept override { return 1; }
+  int world_replicas() const noexcept override { return world_; }
   void all_reduce_sum(int replica, const TensorView& tensor, Stream&) override {
-    if (replica != 0) return;
+    ASSERT_EQ(replica, 0);
     const std::int64_t begin = tensor.as<float>() - base_;
     slices.emplace_back(begin, begin + tensor.elements());
   }
@@ -27,7 +28,7 @@ class NotingCollective final : public Collective {
   std::vector<std::pair<std::int64_t, std::int64_t>> slices;
 
  private:
-  int size_;
+  int world_;
   const float* base_;
 };
 
@@ -95,8 +96,18 @@ TEST_F(ReducerTest, SendsNothingBetweenTheSlicesThatAreWanted) {
   }
 }
 
+// Its own slices are all that this process sends, however many replicas the world has.
+TEST_F(ReducerTest, OneReplicaOfALargerWorldSendsItsOwn) {
+  NotingCollective collective(64, memory_.data());
+  Reducer reducer(collective, 1000, {.bucket_bytes = 4000});
+  EXPECT_EQ(reducer.filled(0, arena_, 990, kWhole, streams()), 0) << "nothing counts as summed before it is sent";
+  EXPECT_EQ(reducer.finish(0, arena_, kWhole, streams()), 1000);
+  reducer.join(0, streams());
+  EXPECT_EQ(collective.slices, (Slices{{0, 1000}}));
+}
+
 // Buckets then are what is updated beside the backward pass.
-TEST_F(ReducerTest, OneReplicaFillsBucketsWhereUpdatesAreApart) {
+TEST_F(ReducerTest, AWorldOfOneFillsBucketsWhereUpdatesAreApart) {
   const auto beside = training_.devices[0].create_stream();
   const ReplicaStreams apart{.compute = training_.strategy.stream(0), .updates = *beside};
   NotingCollective collective(1, memory_.data());
@@ -113,7 +124,7 @@ TEST_F(ReducerTest, OneReplicaFillsBucketsWhereUpdatesAreApart) {
   }
 }
 
-TEST_F(ReducerTest, OneReplicaSendsNothing) {
+TEST_F(ReducerTest, AWorldOfOneSendsNothing) {
   NotingCollective collective(1, memory_.data());
   Reducer reducer(collective, 1000, {.bucket_bytes = 400});
   EXPECT_EQ(reducer.filled(0, arena_, 20, kWhole, streams()), 20);

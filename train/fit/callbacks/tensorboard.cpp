@@ -34,9 +34,9 @@ void add_gradient_norms(events::Summary& summary, const std::optional<GradientNo
   for (const auto& [variable, norm] : norms->by_variable) add_number(summary, "gradient_norm/" + variable, norm);
 }
 
-void add_replicas(events::Summary& summary, const std::vector<StepTimes>& replicas, std::uint64_t steps) {
-  for (std::size_t r = 0; r < replicas.size(); ++r) {
-    const StepTimes& times = replicas[r];
+void add_replicas(events::Summary& summary, const std::vector<StepTimes>& local_replicas, std::uint64_t steps) {
+  for (std::size_t r = 0; r < local_replicas.size(); ++r) {
+    const StepTimes& times = local_replicas[r];
     const auto add = [&](const char* what, std::int64_t ns) {
       add_number(summary, fmt::format("replica_{}/{}", r, what), milliseconds(ns, steps));
     };
@@ -52,7 +52,7 @@ void add_replicas(events::Summary& summary, const std::vector<StepTimes>& replic
 void add_groups(events::Summary& summary, const auto& report, std::uint64_t steps) {
   add_learning_rates(summary, report.learning_rates);
   add_gradient_norms(summary, report.gradient_norms);
-  add_replicas(summary, report.replicas, steps);
+  add_replicas(summary, report.local_replicas, steps);
 }
 
 class TensorBoard {
@@ -91,9 +91,9 @@ class TensorBoard {
       if (name != "learning_rate" && name != "gradient_norm") add_number(summary, name, value);
     }
     std::int64_t elapsed_ns = 0;
-    for (const StepTimes& times : report.replicas) elapsed_ns += times.elapsed_ns;
-    if (!report.replicas.empty()) {
-      add_number(summary, "step_ms", milliseconds(elapsed_ns, report.steps * report.replicas.size()));
+    for (const StepTimes& times : report.local_replicas) elapsed_ns += times.elapsed_ns;
+    if (!report.local_replicas.empty()) {
+      add_number(summary, "step_ms", milliseconds(elapsed_ns, report.steps * report.local_replicas.size()));
     }
     add_number(summary, "host_us_per_step", report.host_us_per_step);
     add_number(summary, "epoch", report.epoch + 1);

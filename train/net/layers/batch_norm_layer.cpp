@@ -56,8 +56,8 @@ std::vector<VariableSpec> BatchNormLayer::variables() const {
 std::vector<SavedSpec> BatchNormLayer::saved(const StepShape& step) const {
   const std::int64_t channels = shape().back();
   std::vector<SavedSpec> specs{{.shape = Shape{channels}}, {.shape = Shape{channels}}};
-  if (!options_.synchronised || step.replicas == 1) return specs;
-  specs.push_back({.shape = Shape{step.replicas, 1 + 2 * channels}});
+  if (!options_.synchronised || step.world_replicas == 1) return specs;
+  specs.push_back({.shape = Shape{step.world_replicas, 1 + 2 * channels}});
   specs.push_back({.shape = Shape{channels}});
   specs.push_back({.shape = Shape{2}});
   specs.push_back({.shape = Shape{2, channels}});
