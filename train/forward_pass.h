@@ -13,7 +13,7 @@
 #include "headrace/pipeline/record.h"
 
 namespace headrace {  // inside the floor
-class BatchRunner;
+class BatchQueue;
 class ExampleLosses;
 struct ModelState;
 }  // namespace headrace
@@ -22,8 +22,8 @@ namespace HEADRACE_API headrace {
 
 class ForwardPass {
  public:
-  // Of a trainer or tester. Everything given must outlive it; `fields` are the data's.
-  ForwardPass(const ModelState& model, const BatchRunner& runner, const Fields& fields);
+  // For a trainer or tester; `fields` are the data's. REQUIRES: all that is given outlives it.
+  ForwardPass(const ModelState& model, const BatchQueue& queue, const Fields& fields);
   ~ForwardPass();
 
   std::int64_t examples(int replica) const;
@@ -46,7 +46,7 @@ class ForwardPass {
 
  private:
   const ModelState& model_;
-  const BatchRunner& runner_;
+  const BatchQueue& queue_;
   Fields fields_;
   mutable std::unique_ptr<ExampleLosses> losses_;  // from the first call on
 };

@@ -96,7 +96,7 @@ class Trainer {
   void reset_metrics();
 
   // For checkpoints, between two steps: what the metrics have counted since the last reset, of each replica, and
-  // counting on from it (step/batch_runner.h).
+  // counting on from it (step/running_totals.h).
   int saved_sets() const noexcept;  // a replica
   std::size_t saved_set_bytes() const noexcept;
   void save_totals(int replica, std::byte* into) const;

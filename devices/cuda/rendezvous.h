@@ -16,7 +16,7 @@
 //    the next line holds.
 //  - The host's launches must not wait for the GPU: CUDA_LAUNCH_BLOCKING unset (seen by the same measurement), and
 //    memory, kernels and graphs made before the first meeting: input kernels are loaded with the device, the
-//    others by BatchRunner::warm_up(), which meets last.
+//    others by BatchQueue::warm_up(), which meets last.
 //  - A limit. Who has waited for `patience_ns` calls the group off, so that a wait which could not end does:
 //    DeviceError(kTimeout) with the replica that did not come.
 //

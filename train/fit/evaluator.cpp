@@ -3,23 +3,22 @@
 #include <algorithm>
 
 #include "headrace/train/model/submission.h"
-#include "headrace/train/step/capture.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
 
-Evaluator::Evaluator(ModelState& model, Loader& loader, const BatchRunnerOptions& options,
+Evaluator::Evaluator(ModelState& model, Loader& loader, const BatchQueueOptions& options,
                      const std::vector<View>& views)
     : model_(model),
       loader_(loader),
       averaged_weights_(options.averaged_weights),
-      runner_(model, loader.fields(), options) {
-  for (int shard = 0; shard < runner_.shards().local_shards(); ++shard) capture(shard, options, views);
+      queue_(model, loader.fields(), options) {
+  for (int shard = 0; shard < queue_.shards().local_shards(); ++shard) capture(shard, options, views);
 }
 
-void Evaluator::capture(int shard, const BatchRunnerOptions& options, const std::vector<View>& views) {
-  const ProgramBinding bound = runner_.binding(shard);
-  const Program& program = runner_.program();
+void Evaluator::capture(int shard, const BatchQueueOptions& options, const std::vector<View>& views) {
+  const ProgramBinding bound = queue_.program().binding(shard);
+  const Program& program = queue_.program().program();
   if (!views.empty()) {
     ensembles_.emplace_back(*model_.graph, program, bound, views);
   }
@@ -27,12 +26,12 @@ void Evaluator::capture(int shard, const BatchRunnerOptions& options, const std:
     if (views.empty()) program.forward(bound);
     const std::vector<TensorView> results =
         views.empty() ? program.results(bound) : ensembles_.back().forward(bound);
-    if (options.loss) runner_.submit_objective(shard, results, {});
+    if (options.loss) queue_.program().submit_objective(shard, results, {});
   }));
 }
 
 void Evaluator::launch(int shard) {
-  runner_.shards().stream(shard).launch(*works_[static_cast<std::size_t>(shard)]);
+  queue_.shards().stream(shard).launch(*works_[static_cast<std::size_t>(shard)]);
 }
 
 void Evaluator::bring_up_to_date() {
@@ -42,27 +41,27 @@ void Evaluator::bring_up_to_date() {
 
 void Evaluator::warm_up() {
   bring_up_to_date();
-  runner_.warm_up({.compute = [this](int shard) { launch(shard); }});
+  queue_.warm_up({.compute = [this](int shard) { launch(shard); }});
 }
 
 void Evaluator::submit(GlobalBatch batches) {
-  runner_.submit(std::move(batches), {.step = model_.step}, {.compute = [this](int shard) { launch(shard); }});
+  queue_.submit(std::move(batches), {.step = model_.step}, {.compute = [this](int shard) { launch(shard); }});
 }
 
 std::optional<MetricSums> Evaluator::run(const EvaluationPass& pass) {
   bring_up_to_date();
-  runner_.reset_sums();
+  queue_.reset();
   const std::uint64_t all = loader_.steps_per_epoch();
   const std::uint64_t batches = pass.steps == 0 ? all : std::min(pass.steps, all);
   for (std::uint64_t done = 0; done < batches; ++done) {
     if (pass.stop != nullptr && pass.stop->load(std::memory_order_relaxed)) return std::nullopt;
-    std::optional<GlobalBatch> batch = runner_.take(loader_);
+    std::optional<GlobalBatch> batch = queue_.take(loader_);
     if (!batch) break;
     submit(std::move(*batch));
     if (pass.progress) pass.progress(done + 1, batches);
   }
-  runner_.read_tables();
-  return runner_.sums();
+  queue_.finish();
+  return queue_.totals().sums();
 }
 
 }  // namespace headrace

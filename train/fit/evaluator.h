@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "headrace/pipeline/loader.h"
-#include "headrace/train/step/batch_runner.h"
+#include "headrace/train/step/batch_queue.h"
 #include "headrace/train/step/view_ensemble.h"
 
 namespace headrace {
@@ -24,7 +24,7 @@ struct EvaluationPass {
 class Evaluator {
  public:
   // Everything given must outlive the evaluator.
-  Evaluator(ModelState& model, Loader& loader, const BatchRunnerOptions& options,
+  Evaluator(ModelState& model, Loader& loader, const BatchQueueOptions& options,
             const std::vector<View>& views = {});
 
   // Does all of a batch once, with no examples: kernels are loaded then. Waits.
@@ -35,20 +35,20 @@ class Evaluator {
   // One batch of a pass of somebody else's, the one taken last from the runner.
   void submit(GlobalBatch batches);
 
-  BatchRunner& runner() noexcept { return runner_; }
+  BatchQueue& queue() noexcept { return queue_; }
 
  private:
   void launch(int shard);
   // The bf16 copy of averaged weights is what they round to.
   void bring_up_to_date();
-  void capture(int shard, const BatchRunnerOptions& options, const std::vector<View>& views);
+  void capture(int shard, const BatchQueueOptions& options, const std::vector<View>& views);
 
   ModelState& model_;
   Loader& loader_;
   bool averaged_weights_;
   std::vector<ViewEnsemble> ensembles_;  // by shard, where there are views
   std::vector<std::unique_ptr<CapturedWork>> works_;
-  BatchRunner runner_;  // after the works: it waits when destroyed
+  BatchQueue queue_;  // after the works: it waits when destroyed
 };
 
 }  // namespace headrace

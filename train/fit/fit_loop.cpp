@@ -247,7 +247,7 @@ void FitLoop::validate(EpochReport& report) {
   if (!validated) return;
   report.val_loss = mean_loss(*validated);
   report.val_accuracy = mean_accuracy(*validated);
-  report.val_metrics = validation_->evaluator.runner().metrics();
+  report.val_metrics = validation_->evaluator.queue().totals().metrics();
 }
 
 void FitLoop::report_step(int epoch, std::uint64_t step) {

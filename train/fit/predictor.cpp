@@ -17,7 +17,7 @@ Predictions predict(ModelState& model, Loader& loader, const EvaluationPass& pas
   for (OutputValues& other : predictions.others) values.push_back(&other.values);
   // Shards in order hold the rows of a global batch in order.
   const std::int64_t rows = loader.local_rows();
-  evaluator.runner().on_done = [&](const StepSlot& step) {
+  evaluator.queue().on_done = [&](const StepSlot& step) {
     for (const ShardSlot& slot : step.shards) {
       const float* from = slot.result;
       for (std::size_t i = 0; i < values.size(); ++i) {

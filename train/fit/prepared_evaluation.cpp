@@ -13,7 +13,7 @@
 namespace headrace {
 namespace {
 
-BatchRunnerOptions runner_options(const ModelState& model, const Loader& loader, const EvaluateOptions& options) {
+BatchQueueOptions queue_options(const ModelState& model, const Loader& loader, const EvaluateOptions& options) {
   return {
       .program = {.mode = Mode::kEvaluate, .rows = loader.local_rows(), .precision = model.compiled->precision},
       .loss = model.compiled->loss,
@@ -31,7 +31,7 @@ class PreparedEvaluation::Impl {
         once_(model, "evaluation"),
         shards_(shard_devices(model.strategy(), options.virtual_shards)),
         loader_(data, shards_, evaluation_input(model.state(), Mode::kEvaluate, options)),
-        evaluator_(model.state(), loader_, runner_options(model.state(), loader_, options), options.views) {}
+        evaluator_(model.state(), loader_, queue_options(model.state(), loader_, options), options.views) {}
 
   void warm_up() {
     once_.check_model();
@@ -48,7 +48,7 @@ class PreparedEvaluation::Impl {
             .accuracy = mean_accuracy(*sums),
             .examples = sums->examples,
             .seconds = time.seconds(),
-            .metrics = evaluator_.runner().metrics()};
+            .metrics = evaluator_.queue().totals().metrics()};
   }
 
  private:

@@ -18,18 +18,18 @@ class Tester::Impl {
                                 .precision = model.state().compiled->precision},
                     .loss = model.state().compiled->loss,
                     .metrics = model.state().compiled->metrics}),
-        pass_(model.state(), evaluator_.runner(), loader.fields()) {}
+        pass_(model.state(), evaluator_.queue(), loader.fields()) {}
 
-  std::optional<GlobalBatch> take() { return evaluator_.runner().take(loader_); }
+  std::optional<GlobalBatch> take() { return evaluator_.queue().take(loader_); }
   const ForwardPass& forward(GlobalBatch batches) {
     evaluator_.submit(std::move(batches));
     return pass_;
   }
   MetricSums finish() {
-    evaluator_.runner().read_tables();
-    return evaluator_.runner().sums();
+    evaluator_.queue().finish();
+    return evaluator_.queue().totals().sums();
   }
-  BatchRunner& runner() noexcept { return evaluator_.runner(); }
+  BatchQueue& queue() noexcept { return evaluator_.queue(); }
 
  private:
   Loader& loader_;
@@ -53,7 +53,7 @@ bool Tester::step() {
 std::optional<GlobalBatch> Tester::take() { return impl_->take(); }
 const ForwardPass& Tester::forward(GlobalBatch batches) { return impl_->forward(std::move(batches)); }
 MetricSums Tester::finish() { return impl_->finish(); }
-std::vector<MetricValue> Tester::metrics() const { return impl_->runner().metrics(); }
-void Tester::reset_metrics() { impl_->runner().reset_sums(); }
+std::vector<MetricValue> Tester::metrics() const { return impl_->queue().totals().metrics(); }
+void Tester::reset_metrics() { impl_->queue().reset(); }
 
 }  // namespace headrace

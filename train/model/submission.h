@@ -1,11 +1,13 @@
-// Submits work to all replicas, and reports the one that failed.
+// Submits work to all replicas, and reports the one that failed; captures work on a stream.
 #pragma once
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/stream.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -44,6 +46,24 @@ void submit_and_wait(Strategy& strategy, const Submit& submit) {
     strategy.recover();
     throw;
   }
+}
+
+// Returns what submit() submits to the stream as one piece of captured work. An exception leaves the stream as it
+// was.
+template <typename Submit>
+std::unique_ptr<CapturedWork> capture(Stream& stream, const Submit& submit) {
+  stream.begin_capture();
+  try {
+    submit();
+  } catch (...) {
+    try {
+      stream.end_capture();
+    } catch (const std::exception&) {
+      // Half a capture need not be one that could end: what broke it off is the error.
+    }
+    throw;
+  }
+  return stream.end_capture();
 }
 
 }  // namespace headrace

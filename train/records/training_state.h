@@ -50,7 +50,7 @@ struct TrainingState {
   TrainingPosition position = {};
   History history = {};
   std::string callbacks = "{}";  // CallbackList::save()
-  // The sums of the epoch so far as they lie in the memory of each shard (BatchRunner), which is the replica's
+  // The sums of the epoch so far as they lie in the memory of each shard (RunningTotals), which is the replica's
   // where there are no virtual ones; empty at an epoch's start.
   std::vector<std::vector<std::byte>> totals = {};
 };

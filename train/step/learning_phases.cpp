@@ -6,18 +6,18 @@
 namespace headrace {
 namespace {
 
-std::vector<ArenaSlice> silent_slices(const VariableLayout& layout, int layers, const Program::Needed& needed) {
-  std::vector<ArenaSlice> silent;
+std::vector<ArenaSlice> zeroed_slices(const VariableLayout& layout, int layers, const Program::Needed& needed) {
+  std::vector<ArenaSlice> zeroed;
   for (int id = 0; id < layers; ++id) {
     if (needed[static_cast<std::size_t>(id)]) continue;
     const auto [first, end] = layout.of_layer(id);
     for (std::size_t i = first; i < end; ++i) {
       const Variable& variable = layout.variables()[i];
       if (variable.spec.role != VariableRole::kTrained) continue;
-      silent.push_back({variable.offset, variable.offset + variable.spec.shape.elements()});
+      zeroed.push_back({variable.offset, variable.offset + variable.spec.shape.elements()});
     }
   }
-  return silent;
+  return zeroed;
 }
 
 // In ascending order; neighbours are one slice, with the gap between them, which is 0.
@@ -52,11 +52,11 @@ std::vector<LearningPhase> learning_phases(const Program& program, const Variabl
     auto needed = program.needed([&](const Variable& variable) { return plan.learns(variable, begin); });
     const bool same = needed == phases.back().needed && !plan.limits_norm();
     if (same || std::ranges::count(needed, true) == 0) continue;
-    auto silent = silent_slices(layout, layers, needed), summed = summed_slices(layout, layers, needed);
+    auto zeroed = zeroed_slices(layout, layers, needed), summed = summed_slices(layout, layers, needed);
     if (begin == 0) phases.clear();
     phases.push_back({.begin = begin,
                       .needed = std::move(needed),
-                      .silent = std::move(silent),
+                      .zeroed = std::move(zeroed),
                       .summed = std::move(summed),
                       .learning = plan.learning(begin)});
   }

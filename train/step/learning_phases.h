@@ -15,7 +15,7 @@ struct LearningPhase {
   std::uint64_t begin = 0;
   Program::Needed needed = {};
   // Gradients that are no longer computed: they must be 0, as they go through the update, which moves nothing.
-  std::vector<ArenaSlice> silent = {};
+  std::vector<ArenaSlice> zeroed = {};
   // Those that are summed over replicas: all that are computed, of variables that are not frozen.
   std::vector<ArenaSlice> summed = {};
   // Where clipping counts gradients into their norm: those of variables that learn, all of which are computed.

@@ -1,7 +1,14 @@
 #include "headrace/train/step/loop_checks.h"
 
+#include <fmt/format.h>
+
+#include <string>
+
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/train/layers.h"
 #include "headrace/train/model/model_state.h"
+#include "headrace/train/step/shards.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -17,6 +24,39 @@ bool feeds(const DeviceGroup& from, const Strategy& strategy) {
   return true;
 }
 
+void check_shards(Strategy& strategy, const Loader& loader, const TrainerOptions& options) {
+  const Shards shards(strategy, options.step.virtual_shards);
+  if (loader.devices().size() != shards.local_shards()) {
+    throw ConfigError(fmt::format("the loader divides its batches among {} replicas, the training among {} shards",
+                                  loader.devices().size(), shards.local_shards()),
+                      "open it on the strategy's devices, each repeated() once for each of its virtual shards");
+  }
+  const World served = loader.world(), trained = shards.world();
+  if (served != trained) {
+    throw ConfigError(
+        fmt::format("the loader serves replicas from {} on of {}, the training has those from {} on of {}",
+                    served.first, served.total, trained.first, trained.total),
+        advice("leave {} as it is, or take the strategy's world()", named("LoaderOptions::world")));
+  }
+}
+
+void check_layers(const Graph& graph, const TrainerOptions& options) {
+  for (int id = 0; id < graph.size() && options.step.virtual_shards > 0; ++id) {
+    const Layer& layer = graph.layer(id);
+    if (!layer.traits(Mode::kTrain).over_replicas) continue;
+    throw ConfigError(
+        label(layer.name(), layer.kind()) + " is synchronised: it needs all shards of a batch at once",
+        "train without virtual shards, or leave it to each shard");
+  }
+}
+
+void check_batch_counts(const TrainerOptions& options) {
+  if (options.step.accumulate < 1 || options.in_flight < 1) {
+    throw ConfigError("accumulate and in_flight must be at least 1, got " +
+                      std::to_string(options.step.accumulate) + " and " + std::to_string(options.in_flight));
+  }
+}
+
 }  // namespace
 
 void check_loop(const Strategy& strategy, const Model& model, const Loader& loader, const char* what) {
@@ -30,6 +70,62 @@ void check_loop(const Strategy& strategy, const Model& model, const Loader& load
                           ") than the strategy's (" + strategy.devices().to_string() + ")",
                       "make the loader with the devices that the strategy was made with");
   }
+}
+
+void check_training(Strategy& strategy, const Model& model, const Loader& loader, const TrainerOptions& options) {
+  check_loop(strategy, model, loader, "training");
+  check_shards(strategy, loader, options);
+  check_layers(model.graph(), options);
+  check_batch_counts(options);
+}
+
+std::int64_t StepOrder::forward(std::int64_t examples) {
+  if (done_ == Done::kAllReduce) {
+    throw ConfigError("the gradients were summed and not used", "call apply_gradients() before the next batch");
+  }
+  if (done_ == Done::kBackward && !accumulates_) {
+    throw ConfigError(
+        "a second batch before all_reduce() would overwrite the gradients",
+        joined({advice("set {} to the batches of a step: they are then added", named("StepOptions::accumulate")),
+                "call discard_gradients()"},
+               "; or "));
+  }
+  done_ = Done::kForward;
+  with_last_ = examples_ + examples;
+  return with_last_;
+}
+
+void StepOrder::backward() {
+  if (done_ != Done::kForward) throw ConfigError("backward() needs a forward() before it, one each");
+  done_ = Done::kBackward;
+  examples_ = with_last_;
+}
+
+void StepOrder::all_reduce() {
+  if (done_ == Done::kForward) throw ConfigError("all_reduce() after a forward() without its backward()");
+  if (done_ != Done::kBackward) throw ConfigError("all_reduce() without gradients", "call gradients() first");
+  done_ = Done::kAllReduce;
+}
+
+void StepOrder::apply_gradients() {
+  if (done_ != Done::kAllReduce) {
+    throw ConfigError(
+        "apply_gradients() before all_reduce(): the replicas' gradients are not summed yet, and "
+        "their weights would part",
+        "call all_reduce() first, with one replica too");
+  }
+  discard_gradients();
+}
+
+void StepOrder::discard_gradients() noexcept {
+  done_ = Done::kNothing;
+  examples_ = 0;
+}
+
+void StepOrder::whole() const {
+  if (done_ == Done::kNothing || (done_ == Done::kForward && examples_ == 0)) return;
+  throw ConfigError("step() while the gradients of batches before it are not used yet",
+                    "call all_reduce() and apply_gradients() first");
 }
 
 }  // namespace headrace

@@ -8,8 +8,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/train/model/submission.h"
-#include "headrace/train/step/number_checks.h"
-#include "headrace/train/step/number_probe.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -28,33 +26,31 @@ std::string traced_place(const StepSlot& step, const Strategy& strategy, const S
 
 }  // namespace
 
-NanTrace::NanTrace(ModelState& model, BatchRunner& runner) : model_(model), runner_(runner) {
+NanTrace::NanTrace(ModelState& model, TrainingStep& step) : model_(model), step_(step) {
   const Graph& graph = *model.graph;
   for (int id = 0; id < graph.size(); ++id) {
     if (graph.layer(id).kind() == "input") inputs_.push_back(id);
   }
-  for (int shard = 0; shard < runner.shards().local_shards(); ++shard) {
+  for (int shard = 0; shard < step.shards().local_shards(); ++shard) {
     kept_.emplace_back();
-    const ProgramBinding bound = runner.binding(shard);
     for (const int input : inputs_) {
-      kept_.back().push_back(bound.stream.allocate(runner.program().value(bound, input).bytes()));
+      kept_.back().push_back(step.shards().stream(shard).allocate(step.program().value(shard, input).bytes()));
     }
   }
-  runner.on_done = [this](const StepSlot& step) { last_ = &step; };
+  step.queue().on_done = [this](const StepSlot& done) { last_ = &done; };
 }
 
 void NanTrace::keep_inputs(int shard) const {
-  const ProgramBinding bound = runner_.binding(shard);
   const std::vector<Buffer>& kept = kept_[static_cast<std::size_t>(shard)];
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    const TensorView input = runner_.program().value(bound, inputs_[i]);
-    bound.stream.copy(kept[i].data(), input.data, input.bytes());
+    const TensorView input = step_.program().value(shard, inputs_[i]);
+    step_.shards().stream(shard).copy(kept[i].data(), input.data, input.bytes());
   }
 }
 
-void NanTrace::check(const Program::Needed& needed) {
-  runner_.drain();
-  const Shards& shards = runner_.shards();
+void NanTrace::check(const LearningPhase& phase) {
+  step_.queue().drain();
+  const Shards& shards = step_.shards();
   bool all_finite = true;
   for (int shard = 0; shard < shards.local_shards(); ++shard) all_finite = all_finite && finite(shard);
   if (all_finite) return;
@@ -63,7 +59,7 @@ void NanTrace::check(const Program::Needed& needed) {
   submit_and_wait(*model_.strategy, [&] {
     submit_to_all(*model_.strategy, last_->step, [&](int r) {
       for (int shard = shards.first_of(r); shard < shards.first_of(r + 1); ++shard) {
-        submit_again(shard, needed, probes[static_cast<std::size_t>(shard)]);
+        submit_again(shard, phase, probes[static_cast<std::size_t>(shard)]);
       }
       shards.join(r);
     });
@@ -73,11 +69,11 @@ void NanTrace::check(const Program::Needed& needed) {
 
 bool NanTrace::finite(int shard) const {
   const ShardSlot& slot = last_->shards[static_cast<std::size_t>(shard)];
-  if (!runner_.objective()->finite_losses(slot.totals)) return false;
+  if (!step_.program().objective()->finite_losses(slot.totals)) return false;
   const auto count = static_cast<std::size_t>(model_.layout.trained_elements());
   std::vector<float> gradients(count);
-  Stream& stream = runner_.shards().stream(shard);
-  stream.copy(gradients.data(), runner_.binding(shard).gradients, count * sizeof(float));
+  Stream& stream = step_.shards().stream(shard);
+  stream.copy(gradients.data(), step_.program().binding(shard).gradients, count * sizeof(float));
   stream.synchronize();
   return !first_not_finite(gradients.data(), count);
 }
@@ -88,27 +84,24 @@ std::int64_t NanTrace::real_elements(int shard, const TensorView& rows) const {
   return rows.elements() / rows.shape[0] * examples;
 }
 
-// What was counted and what was drawn at random the first time comes out the same; sums count twice, which nobody
-// sees any more.
-void NanTrace::submit_again(int shard, const Program::Needed& needed, NumberProbe& probe) const {
-  const Program& program = runner_.program();
-  const ProgramBinding bound = runner_.binding(shard);
+// What was counted and what was drawn at random the first time comes out the same. Sums and accumulated gradients
+// count twice, which nobody sees any more: the training ends.
+void NanTrace::submit_again(int shard, const LearningPhase& phase, NumberProbe& probe) const {
+  const MirroredProgram& program = step_.program();
+  const ReplicaStreams streams{.compute = step_.shards().stream(shard)};
   const std::vector<Buffer>& kept = kept_[static_cast<std::size_t>(shard)];
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    const TensorView input = program.value(bound, inputs_[i]);
-    bound.stream.copy(input.data, kept[i].data(), input.bytes());
+    const TensorView input = program.value(shard, inputs_[i]);
+    streams.compute.copy(input.data, kept[i].data(), input.bytes());
     probe.look(fmt::format("field '{}' of the data", model_.graph->layer(inputs_[i]).name()), input,
                real_elements(shard, input));
   }
   const ProgramWatch watched = watch(shard, probe);
-  program.forward(bound, watched);
-  const std::vector<TensorView> gradients = program.result_gradients(bound);
-  runner_.submit_objective(shard, program.results(bound), gradients);
-  for (const TensorView& gradient : gradients) {
+  step_.submit({.forward = true}, shard, phase, streams, watched);
+  for (const TensorView& gradient : program.result_gradients(shard)) {
     probe.look(fmt::format("the gradient of {}", loss_name({})), gradient, real_elements(shard, gradient));
   }
-  program.backward(
-      bound, needed, [](std::int64_t) {}, watched);
+  step_.submit({.backward = true}, shard, phase, streams, watched);
 }
 
 ProgramWatch NanTrace::watch(int shard, NumberProbe& probe) const {
@@ -161,7 +154,7 @@ std::string NanTrace::loss_name(const std::vector<bool>& terms) const {
 
 // Results and gradients are finite: what it made of the results is not.
 void NanTrace::name_the_loss() const {
-  const Objective& objective = *runner_.objective();
+  const Objective& objective = *step_.program().objective();
   for (const ShardSlot& slot : last_->shards) {
     if (objective.finite_losses(slot.totals)) continue;
     check_class_numbers(objective, *last_, slot);
@@ -197,7 +190,7 @@ void NanTrace::name_the_first(const std::vector<NumberProbe>& probes) const {
   const std::string where = traced_place(*last_, *model_.strategy, slot);
   const std::int64_t width = found.shape.rank() > 0 ? found.shape.elements() / found.shape[0] : 1;
   const auto row = static_cast<std::size_t>(found.element / width);
-  const bool rows = found.shape.rank() > 0 && found.shape[0] == runner_.program().options().rows;
+  const bool rows = found.shape.rank() > 0 && found.shape[0] == step_.program().program().options().rows;
   const bool known = rows && row < slot.records.size() && found.what.find("variable '") == std::string::npos;
   const std::string record = known ? fmt::format(", of record {}", slot.records[row]) : std::string();
   const std::string message =

@@ -4,41 +4,40 @@
 #include <string>
 #include <vector>
 
-#include "headrace/train/step/batch_runner.h"
+#include "headrace/train/step/number_checks.h"
+#include "headrace/train/step/training_step.h"
 
 namespace headrace {
 
-class NumberProbe;
-
-// Watches the batches that a runner submits. A batch must be checked before the next is submitted, and before its
-// gradients are summed.
+// Watches the batches that a training step computes. REQUIRES: a batch is checked before the next one is
+// submitted, and before its gradients are summed.
 class NanTrace {
  public:
-  NanTrace(ModelState& model, BatchRunner& runner);
+  NanTrace(ModelState& model, TrainingStep& step);
 
-  // Submits, when a shard begins: what it needs to be run again.
+  // Submits copies of what the shard needs to be run again. REQUIRES: its batch is in place.
   void keep_inputs(int shard) const;
   // Waits for the batch. Where its loss or a gradient is not finite, runs it again with a look at every
   // operation's operands and results: a DataError where a record's input or label is to blame, else an Error.
-  void check(const Program::Needed& needed);
-  // Waits for the update after `step` others, and throws an Error that names the first variable that it has made
-  // other than finite.
+  void check(const LearningPhase& phase);
+  // Waits for the update after `step` others. Throws an Error that names the first variable that is no longer
+  // finite.
   void check_update(std::uint64_t step) const;
 
  private:
   bool finite(int shard) const;
-  void submit_again(int shard, const Program::Needed& needed, NumberProbe& probe) const;
+  void submit_again(int shard, const LearningPhase& phase, NumberProbe& probe) const;
   ProgramWatch watch(int shard, NumberProbe& probe) const;
   void look_at_variables(const LayerContext& call, bool gradients, NumberProbe& probe) const;
-  // The terms that are true; all where it is empty.
+  // Names the terms that are true; all if it is empty.
   std::string loss_name(const std::vector<bool>& terms) const;
-  // Throws where a loss is to blame.
+  // Throws an Error where a loss is to blame.
   void name_the_loss() const;
   [[noreturn]] void name_the_first(const std::vector<NumberProbe>& probes) const;
   std::int64_t real_elements(int shard, const TensorView& rows) const;
 
   ModelState& model_;
-  BatchRunner& runner_;
+  TrainingStep& step_;
   std::vector<int> inputs_;                // layers
   std::vector<std::vector<Buffer>> kept_;  // by shard and input: the input's values
   const StepSlot* last_ = nullptr;         // the last batch that is done

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "headrace/devices/collective.h"
 #include "headrace/devices/kernels.h"
+#include "headrace/train/callbacks.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/reducer.h"
 #include "headrace/train/step/shard_arenas.h"
@@ -65,6 +67,27 @@ class ReplicaArenas {
   std::int64_t scratch_elements_ = 0;  // of each array
   Buffer scratch_, pinned_scratch_;    // pinned: StepScalars before the arrays
   Buffer summed_state_;
+};
+
+// Computes the norms of a step's gradients: the first replica's, which are all replicas' once they are summed.
+class GradientMeasure {
+ public:
+  explicit GradientMeasure(ModelState& model);
+
+  // Submits to the first replica's stream; may be captured.
+  void submit(Stream& stream, Kernels& kernels, const TensorView& gradients) const;
+  // Returns the norms of the last step that was submitted; waits for it.
+  GradientNorms read() const;
+
+ private:
+  struct Part {
+    std::string variable;
+    std::int64_t begin = 0, elements = 0;
+  };
+
+  ModelState& model_;
+  std::vector<Part> parts_;  // in layer order
+  Buffer sums_;              // a GradientNorm for each part
 };
 
 }  // namespace headrace

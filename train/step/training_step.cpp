@@ -5,6 +5,137 @@
 #include "headrace/train/strategy.h"
 
 namespace headrace {
+
+// The step, from top to bottom. A part that is left out belongs to another call.
+void TrainingStep::submit(const StepParts& parts, int index, const LearningPhase& phase,
+                          const ReplicaStreams& streams, const ProgramWatch& watch) {
+  const bool overlaps = parts.backward && parts.update && !plan_.clips();  // a clip needs all gradients first
+  std::int64_t updated = 0;                                                // elements that the optimizer was given
+  const auto update_up_to = [&](std::int64_t end) { update(index, std::exchange(updated, end), end, streams); };
+
+  // Forward: results, loss and metrics, the gradients of the results.
+  if (parts.forward) {
+    program().forward(index, watch);
+    program().submit_objective(index, program().results(index), program().result_gradients(index));
+    if (parts.reduce) average_state_beside(index, streams);
+  }
+
+  // Backward: gradients. In a whole step those of the last layers are summed, and where that gains time used by
+  // the optimizer, while those of the first layers are computed.
+  if (parts.backward) {
+    const auto filled = [&](std::int64_t elements) {
+      if (!parts.reduce) return;
+      const std::int64_t summed = reducer_.filled(index, arenas(index).gradients, elements, phase.summed, streams);
+      if (overlaps && updates_early(index, streams)) update_up_to(summed);
+    };
+    program().backward(index, phase.needed, streams, filled, watch);
+    if (!parts.reduce) {
+      streams.compute.follow(streams.weights);
+      if (accumulates_) accumulate(index);
+    }
+  }
+
+  // Reduce: over the step's batches, over a replica's virtual shards, over replicas.
+  if (parts.reduce) {
+    end_accumulation(index);
+    merge_shards(index);
+    if (!parts.forward) average_state_beside(index, streams);
+    const std::int64_t summed = reducer_.finish(index, arenas(index).gradients, phase.summed, streams);
+    if (overlaps) update_up_to(summed);
+    reducer_.join(index, streams);
+    if (overlaps) streams.compute.follow(streams.updates);
+  }
+
+  // Update: the rest of the variables, then what follows them.
+  if (parts.update) {
+    const ReplicaArenas& mine = arenas(index);
+    if (measure_ && index == 0) measure_->submit(streams.compute, kernels(index), mine.gradients);
+    if (plan_.clips()) mine.clip_gradients(streams.compute, kernels(index), phase.learning);
+    update(index, updated, mine.gradients.elements(), {.compute = streams.compute});
+    mine.follow_update(streams.compute, kernels(index), scalars(index));
+    if (!streams.sums_apart()) average_state(index, streams.compute);
+  }
+}
+
+// The optimizer on the arenas' elements [begin, end), whose gradients and readers were submitted.
+void TrainingStep::update(int r, std::int64_t begin, std::int64_t end, const ReplicaStreams& streams) {
+  if (begin == end) return;
+  streams.updates.follow(streams.compute);
+  streams.updates.follow(streams.weights);
+  plan_.submit(streams.updates, kernels(r), arenas(r), begin, end, scalars(r));
+}
+
+// On a CPU a slice is updated as soon as it is summed, while it is still in the cache; elsewhere beside the rest
+// of the backward pass, or as many slices as there are at once, with few launches.
+bool TrainingStep::updates_early(int r, const ReplicaStreams& streams) const {
+  return strategy().device(r).info().host_memory || streams.updates_apart();
+}
+
+// Averages the running statistics over replicas while other work goes on: they are final after the forward pass,
+// and the next one reads them.
+void TrainingStep::average_state_beside(int r, const ReplicaStreams& streams) {
+  if (!streams.sums_apart()) return;
+  streams.communication.follow(streams.compute);
+  average_state(r, streams.communication);
+}
+
+void TrainingStep::average_state(int r, Stream& stream) {
+  arenas(r).average_state(collective_, r, stream, kernels(r), shard_arenas(r));
+}
+
+// Adds the batch's gradients to those of the step so far.
+void TrainingStep::accumulate(int shard) {
+  const int r = shards().replica_of(shard);
+  Stream& stream = shards().stream(shard);
+  if (!shards().is_virtual()) return arenas(r).accumulate(stream, kernels(r));
+  shard_arenas(r).accumulate(stream, kernels(r), within_replica(shard));
+}
+
+// Makes each shard's gradients the accumulated ones over the examples of all of the step's batches.
+void TrainingStep::end_accumulation(int r) {
+  if (!accumulates_) return;
+  Stream& stream = strategy().stream(r);
+  for (int shard = shards().first_of(r); shard < shards().first_of(r + 1); ++shard) {
+    const float* scale = program().group_scale(shard);
+    if (!shards().is_virtual()) return arenas(r).begin_group_update(stream, kernels(r), scale);
+    shard_arenas(r).end_group(stream, kernels(r), within_replica(shard), scale);
+  }
+}
+
+// Sums the gradients of the replica's virtual shards: the leaves below it of one tree over all of them.
+void TrainingStep::merge_shards(int r) {
+  if (shards().is_virtual()) shard_arenas(r).sum_gradients(strategy().stream(r), kernels(r), arenas(r).gradients);
+}
+
+// A virtual shard's work is one chain. Nothing runs beside sums or updates that have a call of their own.
+ReplicaStreams TrainingStep::streams(const StepParts& parts, int index) const {
+  if (parts.computes_batch()) {
+    if (shards().is_virtual()) return {.compute = shards().stream(index)};
+    return strategy().streams(index);
+  }
+  const ReplicaStreams all = strategy().streams(index);
+  if (parts != kStepEnd) return {.compute = all.compute};
+  return {.compute = all.compute, .communication = all.communication};
+}
+
+void TrainingStep::begin() {
+  if (!shards().is_virtual()) return;
+  for (int shard = 0; shard < shards().local_shards(); ++shard) {
+    shards().follow_replica(shard);
+    shard_arenas(shards().replica_of(shard)).begin_step(shards().stream(shard), within_replica(shard));
+  }
+}
+
+void TrainingStep::zero_unused_gradients(const LearningPhase& phase) {
+  for (int r = 0; r < strategy().local_replicas(); ++r) {
+    for (const auto& [begin, end] : phase.zeroed) {
+      const TensorView unused = arenas(r).slice(begin, end).gradients;
+      strategy().stream(r).fill(unused.data, 0, unused.bytes());
+      shard_arenas(r).clear_gradients(strategy().stream(r), begin, end);
+    }
+  }
+}
+
 namespace {
 
 // Virtual shards want sums whose order does not depend on the devices.
@@ -42,169 +173,20 @@ TrainingStep::TrainingStep(ModelState& model, Loader& loader, const TrainerOptio
       plan_(*model.graph, model.layout, model.compiled->optimizer),
       shard_arenas_(make_shard_arenas(model, options)),
       arenas_(make_arenas(model, plan_, options)),
-      runner_(model, loader.fields(),
-              {.program = {.mode = Mode::kTrain,
-                           .rows = loader.local_rows(),
-                           .precision = model.compiled->precision,
-                           .seed = options.seed},
-               .loss = model.compiled->loss,
-               .metrics = model.compiled->metrics,
-               .in_flight = options.in_flight,
-               .nan = options.step.nan,
-               .trace = options.trace,
-               .virtual_shards = options.step.virtual_shards,
-               .shard_arenas = &shard_arenas_}),
+      queue_(model, loader.fields(),
+             {.program = {.mode = Mode::kTrain,
+                          .rows = loader.local_rows(),
+                          .precision = model.compiled->precision,
+                          .seed = options.seed},
+              .loss = model.compiled->loss,
+              .metrics = model.compiled->metrics,
+              .in_flight = options.in_flight,
+              .nan = options.step.nan,
+              .trace = options.trace,
+              .virtual_shards = options.step.virtual_shards,
+              .shard_arenas = &shard_arenas_}),
       reducer_(collective_, model.layout.trained_elements(), options.buckets) {
   if (options.step.gradient_norms) measure_.emplace(model);
-}
-
-void TrainingStep::begin() {
-  if (!shards().is_virtual()) return;
-  for (int shard = 0; shard < shards().local_shards(); ++shard) {
-    shards().follow_replica(shard);
-    shard_arenas(shards().replica_of(shard)).begin_step(shards().stream(shard), within_replica(shard));
-  }
-}
-
-void TrainingStep::silence(const LearningPhase& phase) {
-  for (int r = 0; r < strategy().local_replicas(); ++r) {
-    for (const auto& [begin, end] : phase.silent) {
-      const TensorView silent = arenas(r).slice(begin, end).gradients;
-      strategy().stream(r).fill(silent.data, 0, silent.bytes());
-      shard_arenas(r).clear_gradients(strategy().stream(r), begin, end);
-    }
-  }
-}
-
-void TrainingStep::submit_whole(int r, const LearningPhase& phase, const ReplicaStreams& streams) {
-  const TensorView& gradients = arenas(r).gradients;
-  std::int64_t updated = 0;
-  submit_forward(r);
-  if (streams.sums_apart()) average_state_beside(r, streams);
-  backward(r, phase, streams, [&](std::int64_t filled) {
-    const std::int64_t summed = reducer_.filled(r, gradients, filled, phase.summed, streams);
-    if (updates_early(r, streams)) update(r, std::exchange(updated, summed), summed, streams);
-  });
-  const std::int64_t summed = reducer_.finish(r, gradients, phase.summed, streams);
-  if (!plan_.clips()) update(r, std::exchange(updated, summed), summed, streams);
-  reducer_.join(r, streams);
-  if (!plan_.clips()) streams.compute.follow(streams.updates);
-  update_rest(r, updated, phase);
-  if (!streams.sums_apart()) average_state(r, streams.compute);
-}
-
-void TrainingStep::submit_batch(int shard, const LearningPhase& phase, const ReplicaStreams& streams) {
-  submit_forward(shard);
-  submit_backward(shard, phase, streams);
-}
-
-void TrainingStep::submit_rest(int r, const LearningPhase& phase, const ReplicaStreams& streams) {
-  end_accumulation(r);
-  merge_shards(r);
-  const ReplicaStreams sums{.compute = streams.compute, .communication = streams.communication};
-  if (sums.sums_apart()) average_state_beside(r, sums);
-  reducer_.finish(r, arenas(r).gradients, phase.summed, sums);
-  reducer_.join(r, sums);
-  update_rest(r, 0, phase);
-  if (!streams.sums_apart()) average_state(r, streams.compute);
-}
-
-void TrainingStep::submit_forward(int shard) {
-  const Program& program = runner_.program();
-  const ProgramBinding bound = runner_.binding(shard);
-  program.forward(bound);
-  runner_.submit_objective(shard, program.results(bound), program.result_gradients(bound));
-}
-
-void TrainingStep::submit_backward(int shard, const LearningPhase& phase, const ReplicaStreams& streams) {
-  backward(shard, phase, streams, [](std::int64_t) {});
-  streams.compute.follow(streams.weights);
-  if (accumulates_) accumulate(shard);
-}
-
-// There is nothing to run beside it.
-void TrainingStep::submit_all_reduce(int r, const LearningPhase& phase) {
-  const ReplicaStreams one{.compute = strategy().stream(r)};
-  end_accumulation(r);
-  merge_shards(r);
-  reducer_.finish(r, arenas(r).gradients, phase.summed, one);
-  reducer_.join(r, one);
-}
-
-void TrainingStep::submit_update(int r, const LearningPhase& phase) {
-  update_rest(r, 0, phase);
-  average_state(r, strategy().stream(r));
-}
-
-void TrainingStep::backward(int shard, const LearningPhase& phase, const ReplicaStreams& streams,
-                            const std::function<void(std::int64_t)>& filled) {
-  ProgramBinding bound = runner_.binding(shard);
-  if (streams.weights_apart()) bound.beside = &streams.weights;
-  runner_.program().backward(bound, phase.needed, filled);
-}
-
-// Adds the batch's gradients to those of the step so far.
-void TrainingStep::accumulate(int shard) {
-  const int r = shards().replica_of(shard);
-  Stream& stream = shards().stream(shard);
-  if (!shards().is_virtual()) return arenas(r).accumulate(stream, kernels(r));
-  shard_arenas(r).accumulate(stream, kernels(r), within_replica(shard));
-}
-
-// The step's gradients, of each shard, are the accumulated ones over the examples in all of its batches.
-void TrainingStep::end_accumulation(int r) {
-  if (!accumulates_) return;
-  Stream& stream = strategy().stream(r);
-  for (int shard = shards().first_of(r); shard < shards().first_of(r + 1); ++shard) {
-    const float* scale = runner_.group_scale(shard);
-    if (!shards().is_virtual()) return arenas(r).begin_group_update(stream, kernels(r), scale);
-    shard_arenas(r).end_group(stream, kernels(r), within_replica(shard), scale);
-  }
-}
-
-// The replica's gradients become the sum over its virtual shards: the leaves below it of one tree over all.
-void TrainingStep::merge_shards(int r) {
-  if (shards().is_virtual()) shard_arenas(r).sum_gradients(strategy().stream(r), kernels(r), arenas(r).gradients);
-}
-
-ReplicaStreams TrainingStep::streams(int shard) const {
-  if (shards().is_virtual()) return {.compute = shards().stream(shard)};
-  return strategy().streams(shard);
-}
-
-// On a CPU a slice is updated as soon as it is summed, while it is still in the cache; elsewhere beside the rest
-// of the backward pass, or as many as there are at once, with few launches. A clip needs all of them first.
-bool TrainingStep::updates_early(int r, const ReplicaStreams& streams) const {
-  return (strategy().device(r).info().host_memory || streams.updates_apart()) && !plan_.clips();
-}
-
-// The optimizer on the arenas' elements [begin, end), whose gradients and readers were submitted.
-void TrainingStep::update(int r, std::int64_t begin, std::int64_t end, const ReplicaStreams& streams) {
-  if (begin == end) return;
-  streams.updates.follow(streams.compute);
-  streams.updates.follow(streams.weights);
-  plan_.submit(streams.updates, kernels(r), arenas(r), begin, end, scalars(r));
-}
-
-// All gradients are sums over replicas, the same on each, and those before `begin` were used.
-void TrainingStep::update_rest(int r, std::int64_t begin, const LearningPhase& phase) {
-  Stream& stream = strategy().stream(r);
-  const ReplicaArenas& mine = arenas(r);
-  if (measure_ && r == 0) measure_->submit(stream, kernels(r), mine.gradients);
-  if (plan_.clips()) mine.clip_gradients(stream, kernels(r), phase.learning);
-  update(r, begin, mine.gradients.elements(), {.compute = stream});
-  mine.follow_update(stream, kernels(r), scalars(r));
-}
-
-// What is not trained becomes its mean over the world's replicas.
-void TrainingStep::average_state(int r, Stream& stream) {
-  arenas(r).average_state(collective_, r, stream, kernels(r), shard_arenas(r));
-}
-
-// It is final once the forward pass is done, and read by the next one.
-void TrainingStep::average_state_beside(int r, const ReplicaStreams& streams) {
-  streams.communication.follow(streams.compute);
-  average_state(r, streams.communication);
 }
 
 }  // namespace headrace

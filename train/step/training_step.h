@@ -1,15 +1,14 @@
 // A step of training: what is submitted on each device, in the order of execution.
 #pragma once
 
+#include <compare>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <vector>
 
 #include "headrace/devices/collective.h"
 #include "headrace/train/reducer.h"
-#include "headrace/train/step/batch_runner.h"
-#include "headrace/train/step/gradient_measure.h"
+#include "headrace/train/step/batch_queue.h"
 #include "headrace/train/step/learning_phases.h"
 #include "headrace/train/step/replica_arenas.h"
 #include "headrace/train/step/shard_arenas.h"
@@ -18,58 +17,62 @@
 
 namespace headrace {
 
-// Functions with a replica or a shard submit to its stream, and may be captured, but for begin() and silence().
+// Which parts of a step one call submits. Parts in one call overlap where the device gains by it; parts of one
+// step in several calls give the same weights.
+struct StepParts {
+  bool forward = false, backward = false;  // a batch: loss and gradients
+  bool reduce = false, update = false;     // after the step's last batch: sums over replicas, optimizer
+
+  bool computes_batch() const noexcept { return forward || backward; }
+  auto operator<=>(const StepParts&) const = default;
+};
+constexpr StepParts kWholeStep{.forward = true, .backward = true, .reduce = true, .update = true};
+constexpr StepParts kStepBatch{.forward = true, .backward = true};
+constexpr StepParts kStepEnd{.reduce = true, .update = true};
+
+// `index` is a shard for a batch's parts and a replica for those after it; both are the same number unless shards
+// are virtual. One thread.
 class TrainingStep {
  public:
   TrainingStep(ModelState& model, Loader& loader, const TrainerOptions& options);
 
-  BatchRunner& runner() noexcept { return runner_; }
-  const BatchRunner& runner() const noexcept { return runner_; }
-  const Shards& shards() const noexcept { return runner_.shards(); }
+  BatchQueue& queue() noexcept { return queue_; }
+  const BatchQueue& queue() const noexcept { return queue_; }
+  const MirroredProgram& program() const noexcept { return queue_.program(); }
+  const Shards& shards() const noexcept { return queue_.shards(); }
   const UpdatePlan& plan() const noexcept { return plan_; }
   const ReplicaArenas& arenas(int replica) const { return arenas_.at(static_cast<std::size_t>(replica)); }
   const std::optional<GradientMeasure>& measure() const noexcept { return measure_; }
 
-  // Whether a step has two parts: its batches, and what follows the last of them.
+  // Returns whether batches and what follows the last of them are submitted by calls of their own.
   bool in_parts() const { return accumulates_ || shards().is_virtual(); }
-  // Where a shard's work goes once it is captured: a virtual shard's is one chain.
-  ReplicaStreams streams(int shard) const;
+  // Returns where to capture the parts: with streams for what runs beside them.
+  ReplicaStreams streams(const StepParts& parts, int index) const;
 
-  // Before a step's first batch.
+  // Submits what comes before a step's first batch.
   void begin();
-  // What does not learn from here on has gradients of 0.
-  void silence(const LearningPhase& phase);
+  // Submits zeros to the gradients that the phase no longer computes.
+  void zero_unused_gradients(const LearningPhase& phase);
+  // Drops the gradients accumulated so far.
+  void discard_gradients(int replica) { end_accumulation(replica); }
 
-  // A whole step, from the batch in place to the new weights.
-  void submit_whole(int replica, const LearningPhase& phase, const ReplicaStreams& streams);
-  // Of a step in parts: a batch, and what follows the last one.
-  void submit_batch(int shard, const LearningPhase& phase, const ReplicaStreams& streams);
-  void submit_rest(int replica, const LearningPhase& phase, const ReplicaStreams& streams);
-
-  // The same in pieces, for loops that look in between.
-  void submit_forward(int shard);
-  void submit_backward(int shard, const LearningPhase& phase, const ReplicaStreams& streams);
-  void submit_all_reduce(int replica, const LearningPhase& phase);
-  void submit_update(int replica, const LearningPhase& phase);
-  void submit_discard(int replica) { end_accumulation(replica); }
+  // Submits the parts; may be captured. `watch` looks at each layer.
+  void submit(const StepParts& parts, int index, const LearningPhase& phase, const ReplicaStreams& streams,
+              const ProgramWatch& watch = {});
 
  private:
-  // `filled(n)` as Program::backward() has it.
-  void backward(int shard, const LearningPhase& phase, const ReplicaStreams& streams,
-                const std::function<void(std::int64_t)>& filled);
+  bool updates_early(int replica, const ReplicaStreams& streams) const;
+  void update(int replica, std::int64_t begin, std::int64_t end, const ReplicaStreams& streams);
+  void average_state_beside(int replica, const ReplicaStreams& streams);
+  void average_state(int replica, Stream& stream);
   void accumulate(int shard);
   void end_accumulation(int replica);
   void merge_shards(int replica);
-  bool updates_early(int replica, const ReplicaStreams& streams) const;
-  void update(int replica, std::int64_t begin, std::int64_t end, const ReplicaStreams& streams);
-  void update_rest(int replica, std::int64_t begin, const LearningPhase& phase);
-  void average_state(int replica, Stream& stream);
-  void average_state_beside(int replica, const ReplicaStreams& streams);
 
   Strategy& strategy() const noexcept { return *model_.strategy; }
   Kernels& kernels(int replica) const { return shards().kernels(replica); }
-  // In a replica's memory: what all of its shards' have in common.
-  const StepScalars* scalars(int replica) const { return runner_.binding(shards().first_of(replica)).scalars; }
+  // Returns the replica's scalars in device memory; all of its shards have the same rates.
+  const StepScalars* scalars(int replica) const { return program().binding(shards().first_of(replica)).scalars; }
   const ShardArenas& shard_arenas(int replica) const {
     return shard_arenas_.at(static_cast<std::size_t>(replica));
   }
@@ -82,7 +85,7 @@ class TrainingStep {
   std::vector<ShardArenas> shard_arenas_;
   std::vector<ReplicaArenas> arenas_;
   std::optional<GradientMeasure> measure_;  // with StepOptions::gradient_norms
-  BatchRunner runner_;                      // after what its work uses: it waits when destroyed
+  BatchQueue queue_;                        // after what its work uses: it waits when destroyed
   Reducer reducer_;
 };
 

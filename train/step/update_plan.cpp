@@ -11,7 +11,6 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/device.h"
 #include "headrace/train/model/parameter_grouping.h"
-#include "headrace/train/step/muon_batches.h"
 
 namespace headrace {
 namespace {

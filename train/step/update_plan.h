@@ -9,7 +9,7 @@
 #include "headrace/train/graph.h"
 #include "headrace/train/model/variable_layout.h"
 #include "headrace/train/optimizers.h"
-#include "headrace/train/step/norm_schedule.h"
+#include "headrace/train/step/muon_plan.h"
 #include "headrace/train/step/replica_arenas.h"
 
 namespace headrace {

@@ -54,10 +54,10 @@ TEST(LearningPhases, BeginWhereRatesEnd) {
   const auto phases = phases_of(whitened, ending(kSgd));
   ASSERT_EQ(phases.size(), 2U);
   EXPECT_EQ(phases[0].begin, 0U);
-  EXPECT_TRUE(phases[0].silent.empty());
+  EXPECT_TRUE(phases[0].zeroed.empty());
   EXPECT_EQ(phases[1].begin, kEnd);
-  ASSERT_EQ(phases[1].silent.size(), 1U);
-  EXPECT_EQ(phases[1].silent[0].end - phases[1].silent[0].begin, 4) << "whiten/bias";
+  ASSERT_EQ(phases[1].zeroed.size(), 1U);
+  EXPECT_EQ(phases[1].zeroed[0].end - phases[1].zeroed[0].begin, 4) << "whiten/bias";
   // Input, whiten and its gelu; the convolution behind them still learns.
   EXPECT_EQ(phases[0].needed[1], true);
   for (const std::size_t layer : {0U, 1U, 2U}) EXPECT_FALSE(phases[1].needed[layer]) << layer;
@@ -89,7 +89,7 @@ TEST(LearningPhases, EachEndBeginsOneWhereTheNormIsLimited) {
   ASSERT_EQ(phases.size(), 2U);
   EXPECT_EQ(phases[1].begin, kEnd);
   EXPECT_EQ(phases[0].needed, phases[1].needed);
-  EXPECT_TRUE(phases[1].silent.empty());
+  EXPECT_TRUE(phases[1].zeroed.empty());
   const auto elements = [](const LearningPhase& phase) {
     std::int64_t count = 0;
     for (const auto& [begin, end] : phase.learning) count += end - begin;

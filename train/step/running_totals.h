@@ -1,0 +1,55 @@
+// What loss and metrics have counted since the last reset, over all shards.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "headrace/train/metrics.h"
+#include "headrace/train/step/mirrored_program.h"
+#include "headrace/train/step/step_slot.h"
+
+namespace headrace {
+
+// The devices count; this holds what the host has read of it. One thread.
+class RunningTotals {
+ public:
+  // REQUIRES: `program` outlives it.
+  RunningTotals(Strategy& strategy, const MirroredProgram& program) : strategy_(strategy), program_(program) {}
+
+  MetricSums sums() const { return objective() ? objective()->sums(seen_) : MetricSums{}; }
+  // Returns the metrics' values; those of tables only after read_tables(), until the next batch is read.
+  std::vector<MetricValue> metrics() const;
+
+  // Reads the totals that came back with a batch. REQUIRES: the batch is done, and an objective.
+  void read(const StepSlot& slot);
+  // Returns the first loss that counted other examples than the batches that were read have; null if none did.
+  const LossFunction* miscounted() const { return objective()->miscounted(seen_, examples_); }
+  // Reads the tables and waits for them. REQUIRES: all batches are done.
+  void read_tables();
+  // Submits zeros to the devices' totals and forgets what was read. REQUIRES: all batches are done.
+  void reset();
+
+  // For checkpoints, between two batches: a replica saves one set per shard, of saved_set_bytes() each.
+  int saved_sets() const noexcept { return program_.shards().per_replica(); }
+  std::size_t saved_set_bytes() const noexcept {
+    return program_.layout().totals_bytes + program_.layout().tables_bytes;
+  }
+  // Writes the replica's sets to `into` in the order of the replica's stream.
+  void save(int replica, std::byte* into) const;
+  // Continues from the saved sets of the world's shards; where their number differs, the first shard gets their sum.
+  // ConfigError for totals of another loss or other metrics. REQUIRES: reset() before.
+  void restore(const std::vector<std::vector<std::byte>>& saved);
+
+ private:
+  const Objective* objective() const noexcept { return program_.objective(); }
+  // Copies one set to a shard's totals and tables, in the order of its stream.
+  void write(int shard, const std::byte* from) const;
+
+  Strategy& strategy_;
+  const MirroredProgram& program_;
+  ObjectiveTotals seen_;
+  std::int64_t examples_ = 0;  // of the batches in seen_
+};
+
+}  // namespace headrace
