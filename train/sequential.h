@@ -2,6 +2,7 @@
 //   Net net = Sequential().flatten().dense(256, {.activation = Activation::kRelu}).dense(10).net("image");
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,16 +29,14 @@ class Sequential {
   Sequential& global_average_pool();
   Sequential& flatten();
   Sequential& dropout(float rate);
+  // Adds what `layers` makes of the chain's result: any layer of the graph, or several.
+  Sequential& then(std::function<Node(Graph&, Node)> layers);
 
   // The chain on the field `input`, whose shape is this one, or else the data set's.
   Net net(const std::string& input, std::optional<Shape> shape = std::nullopt) const;
 
  private:
-  using Step = std::function<Node(Graph&, Node)>;
-
-  Sequential& then(Step step);
-
-  std::vector<Step> steps_;
+  std::vector<std::function<Node(Graph&, Node)>> steps_;
 };
 
 }  // namespace headrace

@@ -31,6 +31,7 @@ inline void write_sound_inputs(const TempFolder& to) {
     for (int i = 0; i < 40; ++i) labels.put(static_cast<char>(i % 10));
   }
   to.write("cache/notes.txt", "no segment");
+  to.write("plan.json", "{}");
   to.write("run-whole/history.jsonl", "{\"epoch\":1,\"loss\":0.5}\n");
 }
 
@@ -255,6 +256,7 @@ inline WrongInputs wrong_records() {
       {"train --recipe cifar10-cnn --data @cut.tar", 1, "@cut.tar"},
       {"train --recipe cifar10-cnn --data @poem.txt", 1, "@poem.txt"},
       {"train --recipe cifar10-cnn --data @one-class", 2, "cat"},
+      {"train --recipe mnist-mlp --data @nothing", 1, "@nothing"},
       {"train --recipe mnist-mlp --data @idx-cut", 1, "@idx-cut"},
       {"train --recipe mnist-mlp --data @missing --run-dir @run --trace @new --json @new.jsonl", 1, "@missing"},
       {"digest --pipeline mnist-train --data @images", 2, ""},

@@ -7,9 +7,9 @@
 namespace headrace::test {
 
 struct WrongInput {
-  std::string line;   // arguments between blanks; '' is an empty one; @ stands for the folder of inputs
+  std::string line;   // arguments between blanks; 'one with blanks'; @ stands for the folder of inputs
   int status;         // 2: asked wrongly; 1: the run failed
-  std::string words;  // that the message must have
+  std::string words;  // that the message must have; where they end a line, all of it after "headrace: "
 };
 
 using WrongInputs = std::vector<WrongInput>;

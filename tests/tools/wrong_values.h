@@ -5,6 +5,89 @@
 
 namespace headrace::test {
 
+inline WrongInputs wrong_usage() {
+  const std::string commands =
+      "\n  hint: there are: train, evaluate, predict, digest, ledger, bench, explain, cache, convert, report, "
+      "doctor\n";
+  const std::string help = "\n  hint: headrace digest --help shows what there is\n";
+  return {
+      {"", 2, "headrace needs a command" + commands},
+      {"trian", 2, "unknown command 'trian': did you mean 'train'?" + commands},
+      {"alchemy", 2, "unknown command 'alchemy'" + commands},
+      {"bench inptu", 2, "unknown command 'bench inptu': did you mean 'input'?\n  hint: there are: input\n"},
+      {"cache verfy", 2,
+       "unknown command 'cache verfy': did you mean 'verify'?\n  hint: there are: inspect, verify\n"},
+      {"cache verify", 2, "headrace cache verify needs FOLDER\n  hint: the cache's folder\n"},
+      {"--hlep", 2,
+       "unknown option '--hlep': did you mean '--help'?\n  hint: headrace --help shows what there is\n"},
+      {"digest --pipline trivial", 2, "unknown option '--pipline': did you mean '--pipeline'?" + help},
+      {"digest --pipeline trivial --nonsense", 2, "unknown option '--nonsense'" + help},
+      {"digest --pipeline trivial --seed", 2, "--seed needs a value" + help},
+      {"digest --pipeline trivial --seed --epochs 2", 2, "--seed needs a value, but --epochs follows it" + help},
+      {"digest --pipeline trivial --seed 1 --seed 2", 2, "--seed is given twice\n  hint: give it once\n"},
+      {"digest --pipeline trivial extra", 2, "unexpected argument 'extra'" + help},
+      {"ledger --pipeline trivial --check=1", 2, "--check takes no value\n  hint: give it alone\n"},
+      {"doctor --examine 3", 2, "--examine requires --data\n"},
+      {"train --recipe mnist-mlp --runs 2 --trace x", 2, "--runs cannot be given together with --trace\n"},
+  };
+}
+
+inline WrongInputs mistyped_paths() {
+  return {
+      {"train --recipe mnist-mlp --data '@not there'", 1, "@not there"},
+      {"digest --pipeline cifar-train --data '@not there'", 1, "@not there"},
+      {"digest --pipeline jpeg-train --data @imagse/train", 1,
+       "there is no such file or folder: did you mean '@images/train'?"},
+      {"digest --plan @plan.jsn", 1, ": did you mean '@plan.json'?"},
+      {"report @run-whloe", 1, ": did you mean '@run-whole'?"},
+      {"digest --pipeline trivial --cache @cache/notes.txt", 2, "is not a folder"},
+      {"doctor --json @no/such/file.json", 1, "@no/such/file.json"},
+  };
+}
+
+// What is said of the limit that a number is beyond.
+inline WrongInputs wrong_numbers() {
+  const std::string digest = "digest --pipeline trivial ", train = "train --recipe mnist-mlp ";
+  WrongInputs rows = {
+      {digest + "--seed -1", 2, "--seed -1: must be a whole number from 0 to 18446744073709551615\n"},
+      {digest + "--seed 18446744073709551616", 2,
+       "--seed 18446744073709551616: is too large: the maximum is 18446744073709551615\n"},
+      {digest + "--seed 1.5", 2, "--seed 1.5: must be a whole number"},
+      {digest + "--seed 12abc", 2, "--seed 12abc: is not a number"},
+      {digest + "--start-step -1", 2, "--start-step -1: must be at least 0"},
+      {digest + "--start-step 9223372036854775808", 2, "--start-step 9223372036854775808: must be between"},
+      {digest + "--start-step 1000000", 2, "--start-step 1000000 is past the end"},
+      {digest + "--epochs 0", 2, "--epochs 0: must be at least 1\n"},
+      {digest + "--epochs=0", 2, "--epochs 0: must be at least 1\n"},
+      {digest + "--epochs 4294967297", 2, "--epochs 4294967297: must be between"},
+      {digest + "--epochs 99999999999999999999", 2, "--epochs 99999999999999999999: is too large"},
+      {digest + "--threads -1", 2, "--threads -1: must be between 0 and 1024\n"},
+      {digest + "--threads 100000", 2, "--threads 100000: must be between 0 and 1024"},
+      {digest + "--threads 4294967297", 2, "--threads 4294967297: is too large: the maximum is 1024"},
+      {digest + "--threads 99999999999", 2, "--threads 99999999999: is too large: the maximum is 1024\n"},
+      {digest + "--prefetch 1025", 2, "--prefetch 1025: must be between 0 and 1024"},
+      {digest + "--prefetch 2000", 2, "--prefetch 2000: must be between 0 and 1024\n"},
+      {digest + "--prefetch -1", 2, "--prefetch -1: must be between 0 and 1024\n"},
+      {digest + "--replicas 1000000", 2, "--replicas 1000000: must be between 1 and 1023"},
+      {digest + "--global-batch 0", 2, "--global-batch 0: must be at least 1"},
+      {digest + "--global-batch 9223372036854775808", 2, "--global-batch 9223372036854775808: is too large"},
+      {digest + "--global-batch -5", 2, "--global-batch -5: must be at least 1"},
+      {digest + "--global-batch 12x", 2, "--global-batch 12x: is not a number\n"},
+      {digest + "--global-batch ''", 2, "--global-batch '': is not a number\n"},
+      {digest + "--global-batch 1.5", 2, "--global-batch 1.5: must be a whole number\n"},
+      {digest + "--max-bad-share 2", 2, "--max-bad-share 2: must be between 0 and 1\n"},
+      {digest + "--max-bad-share nan", 2, "--max-bad-share nan: is not a number\n"},
+  };
+  for (const std::string option :
+       {"--steps-per-epoch", "--stop-after-steps", "--headspace", "--accumulate", "--runs"}) {
+    for (const std::string value : {"-1", "99999999999999999999"}) {
+      const std::string given = option + " " + value;
+      rows.push_back({train + given, 2, given + ": "});
+    }
+  }
+  return rows;
+}
+
 // An option that takes a number, with `more` wrong values of its own beside those that are no number of its kind.
 struct NumberOption {
   std::string command, option;
@@ -90,22 +173,30 @@ inline WrongInputs wrong_sizes() {
 inline WrongInputs wrong_choices() {
   const std::string digest = "digest --pipeline trivial ", train = "train --data @digits --recipe ";
   return {
-      {"digest --pipeline trivail", 2, "trivail"},
       {"digest --pipeline ''", 2, "trivial"},
       {"ledger --pipeline TRIVIAL", 2, "TRIVIAL"},
       {"bench input --pipeline trivial,jpeg-train", 2, "trivial,jpeg-train"},
       {"explain --pipeline @images", 2, "@images"},
+      {"digest --pipeline pipe-dream", 2, "cifar-train"},
+      {"digest --pipeline trivail", 2,
+       "--pipeline trivail is unknown: did you mean 'trivial'?\n  hint: must be cifar-eval, cifar-train, "
+       "fashion-train, jpeg-eval, jpeg-train, jpeg-train-float, mnist-train, skewed or trivial\n"},
+      {digest + "--on-error skp", 2, "--on-error skp: must be fail, skip or substitute: did you mean 'skip'?\n"},
       {digest + "--on-error ignore", 2, "--on-error"},
       {digest + "--on-error Skip", 2, "--on-error"},
       {digest + "--on-error ''", 2, "--on-error"},
       {digest + "--convert gpu", 2, "--convert"},
+      {digest + "--convert moon", 2, "--convert"},
       {digest + "--convert ''", 2, "--convert"},
       {digest + "--resident maybe", 2, "--resident"},
       {digest + "--resident ''", 2, "--resident"},
+      {digest + "--split both", 2, "--split both: must be train or test\n"},
       {digest + "--split training", 2, "training"},
       {digest + "--split ../test", 2, "../test"},
       {"convert --data @images --to @new --split both", 2, "both"},
       {digest + "--devices gpu", 2, "gpu"},
+      {digest + "--devices abacus:2", 2, "abacus"},
+      {digest + "--devices cpu:x", 2, "cpu:x"},
       {digest + "--devices cpu:", 2, "cpu:"},
       {digest + "--devices cpu:0", 2, "cpu:0"},
       {digest + "--devices cpu:-1", 2, "cpu:-1"},
@@ -117,6 +208,10 @@ inline WrongInputs wrong_choices() {
       {digest + "--devices cuda:0,", 2, "cuda:0,"},
       {digest + "--devices ''", 2, "devices"},
       {train + "mnist", 2, "mnist-mlp"},
+      {train + "alchemy", 2, "mnist-mlp"},
+      {train + "cifar10-fats", 2,
+       "--recipe cifar10-fats is unknown: did you mean 'cifar10-fast'?\n  hint: must be auto, "
+       "mnist-mlp, fashion-mnist, cifar10-cnn, cifar10-fast, cifar10-fast-b or cifar10-resnet18\n"},
       {train + "''", 2, "mnist-mlp"},
       {train + "mnist-mlp --precision fp16", 2, "--precision"},
       {train + "mnist-mlp --precision ''", 2, "--precision"},
@@ -142,9 +237,7 @@ inline WrongInputs wrong_choices() {
 inline WrongInputs wrong_combinations() {
   const std::string digest = "digest --pipeline trivial ", train = "train --recipe mnist-mlp --data @digits ";
   return {
-      {"", 2, ""},
       {"--nonsense", 2, ""},
-      {"trian", 2, ""},
       {"digest", 2, "--pipeline"},
       {"digest --pipeline", 2, "--pipeline"},
       {"ledger", 2, "--pipeline"},
@@ -175,7 +268,6 @@ inline WrongInputs wrong_combinations() {
       {"train --recipe mnist-mlp", 2, "--data"},
       {digest + "trivial", 2, "trivial"},
       {digest + "--pipeline trivial", 2, "--pipeline"},
-      {digest + "--seed 1 --seed 2", 2, "--seed"},
       {digest + "-p 3", 2, "-p"},
       {digest + "--Seed 3", 2, "--Seed"},
       {digest + "--seconds 3", 2, "--seconds"},
@@ -199,7 +291,7 @@ inline WrongInputs wrong_combinations() {
       {"explain --pipeline trivial --consumer-us 1", 2, "--consumer-us needs a run"},
       {"explain --pipeline trivial --try-cache memory", 2, "--try-cache needs a run"},
       {"explain --pipeline trivial --seconds 1 --try-cache memory --cache memory", 2, "give one of them"},
-      {digest + "--devices cpu:2 --convert device", 2, "device"},
+      {digest + "--devices cpu:2 --convert device", 2, "cpu:0 reads batches where the host wrote them"},
       {digest + "--devices cpu:2 --resident always", 2, "kept on the device"},
       {digest + "--cache auto", 2, "--cache auto"},
       {digest + "--memory-budget 1K", 2, "--memory-budget 1024 does not hold"},

@@ -180,6 +180,9 @@ TEST_F(ModelTest, SequentialIsTheSameNet) {
   Model inferred =
       training_.strategy.build(Sequential().flatten().dense(4).net("image"), {.fields = data_.fields()});
   EXPECT_EQ(inferred.parameter_count(), 36);
+  const auto doubled = [](Graph& g, Node x) { return g.concat({g.scale(x, 2), x}); };
+  Model any = training_.strategy.build(Sequential().then(doubled).dense(4).net("image", Shape{8}));
+  EXPECT_EQ(any.parameter_count(), 16 * 4 + 4);
 }
 
 TEST_F(ModelTest, InitialParametersFollowFromTheSeed) {

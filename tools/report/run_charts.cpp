@@ -8,10 +8,9 @@
 #include <set>
 #include <string_view>
 
+#include "headrace/tools/report/chart.h"
 #include "headrace/tools/report/json_values.h"
-#include "headrace/tools/report/line_chart.h"
 #include "headrace/tools/report/number_text.h"
-#include "headrace/tools/report/share_chart.h"
 #include "headrace/tools/report/xml_text.h"
 
 namespace headrace::tools {
@@ -59,12 +58,12 @@ Curve curve_over_epochs(const TrainingLines& training, const std::string& key, c
 
 std::string epoch_chart(const std::string& caption, const std::string& unit, std::vector<Curve> curves,
                         bool from_zero = false) {
-  return figure(caption, draw(LineChart{.title = caption + " by epoch",
-                                        .x_title = "epoch",
-                                        .y_title = unit,
-                                        .x = {.whole = true},
-                                        .y = {.from_zero = from_zero},
-                                        .curves = std::move(curves)}));
+  return figure(caption, draw(Chart{.title = caption + " by epoch",
+                                    .x_title = "epoch",
+                                    .y_title = unit,
+                                    .x = {.whole = true},
+                                    .y = {.from_zero = from_zero},
+                                    .curves = std::move(curves)}));
 }
 
 std::string metric_chart(const TrainingLines& training, const std::string& name) {
@@ -158,19 +157,18 @@ std::string standstill_sentence(const std::vector<nlohmann::json>& timeline) {
 
 std::string draw_timeline(const std::vector<nlohmann::json>& timeline) {
   if (timeline.empty()) return "";
-  ShareChart waits{.title = "Share of the devices' time in which they stood still",
-                   .x_title = "seconds of training",
-                   .y_title = "% of the devices' time",
-                   .names = {},
-                   .samples = samples_of(timeline)};
-  for (const WaitShare& share : kWaitShares) waits.names.emplace_back(share.name);
+  Chart waits{.title = "Share of the devices' time in which they stood still",
+              .x_title = "seconds of training",
+              .y_title = "% of the devices' time",
+              .samples = samples_of(timeline)};
+  for (const WaitShare& share : kWaitShares) waits.share_names.emplace_back(share.name);
   return "<div class=\"charts\">\n" + figure("devices standing still: why", draw(waits)) +
-         figure("training rate over time", draw(LineChart{.title = "Examples a second over time",
-                                                          .x_title = "seconds of training",
-                                                          .y_title = "examples/s",
-                                                          .x = {.from_zero = true},
-                                                          .y = {.from_zero = true},
-                                                          .curves = {rate_over_time(timeline)}})) +
+         figure("training rate over time", draw(Chart{.title = "Examples a second over time",
+                                                      .x_title = "seconds of training",
+                                                      .y_title = "examples/s",
+                                                      .x = {.from_zero = true},
+                                                      .y = {.from_zero = true},
+                                                      .curves = {rate_over_time(timeline)}})) +
          "</div>\n";
 }
 

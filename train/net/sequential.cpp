@@ -2,8 +2,8 @@
 
 namespace headrace {
 
-Sequential& Sequential::then(Step step) {
-  steps_.push_back(std::move(step));
+Sequential& Sequential::then(std::function<Node(Graph&, Node)> layers) {
+  steps_.push_back(std::move(layers));
   return *this;
 }
 
@@ -53,7 +53,7 @@ Sequential& Sequential::dropout(float rate) {
 Net Sequential::net(const std::string& input, std::optional<Shape> shape) const {
   return [steps = steps_, input, shape](Graph& graph) {
     Node x = shape ? graph.input(input, *shape) : graph.input(input);
-    for (const Step& step : steps) x = step(graph, x);
+    for (const auto& layers : steps) x = layers(graph, x);
     return x;
   };
 }

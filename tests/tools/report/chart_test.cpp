@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "headrace/tools/report/line_chart.h"
+#include "headrace/tools/report/chart.h"
 #include "headrace/tools/report/plot_frame.h"
-#include "headrace/tools/report/share_chart.h"
 
 namespace headrace::tools {
 namespace {
@@ -27,31 +26,31 @@ std::vector<std::string> all_of(const std::string& text, const std::string& patt
   return found;
 }
 
-LineChart chart_of(std::vector<Curve> curves) {
+Chart chart_of(std::vector<Curve> curves) {
   return {.title = "loss", .x_title = "epoch", .y_title = "loss", .curves = std::move(curves)};
 }
 
-TEST(LineChart, PutsPointsWhereTheAxesSay) {
+TEST(Curves, PutsPointsWhereTheAxesSay) {
   const std::string svg = draw(chart_of({{.name = "train", .points = {{0, 0}, {1, 0.5}, {2, 1}}}}));
   EXPECT_THAT(svg, HasSubstr(R"( d="M48.0,190.0L174.0,108.0L300.0,26.0")"));
   EXPECT_THAT(svg, HasSubstr("train, epoch 1.00: 0.5")) << "the tooltip of a point";
   EXPECT_THAT(svg, HasSubstr(">train 1.00</text>")) << "the label at the end";
 }
 
-TEST(LineChart, BreaksALineWhereValuesAreMissing) {
+TEST(Curves, BreaksALineWhereValuesAreMissing) {
   const std::string svg = draw(chart_of({{.name = "val", .points = {{0, 0}, {1, 1}, {3, 1, false}, {4, 0}}}}));
   EXPECT_THAT(all_of(svg, R"re(class="line c0" d="([^"]*)")re"),
               ElementsAre("M48.0,190.0L111.0,26.0M237.0,26.0L300.0,190.0"));
 }
 
-TEST(LineChart, IsEmptyWithoutPoints) {
+TEST(Curves, IsEmptyWithoutPoints) {
   EXPECT_EQ(draw(chart_of({})), "");
   EXPECT_EQ(draw(chart_of({{.name = "val", .points = {}}})), "");
   EXPECT_THAT(draw(chart_of({{.name = "train", .points = {{1, 1}}}, {.name = "val", .points = {}}})),
               Not(HasSubstr("val")));
 }
 
-TEST(LineChart, ThinsManyPointsAndKeepsTheirExtremes) {
+TEST(Curves, ThinsManyPointsAndKeepsTheirExtremes) {
   std::vector<CurvePoint> points;
   for (int i = 0; i <= 100'000; ++i) points.push_back({static_cast<double>(i), 0.5});
   points[33'333].y = 1;
@@ -62,7 +61,7 @@ TEST(LineChart, ThinsManyPointsAndKeepsTheirExtremes) {
   EXPECT_THAT(svg, HasSubstr(",190.0L")) << "the lowest";
 }
 
-TEST(LineChart, MovesLabelsApart) {
+TEST(Curves, MovesLabelsApart) {
   const std::string svg = draw(chart_of({{.name = "a", .points = {{0, 0}, {1, 1}}},
                                          {.name = "b", .points = {{0, 0}, {1, 1}}, .colour = 1},
                                          {.name = "c", .points = {{0, 0}, {1, 0.99}}, .colour = 2}}));
@@ -71,21 +70,21 @@ TEST(LineChart, MovesLabelsApart) {
   for (std::size_t i = 1; i < 3; ++i) EXPECT_GE(std::stod(places[i]) - std::stod(places[i - 1]), 13.9);
 }
 
-TEST(LineChart, EscapesNames) {
+TEST(Curves, EscapesNames) {
   const std::string svg = draw(chart_of({{.name = "a<b & \"c\"", .points = {{0, 0}, {1, 1}}}}));
   EXPECT_THAT(svg, HasSubstr("a&lt;b &amp; &quot;c&quot;"));
   EXPECT_THAT(svg, Not(HasSubstr("a<b")));
 }
 
-ShareChart two_shares(std::vector<ShareSample> samples) {
+Chart two_shares(std::vector<ShareSample> samples) {
   return {.title = "waits",
           .x_title = "s",
           .y_title = "%",
-          .names = {"input", "copies"},
+          .share_names = {"input", "copies"},
           .samples = std::move(samples)};
 }
 
-TEST(ShareChart, StacksSharesAndNamesTheirMeans) {
+TEST(Shares, StacksSharesAndNamesTheirMeans) {
   const std::string svg = draw(
       two_shares({{.begin = 0, .end = 1, .shares = {0.25, 0.5}}, {.begin = 3, .end = 4, .shares = {0.75, 0}}}));
   EXPECT_THAT(svg, HasSubstr(">input 50 %</text>"));
@@ -95,7 +94,7 @@ TEST(ShareChart, StacksSharesAndNamesTheirMeans) {
   EXPECT_THAT(all_of(svg, R"re(class="area c1" x="[^"]*" y="([^"]*)")re"), ElementsAre("36.2"));
 }
 
-TEST(ShareChart, DrawsManySamplesAsTheirMeans) {
+TEST(Shares, DrawsManySamplesAsTheirMeans) {
   std::vector<ShareSample> samples;
   for (int i = 0; i < 10'000; ++i) {
     samples.push_back({.begin = i * 1.0, .end = i + 1.0, .shares = {i % 2 == 0 ? 0.2 : 0.4, 0}});
@@ -107,7 +106,7 @@ TEST(ShareChart, DrawsManySamplesAsTheirMeans) {
   EXPECT_THAT(svg, HasSubstr(">input 30 %</text>"));
 }
 
-TEST(ShareChart, KeepsToItsFrameWhereSharesExceedTheWhole) {
+TEST(Shares, KeepsToItsFrameWhereSharesExceedTheWhole) {
   const std::string svg = draw(two_shares({{.begin = 0, .end = 1, .shares = {0.9, 0.9}}}));
   for (const std::string& top : all_of(svg, R"re(class="area c." x="[^"]*" y="([^"]*)")re")) {
     EXPECT_GE(std::stod(top), PlotFrame::kTop);
