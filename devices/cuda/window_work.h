@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "headrace/devices/base/image_layout.h"
 #include "headrace/devices/base/reflect.h"
+#include "headrace/devices/base/shape.h"
 #include "headrace/devices/cuda/math/element.h"
 #include "headrace/devices/cuda/math/host_device.h"
 #include "headrace/devices/input_kernels.h"

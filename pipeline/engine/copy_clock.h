@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/trace_ring.h"
+#include "headrace/devices/base/trace.h"
 #include "headrace/devices/stream.h"
 #include "headrace/pipeline/operations/machinery/stage_clock.h"
 

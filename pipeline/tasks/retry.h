@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "headrace/devices/base/deadline.h"
+#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/machinery/chain.h"
 #include "headrace/pipeline/tasks/filter_error.h"

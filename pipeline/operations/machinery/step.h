@@ -10,7 +10,7 @@
 
 #include "headrace/devices/base/rng.h"
 #include "headrace/devices/base/shape.h"
-#include "headrace/devices/base/trace_ring.h"
+#include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/operations/kernels/stores.h"
 #include "headrace/pipeline/operations/machinery/charged_bytes.h"

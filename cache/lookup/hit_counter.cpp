@@ -1,4 +1,4 @@
-#include "headrace/devices/base/thread_number.h"
+#include "headrace/cache/lookup/hit_counter.h"
 
 #include <algorithm>
 #include <mutex>

@@ -1,4 +1,4 @@
-#include "headrace/devices/base/large_memory.h"
+#include "headrace/devices/base/memory.h"
 
 #include <gtest/gtest.h>
 

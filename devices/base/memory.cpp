@@ -1,13 +1,18 @@
-#include "headrace/devices/base/machine_memory.h"
+#include "headrace/devices/base/memory.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 
 namespace headrace {
 namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kLargePage = std::size_t{2} << 20;
 
 // Of control groups of version 2 and 1, as a container sees its own.
 constexpr const char* kLimits[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
@@ -28,6 +33,19 @@ std::uint64_t find_memory() {
 }
 
 }  // namespace
+
+void FreeMemory::operator()(std::byte* memory) const noexcept { std::free(memory); }
+
+LargeMemory allocate_large(std::size_t bytes) noexcept {
+  const bool large = bytes >= kLargePage;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, large ? kLargePage : kAlignment, bytes) != 0) return nullptr;
+#if defined(MADV_HUGEPAGE)
+  // Advice: where it is refused the pages are small, and nothing else is different.
+  if (large) madvise(memory, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);
+#endif
+  return LargeMemory(static_cast<std::byte*>(memory));
+}
 
 std::uint64_t machine_memory_bytes() {
   static const std::uint64_t bytes = find_memory();

@@ -1,10 +1,12 @@
-#include "headrace/cache/disk/segment_reader.h"
+#include "headrace/cache/disk/segment_file.h"
 
 #include <algorithm>
 #include <array>
+#include <random>
 
 #include "headrace/cache/disk/sample_compressor.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/hash.h"
 
 namespace headrace {
 namespace {
@@ -13,6 +15,13 @@ constexpr std::size_t kSearchedAtOnce = std::size_t{1} << 16;
 // Bytes read of things that look like entries and are not, in multiples of the file's size. Beyond that the scan
 // of a file full of lookalikes is given up.
 constexpr std::uint64_t kMaxWasted = 4;
+
+std::filesystem::path new_path(const std::filesystem::path& folder) {
+  make_folders(folder);
+  std::random_device random;
+  const std::uint64_t number = std::uint64_t{random()} << 32 | random();
+  return folder / (to_hex(number) + ".segment");
+}
 
 }  // namespace
 
@@ -126,6 +135,30 @@ bool SegmentReader::holds(const SegmentEntry& entry, std::vector<std::byte>& scr
   std::array<std::byte, kEntryHeaderBytes> header;
   if (entry.offset < kEntryHeaderBytes || !read_header(entry.offset - kEntryHeaderBytes, header)) return false;
   return decode_entry_header(header, entry.offset - kEntryHeaderBytes) == entry && !read(entry, scratch).empty();
+}
+
+SegmentWriter::SegmentWriter(const std::filesystem::path& folder, const SegmentStream& stream)
+    : stream_(stream), file_(new_path(folder), encode_segment_header(stream)) {}
+
+SegmentEntry SegmentWriter::append(SegmentEntry entry, std::span<const std::byte> stored) {
+  entry.offset = size() + kEntryHeaderBytes;
+  entry.stored_bytes = static_cast<std::uint32_t>(stored.size());
+  entry.checksum = checksum_of(entry, stored, stream_.fingerprint);
+  append_entry_header(entry, buffer_);
+  buffer_.insert(buffer_.end(), stored.begin(), stored.end());
+  entries_.push_back(entry);
+  return entry;
+}
+
+void SegmentWriter::flush() {
+  file_.append(buffer_);
+  buffer_.clear();
+}
+
+void SegmentWriter::seal() {
+  flush();
+  write_file_atomically(index_path(file_.path()), encode_index(stream_, file_.size(), entries_),
+                        Durability::kLater);
 }
 
 }  // namespace headrace

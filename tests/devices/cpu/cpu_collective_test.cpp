@@ -1,4 +1,4 @@
-#include "headrace/devices/cpu/cpu_barrier.h"
+#include "headrace/devices/cpu/cpu_collective.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,6 @@
-#include "headrace/devices/base/deadline.h"
-
-#include <chrono>
-#include <thread>
-
 #include "headrace/devices/base/clock.h"
+
+#include <thread>
 
 namespace headrace {
 namespace {
