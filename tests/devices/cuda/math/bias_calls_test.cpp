@@ -1,4 +1,4 @@
-#include "headrace/devices/cuda/math/bias_epilogue_work.h"
+#include "headrace/devices/cuda/math/bias_calls.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "headrace/devices/cuda/library_hint.h"
+#include "headrace/devices/cuda/math_loader.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "headrace/devices/cuda/math/direct_convolution_work.h"
+#include "headrace/devices/cuda/math/direct_convolution_calls.h"
 
 #include <gtest/gtest.h>
 
