@@ -11,7 +11,7 @@
 
 #include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/compute_arena.h"
-#include "headrace/pipeline/operations/machinery/charged_bytes.h"
+#include "headrace/pipeline/operations/machinery/memory_budget.h"
 #include "headrace/pipeline/tasks/thread_state.h"
 
 namespace headrace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/operations/machinery/step_error.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 namespace {

@@ -16,7 +16,7 @@
 #include "headrace/pipeline/engine/mixing_part.h"
 #include "headrace/pipeline/engine/slot_state.h"
 #include "headrace/pipeline/engine/streamed_record.h"
-#include "headrace/pipeline/operations/machinery/charged_bytes.h"
+#include "headrace/pipeline/operations/machinery/memory_budget.h"
 #include "headrace/pipeline/plan/sample_program.h"
 #include "headrace/pipeline/tasks/failure.h"
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <thread>
 
-#include "headrace/pipeline/operations/machinery/step_error.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 #include "headrace/pipeline/tasks/retry.h"
 
 namespace headrace {
