@@ -11,9 +11,8 @@
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/operations/machinery/memory_budget.h"
 #include "headrace/pipeline/operations/machinery/mixer.h"
-#include "headrace/pipeline/plan/device_split.h"
 #include "headrace/pipeline/plan/index/batch_schedule.h"
-#include "headrace/pipeline/plan/resident_choice.h"
+#include "headrace/pipeline/plan/placement.h"
 #include "headrace/pipeline/plan/row_copier.h"
 #include "headrace/pipeline/plan/scan/filter_failures.h"
 

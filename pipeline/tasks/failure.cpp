@@ -5,7 +5,6 @@
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/base/refusals.h"
 #include "headrace/pipeline/operations/machinery/step.h"
-#include "headrace/pipeline/tasks/filter_error.h"
 
 namespace headrace {
 namespace {
