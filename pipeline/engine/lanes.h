@@ -16,6 +16,9 @@
 
 namespace headrace {
 
+// For so many tasks at a time. ConfigError where the machine does not have what the constraints name.
+std::shared_ptr<ComputeArena> make_own_arena(int max_concurrency, const ArenaConstraints& constraints);
+
 // What a running lane has for itself. There are as many as may run at once; one task at a time sits in each.
 struct alignas(64) Lane {
   Lane(std::size_t stages, MemoryBudget& budget) : state(stages) { scratch.charged = ChargedBytes(budget); }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/pipeline/engine/bad_record_limit.h"
+#include "headrace/pipeline/engine/bad_records.h"
 #include "headrace/pipeline/engine/batch_layout.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/operations/machinery/memory_budget.h"

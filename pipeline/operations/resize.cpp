@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "headrace/pipeline/decoders/decode_request.h"
+#include "headrace/pipeline/decoders/image_size.h"
 #include "headrace/pipeline/operations/machinery/crop_window.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
 #include "headrace/pipeline/operations/machinery/step.h"

@@ -1,9 +1,6 @@
-#include "headrace/pipeline/decoders/jpeg_index/unstuffed_bytes.h"
+#include "headrace/pipeline/decoders/jpeg_index/entropy_bits.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include "headrace/pipeline/decoders/jpeg_index/entropy_bit_reader.h"
 
 namespace headrace {
 
