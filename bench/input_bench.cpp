@@ -16,7 +16,7 @@
 #include "headrace/bench/device_bench.h"
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/large_memory.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/tools/pipelines/fused_loop.h"

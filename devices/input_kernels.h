@@ -6,7 +6,7 @@
 
 #include "headrace/devices/base/api.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/image_layout.h"
+#include "headrace/devices/base/shape.h"
 #include "headrace/devices/stream.h"
 #include "headrace/devices/tensor.h"
 

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "headrace/devices/base/api.h"
-#include "headrace/devices/base/image_layout.h"
 #include "headrace/devices/base/rng.h"
 #include "headrace/devices/base/shape.h"
 #include "headrace/pipeline/record.h"

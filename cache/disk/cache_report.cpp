@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "headrace/cache/disk/segment_reader.h"
+#include "headrace/cache/disk/segment_file.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/hash.h"

@@ -8,9 +8,8 @@
 #include <utility>
 
 #include "headrace/cache/disk/sample_compressor.h"
+#include "headrace/cache/disk/segment_file.h"
 #include "headrace/cache/disk/segment_followers.h"
-#include "headrace/cache/disk/segment_reader.h"
-#include "headrace/cache/disk/segment_writer.h"
 #include "headrace/cache/lookup/hit_counter.h"
 #include "headrace/cache/lookup/record_table.h"
 #include "headrace/devices/base/check.h"

@@ -4,6 +4,46 @@
 #include "headrace/devices/base/file.h"
 
 namespace headrace {
+namespace {
+
+// Runs what may fail without harm: on a read-only disk nothing is tidied up.
+template <typename Function>
+void attempt(Function function) {
+  try {
+    function();
+  } catch (const DataError&) {
+  }
+}
+
+void tidy(const FoundSegment& found, const SegmentStream& stream) {
+  const std::filesystem::path& path = found.reader->path();
+  if (is_being_written(path)) return;
+  attempt([&] {
+    if (found.entries.empty()) return remove_file(path);
+    write_file_atomically(index_path(path), encode_index(stream, found.entries.back().end(), found.entries),
+                          Durability::kLater);
+  });
+}
+
+}  // namespace
+
+std::vector<FoundSegment> open_segments(const std::filesystem::path& folder, const SegmentStream& stream) {
+  std::vector<FoundSegment> all;
+  if (path_kind(folder) != PathKind::kDirectory) return all;
+  for (const DirectoryEntry& entry : list_directory(folder)) {
+    const std::filesystem::path kind = entry.path.extension();
+    if (kind == ".tmp" && !is_being_written(entry.path)) attempt([&] { remove_file(entry.path); });
+    if (kind != ".segment") continue;
+    attempt([&] {
+      FoundSegment found{.reader = std::make_unique<SegmentReader>(entry.path, stream), .entries = {}};
+      SegmentReader::Contents contents = found.reader->contents();
+      found.entries = std::move(contents.entries);
+      if (contents.from == SegmentReader::Source::kScan) tidy(found, stream);
+      all.push_back(std::move(found));
+    });
+  }
+  return all;
+}
 
 void SegmentFollowers::open(const Take& take) {
   for (FoundSegment& found : open_segments(folder_, stream_)) {

@@ -8,10 +8,20 @@
 #include <memory>
 #include <vector>
 
-#include "headrace/cache/disk/segment_folder.h"
-#include "headrace/cache/disk/segment_reader.h"
+#include "headrace/cache/disk/segment_file.h"
 
 namespace headrace {
+
+// All segments of one stream.
+struct FoundSegment {
+  std::unique_ptr<SegmentReader> reader;
+  std::vector<SegmentEntry> entries;
+};
+
+// The readable segments in the folder, ordered by name; none if there is no folder. Cleans up after processes that
+// died: indexes their segments, removes segments without entries and half-written files. What cannot be cleaned up
+// is left alone.
+std::vector<FoundSegment> open_segments(const std::filesystem::path& folder, const SegmentStream& stream);
 
 // Not thread-safe. Owns the readers of all segments that other processes write or wrote.
 class SegmentFollowers {

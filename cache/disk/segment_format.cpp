@@ -4,8 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "headrace/devices/base/byte_reader.h"
-#include "headrace/devices/base/byte_writer.h"
+#include "headrace/devices/base/byte_io.h"
 #include "headrace/devices/base/hash.h"
 
 namespace headrace {

@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/devices/base/thread_number.h"
-
 namespace headrace {
+
+// The calling thread's: the lowest that no living thread had when it first asked. It passes to another thread when
+// this one has ended, which then sees all that this one wrote.
+std::size_t thread_number() noexcept;
 
 class HitCounter {
  public:

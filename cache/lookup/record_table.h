@@ -7,7 +7,7 @@
 
 #include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/machine_memory.h"
+#include "headrace/devices/base/memory.h"
 
 namespace headrace {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/base/large_memory.h"
+#include "headrace/devices/base/memory.h"
 
 namespace headrace {
 

@@ -1,8 +1,11 @@
-// Monotonic time for counters and rates.
+// Monotonic time for counters and rates, and the clock that deadlines go by: what waits or times out is handed
+// one, so that a test can set the time.
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 
 #include "headrace/devices/base/api.h"
 
@@ -25,5 +28,39 @@ class Stopwatch {
  private:
   std::uint64_t start_ = now_ns();
 };
+
+// Thread-safe. Times are nanoseconds since an arbitrary start.
+class Clock {
+ public:
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+  virtual ~Clock() = default;
+
+  // Never goes back.
+  virtual std::uint64_t now() const noexcept = 0;
+  // Waits until `woken` is notified or the deadline has passed, or for no reason. False: it has passed.
+  virtual bool wait(std::condition_variable& woken, std::unique_lock<std::mutex>& lock,
+                    std::uint64_t deadline) const = 0;
+  virtual void sleep_until(std::uint64_t deadline) const = 0;
+
+  // Waits until done(), which is asked under the lock; false where the deadline passed before.
+  template <typename Done>
+  bool wait_until(std::condition_variable& woken, std::unique_lock<std::mutex>& lock, std::uint64_t deadline,
+                  const Done& done) const {
+    while (!done()) {
+      if (!wait(woken, lock, deadline)) return done();
+    }
+    return true;
+  }
+
+  // So long from now; kNever where that is beyond a century.
+  std::uint64_t after(double seconds) const noexcept {
+    constexpr double kCentury = 100.0 * 365 * 86'400;
+    return seconds < kCentury ? now() + static_cast<std::uint64_t>(seconds * 1e9) : kNever;
+  }
+};
+
+// The machine's. now() is now_ns().
+const Clock& system_clock() noexcept;
 
 }  // namespace headrace

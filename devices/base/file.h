@@ -1,5 +1,5 @@
 // The door to the operating system's files. Everything above reads and writes through here, or through what takes
-// longer: file_writer.h, append_file.h, file_lock.h.
+// longer: file_writer.h, file_lock.h.
 #pragma once
 
 #include <compare>

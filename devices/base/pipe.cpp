@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "headrace/devices/base/blocking_call.h"
 #include "headrace/devices/base/system_file.h"
 
 namespace headrace {

@@ -1,6 +1,7 @@
 // Bytes that come once, in order: a named pipe, a terminal, what another program writes.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -9,6 +10,23 @@
 #include "headrace/devices/base/descriptor.h"
 
 namespace headrace {
+
+// A call that may wait for another program for ever, as opening a named pipe does. Counts as one for as long as
+// it lives, so that a signal knows that nothing but the end of the process ends the wait. Thread-safe.
+class BlockingCall {
+ public:
+  BlockingCall() noexcept { ++calls_; }
+  ~BlockingCall() { --calls_; }
+  BlockingCall(const BlockingCall&) = delete;
+  BlockingCall& operator=(const BlockingCall&) = delete;
+
+  // Whether there is one now. Async-signal-safe.
+  static bool any() noexcept { return calls_ > 0; }
+
+ private:
+  static_assert(std::atomic<int>::is_always_lock_free, "a signal handler must not wait for a lock");
+  inline static std::atomic<int> calls_{0};
+};
 
 // One thread at a time. Failures are DataErrors that name the path.
 class Pipe {

@@ -47,4 +47,7 @@ class Shape {
   int rank_ = 0;
 };
 
+// (H, W, C) or (C, H, W); of batches (N, H, W, C) or (N, C, H, W).
+enum class ImageLayout { kChannelsLast, kChannelsFirst };
+
 }  // namespace headrace

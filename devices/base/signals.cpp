@@ -9,7 +9,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "headrace/devices/base/blocking_call.h"
+#include "headrace/devices/base/pipe.h"
 #include "headrace/devices/base/temporary_name.h"
 
 namespace headrace {

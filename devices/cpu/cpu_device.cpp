@@ -5,13 +5,11 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/large_memory.h"
-#include "headrace/devices/base/machine_memory.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/devices/cpu/cpu_event.h"
 #include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/devices/cpu/cpu_stream.h"
 #include "headrace/devices/cpu/math/cpu_kernels.h"
-#include "headrace/devices/cpu/openmp_oversubscription.h"
 #include "headrace/devices/cpu/openmp_waiting.h"
 
 namespace headrace {

@@ -1,7 +1,6 @@
 #include "headrace/devices/cpu/cpu_event.h"
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/cpu/cpu_wait.h"
 
 namespace headrace {
 

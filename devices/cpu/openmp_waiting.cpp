@@ -1,5 +1,7 @@
 #include "headrace/devices/cpu/openmp_waiting.h"
 
+#include <omp.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <system_error>
@@ -17,6 +19,20 @@ bool is_set(const char* variable) {
 }
 
 }  // namespace
+
+OpenMpOversubscription::~OpenMpOversubscription() {
+  dismissed_.store(true);
+  dismissed_.notify_one();
+  host_.join();
+}
+
+// A team exists from its first parallel region until the thread that began it ends. The region needs work in it:
+// compilers drop an empty one.
+void OpenMpOversubscription::stand_by() {
+#pragma omp parallel num_threads(1 + omp_get_num_procs())
+  present_.fetch_add(1, std::memory_order_relaxed);
+  dismissed_.wait(false);
+}
 
 bool SleepDecision::update(double other_processors) noexcept {
   const bool loaded = other_processors >= kOtherLoad;

@@ -1,5 +1,4 @@
-#include "headrace/devices/cuda/cuda_backend.h"
-
+// NVIDIA's stack, as a module.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -7,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "headrace/devices/backend.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/common/backend_module.h"
 #include "headrace/devices/cuda/cuda_device.h"
@@ -16,6 +16,16 @@
 
 namespace headrace {
 namespace {
+
+class CudaBackend final : public Backend {
+ public:
+  std::string name() const override { return "cuda"; }
+  std::vector<DeviceInfo> list() const override;
+  std::unique_ptr<Device> open(int ordinal, const std::string& name, int local_replicas) const override;
+  // Replicas that share one GPU sum there; one replica a GPU sums through NCCL.
+  std::unique_ptr<Collective> create_collective(DeviceGroup& devices) const override;
+  std::vector<Finding> diagnose() const override;
+};
 
 std::string release(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 

@@ -1,9 +1,7 @@
 #include "headrace/devices/cuda/cuda_borrowed_stream.h"
-
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_event.h"
-#include "headrace/devices/cuda/current_device.h"
 #include "headrace/devices/device.h"
 
 namespace headrace {
@@ -22,6 +20,16 @@ auto& cuda_event_of(Any& event, const std::string& device) {
 }
 
 }  // namespace
+
+// Setting a device makes a context on it: one that is current already is not set again, nor is it restored.
+CurrentDevice::CurrentDevice(int ordinal, const std::string& name) : ordinal_(ordinal) {
+  CUDA_CHECK(cudaGetDevice(&before_), name);
+  if (before_ != ordinal_) CUDA_CHECK(cudaSetDevice(ordinal_), name);
+}
+
+CurrentDevice::~CurrentDevice() {
+  if (before_ != ordinal_) cudaSetDevice(before_);
+}
 
 void CudaBorrowedStream::synchronize() {
   const CurrentDevice here = current();

@@ -7,10 +7,24 @@
 #include <memory>
 #include <string>
 
-#include "headrace/devices/cuda/current_device.h"
 #include "headrace/devices/stream.h"
 
 namespace headrace {
+
+// Which GPU the calling thread's CUDA calls mean. Makes a GPU the calling thread's current device until the end
+// of the scope: for calls on threads of the embedding program, whose own current device is not ours to change.
+class CurrentDevice {
+ public:
+  // Throws DeviceError, which calls the GPU `name`.
+  CurrentDevice(int ordinal, const std::string& name);
+  ~CurrentDevice();
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+ private:
+  int ordinal_;
+  int before_ = 0;
+};
 
 // Owns nothing; cheap to make. Orders, copies and fills; what needs memory of a stream's own (allocate(), call(),
 // captures) is refused. Leaves the calling thread's current device as it was.

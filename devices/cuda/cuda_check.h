@@ -3,7 +3,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <string>
+
+#include "headrace/devices/buffer.h"
 
 namespace headrace::detail {
 
@@ -18,3 +21,13 @@ namespace headrace::detail {
     if (cuda_check_status != cudaSuccess) [[unlikely]]                        \
       ::headrace::detail::throw_cuda_error(cuda_check_status, #call, device); \
   } while (false)
+
+namespace headrace {
+
+class Device;
+
+// Throws the error of an allocation for which a GPU or the host has no room. On the current device, which is
+// `device`'s.
+[[noreturn]] void throw_out_of_memory(const Device& device, std::size_t bytes, MemoryPlace place);
+
+}  // namespace headrace

@@ -8,11 +8,17 @@
 #include <optional>
 #include <string>
 
-#include "headrace/devices/cuda/cuda_input_kernels.h"
 #include "headrace/devices/cuda/cuda_pool.h"
 #include "headrace/devices/device.h"
+#include "headrace/devices/input_kernels.h"
 
 namespace headrace {
+
+// The GPU's input kernels.
+class CudaInputKernels final : public InputKernels {
+ public:
+  void convert_pixels(Stream& stream, const PixelConversion& conversion) override;
+};
 
 // Several logical replicas on one GPU share its context; each counts its own memory. What lives long comes from
 // cudaMalloc and cudaHostAlloc, made at the start and reused; what comes and goes from the streams' pool. Nothing

@@ -3,21 +3,62 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "headrace/devices/cuda/copy_batch.h"
-#include "headrace/devices/cuda/cuda_captured_work.h"
 #include "headrace/devices/cuda/cuda_event.h"
 #include "headrace/devices/cuda/cuda_pool.h"
 #include "headrace/devices/cuda/host_calls.h"
-#include "headrace/devices/cuda/stream_report.h"
 #include "headrace/devices/stream.h"
 
 namespace headrace {
+
+// Several copies in one call of CUDA.
+class CopyBatch {
+ public:
+  // With the stream's device current, while the stream does not capture: CUDA refuses batches within a capture.
+  // False where this CUDA has none: nothing was submitted. Throws DeviceError.
+  bool submit(std::span<const MemoryCopy> copies, cudaStream_t stream, const std::string& device);
+
+ private:
+  cudaError_t submit(cudaStream_t stream);
+
+  bool supported_ = true;
+  // Kept from call to call.
+  std::vector<void*> to_;
+  std::vector<const void*> from_;
+  std::vector<std::size_t> bytes_;
+};
+
+// An instantiated CUDA graph. Launched on one stream at a time: the errors of its host functions go to the
+// stream of the last launch.
+class CudaCapturedWork final : public CapturedWork {
+ public:
+  CudaCapturedWork() = default;
+  ~CudaCapturedWork() override {
+    if (executable != nullptr) cudaGraphExecDestroy(executable);
+  }
+  CudaCapturedWork(const CudaCapturedWork&) = delete;
+  CudaCapturedWork& operator=(const CudaCapturedWork&) = delete;
+
+  cudaGraphExec_t executable = nullptr;
+  HostCalls host_calls;
+  FailureSlot failure{nullptr};
+};
+
+// What device work tells a stream's next synchronize(). Asked after the work is done, on the thread that
+// synchronizes.
+class StreamReport {
+ public:
+  virtual ~StreamReport() = default;
+  // The error that the work has left since it was last asked; null where there is none.
+  virtual std::exception_ptr take() noexcept = 0;
+};
 
 // Two limits of CUDA show through: a copy from or to pageable memory may block the host, and after the error
 // of a host function only host functions and what is submitted later are skipped, not work already queued.

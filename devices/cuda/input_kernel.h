@@ -3,8 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "headrace/devices/cuda/image_work.h"
-#include "headrace/devices/cuda/window_work.h"
+#include "headrace/devices/cuda/input_work.h"
 
 namespace headrace {
 

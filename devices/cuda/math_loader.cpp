@@ -4,7 +4,6 @@
 
 #include "headrace/devices/base/shared_module.h"
 #include "headrace/devices/common/backend_module.h"
-#include "headrace/devices/cuda/library_hint.h"
 
 namespace headrace {
 namespace {

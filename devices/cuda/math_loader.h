@@ -1,8 +1,10 @@
 // Opens the CUDA backend's mathematics where it is first needed. Private to the CUDA backend.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "headrace/devices/cuda/cuda_math.h"
 
@@ -21,3 +23,23 @@ LoadedMath load_cuda_math(const std::filesystem::path& file);
 const LoadedMath& cuda_math();
 
 }  // namespace headrace
+
+namespace headrace::cuda {
+
+// `reason` is the dynamic linker's, which names the first library that it lacked. Empty where it names none of
+// NVIDIA's.
+inline std::string library_hint(std::string_view reason) {
+  struct Library {
+    std::string_view file, package;
+  };
+  static constexpr std::array<Library, 3> kLibraries{
+      {{"libcudnn", "nvidia-cudnn-cu13"}, {"libcublas", "nvidia-cublas"}, {"libnccl", "nvidia-nccl-cu13"}}};
+  for (const Library& library : kLibraries) {
+    if (reason.find(library.file) == std::string_view::npos) continue;
+    return "install it from NVIDIA's packages or with `pip install " + std::string(library.package) +
+           "`, and name its folder in LD_LIBRARY_PATH";
+  }
+  return {};
+}
+
+}  // namespace headrace::cuda

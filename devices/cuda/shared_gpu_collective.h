@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "headrace/devices/collective.h"
+#include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/cuda/rendezvous.h"
-#include "headrace/devices/cuda/stream_report.h"
 
 namespace headrace {
 

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/decoders/decode_request.h"
+#include "headrace/pipeline/decoders/image_size.h"
 #include "headrace/pipeline/decoders/jpeg_index/jpeg_cropper.h"
-#include "headrace/pipeline/decoders/jpeg_index/jpeg_indexer.h"
+#include "headrace/pipeline/decoders/jpeg_index/jpeg_index.h"
 #include "headrace/pipeline/decoders/jpeg_reader.h"
 #include "headrace/pipeline/decoders/png_reader.h"
 

@@ -1,13 +1,47 @@
 #include "headrace/pipeline/decoders/jpeg_handle.h"
 
-#include <jerror.h>
-
 #include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <span>
 
-#include "headrace/pipeline/decoders/jpeg_junk.h"
+#include <jerror.h>
 
 namespace headrace {
 namespace {
+
+// Frame headers, Huffman and arithmetic codes, scan, quantization, restart interval; JFIF and Adobe say what the
+// colours are.
+bool makes_pixels(unsigned marker) {
+  constexpr unsigned kScan = 0xDA, kQuantization = 0xDB, kRestartInterval = 0xDD, kJfif = 0xE0, kAdobe = 0xEE;
+  switch (marker) {
+    case kScan:
+    case kQuantization:
+    case kRestartInterval:
+    case kJfif:
+    case kAdobe: return true;
+    default: return marker >= 0xC0 && marker <= 0xCF;
+  }
+}
+
+// Whether bytes between two header segments look like a segment that lost its marker and that pixels depend on.
+// Skipping such a segment may change pixels; skipping any other bytes does not.
+bool may_be_lost_segment(std::span<const std::byte> junk) noexcept {
+  constexpr std::size_t kMarker = 2, kLength = 2;
+  if (junk.size() < kMarker + kLength) return false;
+  const auto at = [&](std::size_t i) { return std::to_integer<std::size_t>(junk[i]); };
+  const std::size_t length = at(2) << 8 | at(3), rest = junk.size() - kMarker;  // without the marker
+  if (!makes_pixels(static_cast<unsigned>(at(1)))) return false;
+  const bool one_bit_off =
+      std::popcount(at(0) ^ 0xFF) == 1;  // then an inner 0xFF may have been taken for a marker
+  return length == rest || (one_bit_off && length > rest);
+}
+
+// Whether bytes after the entropy-coded data are padding: zeros, which some cameras write. Any others are taken
+// for data left over by damage before them.
+bool is_padding(std::span<const std::byte> junk) noexcept {
+  return std::ranges::all_of(junk, [](std::byte byte) { return byte == std::byte{0}; });
+}
 
 constexpr JDIMENSION kRowsAtOnce = 8;
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "headrace/pipeline/decoders/decode_request.h"
+#include "headrace/pipeline/decoders/image_size.h"
 #include "headrace/pipeline/decoders/jpeg_handle.h"
 
 namespace headrace {

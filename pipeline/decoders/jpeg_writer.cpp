@@ -11,7 +11,7 @@
 #include <jpeglib.h>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/decoders/decode_request.h"
+#include "headrace/pipeline/decoders/image_size.h"
 
 namespace headrace {
 namespace {

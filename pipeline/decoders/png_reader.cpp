@@ -1,14 +1,146 @@
 #include "headrace/pipeline/decoders/png_reader.h"
 
 #include <algorithm>
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <span>
+
+#include <png.h>
 
 #include "headrace/devices/base/check.h"
-#include "headrace/pipeline/decoders/decode_request.h"
-#include "headrace/pipeline/decoders/png_handle.h"
+#include "headrace/pipeline/decoders/image_size.h"
 
 namespace headrace {
 namespace {
+
+// libpng behind calls that return whether they succeeded. One image from its header to its rows, as 8-bit RGB.
+// libpng reports errors by a jump: each call sets the place to jump to and has no C++ object for the jump to
+// pass over. After a call that returned false only words() may be asked for.
+class PngHandle {
+ public:
+  // `encoded` must outlive the handle.
+  explicit PngHandle(std::span<const std::byte> encoded) noexcept : encoded_(encoded) {}
+  ~PngHandle();
+  PngHandle(const PngHandle&) = delete;
+  PngHandle& operator=(const PngHandle&) = delete;
+
+  bool read_header() noexcept;
+  // Sets the conversion to RGB.
+  bool start() noexcept;
+  // One row. Where passes() > 1 all rows come once a pass, and `out` still holds what the pass before left there.
+  bool read_row(std::uint8_t* out) noexcept;
+  // Up to the end of the file: the checksums of all chunks and that of the pixels' zlib stream.
+  bool finish() noexcept;
+
+  std::uint32_t height() const noexcept { return height_; }
+  std::uint32_t width() const noexcept { return width_; }
+  // Once the header is read.
+  bool is_interlaced() const noexcept { return png_get_interlace_type(png_, info_) != PNG_INTERLACE_NONE; }
+  int passes() const noexcept { return passes_; }
+  // Bytes a row takes.
+  std::size_t row_bytes() const noexcept { return row_bytes_; }
+  // What went wrong, in the library's words.
+  const char* words() const noexcept { return words_; }
+  // The first thing that is wrong so far but changes no pixel, in the library's words; empty: nothing.
+  const char* warning() const noexcept { return warning_; }
+
+ private:
+  static void on_error(png_structp png, png_const_charp words);
+  static void on_warning(png_structp png, png_const_charp words);
+  static void on_read(png_structp png, png_bytep into, std::size_t count);
+
+  std::span<const std::byte> encoded_;  // what is left of it
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+  std::uint32_t height_ = 0;
+  std::uint32_t width_ = 0;
+  int passes_ = 1;
+  std::size_t row_bytes_ = 0;
+  std::jmp_buf jump_;
+  char words_[256] = {};
+  char warning_[256] = {};
+};
+
+constexpr std::uint32_t kMaxPngSide = std::uint32_t{1} << 28;
+
+// Whether a libpng warning about the pixel data is harmless: data after the end of the zlib stream is. Anything
+// else, such as a wrong checksum of that stream, may mean other pixels.
+bool png_warning_is_harmless(const char* words) {
+  return std::strstr(words, "Extra compressed data") != nullptr ||
+         std::strstr(words, "Too much image data") != nullptr ||
+         std::strstr(words, "Too many IDATs found") != nullptr;
+}
+
+PngHandle::~PngHandle() { png_destroy_read_struct(&png_, &info_, nullptr); }
+
+void PngHandle::on_error(png_structp png, png_const_charp words) {
+  auto* handle = static_cast<PngHandle*>(png_get_error_ptr(png));
+  std::snprintf(handle->words_, sizeof(handle->words_), "%s", words);
+  std::longjmp(handle->jump_, 1);
+}
+
+void PngHandle::on_warning(png_structp png, png_const_charp words) {
+  auto* handle = static_cast<PngHandle*>(png_get_error_ptr(png));
+  if (handle->row_bytes_ == 0) return;  // still in the header, where libpng warns of nothing that counts
+  if (!png_warning_is_harmless(words)) on_error(png, words);
+  if (handle->warning_[0] == '\0') std::snprintf(handle->warning_, sizeof(handle->warning_), "%s", words);
+}
+
+void PngHandle::on_read(png_structp png, png_bytep into, std::size_t count) {
+  auto* handle = static_cast<PngHandle*>(png_get_io_ptr(png));
+  if (count > handle->encoded_.size()) png_error(png, "the file ends early");
+  std::memcpy(into, handle->encoded_.data(), count);
+  handle->encoded_ = handle->encoded_.subspan(count);
+}
+
+bool PngHandle::read_header() noexcept {
+  if (setjmp(jump_) != 0) return false;
+  png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
+  if (png_ == nullptr) {
+    std::snprintf(words_, sizeof(words_), "libpng has no memory, or is not version %s", PNG_LIBPNG_VER_STRING);
+    return false;
+  }
+  info_ = png_create_info_struct(png_);
+  if (info_ == nullptr) png_error(png_, "no memory");
+  png_set_read_fn(png_, this, on_read);
+  png_set_user_limits(png_, kMaxPngSide, kMaxPngSide);
+  // Only what makes the pixels is looked at (header, palette, transparency, data), and there all must be right.
+  png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+  png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+  png_set_benign_errors(png_, 0);
+  png_read_info(png_, info_);
+  height_ = png_get_image_height(png_, info_);
+  width_ = png_get_image_width(png_, info_);
+  return true;
+}
+
+bool PngHandle::start() noexcept {
+  if (setjmp(jump_) != 0) return false;
+  png_set_expand(png_);  // palettes and 1, 2, 4 bits to 8
+  png_set_scale_16(png_);
+  png_set_strip_alpha(png_);
+  png_set_gray_to_rgb(png_);
+  passes_ = png_set_interlace_handling(png_);
+  png_read_update_info(png_, info_);
+  row_bytes_ = png_get_rowbytes(png_, info_);
+  png_set_benign_errors(png_, 1);  // from here on on_warning() tells which of them are
+  return true;
+}
+
+bool PngHandle::read_row(std::uint8_t* out) noexcept {
+  if (setjmp(jump_) != 0) return false;
+  png_read_row(png_, out, nullptr);
+  return true;
+}
+
+bool PngHandle::finish() noexcept {
+  if (setjmp(jump_) != 0) return false;
+  png_read_end(png_, nullptr);
+  return true;
+}
 
 void require_png(bool done, const PngHandle& png) {
   if (!done) throw Error(ErrorCode::kDataCorrupt, std::string("bad PNG: ") + png.words());

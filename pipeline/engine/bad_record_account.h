@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "headrace/pipeline/engine/quarantine.h"
+#include "headrace/pipeline/engine/bad_records.h"
 #include "headrace/pipeline/engine/run_plan.h"
 #include "headrace/pipeline/engine/slot.h"
 

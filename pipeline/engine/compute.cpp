@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/pipeline/engine/own_arena.h"
+#include "headrace/pipeline/engine/lanes.h"
 #include "headrace/pipeline/operations/machinery/pairing.h"
 
 namespace headrace {

@@ -11,10 +11,13 @@
 
 #include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/compute_arena.h"
-#include "headrace/pipeline/operations/machinery/charged_bytes.h"
+#include "headrace/pipeline/operations/machinery/memory_budget.h"
 #include "headrace/pipeline/tasks/thread_state.h"
 
 namespace headrace {
+
+// For so many tasks at a time. ConfigError where the machine does not have what the constraints name.
+std::shared_ptr<ComputeArena> make_own_arena(int max_concurrency, const ArenaConstraints& constraints);
 
 // What a running lane has for itself. There are as many as may run at once; one task at a time sits in each.
 struct alignas(64) Lane {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "headrace/pipeline/engine/ring.h"
-#include "headrace/pipeline/operations/machinery/charged_bytes.h"
+#include "headrace/pipeline/operations/machinery/memory_budget.h"
 #include "headrace/pipeline/record.h"
 
 namespace headrace {

@@ -12,8 +12,8 @@
 #include "headrace/pipeline/engine/batch_layout.h"
 #include "headrace/pipeline/engine/device_conversion.h"
 #include "headrace/pipeline/engine/slot.h"
-#include "headrace/pipeline/operations/machinery/charged_bytes.h"
 #include "headrace/pipeline/operations/machinery/device_pass.h"
+#include "headrace/pipeline/operations/machinery/memory_budget.h"
 
 namespace headrace {
 

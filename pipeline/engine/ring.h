@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "headrace/devices/base/deadline.h"
+#include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/engine/slot.h"
 #include "headrace/pipeline/tasks/thread_state.h"
 

@@ -6,14 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "headrace/pipeline/engine/bad_record_limit.h"
+#include "headrace/pipeline/engine/bad_records.h"
 #include "headrace/pipeline/engine/batch_layout.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/operations/machinery/memory_budget.h"
 #include "headrace/pipeline/operations/machinery/mixer.h"
-#include "headrace/pipeline/plan/device_split.h"
 #include "headrace/pipeline/plan/index/batch_schedule.h"
-#include "headrace/pipeline/plan/resident_choice.h"
+#include "headrace/pipeline/plan/placement.h"
 #include "headrace/pipeline/plan/row_copier.h"
 #include "headrace/pipeline/plan/scan/filter_failures.h"
 

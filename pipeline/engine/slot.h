@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,12 +17,25 @@
 #include "headrace/pipeline/engine/device_conversion.h"
 #include "headrace/pipeline/engine/mixing_part.h"
 #include "headrace/pipeline/engine/slot_state.h"
-#include "headrace/pipeline/engine/streamed_record.h"
-#include "headrace/pipeline/operations/machinery/charged_bytes.h"
+#include "headrace/pipeline/operations/machinery/memory_budget.h"
 #include "headrace/pipeline/plan/sample_program.h"
+#include "headrace/pipeline/record.h"
 #include "headrace/pipeline/tasks/failure.h"
 
 namespace headrace {
+
+// A record of a stream, which its batch's slot keeps: nobody could ask for it again.
+struct StreamedRecord {
+  std::vector<std::byte> bytes;
+  RecordView view;           // into `bytes`
+  std::exception_ptr error;  // why there is none; else null
+
+  // Throws its error.
+  const RecordView& get() const {
+    if (error != nullptr) std::rethrow_exception(error);
+    return view;
+  }
+};
 
 // What a slot holds for one replica.
 struct SlotShare {

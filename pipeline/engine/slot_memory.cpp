@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/machine_memory.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/base/refusals.h"
 #include "headrace/pipeline/engine/device_conversion.h"

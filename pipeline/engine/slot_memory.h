@@ -1,14 +1,41 @@
 // The slots of a ring within the budgets, and why they are as many as they are.
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
-#include "headrace/pipeline/engine/choices.h"
 #include "headrace/pipeline/engine/run_plan.h"
 #include "headrace/pipeline/engine/slot.h"
+#include "headrace/pipeline/loader.h"
 
 namespace headrace {
+
+// What the engine decided for itself. Thread-safe.
+class Choices {
+ public:
+  // Replaces what was said about the same thing.
+  void note(Choice choice) {
+    const std::lock_guard lock(mutex_);
+    const auto known = std::ranges::find(choices_, choice.what, &Choice::what);
+    if (known != choices_.end()) {
+      *known = std::move(choice);
+    } else {
+      choices_.push_back(std::move(choice));
+    }
+  }
+
+  std::vector<Choice> list() const {
+    const std::lock_guard lock(mutex_);
+    return choices_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Choice> choices_;  // by mutex_
+};
 
 struct SlotMemory {
   std::vector<std::unique_ptr<Slot>> slots;

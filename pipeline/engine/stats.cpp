@@ -1,14 +1,13 @@
 #include "headrace/pipeline/stats.h"
-#include "headrace/devices/base/reader_words.h"
-
-#include "headrace/devices/base/counted.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 namespace {
@@ -55,6 +54,8 @@ void for_each_count(LoaderStats& mine, const LoaderStats& other, Apply apply) {
     apply(mine.stages[i].waits, other.stages[i].waits);
   }
 }
+
+double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 }  // namespace
 
@@ -103,6 +104,62 @@ std::string LoaderStats::summary() const {
     text += fmt::format("; {} with an EXIF orientation", count_of(oriented_images, "image"));
   if (read_retries > 0) text += fmt::format("; {} reads tried again", read_retries);
   return text;
+}
+
+const char* to_string(StageKind kind) noexcept {
+  switch (kind) {
+    case StageKind::kRead: return "read";
+    case StageKind::kDecode: return "decode";
+    case StageKind::kOperate: return "operate";
+    case StageKind::kAssemble: return "assemble";
+    case StageKind::kCopy: return "copy";
+    case StageKind::kConsume: return "consume";
+  }
+  return "unknown";
+}
+
+double StageStats::ns_per_item() const noexcept {
+  return ratio(static_cast<double>(busy_ns), static_cast<double>(items));
+}
+
+double StageStats::occupancy(std::uint64_t elapsed_ns) const noexcept {
+  return ratio(static_cast<double>(busy_ns), static_cast<double>(elapsed_ns) * threads);
+}
+
+double WaitHistogram::value_of(std::size_t bucket) noexcept {
+  if (bucket < 4) return static_cast<double>(bucket);
+  const std::size_t octave = bucket / 4 - 1;
+  const auto width = static_cast<double>(std::uint64_t{1} << octave);
+  return (static_cast<double>(4 + bucket % 4) + 0.5) * width;
+}
+
+std::uint64_t WaitHistogram::count() const noexcept {
+  return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
+}
+
+double WaitHistogram::quantile_ns(double share) const noexcept {
+  const std::uint64_t all = count();
+  if (all == 0) return 0;
+  const double wanted = share * static_cast<double>(all);
+  std::uint64_t seen = 0;
+  std::size_t last = 0;
+  for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) {
+    if (counts_[bucket] == 0) continue;
+    last = bucket;
+    seen += counts_[bucket];
+    if (static_cast<double>(seen) >= wanted) break;
+  }
+  return value_of(last);
+}
+
+WaitHistogram& WaitHistogram::operator+=(const WaitHistogram& other) noexcept {
+  for (std::size_t i = 0; i < kBuckets; ++i) counts_[i] += other.counts_[i];
+  return *this;
+}
+
+WaitHistogram& WaitHistogram::operator-=(const WaitHistogram& earlier) noexcept {
+  for (std::size_t i = 0; i < kBuckets; ++i) counts_[i] -= earlier.counts_[i];
+  return *this;
 }
 
 }  // namespace headrace

@@ -10,7 +10,7 @@
 
 #include "headrace/pipeline/engine/ring.h"
 #include "headrace/pipeline/engine/run_plan.h"
-#include "headrace/pipeline/operations/machinery/charged_bytes.h"
+#include "headrace/pipeline/operations/machinery/memory_budget.h"
 
 namespace headrace {
 

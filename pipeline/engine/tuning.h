@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "headrace/pipeline/engine/autotuner.h"
-#include "headrace/pipeline/engine/choices.h"
 #include "headrace/pipeline/engine/delivery.h"
 #include "headrace/pipeline/engine/readers.h"
+#include "headrace/pipeline/engine/slot_memory.h"
 
 namespace headrace {
 

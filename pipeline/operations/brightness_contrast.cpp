@@ -5,7 +5,7 @@
 #include "headrace/devices/base/simd.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
 #include "headrace/pipeline/operations/machinery/pixel_pass.h"
-#include "headrace/pipeline/operations/machinery/step_list.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 namespace {

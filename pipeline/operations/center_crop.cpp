@@ -4,7 +4,7 @@
 #include "headrace/pipeline/operations/decode.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
 #include "headrace/pipeline/operations/machinery/pixel_pass.h"
-#include "headrace/pipeline/operations/machinery/step_list.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 #include "headrace/pipeline/operations/resize.h"
 
 namespace headrace {

@@ -2,7 +2,7 @@
 
 #include "headrace/pipeline/operations/kernels/color_kernels.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
-#include "headrace/pipeline/operations/machinery/step_list.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "headrace/pipeline/operations/machinery/beta.h"
-#include "headrace/pipeline/operations/machinery/image_shape.h"
+#include "headrace/pipeline/operations/machinery/field_checks.h"
 #include "headrace/pipeline/operations/machinery/mixer.h"
 
 namespace headrace {

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "headrace/pipeline/operations/machinery/field_checks.h"
-#include "headrace/pipeline/operations/machinery/image_shape.h"
 #include "headrace/pipeline/operations/machinery/pixel_pass.h"
 
 namespace headrace {

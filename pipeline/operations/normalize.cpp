@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "headrace/pipeline/operations/machinery/field_checks.h"
-#include "headrace/pipeline/operations/machinery/image_shape.h"
 #include "headrace/pipeline/operations/machinery/pixel_pass.h"
 
 namespace headrace {

@@ -6,7 +6,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
-#include "headrace/pipeline/operations/machinery/step_list.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 namespace {

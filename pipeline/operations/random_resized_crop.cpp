@@ -10,7 +10,7 @@
 #include "headrace/pipeline/operations/kernels/portable_math.h"
 #include "headrace/pipeline/operations/machinery/encoded_image.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
-#include "headrace/pipeline/operations/machinery/step_list.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 namespace {

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "headrace/pipeline/decoders/decode_request.h"
+#include "headrace/pipeline/decoders/image_size.h"
 #include "headrace/pipeline/operations/machinery/crop_window.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
-#include "headrace/pipeline/operations/machinery/image_shape.h"
-#include "headrace/pipeline/operations/machinery/step_list.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 namespace {

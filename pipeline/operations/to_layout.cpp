@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "headrace/pipeline/operations/machinery/field_checks.h"
-#include "headrace/pipeline/operations/machinery/image_shape.h"
 #include "headrace/pipeline/operations/machinery/pixel_pass.h"
 
 namespace headrace {

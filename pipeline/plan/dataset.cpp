@@ -4,11 +4,10 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/pipeline/plan/device_split.h"
 #include "headrace/pipeline/plan/index/selection.h"
+#include "headrace/pipeline/plan/placement.h"
 #include "headrace/pipeline/plan/plan.h"
 #include "headrace/pipeline/plan/planner.h"
-#include "headrace/pipeline/plan/resident_choice.h"
 #include "headrace/pipeline/plan/scan/length_scan.h"
 #include "headrace/pipeline/sources/combined/padded_source.h"
 #include "headrace/pipeline/sources/combined/unbatched_source.h"

@@ -9,7 +9,7 @@
 #include "headrace/pipeline/operations/decode.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/plan/index/selection.h"
-#include "headrace/pipeline/plan/label_filter.h"
+#include "headrace/pipeline/plan/plan.h"
 
 namespace headrace {
 namespace {

@@ -113,4 +113,11 @@ std::vector<Stage> stages_of(const PlanPtr& plan);
 // "shuffle(seed=7)": a stage as explain() shows it and as fingerprints see it.
 std::string describe(const Stage& stage);
 
+// The function of with_labels(): a filter that is data.
+struct LabelFilter {
+  std::vector<std::int64_t> labels;  // sorted
+
+  bool operator()(const ExampleView& record) const;
+};
+
 }  // namespace headrace

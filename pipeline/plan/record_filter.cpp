@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/plan/label_filter.h"
+#include "headrace/pipeline/plan/plan.h"
 #include "headrace/pipeline/plan/sample_program.h"
 
 namespace headrace {

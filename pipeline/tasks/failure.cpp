@@ -4,8 +4,7 @@
 
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/base/refusals.h"
-#include "headrace/pipeline/operations/machinery/step_error.h"
-#include "headrace/pipeline/tasks/filter_error.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 namespace {

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <string>
 
-#include "headrace/devices/base/deadline.h"
+#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/machinery/chain.h"
-#include "headrace/pipeline/tasks/filter_error.h"
+#include "headrace/pipeline/tasks/failure.h"
 
 namespace headrace {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "headrace/devices/base/deadline.h"
-#include "headrace/devices/base/trace_ring.h"
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/operations/machinery/stage_clock.h"
 #include "headrace/pipeline/operations/machinery/step.h"
 

@@ -2,6 +2,8 @@
 
 #include <tbb/global_control.h>
 #include <tbb/info.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 #include <mutex>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/compute_arena.h"
 
 namespace headrace {
 namespace {
@@ -76,5 +79,12 @@ void AllowedWorkers::end_process() {
 WorkerAllowance::WorkerAllowance(int workers) : workers_(workers) { allowed_workers().add(workers); }
 
 WorkerAllowance::~WorkerAllowance() { allowed_workers().remove(workers_); }
+
+void run_tasks(int threads, std::size_t count, const std::function<void(std::size_t)>& task) {
+  const int wanted = threads > 0 ? threads : tbb::info::default_concurrency();
+  const WorkerAllowance allowance(wanted - 1);
+  tbb::task_arena arena(wanted);
+  arena.execute([&] { tbb::parallel_for(std::size_t{0}, count, task, tbb::simple_partitioner()); });
+}
 
 }  // namespace headrace

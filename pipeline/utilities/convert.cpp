@@ -1,12 +1,13 @@
-#include "headrace/pipeline/convert.h"
-#include "headrace/devices/base/reader_words.h"
-
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,14 +16,131 @@
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/devices/base/overwriting.h"
-#include "headrace/pipeline/engine/bad_record_limit.h"
-#include "headrace/pipeline/engine/quarantine.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/convert.h"
+#include "headrace/pipeline/engine/bad_records.h"
+#include "headrace/pipeline/operations/machinery/image_recoder.h"
+#include "headrace/pipeline/operations/machinery/label_check.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 #include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/record.h"
 #include "headrace/pipeline/sources/records/record_file_writer.h"
-#include "headrace/pipeline/utilities/record_packing.h"
+#include "headrace/pipeline/tasks/failure.h"
+#include "headrace/pipeline/tasks/retry.h"
 
 namespace headrace {
 namespace {
+
+// The records of a source as convert_dataset() writes them, made by several threads. Of one source, which must
+// outlive it. One thread; those that it starts are gone when a call returns.
+class RecordPacking {
+ public:
+  // One record as it is to be written, or why it cannot be.
+  struct Packed {
+    std::array<std::vector<std::byte>, kMaxFields> bytes;
+    std::optional<Failure> failure;
+  };
+  using Take = std::function<void(std::uint64_t record, const Packed& packed)>;
+
+  RecordPacking(const Source& source, const ConvertOptions& options);
+  ~RecordPacking();
+
+  // Gives every record to `take`, in order, on the calling thread: what is given depends on no thread. Throws what
+  // `take` throws.
+  void run(const Take& take);
+
+ private:
+  class Packer;
+
+  void make(std::uint64_t first, std::uint64_t count);
+
+  const Source& source_;
+  LabelCheck labels_;
+  std::vector<std::unique_ptr<Packer>> packers_;  // one a thread
+  std::vector<Packed> records_;
+};
+
+constexpr std::size_t kRecordsAThread = 16;  // made at a time
+
+bool has_encoded(const Source& source) {
+  return std::ranges::any_of(source.info().fields, [](const Field& f) { return f.encoding == Encoding::kImage; });
+}
+
+// Copying bytes is the disk's work: more threads would wait for it.
+std::size_t threads_for(const Source& source, const ConvertOptions& options) {
+  if (!has_encoded(source)) return 1;
+  return options.threads > 0 ? static_cast<std::size_t>(options.threads)
+                             : std::max(1U, std::thread::hardware_concurrency());
+}
+
+// What one thread makes records with.
+class RecordPacking::Packer {
+ public:
+  Packer(const Source& source, const LabelCheck& labels, const RecodeOptions& options)
+      : source_(source), labels_(labels), recoder_(options) {}
+
+  void pack(std::uint64_t record, Packed& to) {
+    to.failure.reset();
+    try {
+      const RecordView view = read_with_retries(
+          system_clock(), [&] { return source_.read(record, scratch_); }, [] { return true; });
+      labels_.check(view);
+      const Fields& fields = source_.info().fields;
+      for (std::size_t i = 0; i < fields.size(); ++i) {
+        const auto bytes = fields[i].encoding == Encoding::kImage ? recode(view.fields[i]) : view.fields[i];
+        to.bytes[i].assign(bytes.begin(), bytes.end());
+      }
+    } catch (const std::exception& error) {
+      to.failure = Failure::of_record(source_, record, 0, error);
+    }
+  }
+
+ private:
+  std::span<const std::byte> recode(std::span<const std::byte> image) {
+    try {
+      return recoder_.recode(image);
+    } catch (const Error& error) {
+      throw StepError(error.code(), "convert", error.message(), error.hint());
+    }
+  }
+
+  const Source& source_;
+  const LabelCheck& labels_;
+  ImageRecoder recoder_;
+  std::vector<std::byte> scratch_;
+};
+
+RecordPacking::RecordPacking(const Source& source, const ConvertOptions& options)
+    : source_(source), labels_(source) {
+  const RecodeOptions recode{
+      .max_side = options.max_side, .quality = options.quality, .apply_orientation = options.apply_orientation};
+  for (std::size_t i = 0; i < threads_for(source, options); ++i) {
+    packers_.push_back(std::make_unique<Packer>(source_, labels_, recode));
+  }
+  records_.resize(packers_.size() * kRecordsAThread);
+}
+
+RecordPacking::~RecordPacking() = default;
+
+// A few records for each thread at a time, which are then given away in order.
+void RecordPacking::run(const Take& take) {
+  const std::uint64_t records = source_.info().records;
+  for (std::uint64_t first = 0; first < records; first += records_.size()) {
+    const std::uint64_t count = std::min<std::uint64_t>(records_.size(), records - first);
+    make(first, count);
+    for (std::uint64_t i = 0; i < count; ++i) take(first + i, records_[i]);
+  }
+}
+
+void RecordPacking::make(std::uint64_t first, std::uint64_t count) {
+  std::atomic<std::uint64_t> next{0};
+  const auto work = [&](Packer& packer) {
+    for (std::uint64_t i = 0; (i = next.fetch_add(1)) < count;) packer.pack(first + i, records_[i]);
+  };
+  std::vector<std::jthread> helpers;
+  for (std::size_t i = 1; i < packers_.size(); ++i) helpers.emplace_back(work, std::ref(*packers_[i]));
+  work(*packers_.front());
+}
 
 constexpr int kMaxJpegSide = 65500;  // of a JPEG
 

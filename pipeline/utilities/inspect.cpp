@@ -8,7 +8,7 @@
 #include "headrace/pipeline/decoders/exif_orientation.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/operations/machinery/label_check.h"
-#include "headrace/pipeline/operations/machinery/step_error.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 #include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/plan/scan/record_scan.h"
 #include "headrace/pipeline/tasks/failure.h"

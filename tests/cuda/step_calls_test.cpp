@@ -60,7 +60,7 @@ class StepCalls : public test::FakeCuda {
     return a_round(difference(calls_here(), before), kSteps);
   }
 
-  // Of the engine's threads, for four batches (one copy in four is timed, pipeline/engine/copy_clock.h): what
+  // Of the engine's threads, for four batches (one copy in four is timed, pipeline/engine/transfer.h): what
   // twice as many cost more. How often the assembler looks whether a slot is free depends on the time and does not
   // count.
   static Calls of_four_batches(const Dataset& data) {

@@ -1,5 +1,5 @@
 // How many bad records a stream bears: exactly ErrorPolicy::max_bad_share of an epoch, however it is run.
-#include "headrace/pipeline/engine/bad_record_limit.h"
+#include "headrace/pipeline/engine/bad_records.h"
 
 #include <gmock/gmock.h>
 

@@ -10,7 +10,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
-#include "headrace/devices/base/file_faults.h"
+#include "headrace/devices/base/system_file.h"
 #include "headrace/pipeline/ledger.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"

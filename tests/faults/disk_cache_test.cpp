@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "headrace/devices/base/file_faults.h"
+#include "headrace/devices/base/system_file.h"
 #include "headrace/tests/support/cache_samples.h"
 #include "headrace/tests/support/long_run.h"
 #include "headrace/tests/support/temp_folder.h"

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <vector>
 
-#include "headrace/devices/base/deadline.h"
+#include "headrace/devices/base/clock.h"
 
 namespace headrace::test {
 

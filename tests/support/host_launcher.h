@@ -7,12 +7,10 @@
 #include <cstring>
 #include <vector>
 
-#include "headrace/devices/cuda/image_work.h"
+#include "headrace/devices/cuda/input_work.h"
 #include "headrace/devices/cuda/math/column_grid.h"
 #include "headrace/devices/cuda/math/column_totals.h"
-#include "headrace/devices/cuda/math/flat_split.h"
 #include "headrace/devices/cuda/math/loss_work.h"
-#include "headrace/devices/cuda/window_work.h"
 
 namespace headrace::test {
 

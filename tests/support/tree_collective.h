@@ -15,7 +15,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/collective.h"
-#include "headrace/devices/cpu/cpu_barrier.h"
 #include "headrace/devices/cpu/cpu_collective.h"
 #include "headrace/devices/cpu/cpu_stream.h"
 #include "headrace/devices/cuda/math/tree_sum.h"

@@ -1,8 +1,8 @@
 // The GPU's fused input kernels on the host: every block and every thread of the very work of the CUDA kernels
-// (devices/cuda/image_work.h, window_work.h), so that their logic is tested without a GPU.
+// (devices/cuda/input_work.h), so that their logic is tested without a GPU.
 #pragma once
 
-#include "headrace/devices/cuda/image_work.h"
+#include "headrace/devices/cuda/input_work.h"
 #include "headrace/devices/input_kernels.h"
 #include "headrace/tests/support/host_launcher.h"
 

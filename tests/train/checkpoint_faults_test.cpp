@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/file_faults.h"
+#include "headrace/devices/base/system_file.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/checkpoint_fixture.h"
 #include "headrace/tests/train/toy_data.h"

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <span>
 
-#include "headrace/devices/base/blocking_call.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/pipe.h"
 
 namespace headrace::tools {
 

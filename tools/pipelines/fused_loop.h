@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/devices/base/large_memory.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/tools/pipelines/cifar_image.h"
 

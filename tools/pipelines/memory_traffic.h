@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "headrace/devices/base/large_memory.h"
+#include "headrace/devices/base/memory.h"
 
 namespace headrace::tools {
 

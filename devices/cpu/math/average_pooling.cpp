@@ -1,4 +1,4 @@
-#include "headrace/devices/cpu/math/average_pooling.h"
+#include "headrace/devices/cpu/math/pooling.h"
 
 #include <algorithm>
 

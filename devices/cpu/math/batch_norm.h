@@ -1,8 +1,10 @@
 // Batch normalisation of a matrix (rows, channels). Private to the CPU backend.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
+#include "headrace/devices/cpu/math/workspace.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cpu {
@@ -23,5 +25,32 @@ void batch_norm_infer(const NormRows& rows, const T* x, const Kernels::BatchNorm
 template <typename T>
 void batch_norm_backward(const NormRows& rows, const T* x, const T* dy, const Kernels::BatchNorm& norm,
                          float* dgamma, float* dbeta, T* dx);
+
+// As Kernels' functions of these names.
+void pack_statistics(const NormRows& rows, const Kernels::BatchNorm& norm, float* row);
+void join_statistics(const float* statistics, std::int64_t world_replicas, std::int64_t replica,
+                     const Kernels::BatchNorm& norm, float* variance, float* inverse_counts);
+template <typename T>
+void join_input_gradient(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, const float* own,
+                         const float* joint, const float* inverse_counts, T* dx);
+
+// Channels at a time: one block of rows of them stays in the first-level cache.
+inline constexpr std::int64_t kNormStrip = 64;
+
+// What is normalised is (x - mean) * scale + beta, one coefficient a channel.
+struct NormAffine {
+  const float* mean;
+  const float* scale;
+  const float* beta;
+};
+
+inline float* workspace_floats(std::int64_t count) {
+  return reinterpret_cast<float*>(
+      Workspace::of_this_thread().reserve(static_cast<std::size_t>(count) * sizeof(float)));
+}
+
+inline float gamma_of(const Kernels::BatchNorm& norm, std::int64_t channel) {
+  return norm.gamma.defined() ? norm.gamma.as<float>()[channel] : 1.0F;
+}
 
 }  // namespace headrace::cpu

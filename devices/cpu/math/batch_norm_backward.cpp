@@ -4,10 +4,9 @@
 #include <cstring>
 
 #include "headrace/devices/base/simd.h"
-#include "headrace/devices/cpu/math/batch_norm_scale.h"
-#include "headrace/devices/cpu/math/column_sums.h"
 #include "headrace/devices/cpu/math/element.h"
 #include "headrace/devices/cpu/math/parallel.h"
+#include "headrace/devices/cpu/math/sums.h"
 #include "headrace/devices/cpu/math/vector_math.h"
 
 namespace headrace::cpu {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "headrace/devices/cpu/math/column_sums.h"
 #include "headrace/devices/cpu/math/element.h"
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/parallel.h"
+#include "headrace/devices/cpu/math/sums.h"
 #include "headrace/devices/cpu/math/workspace.h"
 
 namespace headrace::cpu {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "headrace/devices/cpu/math/bf16_products.h"
+#include "headrace/devices/cpu/math/cpu_kernels.h"
 #include "headrace/devices/cpu/math/onednn.h"
 #include "headrace/devices/kernels.h"
 

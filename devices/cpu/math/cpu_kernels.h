@@ -3,10 +3,13 @@
 
 #include <memory>
 
-#include "headrace/devices/cpu/math/bf16_products.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace {
+
+// kNative is worth it only where AMX does it; with kRounded the inputs are rounded to bf16 and multiplied in f32,
+// which means the same.
+enum class Bf16Products { kNative, kRounded };
 
 class CpuDevice;
 

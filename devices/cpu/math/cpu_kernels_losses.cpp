@@ -1,9 +1,7 @@
 // Of the CPU's table: losses, softmax and the counts of metrics.
 #include "headrace/devices/common/kernel_checks.h"
-#include "headrace/devices/cpu/math/class_counts.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/cpu_submission.h"
-#include "headrace/devices/cpu/math/element_loss.h"
 #include "headrace/devices/cpu/math/loss.h"
 
 namespace headrace::cpu {

@@ -3,7 +3,6 @@
 #include "headrace/devices/cpu/math/batch_norm.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/cpu_submission.h"
-#include "headrace/devices/cpu/math/joint_norm.h"
 
 namespace headrace::cpu {
 namespace {

@@ -1,11 +1,11 @@
 // Of the CPU's table: dense layers and convolutions.
 #include "headrace/devices/common/kernel_checks.h"
-#include "headrace/devices/cpu/math/column_sums.h"
 #include "headrace/devices/cpu/math/conv_bias.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/cpu_submission.h"
 #include "headrace/devices/cpu/math/onednn_conv.h"
 #include "headrace/devices/cpu/math/onednn_dense.h"
+#include "headrace/devices/cpu/math/sums.h"
 
 namespace headrace::cpu {
 namespace {

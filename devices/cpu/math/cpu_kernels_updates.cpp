@@ -8,8 +8,7 @@
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/onednn_muon.h"
 #include "headrace/devices/cpu/math/optimizers.h"
-#include "headrace/devices/cpu/math/vector_norm.h"
-#include "headrace/devices/cpu/math/weight_average.h"
+#include "headrace/devices/cpu/math/sums.h"
 
 namespace headrace::cpu {
 namespace {

@@ -6,8 +6,8 @@
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/cpu_stream.h"
 #include "headrace/devices/cpu/math/element.h"
-#include "headrace/devices/cpu/math/flush_denormals.h"
 #include "headrace/devices/cpu/math/onednn_operands.h"
+#include "headrace/devices/cpu/math/parallel.h"
 #include "headrace/devices/tensor.h"
 
 namespace headrace::cpu {

@@ -31,4 +31,11 @@ void to_bf16(const float* x, BFloat16* y, std::int64_t count);
 void round_to_bf16(const float* x, float* y, std::int64_t count);
 void from_bf16(const BFloat16* x, float* y, std::int64_t count);
 
+// T is float or BFloat16.
+template <typename T>
+void sigmoidal(Sigmoidal sigmoidal, const T* x, T* y, std::int64_t count);
+// From the forward result y.
+template <typename T>
+void sigmoidal_backward(Sigmoidal sigmoidal, const T* y, const T* dy, T* dx, std::int64_t count);
+
 }  // namespace headrace::cpu

@@ -1,8 +1,7 @@
-#include "headrace/devices/cpu/math/joint_norm.h"
+#include "headrace/devices/cpu/math/batch_norm.h"
 
 #include <cmath>
 
-#include "headrace/devices/cpu/math/batch_norm_scale.h"
 #include "headrace/devices/cpu/math/element.h"
 #include "headrace/devices/cpu/math/parallel.h"
 

@@ -1,4 +1,4 @@
-// Softmax and its cross-entropies, row by row. Private to the CPU backend.
+// Losses and counts of right predictions, row by row. Private to the CPU backend.
 #pragma once
 
 #include <cstdint>
@@ -21,5 +21,35 @@ void soft_cross_entropy(const LossShape& shape, const float* logits, const float
 void softmax(const LossShape& shape, const float* logits, float* probabilities);
 // dx may be dy.
 void softmax_backward(const LossShape& shape, const float* p, const float* dy, float* dx);
+
+// Elements of `rows` examples, each against its target.
+template <typename Target>
+struct ElementRows {
+  std::int64_t rows = 0;
+  std::int64_t elements = 0;  // of an example
+  const float* x = nullptr;
+  const Target* targets = nullptr;
+  float label_smoothing = 0;  // target = (1 - label_smoothing) t + label_smoothing / 2
+};
+
+// dx may be null. Of float and std::int64_t targets. An example's elements are added in f64 in their order, and so
+// are the examples.
+template <typename Target>
+void element_loss(ElementLoss loss, const ElementRows<Target>& of, const StepScalars& scalars, float* dx,
+                  MetricSums& sums);
+
+// Adds what was computed elsewhere.
+void add_losses(const float* losses, const StepScalars& scalars, MetricSums& sums);
+
+// Labels are i64 class numbers, or f32 rows whose first maximum is the class.
+struct ClassRows {
+  std::int64_t rows = 0;  // the real ones
+  std::int64_t classes = 0;
+  const float* x = nullptr;
+  TensorView labels = {};
+};
+
+void count_top(const ClassRows& of, int k, MetricSums& sums);
+void count_confusions(const ClassRows& of, std::int64_t* counts);
 
 }  // namespace headrace::cpu

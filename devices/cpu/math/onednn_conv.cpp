@@ -1,7 +1,51 @@
 #include "headrace/devices/cpu/math/onednn_conv.h"
 
+#include <algorithm>
+#include <cstdint>
+
+#include "headrace/devices/base/bf16.h"
 #include "headrace/devices/cpu/math/element.h"
-#include "headrace/devices/cpu/math/transpose_weights.h"
+
+namespace headrace::cpu {
+namespace {
+
+// Weights (outputs, kernel_height, kernel_width, channels) to (channels, kernel_height, kernel_width, outputs)
+// with both kernel axes reversed: convolving dy with them gives the gradient of the input where the stride is 1.
+struct KernelShape {
+  std::int64_t outputs = 0, height = 0, width = 0, channels = 0;
+};
+
+constexpr std::int64_t kTile = 16;  // a tile's lines of both matrices fit the first cache
+
+// to[c * to_step + o] = from[o * from_step + c]
+template <typename T>
+void transpose_tile(const T* from, std::int64_t from_step, T* to, std::int64_t to_step, std::int64_t rows,
+                    std::int64_t columns) {
+  for (std::int64_t c = 0; c < columns; ++c) {
+    for (std::int64_t o = 0; o < rows; ++o) to[c * to_step + o] = from[o * from_step + c];
+  }
+}
+
+template <typename T>  // float or BFloat16
+void transpose_weights(const KernelShape& shape, const T* from, T* to) {
+  const std::int64_t taps = shape.height * shape.width;
+  const std::int64_t from_step = taps * shape.channels;
+  const std::int64_t to_step = taps * shape.outputs;
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    const T* from_tap = from + tap * shape.channels;
+    T* to_tap = to + (taps - 1 - tap) * shape.outputs;
+    for (std::int64_t o = 0; o < shape.outputs; o += kTile) {
+      for (std::int64_t c = 0; c < shape.channels; c += kTile) {
+        transpose_tile(from_tap + o * from_step + c, from_step, to_tap + c * to_step + o, to_step,
+                       std::min(kTile, shape.outputs - o), std::min(kTile, shape.channels - c));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace headrace::cpu
 
 namespace headrace {
 namespace {

@@ -1,9 +1,108 @@
 #include "headrace/devices/cpu/math/onednn_muon.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "headrace/devices/cpu/math/muon.h"
-#include "headrace/devices/cpu/math/onednn_product.h"
+#include "headrace/devices/base/simd.h"
+#include "headrace/devices/cpu/math/elementwise.h"
+#include "headrace/devices/cpu/math/onednn_dense.h"
+#include "headrace/devices/cpu/math/parallel.h"
+#include "headrace/devices/cpu/math/sums.h"
+
+namespace headrace::cpu {
+namespace {
+
+constexpr std::int64_t kMuonGrain = row_grain(1);
+
+HEADRACE_SIMD_MATH void muon_momentum_range(const float* __restrict gradients, float* __restrict velocity,
+                                            float* __restrict update, float momentum, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float v = momentum * velocity[i] + gradients[i];
+    velocity[i] = v;
+    update[i] = gradients[i] + momentum * v;
+  }
+}
+
+HEADRACE_SIMD_MATH void combine_range(float b, const float* __restrict x, float c, float* __restrict y,
+                                      std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = b * x[i] + c * y[i];
+}
+
+HEADRACE_SIMD_MATH void scale_range(float factor, float* x, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) x[i] *= factor;
+}
+
+// What brings the parameters to the norm sqrt(rows); 1 where they are all 0.
+float norm_scale(const MuonArena& arena) {
+  const double norm = std::sqrt(sum_of_squares(arena.parameters, arena.rows * arena.columns));
+  return norm > 0 ? static_cast<float>(std::sqrt(static_cast<double>(arena.rows)) / norm) : 1.0F;
+}
+
+// A tall matrix's update comes by columns.
+void momentum_transposed(const MuonArena& arena, float momentum, float* x) {
+  for (std::int64_t row = 0; row < arena.rows; ++row) {
+    for (std::int64_t column = 0; column < arena.columns; ++column) {
+      const std::int64_t at = row * arena.columns + column;
+      const float v = momentum * arena.velocity[at] + arena.gradients[at];
+      arena.velocity[at] = v;
+      x[column * arena.rows + row] = arena.gradients[at] + momentum * v;
+    }
+  }
+}
+
+void move_transposed(const MuonArena& arena, float factor, float rate, const float* x) {
+  for (std::int64_t row = 0; row < arena.rows; ++row) {
+    for (std::int64_t column = 0; column < arena.columns; ++column) {
+      float& parameter = arena.parameters[row * arena.columns + column];
+      parameter = factor * parameter - rate * x[column * arena.rows + row];
+    }
+  }
+}
+
+}  // namespace
+
+void begin_muon(const MuonArena& arena, const MuonOptions& options, float* x) {
+  const std::int64_t count = arena.rows * arena.columns;
+  if (arena.tall()) {
+    momentum_transposed(arena, options.momentum, x);
+  } else {
+    parallel_ranges(count, kMuonGrain, [&](std::int64_t begin, std::int64_t end) {
+      muon_momentum_range(arena.gradients + begin, arena.velocity + begin, x + begin, options.momentum,
+                          end - begin);
+    });
+  }
+  const double norm = std::sqrt(sum_of_squares(x, count)) + static_cast<double>(options.epsilon);
+  scale_range(static_cast<float>(1 / norm), x, count);
+}
+
+void combine(float b, const float* gram, float c, float* square, std::int64_t count) {
+  parallel_ranges(count, kMuonGrain, [=](std::int64_t begin, std::int64_t end) {
+    combine_range(b, gram + begin, c, square + begin, end - begin);
+  });
+}
+
+void scale_add(float a, float* x, const float* y, std::int64_t count) {
+  parallel_ranges(count, kMuonGrain, [=](std::int64_t begin, std::int64_t end) {
+    combine_range(1.0F, y + begin, a, x + begin, end - begin);
+  });
+}
+
+void finish_muon(const MuonArena& arena, const MuonOptions& options, const StepScalars& scalars, const float* x) {
+  const std::int64_t count = arena.rows * arena.columns;
+  const float rate = scalars.learning_rates[options.group];
+  const bool keeps_norm = (scalars.kept_norms >> options.group & 1) != 0;
+  const float factor = (keeps_norm ? 1.0F : norm_scale(arena)) * (1.0F - rate * options.weight_decay);
+  if (arena.tall()) {
+    move_transposed(arena, factor, rate, x);
+  } else {
+    parallel_ranges(count, kMuonGrain, [&](std::int64_t begin, std::int64_t end) {
+      combine_range(-rate, x + begin, factor, arena.parameters + begin, end - begin);
+    });
+  }
+  if (arena.rounded != nullptr) to_bf16(arena.parameters, arena.rounded, count);
+}
+
+}  // namespace headrace::cpu
 
 namespace headrace {
 namespace {

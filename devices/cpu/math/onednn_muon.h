@@ -1,7 +1,36 @@
 // Muon's step on one matrix, its products through oneDNN. Private to the CPU backend.
 #pragma once
 
+#include <cstdint>
+
+#include "headrace/devices/base/bf16.h"
 #include "headrace/devices/cpu/math/onednn_operands.h"
+#include "headrace/devices/kernels.h"
+
+namespace headrace::cpu {
+
+// A weight matrix of `rows` by `columns`, its gradient and its velocity, and its copy where there is one.
+struct MuonArena {
+  float* parameters = nullptr;
+  const float* gradients = nullptr;
+  float* velocity = nullptr;
+  BFloat16* rounded = nullptr;
+  std::int64_t rows = 0, columns = 0;
+
+  bool tall() const noexcept { return rows > columns; }
+};
+
+// Moves the velocity and writes the normalised update to x, of a tall matrix its transpose.
+void begin_muon(const MuonArena& arena, const MuonOptions& options, float* x);
+// square = b gram + c square
+void combine(float b, const float* gram, float c, float* square, std::int64_t count);
+// x = a x + y
+void scale_add(float a, float* x, const float* y, std::int64_t count);
+// Brings the parameters to the norm sqrt(rows), unless they are all 0 or the step keeps their norm, lets them
+// decay and takes learning rate * x from them. Writes the copy.
+void finish_muon(const MuonArena& arena, const MuonOptions& options, const StepScalars& scalars, const float* x);
+
+}  // namespace headrace::cpu
 
 namespace headrace {
 

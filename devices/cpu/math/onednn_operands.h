@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "headrace/devices/cpu/math/onednn_program.h"
+#include "headrace/devices/cpu/math/onednn.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace {

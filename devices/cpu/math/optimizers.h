@@ -21,4 +21,8 @@ void adam(const ParameterArena& arena, float* first_moment, float* second_moment
 // `velocity` may be null where the momentum is 0.
 void sgd(const ParameterArena& arena, float* velocity, const SgdOptions& options, const StepScalars& scalars);
 
+// As Kernels::average() and, for a share that is not 0, Kernels::look_ahead(); `rounded` may be null.
+void average(const float* weights, float decay, float* average, std::int64_t count);
+void look_ahead(float* parameters, BFloat16* rounded, float share, float* slow, std::int64_t count);
+
 }  // namespace headrace::cpu

@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "headrace/devices/base/simd.h"
-#include "headrace/devices/cpu/math/column_sums.h"
 #include "headrace/devices/cpu/math/element.h"
 #include "headrace/devices/cpu/math/parallel.h"
+#include "headrace/devices/cpu/math/sums.h"
 #include "headrace/devices/cpu/math/workspace.h"
 
 namespace headrace::cpu {

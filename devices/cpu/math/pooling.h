@@ -26,4 +26,10 @@ void global_average_forward(const T* x, T* y, std::int64_t images, std::int64_t 
 template <typename T>
 void global_average_backward(const T* dy, T* dx, std::int64_t images, std::int64_t pixels, std::int64_t channels);
 
+// T is float or BFloat16.
+template <typename T>
+void average_pool_forward(const PoolGeometry& geometry, const T* x, T* y);
+template <typename T>
+void average_pool_backward(const PoolGeometry& geometry, const T* dy, T* dx);
+
 }  // namespace headrace::cpu

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <new>
 
-#include "headrace/devices/base/large_memory.h"
+#include "headrace/devices/base/memory.h"
 
 namespace headrace {
 

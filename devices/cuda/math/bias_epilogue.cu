@@ -1,7 +1,7 @@
 #include "headrace/devices/cuda/math/bias_epilogue.h"
 
 #include "headrace/devices/cuda/math/bias_calls.h"
-#include "headrace/devices/cuda/math/cuda_launches.cuh"
+#include "headrace/devices/cuda/math/cuda_launcher.cuh"
 
 namespace headrace::cuda {
 
@@ -14,5 +14,7 @@ cudaError_t apply_epilogue(const TensorView& y, const TensorView& bias, Epilogue
 
 template void GpuKernels<CudaLaunches>::bias_activation(Stream&, const char*, const TensorView&, const TensorView&,
                                                         Activation);
+
+template void GpuKernels<CudaLaunches>::bias_gradient(Stream&, const char*, const TensorView&, const TensorView&);
 
 }  // namespace headrace::cuda

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "headrace/devices/cuda/element.h"
 #include "headrace/devices/cuda/math/column_grid.h"
 #include "headrace/devices/cuda/math/column_totals.h"
-#include "headrace/devices/cuda/math/element.h"
 
 namespace headrace::cuda {
 

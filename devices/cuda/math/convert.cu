@@ -1,6 +1,6 @@
 #include "headrace/devices/cuda/math/convert.h"
 
-#include "headrace/devices/cuda/math/cuda_launches.cuh"
+#include "headrace/devices/cuda/math/cuda_launcher.cuh"
 #include "headrace/devices/cuda/math/elementwise_calls.h"
 
 namespace headrace::cuda {

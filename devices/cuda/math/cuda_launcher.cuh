@@ -5,10 +5,8 @@
 
 #include "headrace/devices/cuda/math/column_grid.h"
 #include "headrace/devices/cuda/math/column_totals.h"
-#include "headrace/devices/cuda/math/flat_split.h"
+#include "headrace/devices/cuda/math/cuda_launches.h"
 #include "headrace/devices/cuda/math/loss_work.h"
-#include "headrace/devices/cuda/math/resident_blocks.h"
-#include "headrace/devices/cuda/math/soft_loss_work.h"
 
 namespace headrace::cuda {
 
@@ -216,5 +214,24 @@ class CudaLauncher {
   cudaStream_t stream_;
   cudaError_t status_ = cudaSuccess;
 };
+
+// How CudaLaunches submits kernels.
+template <typename Work>
+void CudaLaunches::submit(Stream& stream, const char* kernel, const Work& work) {
+  const std::optional<cudaStream_t> handle = enter(stream);
+  if (!handle) return;
+  CudaLauncher launch(*handle);
+  work(launch);
+  need(launch.status(), kernel);
+}
+
+template <typename Work>
+void CudaLaunches::submit(Stream& stream, const char* kernel, std::size_t scratch_bytes, const Work& work) {
+  const std::optional<cudaStream_t> handle = enter(stream);
+  if (!handle) return;
+  CudaLauncher launch(*handle);
+  work(launch, scratch_.reserve(*handle, scratch_bytes));
+  need(launch.status(), kernel);
+}
 
 }  // namespace headrace::cuda

@@ -3,7 +3,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -21,7 +24,7 @@ class CudaLaunches {
   // The handle, with the device current; none where the stream has failed, when work is to be skipped.
   std::optional<cudaStream_t> enter(Stream& stream) const;
 
-  // As GpuKernels needs it (cuda_launches.cuh).
+  // As GpuKernels needs it (cuda_launcher.cuh).
   template <typename Work>
   void submit(Stream& stream, const char* kernel, const Work& work);
   template <typename Work>
@@ -33,6 +36,23 @@ class CudaLaunches {
   int ordinal_;
   std::string device_;
   StreamScratch scratch_;
+};
+
+// How large a grid fills a GPU once. A kernel's blocks of `threads` that the current device holds at the same
+// time: its multiprocessors times the blocks that one of them has registers and shared memory for. A grid of so
+// many is one wave, without a tail of a few blocks behind it. CUDA is asked once per device. Thread-safe.
+class ResidentBlocks {
+ public:
+  ResidentBlocks(const void* kernel, int threads) : kernel_(kernel), threads_(threads) {}
+
+  cudaError_t of_current_device(std::int64_t& blocks);
+
+ private:
+  static constexpr std::size_t kMaxDevices = 16;  // of more, the rest ask each time
+
+  const void* kernel_;
+  int threads_;
+  std::array<std::atomic<std::int64_t>, kMaxDevices> known_{};  // 0: not yet
 };
 
 }  // namespace headrace::cuda

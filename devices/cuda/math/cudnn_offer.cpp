@@ -1,15 +1,97 @@
-#include "headrace/devices/cuda/math/cudnn_offer.h"
+#include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <numeric>
 #include <utility>
 
-#include "headrace/devices/cuda/math/plan_timing.h"
+#include "headrace/devices/cuda/math/cudnn_offer.h"
+#include "headrace/devices/cuda/math/scratch_layout.h"
 
 namespace headrace::cuda {
 namespace {
 
 constexpr std::size_t kTimedPlans = 8;
 constexpr std::int64_t kTimedWorkspace = std::int64_t{256} << 20;
+
+constexpr int kRuns = 5;
+constexpr int kFill = 0x3C;  // as bf16 or f32 about 0.01: zeros would be unfairly fast
+
+// A stream, two events on it and one block of memory; not ready where one of them is not to be had. The memory
+// comes and goes in the stream's order: cudaFree waits for the whole GPU, which a capture of the caller's does not
+// allow.
+class Bench {
+ public:
+  explicit Bench(std::size_t bytes) {
+    bool ready = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking) == cudaSuccess;
+    ready = ready && cudaEventCreate(&begin_) == cudaSuccess && cudaEventCreate(&end_) == cudaSuccess;
+    ready = ready && cudaMallocAsync(&data_, bytes, stream_) == cudaSuccess;
+    ready_ = ready && cudaMemsetAsync(data_, kFill, bytes, stream_) == cudaSuccess;
+    if (!ready_) (void)cudaGetLastError();  // a lack of memory is no failure of later calls
+  }
+  ~Bench() {
+    if (data_ != nullptr) cudaFreeAsync(data_, stream_);
+    if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+    if (begin_ != nullptr) cudaEventDestroy(begin_);
+    if (end_ != nullptr) cudaEventDestroy(end_);
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  bool ready() const noexcept { return ready_; }
+  cudaStream_t stream() const noexcept { return stream_; }
+  std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
+
+  // Milliseconds of what `work` submits to stream(); negative where it failed.
+  float time(const std::function<void()>& work) const {
+    float milliseconds = -1;
+    bool passed = cudaEventRecord(begin_, stream_) == cudaSuccess;
+    work();
+    passed = passed && cudaEventRecord(end_, stream_) == cudaSuccess && cudaEventSynchronize(end_) == cudaSuccess;
+    if (!passed || cudaEventElapsedTime(&milliseconds, begin_, end_) != cudaSuccess) return -1;
+    return milliseconds;
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+  void* data_ = nullptr;
+  bool ready_ = false;
+};
+
+std::size_t bytes_of(const ConvolutionProblem::Extents& extents, DType dtype) {
+  const std::int64_t elements =
+      std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<std::int64_t>());
+  return static_cast<std::size_t>(elements) * size_of(dtype);
+}
+
+// Where a problem's tensors lie in the bench's memory.
+struct Places {
+  std::size_t first, second, result, bias, workspace, bytes;
+};
+
+Places places_of(const ConvolutionProblem& problem, std::span<const CudnnPlan> plans) {
+  const bool forward = problem.pass == ConvolutionPass::kForward;
+  const bool backward_data = problem.pass == ConvolutionPass::kBackwardData;
+  const auto& first = backward_data ? problem.y : problem.x;
+  const auto& second = forward || backward_data ? problem.weights : problem.y;
+  const auto& result = forward ? problem.y : backward_data ? problem.x : problem.weights;
+  std::int64_t workspace = 0;
+  for (const CudnnPlan& plan : plans) workspace = std::max(workspace, plan.workspace_bytes);
+  ScratchLayout layout;
+  Places places{};
+  places.first = layout.add(bytes_of(first, problem.operands));
+  places.second = layout.add(bytes_of(second, problem.operands));
+  places.result = layout.add(bytes_of(result, problem.result));
+  places.bias = layout.add(static_cast<std::size_t>(problem.y[3]) * sizeof(float));
+  places.workspace = layout.add(static_cast<std::size_t>(workspace));
+  places.bytes = layout.bytes();
+  return places;
+}
 
 }  // namespace
 
@@ -42,5 +124,35 @@ std::vector<PlanCandidate> CudnnOffer::measure() {
 }
 
 CudnnPlan CudnnOffer::take(const std::string& plan) { return std::move(built_.extract(plan).mapped()); }
+
+std::vector<PlanCandidate> time_plans(cudnnHandle_t handle, const ConvolutionProblem& problem,
+                                      std::span<const CudnnPlan> plans) {
+  std::vector<PlanCandidate> candidates;
+  for (const CudnnPlan& plan : plans)
+    candidates.push_back({.name = plan.name, .workspace_bytes = plan.workspace_bytes});
+  const Places at = places_of(problem, plans);
+  const Bench bench(at.bytes);
+  if (!bench.ready() || cudnnSetStream(handle, bench.stream()) != CUDNN_STATUS_SUCCESS) return candidates;
+  const CudnnOperands operands{.first = bench.data() + at.first,
+                               .second = bench.data() + at.second,
+                               .result = bench.data() + at.result,
+                               .bias = has_bias(problem.epilogue) ? bench.data() + at.bias : nullptr,
+                               .workspace = bench.data() + at.workspace};
+  std::vector<bool> runs(plans.size(), true);
+  for (int run = -1; run < kRuns; ++run) {  // the first one is unobserved
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      if (!runs[i]) continue;
+      try {
+        const float milliseconds = bench.time([&] { execute(plans[i], handle, operands); });
+        runs[i] = milliseconds >= 0;
+        if (runs[i] && run >= 0) candidates[i].milliseconds.push_back(milliseconds);
+      } catch (const CudnnRefusal&) {
+        runs[i] = false;
+      }
+      if (!runs[i]) candidates[i].milliseconds.clear();
+    }
+  }
+  return candidates;
+}
 
 }  // namespace headrace::cuda

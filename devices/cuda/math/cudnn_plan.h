@@ -10,7 +10,7 @@
 
 #include "headrace/devices/cuda/math/convolution_problem.h"
 #include "headrace/devices/cuda/math/cudnn_descriptor.h"
-#include "headrace/devices/cuda/math/determinism.h"
+#include "headrace/devices/cuda/math/plan_choice.h"
 
 namespace headrace::cuda {
 

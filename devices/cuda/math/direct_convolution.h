@@ -1,4 +1,4 @@
-// Which convolutions our own kernels compute (direct_convolution_work.h) and not cuDNN. Private to the CUDA
+// Which convolutions our own kernels compute (direct_convolution_calls.h) and not cuDNN. Private to the CUDA
 // backend.
 #pragma once
 

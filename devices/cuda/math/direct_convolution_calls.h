@@ -2,10 +2,171 @@
 #pragma once
 
 #include "headrace/devices/common/kernel_checks.h"
-#include "headrace/devices/cuda/math/direct_convolution_work.h"
+#include "headrace/devices/cuda/math/activation_math.h"
+#include "headrace/devices/cuda/math/column_sums_work.h"
+#include "headrace/devices/cuda/math/direct_convolution.h"
+#include "headrace/devices/cuda/math/elementwise_work.h"
 #include "headrace/devices/cuda/math/gpu_kernels.h"
+#include "headrace/devices/cuda/math/pooling_work.h"
 
 namespace headrace::cuda {
+
+// T is the type of x, y and the products, whose weights are rounded to it.
+template <typename T, typename Window>
+struct DirectConvolution {
+  PixelGrid out;
+  std::int64_t in_image;  // elements
+  int in_line, stride;
+  const T* x;
+  const float* weights;          // or
+  const BFloat16* half_weights;  // null: the others
+  const float* bias;             // null: 0
+
+  template <int kWidth>
+  struct Own {
+    float bias[kWidth];
+    float weights[Window::kValues][kWidth];
+  };
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE Own<kWidth> begin(std::int64_t column) const {
+    Own<kWidth> own;
+    for (int k = 0; k < kWidth; ++k) {
+      own.bias[k] = bias != nullptr ? bias[column + k] : 0.0F;
+      for (int i = 0; i < Window::kValues; ++i) own.weights[i][k] = weight((column + k) * Window::kValues + i);
+    }
+    return own;
+  }
+  // What the activation is applied to.
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void sum(const Own<kWidth>& own, std::int64_t row, float (&sums)[kWidth]) const {
+    const Pixel pixel = out.pixel(row);
+    const T* corner = x + pixel.image * in_image + (pixel.y * in_line + pixel.x * Window::kChannels) * stride;
+    for (int k = 0; k < kWidth; ++k) sums[k] = own.bias[k];
+    for (int i = 0; i < Window::kValues; ++i) {
+      const float value = value_of(corner[i / Window::kLine * in_line + i % Window::kLine]);
+      for (int k = 0; k < kWidth; ++k) sums[k] += value * own.weights[i][k];
+    }
+  }
+
+ private:
+  HEADRACE_HOST_DEVICE float weight(std::int64_t at) const {
+    return half_weights != nullptr ? value_of(half_weights[at]) : value_of(element_of<T>(weights[at]));
+  }
+};
+
+template <typename T, Activation kActivation, typename Window>
+struct DirectForward {
+  static constexpr int kResidentBlocks = std::is_same_v<T, float> ? 3 : 2;  // weights of four outputs, or of eight
+
+  DirectConvolution<T, Window> convolution;
+  T* y;
+  std::int64_t outputs;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE auto begin(std::int64_t column) const {
+    return convolution.template begin<kWidth>(column);
+  }
+  template <int kWidth, typename Own>
+  HEADRACE_HOST_DEVICE void run(const Own& own, std::int64_t row, std::int64_t column) const {
+    float sums[kWidth];
+    convolution.template sum<kWidth>(own, row, sums);
+    Pack<T, kWidth> pack;
+    for (int k = 0; k < kWidth; ++k) pack.values[k] = element_of<T>(activated<T>(kActivation, sums[k]));
+    store_pack(y + row * outputs + column, pack);
+  }
+};
+
+// The sum over all pixels of the gradient of what the activation was applied to.
+template <typename T, Activation kActivation, typename Window>
+struct DirectBiasGradient {
+  using Total = Sum<float>;
+  static constexpr int kResidentBlocks = std::is_same_v<T, float> ? 2 : 3;  // f32 has the exact functions
+  static constexpr bool kOneRowAtOnce = true;
+
+  DirectConvolution<T, Window> convolution;
+  const T* dy;
+  std::int64_t pixels, outputs;
+  float* dbias;
+
+  HEADRACE_HOST_DEVICE std::int64_t rows() const { return pixels; }
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE auto begin(std::int64_t column) const {
+    return convolution.template begin<kWidth>(column);
+  }
+  template <int kWidth, typename Own>
+  HEADRACE_HOST_DEVICE void add(const Own& own, Total (&totals)[kWidth], std::int64_t row,
+                                std::int64_t column) const {
+    const Pack<T, kWidth> gradient = load_pack<kWidth>(dy + row * outputs + column);
+    float sums[kWidth];
+    convolution.template sum<kWidth>(own, row, sums);
+    for (int k = 0; k < kWidth; ++k) {
+      totals[k].value += activation_gradient<T>(kActivation, sums[k], value_of(gradient.values[k]));
+    }
+  }
+  HEADRACE_HOST_DEVICE void finish(std::int64_t column, const Sum<double>& total) const {
+    dbias[column] = static_cast<float>(total.value);
+  }
+};
+
+// `y` is the output or its gradient.
+template <typename T, typename Window>
+DirectConvolution<T, Window> direct_convolution(const TensorView& x, const TensorView& weights,
+                                                const TensorView& bias, const TensorView& y,
+                                                const ConvOptions& options) {
+  const bool half = weights.dtype == DType::kBF16;
+  const std::int64_t line = x.shape[2] * x.shape[3];
+  return {.out = {y.shape[1], y.shape[2]},
+          .in_image = x.shape[1] * line,
+          .in_line = static_cast<int>(line),
+          .stride = options.stride,
+          .x = x.as<T>(),
+          .weights = half ? nullptr : weights.as<float>(),
+          .half_weights = half ? weights.as<BFloat16>() : nullptr,
+          .bias = bias.as<float>()};
+}
+
+// function(type, activation, window) of a convolution that computes_directly().
+template <typename Function>
+void by_direct_convolution(const TensorView& y, const TensorView& weights, Activation activation,
+                           const Function& function) {
+  by_type_and_activation(y.dtype, activation, [&](auto type, auto which) {
+    by_conv_window(weights.shape, [&](auto window) { function(type, which, window); });
+  });
+}
+
+template <typename Launcher>
+void submit_direct_convolution(Launcher& launch, const TensorView& x, const TensorView& weights,
+                               const TensorView& bias, const TensorView& y, const ConvOptions& options,
+                               Activation activation) {
+  by_direct_convolution(y, weights, activation, [&](auto type, auto which, auto window) {
+    using T = decltype(type);
+    using Window = decltype(window);
+    const std::int64_t outputs = y.shape[3];
+    const DirectForward<T, which(), Window> work{direct_convolution<T, Window>(x, weights, bias, y, options),
+                                                 y.as<T>(), outputs};
+    by_width<kPackWidth<T>>(packs_fit(kPackWidth<T>, y), [&](auto width) {
+      launch.template columns<width()>(work, column_grid(y.elements() / outputs, outputs, width()));
+    });
+  });
+}
+
+template <typename Launcher>
+void submit_direct_bias_gradient(Launcher& launch, const TensorView& x, const TensorView& weights,
+                                 const TensorView& bias, const TensorView& dy, const TensorView& dbias,
+                                 const ConvOptions& options, Activation activation, void* scratch) {
+  by_direct_convolution(dy, weights, activation, [&](auto type, auto which, auto window) {
+    using T = decltype(type);
+    using Window = decltype(window);
+    using Work = DirectBiasGradient<T, which(), Window>;
+    const std::int64_t outputs = dy.shape[3], pixels = dy.elements() / outputs;
+    const Work work{direct_convolution<T, Window>(x, weights, bias, dy, options), dy.as<T>(), pixels, outputs,
+                    dbias.as<float>()};
+    by_width<kNarrowWidth>(packs_fit(kNarrowWidth, dy), [&](auto width) {
+      launch.template reduce<width()>(work, column_grid(pixels, outputs, width(), max_reducing_blocks<Work>()),
+                                      scratch);
+    });
+  });
+}
 
 template <typename Launches>
 void GpuKernels<Launches>::direct_conv_forward(Stream& stream, const TensorView& x, const TensorView& weights,

@@ -1,4 +1,4 @@
-#include "headrace/devices/cuda/math/cuda_launches.cuh"
+#include "headrace/devices/cuda/math/cuda_launcher.cuh"
 #include "headrace/devices/cuda/math/elementwise_calls.h"
 
 namespace headrace::cuda {
@@ -15,5 +15,11 @@ template void GpuKernels<CudaLaunches>::add(Stream&, const TensorView&, const Te
 template void GpuKernels<CudaLaunches>::accumulate(Stream&, const TensorView&, const TensorView&);
 template void GpuKernels<CudaLaunches>::sum_tree(Stream&, std::span<const TensorView>, const TensorView&);
 template void GpuKernels<CudaLaunches>::scale(Stream&, const TensorView&, const Factor&, const TensorView&);
+
+template void GpuKernels<CudaLaunches>::dropout(Stream&, const TensorView&, float, std::uint64_t, int,
+                                                const StepScalars*, const TensorView&);
+
+template void GpuKernels<CudaLaunches>::shift_images(Stream&, const TensorView&, const ImageShift&,
+                                                     const TensorView&);
 
 }  // namespace headrace::cuda

@@ -2,8 +2,8 @@
 // (cuda_launcher.cuh) or, in tests, loops on the host. Private to the CUDA backend.
 #pragma once
 
+#include "headrace/devices/cuda/element.h"
 #include "headrace/devices/cuda/math/activation_math.h"
-#include "headrace/devices/cuda/math/element.h"
 #include "headrace/devices/cuda/reduction_tree.h"
 
 namespace headrace::cuda {

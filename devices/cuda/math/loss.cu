@@ -1,4 +1,4 @@
-#include "headrace/devices/cuda/math/cuda_launches.cuh"
+#include "headrace/devices/cuda/math/cuda_launcher.cuh"
 #include "headrace/devices/cuda/math/loss_calls.h"
 
 namespace headrace::cuda {
@@ -13,5 +13,10 @@ template void GpuKernels<CudaLaunches>::soft_cross_entropy(Stream&, const Tensor
 template void GpuKernels<CudaLaunches>::element_loss(Stream&, ElementLoss, const TensorView&, const TensorView&,
                                                      float, const StepScalars*, const TensorView&, MetricSums*);
 template void GpuKernels<CudaLaunches>::add_losses(Stream&, const TensorView&, const StepScalars*, MetricSums*);
+
+template void GpuKernels<CudaLaunches>::count_top(Stream&, const TensorView&, const TensorView&, int,
+                                                  const StepScalars*, MetricSums*);
+template void GpuKernels<CudaLaunches>::count_confusions(Stream&, const TensorView&, const TensorView&,
+                                                         const StepScalars*, const TensorView&);
 
 }  // namespace headrace::cuda

@@ -11,8 +11,7 @@
 #include "headrace/devices/cuda/collective_timeout.h"
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_stream.h"
-#include "headrace/devices/cuda/math/nccl_check.h"
-#include "headrace/devices/cuda/math/nccl_group.h"
+#include "headrace/devices/cuda/math/nccl_communicator.h"
 #include "headrace/devices/cuda/math/nccl_tree_collective.h"
 
 namespace headrace {

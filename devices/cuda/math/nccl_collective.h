@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "headrace/devices/collective.h"
+#include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/cuda/math/nccl_communicator.h"
-#include "headrace/devices/cuda/stream_report.h"
 
 namespace headrace {
 

@@ -1,5 +1,3 @@
-#include "headrace/devices/cuda/math/nccl_communicator.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,8 +6,18 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/cuda/math/nccl_check.h"
-#include "headrace/devices/cuda/math/nccl_group.h"
+#include "headrace/devices/cuda/math/nccl_communicator.h"
+
+namespace headrace::detail {
+
+void throw_nccl_error(ncclResult_t status, const char* call, const std::string& device) {
+  const bool usage = status == ncclInvalidArgument || status == ncclInvalidUsage;
+  throw DeviceError(usage ? ErrorCode::kInvalidArgument : ErrorCode::kDevice,
+                    std::string("NCCL: ") + ncclGetErrorString(status) + " [" + call + "]", device,
+                    "NCCL_DEBUG=INFO says more");
+}
+
+}  // namespace headrace::detail
 
 namespace headrace {
 namespace {
@@ -21,6 +29,13 @@ constexpr auto kGrace = std::chrono::milliseconds(100);
 using Clock = std::chrono::steady_clock;
 
 }  // namespace
+
+ncclResult_t NcclGroup::end(ncclResult_t calls) noexcept {
+  if (detail::failed(status_) || !std::exchange(open_, false)) return status_;
+  status_ = ncclGroupEnd();
+  if (detail::failed(calls)) status_ = calls;
+  return status_;
+}
 
 NcclCommunicator::NcclCommunicator(std::string device, std::chrono::seconds patience)
     : device_(std::move(device)), patience_(patience) {}

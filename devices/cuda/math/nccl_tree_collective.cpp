@@ -5,8 +5,7 @@
 #include <span>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/cuda/math/nccl_check.h"
-#include "headrace/devices/cuda/math/nccl_group.h"
+#include "headrace/devices/cuda/math/nccl_communicator.h"
 #include "headrace/devices/cuda/math/tree_sum.h"
 #include "headrace/devices/kernels.h"
 

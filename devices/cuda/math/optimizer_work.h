@@ -6,8 +6,8 @@
 #include <cmath>
 #include <span>
 
-#include "headrace/devices/cuda/math/element.h"
-#include "headrace/devices/cuda/math/host_device.h"
+#include "headrace/devices/cuda/element.h"
+#include "headrace/devices/cuda/host_device.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cuda {

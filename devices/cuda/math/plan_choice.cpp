@@ -1,8 +1,10 @@
-#include "headrace/devices/cuda/math/plan_choice.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/cuda/math/plan_choice.h"
 
 namespace headrace::cuda {
 namespace {
@@ -10,6 +12,16 @@ namespace {
 constexpr float kClear = 1.02F;  // smaller differences are noise: the order of preference decides
 
 }  // namespace
+
+std::optional<Determinism> named_determinism() {
+  const char* variable = std::getenv("HEADRACE_CUDA_MATH");
+  const std::string word = variable == nullptr ? "" : variable;
+  if (word.empty()) return std::nullopt;
+  if (word == "default") return Determinism::kDefault;
+  if (word == "tuned") return Determinism::kTuned;
+  if (word == "fastest") return Determinism::kFastest;
+  throw ConfigError("HEADRACE_CUDA_MATH is '" + word + "'", "it must be default, tuned or fastest");
+}
 
 std::optional<float> median_time(const PlanCandidate& candidate) {
   if (candidate.milliseconds.empty()) return std::nullopt;

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "headrace/devices/cuda/math/determinism.h"
+#include "headrace/devices/cuda/math/plan_choice.h"
 
 namespace headrace::cuda {
 

@@ -1,4 +1,4 @@
-#include "headrace/devices/cuda/math/cuda_launches.cuh"
+#include "headrace/devices/cuda/math/cuda_launcher.cuh"
 #include "headrace/devices/cuda/math/norm_calls.h"
 
 namespace headrace::cuda {

@@ -8,11 +8,9 @@
 #include <vector>
 
 #include "headrace/pipeline/decoders/image_size.h"
-#include "headrace/pipeline/decoders/jpeg_index/entropy_bit_reader.h"
-#include "headrace/pipeline/decoders/jpeg_index/entropy_bit_writer.h"
+#include "headrace/pipeline/decoders/jpeg_index/entropy_bits.h"
 #include "headrace/pipeline/decoders/jpeg_index/jpeg_frame.h"
 #include "headrace/pipeline/decoders/jpeg_index/jpeg_index.h"
-#include "headrace/pipeline/decoders/jpeg_index/unstuffed_bytes.h"
 
 namespace headrace {
 

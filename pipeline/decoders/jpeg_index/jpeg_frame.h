@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "headrace/pipeline/decoders/image_size.h"
-#include "headrace/pipeline/decoders/jpeg_index/ac_skip_table.h"
 #include "headrace/pipeline/decoders/jpeg_index/huffman_code.h"
 
 namespace headrace {

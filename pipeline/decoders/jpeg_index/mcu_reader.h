@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "headrace/pipeline/decoders/jpeg_index/entropy_bit_reader.h"
+#include "headrace/pipeline/decoders/jpeg_index/entropy_bits.h"
 #include "headrace/pipeline/decoders/jpeg_index/jpeg_frame.h"
 
 namespace headrace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "headrace/devices/base/dtype.h"
-#include "headrace/devices/base/image_layout.h"
+#include "headrace/devices/base/shape.h"
 #include "headrace/pipeline/operations/kernels/rgb_kernels.h"
 #include "headrace/pipeline/operations/kernels/stores.h"
 

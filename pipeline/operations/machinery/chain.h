@@ -9,11 +9,16 @@
 #include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/operations/machinery/memory_budget.h"
 #include "headrace/pipeline/operations/machinery/sample_stage.h"
-#include "headrace/pipeline/operations/machinery/stage_name.h"
-#include "headrace/pipeline/operations/machinery/step_error.h"
-#include "headrace/pipeline/operations/machinery/step_list.h"
+#include "headrace/pipeline/operations/machinery/step.h"
+#include "headrace/pipeline/stats.h"
 
 namespace headrace {
+
+// A part of a program that is timed by itself.
+struct StageName {
+  std::string name;
+  StageKind kind = StageKind::kOperate;
+};
 
 // What the stages before and after a cache do to one field.
 enum class ChainPlace { kBeforeCache, kAfterCache };

@@ -4,7 +4,7 @@
 #include "headrace/pipeline/operations/machinery/mixer.h"
 #include "headrace/pipeline/operations/machinery/pixel_step.h"
 #include "headrace/pipeline/operations/machinery/sample_chains.h"
-#include "headrace/pipeline/operations/machinery/step_list.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 

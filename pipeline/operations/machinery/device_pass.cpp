@@ -1,6 +1,6 @@
 #include "headrace/pipeline/operations/machinery/device_pass.h"
 
-#include "headrace/pipeline/operations/machinery/image_shape.h"
+#include "headrace/pipeline/operations/machinery/field_checks.h"
 
 namespace headrace {
 namespace {

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/operations/machinery/image_shape.h"
 
 namespace headrace {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "headrace/pipeline/operations/machinery/step_error.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "headrace/devices/base/image_layout.h"
 #include "headrace/devices/base/rng.h"
+#include "headrace/devices/base/shape.h"
 #include "headrace/devices/input_kernels.h"
 #include "headrace/pipeline/operations/kernels/pixel_kernels.h"
 #include "headrace/pipeline/operations/machinery/crop_window.h"

@@ -4,16 +4,19 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "headrace/devices/base/error.h"
 #include "headrace/devices/base/rng.h"
 #include "headrace/devices/base/shape.h"
-#include "headrace/devices/base/trace_ring.h"
+#include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/operations/kernels/stores.h"
-#include "headrace/pipeline/operations/machinery/charged_bytes.h"
+#include "headrace/pipeline/operations/machinery/memory_budget.h"
 #include "headrace/pipeline/operations/machinery/resampler.h"
 #include "headrace/pipeline/record.h"
 
@@ -153,6 +156,57 @@ class Step {
   virtual bool takes_long() const noexcept { return false; }
   // Where it decodes encoded images itself, and only in part; else null.
   virtual EncodedImages* encoded_images() noexcept { return nullptr; }
+};
+
+// An error in one step of a record's way. message() is "step: cause".
+class StepError final : public Error {
+ public:
+  StepError(ErrorCode code, std::string step, std::string cause, std::string hint = {})
+      : Error(code, step + ": " + cause, std::move(hint)), step_(std::move(step)), cause_(std::move(cause)) {}
+
+  const std::string& step() const noexcept { return step_; }
+  const std::string& cause() const noexcept { return cause_; }
+
+ private:
+  std::string step_, cause_;
+};
+
+// The steps that a chain of operations is compiled to, while it grows.
+struct NamedStep {
+  std::unique_ptr<Step> step;
+  std::string name;
+  bool takes_long = false;     // as the step says
+  const char* span = nullptr;  // the name, kept by the trace
+  std::size_t stage = 0;       // of the program's, that it counts as
+  std::size_t decode = 0;      // that its decoding counts as
+};
+
+// An operation adds its step, or takes the last one away and adds one that does both.
+class StepList {
+ public:
+  void add(std::unique_ptr<Step> step, std::string name) {
+    const bool takes_long = step->takes_long();
+    steps_.push_back({.step = std::move(step), .name = std::move(name), .takes_long = takes_long});
+  }
+
+  // The last step where it is of this class, else null.
+  template <typename Wanted>
+  Wanted* last() const noexcept {
+    return steps_.empty() ? nullptr : dynamic_cast<Wanted*>(steps_.back().step.get());
+  }
+  // It does something else besides.
+  void extend_last(const std::string& name) { steps_.back().name += " | " + name; }
+  // Returns its name.
+  std::string remove_last() {
+    std::string name = std::move(steps_.back().name);
+    steps_.pop_back();
+    return name;
+  }
+
+  std::vector<NamedStep> take() { return std::move(steps_); }
+
+ private:
+  std::vector<NamedStep> steps_;
 };
 
 }  // namespace headrace

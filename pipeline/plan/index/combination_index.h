@@ -1,19 +1,55 @@
 // A combination of datasets as one index stage: the first of a plan's.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <variant>
 #include <vector>
 
-#include "headrace/pipeline/plan/index/concatenation.h"
 #include "headrace/pipeline/plan/index/index_map.h"
+#include "headrace/pipeline/plan/index/index_stage.h"
 #include "headrace/pipeline/plan/index/interleaving.h"
 #include "headrace/pipeline/plan/index/mixing.h"
-#include "headrace/pipeline/plan/index/unbatching.h"
 #include "headrace/pipeline/plan/plan.h"
 
 namespace headrace {
+
+// One stream after the other.
+class Concatenation {
+ public:
+  explicit Concatenation(const std::vector<std::uint64_t>& sizes) {
+    std::uint64_t end = 0;
+    for (std::uint64_t size : sizes) ends_.push_back(end += size);
+  }
+
+  std::uint64_t size() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
+
+  // `position` < size(). O(log of the parts).
+  Share locate(std::uint64_t position) const noexcept {
+    const auto part =
+        static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), position) - ends_.begin());
+    return {.part = part, .position = part == 0 ? position : position - ends_[part - 1]};
+  }
+
+ private:
+  std::vector<std::uint64_t> ends_;
+};
+
+// Positions in groups, each group one record of many rows.
+class Unbatching {
+ public:
+  // `size` is a multiple of `rows` > 0.
+  Unbatching(std::uint64_t rows, std::uint64_t size) : rows_(rows), size_(size) {}
+
+  std::uint64_t size() const noexcept { return size_; }
+  std::uint64_t rows() const noexcept { return rows_; }
+  // `position` < size(): where the record of its row is.
+  Share locate(std::uint64_t position) const noexcept { return {.part = 0, .position = position / rows_}; }
+
+ private:
+  std::uint64_t rows_, size_;
+};
 
 class CombinationIndex final : public IndexStage {
  public:

@@ -1,19 +1,207 @@
 #include "headrace/pipeline/plan/index/index_map.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "headrace/devices/base/check.h"
+#include "headrace/devices/base/checked_size.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/permutation.h"
+#include "headrace/pipeline/plan/index/bit_select.h"
 #include "headrace/pipeline/plan/index/combination_index.h"
-#include "headrace/pipeline/plan/index/filter_index.h"
-#include "headrace/pipeline/plan/index/repeat_index.h"
-#include "headrace/pipeline/plan/index/shard_files_index.h"
-#include "headrace/pipeline/plan/index/shard_index.h"
-#include "headrace/pipeline/plan/index/shuffle_index.h"
-#include "headrace/pipeline/plan/index/shuffle_window_index.h"
-#include "headrace/pipeline/plan/index/skip_index.h"
-#include "headrace/pipeline/plan/index/without_shard_index.h"
+#include "headrace/pipeline/plan/index/index_stage.h"
+#include "headrace/pipeline/plan/index/selection.h"
+#include "headrace/pipeline/plan/plan.h"
 
 namespace headrace {
+namespace {
+
+// All positions, several times over; each time is a pass of its own.
+class RepeatIndex final : public IndexStage {
+ public:
+  // ConfigError where there would be more positions than can be counted.
+  RepeatIndex(std::uint64_t before, std::uint64_t times);
+
+  std::uint64_t size() const noexcept override;
+  Located locate(const Located& at, IndexMemory* /*memory*/) const override;
+
+ private:
+  std::uint64_t before_, times_;
+};
+
+RepeatIndex::RepeatIndex(std::uint64_t before, std::uint64_t times) : before_(before), times_(times) {
+  if (checked_product({before, times})) return;
+  throw ConfigError(fmt::format("repeat({}) of {} records is more than can be counted", times, before),
+                    "repeat fewer times, or ask the loader for more epochs");
+}
+
+std::uint64_t RepeatIndex::size() const noexcept { return before_ * times_; }
+
+Located RepeatIndex::locate(const Located& at, IndexMemory* /*memory*/) const {
+  return {.record = at.record % before_, .pass = at.pass * times_ + at.record / before_};
+}
+
+// How many of so many positions are every count-th from `index` on.
+constexpr std::uint64_t in_shard(std::uint64_t positions, std::uint64_t count, std::uint64_t index) noexcept {
+  return positions > index ? (positions - index - 1) / count + 1 : 0;
+}
+
+// A worker's part: every count-th position from one on.
+class ShardIndex final : public IndexStage {
+ public:
+  ShardIndex(std::uint64_t before, const ShardStage& shard)
+      : count_(shard.count), index_(shard.index), size_(in_shard(before, count_, index_)) {}
+
+  std::uint64_t size() const noexcept override { return size_; }
+  Located locate(const Located& at, IndexMemory* /*memory*/) const override {
+    return {.record = at.record * count_ + index_, .pass = at.pass};
+  }
+
+ private:
+  std::uint64_t count_, index_, size_;
+};
+
+// What a shard leaves: all positions but every count-th from one on.
+class WithoutShardIndex final : public IndexStage {
+ public:
+  WithoutShardIndex(std::uint64_t before, const WithoutShardStage& shard)
+      : count_(shard.count), index_(shard.index), size_(before - in_shard(before, count_, index_)) {}
+
+  std::uint64_t size() const noexcept override { return size_; }
+  // Each group of count_ positions lacks the one at index_.
+  Located locate(const Located& at, IndexMemory* /*memory*/) const override {
+    const std::uint64_t group = at.record / (count_ - 1), in_group = at.record % (count_ - 1);
+    return {.record = group * count_ + in_group + (in_group >= index_ ? 1 : 0), .pass = at.pass};
+  }
+
+ private:
+  std::uint64_t count_, index_, size_;
+};
+
+// The records of some of the source's files.
+class ShardFilesIndex final : public IndexStage {
+ public:
+  explicit ShardFilesIndex(const ShardFilesStage& files) {
+    for (const auto& [first, end] : files.ranges) {
+      if (first == end) continue;
+      ranges_.emplace_back(size_, first);
+      size_ += end - first;
+    }
+  }
+
+  std::uint64_t size() const noexcept override { return size_; }
+  // O(log of the files).
+  Located locate(const Located& at, IndexMemory* /*memory*/) const override {
+    const auto after = std::ranges::upper_bound(ranges_, at.record, {}, &Range::first);
+    return {.record = at.record - (after - 1)->first + (after - 1)->second, .pass = at.pass};
+  }
+
+ private:
+  using Range = std::pair<std::uint64_t, std::uint64_t>;  // positions before it, its first one
+  std::vector<Range> ranges_;
+  std::uint64_t size_ = 0;
+};
+
+// All positions among themselves, in another order in each pass or not.
+class ShuffleIndex final : public IndexStage {
+ public:
+  // `key` keys the order, with the pass.
+  ShuffleIndex(std::uint64_t size, const ShuffleOptions& options, std::uint64_t key)
+      : size_(size), key_(key), each_pass_anew_(options.each_epoch_anew) {}
+
+  std::uint64_t size() const noexcept override { return size_; }
+  Located locate(const Located& at, IndexMemory* memory) const override {
+    auto& order = static_cast<Order&>(*memory);
+    const std::uint64_t pass = each_pass_anew_ ? at.pass : 0;
+    if (order.pass != pass) {
+      order.permutation = Permutation(size_, mix_seed(key_, pass));
+      order.pass = pass;
+    }
+    return {.record = order.permutation(at.record), .pass = at.pass};
+  }
+  std::unique_ptr<IndexMemory> create_memory() const override { return std::make_unique<Order>(); }
+
+ private:
+  struct Order final : IndexMemory {
+    Permutation permutation;
+    std::uint64_t pass = ~std::uint64_t{0};  // none yet
+  };
+
+  std::uint64_t size_, key_;
+  bool each_pass_anew_;
+};
+
+// The positions of each window among themselves, in another order in each pass or not.
+class ShuffleWindowIndex final : public IndexStage {
+ public:
+  ShuffleWindowIndex(std::uint64_t size, const ShuffleWindowOptions& options, std::uint64_t key)
+      : size_(size), window_(options.size), key_(key), each_pass_anew_(options.each_epoch_anew) {}
+
+  std::uint64_t size() const noexcept override { return size_; }
+  Located locate(const Located& at, IndexMemory* memory) const override {
+    auto& order = static_cast<Order&>(*memory);
+    const std::uint64_t window = at.record / window_, first = window * window_;
+    const std::uint64_t pass = each_pass_anew_ ? at.pass : 0;
+    if (order.window != window || order.pass != pass) {
+      order.permutation = Permutation(std::min(window_, size_ - first), mix_seed(mix_seed(key_, pass), window));
+      order.pass = pass;
+      order.window = window;
+    }
+    return {.record = first + order.permutation(at.record - first), .pass = at.pass};
+  }
+  std::uint64_t last_before(std::uint64_t position) const override { return first_before(position) + window_ - 1; }
+  std::uint64_t first_before(std::uint64_t position) const override { return position / window_ * window_; }
+  std::uint64_t needed_before(std::uint64_t position) const override { return position; }
+  std::unique_ptr<IndexMemory> create_memory() const override { return std::make_unique<Order>(); }
+
+ private:
+  struct Order final : IndexMemory {
+    Permutation permutation;
+    std::uint64_t pass = 0, window = ~std::uint64_t{0};  // none yet
+  };
+
+  std::uint64_t size_, window_, key_;
+  bool each_pass_anew_;
+};
+
+// The positions after the first few.
+class SkipIndex final : public IndexStage {
+ public:
+  SkipIndex(std::uint64_t before, std::uint64_t count)
+      : skipped_(std::min(before, count)), size_(before - skipped_) {}
+
+  std::uint64_t size() const noexcept override { return size_; }
+  Located locate(const Located& at, IndexMemory* /*memory*/) const override {
+    return {.record = at.record + skipped_, .pass = at.pass};
+  }
+
+ private:
+  std::uint64_t skipped_, size_;
+};
+
+// What a filter keeps.
+class FilterIndex final : public IndexStage {
+ public:
+  // What the filter keeps is found now, if it was not before: that reads the source. Throws what Selection::kept()
+  // does.
+  explicit FilterIndex(const FilterStage& filter) : selection_(filter.selection), kept_(&selection_->kept()) {}
+
+  std::uint64_t size() const noexcept override { return kept_->count(); }
+  Located locate(const Located& at, IndexMemory* /*memory*/) const override {
+    return {.record = kept_->select(at.record), .pass = at.pass};
+  }
+
+ private:
+  std::shared_ptr<const Selection> selection_;
+  const BitSelect* kept_;  // the selection's
+};
+
+}  // namespace
 
 IndexMap::IndexMap(std::uint64_t records, const std::vector<Stage>& stages, std::uint64_t seed) : size_(records) {
   for (const Stage& stage : stages) {

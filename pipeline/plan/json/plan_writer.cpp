@@ -14,7 +14,6 @@
 #include "headrace/pipeline/plan/json/option_writer.h"
 #include "headrace/pipeline/plan/json/parse.h"
 #include "headrace/pipeline/plan/json/stage_options.h"
-#include "headrace/pipeline/plan/label_filter.h"
 #include "headrace/pipeline/plan/plan.h"
 #include "headrace/pipeline/sources/origin.h"
 

@@ -2,7 +2,7 @@
 
 #include "headrace/devices/base/rng.h"
 #include "headrace/pipeline/plan/index/selection.h"
-#include "headrace/pipeline/tasks/filter_error.h"
+#include "headrace/pipeline/tasks/failure.h"
 
 namespace headrace {
 

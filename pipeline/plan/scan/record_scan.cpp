@@ -5,11 +5,11 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
@@ -24,6 +24,8 @@ namespace {
 constexpr int kMaxInVain = 16;
 // What tasks in user code are given to come back, all of them together.
 constexpr double kScanGraceSeconds = 0.3;
+
+thread_local const std::function<void()>* innermost = nullptr;
 
 }  // namespace
 
@@ -166,6 +168,16 @@ RecordView RecordScan::read_once(std::uint64_t record, std::vector<std::byte>& s
   state.begin(kReading, record);
   run_user_code(state, [&] { view = source_->read(record, scratch); });
   return view;
+}
+
+ScanPoll::ScanPoll(std::function<void()> look) : look_(std::move(look)), outer_(innermost) {
+  if (look_) innermost = &look_;
+}
+
+ScanPoll::~ScanPoll() { innermost = outer_; }
+
+void ScanPoll::look() {
+  if (innermost != nullptr) (*innermost)();
 }
 
 }  // namespace headrace

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "headrace/devices/base/byte_reader.h"
-#include "headrace/devices/base/byte_writer.h"
+#include "headrace/devices/base/byte_io.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "headrace/devices/base/byte_reader.h"
-#include "headrace/devices/base/byte_writer.h"
+#include "headrace/devices/base/byte_io.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/sources/records/record_file_header.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/cache/disk/segment_reader.h"
+#include "headrace/cache/disk/segment_file.h"
 #include "headrace/cache/disk_cache.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/tests/support/cache_samples.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "headrace/devices/base/machine_memory.h"
+#include "headrace/devices/base/memory.h"
 
 namespace headrace {
 namespace {

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "headrace/devices/base/append_file.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"

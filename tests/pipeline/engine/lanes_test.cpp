@@ -6,7 +6,6 @@
 #include <latch>
 #include <thread>
 
-#include "headrace/pipeline/engine/own_arena.h"
 #include "headrace/pipeline/tasks/worker_allowance.h"
 #include "headrace/tests/support/fake_clock.h"
 

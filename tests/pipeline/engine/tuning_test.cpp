@@ -7,7 +7,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/engine/engine.h"
-#include "headrace/pipeline/engine/own_arena.h"
+#include "headrace/pipeline/engine/lanes.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/fake_clock.h"
 

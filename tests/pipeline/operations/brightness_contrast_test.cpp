@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "headrace/pipeline/operations/machinery/definition.h"
-#include "headrace/pipeline/operations/machinery/step_list.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 #include <numeric>
 #include <stdexcept>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
+#include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/streams.h"
 
 namespace headrace {
@@ -212,5 +215,31 @@ TEST(UserOperation, IsPartOfTheStreamsIdentity) {
   EXPECT_NE(base.map(user_operation(operation)).batch({}).fingerprint(), before);
 }
 
+using namespace test;
+using ::testing::HasSubstr;
+
+TEST(UserMap, GetsInputAndRandomNumbers) {
+  UserMap map{.name = "sum", .output = {.dtype = DType::kF32, .shape = {2}}};
+  map.function = [](std::span<const std::byte> in, const Shape& shape, std::span<std::byte> out, Philox& random) {
+    EXPECT_EQ(shape, (Shape{4, 5, 3}));
+    const float values[2] = {static_cast<float>(in.size()), random.uniform()};
+    std::memcpy(out.data(), values, sizeof values);
+  };
+  const auto result = run_chain(user_map(map), random_image(4, 5, 3, 1), DType::kU8, 9);
+  EXPECT_EQ(result.field.shape, (Shape{2}));
+  expect_near(result.values, {60, draws(0, 9).uniform()}, 0);
+}
+
+TEST(UserMap, RefusesWhatCannotBe) {
+  UserMap map{.name = "f", .output = {.shape = {1}}};
+  EXPECT_THAT(refusal_of_operations(user_map(map), rgb_field()), HasSubstr("no function"));
+  map.function = [](auto&&...) {};
+  map.output.shape = {Shape::kDynamic};
+  EXPECT_THAT(refusal_of_operations(user_map(map), rgb_field()), HasSubstr("fixed shape"));
+}
+
+TEST(UserMap, KnowsItsField) { EXPECT_EQ(field_of(user_map({.field = "x"}).list()[0]), "x"); }
+
 }  // namespace
+
 }  // namespace headrace

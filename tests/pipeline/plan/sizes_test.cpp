@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/machine_memory.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/streams.h"

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <string>
 
-#include "headrace/devices/base/byte_writer.h"
+#include "headrace/devices/base/byte_io.h"
 #include "headrace/devices/base/crc32c.h"
 #include "headrace/devices/base/file.h"
 

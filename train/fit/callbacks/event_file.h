@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "headrace/devices/base/append_file.h"
+#include "headrace/devices/base/file_writer.h"
 
 namespace headrace {
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "headrace/pipeline/decoders/jpeg_index/jpeg_cropper.h"
-#include "headrace/pipeline/decoders/jpeg_index/jpeg_indexer.h"
 #include "headrace/tests/support/images.h"
 
 namespace headrace {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/operations/machinery/charged_bytes.h"
 
 namespace headrace {
 namespace {

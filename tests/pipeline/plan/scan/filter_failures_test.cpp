@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "headrace/pipeline/plan/planner.h"
-#include "headrace/pipeline/tasks/filter_error.h"
+#include "headrace/pipeline/tasks/failure.h"
 #include "headrace/tests/pipeline/fake_source.h"
 
 namespace headrace {

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "headrace/devices/base/byte_writer.h"
+#include "headrace/devices/base/byte_io.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/convert.h"
 #include "headrace/pipeline/sources/records/record_file_writer.h"
