@@ -1,6 +1,8 @@
 // Worker 0's side: gathers the workers' values and watches over their lives.
 #pragma once
 
+#include <coordinator.grpc.pb.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -11,8 +13,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include "coordinator.grpc.pb.h"
 
 namespace headrace {
 

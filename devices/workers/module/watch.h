@@ -1,6 +1,8 @@
 // A worker's side of the watch: beats while the process lives, and hears of the first failure in the world.
 #pragma once
 
+#include <coordinator.grpc.pb.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -9,8 +11,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-
-#include "coordinator.grpc.pb.h"
 
 namespace headrace {
 

@@ -16,16 +16,16 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-using Variables = std::map<std::string, std::string>;
+using LaunchVariables = std::map<std::string, std::string>;
 
-WorkerPlan plan_of(const Variables& variables) {
+WorkerPlan plan_of(const LaunchVariables& variables) {
   return plan_workers([&variables](const char* name) {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
   });
 }
 
-std::string complaint_about(const Variables& variables) {
+std::string plan_complaint(const LaunchVariables& variables) {
   try {
     plan_of(variables);
   } catch (const ConfigError& error) {
@@ -49,7 +49,7 @@ TEST(WorkerPlan, IsOfOneWorkerWithoutALauncher) {
   EXPECT_THAT(plan.coordinator, IsEmpty());
 }
 
-TEST(WorkerPlan, ReadsTheVariablesOfTorchrun) {
+TEST(WorkerPlan, ReadsTheLaunchVariablesOfTorchrun) {
   const WorkerPlan plan = plan_of({{"RANK", "3"},
                                    {"WORLD_SIZE", "4"},
                                    {"LOCAL_RANK", "1"},
@@ -73,7 +73,7 @@ TEST(WorkerPlan, ReadsTfConfigWithItsChiefFirst) {
 }
 
 TEST(WorkerPlan, AnswersParameterServersWithWhatToUse) {
-  EXPECT_THAT(complaint_about({{"TF_CONFIG", R"({"cluster": {"worker": ["b:2"], "ps": ["a:1"]},
+  EXPECT_THAT(plan_complaint({{"TF_CONFIG", R"({"cluster": {"worker": ["b:2"], "ps": ["a:1"]},
                                                  "task": {"type": "worker", "index": 0}})"}}),
               AllOf(HasSubstr("parameter server is not provided"), HasSubstr("multi-worker mirrored")));
 }
@@ -95,31 +95,31 @@ TEST(WorkerPlan, FindsTheFirstHostOfSlurmsCompressedList) {
 }
 
 TEST(WorkerPlan, FindsWorkersOfMpiOnOneHost) {
-  Variables variables{{"OMPI_COMM_WORLD_RANK", "1"},
+  LaunchVariables variables{{"OMPI_COMM_WORLD_RANK", "1"},
                       {"OMPI_COMM_WORLD_SIZE", "2"},
                       {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
                       {"PMIX_NAMESPACE", "1234.1"}};
   EXPECT_THAT(plan_of(variables).coordinator, ::testing::StartsWith("127.0.0.1:"));
   variables["OMPI_COMM_WORLD_LOCAL_SIZE"] = "1";
-  EXPECT_THAT(complaint_about(variables),
+  EXPECT_THAT(plan_complaint(variables),
               AllOf(HasSubstr("does not say where worker 0 is"), HasSubstr("HEADRACE_COORDINATOR=HOST:PORT")));
 }
 
 TEST(WorkerPlan, TakesACoordinatorForEveryLauncher) {
-  const Variables started{{"JOB_COMPLETION_INDEX", "1"}, {"JOB_COMPLETIONS", "3"}};
-  EXPECT_THAT(complaint_about(started), HasSubstr("Kubernetes does not say where worker 0 is"));
-  Variables named = started;
+  const LaunchVariables started{{"JOB_COMPLETION_INDEX", "1"}, {"JOB_COMPLETIONS", "3"}};
+  EXPECT_THAT(plan_complaint(started), HasSubstr("Kubernetes does not say where worker 0 is"));
+  LaunchVariables named = started;
   named["HEADRACE_COORDINATOR"] = "job-0.headrace:29500";
   EXPECT_EQ(fact_of(plan_of(named), "coordinator"), "job-0.headrace:29500 (HEADRACE_COORDINATOR)");
   for (const char* wrong : {"node-a", ":1", "node-a:", "node-a:0", "node-a:65536", "node-a:1x"}) {
     named["HEADRACE_COORDINATOR"] = wrong;
-    EXPECT_THAT(complaint_about(named), HasSubstr("it must be HOST:PORT")) << wrong;
+    EXPECT_THAT(plan_complaint(named), HasSubstr("it must be HOST:PORT")) << wrong;
   }
 }
 
 TEST(WorkerPlan, SaysWhatALauncherLacks) {
-  EXPECT_THAT(complaint_about({{"JOB_COMPLETION_INDEX", "1"}}), HasSubstr("JOB_COMPLETIONS"));
-  EXPECT_THAT(complaint_about({{"WORLD_SIZE", "2"}}), HasSubstr("RANK"));
+  EXPECT_THAT(plan_complaint({{"JOB_COMPLETION_INDEX", "1"}}), HasSubstr("JOB_COMPLETIONS"));
+  EXPECT_THAT(plan_complaint({{"WORLD_SIZE", "2"}}), HasSubstr("RANK"));
 }
 
 }  // namespace
