@@ -1,9 +1,11 @@
-// `headrace doctor`: what this machine has, what is missing and how to get it; or what a data set is.
+// `headrace doctor`: what this machine has, what is missing and how to get it; what a data set is, or the
+// world of workers that this process would join.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
 #include "headrace/devices/registry.h"
+#include "headrace/tools/cluster_doctor.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/data_doctor.h"
 #include "headrace/tools/options/data_options.h"
@@ -44,9 +46,12 @@ void diagnose(JsonLines& json) {
 
 void add_doctor_command(CLI::App& program) {
   auto* command = program.add_subcommand(
-      "doctor", "show devices, libraries and what is missing; with --data, what a data set holds");
+      "doctor",
+      "show devices, libraries and what is missing; with --data, what a data set holds; with --cluster, the other "
+      "workers");
   struct Options {
     DataDoctorOptions data;
+    ClusterDoctorOptions cluster;
     std::string json;
   };
   auto options = std::make_shared<Options>();
@@ -59,11 +64,20 @@ void add_doctor_command(CLI::App& program) {
              "how many records of each split to read and decode, evenly spread; 0: all")
       ->capture_default_str()
       ->needs(data);
+  CLI::Option* cluster =
+      command->add_flag("--cluster", options->cluster.cluster,
+                        "the world that this process would join as its launcher says, and who is there");
+  cluster->excludes(data);
+  add_number(*command, "--wait", options->cluster.wait_seconds,
+             "seconds to wait for the other workers; 0: only read what the launcher says")
+      ->capture_default_str()
+      ->needs(cluster);
   add_json_option(*command, options->json);
   command->callback([options] {
     check_outputs({{.option = "--json", .path = options->json}},
                   {{.option = "--data", .path = options->data.data}});
     JsonLines json(options->json);
+    if (options->cluster.cluster) return diagnose_cluster(options->cluster, json);
     options->data.data.empty() ? diagnose(json) : diagnose_data(options->data, json);
   });
 }

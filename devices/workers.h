@@ -1,0 +1,112 @@
+// The processes that train together: who they are, how they find each other, what they exchange.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headrace/devices/base/api.h"
+#include "headrace/devices/base/launcher.h"
+#include "headrace/devices/collective.h"
+
+namespace HEADRACE_API headrace {
+
+// One thing that a plan says, and the variable or rule that says it.
+struct WorkerFact {
+  std::string name = {};   // "coordinator"
+  std::string value = {};  // "node-a:29501"
+  std::string from = {};   // "MASTER_ADDR, MASTER_PORT + 1"
+};
+
+// How this process joins the others, read from its environment alone; nothing is opened for it.
+struct WorkerPlan {
+  std::string launcher = {};  // "torchrun"; empty for a process that runs alone
+  int rank = 0;
+  int workers = 1;
+  int local_rank = -1;           // among the processes of this host; -1 where the launcher does not say
+  int local_workers = -1;        // processes of this host; -1 likewise
+  std::string coordinator = {};  // "host:port", where worker 0 listens; empty for a process that runs alone
+  std::vector<std::string> addresses = {};  // by rank, where the launcher lists them, as TF_CONFIG does
+  std::vector<WorkerFact> facts = {};
+
+  bool alone() const noexcept { return workers == 1; }
+  // Returns whether this worker writes checkpoints, logs and reports.
+  bool is_chief() const noexcept { return rank == 0; }
+};
+
+// Reads TF_CONFIG, the variables of torchrun, MPI launchers, Slurm and Kubernetes, and HEADRACE_COORDINATOR, which
+// names worker 0's address whatever the launcher. Throws ConfigError naming the variable that is missing or wrong.
+WorkerPlan plan_workers(const Environment& environment);
+
+// Plans from this process's own environment.
+WorkerPlan plan_workers();
+
+struct WorkerOptions {
+  double start_timeout_seconds = 300;  // for all workers to be there
+  double call_timeout_seconds = 60;    // for all workers to come to a collective call
+};
+
+// A worker as it introduced itself.
+struct WorkerInfo {
+  std::string host = {};
+  std::int64_t process = 0;
+
+  // "worker 2 (node-b, process 4711)"
+  std::string to_string(int rank) const {
+    return "worker " + std::to_string(rank) + " (" + host + ", process " + std::to_string(process) + ")";
+  }
+};
+
+class WorkerTransport;
+
+// One process's membership in the world. All workers must make the same calls in the same order, from one thread
+// at a time; abort(), rank(), count() and at() are thread-safe. A call throws a DeviceError that names the worker
+// that was lost (kCancelled), or that is late (kTimeout), and the call that waited for it; every later call throws
+// it again.
+class Workers {
+ public:
+  explicit Workers(std::unique_ptr<WorkerTransport> transport);
+  ~Workers();  // says goodbye: the others do not take this one for lost
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  int rank() const noexcept;
+  int count() const noexcept;
+  const WorkerInfo& at(int rank) const;
+
+  // Returns every worker's bytes, by rank.
+  std::vector<std::string> all_gather(std::string_view mine);
+  // Sums over all workers in place: the pairwise tree ((0+1)+(2+3))+... over ranks, the same bits on every worker.
+  void all_reduce_sum(std::span<float> values);
+  // Replaces `bytes` with the root's.
+  void broadcast(std::span<std::byte> bytes, int root);
+
+  // Throws a ConfigError unless all workers give the same value: names `what`, each group of ranks and its value.
+  void require_equal(const std::string& what, const std::string& value);
+
+  // Says where this worker is ("step 57"), for the messages of all. Cheap.
+  void set_moment(std::string moment);
+
+  // Fails this worker's calls, now and later, and those of all others, who are told `reason`.
+  void abort(const std::string& reason) noexcept;
+
+ private:
+  std::unique_ptr<WorkerTransport> transport_;
+};
+
+// Joins the world that `plan` describes: waits for all workers, compares builds. Null for a process that runs
+// alone. Throws ConfigError where workers do not fit together, and DeviceError(kTimeout) naming those that did not
+// come.
+std::shared_ptr<Workers> open_world(const WorkerPlan& plan, const WorkerOptions& options = {});
+
+// Sums and copies over the replicas of all workers: `local`, of this process's replicas, first, then between
+// processes. Workers must have equally many replicas. In `local`'s order of replicas and by rank, the sum is one
+// pairwise tree over all replicas of the world.
+std::unique_ptr<Collective> create_world_collective(std::unique_ptr<Collective> local,
+                                                    std::shared_ptr<Workers> workers);
+
+}  // namespace headrace

@@ -1,0 +1,259 @@
+#include "headrace/devices/workers/module/coordinator_service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace headrace {
+
+// One worker's stream of beats. Deletes itself when gRPC is done with it.
+class WatchedWorker final : public grpc::ServerBidiReactor<workers::Beat, workers::Failure> {
+ public:
+  explicit WatchedWorker(CoordinatorService& service) : service_(service) { StartRead(&beat_); }
+
+  int rank() const noexcept { return rank_; }
+
+  // REQUIRES: the service's mutex; at most one call.
+  void tell(const workers::Failure& failure) {
+    failure_ = failure;
+    StartWrite(&failure_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      service_.ended(*this);
+      Finish(grpc::Status::OK);
+      return;
+    }
+    rank_ = beat_.rank();
+    service_.beat(*this, beat_);
+    StartRead(&beat_);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  CoordinatorService& service_;
+  workers::Beat beat_;
+  workers::Failure failure_;
+  int rank_ = -1;  // until the first beat
+};
+
+namespace {
+
+// A worker beats four times a second: one that has missed several is stopped, or cut off.
+constexpr auto kSilent = std::chrono::milliseconds(1200);
+
+}  // namespace
+
+std::string host_of_peer(const std::string& peer) {
+  const std::size_t begin = peer.find(':') + 1, end = peer.rfind(':');
+  std::string host = peer.substr(begin, end - begin);
+  for (const char* bracket : {"%5B", "%5D", "[", "]"}) {
+    if (const std::size_t at = host.find(bracket); at != std::string::npos) {
+      host.erase(at, std::string_view(bracket).size());
+    }
+  }
+  return host;
+}
+
+CoordinatorService::CoordinatorService(int world) : world_(world), timer_([this] { end_overdue_meetings(); }) {}
+
+CoordinatorService::~CoordinatorService() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  timer_.join();
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::Exchange(grpc::CallbackServerContext* context,
+                                                       const workers::ExchangeRequest* request,
+                                                       workers::ExchangeReply* reply) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reply->set_seen_as(host_of_peer(context->peer()));
+  std::vector<Caller> answered;
+  {
+    const std::lock_guard lock(mutex_);
+    Meeting& meeting = meetings_[request->key()];
+    const Caller caller{.reactor = reactor, .reply = reply, .rank = request->rank()};
+    reply->set_refusal(why_refused(meeting, *request));
+    if (failure_) *reply->mutable_failure() = *failure_;
+    if (!reply->refusal().empty() || failure_) {
+      answered.push_back(caller);
+    } else {
+      const Time deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(request->timeout_ms());
+      if (meeting.callers.empty() || deadline < meeting.deadline) meeting.deadline = deadline;
+      meeting.callers.push_back(caller);
+      meeting.values[request->rank()] = request->value();
+      if (static_cast<int>(meeting.values.size()) == world_) answer_all(meeting, answered);
+    }
+    if (meeting.callers.empty()) meetings_.erase(request->key());
+  }
+  changed_.notify_all();
+  finish(answered);
+  return reactor;
+}
+
+std::string CoordinatorService::why_refused(const Meeting& meeting,
+                                            const workers::ExchangeRequest& request) const {
+  if (request.workers() != world_) {
+    return fmt::format("worker {} counts {} workers, worker 0 counts {}", request.rank(), request.workers(),
+                       world_);
+  }
+  if (request.rank() < 0 || request.rank() >= world_) {
+    return fmt::format("there is no worker {} in a world of {}", request.rank(), world_);
+  }
+  if (meeting.values.contains(request.rank())) {
+    return fmt::format("two processes say that they are worker {}", request.rank());
+  }
+  return {};
+}
+
+void CoordinatorService::answer_all(Meeting& meeting, std::vector<Caller>& answered) const {
+  for (const Caller& caller : meeting.callers) {
+    if (static_cast<int>(meeting.values.size()) == world_) {
+      for (const auto& [rank, value] : meeting.values) caller.reply->add_values(value);
+    } else {
+      for (int rank = 0; rank < world_; ++rank) {
+        if (!meeting.values.contains(rank)) caller.reply->add_missing(rank);
+      }
+      if (failure_) *caller.reply->mutable_failure() = *failure_;
+    }
+    answered.push_back(caller);
+  }
+  meeting.callers.clear();
+}
+
+void CoordinatorService::finish(const std::vector<Caller>& answered) {
+  for (const Caller& caller : answered) caller.reactor->Finish(grpc::Status::OK);
+}
+
+grpc::ServerBidiReactor<workers::Beat, workers::Failure>* CoordinatorService::Watch(grpc::CallbackServerContext*) {
+  return new WatchedWorker(*this);
+}
+
+void CoordinatorService::beat(WatchedWorker& from, const workers::Beat& beat) {
+  std::vector<Caller> answered;
+  {
+    const std::lock_guard lock(mutex_);
+    Life& life = lives_[beat.rank()];
+    const bool first = life.watch == nullptr;
+    life = {.watch = &from,
+            .last_beat = std::chrono::steady_clock::now(),
+            .calls = beat.calls(),
+            .moment = beat.moment(),
+            .leaving = life.leaving || beat.leaving()};
+    if (first && failure_) from.tell(*failure_);
+    if (!beat.failure().empty()) {
+      workers::Failure failure;
+      failure.set_rank(beat.rank());
+      failure.set_reason("failed: " + beat.failure());
+      fail(failure, answered);
+    }
+  }
+  finish(answered);
+}
+
+void CoordinatorService::ended(const WatchedWorker& from) {
+  std::vector<Caller> answered;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = lives_.find(from.rank());
+    if (found == lives_.end() || found->second.watch != &from) return;
+    found->second.watch = nullptr;
+    if (!found->second.leaving && !stopping_) {
+      workers::Failure failure;
+      failure.set_rank(from.rank());
+      failure.set_reason("was lost");
+      fail(failure, answered);
+    }
+  }
+  finish(answered);
+}
+
+void CoordinatorService::fail(const workers::Failure& failure, std::vector<Caller>& answered) {
+  if (failure_) return;
+  failure_ = failure;
+  if (const auto life = lives_.find(failure.rank()); life != lives_.end()) {
+    failure_->set_moment(life->second.moment);
+    failure_->set_calls(life->second.calls);
+  }
+  for (auto& [rank, life] : lives_) {
+    if (life.watch != nullptr) life.watch->tell(*failure_);
+  }
+  for (auto& [key, meeting] : meetings_) answer_all(meeting, answered);
+  meetings_.clear();
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::FindLate(grpc::CallbackServerContext* context,
+                                                       const workers::LateRequest* request,
+                                                       workers::Failure* reply) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  std::vector<Caller> answered;
+  {
+    const std::lock_guard lock(mutex_);
+    const std::optional<int> late = failure_ ? std::nullopt : find_late(*request);
+    if (late) {
+      workers::Failure failure;
+      failure.set_rank(*late);
+      failure.set_reason("is late");
+      fail(failure, answered);
+    }
+    reply->set_rank(-1);
+    if (failure_) *reply = *failure_;
+  }
+  finish(answered);
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+// A silent worker before one that is behind, for whoever waits for the silent one is behind, too.
+std::optional<int> CoordinatorService::find_late(const workers::LateRequest& request) const {
+  const Time now = std::chrono::steady_clock::now();
+  std::optional<int> silent, behind;
+  std::int64_t fewest = request.calls();
+  for (const auto& [rank, life] : lives_) {
+    if (rank == request.rank()) continue;
+    if (now - life.last_beat > kSilent && !silent) silent = rank;
+    if (life.calls < fewest) {
+      behind = rank;
+      fewest = life.calls;
+    }
+  }
+  return silent ? silent : behind;
+}
+
+void CoordinatorService::end_overdue_meetings() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    std::vector<Caller> answered;
+    const Time now = std::chrono::steady_clock::now();
+    Time next = now + std::chrono::seconds(1);
+    for (auto meeting = meetings_.begin(); meeting != meetings_.end();) {
+      if (meeting->second.deadline > now) {
+        next = std::min(next, meeting->second.deadline);
+        ++meeting;
+        continue;
+      }
+      answer_all(meeting->second, answered);
+      meeting = meetings_.erase(meeting);
+    }
+    if (!answered.empty()) {
+      lock.unlock();
+      finish(answered);
+      lock.lock();
+      continue;
+    }
+    changed_.wait_until(lock, next);
+  }
+  std::vector<Caller> answered;
+  for (auto& [key, meeting] : meetings_) answer_all(meeting, answered);
+  meetings_.clear();
+  lock.unlock();
+  finish(answered);
+}
+
+}  // namespace headrace

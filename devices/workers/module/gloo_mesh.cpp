@@ -1,0 +1,124 @@
+#include "headrace/devices/workers/module/gloo_mesh.h"
+
+#include <gloo/allreduce_halving_doubling.h>
+#include <gloo/broadcast_one_to_all.h>
+#include <gloo/context.h>
+#include <gloo/transport/address.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace headrace {
+namespace {
+
+constexpr std::size_t kMaxFloats = std::size_t{1} << 26;  // a call's: Gloo counts bytes in an int
+constexpr std::size_t kMaxBytes = std::size_t{1} << 26;
+constexpr std::size_t kMaxSums = 256;  // kept for the counts that come again
+
+// The other workers' addresses of their ends of the connections to this one follow each other by rank.
+std::vector<char> address_for(const std::string& addresses, int of_rank, int for_rank, int workers) {
+  const std::size_t size = addresses.size() / static_cast<std::size_t>(workers - 1);
+  const auto place = static_cast<std::size_t>(for_rank < of_rank ? for_rank : for_rank - 1);
+  const char* begin = addresses.data() + place * size;
+  return {begin, begin + size};
+}
+
+class Mesh final : public gloo::Context {
+ public:
+  Mesh(int own_rank, int workers, std::shared_ptr<gloo::transport::Device> device, std::chrono::milliseconds limit,
+       const GlooMesh::Gather& gather)
+      : gloo::Context(own_rank, workers) {
+    device_ = std::move(device);
+    setTimeout(limit);
+    transportContext_ = device_->createContext(own_rank, workers);
+    transportContext_->setTimeout(limit);
+    std::string mine;
+    for (int other = 0; other < workers; ++other) {
+      if (other == own_rank) continue;
+      auto& pair = transportContext_->createPair(other);
+      pair->setLocalRank(0);
+      const std::vector<char> address = pair->address().bytes();
+      mine.append(address.begin(), address.end());
+    }
+    const std::vector<std::string> all = gather(mine);
+    for (int other = 0; other < workers; ++other) {
+      if (other == own_rank) continue;
+      transportContext_->getPair(other)->connect(
+          address_for(all[static_cast<std::size_t>(other)], other, own_rank, workers));
+    }
+  }
+};
+
+std::shared_ptr<gloo::transport::Device> open_device(const std::string& address) {
+  gloo::transport::tcp::attr attributes;
+  attributes.hostname = address;
+  return gloo::transport::tcp::CreateDevice(attributes);
+}
+
+}  // namespace
+
+struct GlooMesh::Sum {
+  Sum(const std::shared_ptr<gloo::Context>& context, std::size_t count)
+      : values(count), algorithm(context, {values.data()}, static_cast<int>(count)) {}
+
+  std::vector<float> values;
+  gloo::AllreduceHalvingDoubling<float> algorithm;
+  std::uint64_t last_use = 0;
+};
+
+GlooMesh::GlooMesh(int rank, int workers, const std::string& address, double timeout_seconds, const Gather& gather)
+    : context_(std::make_shared<Mesh>(rank, workers, open_device(address),
+                                      std::chrono::milliseconds(static_cast<std::int64_t>(timeout_seconds * 1000)),
+                                      gather)) {}
+
+GlooMesh::~GlooMesh() = default;
+
+void GlooMesh::all_reduce_sum(float* values, std::size_t count) {
+  for (std::size_t begin = 0; begin < count; begin += kMaxFloats) {
+    sum_part(values + begin, std::min(kMaxFloats, count - begin));
+  }
+}
+
+void GlooMesh::sum_part(float* values, std::size_t count) {
+  Sum& sum = sum_of(count);
+  std::memcpy(sum.values.data(), values, count * sizeof(float));
+  sum.algorithm.run();
+  std::memcpy(values, sum.values.data(), count * sizeof(float));
+}
+
+// Which ones are kept follows from the counts alone, which are the same on all workers.
+GlooMesh::Sum& GlooMesh::sum_of(std::size_t count) {
+  auto found = sums_.find(count);
+  if (found == sums_.end()) {
+    if (sums_.size() == kMaxSums) {
+      sums_.erase(std::ranges::min_element(sums_, {}, [](const auto& each) { return each.second->last_use; }));
+    }
+    found = sums_.emplace(count, std::make_unique<Sum>(context_, count)).first;
+  }
+  found->second->last_use = ++uses_;
+  return *found->second;
+}
+
+void GlooMesh::broadcast(std::byte* bytes, std::size_t count, int root) {
+  for (std::size_t begin = 0; begin < count; begin += kMaxBytes) {
+    auto* part = reinterpret_cast<char*>(bytes + begin);
+    const int size = static_cast<int>(std::min(kMaxBytes, count - begin));
+    gloo::BroadcastOneToAll<char>(context_, {part}, size, root).run();
+  }
+}
+
+// Gloo ends all waiting of a context when one of its buffers has waited for too long.
+void GlooMesh::abort() noexcept {
+  try {
+    char byte = 0;
+    int from = 0;
+    context_->createUnboundBuffer(&byte, sizeof byte)->waitRecv(&from, std::chrono::milliseconds(1));
+  } catch (...) {  // it has
+  }
+}
+
+}  // namespace headrace

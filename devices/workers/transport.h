@@ -1,0 +1,48 @@
+// What a module of workers implements: the library that is opened at run time where a process is one of several.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headrace/devices/workers.h"
+
+namespace headrace {
+
+// Thread contract as Workers has it. Calls throw DeviceError: kTimeout, kCancelled.
+class WorkerTransport {
+ public:
+  virtual ~WorkerTransport() = default;
+
+  virtual int rank() const noexcept = 0;
+  virtual const std::vector<WorkerInfo>& members() const noexcept = 0;
+
+  virtual std::vector<std::string> all_gather(std::string_view mine) = 0;
+  // REQUIRES: the same `count` on all workers.
+  virtual void all_reduce_sum(float* values, std::size_t count) = 0;
+  virtual void broadcast(std::byte* bytes, std::size_t count, int root) = 0;
+
+  virtual void set_moment(std::string moment) = 0;
+  virtual void abort(const std::string& reason) noexcept = 0;
+};
+
+class WorkerModule {
+ public:
+  virtual ~WorkerModule() = default;
+
+  // Returns when all workers of the plan are there. `build` identifies the program: workers of another build are
+  // refused with a ConfigError.
+  virtual std::unique_ptr<WorkerTransport> join(const WorkerPlan& plan, const WorkerOptions& options,
+                                                const std::string& build) const = 0;
+};
+
+// Raised whenever one of the classes above changes its layout.
+inline constexpr int kWorkerAbiVersion = 1;
+
+// What a module exports, as `extern "C"`. Null when it was built for another ABI version.
+using WorkerModuleEntry = const WorkerModule* (*)(int abi_version);
+inline constexpr const char* kWorkerModuleEntryName = "headrace_workers";
+
+}  // namespace headrace

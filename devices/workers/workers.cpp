@@ -1,0 +1,104 @@
+#include "headrace/devices/workers.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <map>
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/shared_module.h"
+#include "headrace/devices/common/backend_module.h"
+#include "headrace/devices/workers/transport.h"
+
+namespace headrace {
+namespace {
+
+// Everything that decides whether two processes compute and exchange the same.
+constexpr const char* kBuild = "Headrace " HEADRACE_VERSION ", compiled by " __VERSION__;
+
+const WorkerModule& load_module() {
+  const char* named = std::getenv("HEADRACE_WORKERS_MODULE");
+  const auto override_path =
+      named == nullptr || *named == '\0' ? std::nullopt : std::optional<std::filesystem::path>(named);
+  std::string why = "libheadrace_workers.so was not found beside the program";
+  for (const auto& path : module_candidates("libheadrace_workers.so", override_path)) {
+    if (!std::filesystem::exists(path)) continue;
+    const SharedModule opened = open_shared_module(path, kWorkerModuleEntryName);
+    if (opened.entry == nullptr) {
+      why = opened.missing;
+      break;
+    }
+    if (const auto* module = reinterpret_cast<WorkerModuleEntry>(opened.entry)(kWorkerAbiVersion)) return *module;
+    why = path.string() + " is from another build of Headrace";
+    break;
+  }
+  throw ConfigError("several workers need Headrace's module for them: " + why,
+                    "build with -DHEADRACE_WORKERS=on, or name the file in HEADRACE_WORKERS_MODULE");
+}
+
+// "0 to 3, 5"
+std::string list_ranks(const std::vector<int>& ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", ranks[i]);
+    if (end - i > 1) text += fmt::format("{}{}", end - i > 2 ? " to " : ", ", ranks[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
+}  // namespace
+
+Workers::Workers(std::unique_ptr<WorkerTransport> transport) : transport_(std::move(transport)) {}
+
+Workers::~Workers() = default;
+
+int Workers::rank() const noexcept { return transport_->rank(); }
+
+int Workers::count() const noexcept { return static_cast<int>(transport_->members().size()); }
+
+const WorkerInfo& Workers::at(int rank) const { return transport_->members().at(static_cast<std::size_t>(rank)); }
+
+std::vector<std::string> Workers::all_gather(std::string_view mine) { return transport_->all_gather(mine); }
+
+void Workers::all_reduce_sum(std::span<float> values) {
+  if (!values.empty()) transport_->all_reduce_sum(values.data(), values.size());
+}
+
+void Workers::broadcast(std::span<std::byte> bytes, int root) {
+  if (root < 0 || root >= count()) {
+    throw ConfigError(fmt::format("broadcast from worker {} in a world of {}", root, count()));
+  }
+  if (!bytes.empty()) transport_->broadcast(bytes.data(), bytes.size(), root);
+}
+
+void Workers::require_equal(const std::string& what, const std::string& value) {
+  std::map<std::string, std::vector<int>> groups;
+  const std::vector<std::string> all = all_gather(value);
+  for (int rank = 0; rank < count(); ++rank) groups[all[static_cast<std::size_t>(rank)]].push_back(rank);
+  if (groups.size() == 1) return;
+  std::string text;
+  for (const auto& [said, ranks] : groups) {
+    text += fmt::format("{}{} of worker{} {}", text.empty() ? "" : ", ", said, ranks.size() == 1 ? "" : "s",
+                        list_ranks(ranks));
+  }
+  throw ConfigError(fmt::format("the workers differ in their {}: {}", what, text),
+                    "start all workers with the same program, options and data");
+}
+
+void Workers::set_moment(std::string moment) { transport_->set_moment(std::move(moment)); }
+
+void Workers::abort(const std::string& reason) noexcept { transport_->abort(reason); }
+
+std::shared_ptr<Workers> open_world(const WorkerPlan& plan, const WorkerOptions& options) {
+  if (plan.alone()) return nullptr;
+  if (!(options.start_timeout_seconds > 0) || !(options.call_timeout_seconds > 0)) {
+    throw ConfigError("the workers' time limits must be above 0 s");
+  }
+  return std::make_shared<Workers>(load_module().join(plan, options, kBuild));
+}
+
+}  // namespace headrace

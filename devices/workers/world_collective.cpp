@@ -1,0 +1,73 @@
+// The collective of a world: this process's replicas by their own collective, then all processes by theirs.
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/stream.h"
+#include "headrace/devices/workers.h"
+
+namespace headrace {
+namespace {
+
+// For replicas whose memory is the host's. The first replica's stream speaks for the process; the others wait for
+// it within the local collective's broadcast.
+class WorldCollective final : public Collective {
+ public:
+  WorldCollective(std::unique_ptr<Collective> local, std::shared_ptr<Workers> workers)
+      : local_(std::move(local)), workers_(std::move(workers)) {}
+
+  int size() const noexcept override { return local_->size(); }
+  bool runs_beside() const noexcept override { return local_->runs_beside(); }
+
+  void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override {
+    local_->all_reduce_sum(replica, tensor, stream);
+    if (replica == 0) {
+      stream.call([this, values = std::span(tensor.as<float>(), static_cast<std::size_t>(tensor.elements()))] {
+        workers_->all_reduce_sum(values);
+      });
+    }
+    local_->broadcast(replica, 0, tensor, stream);
+  }
+
+  // The root's worker sends; within it and the others it goes on from their first replicas.
+  void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override {
+    const int worker = root / size();
+    if (worker == workers_->rank()) local_->broadcast(replica, root % size(), tensor, stream);
+    if (replica == 0) {
+      stream.call([this, worker, bytes = std::span(tensor.as<std::byte>(), tensor.bytes())] {
+        workers_->broadcast(bytes, worker);
+      });
+    }
+    local_->broadcast(replica, 0, tensor, stream);
+  }
+
+  std::int64_t waited_ns(int replica) const noexcept override { return local_->waited_ns(replica); }
+
+  void abort(const std::string& reason) noexcept override {
+    local_->abort(reason);
+    workers_->abort(reason);
+  }
+
+ private:
+  std::unique_ptr<Collective> local_;
+  std::shared_ptr<Workers> workers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Collective> create_world_collective(std::unique_ptr<Collective> local,
+                                                    std::shared_ptr<Workers> workers) {
+  workers->require_equal("number of replicas", std::to_string(local->size()));
+  if (!std::has_single_bit(static_cast<unsigned>(local->size()))) {
+    throw ConfigError(
+        fmt::format("{} replicas a worker: over several workers it must be a power of two", local->size()),
+        "start more workers with 1 replica each");
+  }
+  return std::make_unique<WorldCollective>(std::move(local), std::move(workers));
+}
+
+}  // namespace headrace

@@ -1,0 +1,187 @@
+// Processes that train together, as threads with a membership each.
+#include "headrace/devices/workers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <future>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/workers/world_fixture.h"
+
+namespace headrace {
+namespace {
+
+using test::plans_of;
+using test::run_workers;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A value of a worker's, with bits that depend on the order of sums.
+float value_of(int rank, std::size_t i) {
+  return std::sin(static_cast<float>(rank * 7919 + static_cast<int>(i))) * std::ldexp(1.0F, (rank * 5) % 11);
+}
+
+float tree_sum(std::vector<float> values) {
+  for (std::size_t stride = 1; stride < values.size(); stride *= 2) {
+    for (std::size_t i = 0; i + stride < values.size(); i += 2 * stride) values[i] += values[i + stride];
+  }
+  return values[0];
+}
+
+TEST(Workers, SumAsOneTreeOverRanks) {
+  for (const int world : {2, 3, 4, 5, 6, 7, 8}) {
+    for (const std::size_t count : {1, 7, 1000, 70'001}) {
+      const auto errors = run_workers(world, [&](Workers& workers) {
+        std::vector<float> values(count);
+        for (std::size_t i = 0; i < count; ++i) values[i] = value_of(workers.rank(), i);
+        workers.all_reduce_sum(values);
+        for (std::size_t i = 0; i < count; ++i) {
+          std::vector<float> all;
+          for (int rank = 0; rank < world; ++rank) all.push_back(value_of(rank, i));
+          const float expected = tree_sum(all);
+          if (std::memcmp(&values[i], &expected, sizeof expected) != 0) {
+            throw ConfigError("element " + std::to_string(i) + " of " + std::to_string(count));
+          }
+        }
+      });
+      EXPECT_THAT(errors, Each(IsEmpty())) << world << " workers";
+    }
+  }
+}
+
+TEST(Workers, SumAndSendInAnyMixOfSizes) {
+  const auto errors = run_workers(3, [](Workers& workers) {
+    for (int round = 0; round < 20; ++round) {
+      std::vector<float> values(static_cast<std::size_t>(1 + round % 4 * 300), 1.0F);
+      workers.all_reduce_sum(values);
+      if (values.back() != 3.0F) throw ConfigError("a wrong sum");
+      std::string text(static_cast<std::size_t>(10 + round), static_cast<char>('a' + workers.rank()));
+      workers.broadcast(std::as_writable_bytes(std::span(text)), round % 3);
+      if (text.back() != 'a' + round % 3) throw ConfigError("a wrong broadcast");
+      const auto all = workers.all_gather(std::to_string(workers.rank() * round));
+      if (all[2] != std::to_string(2 * round)) throw ConfigError("a wrong gather");
+    }
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(Workers, KnowEachOther) {
+  const auto errors = run_workers(2, [](Workers& workers) {
+    if (workers.count() != 2 || workers.at(1).process != getpid() || workers.at(0).host.empty()) {
+      throw ConfigError("not as introduced");
+    }
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(Workers, RefuseWhatDiffersByName) {
+  const auto errors = run_workers(4, [](Workers& workers) {
+    workers.require_equal("model", "one");
+    workers.require_equal("fingerprint of the plan", workers.rank() == 2 ? "4f0a" : "93bc");
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("the workers differ in their fingerprint of the plan: 4f0a of worker 2, "
+                                     "93bc of workers 0, 1, 3")));
+}
+
+TEST(Workers, NameThoseThatDoNotCome) {
+  std::vector<WorkerPlan> plans = plans_of(4);
+  for (WorkerPlan& plan : plans) plan.addresses = {"a:1", "b:2", "c:3", "d:4"};
+  plans.erase(plans.begin() + 2);
+  const auto errors =
+      run_workers(plans, {.start_timeout_seconds = .5, .call_timeout_seconds = 20}, [](Workers&) {});
+  EXPECT_THAT(errors, Each(HasSubstr("after 0.5 s there is no worker 2 (expected at c:3)")));
+}
+
+TEST(Workers, NameACoordinatorThatDoesNotCome) {
+  std::vector<WorkerPlan> plans = plans_of(2);
+  const std::string coordinator = plans[0].coordinator;
+  plans.erase(plans.begin());
+  const auto errors =
+      run_workers(plans, {.start_timeout_seconds = .3, .call_timeout_seconds = 20}, [](Workers&) {});
+  EXPECT_THAT(errors, ElementsAre(AllOf(HasSubstr("worker 0 at " + coordinator), HasSubstr("in 0.3 s"))));
+}
+
+TEST(Workers, RefuseTwoOfOneRankAndOtherCounts) {
+  std::vector<WorkerPlan> plans = plans_of(3);
+  plans[2].rank = 1;
+  const WorkerOptions brief{.start_timeout_seconds = 1, .call_timeout_seconds = 20};
+  EXPECT_THAT(run_workers(plans, brief, [](Workers&) {}),
+              ::testing::Contains(HasSubstr("two processes say that they are worker 1")));
+  plans = plans_of(2);
+  plans[1].workers = 3;
+  EXPECT_THAT(run_workers(plans, brief, [](Workers&) {})[1],
+              HasSubstr("worker 1 counts 3 workers, worker 0 counts 2"));
+}
+
+// Seconds from a worker's failure to the others' errors.
+double seconds_to_errors(const std::function<void(Workers&)>& failing, std::vector<std::string>& errors) {
+  std::atomic<std::uint64_t> failed{0}, last{0};
+  errors = run_workers(3, [&](Workers& workers) {
+    std::vector<float> values(1000, 1.0F);
+    workers.all_reduce_sum(values);
+    if (workers.rank() == 1) {
+      workers.set_moment("step 57");
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));  // a beat tells the moment
+      failed = now_ns();
+      failing(workers);
+    }
+    try {
+      for (;;) workers.all_reduce_sum(values);
+    } catch (const std::exception&) {
+      if (workers.rank() != 1) last = std::max(last.load(), now_ns());
+      throw;
+    }
+  });
+  return static_cast<double>(last - failed) * 1e-9;
+}
+
+TEST(WorkerFailures, AFailureIsToldToAllAtOnce) {
+  std::vector<std::string> errors;
+  const double seconds = seconds_to_errors([](Workers& workers) { workers.abort("the disk is full"); }, errors);
+  for (const int survivor : {0, 2}) {
+    EXPECT_THAT(errors[static_cast<std::size_t>(survivor)],
+                AllOf(HasSubstr("worker 1 ("), HasSubstr("failed: the disk is full"), HasSubstr("at step 57"),
+                      HasSubstr("in all-reduce")));
+  }
+  EXPECT_LT(seconds, 1);
+}
+
+TEST(WorkerFailures, OneThatIsLateIsNamedAtTheDeadline) {
+  std::promise<void> over;
+  const std::shared_future<void> is_over = over.get_future().share();
+  std::atomic<int> survivors{0};
+  const auto errors =
+      run_workers(plans_of(3), {.start_timeout_seconds = 20, .call_timeout_seconds = 1}, [&](Workers& workers) {
+        std::vector<float> values(1000, 1.0F);
+        workers.all_reduce_sum(values);
+        if (workers.rank() == 2) {
+          is_over.wait();
+        } else {
+          const Stopwatch waited;
+          try {
+            workers.all_reduce_sum(values);
+          } catch (const std::exception&) {
+            if (waited.nanoseconds() > 2'000'000'000) throw ConfigError("the deadline was 1 s");
+            if (++survivors == 2) over.set_value();
+            throw;
+          }
+        }
+        workers.all_reduce_sum(values);
+      });
+  EXPECT_THAT(errors, Each(AllOf(HasSubstr("worker 2 ("), HasSubstr("is late"))));
+}
+
+}  // namespace
+}  // namespace headrace
