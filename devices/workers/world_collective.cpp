@@ -20,7 +20,9 @@ class WorldCollective final : public Collective {
   WorldCollective(std::unique_ptr<Collective> local, std::shared_ptr<Workers> workers)
       : local_(std::move(local)), workers_(std::move(workers)) {}
 
-  int size() const noexcept override { return local_->size(); }
+  int local_replicas() const noexcept override { return local_->local_replicas(); }
+  int world_replicas() const noexcept override { return workers_->count() * local_replicas(); }
+  int first_replica() const noexcept override { return workers_->rank() * local_replicas(); }
   bool runs_beside() const noexcept override { return local_->runs_beside(); }
 
   void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override {
@@ -35,8 +37,8 @@ class WorldCollective final : public Collective {
 
   // The root's worker sends; within it and the others it goes on from their first replicas.
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override {
-    const int worker = root / size();
-    if (worker == workers_->rank()) local_->broadcast(replica, root % size(), tensor, stream);
+    const int worker = root / local_replicas();
+    if (worker == workers_->rank()) local_->broadcast(replica, root % local_replicas(), tensor, stream);
     if (replica == 0) {
       stream.call([this, worker, bytes = std::span(tensor.as<std::byte>(), tensor.bytes())] {
         workers_->broadcast(bytes, worker);
@@ -61,11 +63,11 @@ class WorldCollective final : public Collective {
 
 std::unique_ptr<Collective> create_world_collective(std::unique_ptr<Collective> local,
                                                     std::shared_ptr<Workers> workers) {
-  workers->require_equal("number of replicas", std::to_string(local->size()));
-  if (!std::has_single_bit(static_cast<unsigned>(local->size()))) {
-    throw ConfigError(
-        fmt::format("{} replicas a worker: over several workers it must be a power of two", local->size()),
-        "start more workers with 1 replica each");
+  workers->require_equal("number of replicas", std::to_string(local->local_replicas()));
+  if (!std::has_single_bit(static_cast<unsigned>(local->local_replicas()))) {
+    throw ConfigError(fmt::format("{} replicas a worker: over several workers it must be a power of two",
+                                  local->local_replicas()),
+                      "start more workers with 1 replica each");
   }
   return std::make_unique<WorldCollective>(std::move(local), std::move(workers));
 }
