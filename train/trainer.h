@@ -87,11 +87,11 @@ class Trainer {
   // there before apply_gradients() must be the same on all replicas.
   TensorView gradient(const std::string& variable, int replica) const;
 
-  // Sums over the batches since the last reset, as far as they are known without waiting.
+  // Returns sums over the batches since the last reset, as far as they are known without waiting.
   MetricSums progress() const;
-  // Of the same batches, as EpochReport::metrics. Those with tables are there after finish().
+  // Returns the metrics of these batches, as EpochReport::metrics; metrics with tables after finish().
   std::vector<MetricValue> metrics() const;
-  // The same after waiting for everything submitted, whose errors surface here.
+  // Waits for everything submitted, whose errors surface here, and returns progress().
   MetricSums finish();
   void reset_metrics();
 
@@ -102,11 +102,11 @@ class Trainer {
   void save_totals(int replica, std::byte* into) const;
   void restore_totals(const std::vector<std::vector<std::byte>>& saved);
 
-  // Of the batches since the last reset that are known to be done.
+  // Returns the times of the batches since the last reset that are known to be done.
   StepTimes times() const noexcept;
-  // The same of each replica.
+  // Returns the times of each replica.
   std::vector<StepTimes> replica_times() const;
-  // Of the last step, which is waited for. With StepOptions::gradient_norms; else nothing but `all` where the
+  // Waits for the last step and returns its norms. With StepOptions::gradient_norms; else only `all` where the
   // optimizer limits the norm, of what it counts, and there nothing at all.
   std::optional<GradientNorms> gradient_norms() const;
 

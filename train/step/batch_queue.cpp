@@ -91,8 +91,8 @@ std::optional<GlobalBatch> BatchQueue::take(Loader& loader) {
   return batches;
 }
 
-// What it costs a GPU's host where the device is still busy and the batch has arrived: per replica two events, all
-// copies to the device in one call and those from it in another, two looks, and what the work submits
+// Costs a GPU's host little while the device is still busy and the batch has arrived: per replica two events, one
+// call for all copies to the device and one for those from it, two queries, and the calls of the work
 // (tests/cuda/step_calls_test.cpp).
 void BatchQueue::submit(GlobalBatch batches, const StepScalars& common, const Work& work) {
   if (failed_) throw Error(ErrorCode::kCancelled, "the run has failed before", "start another one");
@@ -136,7 +136,7 @@ void BatchQueue::describe(const Batch& batch, const StepScalars& common, ShardSl
   slot.first_sums().examples = ShardSlot::kNotRun;
 }
 
-// What to multiply the gradients by that a step has accumulated up to this batch.
+// Returns the factor for the gradients that a step has accumulated up to this batch.
 float BatchQueue::group_scale(const Batch& batch, const StepScalars& common) const {
   const Objective* objective = program_.objective();
   if (objective != nullptr && objective->reduction() == Reduction::kSum) return 1;
@@ -223,7 +223,7 @@ void BatchQueue::warm_up(const Work& work) {
     program_.clear_block(shard);
     feed_.warm_up(program_.program(), program_.binding(shard));
   }
-  // What waits for other replicas comes last: while it does, a device may give no memory and load no kernel.
+  // Work that waits for other replicas comes last: while it waits, a device may give no memory and load no kernel.
   submit_to_all(*model_.strategy, model_.step, [&](int r) {
     for_shards_of(r, [&](int shard) {
       shards().follow_replica(shard);

@@ -17,7 +17,7 @@
 
 namespace headrace {
 
-// One thread. After an error nothing more can be submitted.
+// For one thread. After an error nothing more can be submitted.
 class BatchQueue {
  public:
   // ConfigError where the data's fields do not fit the net, the loss or the metrics, and for averaged weights
@@ -33,7 +33,7 @@ class BatchQueue {
   const RunningTotals& totals() const noexcept { return totals_; }
   RunningTotals& totals() noexcept { return totals_; }
 
-  // What to submit once a batch is in place.
+  // Submits a batch's computation once the batch is in place.
   struct Work {
     std::function<void(int shard)> compute;                // in each shard's stream
     std::function<void(int replica)> finish = [](int) {};  // in each replica's, after all of its shards
@@ -52,7 +52,7 @@ class BatchQueue {
 
   // Returns the batch that was submitted last. ConfigError if there was none.
   const StepSlot& last_batch() const;
-  // Counts what was submitted to the replica's stream since as work of the last batch.
+  // Counts what was submitted to the replica's stream since the last batch as that batch's work.
   void record_done(int replica);
 
   // Waits for all batches.

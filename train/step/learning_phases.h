@@ -1,4 +1,4 @@
-// What of the backward pass a step runs, as learning rates end.
+// Divides training into phases by when learning rates end: each runs less of the backward pass.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,18 @@ namespace headrace {
 struct LearningPhase {
   std::uint64_t begin = 0;
   Program::Needed needed = {};
-  // Gradients that are no longer computed: they must be 0, as they go through the update, which moves nothing.
+  // Gradients that are no longer computed. They must be 0, for the update still reads them.
   std::vector<ArenaSlice> zeroed = {};
-  // Those that are summed over replicas: all that are computed, of variables that are not frozen.
+  // Gradients to sum over replicas: all that are computed for variables that are not frozen.
   std::vector<ArenaSlice> summed = {};
-  // Where clipping counts gradients into their norm: those of variables that learn, all of which are computed.
+  // Gradients that clipping counts into the norm: all of the variables that learn.
   std::vector<ArenaSlice> learning = {};
 };
 
-// At least one, in ascending order, the first from step 0 on. A variable whose rate stays 0 needs no gradient,
-// unless it is a layer's that has others or lies behind one which learns. Where no variable learns, all gradients
-// are computed: somebody may look at them. Where the norm of gradients is limited, each end begins a phase.
+// Returns at least one phase, in ascending order, the first from step 0 on. A variable whose rate stays 0 needs no
+// gradient, unless it is a layer's that has others or lies behind one which learns. Where no variable learns, all
+// gradients are computed: somebody may look at them. Where the norm of gradients is limited, each end begins a
+// phase.
 std::vector<LearningPhase> learning_phases(const Program& program, const VariableLayout& layout, int layers,
                                            const UpdatePlan& plan);
 

@@ -11,7 +11,7 @@ namespace headrace {
 // whose batches are in other devices' memory than the strategy's.
 void check_loop(const Strategy& strategy, const Model& model, const Loader& loader, const char* what);
 
-// Runs check_loop(); a ConfigError also for options that do not fit the loader or the model's layers.
+// Runs check_loop(). ConfigError also for options that do not fit the loader or the model's layers.
 void check_training(Strategy& strategy, const Model& model, const Loader& loader, const TrainerOptions& options);
 
 // The order in which a custom training loop may call a step's parts. Each call throws a ConfigError where it would

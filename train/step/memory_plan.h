@@ -1,5 +1,5 @@
-// Where in one block of memory each of a step's tensors lies, so that tensors which are never needed at the same
-// time share bytes.
+// Places a step's tensors in one block of memory, so that tensors which are never needed at the same time share
+// bytes.
 #pragma once
 
 #include <cstddef>

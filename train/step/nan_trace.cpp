@@ -84,8 +84,8 @@ std::int64_t NanTrace::real_elements(int shard, const TensorView& rows) const {
   return rows.elements() / rows.shape[0] * examples;
 }
 
-// What was counted and what was drawn at random the first time comes out the same. Sums and accumulated gradients
-// count twice, which nobody sees any more: the training ends.
+// Repeats the batch exactly: everything random is a function of the step. Totals and accumulated gradients count
+// it twice, which nobody sees any more: the training ends.
 void NanTrace::submit_again(int shard, const LearningPhase& phase, NumberProbe& probe) const {
   const MirroredProgram& program = step_.program();
   const ReplicaStreams streams{.compute = step_.shards().stream(shard)};

@@ -1,5 +1,5 @@
-// What a model is trained for and judged by, as a step needs it: the terms of the loss, the metrics, the labels of
-// both, and a place for each in a replica's memory. The same for all replicas.
+// The terms of the loss and the metrics, as a step needs them: with the labels of both, and a place for each in a
+// replica's memory. All replicas share one objective.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,20 @@
 
 namespace headrace {
 
-// What a loss or metric of one of the graph's outputs is computed from.
+// Describes the result that a loss or metric of one of the graph's outputs is computed from.
 ResultInfo result_info(const Graph& graph, std::size_t output);
 
-// By output, whether training and evaluating leave out its softmax, as the loss takes its logits. ConfigError
-// where terms of one output differ in that.
+// Returns by output whether training and evaluating leave out its softmax, because the loss takes its logits.
+// ConfigError where terms of one output differ in that.
 std::vector<bool> leaves_out_softmax(const Graph& graph, const Loss& loss);
 
 // ConfigError where loss and metrics do not fit the graph or each other; the data are not known yet.
 void check_objective(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics);
 
-// The names of what is reported: "loss", the metrics' in their order, and where the loss has several terms those
-// of its terms: "left_loss" for that of output "left", "left_mean_squared_error_loss" for one of several of that
-// output, "left_mean_squared_error_2_loss" for the second that is called so. Of a loss and metrics that were
-// checked.
+// Returns the names of what is reported: "loss", the metrics' in their order, and where the loss has several terms
+// their names: "left_loss" for the term of output "left", "left_mean_squared_error_loss" for one of several of
+// that output, "left_mean_squared_error_2_loss" for the second with that name. REQUIRES: loss and metrics passed
+// check_objective().
 std::vector<std::string> reported_names(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics);
 
 // One replica's memory and where to submit. Labels are in place.
@@ -43,7 +43,7 @@ struct ObjectiveBinding {
   std::byte *device_scratch = nullptr, *pinned_scratch = nullptr;
 };
 
-// What was counted, of one replica or of all.
+// The counts of one replica or of all.
 struct ObjectiveTotals {
   std::vector<MetricSums> sums;           // the terms', then those of metrics that count for themselves
   std::vector<std::int64_t> tables = {};  // empty where they were not read
@@ -68,7 +68,7 @@ class Objective {
   // Each field once, class numbers first.
   const std::vector<Labels>& labels() const noexcept { return labels_; }
   std::size_t labels_bytes() const noexcept { return labels_bytes_; }
-  // Of the leading ones, at which the host looks when a loss is no number.
+  // The bytes of the leading ones, which the host checks when a loss is not finite.
   std::size_t class_labels_bytes() const noexcept { return class_labels_bytes_; }
   std::size_t totals_bytes() const noexcept { return sums_ * sizeof(MetricSums); }
   std::size_t tables_bytes() const noexcept { return table_elements_ * sizeof(std::int64_t); }
@@ -82,14 +82,14 @@ class Objective {
   // Adds what a replica's totals hold, and its tables, in host memory.
   void add(const std::byte* totals, ObjectiveTotals& into) const;
   void add_tables(const std::byte* tables, ObjectiveTotals& into) const;
-  // Over all terms: weighted loss, examples, and the correct ones where an accuracy is counted.
+  // Sums all terms: weighted loss, examples, and correct examples where an accuracy is counted.
   MetricSums sums(const ObjectiveTotals& totals) const;
-  // The metrics, without those of tables where these were not read; then the mean of each term of several, without
-  // its weight.
+  // Returns the metrics, without those of tables that were not read; then the mean of each term, without its
+  // weight, if there are several.
   std::vector<MetricValue> values(const ObjectiveTotals& totals) const;
-  // Of a replica's totals, in host memory.
+  // Returns whether the losses in a replica's totals, in host memory, are finite.
   bool finite_losses(const std::byte* totals) const;
-  // The first term that counted other than `examples`; null where all did.
+  // Returns the first loss that counted other than `examples`; null if none did.
   const LossFunction* miscounted(const ObjectiveTotals& totals, std::int64_t examples) const;
 
  private:

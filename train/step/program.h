@@ -44,7 +44,7 @@ struct ProgramBinding {
   Stream* beside = nullptr;  // with ProgramOptions::variables_beside: for gradients of variables; null: none is
 };
 
-// Where a pass stands with a layer that it runs.
+// When a watch is called: before or after a layer's forward or backward pass.
 enum class ProgramMoment { kBeforeForward, kAfterForward, kBeforeBackward, kAfterBackward };
 using ProgramWatch = std::function<void(ProgramMoment, const LayerContext&)>;
 
@@ -63,15 +63,15 @@ class Program {
   const ProgramOptions& options() const noexcept { return options_; }
   std::size_t workspace_bytes() const noexcept { return memory_.bytes(); }
 
-  // Where the batch's fields go, before forward().
+  // Returns the place of a layer's result; for an input, where its field goes before forward().
   TensorView value(const ProgramBinding& binding, int id) const;
-  // By ProgramResults::layers: the net's outputs, or the logits where a softmax is left out.
+  // Returns the net's outputs, or the logits where a softmax is left out, by ProgramResults::layers.
   std::vector<TensorView> results(const ProgramBinding& binding) const;
-  // Where the loss writes their gradients before backward().
+  // Returns where the loss writes their gradients before backward().
   std::vector<TensorView> result_gradients(const ProgramBinding& binding) const;
 
-  // By layer: whether the backward pass runs it, where of the trained variables those learn that `learns` says and
-  // that are not frozen.
+  // By layer: whether the backward pass runs it. needed() returns this for a pass in which those trained variables
+  // learn that are not frozen and for which `learns` is true.
   using Needed = std::vector<bool>;
   Needed needed(const std::function<bool(const Variable&)>& learns) const;
 

@@ -15,7 +15,7 @@
 
 namespace headrace {
 
-// What an optimizer reads and writes.
+// The memory that an optimizer reads and writes.
 struct OptimizerViews {
   TensorView parameters, gradients;
   std::vector<TensorView> moments;
@@ -28,24 +28,24 @@ class ReplicaArenas {
   ReplicaArenas(ModelState& model, int replica, const UpdateScratch& scratch, std::int64_t scratch_elements,
                 bool accumulates);
 
-  // Elements [begin, end) of each arena.
+  // Returns elements [begin, end) of each arena.
   OptimizerViews slice(std::int64_t begin, std::int64_t end) const;
   // Adds this batch's gradients to those of the step so far.
   void accumulate(Stream& stream, Kernels& kernels) const;
-  // The step's gradients are the accumulated ones times `group_scale`; accumulation starts over.
+  // Makes the step's gradients the accumulated ones times `group_scale`; accumulation starts over.
   void begin_group_update(Stream& stream, Kernels& kernels, const float* group_scale) const;
-  // The step's gradients, of which `counted` make up the norm, become what the optimizer's clip leaves of them.
+  // Applies the optimizer's clip to the step's gradients; `counted` make up their norm.
   void clip_gradients(Stream& stream, Kernels& kernels, std::span<const ArenaSlice> counted) const;
-  // The norm that the last clipping in this stream found, where the norm is limited. Waits.
+  // Returns the norm that the last clipping in this stream found; waits. REQUIRES: the norm is limited.
   double read_norm(Stream& stream) const;
-  // After the update: lookahead, and the average of the weights.
+  // Submits what follows the update: lookahead, and the average of the weights.
   void follow_update(Stream& stream, Kernels& kernels, const StepScalars* scalars) const;
-  // The state (running statistics, nothing frozen) becomes its mean over the world's replicas or virtual shards,
-  // of which `shards` are the replica's.
+  // Makes the state (running statistics, nothing frozen) its mean over the world's replicas or virtual shards;
+  // `shards` are the replica's.
   void average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels,
                      const ShardArenas& shards) const;
 
-  // What a step changes: copies of it in the stream's memory, and back from them.
+  // Copies what a step changes to the stream's memory; restore() copies it back.
   std::vector<Buffer> save(Stream& stream) const;
   void restore(Stream& stream, const std::vector<Buffer>& saved) const;
 

@@ -37,8 +37,8 @@ class RunningTotals {
   }
   // Writes the replica's sets to `into` in the order of the replica's stream.
   void save(int replica, std::byte* into) const;
-  // Continues from the saved sets of the world's shards; where their number differs, the first shard gets their sum.
-  // ConfigError for totals of another loss or other metrics. REQUIRES: reset() before.
+  // Continues from the saved sets of the world's shards; where their number differs, the first shard gets their
+  // sum. ConfigError for totals of another loss or other metrics. REQUIRES: reset() before.
   void restore(const std::vector<std::vector<std::byte>>& saved);
 
  private:

@@ -1,4 +1,4 @@
-// What each virtual shard of a replica has for itself in training: gradients, and running statistics.
+// The gradients and running statistics of each virtual shard of a replica in training.
 #pragma once
 
 #include <vector>
@@ -9,27 +9,28 @@
 
 namespace headrace {
 
-// Of one replica; empty where shards are not virtual. Functions submit, and may be captured.
+// One replica's; empty where shards are not virtual. Functions submit, and may be captured.
 class ShardArenas {
  public:
   ShardArenas(const ModelState& model, const Shards& shards, int replica, bool accumulates);
 
   int size() const noexcept { return static_cast<int>(arenas_.size()); }
 
-  // Of one of the replica's shards, counted from 0.
+  // `shard` counts the replica's shards from 0.
   float* gradients(int shard) const { return of(shard).gradients.as<float>(); }
   float* state(int shard) const;  // null where there are no statistics
 
-  // In the shard's stream. Before the first batch of a step: its statistics begin as the model's.
+  // Copies the model's statistics to the shard's, before the first batch of a step. This and the next two submit
+  // to the shard's stream.
   void begin_step(Stream& stream, int shard) const;
   // Adds the batch's gradients to those of the step so far.
   void accumulate(Stream& stream, Kernels& kernels, int shard) const;
-  // The step's gradients are the accumulated ones times `group_scale`; accumulation starts over.
+  // Makes the step's gradients the accumulated ones times `group_scale`; accumulation starts over.
   void end_group(Stream& stream, Kernels& kernels, int shard, const float* group_scale) const;
 
-  // In the replica's stream. Elements [begin, end) of all gradients become 0.
+  // Zeroes elements [begin, end) of all gradients. This and the next two submit to the replica's stream.
   void clear_gradients(Stream& stream, std::int64_t begin, std::int64_t end) const;
-  // The sums over its shards.
+  // Writes the sum over the replica's shards.
   void sum_gradients(Stream& stream, Kernels& kernels, const TensorView& into) const;
   void sum_state(Stream& stream, Kernels& kernels, const TensorView& into) const;
 

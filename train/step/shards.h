@@ -1,4 +1,4 @@
-// How a global batch is divided for computing: into shards, each of which is computed on its own.
+// Divides a global batch into shards, each of which is computed on its own.
 #pragma once
 
 #include <vector>
@@ -33,16 +33,16 @@ class Shards {
   // The shards of a replica are [first_of(r), first_of(r + 1)).
   int first_of(int replica) const noexcept { return replica * per_replica_; }
 
-  // Where a shard's work goes. Shards of one lane run one after another and may share memory.
+  // Shards of one lane run one after another and may share memory.
   int lanes() const noexcept { return lanes_; }  // of all local replicas
   int lane_of(int shard) const noexcept;
   Stream& stream(int shard) const;
-  // The mathematics of the replica, for what must not depend on the number of its threads.
+  // Returns the replica's kernels; with virtual shards those whose results do not depend on its number of threads.
   Kernels& kernels(int replica) const;
 
-  // From here on a shard's stream waits for what the replica's was given.
+  // Makes the shard's stream wait for what the replica's was given.
   void follow_replica(int shard) const;
-  // From here on the replica's stream waits for what its shards' were given.
+  // Makes the replica's stream wait for what its shards' were given.
   void join(int replica) const;
 
  private:
@@ -54,8 +54,7 @@ class Shards {
   int lanes_ = 0;
 };
 
-// The strategy's devices, each as often as it has shards: what a loader takes whose batches are divided so. Errors
-// are those of Shards.
+// Returns the strategy's devices for a loader, each as often as it has shards. Throws what Shards throws.
 DeviceGroup shard_devices(Strategy& strategy, int virtual_shards);
 
 }  // namespace headrace

@@ -41,7 +41,7 @@ void StepClock::add(const StepSlot& step, const StepSlot& before) {
                                       idle = slot.idle ? begin.ns_since(previous) : 0;
     if (!elapsed || !idle) continue;
     Interval interval{.gap = std::max<std::int64_t>(0, *idle), .elapsed = *elapsed};
-    // Of a gap that ended when the batch was submitted: the part in which the host waited for the batch.
+    // The gap ended when the batch was submitted; the stall is the part in which the host waited for the batch.
     const auto asked = static_cast<std::int64_t>(step.asked_ns), taken = static_cast<std::int64_t>(step.taken_ns);
     const auto gap_began = static_cast<std::int64_t>(slot.submitted_ns) - interval.gap;
     interval.waiting = std::clamp<std::int64_t>(asked - gap_began, 0, interval.gap);

@@ -15,20 +15,20 @@ namespace headrace {
 class StepClock {
  public:
   // With a trace it adds a ring a replica, "cuda:0 steps", with the spans "input wait", "copy" and "step".
-  // Of several shards of a replica the first one stands for its input.
+  // The first of a replica's shards stands for its input.
   StepClock(const Strategy& strategy, const Shards& shards, std::shared_ptr<Trace> trace = {});
 
-  // From here on, on all streams. What was submitted before must be done.
+  // Begins to measure, on all streams. REQUIRES: what was submitted before is done.
   void restart();
-  // `step` is done on all replicas, and `before` is the batch submitted before it (ignored where `step`
-  // is the first since the restart).
+  // Adds a batch that is done on all replicas; `before` is the batch submitted before it, ignored if `step` is the
+  // first since the restart.
   void add(const StepSlot& step, const StepSlot& before);
 
   StepTimes times;
   std::vector<StepTimes> replica_times;  // one a replica
 
  private:
-  // What the device did between two batches' ends, in its own time.
+  // A device's time between the ends of two batches.
   struct Interval {
     std::int64_t gap = 0;      // nothing to do
     std::int64_t waiting = 0;  // of the gap, before the host began to wait for the batch
@@ -37,7 +37,7 @@ class StepClock {
     std::int64_t elapsed = 0;
     std::int64_t sync = 0;  // of the work: waiting for other replicas
   };
-  // How long the replica has waited within collectives since it was asked last.
+  // Returns how long the replica has waited within collectives since the last call.
   std::int64_t sync_wait(std::size_t replica);
   static void count(const Interval& interval, StepTimes& into);
   void draw(std::size_t replica, const StepSlot& step, const Interval& interval);

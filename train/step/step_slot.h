@@ -1,4 +1,4 @@
-// What the host gives to one submitted batch and gets back from it.
+// The host's side of a batch in flight: what it gives to the devices and gets back.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace headrace {
 
-// Pointers go into `pinned`. Written by the host before the batch is submitted, by the stream until `done`.
+// One shard of it. Pointers go into `pinned`. Written by the host before the batch is submitted, by the stream
+// until `done`.
 struct ShardSlot {
   static constexpr std::int64_t kNotRun = -1;  // in the first of the totals' examples: the stream skipped the work
 

@@ -49,7 +49,7 @@ class Trainer::Impl {
     }
   }
 
-  // One update. The host only submits: it waits for input, and where too many batches are in flight.
+  // Only submits: waits for input, and where too many batches are in flight.
   bool step() {
     order_.whole();
     const Stopwatch whole;
@@ -80,7 +80,6 @@ class Trainer::Impl {
     return true;
   }
 
-  // Every replica's share of the next global batch.
   std::optional<GlobalBatch> take() { return queue().take(loader_); }
 
   const ForwardPass& forward(GlobalBatch batches) {
@@ -167,11 +166,11 @@ class Trainer::Impl {
 
   struct RecordedPhase {
     LearningPhase phase;
-    std::map<StepParts, Works> parts = {};  // those that were launched before, or are by step()
+    std::map<StepParts, Works> parts = {};  // recorded so far
   };
 
-  // Returns the parts as captured work, for all shards or replicas: none is launched before all are captured, for
-  // it may then wait for the others.
+  // Captures the parts when they are first wanted, for all shards or replicas: none may be launched before all are
+  // captured, for it may wait for the others.
   const Works& record(RecordedPhase& phase, const StepParts& parts) {
     Works& works = phase.parts[parts];
     const int count = parts.computes_batch() ? step_.shards().local_shards() : strategy_.local_replicas();
@@ -191,7 +190,7 @@ class Trainer::Impl {
 
   void launch(const StepParts& parts) { submit_to_all(strategy_, state_.step, launcher(current(), parts)); }
 
-  // Returns what step() launches of a batch: all of the step, or a part of it that the last one brings to its end.
+  // Returns the work of a batch in step(): the whole step, or its batch, and after the last one its end.
   BatchQueue::Work recorded_batch(RecordedPhase& phase, bool last) {
     if (!step_.in_parts()) return {.compute = launcher(phase, kWholeStep)};
     BatchQueue::Work work{.compute = launcher(phase, kStepBatch)};
@@ -230,8 +229,8 @@ class Trainer::Impl {
     submit_to_all(strategy_, state_.step, [this](int r) { queue().record_done(r); });
   }
 
-  // Returns what changes from step to step, for a batch that ends at `group_end` examples into its step. While
-  // gradients accumulate they are sums; the update divides by the step's examples, which are known then.
+  // Returns the scalars of a batch that ends at `group_end` examples into its step. Accumulated gradients are
+  // sums, which the update divides by the step's examples.
   StepScalars scalars(const BatchPosition& position, std::int64_t group_end) const {
     const bool sums = options_.step.accumulate > 1 || state_.compiled->loss.reduction == Reduction::kSum;
     StepScalars common{.step = state_.step};

@@ -6,7 +6,7 @@
 
 namespace headrace {
 
-// The step, from top to bottom. A part that is left out belongs to another call.
+// The step, from top to bottom. Parts that are left out belong to other calls.
 void TrainingStep::submit(const StepParts& parts, int index, const LearningPhase& phase,
                           const ReplicaStreams& streams, const ProgramWatch& watch) {
   const bool overlaps = parts.backward && parts.update && !plan_.clips();  // a clip needs all gradients first
@@ -20,8 +20,7 @@ void TrainingStep::submit(const StepParts& parts, int index, const LearningPhase
     if (parts.reduce) average_state_beside(index, streams);
   }
 
-  // Backward: gradients. In a whole step those of the last layers are summed, and where that gains time used by
-  // the optimizer, while those of the first layers are computed.
+  // Backward: gradients. A whole step sums and applies those of the last layers while it computes the others.
   if (parts.backward) {
     const auto filled = [&](std::int64_t elements) {
       if (!parts.reduce) return;
@@ -57,7 +56,7 @@ void TrainingStep::submit(const StepParts& parts, int index, const LearningPhase
   }
 }
 
-// The optimizer on the arenas' elements [begin, end), whose gradients and readers were submitted.
+// Runs the optimizer on the arenas' elements [begin, end). REQUIRES: their gradients and readers were submitted.
 void TrainingStep::update(int r, std::int64_t begin, std::int64_t end, const ReplicaStreams& streams) {
   if (begin == end) return;
   streams.updates.follow(streams.compute);
@@ -65,8 +64,8 @@ void TrainingStep::update(int r, std::int64_t begin, std::int64_t end, const Rep
   plan_.submit(streams.updates, kernels(r), arenas(r), begin, end, scalars(r));
 }
 
-// On a CPU a slice is updated as soon as it is summed, while it is still in the cache; elsewhere beside the rest
-// of the backward pass, or as many slices as there are at once, with few launches.
+// Returns whether to update a slice as soon as it is summed: on a CPU while it is in the cache, elsewhere if that
+// runs beside the backward pass. Otherwise all slices are updated at once, with few launches.
 bool TrainingStep::updates_early(int r, const ReplicaStreams& streams) const {
   return strategy().device(r).info().host_memory || streams.updates_apart();
 }
@@ -138,7 +137,7 @@ void TrainingStep::zero_unused_gradients(const LearningPhase& phase) {
 
 namespace {
 
-// Virtual shards want sums whose order does not depend on the devices.
+// Virtual shards need sums whose order does not depend on the devices.
 Collective& collective_for(const ModelState& model, const TrainerOptions& options) {
   Collective& collective = model.strategy->collective();
   return options.step.virtual_shards > 0 && collective.world_replicas() > 1 ? collective.in_order() : collective;

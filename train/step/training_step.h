@@ -17,8 +17,8 @@
 
 namespace headrace {
 
-// Which parts of a step one call submits. Parts in one call overlap where the device gains by it; parts of one
-// step in several calls give the same weights.
+// The parts of a step that one call submits, in this order. Parts in one call overlap where a device gains by it;
+// the weights are the same however a step is divided into calls.
 struct StepParts {
   bool forward = false, backward = false;  // a batch: loss and gradients
   bool reduce = false, update = false;     // after the step's last batch: sums over replicas, optimizer

@@ -34,7 +34,7 @@ void check_options(const Optimizer& optimizer) {
   }
 }
 
-// Of an optimizer's rule, if that is one's own.
+// Checks a custom rule.
 void check_own(const UpdateRule& rule) {
   const auto* own = std::get_if<OwnRule>(&rule);
   if (own == nullptr) return;
@@ -55,7 +55,7 @@ void check_own(const UpdateRule& rule) {
   }
 }
 
-// In the update after `step` others.
+// Returns the corrections of the update after `step` others.
 std::array<float, 2> corrections_at(const UpdateRule& rule, std::uint64_t step) {
   if (const auto* own = std::get_if<OwnRule>(&rule)) return own->function->corrections(step);
   const auto* adam = std::get_if<AdamOptions>(&rule);

@@ -1,4 +1,4 @@
-// Which rule changes which part of the arenas.
+// Plans which rule changes which part of the arenas.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +21,20 @@ class UpdatePlan {
   // that cannot be, and limits, averages and lookahead that cannot be.
   UpdatePlan(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer);
 
-  // The rates, times `scale`, and corrections of the update after `step` others.
+  // Sets the rates, times `scale`, and corrections of the update after `step` others.
   void set_rates(std::uint64_t step, StepScalars& scalars, float scale = 1) const;
 
-  // Whether the update after `step` others, or a later one, moves the variable, a trained one.
+  // Returns whether the update after `step` others, or a later one, moves the trained variable.
   bool learns(const Variable& variable, std::uint64_t step) const;
-  // The gradients of the variables that do.
+  // Returns the gradients of the variables that do.
   std::vector<ArenaSlice> learning(std::uint64_t step) const;
-  // Whether gradients are limited, so that updates wait for all of them; and whether in their norm.
+  // Return whether gradients are limited, so that updates wait for all of them; and whether in their norm.
   bool clips() const noexcept { return clip_.on(); }
   bool limits_norm() const noexcept { return clip_.max_norm != 0; }
-  // The steps, in ascending order, from which on some variable does not learn any more.
+  // Returns the steps, in ascending order, from which on some variable no longer learns.
   std::vector<std::uint64_t> ends() const;
 
-  // What its rules need on a replica, as large as their largest call.
+  // The arrays that custom rules need on a replica, as large as their largest call.
   struct Scratch {
     std::int64_t elements = 0;  // of each array
     UpdateScratch arrays = {};
@@ -68,11 +68,11 @@ class UpdatePlan {
   bool adjoins(const Part& before, std::int64_t begin) const;
   const UpdateRule& rule(int group) const { return groups_[static_cast<std::size_t>(group)].rule; }
   bool is_muon(int group) const { return std::holds_alternative<MuonOptions>(rule(group)); }
-  // Null where the group's rule is one of this library's.
+  // Returns the group's custom rule; null for a rule of this library.
   const UpdateFunction* own(int group) const;
   bool takes_whole(int group) const;
   bool learns(int group, std::uint64_t step) const;
-  // Of the arenas' elements [begin, end) those under rules of this kind.
+  // Returns the parts of the elements [begin, end) under rules of this kind.
   template <typename Options>
   std::vector<UpdateRange<Options>> ranges(std::int64_t begin, std::int64_t end) const;
   void batch_matrices(int group);

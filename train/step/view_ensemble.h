@@ -32,7 +32,7 @@ class ViewEnsemble {
   const Program* program_;
   std::vector<View> views_;
   std::vector<Image> images_;
-  // What the views of one result add up to, and a view's share of it.
+  // The sum over the views of one result, and one view's share of it.
   struct Sum {
     Shape shape;
     Buffer sum, scaled;
