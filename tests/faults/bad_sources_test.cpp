@@ -18,7 +18,6 @@ namespace {
 
 using test::Bytes;
 using test::TempFolder;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // What is expected of record `record` of a source of ten.

@@ -19,7 +19,6 @@ using test::cpu_digests_of;
 using test::cpu_replicas;
 using test::digests_of;
 using test::noise_images;
-using test::numbers;
 using test::value_of;
 using ::testing::HasSubstr;
 

@@ -10,7 +10,6 @@ namespace {
 
 using test::cpu_replicas;
 using test::noise_images;
-using test::numbers;
 using test::test_devices;
 using ::testing::HasSubstr;
 

@@ -14,7 +14,6 @@
 namespace headrace::test {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ZipMember = ZipBuilder::Member;
 
