@@ -87,8 +87,7 @@ def _dict_of(name, convert):
 for _name, _convert in {"numpy": _numpy, "torch": _torch, "jax": _jax, "tensorflow": _tensorflow, "cupy": _cupy}.items():
     setattr(Tensor, _name, _convert)
     setattr(Batch, _name, _dict_of(_name, _convert))
-Tensor.__array__ = _array
-Tensor.__repr__ = _tensor_repr
-Batch.records = property(_records)
-Batch.bad_records = property(_bad_records)
+for _kind, _name, _member in [(Tensor, "__array__", _array), (Tensor, "__repr__", _tensor_repr),
+                              (Batch, "records", property(_records)), (Batch, "bad_records", property(_bad_records))]:
+    setattr(_kind, _name, _member)
 Mapping.register(Batch)

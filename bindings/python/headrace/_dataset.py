@@ -115,7 +115,8 @@ class Dataset:
             return self._with(self._native.filter_labels([int(label) for label in labels]), "filter()")
         seen = self._native.fields() if processed else self._source_fields
         names = [field[0] for field in seen]
-        return self._with(self._native.filter(lambda arrays: bool(keeps(dict(zip(names, arrays)))),
+        judge: Any = keeps
+        return self._with(self._native.filter(lambda arrays: bool(judge(dict(zip(names, arrays)))),
                                               name_of(keeps) if name is None else name, version, processed, seen),
                           "filter()")
 

@@ -9,12 +9,9 @@ import numpy as np
 
 from ._errors import config_error
 
-Path: TypeAlias = "str | os.PathLike[str]"
+Path: TypeAlias = str | os.PathLike[str]
 DTypeName: TypeAlias = Literal["uint8", "int32", "int64", "float16", "bfloat16", "float32"]
-Shape: TypeAlias = "tuple[int | None, ...]"
-# What names a field's type where one has to be declared: "int64" (a scalar), ("float32", (32, 32, 3)), "image" (the
-# bytes of a JPEG or PNG file), or a Field, whose name is ignored.
-FieldLike: TypeAlias = "str | tuple[str, Shape] | Field"
+Shape: TypeAlias = tuple[int | None, ...]
 
 MAX_FIELDS = 4
 _DTYPES = ("uint8", "int32", "int64", "float16", "bfloat16", "float32")
@@ -28,11 +25,16 @@ class Field(NamedTuple):
 
     name: str
     dtype: str
-    shape: tuple[int | None, ...]
+    shape: Shape
     encoded: bool = False  # the bytes of a JPEG or PNG file
 
     def native(self) -> Any:
         return self.name, self.dtype, [-1 if extent is None else int(extent) for extent in self.shape], self.encoded
+
+
+# What names a field's type where one has to be declared: "int64" (a scalar), ("float32", (32, 32, 3)), "image" (the
+# bytes of a JPEG or PNG file), or a Field, whose name is ignored.
+FieldLike: TypeAlias = str | tuple[str, Shape] | Field
 
 
 def from_native(field: Any) -> Field:

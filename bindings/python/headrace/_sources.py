@@ -42,10 +42,11 @@ def from_arrays(arrays: Mapping[str, ArrayLike], *, name: str = "arrays", classe
     C-ordered arrays of a type that the engine knows are not copied: do not change them while the dataset lives."""
     if not hasattr(arrays, "items") or not arrays:
         raise config_error("from_arrays() takes a dict of arrays", 'from_arrays({"image": images, "label": labels})')
-    lengths = {field: len(values) for field, values in arrays.items()}
+    columns: Mapping[str, Any] = arrays
+    lengths = {field: len(values) for field, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise config_error(f"{name}: arrays of different lengths: {lengths}", "every array holds one entry a record")
-    if any(len(values) and is_encoded(values[0]) for values in arrays.values()):
+    if any(len(values) and is_encoded(values[0]) for values in columns.values()):
         return _from_files_in_memory(arrays, name, classes)
     given = [_column(field, values, name) for field, values in arrays.items()]
     return Dataset(_native.arrays(name, next(iter(lengths.values())), given, list(classes)))

@@ -92,7 +92,7 @@ def _schedule_repr(schedule: Schedule) -> str:
     return f"Schedule({json.dumps(json.loads(sgd(schedule).to_json())['learning_rate'])})"
 
 
-Schedule.__repr__ = _schedule_repr
+setattr(Schedule, "__repr__", _schedule_repr)
 
 
 class History(dict[str, list[float]]):

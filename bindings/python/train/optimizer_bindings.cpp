@@ -103,7 +103,8 @@ void bind_optimizer_class(nb::module_& module) {
       .def_static(
           "from_json", [](std::string_view text) { return optimizer_from_json(text); }, "text"_a)
       .def(
-          "__eq__", [](const Optimizer& a, const Optimizer& b) { return a == b; }, nb::is_operator())
+          "__eq__", [](const Optimizer& a, const Optimizer& b) { return a == b; }, nb::is_operator(),
+          nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__repr__", [](const Optimizer& optimizer) { return "Optimizer(" + to_json(optimizer) + ")"; });
 }
 

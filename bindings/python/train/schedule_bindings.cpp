@@ -56,7 +56,8 @@ void bind_schedules(nb::module_& module) {
       .def(nb::init<float>(), "constant"_a)
       .def("__call__", &Schedule::at, "step"_a)
       .def(
-          "__eq__", [](const Schedule& a, const Schedule& b) { return a == b; }, nb::is_operator());
+          "__eq__", [](const Schedule& a, const Schedule& b) { return a == b; }, nb::is_operator(),
+          nb::sig("def __eq__(self, other: object, /) -> bool"));
   nb::implicitly_convertible<float, Schedule>();
   bind_forms(module);
   module.def("warm_up", &Schedule::warm_up, "steps"_a, "then"_a,
