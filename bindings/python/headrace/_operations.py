@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
+from ._errors import config_error
 from ._fields import DTypeName
 from ._native import Operations, operation
 
@@ -37,6 +38,8 @@ def cast(to: DTypeName) -> Operations:
 
 def to_layout(layout: Literal["channels_first", "channels_last"]) -> Operations:
     """(H, W, C) to (C, H, W) and back: "channels_first" or "channels_last"."""
+    if layout not in ("channels_first", "channels_last"):
+        raise config_error(f'layout = "{layout}" is not known', 'one of "channels_first", "channels_last"')
     return operation("to_layout", to=layout)
 
 
