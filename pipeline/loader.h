@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "headrace/devices/base/api.h"
+#include "headrace/devices/base/option_visitor.h"
 #include "headrace/devices/base/trace.h"
 #include "headrace/devices/device_group.h"
 #include "headrace/pipeline/bad_record.h"
@@ -101,6 +102,36 @@ struct LoaderOptions {
   // no identity: state() and digests refuse it. 0: off.
   std::uint64_t headspace = 0;
 };
+
+// Shows the options that are data to a visitor.
+inline void show(LoaderOptions& options, OptionVisitor& visit) {
+  visit("seed", options.seed);
+  visit("epochs", options.epochs);
+  visit("world_replicas", options.world.replicas);
+  visit("world_first", options.world.first);
+  visit("threads", options.threads);
+  visit("reader_threads", options.reader_threads);
+  visit("prefetch", options.prefetch);
+  std::string start = options.start ? options.start->serialize() : "";
+  visit("start", start);
+  options.start = start.empty() ? std::optional<LoaderState>() : LoaderState::parse(start);
+  visit("on_error", options.errors.on_error, {"fail", "skip", "substitute"});
+  visit("max_bad_share", options.errors.max_bad_share);
+  visit("quarantine", options.errors.quarantine);
+  visit("convert", options.convert, {"auto", "host", "device"});
+  visit("converted", options.converted, {"uint8", "int32", "int64", "float16", "bfloat16", "float32"});
+  visit("resident", options.resident, {"auto", "never", "always"});
+  visit("memory_budget_bytes", options.memory_budget_bytes);
+  visit("pinned_budget_bytes", options.pinned_budget_bytes);
+  visit("resident_budget_bytes", options.resident_budget_bytes);
+  visit("cpu_budget", options.cpu_budget);
+  visit("reader_limit", options.reader_limit);
+  visit("numa_node", options.constraints.numa_node);
+  visit("core_type", options.constraints.core_type);
+  visit("stall_timeout_seconds", options.stall_timeout_seconds);
+  visit("trace_spans", options.trace_spans);
+  visit("headspace", options.headspace);
+}
 
 // next() may be called by one thread a replica at a time; replicas are independent but for this: a replica
 // cannot run ahead of another by more than the prefetch depth. Everything else is thread-safe.

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -192,6 +193,7 @@ struct UserOperation {
 
 // How the engine does an operation; known to the pipeline's own files.
 class OperationDefinition;
+class OptionVisitor;
 using OperationPtr = std::shared_ptr<const OperationDefinition>;
 
 OperationPtr define(PadCrop options);
@@ -266,6 +268,9 @@ Operations cutout(int size, std::vector<float> fill = {0.0F});
 Operations one_hot(int classes, float smoothing = 0);
 Operations mixup(Mixup options = {});
 Operations cutmix(Cutmix options = {});
+// Makes the operation that a plan's JSON calls `name`, with what the visitor leaves in its options. ConfigError
+// where there is none of the name.
+Operations operation(std::string_view name, OptionVisitor& options);
 
 // Whether the result depends on random numbers: such an operation cannot stand before cache(). A user map
 // counts as not random; one before cache() that draws a number nevertheless fails the run.

@@ -71,6 +71,14 @@ Optimizer sgd(Schedule learning_rate = 1e-2F, SgdOptions options = {});
 // For weight matrices and convolutions; biases need a group of another rule.
 Optimizer muon(Schedule learning_rate = 0.02F, MuonOptions options = {});
 
+// Show the options to a visitor, all but the `group`.
+void show(AdamOptions& options, OptionVisitor& visit);
+void show(SgdOptions& options, OptionVisitor& visit);
+void show(MuonOptions& options, OptionVisitor& visit);
+void show(GradientClip& options, OptionVisitor& visit);
+void show(Lookahead& options, OptionVisitor& visit);
+void show(WeightAverage& options, OptionVisitor& visit);
+
 // All of an optimizer as a JSON object, and back: the result is equal. What is left out has its default;
 // ConfigError with the place for a key or a value that cannot be, and for a rule that is neither this library's
 // nor made by `own`.

@@ -13,6 +13,8 @@
 
 namespace HEADRACE_API headrace {
 
+class OptionVisitor;
+
 // Linear from 0 to `peak` over the warm-up, then down to `floor` at `total_steps`, and there it stays.
 struct DecayOptions {
   float peak = 1e-3F;
@@ -53,6 +55,12 @@ struct OneCycleOptions {
 
   bool operator==(const OneCycleOptions&) const = default;
 };
+
+// Show the options to a visitor.
+void show(DecayOptions& options, OptionVisitor& visit);
+void show(PiecewiseOptions& options, OptionVisitor& visit);
+void show(ExponentialOptions& options, OptionVisitor& visit);
+void show(OneCycleOptions& options, OptionVisitor& visit);
 
 class Schedule;
 

@@ -116,7 +116,7 @@ void bind_position(nb::class_<PythonBatch>& batch) {
 
 void bind_batch(nb::module_& module) {
   nb::class_<PythonBatch> batch(
-      module, "Batch", nb::is_weak_referenceable(),
+      module, "Batch", nb::sig("class Batch(collections.abc.Mapping[str, Tensor])"), nb::is_weak_referenceable(),
       "One replica's share of a global batch: its fields by name, of the real examples alone.");
   batch.def("__getitem__", &item, "name"_a)
       .def("__contains__",

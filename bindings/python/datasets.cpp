@@ -46,11 +46,6 @@ DeviceGroup devices_for(const std::optional<std::string>& spec) {
   return open_devices(*spec, DeviceNeed::kMemory);
 }
 
-ConvertAt convert_at(const std::string& word) {
-  return choose<ConvertAt>(
-      "convert", word, {{"auto", ConvertAt::kAuto}, {"host", ConvertAt::kHost}, {"device", ConvertAt::kDevice}});
-}
-
 // Nothing before batch(), where what is wrong with the plan is not asked for either.
 std::optional<std::int64_t> batch_size(const Dataset& data) {
   try {
@@ -133,11 +128,11 @@ void bind_questions(nb::class_<Dataset>& dataset) {
   dataset
       .def(
           "explain",
-          [](const Dataset& data, const std::optional<std::string>& devices, const std::string& convert) {
+          [](const Dataset& data, const std::optional<std::string>& devices) {
             if (!devices) return data.explain();
-            return data.explain(devices_for(devices), convert_at(convert));
+            return data.explain(devices_for(devices), ConvertAt::kAuto);
           },
-          "devices"_a, "convert"_a, Unlocked())
+          "devices"_a, Unlocked())
       .def("streamed", &Dataset::streamed, Unlocked())
       .def("size", &Dataset::size, Unlocked())
       .def("steps_per_epoch", &Dataset::steps_per_epoch, Unlocked())

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
-#include <algorithm>
-#include <array>
 #include <deque>
 #include <exception>
 #include <string>
@@ -87,42 +85,32 @@ void set_python_error(const char* kind, const Error& error, const nb::dict& wher
   PyErr_SetObject(made.type().ptr(), made.ptr());
 }
 
-struct PythonWord {
-  std::string_view name;  // in C++
-  std::string_view word;  // empty: Python has nothing of the kind, and advice that names it is left out
-};
-
 // Those that are not called as the last part of their name in C++.
-constexpr std::array kWords = {
-    PythonWord{"ArchiveOptions::memory_limit", ""},
-    PythonWord{"BatchOptions::global", "size"},
-    PythonWord{"BuildOptions::fields", "data"},
-    PythonWord{"ColumnOptions::image", "image_column"},
-    PythonWord{"ColumnOptions::label", "label_column"},
-    PythonWord{"ColumnOptions::more", "columns"},
-    PythonWord{"Dataset::size()", "Dataset.records"},
-    PythonWord{"Dataset::steps_per_epoch()", "len(Dataset)"},
-    PythonWord{"LoaderOptions::trace", ""},
-    PythonWord{"OwnParts::losses", ""},
-    PythonWord{"OwnParts::metrics", ""},
-    PythonWord{"PlanParts::filters", ""},
-    PythonWord{"PlanParts::operations", ""},
-    PythonWord{"PlanParts::sources", ""},
-    PythonWord{"RecordFilter::max_failures", ""},
-    PythonWord{"convert_dataset()", ""},
-    PythonWord{"generator()", "headrace.from_function()"},
-    PythonWord{"pulled()", "headrace.from_generator(..., in_memory=True)"},
+constexpr ReaderWord kWords[] = {
+    {"ArchiveOptions::memory_limit", ""},
+    {"BatchOptions::global", "size"},
+    {"BuildOptions::fields", "data"},
+    {"ColumnOptions::image", "image_column"},
+    {"ColumnOptions::label", "label_column"},
+    {"ColumnOptions::more", "columns"},
+    {"Dataset::size()", "Dataset.records"},
+    {"Dataset::steps_per_epoch()", "len(Dataset)"},
+    {"LoaderOptions::trace", ""},
+    {"OwnParts::losses", ""},
+    {"OwnParts::metrics", ""},
+    {"PlanParts::filters", ""},
+    {"PlanParts::operations", ""},
+    {"PlanParts::sources", ""},
+    {"RecordFilter::max_failures", ""},
+    {"convert_dataset()", ""},
+    {"generator()", "headrace.from_function()"},
+    {"pulled()", "headrace.from_generator(..., in_memory=True)"},
 };
-
-std::string word_of_python(std::string_view name) {
-  const auto found = std::ranges::find(kWords, name, &PythonWord::name);
-  if (found != kWords.end()) return std::string(found->word);
-  std::string last(name.substr(name.rfind(':') + 1));
-  return last.ends_with("()") ? "Dataset." + last : last;
-}
 
 std::string words_of_python(std::string_view name, std::string_view value) {
-  const std::string word = word_of_python(name);
+  const std::string word = word_of(kWords, name, [](std::string_view last) {
+    return (last.ends_with("()") ? "Dataset." : "") + std::string(last);
+  });
   if (word.empty() || value.empty()) return word;
   if (value == "true" || value == "false") return word + (value == "true" ? "=True" : "=False");
   const bool bare = value.find_first_not_of("0123456789.-") == std::string_view::npos || value.front() == '\'';

@@ -18,6 +18,7 @@
 #include "headrace/bindings/python/errors.h"
 #include "headrace/bindings/python/module.h"
 #include "headrace/bindings/python/names.h"
+#include "headrace/bindings/python/options.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/digest.h"
 
@@ -137,46 +138,8 @@ std::string digest(const PythonLoader& of) {
   return part ? shares.finish_hex() : stream.finish();
 }
 
-ErrorPolicy error_policy(const std::string& on_error, double max_bad_share, const std::string& quarantine) {
-  return {.on_error = parse_on_error(on_error), .max_bad_share = max_bad_share, .quarantine = quarantine};
-}
-
-// Options by name, as headrace/_loader.py checked and completed them.
-LoaderOptions to_options(const nb::dict& given) {
-  const auto number = [&](const char* name) { return nb::cast<std::int64_t>(given[name]); };
-  const auto whole = [&](const char* name) { return nb::cast<std::uint64_t>(given[name]); };
-  const auto small = [&](const char* name) { return nb::cast<int>(given[name]); };
-  const auto word = [&](const char* name) { return nb::cast<std::string>(given[name]); };
-  LoaderOptions options;
-  options.seed = whole("seed");
-  options.epochs = whole("epochs");
-  options.world = {.total = small("world_replicas"), .first = small("world_first")};
-  options.threads = small("threads");
-  options.reader_threads = small("reader_threads");
-  options.prefetch = small("prefetch");
-  if (const std::string start = word("start"); !start.empty()) options.start = LoaderState::parse(start);
-  options.stall_timeout_seconds = nb::cast<double>(given["stall_timeout_seconds"]);
-  options.trace_spans = static_cast<std::size_t>(number("trace_spans"));
-  options.convert =
-      choose<ConvertAt>("convert", word("convert"),
-                        {{"auto", ConvertAt::kAuto}, {"host", ConvertAt::kHost}, {"device", ConvertAt::kDevice}});
-  options.converted = dtype_of(word("converted"));
-  options.resident = choose<Residency>(
-      "resident", word("resident"),
-      {{"auto", Residency::kAuto}, {"never", Residency::kNever}, {"always", Residency::kAlways}});
-  options.constraints = {.numa_node = small("numa_node"), .core_type = small("core_type")};
-  options.errors = error_policy(word("on_error"), nb::cast<double>(given["max_bad_share"]), word("quarantine"));
-  options.memory_budget_bytes = whole("memory_budget_bytes");
-  options.pinned_budget_bytes = whole("pinned_budget_bytes");
-  options.resident_budget_bytes = whole("resident_budget_bytes");
-  options.cpu_budget = small("cpu_budget");
-  options.reader_limit = small("reader_limit");
-  options.headspace = whole("headspace");
-  return options;
-}
-
 void make(PythonLoader* place, const Dataset& dataset, const std::string& devices, const nb::dict& given) {
-  const LoaderOptions options = to_options(given);
+  const auto options = read_options<LoaderOptions>(given, "a loader");
   const WithoutGil others_run;
   new (place) PythonLoader(dataset, devices, options);
 }

@@ -6,6 +6,7 @@ NB_MODULE(_native, module) {
   module.doc() = "What is native of headrace. Use the package headrace.";
   module.attr("__version__") = HEADRACE_VERSION;
   headrace::python::bind_errors(module);
+  headrace::python::bind_options(module);
   headrace::python::bind_operations(module);
   headrace::python::bind_datasets(module);
   headrace::python::bind_sources(module);

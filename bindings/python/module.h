@@ -7,6 +7,7 @@ namespace headrace::python {
 
 // Each adds its classes and functions; in this order, as later ones use the classes of those before.
 void bind_errors(nanobind::module_& module);
+void bind_options(nanobind::module_& module);
 void bind_operations(nanobind::module_& module);
 void bind_datasets(nanobind::module_& module);
 void bind_sources(nanobind::module_& module);

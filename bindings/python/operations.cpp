@@ -9,6 +9,7 @@
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/module.h"
 #include "headrace/bindings/python/names.h"
+#include "headrace/bindings/python/options.h"
 #include "headrace/pipeline/operation.h"
 
 namespace nb = nanobind;
@@ -62,72 +63,12 @@ Operations python_operation(const std::string& name, std::uint32_t version, cons
   return user_operation(std::move(operation));
 }
 
-void bind_images(nb::module_& module) {
-  module.def(
-      "pad_crop",
-      [](int size, int pad, const std::string& padding) {
-        return pad_crop(
-            size, pad,
-            choose<Padding>("padding", padding, {{"zero", Padding::kZero}, {"reflect", Padding::kReflect}}));
-      },
-      "size"_a, "pad"_a, "padding"_a);
-  module.def(
-      "flip", [](float probability) { return flip(probability); }, "probability"_a);
-  module.def("alternating_flip", &alternating_flip);
-  module.def(
-      "random_resized_crop",
-      [](int size, float min_area, float max_area, float min_ratio, float max_ratio) {
-        return random_resized_crop({.size = size,
-                                    .min_area = min_area,
-                                    .max_area = max_area,
-                                    .min_ratio = min_ratio,
-                                    .max_ratio = max_ratio});
-      },
-      "size"_a, "min_area"_a, "max_area"_a, "min_ratio"_a, "max_ratio"_a);
-  module.def("resize", &resize, "size"_a);
-  module.def("center_crop", &center_crop, "size"_a);
-  module.def(
-      "color_jitter",
-      [](float brightness, float contrast, float saturation, float hue) {
-        return color_jitter(
-            {.brightness = brightness, .contrast = contrast, .saturation = saturation, .hue = hue});
-      },
-      "brightness"_a, "contrast"_a, "saturation"_a, "hue"_a);
-  module.def(
-      "cutout", [](int size, std::vector<float> fill) { return cutout(size, std::move(fill)); }, "size"_a,
-      "fill"_a);
-}
-
-void bind_numbers(nb::module_& module) {
-  module.def(
-      "normalize",
-      [](std::vector<float> mean, std::vector<float> std) { return normalize(std::move(mean), std::move(std)); },
-      "mean"_a, "std"_a);
-  module.def(
-      "cast", [](const std::string& to) { return cast(dtype_of(to)); }, "to"_a);
-  module.def(
-      "to_layout",
-      [](const std::string& layout) {
-        return to_layout(choose<ImageLayout>(
-            "layout", layout,
-            {{"channels_first", ImageLayout::kChannelsFirst}, {"channels_last", ImageLayout::kChannelsLast}}));
-      },
-      "layout"_a);
-  module.def("flatten", &flatten);
-  module.def(
-      "brightness_contrast",
-      [](float brightness, float contrast) {
-        return brightness_contrast({.brightness = brightness, .contrast = contrast});
-      },
-      "brightness"_a, "contrast"_a);
-  module.def("one_hot", &one_hot, "classes"_a, "smoothing"_a);
-  module.def(
-      "mixup", [](float alpha, float probability) { return mixup({.alpha = alpha, .probability = probability}); },
-      "alpha"_a, "probability"_a);
-  module.def(
-      "cutmix",
-      [](float alpha, float probability) { return cutmix({.alpha = alpha, .probability = probability}); },
-      "alpha"_a, "probability"_a);
+// The operation that a plan's JSON calls `name`.
+Operations operation_of(const std::string& name, const nb::kwargs& given) {
+  OptionReader reader(given);
+  Operations made = operation(name, reader);
+  reader.refuse_unknown(name + "()");
+  return made;
 }
 
 std::string describe_all(const Operations& operations) {
@@ -145,8 +86,7 @@ void bind_operations(nb::module_& module) {
           nb::is_operator())
       .def("__len__", [](const Operations& operations) { return operations.list().size(); })
       .def("__repr__", &describe_all);
-  bind_images(module);
-  bind_numbers(module);
+  module.def("operation", &operation_of, "name"_a, "options"_a);
   module.def("python_operation", &python_operation, "name"_a, "version"_a, "inputs"_a, "outputs"_a, "random"_a,
              "function"_a);
 }

@@ -187,7 +187,7 @@ void bind_tensor(nb::module_& module) {
       module, "Tensor", nb::type_slots(tensor_slots), nb::is_weak_referenceable(),
       "One field of a batch, in the memory of its device. Frameworks take it without a copy, and "
       "what they make of it keeps the memory alive.")
-      .def_prop_ro("shape", &shape_of)
+      .def_prop_ro("shape", &shape_of, nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro("dtype", [](const PythonTensor& tensor) { return to_string(tensor.view().dtype); })
       .def_prop_ro("ndim", [](const PythonTensor& tensor) { return tensor.view().shape.rank(); })
       .def_prop_ro("nbytes", &bytes_of)

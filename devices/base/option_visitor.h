@@ -8,6 +8,7 @@
 #include <functional>
 #include <initializer_list>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <variant>
@@ -16,10 +17,10 @@
 namespace headrace {
 
 // Where a member lies: a visitor reads it or writes to it.
-using OptionPlace =
-    std::variant<bool*, int*, std::uint8_t*, std::uint32_t*, std::int64_t*, std::uint64_t*, float*, double*,
-                 std::string*, std::filesystem::path*, std::vector<float>*, std::vector<double>*,
-                 std::vector<std::int64_t>*, std::vector<std::string>*, std::vector<std::filesystem::path>*>;
+using OptionPlace = std::variant<bool*, int*, std::uint8_t*, std::uint32_t*, std::int64_t*, std::uint64_t*, float*,
+                                 double*, std::string*, std::filesystem::path*, std::vector<float>*,
+                                 std::vector<double>*, std::vector<std::int64_t>*, std::vector<std::uint64_t>*,
+                                 std::vector<std::string>*, std::vector<std::filesystem::path>*>;
 
 // Names are literals: they live as long as the program.
 class OptionVisitor {
@@ -56,9 +57,12 @@ class OptionVisitor {
   };
 
   virtual void visit(const char* name, OptionPlace place) = 0;
-  // `number` is that of one of the choices, before and after.
-  virtual void visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) = 0;
-  virtual void visit_list(const char* name, const List& list) = 0;
+  // A visitor that is shown no choices or lists overrides neither of the others. `number` is that of one of the
+  // choices, before and after.
+  virtual void visit_choice(const char* name, std::size_t& /*number*/, std::span<const char* const> /*choices*/) {
+    throw std::logic_error(name);
+  }
+  virtual void visit_list(const char* name, const List& /*list*/) { throw std::logic_error(name); }
 };
 
 }  // namespace headrace

@@ -3,8 +3,10 @@
 // reader cannot follow.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,20 @@ void set_reader_words(ReaderWords words);
 std::string named(std::string_view option);
 // "ErrorPolicy::on_error = skip", "on_error='skip'", "--on-error skip".
 std::string named(std::string_view option, std::string_view value);
+
+// What a reader calls an option or a call of C++.
+struct ReaderWord {
+  std::string_view name;  // in C++
+  std::string_view word;  // empty: the reader has nothing of the kind, and advice that names it is left out
+};
+
+// The word that a table has for the name, or else what `usual` makes of the name's last part ("threads",
+// "size()").
+template <typename Usual>
+std::string word_of(std::span<const ReaderWord> words, std::string_view name, const Usual& usual) {
+  const auto found = std::ranges::find(words, name, &ReaderWord::name);
+  return found != words.end() ? std::string(found->word) : usual(name.substr(name.rfind(':') + 1));
+}
 
 // named(), or `words` where that is empty.
 std::string named_or(std::string_view name, std::string_view words);

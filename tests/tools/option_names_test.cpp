@@ -1,8 +1,9 @@
-// Every option that a message names is one that its reader has: in C++ it is there, the command has a word for it
-// or is known to have none, and no message spells out what another reader calls otherwise.
+// Every option that a message names is one that its reader has: in C++ it is there, a command has the option or is
+// known to have none, and no message spells out what another reader calls otherwise.
 // tests/bindings/c/option_names_test.cpp and tests/bindings/python/test_errors.py ask the same of C and Python.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <regex>
 #include <set>
@@ -50,10 +51,18 @@ TEST(OptionNames, AreKnownToTheCommand) {
   EXPECT_GT(named.size(), 45U) << "the sources were not found";
   std::set<std::string> known;
   const std::string words = text_of(source_file("tools/options/command_words.cpp"));
-  add_matches(words, std::regex("OptionWord\\{\"([^\"]+)\""), known);
+  add_matches(words, std::regex(R"re(\{"([^"]+)", "[^"]*"\})re"), known);
   add_matches(words, std::regex("name == \"([^\"]+)\""), known);
-  for (const std::string& name : named) EXPECT_TRUE(known.contains(name)) << name << " has no word";
+  EXPECT_GT(known.size(), 30U) << "the table was not found";
   for (const std::string& name : known) EXPECT_TRUE(named.contains(name)) << name << " is named nowhere";
+  std::set<std::string> options;
+  for (const SourceText& one : texts_in_sources({"tools"})) options.insert(one.text);
+  for (const std::string& name : named) {
+    if (known.contains(name)) continue;
+    std::string option = "--" + name.substr(name.rfind(':') + 1);
+    std::ranges::replace(option, '_', '-');
+    EXPECT_TRUE(options.contains(option)) << name << " has no word, and no command has " << option;
+  }
 }
 
 TEST(OptionNames, AreThereInCpp) {

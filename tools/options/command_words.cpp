@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <string>
 #include <string_view>
 
@@ -11,77 +10,52 @@
 namespace headrace::tools {
 namespace {
 
-struct OptionWord {
-  std::string_view name;    // in C++
-  std::string_view option;  // empty: no command has it, and advice that names it is left out
+// Those that are not called as the last part of their name in C++.
+constexpr ReaderWord kWords[] = {
+    {"ArchiveOptions::memory_limit", ""},
+    {"BatchOptions::global", "--global-batch"},
+    {"BuildOptions::fields", ""},
+    {"CheckpointOptions::folder", "--checkpoint-dir"},
+    {"CheckpointOptions::keep", "--checkpoint-keep"},
+    {"CompileOptions::metrics", ""},
+    {"CrossEntropyOptions::from_logits", ""},
+    {"ColumnOptions::image", "--image-column"},
+    {"ColumnOptions::label", "--label-column"},
+    {"ColumnOptions::more", "--columns"},
+    {"Dataset::padded_batch()", ""},
+    {"Dataset::shuffle_window()", ""},
+    {"Dataset::size()", ""},
+    {"Dataset::steps_per_epoch()", ""},
+    {"Dataset::unbatch()", ""},
+    {"FitOptions::checkpoints", "--checkpoint-dir"},
+    {"LoaderOptions::converted", ""},
+    {"LoaderOptions::memory_budget_bytes", "--memory-budget"},
+    {"LoaderOptions::pinned_budget_bytes", "--pinned-budget"},
+    {"LoaderOptions::reader_limit", ""},
+    {"LoaderOptions::reader_threads", "--readers"},
+    {"LoaderOptions::start", ""},
+    {"LoaderOptions::trace_spans", ""},
+    {"OwnParts::losses", ""},
+    {"OwnParts::metrics", ""},
+    {"PlanOptions::allow_paths", ""},
+    {"PlanParts::filters", ""},
+    {"PlanParts::operations", ""},
+    {"PlanParts::sources", ""},
+    {"PullOptions::memory_limit", ""},
+    {"RecordFilter::max_failures", ""},
+    {"TfRecordOptions::memory_limit", ""},
+    {"ZipOptions::suffixes", ""},
+    {"convert_dataset()", ""},
+    {"generator()", ""},
+    {"pulled()", ""},
 };
 
-constexpr std::array kWords = {
-    OptionWord{"ArchiveOptions::memory_limit", ""},
-    OptionWord{"BatchOptions::global", "--global-batch"},
-    OptionWord{"BuildOptions::fields", ""},
-    OptionWord{"CheckpointOptions::folder", "--checkpoint-dir"},
-    OptionWord{"CheckpointOptions::keep", "--checkpoint-keep"},
-    OptionWord{"CompileOptions::metrics", ""},
-    OptionWord{"CrossEntropyOptions::from_logits", ""},
-    OptionWord{"ColumnOptions::image", "--image-column"},
-    OptionWord{"ColumnOptions::label", "--label-column"},
-    OptionWord{"ColumnOptions::label_type", "--label-type"},
-    OptionWord{"ColumnOptions::more", "--columns"},
-    OptionWord{"Dataset::padded_batch()", ""},
-    OptionWord{"Dataset::shuffle_window()", ""},
-    OptionWord{"Dataset::size()", ""},
-    OptionWord{"Dataset::steps_per_epoch()", ""},
-    OptionWord{"Dataset::unbatch()", ""},
-    OptionWord{"ErrorPolicy::max_bad_share", "--max-bad-share"},
-    OptionWord{"ErrorPolicy::on_error", "--on-error"},
-    OptionWord{"ErrorPolicy::quarantine", "--quarantine"},
-    OptionWord{"FitOptions::checkpoints", "--checkpoint-dir"},
-    OptionWord{"FitOptions::epochs", "--epochs"},
-    OptionWord{"FitOptions::resume", "--resume"},
-    OptionWord{"FitOptions::steps_per_epoch", "--steps-per-epoch"},
-    OptionWord{"LayoutOptions::classes_at", "--classes-at"},
-    OptionWord{"LayoutOptions::test_folder", "--test-folder"},
-    OptionWord{"LayoutOptions::train_folder", "--train-folder"},
-    OptionWord{"LoaderOptions::convert", "--convert"},
-    OptionWord{"LoaderOptions::converted", ""},
-    OptionWord{"LoaderOptions::cpu_budget", "--cpu-budget"},
-    OptionWord{"LoaderOptions::epochs", "--epochs"},
-    OptionWord{"LoaderOptions::headspace", "--headspace"},
-    OptionWord{"LoaderOptions::memory_budget_bytes", "--memory-budget"},
-    OptionWord{"LoaderOptions::pinned_budget_bytes", "--pinned-budget"},
-    OptionWord{"LoaderOptions::prefetch", "--prefetch"},
-    OptionWord{"LoaderOptions::reader_limit", ""},
-    OptionWord{"LoaderOptions::reader_threads", "--readers"},
-    OptionWord{"LoaderOptions::resident", "--resident"},
-    OptionWord{"LoaderOptions::start", ""},
-    OptionWord{"LoaderOptions::threads", "--threads"},
-    OptionWord{"LoaderOptions::trace", "--trace"},
-    OptionWord{"LoaderOptions::trace_spans", ""},
-    OptionWord{"LoaderOptions::world", "--world"},
-    OptionWord{"OwnParts::losses", ""},
-    OptionWord{"OwnParts::metrics", ""},
-    OptionWord{"PipelineOptions::apply_orientation", "--apply-orientation"},
-    OptionWord{"PipelineOptions::cache", "--cache"},
-    OptionWord{"PipelineOptions::data", "--data"},
-    OptionWord{"PipelineOptions::split", "--split"},
-    OptionWord{"PlanOptions::allow_paths", ""},
-    OptionWord{"PlanParts::filters", ""},
-    OptionWord{"PlanParts::operations", ""},
-    OptionWord{"PlanParts::sources", ""},
-    OptionWord{"PullOptions::memory_limit", ""},
-    OptionWord{"RecipeOptions::apply_orientation", "--apply-orientation"},
-    OptionWord{"RecipeOptions::data", "--data"},
-    OptionWord{"RecordFilter::max_failures", ""},
-    OptionWord{"StepOptions::accumulate", "--accumulate"},
-    OptionWord{"StrategyOptions::standalone", "--standalone"},
-    OptionWord{"TfRecordOptions::memory_limit", ""},
-    OptionWord{"ZipOptions::suffixes", ""},
-    OptionWord{"convert_dataset()", ""},
-    OptionWord{"generator()", ""},
-    OptionWord{"pulled()", ""},
-    OptionWord{"split", "--split"},
-};
+// "--label-type"
+std::string usual_option(std::string_view last) {
+  std::string option = "--" + std::string(last);
+  std::ranges::replace(option, '_', '-');
+  return option;
+}
 
 // The innermost command that was typed.
 const CLI::App& typed_command(const CLI::App& program) {
@@ -90,13 +64,11 @@ const CLI::App& typed_command(const CLI::App& program) {
   return *command;
 }
 
-std::string word_of(const CLI::App& program, std::string_view name, std::string_view value) {
+std::string word_of_command(const CLI::App& program, std::string_view name, std::string_view value) {
   if (name == "Dataset::to_json()") return "headrace explain --write-plan";
   if (name == "Dataset::batch()") return R"(a stage {"batch": {"global": N}})";  // of the file of --plan
-  const auto found = std::ranges::find(kWords, name, &OptionWord::name);
-  if (found == kWords.end() || found->option.empty()) return {};
-  const std::string option(found->option);
-  if (typed_command(program).get_option_no_throw(option) == nullptr) return {};
+  const std::string option = word_of(kWords, name, usual_option);
+  if (option.empty() || typed_command(program).get_option_no_throw(option) == nullptr) return {};
   return value.empty() ? option : option + " " + std::string(value);
 }
 
@@ -104,7 +76,7 @@ std::string word_of(const CLI::App& program, std::string_view name, std::string_
 
 void speak_command(const CLI::App& program) {
   set_reader_words(
-      [&program](std::string_view name, std::string_view value) { return word_of(program, name, value); });
+      [&program](std::string_view name, std::string_view value) { return word_of_command(program, name, value); });
 }
 
 }  // namespace headrace::tools

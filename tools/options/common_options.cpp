@@ -13,16 +13,6 @@ namespace {
 
 constexpr int kMaxPrefetch = 1024;
 
-ConvertAt convert_at(const std::string& where) {
-  if (where == "host") return ConvertAt::kHost;
-  return where == "device" ? ConvertAt::kDevice : ConvertAt::kAuto;
-}
-
-Residency residency(const std::string& when) {
-  if (when == "never") return Residency::kNever;
-  return when == "always" ? Residency::kAlways : Residency::kAuto;
-}
-
 }  // namespace
 
 void CommonOptions::add_reading_to(CLI::App& command, bool further_columns) {
@@ -32,10 +22,10 @@ void CommonOptions::add_reading_to(CLI::App& command, bool further_columns) {
       ->type_name("LIST")
       ->capture_default_str();
   add_number(command, "--global-batch", global_batch, "examples in a batch over all replicas", {.min = 1});
-  add_number(command, "--threads", threads, "compute threads of the input engine; 0: chosen while it runs",
+  add_number(command, "--threads", input.threads, "compute threads of the input engine; 0: chosen while it runs",
              {.min = 0, .max = kMaxThreads})
       ->capture_default_str();
-  add_number(command, "--readers", readers,
+  add_number(command, "--readers", input.reader_threads,
              "threads that read records which are not in memory yet; 0: chosen while it runs",
              {.min = 0, .max = kMaxThreads})
       ->capture_default_str();
@@ -43,19 +33,18 @@ void CommonOptions::add_reading_to(CLI::App& command, bool further_columns) {
              {.min = 0, .max = kMaxPrefetch})
       ->capture_default_str();
   add_size(
-      command, "--memory-budget", memory_budget,
+      command, "--memory-budget", input.memory_budget_bytes,
       "maximum of unpinned host memory for batches, working memory and read-ahead, for each stream of batches "
       "(train has a second one for validation); without it, no limit");
-  add_size(command, "--pinned-budget", pinned_budget,
+  add_size(command, "--pinned-budget", input.pinned_budget_bytes,
            "maximum of pinned host memory for batches, for each stream of batches; without it, no limit");
-  add_number(command, "--cpu-budget", cpu_budget,
+  add_number(command, "--cpu-budget", input.cpu_budget,
              "maximum number of compute threads that the input engine chooses; 0: one per processor",
              {.min = 0, .max = kMaxThreads})
       ->capture_default_str();
   errors.add_to(command);
-  add_choice(command, "--convert", convert, "where uint8 images become float32 for a GPU",
-             {"auto", "host", "device"})
-      ->capture_default_str();
+  add_choice(command, "--convert", input.convert, "where uint8 images become float32 for a GPU",
+             {"auto", "host", "device"});
 }
 
 void CommonOptions::add_to(CLI::App& command, bool further_columns) {
@@ -71,9 +60,8 @@ void CommonOptions::add_to(CLI::App& command, bool further_columns) {
       ->capture_default_str();
   command.add_flag("--apply-orientation", apply_orientation,
                    "turn images upright as their EXIF data say; without it pixels come as they are stored");
-  add_choice(command, "--resident", resident, "whether a GPU keeps the uint8 images of a run of several epochs",
-             {"auto", "never", "always"})
-      ->capture_default_str();
+  add_choice(command, "--resident", input.resident,
+             "whether a GPU keeps the uint8 images of a run of several epochs", {"auto", "never", "always"});
   add_json_option(command, json);
 }
 
@@ -87,15 +75,10 @@ DeviceGroup CommonOptions::open_devices(DeviceNeed need) const {
 }
 
 LoaderOptions CommonOptions::loader() const {
-  return {.seed = seed,
-          .threads = threads,
-          .reader_threads = readers,
-          .convert = convert_at(convert),
-          .resident = residency(resident),
-          .errors = errors.policy(),
-          .memory_budget_bytes = memory_budget,
-          .pinned_budget_bytes = pinned_budget,
-          .cpu_budget = cpu_budget};
+  LoaderOptions options = input;
+  options.seed = seed;
+  options.errors = errors.policy();
+  return options;
 }
 
 std::shared_ptr<SampleCache> CommonOptions::open_cache() const {
@@ -109,9 +92,9 @@ std::shared_ptr<SampleCache> CommonOptions::open_cache() const {
 }
 
 void CommonOptions::warn_of_unused(const Source& source) const {
-  if (readers == 0 || !source.info().resident) return;
+  if (input.reader_threads == 0 || !source.info().resident) return;
   print(stderr, "headrace: warning: --readers {} changes nothing: {} lies in memory and is read by no thread\n",
-        readers, source.info().name);
+        input.reader_threads, source.info().name);
 }
 
 void CommonOptions::warn_of_caches() const {

@@ -28,16 +28,11 @@ struct CommonOptions {
   std::int64_t global_batch = 0;  // 0: as the recipe or pipeline says
   std::uint64_t epochs = 0;       // 0: as the recipe says, 1 for a pipeline
   std::uint64_t seed = 0;
-  int threads = 0;  // 0: chosen while running, like what follows
   int prefetch = 2;
-  int readers = 0;
-  std::uint64_t memory_budget = 0, pinned_budget = 0;  // bytes; 0: none
-  int cpu_budget = 0;                                  // 0: one a processor
+  LoaderOptions input = {};  // but for what has a member of its own here
   std::string cache = "none";
   bool apply_orientation = false;
   ErrorOptions errors = {};
-  std::string convert = "auto";
-  std::string resident = "auto";
   std::string json = {};  // a file, "-" for standard output, empty for none
 
   // --data, and how it is read in one pass: devices, batch, threads, budgets, bad records. `further_columns`: with

@@ -30,7 +30,7 @@ std::string location_of(const BadRecord& bad) {
 void ErrorOptions::add_to(CLI::App& command, bool substitutes) {
   std::vector<std::string> choices = {"fail", "skip"};
   if (substitutes) choices.emplace_back("substitute");
-  add_choice(command, "--on-error", on_error, "what to do with a bad record", choices)->capture_default_str();
+  add_choice(command, "--on-error", on_error, "what to do with a bad record", choices);
   add_number(command, "--max-bad-share", max_bad_share,
              fmt::format("a run that skips{} ends when more of an epoch is bad than this share of it: 0 none, "
                          "1 any number",
@@ -42,15 +42,12 @@ void ErrorOptions::add_to(CLI::App& command, bool substitutes) {
 }
 
 ErrorPolicy ErrorOptions::policy() const {
-  return {.on_error = parse_on_error(on_error),
-          .max_bad_share = max_bad_share,
-          .quarantine = quarantine,
-          .tally = tally};
+  return {.on_error = on_error, .max_bad_share = max_bad_share, .quarantine = quarantine, .tally = tally};
 }
 
 std::string ErrorOptions::text() const {
   const BadRecordTally::Count count = tally->count();
-  return count.bad == 0 ? std::string() : describe(count, parse_on_error(on_error), quarantine);
+  return count.bad == 0 ? std::string() : describe(count, on_error, quarantine);
 }
 
 void ErrorOptions::report() const {

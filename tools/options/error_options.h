@@ -16,7 +16,7 @@ namespace headrace::tools {
 
 // --on-error, --max-bad-share and --quarantine.
 struct ErrorOptions {
-  std::string on_error = to_string(ErrorPolicy{}.on_error);
+  OnError on_error = ErrorPolicy{}.on_error;
   double max_bad_share = ErrorPolicy{}.max_bad_share;
   std::filesystem::path quarantine = {};
 

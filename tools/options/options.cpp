@@ -140,18 +140,34 @@ CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t&
       ->transform(CLI::Validator(check, ""));
 }
 
-CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string& value, const std::string& what,
-                        const std::vector<std::string>& choices) {
+namespace {
+
+CLI::Option* want_choice(CLI::Option* option, const std::string& name, const std::vector<std::string>& choices) {
   const auto check = [name, choices](const std::string& given) {
     if (std::ranges::find(choices, given) != choices.end()) return std::string();
     const std::string meant = did_you_mean(given, choices);
     if (choices.size() <= kMaxNamedInLine) throw wrong_value(name, given, "must be " + any_of(choices) + meant);
     throw ConfigError(fmt::format("{} {} is unknown{}", name, given, meant), "must be " + any_of(choices));
   };
-  return command.add_option(name, value, what + ": " + any_of(choices))
-      ->type_name("NAME")
+  return option->type_name("NAME")
       ->option_text(fmt::format("{}", fmt::join(choices, " ")))  // for choices_of(): HelpText does not show it
       ->check(CLI::Validator(check, ""));
+}
+
+}  // namespace
+
+CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string& value, const std::string& what,
+                        const std::vector<std::string>& choices) {
+  return want_choice(command.add_option(name, value, what + ": " + any_of(choices)), name, choices);
+}
+
+CLI::Option* add_choice(CLI::App& command, const std::string& name, std::function<void(std::size_t)> choose,
+                        std::size_t number, const std::string& what, const std::vector<std::string>& choices) {
+  const auto read = [choose = std::move(choose), choices](const std::string& given) {
+    choose(static_cast<std::size_t>(std::ranges::find(choices, given) - choices.begin()));
+  };
+  CLI::Option* option = command.add_option_function<std::string>(name, read, what + ": " + any_of(choices));
+  return want_choice(option, name, choices)->default_str(choices.at(number));
 }
 
 std::vector<std::string> choices_of(const CLI::Option& option) {

@@ -2,9 +2,12 @@
 // uses, and the help says the same range.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace CLI {
@@ -42,6 +45,18 @@ CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t&
 //   --pipeline trivail is unknown: did you mean 'trivial'? (hint: must be cifar-eval, ...)
 CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string& value, const std::string& what,
                         const std::vector<std::string>& choices);
+// choose() is given the number of the choice; `number` is that of the default.
+CLI::Option* add_choice(CLI::App& command, const std::string& name, std::function<void(std::size_t)> choose,
+                        std::size_t number, const std::string& what, const std::vector<std::string>& choices);
+
+// Of an enumeration whose values count up from 0.
+template <typename Choice>
+requires std::is_enum_v<Choice> CLI::Option* add_choice(CLI::App& command, const std::string& name, Choice& value,
+                                                        const std::string& what,
+                                                        const std::vector<std::string>& choices) {
+  const auto choose = [&value](std::size_t number) { value = static_cast<Choice>(number); };
+  return add_choice(command, name, choose, static_cast<std::size_t>(value), what, choices);
+}
 
 // Those of an option that add_choice() added; else none.
 std::vector<std::string> choices_of(const CLI::Option& option);

@@ -125,7 +125,7 @@ VariableRule variable_rule_from(const Json& json, const std::string& place) {
   std::string pattern;
   int rank = 0;
   if (test == "rank") {
-    read_value(of, inside, rank);
+    read_value(of, inside, &rank);
     return VariableRule::of_rank(rank);
   }
   if (test == "all") return VariableRule::all_of(variable_rules_from(of, inside));
@@ -134,7 +134,7 @@ VariableRule variable_rule_from(const Json& json, const std::string& place) {
   if (test != "name" && test != "kind") {
     refuse(place, "no rule of variables is called '" + test + "', there are name, kind, rank, all, any and not");
   }
-  read_value(of, inside, pattern);
+  read_value(of, inside, &pattern);
   return test == "name" ? VariableRule::named(pattern) : VariableRule::of_kind(pattern);
 }
 

@@ -1,7 +1,7 @@
 #include "headrace/bindings/c/library/c_words.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -11,41 +11,36 @@
 namespace headrace::c {
 namespace {
 
-struct CWord {
-  std::string_view name;  // in C++
-  std::string_view word;  // empty: C has nothing of the kind, and advice that names it is left out
-};
-
 // Those that are not called as the last part of their name in C++.
-constexpr std::array kWords = {
-    CWord{"BuildOptions::fields", ""},
-    CWord{"CheckpointOptions::folder", ""},
-    CWord{"CheckpointOptions::keep", ""},
-    CWord{"ColumnOptions::image", "path_column or image_keys"},
-    CWord{"ColumnOptions::label", "label_column or label_keys"},
-    CWord{"ColumnOptions::more", "columns"},
-    CWord{"CompileOptions::metrics", ""},
-    CWord{"CrossEntropyOptions::from_logits", ""},
-    CWord{"Dataset::padded_batch()", "hr_dataset_padded_batch()"},
-    CWord{"Dataset::shuffle_window()", "hr_shuffle_options.window"},
-    CWord{"Dataset::size()", "hr_dataset_describe()"},
-    CWord{"Dataset::steps_per_epoch()", "hr_dataset_describe()"},
-    CWord{"Dataset::to_json()", "hr_dataset_to_json()"},
-    CWord{"Dataset::unbatch()", "hr_dataset_unbatch()"},
-    CWord{"FitOptions::checkpoints", ""},
-    CWord{"FitOptions::epochs", ""},
-    CWord{"FitOptions::resume", ""},
-    CWord{"FitOptions::steps_per_epoch", ""},
-    CWord{"LoaderOptions::trace", ""},
-    CWord{"LoaderOptions::world", "world_replicas"},
-    CWord{"OwnParts::losses", ""},
-    CWord{"OwnParts::metrics", ""},
-    CWord{"PlanOptions::allow_paths", "refuse_paths"},
-    CWord{"StepOptions::accumulate", ""},
-    CWord{"StrategyOptions::standalone", ""},
-    CWord{"convert_dataset()", "hr_convert()"},
-    CWord{"generator()", "hr_source_generator()"},
-    CWord{"pulled()", "hr_source_pulled()"},
+constexpr ReaderWord kWords[] = {
+    {"BuildOptions::fields", ""},
+    {"CheckpointOptions::folder", ""},
+    {"CheckpointOptions::keep", ""},
+    {"ColumnOptions::image", "path_column or image_keys"},
+    {"ColumnOptions::label", "label_column or label_keys"},
+    {"ColumnOptions::more", "columns"},
+    {"CompileOptions::metrics", ""},
+    {"CrossEntropyOptions::from_logits", ""},
+    {"Dataset::padded_batch()", "hr_dataset_padded_batch()"},
+    {"Dataset::shuffle_window()", "hr_shuffle_options.window"},
+    {"Dataset::size()", "hr_dataset_describe()"},
+    {"Dataset::steps_per_epoch()", "hr_dataset_describe()"},
+    {"Dataset::to_json()", "hr_dataset_to_json()"},
+    {"Dataset::unbatch()", "hr_dataset_unbatch()"},
+    {"FitOptions::checkpoints", ""},
+    {"FitOptions::epochs", ""},
+    {"FitOptions::resume", ""},
+    {"FitOptions::steps_per_epoch", ""},
+    {"LoaderOptions::trace", ""},
+    {"LoaderOptions::world", "world_replicas"},
+    {"OwnParts::losses", ""},
+    {"OwnParts::metrics", ""},
+    {"PlanOptions::allow_paths", "refuse_paths"},
+    {"StepOptions::accumulate", ""},
+    {"StrategyOptions::standalone", ""},
+    {"convert_dataset()", "hr_convert()"},
+    {"generator()", "hr_source_generator()"},
+    {"pulled()", "hr_source_pulled()"},
 };
 
 // Values that have a constant, or are another one in C.
@@ -53,27 +48,21 @@ struct CValue {
   std::string_view name, value, word;
 };
 
-constexpr std::array kValues = {
-    CValue{"ColumnOptions::label_type", "class", "HR_LABEL_CLASS"},
-    CValue{"ColumnOptions::label_type", "number", "HR_LABEL_NUMBER"},
-    CValue{"ErrorPolicy::on_error", "skip", "HR_ON_ERROR_SKIP"},
-    CValue{"LoaderOptions::convert", "auto", "HR_CONVERT_AUTO"},
-    CValue{"LoaderOptions::resident", "auto", "HR_RESIDENT_AUTO"},
-    CValue{"PlanOptions::allow_paths", "false", "true"},
+constexpr CValue kValues[] = {
+    {"ColumnOptions::label_type", "class", "HR_LABEL_CLASS"},
+    {"ColumnOptions::label_type", "number", "HR_LABEL_NUMBER"},
+    {"ErrorPolicy::on_error", "skip", "HR_ON_ERROR_SKIP"},
+    {"LoaderOptions::convert", "auto", "HR_CONVERT_AUTO"},
+    {"LoaderOptions::resident", "auto", "HR_RESIDENT_AUTO"},
+    {"PlanOptions::allow_paths", "false", "true"},
 };
 
-std::string word_of(std::string_view name) {
-  const auto found = std::ranges::find(kWords, name, &CWord::name);
-  if (found != kWords.end()) return std::string(found->word);
-  return std::string(name.substr(name.rfind(':') + 1));
-}
-
 std::string words_of_c(std::string_view name, std::string_view value) {
-  const std::string word = word_of(name);
+  const std::string word = word_of(kWords, name, [](std::string_view last) { return std::string(last); });
   if (word.empty() || value.empty()) return word;
   const auto found =
       std::ranges::find_if(kValues, [&](const CValue& one) { return one.name == name && one.value == value; });
-  return word + " = " + std::string(found == kValues.end() ? value : found->word);
+  return word + " = " + std::string(found == std::end(kValues) ? value : found->word);
 }
 
 }  // namespace

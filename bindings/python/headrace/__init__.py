@@ -14,14 +14,15 @@
 from ._errors import ConfigError, DataError, DeviceError, HeadraceError
 from ._batch import BadRecord, Batch, Tensor
 from ._dataset import Cache, Dataset, concatenate, interleave, mix
-from ._dataset import zip_datasets as zip
+from ._dataset import zip_datasets
 from ._fields import Field
 from ._function import Function, function
 from ._loader import Loader
-from ._native import __version__
+from ._native import __version__ as __version__
 from ._operations import (Operations, brightness_contrast, cast, center_crop, color_jitter, cutmix, cutout, flatten, flip,
                           mixup, normalize, one_hot, pad_crop, random_resized_crop, resize, to_layout)
-from ._sources import from_arrays, from_function, from_generator, from_torch_dataset, open
+from ._sources import from_arrays, from_function, from_generator, from_torch_dataset
+from ._sources import open as open
 
 __all__ = [
     "BadRecord", "Batch", "Cache", "ConfigError", "DataError", "Dataset", "DeviceError", "Field", "Function",
@@ -30,3 +31,5 @@ __all__ = [
     "from_torch_dataset", "function", "interleave", "mix", "mixup", "normalize", "one_hot", "pad_crop",
     "random_resized_crop", "resize", "to_layout",
 ]
+
+zip = zip_datasets  # not in __all__, like open: Python has a zip() of its own

@@ -1,26 +1,25 @@
 """Batches and tensors as other frameworks' arrays, without a copy. What is native gets these methods here."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 import numpy as np
 
-from . import _native
-
-Tensor = _native.Tensor
-Batch = _native.Batch
+from ._native import Batch, Tensor
 
 
 class BadRecord(NamedTuple):
     """A record that could not be used, and what stands in its place."""
 
     source: str
-    record: Optional[int]
+    record: int | None
     name: str
-    offset: Optional[int]
+    offset: int | None
     operation: str
     cause: str
-    substitute: Optional[int]
+    substitute: int | None
     row: int
 
 
@@ -88,8 +87,7 @@ def _dict_of(name, convert):
 for _name, _convert in {"numpy": _numpy, "torch": _torch, "jax": _jax, "tensorflow": _tensorflow, "cupy": _cupy}.items():
     setattr(Tensor, _name, _convert)
     setattr(Batch, _name, _dict_of(_name, _convert))
-Tensor.__array__ = _array
-Tensor.__repr__ = _tensor_repr
-Batch.records = property(_records)
-Batch.bad_records = property(_bad_records)
+for _kind, _name, _member in [(Tensor, "__array__", _array), (Tensor, "__repr__", _tensor_repr),
+                              (Batch, "records", property(_records)), (Batch, "bad_records", property(_bad_records))]:
+    setattr(_kind, _name, _member)
 Mapping.register(Batch)

@@ -1,11 +1,18 @@
 """The plan."""
 
+from __future__ import annotations
+
 import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from numpy.typing import ArrayLike, NDArray
 
 from . import _native
+from ._batch import Batch
 from ._errors import HeadraceError, config_error
 from ._explain import explain_functions, measure
-from ._fields import from_native
+from ._fields import Field, Path, from_native
 from ._function import Function, name_of
 from ._show import fields_text, plan_html
 
@@ -13,18 +20,18 @@ from ._show import fields_text, plan_html
 class Cache:
     """Decoded samples, kept in memory or in a folder. Given to several datasets of one plan it is shared."""
 
-    def __init__(self, where="memory", *, budget_bytes=0):
+    def __init__(self, where: Path | Literal["memory"] = "memory", *, budget_bytes: int = 0) -> None:
         if where == "memory":
             self._native = _native.memory_cache(budget_bytes)
         else:
             self._native = _native.disk_cache(os.fspath(where), budget_bytes)
 
     @property
-    def counters(self):
+    def counters(self) -> dict[str, int]:
         """How often it had a sample: hits, misses, records, bytes, refused, bad."""
         return self._native.counters()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Cache({self._native.describe()})"
 
 
@@ -34,13 +41,14 @@ class Dataset:
     cache(): it is done first, on record numbers. Nothing random may stand before cache(). After batch() come mixup(),
     cutmix(), functions of whole batches and prefetch() alone."""
 
-    def __init__(self, native, *, source_fields=None, functions=()):
+    def __init__(self, native: _native.Dataset, *, source_fields: Any = None,
+                 functions: tuple[Function, ...] = ()) -> None:
         self._native = native
         # The fields as the source holds them: what filters see.
         self._source_fields = native.fields() if source_fields is None else source_fields
         self._functions = functions  # of whole batches, done where they are taken
 
-    def _with(self, native, what=None):
+    def _with(self, native: _native.Dataset, what: str | None = None) -> Dataset:
         if self._functions and what is not None:
             raise config_error(f"{what} after {self._functions[-1]!r}, which works on whole batches",
                                f"put {what} before it")
@@ -48,14 +56,15 @@ class Dataset:
 
     # --------------------------------------------------------------------------------------------------- samples
 
-    def decode(self, *, height=0, width=0, apply_orientation=False):
+    def decode(self, *, height: int = 0, width: int = 0, apply_orientation: bool = False) -> Dataset:
         """JPEG / PNG to uint8 (H, W, 3). height and width: what all images are known to measure, if they do. Where
         batch() needs one size and nothing brings the images to it, the size of the first image of the source counts,
         and an image of another size is a bad record.
         apply_orientation: turns images the way up that their EXIF data say."""
         return self._with(self._native.decode(height, width, apply_orientation), "decode()")
 
-    def map(self, *operations):
+    def map(self, *operations: _native.Operations | Function |
+            Callable[[dict[str, NDArray[Any]]], Mapping[str, ArrayLike]]) -> Dataset:
         """What is done to each sample, one after another: the engine's operations and Python functions. mixup(),
         cutmix() and functions of whole batches go behind batch(), all others before."""
         result = self
@@ -94,7 +103,8 @@ class Dataset:
         self._native.take(1).filter(look, "first record", 1, True, native).size()
         return seen
 
-    def filter(self, keeps=None, *, labels=None, name=None, version=1, processed=False):
+    def filter(self, keeps: Callable[[dict[str, Any]], Any] | None = None, *, labels: Sequence[int] | None = None,
+               name: str | None = None, version: int = 1, processed: bool = False) -> Dataset:
         """Only the records that keeps(sample) is true of, or whose label is among `labels`. It sees the fields as the
         source holds them (an image is still encoded: bytes), or with processed=True as decode() and map() before it
         leave them. All records are read once when the plan is first counted or opened. `name` and `version` are part
@@ -105,65 +115,67 @@ class Dataset:
             return self._with(self._native.filter_labels([int(label) for label in labels]), "filter()")
         seen = self._native.fields() if processed else self._source_fields
         names = [field[0] for field in seen]
-        return self._with(self._native.filter(lambda arrays: bool(keeps(dict(zip(names, arrays)))),
+        judge: Any = keeps
+        return self._with(self._native.filter(lambda arrays: bool(judge(dict(zip(names, arrays)))),
                                               name_of(keeps) if name is None else name, version, processed, seen),
                           "filter()")
 
-    def cache(self, where="memory", *, budget_bytes=0):
+    def cache(self, where: Cache | Path | Literal["memory"] = "memory", *, budget_bytes: int = 0) -> Dataset:
         """Decoded samples kept: in memory, in a folder, or in a Cache. What follows must be able to come after it."""
         cache = where if isinstance(where, Cache) else Cache(where, budget_bytes=budget_bytes)
         return self._with(self._native.cache(cache._native), "cache()")
 
     # --------------------------------------------------------------------------------------------------- order
 
-    def shuffle(self, seed=0, *, reshuffle_each_epoch=True):
+    def shuffle(self, seed: int = 0, *, reshuffle_each_epoch: bool = True) -> Dataset:
         """A permutation of the whole epoch, in O(1) memory. The seed is mixed with the loader's."""
         return self._with(self._native.shuffle(seed, reshuffle_each_epoch), "shuffle()")
 
-    def shuffle_window(self, size=1024, *, seed=0, reshuffle_each_epoch=True):
+    def shuffle_window(self, size: int = 1024, *, seed: int = 0, reshuffle_each_epoch: bool = True) -> Dataset:
         """Shuffles each `size` consecutive records among themselves: for what is best read nearly in order."""
         return self._with(self._native.shuffle_window(size, seed, reshuffle_each_epoch), "shuffle_window()")
 
-    def repeat(self, times):
+    def repeat(self, times: int) -> Dataset:
         """An epoch becomes `times` passes, each shuffled again."""
         return self._with(self._native.repeat(times), "repeat()")
 
-    def take(self, count):
+    def take(self, count: int) -> Dataset:
         """The first records."""
         return self._with(self._native.take(count), "take()")
 
-    def skip(self, count):
+    def skip(self, count: int) -> Dataset:
         """All but the first records."""
         return self._with(self._native.skip(count), "skip()")
 
-    def shard(self, count, index):
+    def shard(self, count: int, index: int) -> Dataset:
         """Every count-th record from `index` on."""
         return self._with(self._native.shard(count, index), "shard()")
 
-    def without_shard(self, count, index):
+    def without_shard(self, count: int, index: int) -> Dataset:
         """All records but those of shard(count, index)."""
         return self._with(self._native.without_shard(count, index), "without_shard()")
 
-    def shard_for_worker(self, count, index, *, by="auto"):
+    def shard_for_worker(self, count: int, index: int, *, by: Literal["auto", "file", "element"] = "auto") -> Dataset:
         """One worker's part; parts are disjoint and complete. by: "file", "element", or "auto": by file where there is
         at least a file a worker. Loaders of one world need no sharding: see Loader(world=...)."""
         return self._with(self._native.shard_for_worker(count, index, by), "shard_for_worker()")
 
-    def unbatch(self):
+    def unbatch(self) -> Dataset:
         """A record of N equal samples, the first extent of every field, becomes N records."""
         return Dataset(self._with(self._native, "unbatch()")._native.unbatch())
 
-    def concatenate(self, *others):
+    def concatenate(self, *others: Dataset) -> Dataset:
         """This and the others, one after the other."""
         return concatenate(self, *others)
 
     # --------------------------------------------------------------------------------------------------- batches
 
-    def batch(self, size, *, drop_remainder=False):
+    def batch(self, size: int, *, drop_remainder: bool = False) -> Dataset:
         """Global batches of so many examples: each replica of a loader gets its share."""
         return self._with(self._native.batch(size, drop_remainder), "batch()")
 
-    def padded_batch(self, size, *, pad=None, drop_remainder=False):
+    def padded_batch(self, size: int, *, pad: Mapping[str, int | tuple[int, int]] | None = None,
+                     drop_remainder: bool = False) -> Dataset:
         """batch() of records whose fields differ in their first extent: each is padded to one length, and a field
         `<name>_length` says what was there. pad: the length for each field, or (length, byte value); a length of 0, and
         every field where pad is None, is the longest record's."""
@@ -171,62 +183,62 @@ class Dataset:
         native = self._native.padded_batch(size, drop_remainder, entries)
         return self._with(native, "padded_batch()")
 
-    def prefetch(self, batches):
+    def prefetch(self, batches: int) -> Dataset:
         """Batches in flight ahead of the consumer."""
         return self._with(self._native.prefetch(batches))
 
     # --------------------------------------------------------------------------------------------------- questions
 
-    def explain(self, *, devices=None, seconds=0, seed=0, threads=0):
+    def explain(self, *, devices: str | None = None, seconds: float = 0, seed: int = 0, threads: int = 0) -> str:
         """The plan as it will run, one stage a line. With devices also what they do themselves. With seconds it is run
         for so long: what each stage cost, Python functions among them, what bounds the stream, what would help."""
-        text = self._native.explain(devices, "auto") + explain_functions(self._functions)
+        text = self._native.explain(devices) + explain_functions(self._functions)
         if seconds > 0:
             text += measure(self, devices or "cpu", seconds, seed, threads)
         return text
 
     @property
-    def fingerprint(self):
+    def fingerprint(self) -> str:
         """Identity of the stream: source, operations with versions and parameters, decoder. 16 hexadecimal digits."""
         return self._native.fingerprint()
 
     @property
-    def fields(self):
+    def fields(self) -> dict[str, Field]:
         """The fields of one sample after all operations."""
         return {field[0]: from_native(field) for field in self._native.fields()}
 
     @property
-    def classes(self):
+    def classes(self) -> list[str]:
         """Class names, where the source has them."""
         return self._native.classes()
 
     @property
-    def columns(self):
+    def columns(self) -> dict[str, tuple[str, str | None]]:
         """Of a CSV table or TFRecords: {name: (what it holds, the field that it is)}; None for one that is left out."""
         return {name: (holds, field or None) for name, holds, field in self._native.columns()}
 
     @property
-    def records(self):
+    def records(self) -> int:
         """Records in one epoch."""
         return self._native.size()
 
     @property
-    def streamed(self):
+    def streamed(self) -> bool:
         """Whether its records are those of a stream: then it has one epoch, of unknown length."""
         return self._native.streamed()
 
     @property
-    def batch_size(self):
+    def batch_size(self) -> int | None:
         """Examples of a global batch; None before batch()."""
         return self._native.batch_size()
 
-    def to_json(self):
+    def to_json(self) -> str:
         """The plan as JSON, to be run elsewhere: by C++, by another process."""
         if self._functions:
             raise config_error(f"{self._functions[0]!r} is a Python function", "its JSON holds the engine's operations alone")
         return self._native.to_json()
 
-    def evaluation_json(self):
+    def evaluation_json(self) -> str:
         """The part of the plan that evaluates a model on other data: what is done to every record alike, without what is
         random. `headrace evaluate --plan` runs it on its --data."""
         if self._functions:
@@ -234,42 +246,42 @@ class Dataset:
         return self._native.evaluation_json()
 
     @staticmethod
-    def from_json(text, *, base="", allow_paths=True):
+    def from_json(text: str, *, base: Path = "", allow_paths: bool = True) -> Dataset:
         """The plan that to_json() wrote, here or in C++. base: where its relative paths begin. allow_paths=False
         refuses texts that name files, from somebody who must not say which ones are opened."""
         return Dataset(_native.Dataset.from_json(text, os.fspath(base), allow_paths))
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return Dataset.from_json, (self.to_json(),)
 
-    def __len__(self):
+    def __len__(self) -> int:
         if self.streamed:
             raise TypeError("a stream has no known length")
         return self._native.size() if self.batch_size is None else self._native.steps_per_epoch()
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return True
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Batch]:
         from ._loader import Loader
         with Loader(self) as loader:
             yield from loader
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         try:
             batch = "" if self.batch_size is None else f"; batches of {self.batch_size}"
             return f"<headrace.Dataset {fields_text(self.fields)}{batch}>"
         except HeadraceError as error:  # of a plan that cannot run
             return f"<headrace.Dataset that cannot run: {error.message}>"
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         try:
             return plan_html(repr(self), self.explain())
         except HeadraceError as error:
             return plan_html(repr(self), error.hint)
 
 
-def _natives(parts, what):
+def _natives(parts: Sequence[Dataset], what: str) -> list[_native.Dataset]:
     for part in parts:
         if not isinstance(part, Dataset):
             raise config_error(f"{what}() was given {type(part).__name__}", f"{what}(first, second, ...) of datasets")
@@ -278,22 +290,23 @@ def _natives(parts, what):
     return [part._native for part in parts]
 
 
-def concatenate(*parts):
+def concatenate(*parts: Dataset) -> Dataset:
     """One after the other. Every record of each once in an epoch."""
     return Dataset(_native.concatenate(_natives(parts, "concatenate")))
 
 
-def interleave(*parts, block=1):
+def interleave(*parts: Dataset, block: int = 1) -> Dataset:
     """In turn, `block` records of each; one that has ended is passed over."""
     return Dataset(_native.interleave(_natives(parts, "interleave"), block))
 
 
-def mix(*parts, weights=None, seed=0, until="first_ends"):
+def mix(*parts: Dataset, weights: Sequence[float] | None = None, seed: int = 0,
+        until: Literal["first_ends", "all_seen"] = "first_ends") -> Dataset:
     """A random merge that keeps each dataset's order, in exact proportions. until: "first_ends" (every record at most
     once) or "all_seen" (at least once)."""
     return Dataset(_native.mix(_natives(parts, "mix"), [] if weights is None else [float(w) for w in weights], seed, until))
 
 
-def zip_datasets(*parts, suffixes=()):
+def zip_datasets(*parts: Dataset, suffixes: Sequence[str] = ()) -> Dataset:
     """Record i has the fields of every dataset's record i; it ends with the shortest."""
     return Dataset(_native.zip(_natives(parts, "zip"), list(suffixes)))

@@ -1,10 +1,17 @@
 """The fields of records, as they are declared, and between Python and the extension."""
 
-from typing import NamedTuple, Optional, Tuple
+from __future__ import annotations
+
+import os
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ._errors import config_error
+
+Path: TypeAlias = str | os.PathLike[str]
+DTypeName: TypeAlias = Literal["uint8", "int32", "int64", "float16", "bfloat16", "float32"]
+Shape: TypeAlias = tuple[int | None, ...]
 
 MAX_FIELDS = 4
 _DTYPES = ("uint8", "int32", "int64", "float16", "bfloat16", "float32")
@@ -18,19 +25,24 @@ class Field(NamedTuple):
 
     name: str
     dtype: str
-    shape: Tuple[Optional[int], ...]
+    shape: Shape
     encoded: bool = False  # the bytes of a JPEG or PNG file
 
-    def native(self):
+    def native(self) -> Any:
         return self.name, self.dtype, [-1 if extent is None else int(extent) for extent in self.shape], self.encoded
 
 
-def from_native(field):
+# What names a field's type where one has to be declared: "int64" (a scalar), ("float32", (32, 32, 3)), "image" (the
+# bytes of a JPEG or PNG file), or a Field, whose name is ignored.
+FieldLike: TypeAlias = str | tuple[str, Shape] | Field
+
+
+def from_native(field: Any) -> Field:
     name, dtype, shape, encoded = field
     return Field(name, dtype, tuple(None if extent < 0 else extent for extent in shape), encoded)
 
 
-def encoded_image(name):
+def encoded_image(name: str) -> Field:
     return Field(name, "uint8", (None, None, 3), True)
 
 

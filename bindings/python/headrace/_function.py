@@ -1,14 +1,20 @@
 """Python callables as operations and filters."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from . import _native
 from ._errors import config_error
-from ._fields import Field, declared, dtype_name, numpy_dtype
+from ._fields import Field, FieldLike, declared, dtype_name, numpy_dtype
 from ._records import as_array, exact_array
 
 
-def name_of(function):
+def name_of(function: Any) -> str:
     """What a callable is called, where nobody says: its module and qualified name."""
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     module = getattr(function, "__module__", None)
@@ -32,7 +38,9 @@ class Function:
     is given; None: all.
     """
 
-    def __init__(self, function, *, name=None, version=1, inputs=None, outputs=None, random=False, batched=False):
+    def __init__(self, function: Callable[..., Mapping[str, ArrayLike]], *, name: str | None = None, version: int = 1,
+                 inputs: Sequence[str] | None = None, outputs: Mapping[str, FieldLike] | None = None,
+                 random: bool = False, batched: bool = False) -> None:
         if not callable(function):
             raise config_error(f"{function!r} cannot be called", "give an operation of headrace, or a function")
         if batched and random:
@@ -47,20 +55,20 @@ class Function:
         self.batched = batched
 
     @property
-    def name(self):
+    def name(self) -> str:
         return self._name
 
     @property
-    def version(self):
+    def version(self) -> int:
         return self._version
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         kind = ", whole batches" if self.batched else ""
         return f"function('{self._name}', version={self._version}{kind})"
 
     # ------------------------------------------------------------------------------------------------ per sample
 
-    def operation(self, fields, first_sample):
+    def operation(self, fields: Mapping[str, Field], first_sample: Callable[[], Any]) -> _native.Operations:
         """The operation on samples of these fields; first_sample() gives the arrays of one to try it on."""
         inputs = [fields[name] for name in self._input_names(fields)]
         outputs = self._output_fields(inputs, first_sample)

@@ -1,15 +1,23 @@
 """A running plan."""
 
+from __future__ import annotations
+
 import atexit
-import os
 import time
 import weakref
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from . import _native
+from ._batch import Batch
+from ._dataset import Dataset
 from ._digest import digest_of
 from ._errors import HeadraceError, config_error
-from ._fields import from_native
+from ._fields import Field, from_native
 from ._show import counted, fields_text
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _ENDLESS = 1 << 30  # epochs, for a run that its consumer ends
 _STATE = "headrace"
@@ -43,26 +51,19 @@ class Loader:
         torchrun gives (world_size, rank).
     on_error: what becomes of records that cannot be used: "fail", "skip", "substitute".
     start: a state_dict() to continue from.
+    options: pipeline/loader.h says more of each; those that are not given, or None, are
     """
 
-    def __init__(self, dataset, *, devices="cpu", epochs=1, seed=0, threads=0, reader_threads=0, prefetch=None,
-                 world=None, start=None, on_error="fail", max_bad_share=0.01, quarantine=None, convert="auto",
-                 converted="float32", resident="auto", memory_budget_bytes=0, pinned_budget_bytes=0,
-                 resident_budget_bytes=0, cpu_budget=0, reader_limit=8, numa_node=-1, core_type=-1,
-                 stall_timeout_seconds=120, trace_spans=0, headspace=0):
+    def __init__(self, dataset: Dataset, *, devices: str = "cpu", epochs: int | None = 1,
+                 world: tuple[int, int] | None = None, start: Mapping[str, Any] | str | None = None,
+                 **options: Unpack[_native.LoaderOptions]) -> None:
         world_replicas, world_first = (0, 0) if world is None else world
         if epochs is None:
             epochs = 1 if dataset.streamed else _ENDLESS
         self._dataset = dataset
         self._devices = devices
-        self._options = dict(
-            seed=seed, epochs=epochs, world_replicas=world_replicas, world_first=world_first, threads=threads,
-            reader_threads=reader_threads, prefetch=-1 if prefetch is None else prefetch, on_error=on_error,
-            max_bad_share=max_bad_share, quarantine="" if quarantine is None else os.fspath(quarantine),
-            convert=convert, converted=converted, resident=resident, memory_budget_bytes=memory_budget_bytes,
-            pinned_budget_bytes=pinned_budget_bytes, resident_budget_bytes=resident_budget_bytes,
-            cpu_budget=cpu_budget, reader_limit=reader_limit, numa_node=numa_node, core_type=core_type,
-            stall_timeout_seconds=float(stall_timeout_seconds), trace_spans=trace_spans, headspace=headspace)
+        self._options: dict[str, Any] = dict(options, epochs=epochs, world_replicas=world_replicas,
+                                             world_first=world_first)
         self._functions = dataset._functions
         self.reset_function_times()
         self._start(start)
@@ -75,7 +76,7 @@ class Loader:
 
     # --------------------------------------------------------------------------------------------------- batches
 
-    def next(self, replica=0):
+    def next(self, replica: int = 0) -> Batch | None:
         """The replica's next batch, across epochs; None at the end of the last one."""
         batch = self._native.next(replica)
         if self._functions and batch is not None:
@@ -91,13 +92,13 @@ class Loader:
             times[2] += time.perf_counter_ns() - began
         return batch
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Batch]:
         if self._local_replicas != 1:
             raise config_error(f"the loader has {self._local_replicas} replicas, and each its own batches",
                                "take them with loader.replica(i) or loader.next(i)")
         return self.replica(0)
 
-    def replica(self, replica):
+    def replica(self, replica: int) -> Iterator[Batch]:
         """The batches of one replica, to the end of the epoch."""
         while True:
             batch = self.next(replica)
@@ -109,7 +110,7 @@ class Loader:
             if last:
                 return
 
-    def all_epochs(self):
+    def all_epochs(self) -> Iterator[Batch]:
         """The batches to the end of the last epoch."""
         if self._local_replicas != 1:
             iter(self)
@@ -120,34 +121,34 @@ class Loader:
             yield batch
             del batch
 
-    def digest(self):
+    def digest(self) -> str:
         """Takes what is left of the stream and gives its SHA-256, as `headrace digest` prints it."""
         return digest_of(self) if self._functions else self._native.digest()
 
-    def __len__(self):
+    def __len__(self) -> int:
         if self._dataset.streamed:
             raise TypeError("a stream has no known length")
         return self._native.steps_per_epoch()
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return True
 
     # --------------------------------------------------------------------------------------------------- state
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """Where it stands, after the last batch that every replica took: small, to be pickled or written as JSON."""
         state = {_STATE: self._native.state()}
         if self._functions:
             state[_FUNCTIONS] = self._function_names()
         return state
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: Mapping[str, Any] | str) -> None:
         """Goes on from there, with other threads and replicas if need be. ConfigError where it is of another stream."""
         self._position_of(state)
         self._native.close()
         self._start(state)
 
-    def _position_of(self, state):
+    def _position_of(self, state: Mapping[str, Any] | str) -> str:
         if isinstance(state, str):
             return state
         if _STATE not in state:
@@ -158,78 +159,78 @@ class Loader:
                                f"this one has {self._function_names()}")
         return state[_STATE]
 
-    def _function_names(self):
+    def _function_names(self) -> list[str]:
         return [f"{function.name}:{function.version}" for function in self._functions]
 
     # --------------------------------------------------------------------------------------------------- questions
 
-    def stats(self):
+    def stats(self) -> dict[str, Any]:
         """What it measured of itself so far: rates, waits, and what each stage took. consumer_wait_ns is the time spent
         in next(): of a consumer that asks ahead of its devices more than they stall."""
         return self._native.stats().to_dict()
 
-    def choices(self):
+    def choices(self) -> list[tuple[str, str, str]]:
         """What the engine decided for itself: (what, value, reason)."""
         return self._native.choices()
 
-    def function_times(self):
+    def function_times(self) -> list[tuple[Any, tuple[int, ...]]]:
         """Of each function of whole batches: calls, examples, nanoseconds."""
         return [(function, tuple(times)) for function, times in zip(self._functions, self._times)]
 
-    def reset_function_times(self):
+    def reset_function_times(self) -> None:
         self._times = [[0, 0, 0] for _ in self._functions]
 
     @property
-    def trace(self):
+    def trace(self) -> str:
         """What its threads did lately, in the Trace Event Format. ConfigError where trace_spans is 0."""
         return self._native.trace()
 
     @property
-    def epoch(self):
+    def epoch(self) -> int:
         """The epoch that the next batch is of."""
         return 0 if self._dataset.streamed else self._taken() // max(len(self), 1)
 
-    def _taken(self):
+    def _taken(self) -> int:
         """Batches that every replica took, of all epochs."""
         return int(self._native.state().split()[-1])
 
     @property
-    def replicas(self):
+    def replicas(self) -> int:
         """How many it serves: one a device."""
         return self._local_replicas
 
     @property
-    def devices(self):
+    def devices(self) -> str:
         """Their names, "cpu:0, cpu:1"."""
         return self._native.devices()
 
     @property
-    def threads(self):
+    def threads(self) -> int:
         """Tasks that may compute at once now."""
         return self._native.threads()
 
     @property
-    def fields(self):
+    def fields(self) -> dict[str, Field]:
         """The fields of one sample, before functions of whole batches."""
         return {field[0]: from_native(field) for field in self._native.fields()}
 
     @property
-    def dataset(self):
+    def dataset(self) -> Dataset:
         return self._dataset
 
     # --------------------------------------------------------------------------------------------------- end
 
-    def close(self):
+    def close(self) -> None:
         """Stops its threads within a second. Batches and arrays of it live on."""
         self._native.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Loader:
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self.close()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         try:
             where, place = self.devices, self._place()
         except HeadraceError:
@@ -240,10 +241,13 @@ class Loader:
         batch = f"batches of {self._dataset.batch_size}"
         return f"<headrace.Loader {fields_text(self._dataset.fields)}; {batch} on {where}{part}; {place}>"
 
-    def _place(self):
+    def _place(self) -> str:
         """Where the next batch is."""
         taken = self._taken()
         if self._dataset.streamed:
             return f"after {counted(taken, 'batch', 'batches')}"
         steps = max(len(self), 1)
         return f"epoch {taken // steps}, step {taken % steps} of {steps}"
+
+
+Loader.__doc__ = f"{Loader.__doc__}    {_native.LoaderOptions}\n"

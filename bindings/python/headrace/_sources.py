@@ -1,22 +1,28 @@
 """Sources: files, arrays, and what Python makes."""
 
+from __future__ import annotations
+
 import hashlib
 import inspect
 import itertools
 import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from . import _native
 from ._dataset import Dataset
 from ._errors import config_error
-from ._fields import Field, dtype_name, encoded_image
+from ._fields import Field, FieldLike, Path, dtype_name, encoded_image
 from ._function import name_of
 from ._records import as_array, fields_of, is_encoded, packer
 
 
-def open(path, split="train", *, classes_at="", train_folder="", test_folder="", label_count=0, image_column="",
-         label_column="", columns=(), label_type="auto"):
+def open(path: Path, split: Literal["train", "test"] = "train", *, classes_at: str = "", train_folder: str = "",
+         test_folder: str = "", label_count: int = 0, image_column: str = "", label_column: str = "",
+         columns: Sequence[str] = (), label_type: Literal["auto", "class", "number"] = "auto") -> Dataset:
     """Opens whatever lies at `path`, recognised by content: folders, tar and zip archives of images, IDX and CIFAR
     binaries, WebDataset shards, TFRecords, NumPy arrays, CSV lists, Headrace's own record files. Where folder names
     do not tell, classes_at says which folder names an image's class ("2", "parent", "none" or a pattern),
@@ -31,15 +37,16 @@ def open(path, split="train", *, classes_at="", train_folder="", test_folder="",
                                 image_column, label_column, list(columns), label_type))
 
 
-def from_arrays(arrays, *, name="arrays", classes=()):
+def from_arrays(arrays: Mapping[str, ArrayLike], *, name: str = "arrays", classes: Sequence[str] = ()) -> Dataset:
     """Arrays whose first axis counts the records, one field each; a list of bytes is a field of JPEG and PNG files.
     C-ordered arrays of a type that the engine knows are not copied: do not change them while the dataset lives."""
     if not hasattr(arrays, "items") or not arrays:
         raise config_error("from_arrays() takes a dict of arrays", 'from_arrays({"image": images, "label": labels})')
-    lengths = {field: len(values) for field, values in arrays.items()}
+    columns: Mapping[str, Any] = arrays
+    lengths = {field: len(values) for field, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise config_error(f"{name}: arrays of different lengths: {lengths}", "every array holds one entry a record")
-    if any(len(values) and is_encoded(values[0]) for values in arrays.values()):
+    if any(len(values) and is_encoded(values[0]) for values in columns.values()):
         return _from_files_in_memory(arrays, name, classes)
     given = [_column(field, values, name) for field, values in arrays.items()]
     return Dataset(_native.arrays(name, next(iter(lengths.values())), given, list(classes)))
@@ -80,7 +87,8 @@ def _identity(*parts):
     return int.from_bytes(hashlib.blake2b("\0".join(map(str, parts)).encode(), digest_size=8).digest(), "little")
 
 
-def from_function(function, records, *, fields=None, name=None, version=1, classes=()):
+def from_function(function: Callable[[int], Any], records: int, *, fields: Mapping[str, FieldLike] | None = None,
+                  name: str | None = None, version: int = 1, classes: Sequence[str] = ()) -> Dataset:
     """Records that function(index) makes, in any order and on several threads. A record is a dict of fields, or a
     tuple: ("image", "label") of two. Encoded images are bytes. Without `fields` record 0 is looked at. `name` and
     `version` are what the stream is known by: change `version` with the function or its data. A cache on disk looks
@@ -98,7 +106,8 @@ def _from_function(function, records, fields, given_name, usual_name, version, c
                       anonymous=given_name is None)
 
 
-def from_torch_dataset(dataset, *, fields=None, name=None, version=1):
+def from_torch_dataset(dataset: Any, *, fields: Mapping[str, FieldLike] | None = None, name: str | None = None,
+                       version: int = 1) -> Dataset:
     """Any object with __len__ and __getitem__, as torch.utils.data.Dataset. Items are dicts, tuples (image, label), or
     single arrays; of tensors, NumPy arrays, PIL images, numbers, or bytes of JPEG and PNG files."""
     if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
@@ -108,7 +117,9 @@ def from_torch_dataset(dataset, *, fields=None, name=None, version=1):
                           getattr(dataset, "classes", None) or ())
 
 
-def from_generator(generator, *, fields=None, name=None, version=1, in_memory=False, memory_limit=0, classes=()):
+def from_generator(generator: Callable[..., Iterable[Any]], *, fields: Mapping[str, FieldLike] | None = None,
+                   name: str | None = None, version: int = 1, in_memory: bool = False, memory_limit: int = 0,
+                   classes: Sequence[str] = ()) -> Dataset:
     """Records that an iterator gives one after another: generator() is called once by each loader. A stream: one epoch,
     shuffled within windows only. A generator with a parameter `first` is asked for the records from there on when a
     loader is restored; of another one those before are passed over. in_memory=True reads all of it at once and keeps

@@ -18,7 +18,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,6 +70,11 @@ from headrace._native.train import (  # what is the same in Python
     warm_up,
 )
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from headrace._native import LoaderOptions
+
 __all__ = [
     "Checkpoints", "EpochReport", "FitControl", "Graph", "History", "Loss", "Metric", "Model", "Node", "Optimizer",
     "Predictions", "ReadyCallback", "Schedule", "StepReport", "Strategy", "VariableRule", "accuracy", "adam", "adamw",
@@ -87,7 +92,7 @@ def _schedule_repr(schedule: Schedule) -> str:
     return f"Schedule({json.dumps(json.loads(sgd(schedule).to_json())['learning_rate'])})"
 
 
-Schedule.__repr__ = _schedule_repr
+setattr(Schedule, "__repr__", _schedule_repr)
 
 
 class History(dict[str, list[float]]):
@@ -202,8 +207,6 @@ class Model:
         validation: Dataset | None = None,
         callbacks: Iterable[Any] = (),
         verbose: int = 1,
-        seed: int = 0,
-        threads: int = 0,
         accumulate: int = 1,
         virtual_shards: int = 0,
         stop_after_steps: int = 0,
@@ -213,7 +216,7 @@ class Model:
         validate_averaged: bool = False,
         mirror_check_every: int = 0,
         gradient_norms: bool = False,
-        **input: Any,
+        **input: Unpack[LoaderOptions],
     ) -> History:
         """Trains on a batched dataset.
 
@@ -224,23 +227,23 @@ class Model:
         accumulate: batches whose gradients are summed before an update.
         virtual_shards: a power of two makes the result the same bits for any number of replicas up to that.
         nan: "stop" ends with an error, "ignore" does not, "trace" names the operation that made it.
-        input: more options of headrace.Loader: prefetch, on_error, max_bad_share, ...
+        input: options of headrace.Loader: seed, threads, prefetch, on_error, max_bad_share, ...
         """
         return History(self._native.fit(
             _plan(train), epochs=epochs, steps_per_epoch=steps_per_epoch, validation=_plan(validation),
-            callbacks=list(callbacks), verbose=verbose, input={"seed": seed, "threads": threads, **input},
+            callbacks=list(callbacks), verbose=verbose, input=input,
             accumulate=accumulate, virtual_shards=virtual_shards, stop_after_steps=stop_after_steps, nan=nan,
             checkpoints=_checkpoints(checkpoints), resume=resume, validate_averaged=validate_averaged,
             mirror_check_every=mirror_check_every, gradient_norms=gradient_norms))
 
     def evaluate(self, data: Dataset, *, steps: int = 0, views: str | None = None, virtual_shards: int = 0,
-                 averaged_weights: bool = False, **input: Any) -> dict[str, Any]:
+                 averaged_weights: bool = False, **input: Unpack[LoaderOptions]) -> dict[str, Any]:
         """Loss and metrics by name, and how many examples they are of. views: "mirrored" or "mirrored_and_shifted" for
         test-time augmentation."""
         return self._native.evaluate(_plan(data), steps=steps, input=input, views=views,
                                      virtual_shards=virtual_shards, averaged_weights=averaged_weights)
 
-    def predict(self, data: Dataset, *, steps: int = 0, averaged_weights: bool = False, **input: Any) -> Predictions:
+    def predict(self, data: Dataset, *, steps: int = 0, averaged_weights: bool = False, **input: Unpack[LoaderOptions]) -> Predictions:
         """The net's results. Needs no compile()."""
         return Predictions(*self._native.predict(_plan(data), steps=steps, input=input,
                                                  averaged_weights=averaged_weights))
@@ -339,11 +342,10 @@ def _plan(dataset: Dataset | None) -> Any:
     if not isinstance(dataset, Dataset):
         raise config_error(f"a {type(dataset).__name__} is not a headrace.Dataset",
                            "make one with headrace.open(), from_arrays(), from_function() or from_torch_dataset()")
-    untyped: Any = dataset  # the stub leaves private members out
-    if untyped._functions:
+    if dataset._functions:
         raise config_error("the trainer cannot call Python functions of whole batches",
                            "use functions of samples, before batch(), or operations of the engine")
-    return untyped._native
+    return dataset._native
 
 
 def _metric(metric: Metric | Loss | str) -> Metric:

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "headrace/bindings/python/options.h"
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/train/optimizers.h"
@@ -17,30 +19,36 @@ namespace {
 namespace nb = nanobind;
 using namespace nb::literals;
 
-// What every optimizer can do besides its rule.
-Optimizer with_clip(Optimizer optimizer, float clip_norm, float clip_value) {
-  optimizer.clip = {.max_norm = clip_norm, .max_value = clip_value};
-  return optimizer;
+// The options of a rule, and what every optimizer can do besides.
+template <typename Rule>
+struct OptimizerArguments {
+  Rule rule = {};
+  GradientClip clip = {};
+};
+
+template <typename Rule>
+void show(OptimizerArguments<Rule>& arguments, OptionVisitor& visit) {
+  show(arguments.rule, visit);
+  visit("clip_norm", arguments.clip.max_norm);
+  visit("clip_value", arguments.clip.max_value);
 }
 
-Optimizer make_adam(const Schedule& learning_rate, float beta1, float beta2, float epsilon, float weight_decay,
-                    float clip_norm, float clip_value) {
-  return with_clip(
-      adam(learning_rate, {.beta1 = beta1, .beta2 = beta2, .epsilon = epsilon, .weight_decay = weight_decay}),
-      clip_norm, clip_value);
-}
-
-Optimizer make_sgd(const Schedule& learning_rate, float momentum, bool nesterov, float weight_decay,
-                   float clip_norm, float clip_value) {
-  return with_clip(sgd(learning_rate, {.momentum = momentum, .weight_decay = weight_decay, .nesterov = nesterov}),
-                   clip_norm, clip_value);
-}
-
-Optimizer make_muon(const Schedule& learning_rate, float momentum, float weight_decay, int iterations,
-                    float clip_norm, float clip_value) {
-  return with_clip(
-      muon(learning_rate, {.momentum = momentum, .iterations = iterations, .weight_decay = weight_decay}),
-      clip_norm, clip_value);
+template <typename Rule>
+void bind_optimizer(nb::module_& module, const std::string& name, const Optimizer& usual, const char* doc) {
+  const OptimizerArguments<Rule> defaults{.rule = std::get<Rule>(usual.rule)};
+  const std::string signature = fmt::format("def {}(learning_rate: Schedule | float = {}, {}) -> Optimizer", name,
+                                            usual.learning_rate.at(0), parameters_text(list_options(defaults)));
+  module.def(
+      name.c_str(),
+      [usual, defaults, whose = name + "()"](const Schedule& learning_rate, const nb::kwargs& given) {
+        const auto arguments = read_options(given, whose, defaults);
+        Optimizer optimizer = usual;
+        optimizer.rule = arguments.rule;
+        optimizer.learning_rate = learning_rate;
+        optimizer.clip = arguments.clip;
+        return optimizer;
+      },
+      "learning_rate"_a = usual.learning_rate, "options"_a, nb::sig(signature.c_str()), doc);
 }
 
 Optimizer with_group(Optimizer optimizer, const VariableRule& takes, const Optimizer& by) {
@@ -95,7 +103,8 @@ void bind_optimizer_class(nb::module_& module) {
       .def_static(
           "from_json", [](std::string_view text) { return optimizer_from_json(text); }, "text"_a)
       .def(
-          "__eq__", [](const Optimizer& a, const Optimizer& b) { return a == b; }, nb::is_operator())
+          "__eq__", [](const Optimizer& a, const Optimizer& b) { return a == b; }, nb::is_operator(),
+          nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__repr__", [](const Optimizer& optimizer) { return "Optimizer(" + to_json(optimizer) + ")"; });
 }
 
@@ -104,17 +113,12 @@ void bind_optimizer_class(nb::module_& module) {
 void bind_optimizers(nb::module_& module) {
   bind_rules(module);
   bind_optimizer_class(module);
-  module.def("adam", &make_adam, "learning_rate"_a = Schedule(1e-3F), nb::kw_only(), "beta1"_a = 0.9F,
-             "beta2"_a = 0.999F, "epsilon"_a = 1e-7F, "weight_decay"_a = 0.0F, "clip_norm"_a = 0.0F,
-             "clip_value"_a = 0.0F, "Keras's defaults. With weight_decay it is AdamW. clip 0: none.");
-  module.def("adamw", &make_adam, "learning_rate"_a = Schedule(1e-3F), nb::kw_only(), "beta1"_a = 0.9F,
-             "beta2"_a = 0.999F, "epsilon"_a = 1e-7F, "weight_decay"_a = 1e-2F, "clip_norm"_a = 0.0F,
-             "clip_value"_a = 0.0F, "Adam with decoupled weight decay.");
-  module.def("sgd", &make_sgd, "learning_rate"_a = Schedule(1e-2F), nb::kw_only(), "momentum"_a = 0.0F,
-             "nesterov"_a = false, "weight_decay"_a = 0.0F, "clip_norm"_a = 0.0F, "clip_value"_a = 0.0F);
-  module.def("muon", &make_muon, "learning_rate"_a = Schedule(0.02F), nb::kw_only(), "momentum"_a = 0.6F,
-             "weight_decay"_a = 0.0F, "iterations"_a = 3, "clip_norm"_a = 0.0F, "clip_value"_a = 0.0F,
-             "For weight matrices and convolutions; biases need a group of another rule.");
+  bind_optimizer<AdamOptions>(module, "adam", adam(),
+                              "Keras's defaults. With weight_decay it is AdamW. clip 0: none.");
+  bind_optimizer<AdamOptions>(module, "adamw", adamw(), "Adam with decoupled weight decay.");
+  bind_optimizer<SgdOptions>(module, "sgd", sgd(), "Gradient descent, with momentum where it is not 0.");
+  bind_optimizer<MuonOptions>(module, "muon", muon(),
+                              "For weight matrices and convolutions; biases need a group of another rule.");
 }
 
 }  // namespace headrace::python

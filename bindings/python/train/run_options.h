@@ -11,8 +11,8 @@
 
 namespace headrace::python {
 
-// How data are read, from a dict with the options of headrace.Loader that a run does not decide itself.
-// ConfigError for others, naming those that there are. A wait for a batch looks for signals.
+// Reads how data are read from a dict with options of headrace.Loader. ConfigError for others, naming those that
+// there are. A wait for a batch looks for signals.
 LoaderOptions input_of(const nanobind::dict& options);
 
 // "stop", "ignore" or "trace".

@@ -1,8 +1,10 @@
 #include "headrace/pipeline/operations/machinery/operation_table.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
+#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 
 namespace headrace {
@@ -23,6 +25,12 @@ std::span<const OperationPtr> data_operations() {
 OperationPtr find_operation(std::string_view name) {
   const auto found = std::ranges::find_if(data_operations(), [&](const auto& one) { return one->name() == name; });
   return found == data_operations().end() ? nullptr : *found;
+}
+
+Operations operation(std::string_view name, OptionVisitor& options) {
+  const OperationPtr found = find_operation(name);
+  if (found == nullptr) throw ConfigError("there is no operation '" + std::string(name) + "'");
+  return Operation(found->visit_options(options));
 }
 
 }  // namespace headrace

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <regex>
 #include <string>
+#include <vector>
 
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/loader.h"
 #include "headrace/tests/support/folder_contents.h"
 #include "headrace/tests/support/message_names.h"
 #include "headrace/tests/support/source_file.h"
@@ -51,6 +53,30 @@ TEST(COptionNames, AreThoseOfMembersAndConstants) {
   EXPECT_EQ(named("PlanOptions::allow_paths", "false"), "refuse_paths = true");
   EXPECT_EQ(named("pulled()"), "hr_source_pulled()");
   EXPECT_EQ(named("FitOptions::epochs"), "") << "there is no trainer in C";
+}
+
+class ShownNames final : public OptionVisitor {
+ public:
+  std::vector<std::string> names;
+
+ protected:
+  void visit(const char* name, OptionPlace /*place*/) override { names.emplace_back(name); }
+  void visit_choice(const char* name, std::size_t& /*number*/, std::span<const char* const> /*choices*/) override {
+    names.emplace_back(name);
+  }
+};
+
+TEST(COptionNames, CoverWhatALoaderTakes) {
+  LoaderOptions options;
+  ShownNames shown;
+  show(options, shown);
+  EXPECT_GT(shown.names.size(), 20U);
+  const std::string headers = c_headers();
+  const std::size_t begin = headers.find("typedef struct hr_loader_options {");
+  const std::string members = headers.substr(begin, headers.find("} hr_loader_options;") - begin);
+  for (const std::string& name : shown.names) {
+    EXPECT_TRUE(std::regex_search(members, std::regex("[ *]" + name + ";"))) << "no hr_loader_options." << name;
+  }
 }
 
 }  // namespace

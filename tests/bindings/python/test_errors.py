@@ -64,6 +64,8 @@ def test_data_errors_say_where(tmp_path):
     (lambda data: hr.Loader(data.batch(2), world=(2, 5)), "world of 2"),
     (lambda data: hr.Loader(data.batch(2)).next(3), "there are 1 replicas"),
     (lambda data: hr.Loader(data.batch(2), threads=-1), "threads"),
+    (lambda data: hr.Loader(data.batch(2), treads=1), "no option 'treads': did you mean 'threads'?"),
+    (lambda data: hr.Loader(data.batch(2), threads="two"), "threads = 'two' is of the wrong type"),
     (lambda data: hr.concatenate(data, 3), "was given int"),
     # Options as Python has them.
     (lambda data: hr.Loader(data.batch(2), threads=3, cpu_budget=2), "threads=3 is more than cpu_budget=2"),
