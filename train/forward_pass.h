@@ -1,6 +1,7 @@
-// What forward() of a Trainer or a Tester computed, where it lies: in each replica's device memory, in the order
-// of its stream. Valid until the next batch, of a trainer until backward(). Strategy::run() gives a replica's
-// stream, with which tensors are read and written; the first examples(r) rows are real, the rest is padding.
+// What forward() of a Trainer or an Evaluator computed, where it lies: in each replica's device memory, in the
+// order of its stream. Valid until the next batch, of a trainer until backward(). Strategy::run() gives a
+// replica's stream, with which tensors are read and written; the first examples(r) rows are real, the rest is
+// padding.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ namespace HEADRACE_API headrace {
 
 class ForwardPass {
  public:
-  // Of a trainer or tester. Everything given must outlive it; `fields` are the data's.
+  // Of a trainer or evaluator. Everything given must outlive it; `fields` are the data's.
   ForwardPass(const ModelState& model, const BatchRunner& runner, const Fields& fields);
   ~ForwardPass();
 

@@ -1,68 +1,276 @@
-#include "headrace/train/fit/evaluator.h"
+#include "headrace/train/evaluator.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/train/fit/input_options.h"
+#include "headrace/train/model.h"
+#include "headrace/train/model/model_state.h"
 #include "headrace/train/model/submission.h"
+#include "headrace/train/step/batch_runner.h"
 #include "headrace/train/step/capture.h"
+#include "headrace/train/step/loop_checks.h"
+#include "headrace/train/step/shards.h"
+#include "headrace/train/step/view_ensemble.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
+namespace {
 
-Evaluator::Evaluator(ModelState& model, Loader& loader, const BatchRunnerOptions& options,
-                     const std::vector<View>& views)
-    : model_(model),
-      loader_(loader),
-      averaged_weights_(options.averaged_weights),
-      runner_(model, loader.fields(), options) {
-  for (int shard = 0; shard < runner_.shards().size(); ++shard) capture(shard, options, views);
-}
+// A loader over a data set, for one pass.
+struct OwnInput {
+  DeviceGroup shards;
+  Loader loader;
 
-void Evaluator::capture(int shard, const BatchRunnerOptions& options, const std::vector<View>& views) {
-  const ProgramBinding bound = runner_.binding(shard);
-  const Program& program = runner_.program();
-  if (!views.empty()) {
-    ensembles_.emplace_back(*model_.graph, program, bound, views);
+  OwnInput(Model& model, const Dataset& data, const EvaluateOptions& options, Mode mode)
+      : shards(shard_devices(model.strategy(), mode == Mode::kPredict ? 0 : options.virtual_shards)),
+        loader(data, shards, evaluation_input(model.state(), mode, options)) {}
+};
+
+void check_evaluation(const ModelState& model, const EvaluateOptions& options, Mode mode) {
+  switch (mode) {
+    case Mode::kEvaluate: model.require_compiled("evaluation()"); return;
+    case Mode::kPredict:
+      if (options.views.empty()) return;
+      throw ConfigError("predict() gives the net's own results and takes no views", "use evaluate(), or no views");
+    case Mode::kTrain: throw ConfigError("an Evaluator does not train", "make a Trainer");
   }
-  works_.push_back(headrace::capture(bound.stream, [&] {
-    if (views.empty()) program.forward(bound);
-    const std::vector<TensorView> results =
-        views.empty() ? program.results(bound) : ensembles_.back().forward(bound);
-    if (options.loss) runner_.submit_objective(shard, results, {});
-  }));
 }
 
-void Evaluator::launch(int shard) {
-  runner_.shards().stream(shard).launch(*works_[static_cast<std::size_t>(shard)]);
-}
-
-void Evaluator::bring_up_to_date() {
-  if (!averaged_weights_) return;
-  submit_to_all(*model_.strategy, model_.step, [this](int r) { round_average(model_, r); });
-}
-
-void Evaluator::warm_up() {
-  bring_up_to_date();
-  runner_.warm_up({.compute = [this](int shard) { launch(shard); }});
-}
-
-void Evaluator::submit(GlobalBatch batches) {
-  runner_.submit(std::move(batches), {.step = model_.step}, {.compute = [this](int shard) { launch(shard); }});
-}
-
-std::optional<MetricSums> Evaluator::run(const EvaluationPass& pass) {
-  bring_up_to_date();
-  runner_.reset_sums();
-  const std::uint64_t all = loader_.steps_per_epoch();
-  const std::uint64_t batches = pass.steps == 0 ? all : std::min(pass.steps, all);
-  for (std::uint64_t done = 0; done < batches; ++done) {
-    if (pass.stop != nullptr && pass.stop->load(std::memory_order_relaxed)) return std::nullopt;
-    std::optional<GlobalBatch> batch = runner_.take(loader_);
-    if (!batch) break;
-    submit(std::move(*batch));
-    if (pass.progress) pass.progress(done + 1, batches);
+BatchRunnerOptions runner_options(const ModelState& model, const Loader& loader, const EvaluateOptions& options,
+                                  Mode mode) {
+  const Precision precision = model.compiled ? model.compiled->precision : Precision::kF32;
+  BatchRunnerOptions runner{.program = {.mode = mode, .rows = loader.local_rows(), .precision = precision},
+                            .averaged_weights = options.averaged_weights};
+  if (mode == Mode::kPredict) {
+    runner.nan = NanPolicy::kIgnore;
+    return runner;
   }
-  runner_.read_tables();
-  return runner_.sums();
+  runner.loss = model.compiled->loss;
+  runner.metrics = model.compiled->metrics;
+  runner.virtual_shards = options.virtual_shards;
+  return runner;
 }
+
+// The results of every example, in the order of the records, gathered a batch at a time.
+class ResultReader {
+ public:
+  ResultReader(const Graph& graph, std::int64_t rows) : graph_(graph), rows_(rows) {
+    predictions_.others.resize(graph.outputs().size() - 1);
+  }
+
+  // Shards in order hold the rows of a global batch in order.
+  void add(const StepSlot& step) {
+    for (const ShardSlot& slot : step.shards) {
+      const float* from = slot.result;
+      for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
+        const std::int64_t elements = graph_.layer(graph_.outputs()[i]).shape().elements();
+        values(i).insert(values(i).end(), from, from + slot.examples * elements);
+        from += rows_ * elements;
+      }
+      predictions_.records.insert(predictions_.records.end(), slot.records.begin(), slot.records.end());
+    }
+  }
+
+  Predictions finish() {
+    const auto examples = static_cast<std::int64_t>(predictions_.records.size());
+    predictions_.shape = graph_.layer(graph_.output()).shape().with_front(examples);
+    for (std::size_t i = 0; i < predictions_.others.size(); ++i) {
+      const int output = graph_.outputs()[i + 1];
+      predictions_.others[i].layer = graph_.name(output);
+      predictions_.others[i].shape = graph_.layer(output).shape().with_front(examples);
+    }
+    return std::move(predictions_);
+  }
+
+ private:
+  std::vector<float>& values(std::size_t output) {
+    return output == 0 ? predictions_.values : predictions_.others[output - 1].values;
+  }
+
+  const Graph& graph_;
+  std::int64_t rows_;
+  Predictions predictions_;
+};
+
+}  // namespace
+
+class Evaluator::Impl {
+ public:
+  // `own`: null where the loader is the caller's.
+  Impl(Model& model, std::unique_ptr<OwnInput> own, Loader& loader, const EvaluateOptions& options, Mode mode)
+      : model_(model.state()),
+        options_(options),
+        mode_(mode),
+        compilation_(model_.compilations),
+        own_(std::move(own)),
+        loader_(loader),
+        runner_(model_, loader.fields(), runner_options(model_, loader, options, mode)),
+        forward_(model_, runner_, loader.fields()) {
+    for (int shard = 0; shard < runner_.shards().size(); ++shard) record(shard);
+    if (mode == Mode::kPredict) runner_.on_done = [this](const StepSlot& step) { results_->add(step); };
+  }
+
+  void warm_up() {
+    check_model();
+    round_averages();
+    runner_.warm_up(work());
+  }
+
+  Evaluation evaluate() {
+    const Stopwatch time;
+    const std::optional<MetricSums> sums = pass();
+    if (!sums) throw Error(ErrorCode::kCancelled, "the evaluation was stopped");
+    loader_.stats().require_good();
+    return {.loss = mean_loss(*sums),
+            .accuracy = mean_accuracy(*sums),
+            .examples = sums->examples,
+            .seconds = time.seconds(),
+            .metrics = metrics()};
+  }
+
+  Predictions predict() {
+    if (mode_ != Mode::kPredict) throw ConfigError("this Evaluator counts", "make it with Mode::kPredict");
+    results_.emplace(*model_.graph, loader_.local_rows());
+    if (!run()) throw Error(ErrorCode::kCancelled, "the prediction was stopped");
+    return results_->finish();
+  }
+
+  std::optional<MetricSums> pass() {
+    require_counting("evaluate()");
+    if (!run()) return std::nullopt;
+    return runner_.sums();
+  }
+
+  bool step() {
+    require_counting("step()");
+    std::optional<GlobalBatch> batches = take();
+    if (batches) submit_alone(*std::move(batches));
+    return batches.has_value();
+  }
+
+  std::optional<GlobalBatch> take() { return runner_.take(loader_); }
+
+  const ForwardPass& forward(GlobalBatch batches) {
+    require_counting("forward()");
+    if (runner_.shards().is_virtual()) {
+      throw ConfigError("forward() shows the pass of a replica, and virtual shards share memory",
+                        "call step(), or evaluate without virtual shards");
+    }
+    submit_alone(std::move(batches));
+    return forward_;
+  }
+
+  MetricSums finish() {
+    runner_.read_tables();
+    return runner_.sums();
+  }
+  std::vector<MetricValue> metrics() const { return runner_.metrics(); }
+  void reset_metrics() { runner_.reset_sums(); }
+
+ private:
+  // One pass over the data, and waits for its end; false where it was stopped.
+  bool run() {
+    if (own_ && std::exchange(begun_, true)) {
+      throw ConfigError("this " + what() + " has been run", "prepare another one");
+    }
+    check_model();
+    round_averages();
+    runner_.reset_sums();
+    const std::uint64_t all = loader_.steps_per_epoch();
+    const std::uint64_t batches = options_.steps == 0 ? all : std::min(options_.steps, all);
+    for (std::uint64_t done = 0; done < batches; ++done) {
+      if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) return false;
+      std::optional<GlobalBatch> batch = take();
+      if (!batch) break;
+      submit(std::move(*batch));
+      if (options_.progress) options_.progress(done + 1, batches);
+    }
+    runner_.read_tables();
+    return true;
+  }
+
+  void record(int shard) {
+    const ProgramBinding bound = runner_.binding(shard);
+    const Program& program = runner_.program();
+    ViewEnsemble* views = nullptr;
+    if (!options_.views.empty()) {
+      views = &ensembles_.emplace_back(*model_.graph, program, bound, options_.views);
+    }
+    works_.push_back(capture(bound.stream, [&] {
+      if (views == nullptr) program.forward(bound);
+      const std::vector<TensorView> results = views == nullptr ? program.results(bound) : views->forward(bound);
+      if (mode_ == Mode::kEvaluate) runner_.submit_objective(shard, results, {});
+    }));
+  }
+
+  BatchRunner::Work work() {
+    return {.compute = [this](int shard) {
+      runner_.shards().stream(shard).launch(*works_[static_cast<std::size_t>(shard)]);
+    }};
+  }
+
+  // The bf16 copy of averaged weights is what they round to.
+  void round_averages() {
+    if (!options_.averaged_weights) return;
+    submit_to_all(*model_.strategy, model_.step, [this](int r) { round_average(model_, r); });
+  }
+
+  void submit(GlobalBatch batches) { runner_.submit(std::move(batches), {.step = model_.step}, work()); }
+  // A batch that is not part of a run().
+  void submit_alone(GlobalBatch batches) {
+    check_model();
+    round_averages();
+    submit(std::move(batches));
+  }
+
+  std::string what() const { return mode_ == Mode::kPredict ? "prediction" : "evaluation"; }
+  void check_model() const { model_.require_compilation(compilation_, what()); }
+  void require_counting(const std::string& call) const {
+    if (mode_ == Mode::kEvaluate) return;
+    throw ConfigError("this Evaluator predicts, and " + call + " counts", "make it with Mode::kEvaluate");
+  }
+
+  ModelState& model_;
+  const EvaluateOptions options_;
+  Mode mode_;
+  std::uint64_t compilation_;
+  std::unique_ptr<OwnInput> own_;
+  bool begun_ = false;
+  Loader& loader_;
+  std::optional<ResultReader> results_;  // of a prediction
+  std::vector<ViewEnsemble> ensembles_;  // by shard, where there are views
+  std::vector<std::unique_ptr<CapturedWork>> works_;
+  BatchRunner runner_;  // after the works: it waits when destroyed
+  ForwardPass forward_;
+};
+
+Evaluator::Evaluator(Model& model, const Dataset& data, const EvaluateOptions& options, Mode mode) {
+  check_evaluation(model.state(), options, mode);
+  auto input = std::make_unique<OwnInput>(model, data, options, mode);
+  Loader& loader = input->loader;
+  impl_ = std::make_unique<Impl>(model, std::move(input), loader, options, mode);
+}
+
+Evaluator::Evaluator(Model& model, Loader& loader, const EvaluateOptions& options, Mode mode) {
+  check_evaluation(model.state(), options, mode);
+  check_loader(model.strategy(), loader, mode == Mode::kPredict ? 0 : options.virtual_shards, "evaluation");
+  impl_ = std::make_unique<Impl>(model, nullptr, loader, options, mode);
+}
+
+Evaluator::~Evaluator() = default;
+
+void Evaluator::warm_up() { impl_->warm_up(); }
+Evaluation Evaluator::evaluate() { return impl_->evaluate(); }
+Predictions Evaluator::predict() { return impl_->predict(); }
+std::optional<MetricSums> Evaluator::pass() { return impl_->pass(); }
+bool Evaluator::step() { return impl_->step(); }
+std::optional<GlobalBatch> Evaluator::take() { return impl_->take(); }
+const ForwardPass& Evaluator::forward(GlobalBatch batches) { return impl_->forward(std::move(batches)); }
+MetricSums Evaluator::finish() { return impl_->finish(); }
+std::vector<MetricValue> Evaluator::metrics() const { return impl_->metrics(); }
+void Evaluator::reset_metrics() { impl_->reset_metrics(); }
 
 }  // namespace headrace

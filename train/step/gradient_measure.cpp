@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "headrace/train/model/submission.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {

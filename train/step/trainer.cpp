@@ -1,7 +1,5 @@
 #include "headrace/train/trainer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <deque>
 #include <utility>
@@ -305,14 +303,6 @@ class Trainer::Impl {
 
 namespace {
 
-void check_shards(Strategy& strategy, const Loader& loader, const TrainerOptions& options) {
-  if (const int shards = Shards(strategy, options.step.virtual_shards).size(); loader.devices().size() != shards) {
-    throw ConfigError(fmt::format("the loader divides its batches among {} replicas, the training among {} shards",
-                                  loader.devices().size(), shards),
-                      "open it on the strategy's devices, each repeated() once for each of its virtual shards");
-  }
-}
-
 void check_layers(const Graph& graph, const TrainerOptions& options) {
   for (int id = 0; id < graph.size() && options.step.virtual_shards > 0; ++id) {
     const Layer& layer = graph.layer(id);
@@ -333,8 +323,8 @@ void check_batch_counts(const TrainerOptions& options) {
 }  // namespace
 
 Trainer::Trainer(Strategy& strategy, Model& model, Loader& loader, const TrainerOptions& options) {
-  check_loop(strategy, model, loader, "training");
-  check_shards(strategy, loader, options);
+  check_model(strategy, model, "training");
+  check_loader(strategy, loader, options.step.virtual_shards, "training");
   check_layers(model.graph(), options);
   check_batch_counts(options);
   impl_ = std::make_unique<Impl>(strategy, model, loader, options);
