@@ -1,7 +1,6 @@
-// What forward() of a Trainer or an Evaluator computed, where it lies: in each replica's device memory, in the
-// order of its stream. Valid until the next batch, of a trainer until backward(). Strategy::run() gives a
-// replica's stream, with which tensors are read and written; the first examples(r) rows are real, the rest is
-// padding.
+// What forward() of a Trainer or an Evaluator computed, where it lies: in each replica's device memory, in its
+// stream's order. Valid until the next batch, of a trainer until backward(). Strategy::run() gives a replica's
+// stream, with which tensors are read and written; the first examples(r) rows are real, the rest is padding.
 #pragma once
 
 #include <cstdint>
