@@ -107,7 +107,7 @@ struct LoaderOptions {
 inline void show(LoaderOptions& options, OptionVisitor& visit) {
   visit("seed", options.seed);
   visit("epochs", options.epochs);
-  visit("world_replicas", options.world.replicas);
+  visit("world_replicas", options.world.total);
   visit("world_first", options.world.first);
   visit("threads", options.threads);
   visit("reader_threads", options.reader_threads);

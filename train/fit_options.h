@@ -1,4 +1,4 @@
-// How to run a model over data.
+// How to train a model on data.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,6 @@
 #include "headrace/train/callbacks.h"
 #include "headrace/train/checkpoints.h"
 #include "headrace/train/metrics.h"
-#include "headrace/train/views.h"
 
 namespace HEADRACE_API headrace {
 
@@ -88,47 +87,5 @@ struct FitOptions {
 std::uint64_t steps_of_pass(const Dataset& train, const FitOptions& options);
 std::uint64_t steps_of_epoch(const Dataset& train, const FitOptions& options);
 std::uint64_t steps_of_fit(const Dataset& train, const FitOptions& options);
-
-struct EvaluateOptions {
-  std::uint64_t steps = 0;  // batches; 0: all
-  // How the data are read, for one pass: a ConfigError where `epochs`, `start`, `converted`, `trace_spans` or
-  // `headspace` are set.
-  LoaderOptions input = {};
-  // What evaluate() makes of each image, all fields of shape (height, width, channels) alike: the logits, and
-  // every other result of the net, are the weighted sum over the views. Empty: the image as it is.
-  std::vector<View> views = {};
-  // As StepOptions::virtual_shards: the sums are the same bits for any number of replicas.
-  int virtual_shards = 0;
-  // With the average that the optimizer keeps (WeightAverage) in the place of the weights, which stay as they are.
-  // A ConfigError where it keeps none. Running statistics are those of training.
-  bool averaged_weights = false;
-  // Called with the batches submitted so far and their number, after each; on the thread that evaluates.
-  std::function<void(std::uint64_t done, std::uint64_t of)> progress = {};
-  // Set by another thread or a signal handler: ends with Error(kCancelled) after the present batch.
-  const std::atomic<bool>* stop = nullptr;
-};
-
-struct Evaluation {
-  double loss = 0;
-  double accuracy = 0;  // 0 where nothing counts it
-  std::int64_t examples = 0;
-  double seconds = 0;
-  std::vector<MetricValue> metrics = {};  // as in EpochReport
-};
-
-// What one output of a model gives.
-struct OutputValues {
-  std::string layer;  // the output's name
-  Shape shape;        // (examples, ...)
-  std::vector<float> values;
-};
-
-// Results in the order in which the data set gives its records.
-struct Predictions {
-  Shape shape;  // (examples, ...)
-  std::vector<float> values;
-  std::vector<std::uint64_t> records;     // source record of each example
-  std::vector<OutputValues> others = {};  // of a model of several outputs: those after the first
-};
 
 }  // namespace headrace

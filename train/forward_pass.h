@@ -1,5 +1,5 @@
-// What forward() of a Trainer or a Tester computed, where it lies: in each replica's device memory, in the order
-// of its stream. Valid until the next batch, of a trainer until backward(). Strategy::run() gives a replica's
+// What forward() of a Trainer or an Evaluator computed, where it lies: in each replica's device memory, in its
+// stream's order. Valid until the next batch, of a trainer until backward(). Strategy::run() gives a replica's
 // stream, with which tensors are read and written; the first examples(r) rows are real, the rest is padding.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace HEADRACE_API headrace {
 
 class ForwardPass {
  public:
-  // For a trainer or tester; `fields` are the data's. REQUIRES: all that is given outlives it.
+  // For a trainer or evaluator; `fields` are the data's. REQUIRES: all that is given outlives it.
   ForwardPass(const ModelState& model, const BatchQueue& queue, const Fields& fields);
   ~ForwardPass();
 

@@ -1,7 +1,6 @@
 #include "headrace/pipeline/sources/origin.h"
 
 #include <algorithm>
-#include <array>
 
 namespace headrace {
 
@@ -20,14 +19,6 @@ void show_layout(LayoutOptions& layout, OptionVisitor& visit) {
 
 void show_label_type(LabelType& type, OptionVisitor& visit) {
   visit("label_type", type, {"auto", "class", "number"});
-}
-
-std::span<const SourceOriginPtr> source_origins() {
-  static const std::array origins{open_source_origin(),  image_folder_origin(), image_archive_origin(),
-                                  web_dataset_origin(),  web_stream_origin(),   tf_records_origin(),
-                                  csv_manifest_origin(), numpy_arrays_origin(), record_file_origin(),
-                                  idx_folder_origin(),   idx_files_origin(),    cifar_binary_origin()};
-  return origins;
 }
 
 SourceOriginPtr find_source_origin(std::string_view name) {

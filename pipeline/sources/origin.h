@@ -58,23 +58,12 @@ void show_split(Split& split, OptionVisitor& visit);
 void show_layout(LayoutOptions& layout, OptionVisitor& visit);
 void show_label_type(LabelType& type, OptionVisitor& visit);
 
-// One of each opener, with the arguments that it has unless they are said. Whoever adds one whose arguments are
-// data adds it here.
+// One of each opener, open_source() first, with the arguments that it has unless they are said: those of the table
+// of formats (formats.cpp).
 std::span<const SourceOriginPtr> source_origins();
 // The one of this name; null: there is none.
 SourceOriginPtr find_source_origin(std::string_view name);
 
 SourceOriginPtr open_source_origin();
-SourceOriginPtr image_folder_origin();
-SourceOriginPtr image_archive_origin();
-SourceOriginPtr web_dataset_origin();
-SourceOriginPtr web_stream_origin();
-SourceOriginPtr tf_records_origin();
-SourceOriginPtr csv_manifest_origin();
-SourceOriginPtr numpy_arrays_origin();
-SourceOriginPtr record_file_origin();
-SourceOriginPtr idx_folder_origin();
-SourceOriginPtr idx_files_origin();
-SourceOriginPtr cifar_binary_origin();
 
 }  // namespace headrace

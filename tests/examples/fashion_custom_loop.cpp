@@ -8,8 +8,8 @@
 // (9[0-9]|100)\.
 #include <headrace/devices/registry.h>
 #include <headrace/pipeline/sources.h>
+#include <headrace/train/evaluator.h>
 #include <headrace/train/strategy.h>
-#include <headrace/train/tester.h>
 #include <headrace/train/trainer.h>
 
 #include <cstdio>
@@ -53,16 +53,16 @@ int main(int argc, char** argv) try {
     return strategy.reduce(ReduceOp::kSum, losses);
   };
 
-  Tester tester(strategy, model, test);
-  const auto test_step = [&](GlobalBatch batches) { tester.forward(std::move(batches)); };
+  Evaluator evaluator(model, test);
+  const auto test_step = [&](GlobalBatch batches) { evaluator.forward(std::move(batches)); };
 
   for (int epoch = 1; epoch <= epochs; ++epoch) {
     trainer.reset_metrics();
-    tester.reset_metrics();
+    evaluator.reset_metrics();
     double loss = 0;
     for (std::uint64_t step = 0; step < train.steps_per_epoch(); ++step) loss += train_step(*trainer.take());
-    for (std::uint64_t step = 0; step < test.steps_per_epoch(); ++step) test_step(*tester.take());
-    const MetricSums trained = trainer.finish(), tested = tester.finish();
+    for (std::uint64_t step = 0; step < test.steps_per_epoch(); ++step) test_step(*evaluator.take());
+    const MetricSums trained = trainer.finish(), tested = evaluator.finish();
     std::printf("Epoch %d, Loss: %.4f, Accuracy: %.2f, Test Loss: %.4f, Test Accuracy: %.2f\n", epoch,
                 loss / static_cast<double>(train.steps_per_epoch()), 100 * mean_accuracy(trained),
                 mean_loss(tested), 100 * mean_accuracy(tested));

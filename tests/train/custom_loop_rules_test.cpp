@@ -11,7 +11,7 @@
 #include "headrace/tests/support/undisturbed.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/tester.h"
+#include "headrace/train/evaluator.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace {
@@ -66,7 +66,7 @@ TEST(CustomLoop, RefusesALoaderOnOtherDevices) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("other devices"));
   }
-  EXPECT_THROW(Tester(mine.strategy, model, loader), ConfigError);
+  EXPECT_THROW(Evaluator(model, loader), ConfigError);
 }
 
 TEST(CustomLoop, GoesOnFromAnyStep) {
@@ -158,8 +158,8 @@ TEST(CustomLoop, GivesBackAllMemory) {
     while (trainer.step()) {
     }
     Loader held_out(loop_data(), *group);
-    Tester tester(strategy, model, held_out);
-    tester.step();
+    Evaluator evaluator(model, held_out);
+    evaluator.step();
     EXPECT_NE(use(), before);
   }
   EXPECT_EQ(use(), before);

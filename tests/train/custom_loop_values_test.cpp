@@ -9,7 +9,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/tester.h"
+#include "headrace/train/evaluator.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace {
@@ -24,10 +24,10 @@ TEST(CustomLoop, PredictionsAreThoseOfTheModel) {
   const Dataset data = loop_data(16, 27);
   const Predictions expected = model.predict(data);
   Loader loader(data, training.devices);
-  Tester tester(training.strategy, model, loader);
+  Evaluator evaluator(model, loader);
   std::vector<float> seen;
-  while (std::optional<GlobalBatch> batches = tester.take()) {
-    const ForwardPass& pass = tester.forward(std::move(*batches));
+  while (std::optional<GlobalBatch> batches = evaluator.take()) {
+    const ForwardPass& pass = evaluator.forward(std::move(*batches));
     training.strategy.run([&](const ReplicaContext& replica) {
       const std::vector<float> all = replica.read<float>(pass.predictions(replica.index));
       seen.insert(seen.end(), all.begin(), all.begin() + 4 * pass.examples(replica.index));
@@ -126,16 +126,16 @@ TEST(CustomLoop, TestingEqualsEvaluation) {
     model.compile({.metrics = {accuracy(), top_k(2), confusion_matrix()}});
     const Evaluation expected = model.evaluate(data);
     Loader loader(data, training.devices, {.epochs = 2});
-    Tester tester(training.strategy, model, loader);
-    while (tester.step()) {
+    Evaluator evaluator(model, loader);
+    while (evaluator.step()) {
     }
-    EXPECT_EQ(tester.finish().examples, 54);
-    EXPECT_EQ(mean_accuracy(tester.finish()), expected.accuracy);
-    EXPECT_NEAR(mean_loss(tester.finish()), expected.loss, 1e-12);
-    ASSERT_EQ(tester.metrics().size(), 3U);
-    EXPECT_EQ(tester.metrics()[1].values, expected.metrics[1].values);
-    tester.reset_metrics();
-    EXPECT_EQ(tester.finish().examples, 0);
+    EXPECT_EQ(evaluator.finish().examples, 54);
+    EXPECT_EQ(mean_accuracy(evaluator.finish()), expected.accuracy);
+    EXPECT_NEAR(mean_loss(evaluator.finish()), expected.loss, 1e-12);
+    ASSERT_EQ(evaluator.metrics().size(), 3U);
+    EXPECT_EQ(evaluator.metrics()[1].values, expected.metrics[1].values);
+    evaluator.reset_metrics();
+    EXPECT_EQ(evaluator.finish().examples, 0);
   }
 }
 

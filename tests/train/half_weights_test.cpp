@@ -11,7 +11,6 @@
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/model/storage_types.h"
 #include "headrace/train/nets.h"
-#include "headrace/train/prepared_fit.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace {

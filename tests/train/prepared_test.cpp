@@ -7,8 +7,8 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/prepared_evaluation.h"
-#include "headrace/train/prepared_fit.h"
+#include "headrace/train/evaluator.h"
+#include "headrace/train/model.h"
 
 namespace headrace {
 namespace {
@@ -66,7 +66,7 @@ PreparedOutcome outcome_of(const Job& job, Way way) {
     evaluation = model.evaluate(held_out, {.views = mirrored_views()});
   } else {
     PreparedFit fit(model, train, options);
-    PreparedEvaluation test(model, held_out, {.views = mirrored_views()});
+    Evaluator test(model, held_out, {.views = mirrored_views()});
     if (way == Way::kWarmedUp) {
       const std::string before = model.weights_sha256();
       test.warm_up();
@@ -76,7 +76,7 @@ PreparedOutcome outcome_of(const Job& job, Way way) {
       EXPECT_EQ(model.global_step(), 0U);
     }
     history = fit.run();
-    evaluation = test.run();
+    evaluation = test.evaluate();
   }
   model.check_mirrored();
   return {.weights = model.weights_sha256(),
@@ -154,19 +154,20 @@ TEST(Prepared, RunsOnceAndForTheModelAsItWasCompiled) {
   Model model = training.strategy.build(test::small_mlp);
   const Dataset data = test::blobs(40).batch({.global = 8});
   EXPECT_THAT(refusal_of([&] { PreparedFit(model, data, {}); }), HasSubstr("needs a compiled model"));
-  EXPECT_THAT(refusal_of([&] { PreparedEvaluation(model, data, {}); }), HasSubstr("needs a compiled model"));
+  EXPECT_THAT(refusal_of([&] { Evaluator(model, data, {}); }), HasSubstr("needs a compiled model"));
   model.compile({});
   PreparedFit fit(model, data, {.verbose = 0});
-  PreparedEvaluation evaluation(model, data);
+  Evaluator evaluation(model, data);
   EXPECT_EQ(fit.run()["loss"].size(), 1U);
-  EXPECT_EQ(evaluation.run().examples, 40);
+  EXPECT_EQ(evaluation.evaluate().examples, 40);
   EXPECT_THAT(refusal_of([&] { fit.run(); }), HasSubstr("this fit has been run"));
-  EXPECT_THAT(refusal_of([&] { evaluation.run(); }), HasSubstr("this evaluation has been run"));
+  EXPECT_THAT(refusal_of([&] { evaluation.evaluate(); }), HasSubstr("this evaluation has been run"));
   PreparedFit old_fit(model, data, {.verbose = 0});
-  PreparedEvaluation old_evaluation(model, data);
+  Evaluator old_evaluation(model, data);
   model.compile({});
   EXPECT_THAT(refusal_of([&] { old_fit.run(); }), HasSubstr("compiled since this fit was prepared"));
-  EXPECT_THAT(refusal_of([&] { old_evaluation.run(); }), HasSubstr("compiled since this evaluation was prepared"));
+  EXPECT_THAT(refusal_of([&] { old_evaluation.evaluate(); }),
+              HasSubstr("compiled since this evaluation was prepared"));
   EXPECT_THAT(refusal_of([&] { old_fit.warm_up(); }), HasSubstr("compiled since"));
 }
 

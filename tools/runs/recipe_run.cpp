@@ -40,7 +40,7 @@ Evaluation RecipeRun::evaluate() {
     test_.emplace(model_, recipe_.test, test_options_);
   }
   try {
-    return test_->run();
+    return test_->evaluate();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kCancelled) throw;
     throw Error(ErrorCode::kCancelled,

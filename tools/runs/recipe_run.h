@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "headrace/tools/recipes/recipe.h"
-#include "headrace/train/prepared_evaluation.h"
-#include "headrace/train/prepared_fit.h"
+#include "headrace/train/evaluator.h"
+#include "headrace/train/model.h"
 
 namespace headrace::tools {
 
@@ -39,7 +39,7 @@ class RecipeRun {
   const EvaluateOptions& test_options_;
   std::function<void()> initialise_;  // empty where nothing depends on data
   std::optional<PreparedFit> fit_;
-  std::optional<PreparedEvaluation> test_;  // at once where it is warmed up, else after the training
+  std::optional<Evaluator> test_;  // at once where it is warmed up, else after the training
 };
 
 }  // namespace headrace::tools

@@ -1,67 +1,275 @@
-#include "headrace/train/fit/evaluator.h"
+#include "headrace/train/evaluator.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/train/fit/input_options.h"
+#include "headrace/train/model.h"
+#include "headrace/train/model/model_state.h"
 #include "headrace/train/model/submission.h"
+#include "headrace/train/step/batch_queue.h"
+#include "headrace/train/step/loop_checks.h"
+#include "headrace/train/step/shards.h"
+#include "headrace/train/step/view_ensemble.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
+namespace {
 
-Evaluator::Evaluator(ModelState& model, Loader& loader, const BatchQueueOptions& options,
-                     const std::vector<View>& views)
-    : model_(model),
-      loader_(loader),
-      averaged_weights_(options.averaged_weights),
-      queue_(model, loader.fields(), options) {
-  for (int shard = 0; shard < queue_.shards().local_shards(); ++shard) capture(shard, options, views);
-}
+// A loader over a data set, for one pass.
+struct OwnInput {
+  DeviceGroup shards;
+  Loader loader;
 
-void Evaluator::capture(int shard, const BatchQueueOptions& options, const std::vector<View>& views) {
-  const ProgramBinding bound = queue_.program().binding(shard);
-  const Program& program = queue_.program().program();
-  if (!views.empty()) {
-    ensembles_.emplace_back(*model_.graph, program, bound, views);
+  OwnInput(Model& model, const Dataset& data, const EvaluateOptions& options, Mode mode)
+      : shards(shard_devices(model.strategy(), mode == Mode::kPredict ? 0 : options.virtual_shards)),
+        loader(data, shards, evaluation_input(model.state(), mode, options)) {}
+};
+
+void check_evaluation(const ModelState& model, const EvaluateOptions& options, Mode mode) {
+  switch (mode) {
+    case Mode::kEvaluate: model.require_compiled("evaluation()"); return;
+    case Mode::kPredict:
+      if (options.views.empty()) return;
+      throw ConfigError("predict() gives the net's own results and takes no views", "use evaluate(), or no views");
+    case Mode::kTrain: throw ConfigError("an Evaluator does not train", "make a Trainer");
   }
-  works_.push_back(headrace::capture(bound.stream, [&] {
-    if (views.empty()) program.forward(bound);
-    const std::vector<TensorView> results =
-        views.empty() ? program.results(bound) : ensembles_.back().forward(bound);
-    if (options.loss) queue_.program().submit_objective(shard, results, {});
-  }));
 }
 
-void Evaluator::launch(int shard) {
-  queue_.shards().stream(shard).launch(*works_[static_cast<std::size_t>(shard)]);
-}
-
-void Evaluator::bring_up_to_date() {
-  if (!averaged_weights_) return;
-  submit_to_all(*model_.strategy, model_.step, [this](int r) { round_average(model_, r); });
-}
-
-void Evaluator::warm_up() {
-  bring_up_to_date();
-  queue_.warm_up({.compute = [this](int shard) { launch(shard); }});
-}
-
-void Evaluator::submit(GlobalBatch batches) {
-  queue_.submit(std::move(batches), {.step = model_.step}, {.compute = [this](int shard) { launch(shard); }});
-}
-
-std::optional<MetricSums> Evaluator::run(const EvaluationPass& pass) {
-  bring_up_to_date();
-  queue_.reset();
-  const std::uint64_t all = loader_.steps_per_epoch();
-  const std::uint64_t batches = pass.steps == 0 ? all : std::min(pass.steps, all);
-  for (std::uint64_t done = 0; done < batches; ++done) {
-    if (pass.stop != nullptr && pass.stop->load(std::memory_order_relaxed)) return std::nullopt;
-    std::optional<GlobalBatch> batch = queue_.take(loader_);
-    if (!batch) break;
-    submit(std::move(*batch));
-    if (pass.progress) pass.progress(done + 1, batches);
+BatchQueueOptions queue_options(const ModelState& model, const Loader& loader, const EvaluateOptions& options,
+                                Mode mode) {
+  const Precision precision = model.compiled ? model.compiled->precision : Precision::kF32;
+  BatchQueueOptions queue{.program = {.mode = mode, .rows = loader.local_rows(), .precision = precision},
+                          .averaged_weights = options.averaged_weights};
+  if (mode == Mode::kPredict) {
+    queue.nan = NanPolicy::kIgnore;
+    return queue;
   }
-  queue_.finish();
-  return queue_.totals().sums();
+  queue.loss = model.compiled->loss;
+  queue.metrics = model.compiled->metrics;
+  queue.virtual_shards = options.virtual_shards;
+  return queue;
 }
+
+// The results of every example, in the order of the records, gathered a batch at a time.
+class ResultReader {
+ public:
+  ResultReader(const Graph& graph, std::int64_t rows) : graph_(graph), rows_(rows) {
+    predictions_.others.resize(graph.outputs().size() - 1);
+  }
+
+  // Shards in order hold the rows of a global batch in order.
+  void add(const StepSlot& step) {
+    for (const ShardSlot& slot : step.shards) {
+      const float* from = slot.result;
+      for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
+        const std::int64_t elements = graph_.layer(graph_.outputs()[i]).shape().elements();
+        values(i).insert(values(i).end(), from, from + slot.examples * elements);
+        from += rows_ * elements;
+      }
+      predictions_.records.insert(predictions_.records.end(), slot.records.begin(), slot.records.end());
+    }
+  }
+
+  Predictions finish() {
+    const auto examples = static_cast<std::int64_t>(predictions_.records.size());
+    predictions_.shape = graph_.layer(graph_.output()).shape().with_front(examples);
+    for (std::size_t i = 0; i < predictions_.others.size(); ++i) {
+      const int output = graph_.outputs()[i + 1];
+      predictions_.others[i].layer = graph_.name(output);
+      predictions_.others[i].shape = graph_.layer(output).shape().with_front(examples);
+    }
+    return std::move(predictions_);
+  }
+
+ private:
+  std::vector<float>& values(std::size_t output) {
+    return output == 0 ? predictions_.values : predictions_.others[output - 1].values;
+  }
+
+  const Graph& graph_;
+  std::int64_t rows_;
+  Predictions predictions_;
+};
+
+}  // namespace
+
+class Evaluator::Impl {
+ public:
+  // `own`: null where the loader is the caller's.
+  Impl(Model& model, std::unique_ptr<OwnInput> own, Loader& loader, const EvaluateOptions& options, Mode mode)
+      : model_(model.state()),
+        options_(options),
+        mode_(mode),
+        compilation_(model_.compilations),
+        own_(std::move(own)),
+        loader_(loader),
+        queue_(model_, loader.fields(), queue_options(model_, loader, options, mode)),
+        forward_(model_, queue_, loader.fields()) {
+    for (int shard = 0; shard < queue_.shards().local_shards(); ++shard) record(shard);
+    if (mode == Mode::kPredict) queue_.on_done = [this](const StepSlot& step) { results_->add(step); };
+  }
+
+  void warm_up() {
+    check_model();
+    round_averages();
+    queue_.warm_up(work());
+  }
+
+  Evaluation evaluate() {
+    const Stopwatch time;
+    const std::optional<MetricSums> sums = pass();
+    if (!sums) throw Error(ErrorCode::kCancelled, "the evaluation was stopped");
+    loader_.stats().require_good();
+    return {.loss = mean_loss(*sums),
+            .accuracy = mean_accuracy(*sums),
+            .examples = sums->examples,
+            .seconds = time.seconds(),
+            .metrics = metrics()};
+  }
+
+  Predictions predict() {
+    if (mode_ != Mode::kPredict) throw ConfigError("this Evaluator counts", "make it with Mode::kPredict");
+    results_.emplace(*model_.graph, loader_.local_rows());
+    if (!run()) throw Error(ErrorCode::kCancelled, "the prediction was stopped");
+    return results_->finish();
+  }
+
+  std::optional<MetricSums> pass() {
+    require_counting("evaluate()");
+    if (!run()) return std::nullopt;
+    return queue_.totals().sums();
+  }
+
+  bool step() {
+    require_counting("step()");
+    std::optional<GlobalBatch> batches = take();
+    if (batches) submit_alone(*std::move(batches));
+    return batches.has_value();
+  }
+
+  std::optional<GlobalBatch> take() { return queue_.take(loader_); }
+
+  const ForwardPass& forward(GlobalBatch batches) {
+    require_counting("forward()");
+    if (queue_.shards().is_virtual()) {
+      throw ConfigError("forward() shows the pass of a replica, and virtual shards share memory",
+                        "call step(), or evaluate without virtual shards");
+    }
+    submit_alone(std::move(batches));
+    return forward_;
+  }
+
+  MetricSums finish() {
+    queue_.finish();
+    return queue_.totals().sums();
+  }
+  std::vector<MetricValue> metrics() const { return queue_.totals().metrics(); }
+  void reset_metrics() { queue_.reset(); }
+
+ private:
+  // One pass over the data, and waits for its end; false where it was stopped.
+  bool run() {
+    if (own_ && std::exchange(begun_, true)) {
+      throw ConfigError("this " + what() + " has been run", "prepare another one");
+    }
+    check_model();
+    round_averages();
+    queue_.reset();
+    const std::uint64_t all = loader_.steps_per_epoch();
+    const std::uint64_t batches = options_.steps == 0 ? all : std::min(options_.steps, all);
+    for (std::uint64_t done = 0; done < batches; ++done) {
+      if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) return false;
+      std::optional<GlobalBatch> batch = take();
+      if (!batch) break;
+      submit(std::move(*batch));
+      if (options_.progress) options_.progress(done + 1, batches);
+    }
+    queue_.finish();
+    return true;
+  }
+
+  void record(int shard) {
+    const ProgramBinding bound = queue_.program().binding(shard);
+    const Program& program = queue_.program().program();
+    ViewEnsemble* views = nullptr;
+    if (!options_.views.empty()) {
+      views = &ensembles_.emplace_back(*model_.graph, program, bound, options_.views);
+    }
+    works_.push_back(capture(bound.stream, [&] {
+      if (views == nullptr) program.forward(bound);
+      const std::vector<TensorView> results = views == nullptr ? program.results(bound) : views->forward(bound);
+      if (mode_ == Mode::kEvaluate) queue_.program().submit_objective(shard, results, {});
+    }));
+  }
+
+  BatchQueue::Work work() {
+    return {.compute = [this](int shard) {
+      queue_.shards().stream(shard).launch(*works_[static_cast<std::size_t>(shard)]);
+    }};
+  }
+
+  // The bf16 copy of averaged weights is what they round to.
+  void round_averages() {
+    if (!options_.averaged_weights) return;
+    submit_to_all(*model_.strategy, model_.step, [this](int r) { round_average(model_, r); });
+  }
+
+  void submit(GlobalBatch batches) { queue_.submit(std::move(batches), {.step = model_.step}, work()); }
+  // A batch that is not part of a run().
+  void submit_alone(GlobalBatch batches) {
+    check_model();
+    round_averages();
+    submit(std::move(batches));
+  }
+
+  std::string what() const { return mode_ == Mode::kPredict ? "prediction" : "evaluation"; }
+  void check_model() const { model_.require_compilation(compilation_, what()); }
+  void require_counting(const std::string& call) const {
+    if (mode_ == Mode::kEvaluate) return;
+    throw ConfigError("this Evaluator predicts, and " + call + " counts", "make it with Mode::kEvaluate");
+  }
+
+  ModelState& model_;
+  const EvaluateOptions options_;
+  Mode mode_;
+  std::uint64_t compilation_;
+  std::unique_ptr<OwnInput> own_;
+  bool begun_ = false;
+  Loader& loader_;
+  std::optional<ResultReader> results_;  // of a prediction
+  std::vector<ViewEnsemble> ensembles_;  // by shard, where there are views
+  std::vector<std::unique_ptr<CapturedWork>> works_;
+  BatchQueue queue_;  // after the works: it waits when destroyed
+  ForwardPass forward_;
+};
+
+Evaluator::Evaluator(Model& model, const Dataset& data, const EvaluateOptions& options, Mode mode) {
+  check_evaluation(model.state(), options, mode);
+  auto input = std::make_unique<OwnInput>(model, data, options, mode);
+  Loader& loader = input->loader;
+  impl_ = std::make_unique<Impl>(model, std::move(input), loader, options, mode);
+}
+
+Evaluator::Evaluator(Model& model, Loader& loader, const EvaluateOptions& options, Mode mode) {
+  check_evaluation(model.state(), options, mode);
+  check_loader(model.strategy(), loader, mode == Mode::kPredict ? 0 : options.virtual_shards, "evaluation");
+  impl_ = std::make_unique<Impl>(model, nullptr, loader, options, mode);
+}
+
+Evaluator::~Evaluator() = default;
+
+void Evaluator::warm_up() { impl_->warm_up(); }
+Evaluation Evaluator::evaluate() { return impl_->evaluate(); }
+Predictions Evaluator::predict() { return impl_->predict(); }
+std::optional<MetricSums> Evaluator::pass() { return impl_->pass(); }
+bool Evaluator::step() { return impl_->step(); }
+std::optional<GlobalBatch> Evaluator::take() { return impl_->take(); }
+const ForwardPass& Evaluator::forward(GlobalBatch batches) { return impl_->forward(std::move(batches)); }
+MetricSums Evaluator::finish() { return impl_->finish(); }
+std::vector<MetricValue> Evaluator::metrics() const { return impl_->metrics(); }
+void Evaluator::reset_metrics() { impl_->reset_metrics(); }
 
 }  // namespace headrace

@@ -40,46 +40,43 @@ FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOpti
                                 const std::optional<LoaderState>& start)
     : shards(shard_devices(model.strategy(), options.step.virtual_shards)),
       loader(data, shards, validation_input(model.state(), options, start)),
-      evaluator(model.state(), loader,
-                {.program = {.mode = Mode::kEvaluate,
-                             .rows = loader.local_rows(),
-                             .precision = model.state().compiled->precision},
-                 .loss = model.state().compiled->loss,
-                 .metrics = model.state().compiled->metrics,
+      evaluator(model, loader,
+                {.virtual_shards = options.step.virtual_shards,
                  .averaged_weights = options.validate_averaged,
-                 .virtual_shards = options.step.virtual_shards}) {}
+                 .stop = options.stop}) {}
 
 FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
     : model_(model),
       options_(options),
+      compilation_(model.state().compilations),
       control_(model, [this] { return input_stats(); }),
-      callbacks_(options.callbacks, control_),
-      progress_(options),
-      steps_(steps_of_epoch(train, options)),
+      callbacks_(options_.callbacks, control_),
+      progress_(options_),
+      steps_(steps_of_epoch(train, options_)),
       streamed_(train.streamed()),
       folder_(taken_folder()),
       data_(identity_of(train)),
-      validation_data_(options.validation ? std::optional(identity_of(*options.validation)) : std::nullopt),
-      resumption_(model, options, {.steps = steps_, .data = data_, .validation = validation_data_}),
+      validation_data_(options_.validation ? std::optional(identity_of(*options_.validation)) : std::nullopt),
+      resumption_(model, options_, {.steps = steps_, .data = data_, .validation = validation_data_}),
       position_(resumption_.position()),
-      shards_(shard_devices(model.strategy(), options.step.virtual_shards)),
+      shards_(shard_devices(model.strategy(), options_.step.virtual_shards)),
       loader_(train, shards_,
-              training_input(model.state(), options, passes(train, options), resumption_.loader())),
+              training_input(model.state(), options_, passes(train, options_), resumption_.loader())),
       trainer_(model.strategy(), model, loader_,
-               {.seed = options.input.seed, .step = options.step, .trace = options.input.trace}) {
-  if (options.validation) {
+               {.seed = options_.input.seed, .step = options_.step, .trace = options_.input.trace}) {
+  if (options_.validation) {
     validated_ = resumption_.validation();
-    validation_.emplace(model, *options.validation, options, validated_);
+    validation_.emplace(model, *options_.validation, options_, validated_);
   }
   history_ = resumption_.history();
-  model.state().input = input_of_fit(train, options);
-  if (!options.checkpoints) return;
-  if (options.input.headspace > 0) {
+  model.state().input = input_of_fit(train, options_);
+  if (!options_.checkpoints) return;
+  if (options_.input.headspace > 0) {
     throw ConfigError(
         "a training on replayed batches (" + named("LoaderOptions::headspace") + ") cannot be continued",
         "leave out either checkpoints or headspace");
   }
-  checkpoints_.emplace(model, options, position_.run, position_.best, trainer_);
+  checkpoints_.emplace(model, options_, position_.run, position_.best, trainer_);
 }
 
 std::optional<TrainingFolder> FitLoop::taken_folder() const {
@@ -90,11 +87,14 @@ std::optional<TrainingFolder> FitLoop::taken_folder() const {
 }
 
 void FitLoop::warm_up() {
+  check_model();
   trainer_.warm_up();
   if (validation_) validation_->evaluator.warm_up();
 }
 
 History FitLoop::run() {
+  if (std::exchange(begun_, true)) throw ConfigError("this fit has been run", "prepare another one");
+  check_model();
   restore();
   callbacks_.begin_train();
   run_epochs();
@@ -109,6 +109,8 @@ History FitLoop::run() {
   callbacks_.end_train();
   return std::move(history_);
 }
+
+void FitLoop::check_model() const { model_.state().require_compilation(compilation_, "fit"); }
 
 void FitLoop::restore() {
   if (!resumption_.continues()) return;
@@ -243,11 +245,11 @@ EpochReport FitLoop::finish_epoch(int epoch, std::uint64_t steps) {
 
 void FitLoop::validate(EpochReport& report) {
   if (!validation_) return;
-  const std::optional<MetricSums> validated = validation_->evaluator.run({.stop = options_.stop});
+  const std::optional<MetricSums> validated = validation_->evaluator.pass();
   if (!validated) return;
   report.val_loss = mean_loss(*validated);
   report.val_accuracy = mean_accuracy(*validated);
-  report.val_metrics = validation_->evaluator.queue().totals().metrics();
+  report.val_metrics = validation_->evaluator.metrics();
 }
 
 void FitLoop::report_step(int epoch, std::uint64_t step) {

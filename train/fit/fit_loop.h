@@ -1,4 +1,4 @@
-// One call of Model::fit: epochs of training steps, validation, callbacks, history.
+// What a PreparedFit runs: epochs of training steps, validation, callbacks, history.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 #include <string>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/train/evaluator.h"
 #include "headrace/train/fit/callback_list.h"
-#include "headrace/train/fit/evaluator.h"
 #include "headrace/train/fit/fit_checkpoints.h"
 #include "headrace/train/fit/progress.h"
 #include "headrace/train/fit/resumption.h"
@@ -19,14 +19,12 @@ namespace headrace {
 
 class FitLoop {
  public:
-  // Everything given must outlive the loop.
+  // REQUIRES: the model is compiled, and outlives the loop.
   FitLoop(Model& model, const Dataset& train, const FitOptions& options);
 
-  // Before run(): as Trainer::warm_up(), with the validation.
+  // As PreparedFit's.
   void warm_up();
   History run();
-
-  // Of a fit that is continued, the epochs that were made before; else empty.
   const History& history() const noexcept { return history_; }
 
  private:
@@ -39,6 +37,7 @@ class FitLoop {
                const std::optional<LoaderState>& start);
   };
 
+  void check_model() const;
   // What a continued fit begins with: variables, callbacks' state.
   void restore();
   void run_epochs();
@@ -67,7 +66,9 @@ class FitLoop {
   LoaderStats input_stats() const;
 
   Model& model_;
-  const FitOptions& options_;
+  const FitOptions options_;
+  std::uint64_t compilation_;  // of the model, when it was prepared
+  bool begun_ = false;
   FitControl control_;
   CallbackList callbacks_;
   Progress progress_;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "headrace/train/evaluator.h"
 #include "headrace/train/fit_options.h"
 #include "headrace/train/model/storage_types.h"
 

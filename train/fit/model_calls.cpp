@@ -1,12 +1,8 @@
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/error.h"
-#include "headrace/train/fit/input_options.h"
-#include "headrace/train/fit/predictor.h"
+#include "headrace/train/evaluator.h"
+#include "headrace/train/fit/fit_loop.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
-#include "headrace/train/prepared_evaluation.h"
-#include "headrace/train/prepared_fit.h"
-#include "headrace/train/strategy.h"
 
 namespace headrace {
 
@@ -17,19 +13,25 @@ History Model::fit(const Dataset& train, const FitOptions& options) {
 Evaluation Model::evaluate(const Dataset& data, const EvaluateOptions& options) {
   const Stopwatch time;
   if (state_->input.plan.empty()) state_->input = describe_input(data, options.views);
-  Evaluation evaluation = PreparedEvaluation(*this, data, options).run();
+  Evaluation evaluation = Evaluator(*this, data, options).evaluate();
   evaluation.seconds = time.seconds();
   return evaluation;
 }
 
 Predictions Model::predict(const Dataset& data, const EvaluateOptions& options) {
-  if (!options.views.empty()) {
-    throw ConfigError("predict() gives the net's own results and takes no views", "use evaluate(), or no views");
-  }
-  Loader loader(data, strategy().devices(), evaluation_input(*state_, Mode::kPredict, options));
-  return headrace::predict(*state_, loader,
-                           {.steps = options.steps, .progress = options.progress, .stop = options.stop},
-                           options.averaged_weights);
+  return Evaluator(*this, data, options, Mode::kPredict).predict();
 }
+
+PreparedFit::PreparedFit(Model& model, const Dataset& train, const FitOptions& options) {
+  model.state().require_compiled("fit()");
+  const ScanPoll poll(options.input.while_waiting);  // counting steps may need a filter's pass
+  loop_ = std::make_unique<FitLoop>(model, train, options);
+}
+
+PreparedFit::~PreparedFit() = default;
+
+void PreparedFit::warm_up() { loop_->warm_up(); }
+const History& PreparedFit::history() const noexcept { return loop_->history(); }
+History PreparedFit::run() { return loop_->run(); }
 
 }  // namespace headrace

@@ -12,6 +12,11 @@ const CompileOptions& ModelState::require_compiled(const char* what) const {
   throw ConfigError(std::string(what) + " needs a compiled model", "call model.compile({...}) first");
 }
 
+void ModelState::require_compilation(std::uint64_t compilation, const std::string& what) const {
+  if (compilation == compilations) return;
+  throw ConfigError("the model was compiled since this " + what + " was prepared", "prepare it after compile()");
+}
+
 std::vector<double> ModelState::learning_rates() const {
   const Optimizer& rule = require_compiled("a learning rate").optimizer;
   std::vector<double> rates{learning_rate_scale * rule.learning_rate.at(step)};

@@ -22,6 +22,8 @@ struct ModelState {
 
   // The options of compile(), or a ConfigError saying that `what` needs it.
   const CompileOptions& require_compiled(const char* what) const;
+  // ConfigError where the model was compiled since `what` was prepared, after so many compilations.
+  void require_compilation(std::uint64_t compilation, const std::string& what) const;
   // Of the next update, compiled: the optimizer's own rate and those of its groups, scale included.
   std::vector<double> learning_rates() const;
 

@@ -24,22 +24,6 @@ bool feeds(const DeviceGroup& from, const Strategy& strategy) {
   return true;
 }
 
-void check_shards(Strategy& strategy, const Loader& loader, const TrainerOptions& options) {
-  const Shards shards(strategy, options.step.virtual_shards);
-  if (loader.devices().size() != shards.local_shards()) {
-    throw ConfigError(fmt::format("the loader divides its batches among {} replicas, the training among {} shards",
-                                  loader.devices().size(), shards.local_shards()),
-                      "open it on the strategy's devices, each repeated() once for each of its virtual shards");
-  }
-  const World served = loader.world(), trained = shards.world();
-  if (served != trained) {
-    throw ConfigError(
-        fmt::format("the loader serves replicas from {} on of {}, the training has those from {} on of {}",
-                    served.first, served.total, trained.first, trained.total),
-        advice("leave {} as it is, or take the strategy's world()", named("LoaderOptions::world")));
-  }
-}
-
 void check_layers(const Graph& graph, const TrainerOptions& options) {
   for (int id = 0; id < graph.size() && options.step.virtual_shards > 0; ++id) {
     const Layer& layer = graph.layer(id);
@@ -59,22 +43,37 @@ void check_batch_counts(const TrainerOptions& options) {
 
 }  // namespace
 
-void check_loop(const Strategy& strategy, const Model& model, const Loader& loader, const char* what) {
+void check_model(const Strategy& strategy, const Model& model, const char* what) {
   if (&strategy != &model.strategy()) {
     throw ConfigError("the model belongs to another strategy (" + model.strategy().to_string() + ")",
                       "build it with the strategy that trains it");
   }
   model.state().require_compiled(what);
+}
+
+void check_loader(Strategy& strategy, const Loader& loader, int virtual_shards, const char* what) {
   if (!feeds(loader.devices(), strategy)) {
     throw ConfigError("the loader's batches are on other devices (" + loader.devices().to_string() +
                           ") than the strategy's (" + strategy.devices().to_string() + ")",
                       "make the loader with the devices that the strategy was made with");
   }
+  const Shards shards(strategy, virtual_shards);
+  if (loader.devices().size() != shards.local_shards()) {
+    throw ConfigError(fmt::format("the loader divides its batches among {} replicas, the {} among {} shards",
+                                  loader.devices().size(), what, shards.local_shards()),
+                      "open it on the strategy's devices, each repeated() once for each of its virtual shards");
+  }
+  const World served = loader.world(), computed = shards.world();
+  if (served != computed) {
+    throw ConfigError(fmt::format("the loader serves replicas from {} on of {}, the {} has those from {} on of {}",
+                                  served.first, served.total, what, computed.first, computed.total),
+                      advice("leave {} as it is, or take the strategy's world()", named("LoaderOptions::world")));
+  }
 }
 
 void check_training(Strategy& strategy, const Model& model, const Loader& loader, const TrainerOptions& options) {
-  check_loop(strategy, model, loader, "training");
-  check_shards(strategy, loader, options);
+  check_model(strategy, model, "training");
+  check_loader(strategy, loader, options.step.virtual_shards, "training");
   check_layers(model.graph(), options);
   check_batch_counts(options);
 }

@@ -7,11 +7,13 @@
 
 namespace headrace {
 
-// ConfigError for a model of another strategy or one that is not compiled (`what` needs it), and for a loader
-// whose batches are in other devices' memory than the strategy's.
-void check_loop(const Strategy& strategy, const Model& model, const Loader& loader, const char* what);
+// ConfigError for a model of another strategy or one that is not compiled: `what` needs it, "training".
+void check_model(const Strategy& strategy, const Model& model, const char* what);
+// ConfigError for a loader whose batches are in other devices' memory than the strategy's, are divided among
+// another number of shards, or are another part of the world's.
+void check_loader(Strategy& strategy, const Loader& loader, int virtual_shards, const char* what);
 
-// Runs check_loop(). ConfigError also for options that do not fit the loader or the model's layers.
+// Runs the two above. ConfigError also for options that do not fit the loader or the model's layers.
 void check_training(Strategy& strategy, const Model& model, const Loader& loader, const TrainerOptions& options);
 
 // The order in which a custom training loop may call a step's parts. Each call throws a ConfigError where it would

@@ -144,16 +144,6 @@ Beginning beginning_of(const std::filesystem::path& path, std::span<const std::b
 
 }  // namespace
 
-std::string accepted_formats() {
-  return "Headrace reads: folders of images by class, or train/ and test/ of them; such images in a .tar, "
-         ".tar.gz, "
-         ".tar.zst or .zip; WebDataset shards (.tar, .tar.gz, .tar.zst, .zip); TFRecord files, plain, gzip, zlib "
-         "or "
-         "zstd; MNIST's IDX files in a folder, plain or .gz; CIFAR's binary version (.bin) in a folder; NumPy's "
-         ".npy "
-         "and .npz; a .csv with the columns path and label; record files of headrace convert";
-}
-
 void refuse_packed_otherwise(const std::string& source, std::span<const std::byte> start) {
   const Foreign* format = find(kPackedOtherwise, start);
   if (format == nullptr) return;

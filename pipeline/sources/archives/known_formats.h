@@ -1,4 +1,4 @@
-// What is read, and the names of what is not: for the errors about files that are not recognised.
+// The names of formats that are not read: for the errors about files that are not recognised.
 #pragma once
 
 #include <cstddef>

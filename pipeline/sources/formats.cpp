@@ -1,0 +1,213 @@
+#include "headrace/pipeline/sources/formats.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <ranges>
+
+#include "headrace/pipeline/sources/archives/archive_files.h"
+#include "headrace/pipeline/sources/arrays/cifar_binary.h"
+#include "headrace/pipeline/sources/arrays/idx.h"
+#include "headrace/pipeline/sources/arrays/numpy_arrays.h"
+#include "headrace/pipeline/sources/image_names.h"
+#include "headrace/pipeline/sources/images/cifar_pickles.h"
+#include "headrace/pipeline/sources/origin.h"
+#include "headrace/pipeline/sources/records/record_file.h"
+#include "headrace/pipeline/sources/records/tf_records.h"
+#include "headrace/pipeline/sources/records/web_dataset.h"
+#include "headrace/pipeline/sources/records/web_samples.h"
+#include "headrace/pipeline/sources/tables/csv_manifest.h"
+
+namespace headrace {
+
+// Each stands in the file of its opener.
+SourceOriginPtr cifar_binary_origin();
+SourceOriginPtr csv_manifest_origin();
+SourceOriginPtr idx_files_origin();
+SourceOriginPtr idx_folder_origin();
+SourceOriginPtr image_archive_origin();
+SourceOriginPtr image_folder_origin();
+SourceOriginPtr numpy_arrays_origin();
+SourceOriginPtr record_file_origin();
+SourceOriginPtr tf_records_origin();
+SourceOriginPtr web_dataset_origin();
+SourceOriginPtr web_stream_origin();
+
+namespace {
+
+bool any_ends_in(const FoundPath& found, const char* ending) {
+  return std::ranges::any_of(found.files(), [&](const auto& file) { return file.string().ends_with(ending); });
+}
+
+bool has_images(const FoundPath& found) {
+  return std::ranges::any_of(found.files(), [](const auto& file) { return is_image_path(file.string()); });
+}
+
+bool anything(const FoundPath&) { return true; }
+
+template <bool (*recognise)(const std::filesystem::path&)>
+bool by_path(const FoundPath& found) {
+  return recognise(found.path());
+}
+
+bool is_idx_folder(const FoundPath& found) {
+  return std::ranges::any_of(std::array{"train-images", "t10k-images"},
+                             [&](const char* stem) { return !find_idx(found.path(), stem, 3).empty(); });
+}
+
+bool is_cifar_folder(const FoundPath& found) {
+  if (find_cifar(found.path()) != CifarFormat::kNone) return true;
+  std::vector<std::string> pickles;
+  for (const char* name : {"data_batch_1", "test_batch", "train", "test", "meta"}) {
+    if (path_kind(found.path() / name) == PathKind::kFile) pickles.emplace_back(name);
+  }
+  refuse_cifar_pickles(pickles, found.path().string());
+  return false;
+}
+
+// Whoever names columns means a table: which of them it lacks is the error.
+bool is_table(const FoundPath& found) {
+  const ColumnOptions& columns = found.options().columns;
+  return is_csv_manifest(found.path(), columns) || (!columns.empty() && found.path().string().ends_with(".csv"));
+}
+
+bool is_tf_folder(const FoundPath& found) { return std::ranges::any_of(found.files(), is_tf_shard); }
+
+// A .zip beside images is not what they are read from.
+bool is_web_folder(const FoundPath& found) {
+  if (found.has_folders()) return false;
+  return std::ranges::any_of(found.files(), is_web_shard) || (!has_images(found) && any_ends_in(found, ".zip"));
+}
+
+bool is_web_archive(const FoundPath& found) { return is_archive(found.path()) && is_web_dataset(found.path()); }
+
+bool is_numpy_folder(const FoundPath& found) {
+  return !found.has_folders() && !has_images(found) && any_ends_in(found, ".npy");
+}
+
+TfRecordOptions tf_record_options(Split split, const SourceOptions& options) {
+  TfRecordOptions how{.split = split,
+                      .label_count = options.label_count,
+                      .feature_keys = options.columns.more,
+                      .label_type = options.columns.label_type};
+  if (!options.columns.image.empty()) how.image_keys = {options.columns.image};
+  if (!options.columns.label.empty()) how.label_keys = {options.columns.label};
+  return how;
+}
+
+using Path = std::filesystem::path;
+using Options = SourceOptions;
+
+SourcePtr open_cifar(const Path& path, Split split, const Options&) { return cifar_binary(path, split); }
+SourcePtr open_csv(const Path& path, Split, const Options& options) {
+  return csv_manifest(path, csv_options(options.columns, options.label_count));
+}
+SourcePtr open_idx(const Path& path, Split split, const Options& options) {
+  return idx_folder(path, split, options.label_count);
+}
+SourcePtr open_image_archive(const Path& path, Split split, const Options& options) {
+  return image_archive(path, {.split = split, .layout = options.layout});
+}
+SourcePtr open_image_folder(const Path& path, Split split, const Options& options) {
+  return image_folder(path, split, options.layout);
+}
+SourcePtr open_numpy(const Path& path, Split split, const Options&) {
+  return numpy_arrays(path, {.split = split});
+}
+SourcePtr open_record_file(const Path& path, Split split, const Options&) { return record_file(path, split); }
+SourcePtr open_tf_records(const Path& path, Split split, const Options& options) {
+  return tf_records(path, tf_record_options(split, options));
+}
+SourcePtr open_web_dataset(const Path& path, Split split, const Options& options) {
+  return web_dataset(path, WebDatasetOptions{.split = split, .label_count = options.label_count});
+}
+SourcePtr open_web_stream(const Path& path, Split, const Options& options) {
+  return web_stream(path, {.label_count = options.label_count});
+}
+
+}  // namespace
+
+// The first row that recognises a path opens it: what has a mark of its own stands before what is told from names,
+// and images, which are the rest, come last.
+std::span<const SourceFormat> source_formats() {
+  constexpr PathKind kFolder = PathKind::kDirectory, kFile = PathKind::kFile;
+  static const std::vector<SourceFormat> formats{
+      {.name = "record files",
+       .accepts = "record files of headrace convert",
+       .forms = {{kFile, "records", by_path<is_record_file>, open_record_file}},
+       .openers = {record_file_origin()}},
+      {.name = "CSV tables",
+       .accepts = "a .csv with the columns path and label",
+       .forms = {{kFile, "a CSV table of images", is_table, open_csv, /*has_splits=*/false}},
+       .openers = {csv_manifest_origin()},
+       .takes_columns = true},
+      {.name = "IDX files",
+       .accepts = "MNIST's IDX files in a folder, plain or .gz",
+       .forms = {{kFolder, "IDX files", is_idx_folder, open_idx}},
+       .openers = {idx_folder_origin(), idx_files_origin()}},
+      {.name = "CIFAR binaries",
+       .accepts = "CIFAR's binary version (.bin) in a folder",
+       .forms = {{kFolder, "CIFAR binaries", is_cifar_folder, open_cifar}},
+       .openers = {cifar_binary_origin()}},
+      {.name = "TFRecords",
+       .accepts = "TFRecord files, plain, gzip, zlib or zstd",
+       .forms = {{kFolder, "TFRecord files", is_tf_folder, open_tf_records},
+                 {kFile, "TFRecords", by_path<is_tf_record>, open_tf_records, /*has_splits=*/false}},
+       .openers = {tf_records_origin()},
+       .takes_columns = true},
+      {.name = "WebDataset archives",
+       .accepts = "WebDataset shards (.tar, .tar.gz, .tar.zst, .zip)",
+       .forms = {{kFolder, "WebDataset archives", is_web_folder, open_web_dataset},
+                 {kFile, "a WebDataset archive", is_web_archive, open_web_dataset, /*has_splits=*/false},
+                 {PathKind::kPipe, "a WebDataset archive through a pipe", anything, open_web_stream,
+                  /*has_splits=*/false}},
+       .openers = {web_dataset_origin(), web_stream_origin()}},
+      {.name = "NumPy arrays",
+       .accepts = "NumPy's .npy and .npz",
+       .forms = {{kFolder, "NumPy arrays", is_numpy_folder, open_numpy},
+                 {kFile, "NumPy arrays", by_path<is_npz>, open_numpy},
+                 {kFile, "a NumPy array", by_path<is_npy>, open_numpy, /*has_splits=*/false}},
+       .openers = {numpy_arrays_origin()}},
+      {.name = "images in folders",
+       .accepts = "folders of images by class, or train/ and test/ of them; such images in a .tar, .tar.gz, "
+                  ".tar.zst or .zip",
+       .forms = {{kFolder, "images in folders", anything, open_image_folder},
+                 {kFile, "images in the folders of an archive", by_path<is_archive>, open_image_archive}},
+       .openers = {image_folder_origin(), image_archive_origin()},
+       .takes_layout = true},
+  };
+  return formats;
+}
+
+const FoundPath::Contents& FoundPath::contents() const {
+  if (contents_) return *contents_;
+  contents_.emplace();
+  for (const DirectoryEntry& entry : list_directory(path_)) {
+    contents_->has_folders = entry.is_directory;
+    if (entry.is_directory) break;
+    contents_->files.push_back(entry.path);
+  }
+  return *contents_;
+}
+
+// What is most often meant comes first.
+std::string accepted_formats() {
+  std::vector<const char*> items;
+  for (const SourceFormat& format : source_formats() | std::views::reverse) items.push_back(format.accepts);
+  return fmt::format("Headrace reads: {}", fmt::join(items, "; "));
+}
+
+std::span<const SourceOriginPtr> source_origins() {
+  static const std::vector<SourceOriginPtr> origins = [] {
+    std::vector<SourceOriginPtr> all{open_source_origin()};
+    for (const SourceFormat& format : source_formats()) {
+      all.insert(all.end(), format.openers.begin(), format.openers.end());
+    }
+    return all;
+  }();
+  return origins;
+}
+
+}  // namespace headrace
