@@ -1,9 +1,11 @@
-// What a fit tells the program that started it. All calls come from the thread that called fit().
+// What a fit tells the program that started it: history, times, reports and the callbacks that get them. All calls
+// come from the thread that called fit().
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,11 +13,57 @@
 
 #include "headrace/devices/base/api.h"
 #include "headrace/pipeline/stats.h"
-#include "headrace/train/history.h"
 #include "headrace/train/metrics.h"
-#include "headrace/train/step_times.h"
 
 namespace HEADRACE_API headrace {
+
+// What a fit saw: one list a metric, one entry an epoch. Names: "loss", each metric that is a number ("accuracy"),
+// each term's own of a loss of several ("left_loss", see EpochReport::metrics), "val_loss", "val_accuracy" and so
+// on, "steps", "seconds" (the whole epoch), "examples_per_second" (training alone), "input_stall_fraction",
+// "exposed_copy_fraction", "device_idle_fraction", "learning_rate" (the optimizer's own after the epoch), and
+// "gradient_norm" where it is known.
+class History {
+ public:
+  // ConfigError listing the names there are.
+  const std::vector<double>& operator[](const std::string& name) const;
+  bool has(const std::string& name) const { return lists_.contains(name); }
+  const std::map<std::string, std::vector<double>>& lists() const noexcept { return lists_; }
+  std::size_t epochs() const;
+
+  void append(const std::string& name, double value) { lists_[name].push_back(value); }
+
+ private:
+  std::map<std::string, std::vector<double>> lists_;
+};
+
+// When a value of one of its lists is better than another. kAuto: higher for accuracy, top_k and
+// examples_per_second, of a validation or of one of several outputs too ("val_right/accuracy"), else lower.
+enum class Better { kAuto, kLower, kHigher };
+bool higher_is_better(const std::string& name, Better mode = Better::kAuto);
+
+// Where the time of training steps went, as the devices' own clocks tell: sums over batches that are done, and
+// over replicas. A replica's time runs from the end of one batch to the end of the next: it has nothing to do,
+// waits for the batch to arrive, works.
+struct StepTimes {
+  std::uint64_t batches = 0;  // global ones
+  std::int64_t elapsed_ns = 0;
+  std::int64_t input_stall_ns = 0;   // nothing to do: the host was waiting for the batch
+  std::int64_t exposed_copy_ns = 0;  // the batch had been handed out and was still on its way to the device
+  std::int64_t idle_ns = 0;          // nothing to do for any other reason: the host was late
+  // Within the work: waiting for other replicas to join a sum. Of CPU replicas; some steps ahead of the others.
+  std::int64_t sync_wait_ns = 0;
+  std::uint64_t host_ns = 0;  // of the thread that submits, without its waits; of batches submitted
+
+  double input_stall_fraction() const noexcept { return share(input_stall_ns); }
+  double exposed_copy_fraction() const noexcept { return share(exposed_copy_ns); }
+  double sync_wait_fraction() const noexcept { return share(sync_wait_ns); }
+  double device_idle_fraction() const noexcept { return share(idle_ns); }
+
+ private:
+  double share(std::int64_t ns) const noexcept {
+    return elapsed_ns > 0 ? static_cast<double>(ns) / static_cast<double>(elapsed_ns) : 0.0;
+  }
+};
 
 class Model;
 

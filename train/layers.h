@@ -1,22 +1,108 @@
-// What a layer is: what it needs, and what it submits. A layer of your own is a class derived from Layer, added by
-// Graph::call(). Layers are const; everything that changes is in the context, so one object serves all replicas.
+// Layers: the options of those there are, and what a layer is. A custom layer is a class derived from Layer, added
+// by Graph::call(). Layers are const; everything that changes is in the context, so one object serves all
+// replicas.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "headrace/devices/base/api.h"
+#include "headrace/devices/base/shape.h"
 #include "headrace/devices/kernels.h"
-#include "headrace/train/attributes.h"
-#include "headrace/train/layer_options.h"
 
 namespace HEADRACE_API headrace {
+
+// Named values in order, from which a part of a model, a layer or an update rule, can be made again.
+class Attributes {
+ public:
+  using Value = std::variant<bool, std::int64_t, float, std::string, std::vector<std::int64_t>>;
+  using Entry = std::pair<std::string, Value>;
+
+  Attributes() = default;
+  Attributes(std::initializer_list<Entry> entries) : entries_(entries) {}
+
+  void add(const std::string& name, Value value) { entries_.emplace_back(name, std::move(value)); }
+  const std::vector<Entry>& entries() const noexcept { return entries_; }
+
+  // The one of this name; ConfigError where there is none, or one of another type or range. A whole number is a
+  // float, too.
+  bool flag(const std::string& name) const;
+  int whole(const std::string& name) const;
+  float number(const std::string& name) const;
+  std::string text(const std::string& name) const;
+  Shape shape(const std::string& name) const;
+
+  bool operator==(const Attributes&) const = default;
+
+ private:
+  const Value& find(const std::string& name) const;
+
+  std::vector<Entry> entries_;
+};
+
+// The options of layers.
+
+enum class ConvPadding {
+  kSame,   // output extent = ceil(input / stride); an odd pixel of padding goes below and to the right
+  kEven,   // the same extents, with (kernel - 1) / 2 pixels on every side whatever the stride, as PyTorch's nets
+           // pad; for odd kernels
+  kValid,  // no padding
+};
+
+// Of weights; biases start at 0.
+enum class Initializer {
+  kGlorotUniform,  // uniform in +-sqrt(6 / (fan_in + fan_out)), Keras's default
+  kHeUniform,      // uniform in +-sqrt(6 / fan_in), for deep ReLU nets
+  kFanInUniform,   // uniform in +-1 / sqrt(fan_in), PyTorch's default
+  kDirac,          // kFanInUniform, but the first filters of a convolution each pass one channel on as it is
+  kUnitDeviation,  // uniform, divided by the standard deviation of the values drawn
+};
+
+// An empty name becomes "<kind>", "<kind>_1", ... in every options struct below.
+struct ConvLayerOptions {
+  int kernel = 3;
+  int stride = 1;
+  ConvPadding padding = ConvPadding::kSame;
+  Activation activation = Activation::kNone;  // adds an activation layer, fused where that is possible
+  bool bias = true;
+  bool trained_weights = true;  // false: they stay as they are, no gradient is computed
+  Initializer initializer = Initializer::kGlorotUniform;
+  std::string name = {};
+};
+
+struct DenseLayerOptions {
+  Activation activation = Activation::kNone;
+  bool bias = true;
+  Initializer initializer = Initializer::kGlorotUniform;
+  std::string name = {};
+};
+
+// Statistics are those of each replica's own rows, and the running ones are averaged over replicas every step;
+// synchronised they are those of all replicas' rows, at the price of a sum over replicas each way.
+struct BatchNormLayerOptions {
+  float momentum = 0.99F;  // running = momentum * running + (1 - momentum) * batch
+  float epsilon = 1e-3F;
+  bool scale = true;  // false: gamma fixed at 1
+  bool synchronised = false;
+  std::string name = {};
+};
+
+struct PoolLayerOptions {
+  int stride = 0;  // 0: the window
+  std::string name = {};
+};
+
+struct LayerOptions {
+  std::string name = {};
+};
 
 enum class Mode { kTrain, kEvaluate, kPredict };
 

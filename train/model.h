@@ -9,10 +9,10 @@
 
 #include "headrace/devices/base/api.h"
 #include "headrace/pipeline/dataset.h"
+#include "headrace/train/callbacks.h"
 #include "headrace/train/evaluator.h"
 #include "headrace/train/fit_options.h"
 #include "headrace/train/graph.h"
-#include "headrace/train/history.h"
 #include "headrace/train/losses.h"
 #include "headrace/train/metrics.h"
 #include "headrace/train/optimizers.h"

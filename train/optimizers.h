@@ -1,17 +1,196 @@
-// How gradients change parameters. Values that describe; what an optimizer remembers belongs to a compiled model.
+// How gradients change parameters: schedules of rates, groups of parameters, optimizers. Values that describe;
+// what an optimizer remembers belongs to a compiled model.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "headrace/devices/base/api.h"
-#include "headrace/train/parameter_groups.h"
-#include "headrace/train/schedule.h"
+#include "headrace/devices/base/shape.h"
+#include "headrace/devices/kernels.h"
+#include "headrace/train/update_rules.h"
 
 namespace HEADRACE_API headrace {
+
+// The learning rate as a function of the optimizer's step, evaluated on the host once a step.
+//
+// Steps are optimizer steps, from 0: one for each update, however many batches it accumulates and whatever an
+// epoch is. Every schedule is data: it can be compared, and written down with its optimizer.
+
+class OptionVisitor;
+
+// Linear from 0 to `peak` over the warm-up, then down to `floor` at `total_steps`, and there it stays.
+struct DecayOptions {
+  float peak = 1e-3F;
+  float floor = 0;
+  std::uint64_t warmup_steps = 0;
+  std::uint64_t total_steps = 1;
+
+  bool operator==(const DecayOptions&) const = default;
+};
+
+// rates[0] up to the step boundaries[0], rates[1] from there on, and so forth: one rate more than boundaries.
+struct PiecewiseOptions {
+  std::vector<float> rates = {};
+  std::vector<std::uint64_t> boundaries = {};  // ascending
+
+  bool operator==(const PiecewiseOptions&) const = default;
+};
+
+// initial * factor^(step / every_steps); in a staircase the exponent is rounded down.
+struct ExponentialOptions {
+  float initial = 1e-3F;
+  float factor = 0.96F;  // in (0, 1]
+  std::uint64_t every_steps = 1;
+  bool staircase = false;
+
+  bool operator==(const ExponentialOptions&) const = default;
+};
+
+// L. Smith's, as PyTorch has it: from peak / initial_divisor up to `peak` at step total_steps * warmup_share - 1,
+// from there down to peak / initial_divisor / final_divisor at the last step, and there it stays. Along half a
+// cosine each, or along lines.
+struct OneCycleOptions {
+  float peak = 1e-2F;
+  std::uint64_t total_steps = 2;
+  float warmup_share = 0.3F;
+  float initial_divisor = 25, final_divisor = 1e4F;
+  bool linear = false;
+
+  bool operator==(const OneCycleOptions&) const = default;
+};
+
+// Show the options to a visitor.
+void show(DecayOptions& options, OptionVisitor& visit);
+void show(PiecewiseOptions& options, OptionVisitor& visit);
+void show(ExponentialOptions& options, OptionVisitor& visit);
+void show(OneCycleOptions& options, OptionVisitor& visit);
+
+class Schedule;
+
+// What a schedule can be.
+namespace schedules {
+
+struct Constant {
+  float rate = 0;
+
+  bool operator==(const Constant&) const = default;
+};
+struct Decay {
+  DecayOptions options = {};
+  bool cosine = false;
+
+  bool operator==(const Decay&) const = default;
+};
+struct WarmUp {
+  std::uint64_t steps = 0;
+  std::vector<Schedule> then = {};  // one
+};
+struct Chained {
+  std::vector<Schedule> parts = {};
+  std::vector<std::uint64_t> boundaries = {};
+};
+using Form = std::variant<Constant, Decay, PiecewiseOptions, ExponentialOptions, OneCycleOptions, WarmUp, Chained>;
+
+}  // namespace schedules
+
+// A value. The factories throw ConfigError for what cannot be.
+class Schedule {
+ public:
+  Schedule(float constant);  // NOLINT: implicit by design
+
+  static Schedule linear_decay(const DecayOptions& options);
+  static Schedule cosine_decay(const DecayOptions& options);
+  static Schedule piecewise(PiecewiseOptions options);
+  static Schedule exponential_decay(const ExponentialOptions& options);
+  static Schedule one_cycle(const OneCycleOptions& options);
+  // Linear from 0 to the first rate of `then`, which step `steps` - 1 has reached; then `then`, counted from its
+  // own 0.
+  static Schedule warm_up(std::uint64_t steps, Schedule then);
+  // parts[0] up to the step boundaries[0], parts[1] from there on, and so forth, each counted from its own 0.
+  static Schedule chained(std::vector<Schedule> parts, std::vector<std::uint64_t> boundaries);
+
+  // Steps count from 0.
+  float at(std::uint64_t step) const noexcept;
+  // The first step from which on the rate is 0 for good; nothing where there is none.
+  std::optional<std::uint64_t> zero_from() const;
+
+  const schedules::Form& form() const noexcept { return form_; }
+  bool operator==(const Schedule& other) const noexcept;
+
+ private:
+  explicit Schedule(schedules::Form form);
+
+  schedules::Form form_;
+};
+
+// The options' `group` is the model's to set.
+using UpdateRule = std::variant<AdamOptions, SgdOptions, MuonOptions, OwnRule>;
+
+// What a group of parameters is chosen by.
+struct TrainedVariable {
+  std::string name;  // "conv_1/weights"
+  std::string kind;  // of its layer: "conv"
+  Shape shape;
+};
+
+// Chooses variables: named(), of_kind() and of_rank(), and what &&, || and ! make of them.
+class VariableRule {
+ public:
+  enum class Test { kName, kKind, kRank, kAll, kAny, kNot };
+
+  // In a pattern * stands for any characters, none included; everything else for itself.
+  static VariableRule named(std::string pattern);
+  static VariableRule of_kind(std::string pattern);
+  static VariableRule of_rank(int rank);  // the number of axes: biases have 1
+  // Of none, all_of() takes everything and any_of() nothing.
+  static VariableRule all_of(std::vector<VariableRule> rules);
+  static VariableRule any_of(std::vector<VariableRule> rules);
+
+  friend VariableRule operator&&(VariableRule a, VariableRule b) { return all_of({std::move(a), std::move(b)}); }
+  friend VariableRule operator||(VariableRule a, VariableRule b) { return any_of({std::move(a), std::move(b)}); }
+  friend VariableRule operator!(VariableRule rule);
+
+  bool takes(const TrainedVariable& variable) const;
+  // "kind 'conv' and not rank 1"
+  std::string to_string() const;
+
+  Test test() const noexcept { return test_; }
+  const std::string& pattern() const noexcept { return pattern_; }  // of kName and kKind
+  int rank() const noexcept { return rank_; }
+  const std::vector<VariableRule>& rules() const noexcept { return rules_; }  // of kAll, kAny, kNot
+  bool operator==(const VariableRule& other) const noexcept;
+
+ private:
+  explicit VariableRule(Test test) : test_(test) {}
+
+  Test test_;
+  std::string pattern_;
+  int rank_ = 0;
+  std::vector<VariableRule> rules_;
+};
+
+// Variables that are updated by a rule and at a rate of their own.
+struct ParameterGroup {
+  VariableRule takes;
+  UpdateRule rule;
+  Schedule learning_rate = 1e-3F;
+
+  bool operator==(const ParameterGroup&) const = default;
+};
+
+// What a group has in a model.
+struct GroupMembers {
+  std::string rule;                    // VariableRule::to_string(); "all others" for the optimizer's own
+  std::vector<std::string> variables;  // in the order of the update
+  // Those which it would take, too, but which a group before it has.
+  std::vector<std::string> taken_before = {};
+};
 
 // What is done to the step's gradients, summed over all replicas, before the update. The norm is that of all
 // gradients together, as one vector; variables whose rate has ended for good count no more. First elements are

@@ -19,7 +19,7 @@
 
 #include "headrace/devices/base/api.h"
 #include "headrace/devices/kernels.h"
-#include "headrace/train/attributes.h"
+#include "headrace/train/layers.h"
 
 namespace HEADRACE_API headrace {
 

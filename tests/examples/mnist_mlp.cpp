@@ -9,7 +9,7 @@
 // Prints: ^test - loss: 0\.[0-9]+ - accuracy: (0\.9|1)
 #include <headrace/devices/registry.h>
 #include <headrace/pipeline/sources.h>
-#include <headrace/train/sequential.h>
+#include <headrace/train/nets.h>
 #include <headrace/train/strategy.h>
 
 #include <cstdio>

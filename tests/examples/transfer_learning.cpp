@@ -9,7 +9,7 @@
 // Prints: ^from nothing [01]\.[0-9]+, with what the base learned [01]\.[0-9]+$
 #include <headrace/devices/registry.h>
 #include <headrace/pipeline/sources.h>
-#include <headrace/train/graph_json.h>
+#include <headrace/train/graph.h>
 #include <headrace/train/strategy.h>
 
 #include <cstdio>

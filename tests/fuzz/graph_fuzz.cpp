@@ -3,7 +3,7 @@
 
 #include "headrace/tests/fuzz/fuzz_target.h"
 #include "headrace/tests/fuzz/json_mutation.h"
-#include "headrace/train/graph_json.h"
+#include "headrace/train/graph.h"
 #include "headrace/train/nets.h"
 
 namespace headrace::fuzz {

@@ -1,4 +1,4 @@
-#include "headrace/train/graph_json.h"
+#include "headrace/train/graph.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

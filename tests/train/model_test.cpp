@@ -11,7 +11,7 @@
 #include "headrace/tests/train/model_fixture.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/sequential.h"
+#include "headrace/train/nets.h"
 
 namespace headrace {
 namespace {

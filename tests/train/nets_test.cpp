@@ -6,7 +6,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/summary.h"
+#include "headrace/train/graph.h"
 
 namespace headrace {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/train/gradient_fixture.h"
-#include "headrace/train/graph_json.h"
+#include "headrace/train/graph.h"
 
 namespace headrace {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/train/parameter_groups.h"
+#include "headrace/train/optimizers.h"
 #include "headrace/train/update_rules.h"
 
 namespace headrace::test {

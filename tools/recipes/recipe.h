@@ -10,12 +10,12 @@
 
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/train/evaluator.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/losses.h"
 #include "headrace/train/metrics.h"
 #include "headrace/train/model.h"
 #include "headrace/train/optimizers.h"
-#include "headrace/train/views.h"
 
 namespace headrace::tools {
 

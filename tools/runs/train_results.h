@@ -15,7 +15,6 @@
 #include "headrace/tools/runs/run_folder.h"
 #include "headrace/tools/runs/run_journal.h"
 #include "headrace/train/callbacks.h"
-#include "headrace/train/history.h"
 #include "headrace/train/model.h"
 
 namespace headrace::tools {

@@ -7,12 +7,12 @@
 #include <string>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/train/callbacks.h"
 #include "headrace/train/evaluator.h"
 #include "headrace/train/fit/callback_list.h"
 #include "headrace/train/fit/fit_checkpoints.h"
 #include "headrace/train/fit/progress.h"
 #include "headrace/train/fit/resumption.h"
-#include "headrace/train/history.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace {

@@ -1,4 +1,4 @@
-#include "headrace/train/history.h"
+#include "headrace/train/callbacks.h"
 
 #include <string_view>
 

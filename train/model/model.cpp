@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/train/graph.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/model/parameter_grouping.h"
 #include "headrace/train/strategy.h"
-#include "headrace/train/summary.h"
 
 namespace headrace {
 Model::Model(std::unique_ptr<ModelState> state) : state_(std::move(state)) {}

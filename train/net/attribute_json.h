@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "headrace/train/attributes.h"
+#include "headrace/train/layers.h"
 
 namespace headrace {
 

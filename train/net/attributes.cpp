@@ -1,4 +1,4 @@
-#include "headrace/train/attributes.h"
+#include "headrace/train/layers.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "headrace/train/graph_json.h"
+#include "headrace/train/graph.h"
 
 #include <fmt/format.h>
 

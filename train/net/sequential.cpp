@@ -1,4 +1,4 @@
-#include "headrace/train/sequential.h"
+#include "headrace/train/nets.h"
 
 namespace headrace {
 

@@ -1,4 +1,4 @@
-#include "headrace/train/summary.h"
+#include "headrace/train/graph.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "headrace/train/views.h"
+#include "headrace/train/evaluator.h"
 
 namespace headrace {
 

@@ -1,4 +1,4 @@
-#include "headrace/train/schedule.h"
+#include "headrace/train/optimizers.h"
 
 #include <algorithm>
 #include <limits>

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "headrace/train/schedule.h"
+#include "headrace/train/optimizers.h"
 
 namespace headrace::schedules {
 

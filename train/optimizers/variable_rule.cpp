@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/train/parameter_groups.h"
+#include "headrace/train/optimizers.h"
 
 namespace headrace {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/train/graph_json.h"
+#include "headrace/train/graph.h"
 #include "headrace/train/records/compiled_json.h"
 #include "headrace/train/records/record_json.h"
 

@@ -1,4 +1,4 @@
-#include "headrace/train/input_description.h"
+#include "headrace/train/checkpoints.h"
 
 #include <fmt/format.h>
 

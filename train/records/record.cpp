@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/train/graph_json.h"
+#include "headrace/train/graph.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/records/compiled_json.h"
 #include "headrace/train/records/load_variables.h"

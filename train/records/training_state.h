@@ -10,7 +10,6 @@
 
 #include "headrace/pipeline/loader.h"
 #include "headrace/train/callbacks.h"
-#include "headrace/train/history.h"
 #include "headrace/train/records/tensor_file.h"
 
 namespace headrace {

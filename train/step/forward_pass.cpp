@@ -1,4 +1,4 @@
-#include "headrace/train/forward_pass.h"
+#include "headrace/train/evaluator.h"
 
 #include <utility>
 

@@ -12,11 +12,11 @@
 #include "headrace/devices/base/trace.h"
 #include "headrace/train/fit_options.h"
 #include "headrace/train/model/model_state.h"
-#include "headrace/train/replica_streams.h"
 #include "headrace/train/step/objective.h"
 #include "headrace/train/step/program.h"
 #include "headrace/train/step/shard_arenas.h"
 #include "headrace/train/step/shards.h"
+#include "headrace/train/strategy.h"
 
 namespace headrace {
 

@@ -1,4 +1,4 @@
-#include "headrace/train/reducer.h"
+#include "headrace/train/trainer.h"
 
 #include <algorithm>
 

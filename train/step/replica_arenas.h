@@ -10,8 +10,8 @@
 #include "headrace/devices/kernels.h"
 #include "headrace/train/callbacks.h"
 #include "headrace/train/model/model_state.h"
-#include "headrace/train/reducer.h"
 #include "headrace/train/step/shard_arenas.h"
+#include "headrace/train/trainer.h"
 
 namespace headrace {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "headrace/devices/base/trace.h"
+#include "headrace/train/callbacks.h"
 #include "headrace/train/step/shards.h"
 #include "headrace/train/step/step_slot.h"
-#include "headrace/train/step_times.h"
 
 namespace headrace {
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "headrace/devices/collective.h"
-#include "headrace/train/reducer.h"
 #include "headrace/train/step/batch_queue.h"
 #include "headrace/train/step/learning_phases.h"
 #include "headrace/train/step/replica_arenas.h"

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "headrace/devices/buffer.h"
+#include "headrace/train/evaluator.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/step/program.h"
-#include "headrace/train/views.h"
 
 namespace headrace {
 

@@ -8,7 +8,7 @@
 
 #include "headrace/bindings/python/options.h"
 #include "headrace/bindings/python/train/bindings.h"
-#include "headrace/train/schedule.h"
+#include "headrace/train/optimizers.h"
 
 namespace headrace::python {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "headrace/bindings/python/names.h"
 #include "headrace/devices/kernels.h"
-#include "headrace/train/history.h"
+#include "headrace/train/callbacks.h"
 #include "headrace/train/losses.h"
 
 namespace headrace::python {

@@ -1,6 +1,6 @@
 // What a record says of its net's input: taken from the plan, written, read, and read from files of earlier
 // versions.
-#include "headrace/train/input_description.h"
+#include "headrace/train/checkpoints.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
