@@ -77,5 +77,11 @@ if(TARGET headrace_cuda)
     DEPENDS "libheadrace${Headrace_VERSION_MAJOR} (= ${Headrace_VERSION})")
   set(CPACK_DEBIAN_CUDA_PACKAGE_SHLIBDEPS OFF)
 endif()
+if(TARGET headrace_workers)
+  list(APPEND CPACK_COMPONENTS_ALL workers)
+  headrace_debian_package(workers NAME libheadrace-workers SECTION libs
+    TEXT "The module that the libraries and the command open in one of several processes\nthat train together."
+    DEPENDS "libheadrace${Headrace_VERSION_MAJOR} (= ${Headrace_VERSION})")
+endif()
 set(CPACK_PRE_BUILD_SCRIPTS "${CMAKE_CURRENT_LIST_DIR}/debian_documents.cmake")
 include(CPack)
