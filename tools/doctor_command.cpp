@@ -46,9 +46,7 @@ void diagnose(JsonLines& json) {
 
 void add_doctor_command(CLI::App& program) {
   auto* command = program.add_subcommand(
-      "doctor",
-      "show devices, libraries and what is missing; with --data, what a data set holds; with --cluster, the other "
-      "workers");
+      "doctor", "show devices, libraries and what is missing; with --data, what a data set holds");
   struct Options {
     DataDoctorOptions data;
     ClusterDoctorOptions cluster;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -33,6 +34,7 @@ inline std::vector<WorkerPlan> plans_of(int workers) {
 // Runs `work` for each plan and returns what it threw: "" for nothing.
 inline std::vector<std::string> run_workers(const std::vector<WorkerPlan>& plans, const WorkerOptions& options,
                                             const std::function<void(Workers&)>& work) {
+  setenv("HEADRACE_WORKERS_MODULE", HEADRACE_WORKERS_MODULE, 0);
   std::vector<std::string> errors(plans.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < plans.size(); ++i) {

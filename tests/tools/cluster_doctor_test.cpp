@@ -1,0 +1,116 @@
+// `headrace doctor --cluster`, as launchers start it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "headrace/tests/support/command.h"
+
+namespace headrace {
+namespace {
+
+using test::CommandResult;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Variables of one process, as RANK=1.
+using Variables = std::vector<std::string>;
+
+CommandResult diagnose(const Variables& variables, const std::vector<std::string>& options = {}) {
+  std::vector<std::string> words{"/usr/bin/env"};
+  words.insert(words.end(), variables.begin(), variables.end());
+  words.insert(words.end(), {HEADRACE_BINARY, "doctor", "--cluster"});
+  words.insert(words.end(), options.begin(), options.end());
+  return test::run_command(words);
+}
+
+std::string port(int number) { return std::to_string(20'000 + (getpid() * 41 + number) % 20'000); }
+
+bool has_module() {
+  return std::filesystem::exists(
+      std::filesystem::path(HEADRACE_BINARY).replace_filename("libheadrace_workers.so"));
+}
+
+// What each of two processes prints as JSON; they run at a time.
+std::vector<nlohmann::json> meet(const Variables& first, const Variables& second) {
+  std::vector<CommandResult> results(2);
+  std::thread other([&] { results[1] = diagnose(second, {"--json", "-", "--wait", "30"}); });
+  results[0] = diagnose(first, {"--json", "-", "--wait", "30"});
+  other.join();
+  std::vector<nlohmann::json> lines;
+  for (const CommandResult& result : results) {
+    EXPECT_EQ(result.status, 0) << result.errors;
+    lines.push_back(nlohmann::json::parse(result.output, nullptr, false));
+  }
+  return lines;
+}
+
+void expect_a_world_of_two(const std::string& launcher, const Variables& first, const Variables& second) {
+  SCOPED_TRACE(launcher);
+  const std::vector<nlohmann::json> lines = meet(first, second);
+  for (int rank = 0; rank < 2; ++rank) {
+    const nlohmann::json& line = lines[static_cast<std::size_t>(rank)];
+    ASSERT_TRUE(line.is_object());
+    EXPECT_EQ(line["launcher"], launcher);
+    EXPECT_EQ(line["world"], 2);
+    EXPECT_EQ(line["rank"], rank);
+    EXPECT_EQ(line["chief"], rank == 0);
+    EXPECT_EQ(line["hosts"].size(), 1);
+  }
+}
+
+TEST(ClusterDoctor, MeetsTheOthersHoweverTheyWereStarted) {
+  if (!has_module()) GTEST_SKIP() << "built without gRPC or Gloo";
+  const auto torchrun = [](int rank) {
+    return Variables{"RANK=" + std::to_string(rank), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1",
+                     "MASTER_PORT=" + port(0)};
+  };
+  expect_a_world_of_two("torchrun", torchrun(0), torchrun(1));
+  const auto tensorflow = [](int index) {
+    return Variables{R"(TF_CONFIG={"cluster": {"worker": ["127.0.0.1:)" + port(2) +
+                     R"(", "127.0.0.1:1"]}, "task": )" + R"({"type": "worker", "index": )" +
+                     std::to_string(index) + "}}"};
+  };
+  expect_a_world_of_two("TensorFlow", tensorflow(0), tensorflow(1));
+  const auto mpi = [](int rank) {
+    return Variables{"OMPI_COMM_WORLD_RANK=" + std::to_string(rank), "OMPI_COMM_WORLD_SIZE=2",
+                     "OMPI_COMM_WORLD_LOCAL_SIZE=2", "PMIX_NAMESPACE=" + std::to_string(getpid())};
+  };
+  expect_a_world_of_two("Open MPI", mpi(0), mpi(1));
+  const auto slurm = [](int rank) {
+    return Variables{"SLURM_JOB_ID=" + std::to_string(getpid()), "SLURM_STEP_ID=0",
+                     "SLURM_PROCID=" + std::to_string(rank), "SLURM_STEP_NUM_TASKS=2",
+                     "SLURM_STEP_NODELIST=localhost"};
+  };
+  expect_a_world_of_two("Slurm", slurm(0), slurm(1));
+  const auto kubernetes = [](int index) {
+    return Variables{"JOB_COMPLETION_INDEX=" + std::to_string(index), "JOB_COMPLETIONS=2",
+                     "HEADRACE_COORDINATOR=127.0.0.1:" + port(4)};
+  };
+  expect_a_world_of_two("Kubernetes", kubernetes(0), kubernetes(1));
+}
+
+TEST(ClusterDoctor, NamesWhoIsMissing) {
+  if (!has_module()) GTEST_SKIP() << "built without gRPC or Gloo";
+  const Variables first{"RANK=0", "WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port(6)};
+  const CommandResult result = diagnose(first, {"--wait", "0.5"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.errors, AllOf(HasSubstr("there are no worker 1, worker 2"), HasSubstr("hint: ")));
+  EXPECT_THAT(result.output, HasSubstr("MASTER_ADDR, MASTER_PORT + 1"));
+}
+
+TEST(ClusterDoctor, OnlyReadsWithoutWaiting) {
+  const Variables second{"RANK=1", "WORLD_SIZE=3", "MASTER_ADDR=node-a", "MASTER_PORT=29500"};
+  const CommandResult result = diagnose(second, {"--wait", "0"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_THAT(result.output, AllOf(HasSubstr("node-a:29501"), HasSubstr("worker 0")));
+  EXPECT_THAT(diagnose({}).output, HasSubstr("no launcher says that there are others"));
+}
+
+}  // namespace
+}  // namespace headrace
