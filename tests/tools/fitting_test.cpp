@@ -114,11 +114,11 @@ TEST(Fitting, TheFormatsAreListedWhereverNothingIsRecognised) {
   folder.write("poem.zip", ZipBuilder().add("poem.txt", poem).finish());
   const std::string list =
       "Headrace reads: folders of images by class, or train/ and test/ of them; such images in a .tar, .tar.gz, "
-      ".tar.zst or .zip; WebDataset shards (.tar, .tar.gz, .tar.zst, .zip); TFRecord files, plain, gzip, zlib or "
-      "zstd; "
-      "MNIST's IDX files in a folder, plain or .gz; CIFAR's binary version (.bin) in a folder; NumPy's .npy and "
-      ".npz; a "
-      ".csv with the columns path and label; record files of headrace convert\n";
+      ".tar.zst or .zip; NumPy's .npy and .npz; WebDataset shards (.tar, .tar.gz, .tar.zst, .zip); TFRecord "
+      "files, "
+      "plain, gzip, zlib or zstd; CIFAR's binary version (.bin) in a folder; MNIST's IDX files in a folder, plain "
+      "or "
+      ".gz; a .csv with the columns path and label; record files of headrace convert\n";
   for (const char* name : {"empty", "other", "poem.txt", "nothing", "poem.txt.gz", "poem.txt.zst", "poem.tar",
                            "poem.tar.gz", "poem.zip", "not there"}) {
     const std::string data = (folder / name).string();
